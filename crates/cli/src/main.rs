@@ -1,0 +1,3 @@
+//! The `spillway` command.
+
+fn main() {}

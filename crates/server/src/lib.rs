@@ -1,0 +1,1 @@
+//! The MySQL wire protocol, sessions and admission.

@@ -1,0 +1,1 @@
+//! Simulation: crash sweeps, fault injection and model checks over the whole database.

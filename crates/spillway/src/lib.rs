@@ -1,0 +1,1 @@
+//! An embeddable, transactional, ordered key-value database for load that arrives as a wave.

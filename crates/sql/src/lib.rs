@@ -1,0 +1,1 @@
+//! SQL over Spillway: parse, catalog, plan, compiled statements.

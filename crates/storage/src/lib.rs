@@ -1,0 +1,1 @@
+//! Devices, data files and persistent logs, with a fault-injecting twin in memory.

@@ -1,0 +1,1 @@
+//! The tiered engine: an LSM-tree of 2 MB extents after X-Engine.

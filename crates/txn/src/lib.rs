@@ -1,0 +1,1 @@
+//! Snapshots, locks, transactions, the commit pipeline and the redo log.
