@@ -1,1 +1,30 @@
-//! Identifiers, errors, codecs, the engine contract, and the seams to clock, randomness and threads.
+//! What every other crate of Spillway stands on: identifiers, errors, codecs and checksums, the
+//! write batch, the contract between the transaction manager and a table engine, the memory
+//! budget, and the seams to the clock, to randomness, to threads and to atomics.
+//!
+//! Modules, in the order data flows through them:
+//!
+//! - [`ids`], [`range`]: names of things and half-open key ranges;
+//! - [`codec`], [`checksum`]: bytes in and out, never trusting a length;
+//! - [`batch`]: what one transaction writes, as bytes that go to the log unchanged;
+//! - [`engine`]: the contract a table engine keeps;
+//! - [`budget`]: the one memory budget;
+//! - [`clock`], [`rng`], [`thread`], [`sync`]: the seams a simulation takes over;
+//! - [`error`]: what went wrong and what the caller can do next.
+
+pub mod batch;
+pub mod budget;
+pub mod checksum;
+pub mod clock;
+pub mod codec;
+pub mod engine;
+pub mod error;
+pub mod ids;
+pub mod range;
+pub mod rng;
+pub mod sync;
+pub mod thread;
+
+pub use error::{Error, ErrorKind, Result};
+pub use ids::{Csn, EngineKind, TableId};
+pub use range::{Direction, KeyRange};

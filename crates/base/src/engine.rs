@@ -1,0 +1,199 @@
+//! The contract between the transaction manager and a table engine.
+//!
+//! An engine keeps tables: ordered key spaces of versions stamped with CSNs. It knows nothing of
+//! transactions, locks, lanes or the log; the transaction manager knows nothing of memtables or
+//! indirection arrays. Both are tested against this page: an engine without the transaction
+//! manager, and the transaction manager over a model engine.
+//!
+//! # What an engine guarantees
+//!
+//! - **E1 (install).** When [`Engine::install`] returns, every operation of the batch on a table of
+//!   this engine is visible to reads at a snapshot of that CSN or above, and to none below.
+//!   Operations on other engines' tables are skipped. Later operations of a batch override earlier
+//!   ones on the same key.
+//! - **E2 (any order).** Installs of different CSNs may run at the same time and in any order. The
+//!   caller reads at a snapshot only once every commit up to it is installed.
+//! - **E3 (idempotence).** Installing a commit again, or one whose effects are already persistent,
+//!   changes nothing. Operations on a table that does not exist are skipped: at recovery, the
+//!   commit that dropped it may be persistent already.
+//! - **E4 (reads).** A read at a snapshot sees, of each key, the newest version at or below it. Reads
+//!   never wait for writers. A snapshot's versions stay readable while [`Horizon`] reports it live;
+//!   a cursor's stay readable as long as the cursor.
+//! - **E5 (tables).** A table exists for snapshots from the CSN that created it up to, not including,
+//!   the one that dropped it. Its space comes back once no live snapshot or cursor can see it.
+//! - **E6 (persistence).** Every commit at or below [`Engine::persisted`] would survive a crash
+//!   without the log. The figure never falls. An idle table does not hold it back.
+//! - **E7 (no early flush).** No version above the stable CSN is written to a data file.
+//! - **E8 (failure).** `install` does not fail: what it needs was granted by [`Engine::admit`]. A
+//!   background failure leaves everything installed readable from memory, stops `persisted` from
+//!   rising, and is reported by [`Engine::health`]. Stored bytes that fail their checksum are
+//!   reported to the read that met them as [`crate::ErrorKind::Corruption`], and only to it.
+//! - **E9 (no hidden wait).** A read with [`Access::MemoryOnly`] never touches a device; it answers, or
+//!   fails with [`crate::ErrorKind::WouldBlock`].
+
+use crate::batch::WriteBatch;
+use crate::{Csn, Direction, EngineKind, KeyRange, Result, TableId};
+
+/// Whether a read may wait for a device (DESIGN, D11).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Access {
+    /// Wait where needed.
+    #[default]
+    Blocking,
+    /// Answer from memory, or fail with [`crate::ErrorKind::WouldBlock`].
+    MemoryOnly,
+}
+
+/// What an engine may know of commits and snapshots; the transaction manager provides it.
+///
+/// - **H1.** `stable` and `installed` never fall, and `stable <= installed`.
+/// - **H2.** Once `live_snapshots` has returned, no snapshot comes to life below the smallest
+///   number it gave.
+pub trait Horizon: Send + Sync {
+    /// The stable CSN: every commit up to it is installed and durable in the log.
+    fn stable(&self) -> Csn;
+
+    /// Every commit up to this CSN is installed.
+    fn installed(&self) -> Csn;
+
+    /// Clears `out`, then fills it with the live snapshots, ascending and without repeats. The stable
+    /// CSN is always among them, for the snapshots yet to come.
+    fn live_snapshots(&self, out: &mut Vec<Csn>);
+}
+
+/// How far an engine's background work is behind, and what it asks of writers (DESIGN, D8).
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Debt {
+    /// Memtable bytes over what a flush should have written by now, as a share of the memtable
+    /// budget. Writers are refused at 1.0 only if memory is truly exhausted.
+    pub flush: f64,
+    /// Level0 sub-levels over their target, as a share of the limit.
+    pub level0: f64,
+    /// Bytes that compaction should have moved by now, as a share of the limit.
+    pub compaction: f64,
+}
+
+impl Debt {
+    /// The one figure that throttle and scheduler read: 0 is at ease, 1 is the limit.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.flush.max(self.level0).max(self.compaction)
+    }
+}
+
+/// What is known, cheaply, of a table or a range of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RangeEstimate {
+    /// Keys, estimated.
+    pub keys: u64,
+    /// Key and value bytes, estimated.
+    pub bytes: u64,
+}
+
+/// One figure of an engine, named as the metrics page and `SHOW STATUS` name it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Metric {
+    /// `snake_case`, unit last.
+    pub name: &'static str,
+    /// One sentence for people.
+    pub help: &'static str,
+    /// Whether the figure only rises.
+    pub counter: bool,
+    /// Now.
+    pub value: f64,
+}
+
+/// A table engine. The module's page says what it guarantees.
+pub trait Engine: Send + Sync {
+    /// Which engine this is.
+    fn kind(&self) -> EngineKind;
+
+    /// Asks for room to install `bytes` more. It may wait a bounded while for a flush.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::MemoryFull`] or [`crate::ErrorKind::DiskFull`] when there will be none
+    /// until something is freed; the failure of [`Engine::health`] when the engine has stopped.
+    fn admit(&self, bytes: usize) -> Result<()>;
+
+    /// Installs a commit (E1, E2, E3).
+    fn install(&self, csn: Csn, batch: &WriteBatch);
+
+    /// Reads one key at a snapshot: fills `value` and answers the version's CSN, or answers `None`
+    /// when the key has no value there.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotFound`] when the table does not exist at the snapshot,
+    /// [`crate::ErrorKind::WouldBlock`] (E9), [`crate::ErrorKind::Corruption`],
+    /// [`crate::ErrorKind::Io`].
+    fn get(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Csn,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<Csn>>;
+
+    /// The CSN of the newest installed version of a key, deletions included; `None` when none is
+    /// known. Versions that every live snapshot sees past may be forgotten.
+    ///
+    /// # Errors
+    /// As [`Engine::get`].
+    fn newest_csn(&self, table: TableId, key: &[u8], access: Access) -> Result<Option<Csn>>;
+
+    /// A cursor over the keys of a range at a snapshot.
+    ///
+    /// # Errors
+    /// As [`Engine::get`].
+    fn scan(
+        &self,
+        table: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+        snapshot: Csn,
+        access: Access,
+    ) -> Result<Box<dyn Cursor>>;
+
+    /// Estimates a range from resident metadata; no device is read.
+    fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate;
+
+    /// The tables that exist for new snapshots, with their CSN of creation.
+    fn tables(&self) -> Vec<TableId>;
+
+    /// See E6.
+    fn persisted(&self) -> Csn;
+
+    /// Asks that every commit up to `csn` become persistent soon, so that the log may be cut there.
+    fn request_persist(&self, csn: Csn);
+
+    /// How far behind the background work is.
+    fn debt(&self) -> Debt;
+
+    /// The failure that stopped the background work, if one has.
+    ///
+    /// # Errors
+    /// That failure.
+    fn health(&self) -> Result<()>;
+
+    /// Figures for people and for monitoring.
+    fn metrics(&self) -> Vec<Metric>;
+}
+
+/// A position in a scan. It starts before the first key.
+pub trait Cursor: Send {
+    /// Moves to the next key in the scan's direction; `false` past the last.
+    ///
+    /// # Errors
+    /// As [`Engine::get`]. After [`crate::ErrorKind::WouldBlock`] the cursor has not moved, and may
+    /// be asked again with another [`Access`].
+    fn next(&mut self, access: Access) -> Result<bool>;
+
+    /// The key at the cursor. Call it only after `next` answered `true`.
+    fn key(&self) -> &[u8];
+
+    /// The value at the cursor. Call it only after `next` answered `true`.
+    fn value(&self) -> &[u8];
+
+    /// The CSN of the version at the cursor. Call it only after `next` answered `true`.
+    fn csn(&self) -> Csn;
+}

@@ -1,0 +1,87 @@
+//! Half-open ranges of keys.
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Direction {
+    /// Ascending keys.
+    #[default]
+    Forward,
+    /// Descending keys.
+    Backward,
+}
+
+/// The keys from `start` (included) to `end` (excluded; `None` is past every key).
+///
+/// Keys are byte strings in lexicographic order, so the key right after `k` is `k` followed by a
+/// zero byte, and every range can be written half-open; [`successor`] and [`prefix_end`] give the
+/// other forms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyRange<'a> {
+    /// The first key of the range.
+    pub start: &'a [u8],
+    /// The first key past the range.
+    pub end: Option<&'a [u8]>,
+}
+
+impl KeyRange<'static> {
+    /// Every key.
+    pub const ALL: KeyRange<'static> = KeyRange { start: &[], end: None };
+}
+
+impl<'a> KeyRange<'a> {
+    /// The keys from `start` (included) to `end` (excluded).
+    #[must_use]
+    pub fn new(start: &'a [u8], end: Option<&'a [u8]>) -> KeyRange<'a> {
+        KeyRange { start, end }
+    }
+
+    /// Whether `key` lies in the range.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        key >= self.start && self.end.is_none_or(|end| key < end)
+    }
+
+    /// Whether the range can hold no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.end.is_some_and(|end| end <= self.start)
+    }
+}
+
+/// The smallest key larger than `key`.
+#[must_use]
+pub fn successor(key: &[u8]) -> Vec<u8> {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next
+}
+
+/// The smallest key larger than every key that begins with `prefix`; `None` when there is none
+/// (the prefix is empty or all `0xFF`).
+#[must_use]
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let keep = prefix.iter().rposition(|&byte| byte != 0xFF)?;
+    let mut end = prefix[..=keep].to_vec();
+    end[keep] += 1;
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefix_end_is_past_every_key_with_the_prefix() {
+        assert_eq!(prefix_end(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(prefix_end(b"a\xFF\xFF"), Some(b"b".to_vec()));
+        assert_eq!(prefix_end(b"\xFF"), None);
+        assert_eq!(prefix_end(b""), None);
+    }
+
+    #[test]
+    fn successor_leaves_no_key_between() {
+        assert!(successor(b"a").as_slice() > b"a".as_slice());
+        assert!(successor(b"a").as_slice() <= b"a\0".as_slice());
+    }
+}
