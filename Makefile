@@ -1,0 +1,57 @@
+# `make run` starts the database; `make test` proves it. Both set the machine up first.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+DATA ?= data
+PORT ?= 3306
+
+.PHONY: help run test lint unit clients loom sanitize fuzz crash bench bench-kv bench-sysbench setup
+
+help: ## Show what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install the system packages that building needs
+	@scripts/setup build
+
+run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to connect
+	@cargo build --release --quiet --bin spillway
+	@exec target/release/spillway serve --data $(DATA) --port $(PORT)
+
+test: lint unit clients crash ## Run every test, lint and format check
+
+lint: setup ## Check formatting, lints and documentation links
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+
+unit: setup ## Run the workspace's tests
+	cargo test --workspace --quiet
+
+clients: setup ## Run a session from Python, Go, Java, Node and the mariadb tools against a server
+	@scripts/setup clients
+	cargo build --quiet --bin spillway
+	tests/clients/run target/debug/spillway
+
+crash: setup ## Kill a loaded server again and again and look for anything lost (KILLS=)
+	cargo build --quiet --bin spillway --bin spillway-crash
+	target/debug/spillway-crash --server target/debug/spillway --kills $(or $(KILLS),10)
+
+loom: setup ## Model-check the lock-free cores
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release --quiet \
+		-p spillway-tiered -p spillway-txn --lib loom
+
+sanitize: setup ## Run the concurrency tests under the address sanitizer (nightly)
+	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo +nightly test --quiet \
+		--target x86_64-unknown-linux-gnu -p spillway-tiered -p spillway-txn --lib
+
+bench: bench-kv bench-sysbench ## Run every comparison and print its table
+
+bench-kv: setup ## Compare with RocksDB under db_bench's shapes (builds RocksDB: minutes)
+	@scripts/setup peers
+	cargo build --release --quiet --manifest-path peers/Cargo.toml
+	peers/target/release/spillway-peers $(BENCH_ARGS)
+
+bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	scripts/bench-sysbench $(BENCH_ARGS)
