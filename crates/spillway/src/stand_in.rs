@@ -1,6 +1,7 @@
 //! The interface of the database over a map in memory: snapshots and write buffers, but no locks,
 //! no log and no engine. It lets the layers above be built while those below are.
 
+#![allow(clippy::type_complexity)]
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,0 +1,69 @@
+//! The command line of a run, shared by `spillway bench kv` and the comparison with peers.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Plan, Stores, Workload, compare};
+
+/// Key-value workloads after RocksDB's db_bench: 16-byte keys, medians over interleaved rounds.
+#[derive(Args, Clone, Debug)]
+pub struct KvArgs {
+    /// Workloads to run, in order [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub workloads: Vec<Workload>,
+    /// Distinct keys
+    #[arg(long, default_value_t = 500_000)]
+    pub keys: u64,
+    /// Operations of each read or durable workload, over all threads
+    #[arg(long, default_value_t = 100_000)]
+    pub operations: u64,
+    /// Bytes of each value
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 500])]
+    pub value_bytes: Vec<usize>,
+    /// Threads of each workload
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 4])]
+    pub threads: Vec<usize>,
+    /// Times to run everything; the report gives medians over them
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Memory budget of each store, in MiB
+    #[arg(long, default_value_t = 1024)]
+    pub memory_mib: usize,
+    /// What all random choices come from
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Where to put the stores' folders; they are removed after each workload
+    #[arg(long, default_value = ".bench")]
+    pub dir: PathBuf,
+}
+
+impl KvArgs {
+    /// Runs the workloads over these stores and prints the report.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or the first failure of a run, in words.
+    pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
+        if self.keys < 2 || self.rounds == 0 || self.threads.contains(&0) {
+            return Err("a run needs two keys, one round and one thread at the least".to_owned());
+        }
+        let all = || Workload::ALL.to_vec();
+        let plan = Plan {
+            workloads: if self.workloads.is_empty() { all() } else { self.workloads.clone() },
+            keys: self.keys,
+            operations: self.operations,
+            value_bytes: self.value_bytes.clone(),
+            threads: self.threads.clone(),
+            rounds: self.rounds,
+            memory_bytes: self.memory_mib << 20,
+            seed: self.seed,
+        };
+        println!(
+            "{} keys of 16 bytes, {} operations, {} rounds, {} MiB of memory each, seed {}; fillsync \
+             waits for each put to be durable, the other fills do not",
+            plan.keys, plan.operations, plan.rounds, self.memory_mib, plan.seed
+        );
+        print!("{}", compare(stores, &plan, &self.dir)?);
+        Ok(())
+    }
+}

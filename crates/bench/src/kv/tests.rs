@@ -1,0 +1,40 @@
+use super::*;
+
+fn tiny() -> Plan {
+    Plan {
+        workloads: Workload::ALL.to_vec(),
+        keys: 300,
+        operations: 200,
+        value_bytes: vec![10, 500],
+        threads: vec![1, 2],
+        rounds: 1,
+        memory_bytes: 64 << 20,
+        seed: 7,
+    }
+}
+
+#[test]
+fn every_workload_runs_and_equal_seeds_read_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = || compare(&[&SpillwayStores], &tiny(), dir.path()).unwrap();
+    let (first, second) = (run(), run());
+    assert_eq!(first.rows().len(), Workload::ALL.len() * 4);
+    let checksums = |report: &Report| {
+        report.rows().iter().map(|row| (row.workload, row.checksum)).collect::<Vec<_>>()
+    };
+    assert_eq!(checksums(&first), checksums(&second));
+    let read = |row: &&Row| row.workload == Workload::ReadRandom;
+    assert!(first.rows().iter().filter(read).all(|row| row.checksum != 0));
+}
+
+#[test]
+fn another_seed_reads_something_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = tiny();
+    plan.workloads = vec![Workload::SeekRandom];
+    plan.value_bytes = vec![10];
+    let first = compare(&[&SpillwayStores], &plan, dir.path()).unwrap();
+    plan.seed = 8;
+    let second = compare(&[&SpillwayStores], &plan, dir.path()).unwrap();
+    assert_ne!(first.rows()[0].checksum, second.rows()[0].checksum);
+}

@@ -1,0 +1,299 @@
+//! The workloads, and the run that holds stores beside each other.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use hdrhistogram::Histogram;
+use indicatif::{ProgressBar, ProgressStyle};
+use spillway_base::checksum::crc32c_append;
+use spillway_base::clock;
+use spillway_base::rng::Rng;
+
+use super::{Report, Row, Store, Stores};
+
+/// One of db_bench's shapes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[value(rename_all = "lower")]
+pub enum Workload {
+    /// Puts in key order, not waiting for durability.
+    FillSeq,
+    /// Puts in random order, not waiting for durability.
+    FillRandom,
+    /// Puts in random order, each durable before the next of its thread.
+    FillSync,
+    /// Gets of random keys that exist.
+    ReadRandom,
+    /// Seeks to random keys, reading ten pairs from each.
+    SeekRandom,
+    /// Gets of random keys while one more thread puts without pause.
+    ReadWhileWriting,
+}
+
+impl Workload {
+    /// Every workload, in the order a run takes them.
+    pub const ALL: [Workload; 6] = [
+        Workload::FillSeq,
+        Workload::FillRandom,
+        Workload::FillSync,
+        Workload::ReadRandom,
+        Workload::SeekRandom,
+        Workload::ReadWhileWriting,
+    ];
+
+    /// The name in db_bench's spelling.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::FillSeq => "fillseq",
+            Workload::FillRandom => "fillrandom",
+            Workload::FillSync => "fillsync",
+            Workload::ReadRandom => "readrandom",
+            Workload::SeekRandom => "seekrandom",
+            Workload::ReadWhileWriting => "readwhilewriting",
+        }
+    }
+
+    fn reads(self) -> bool {
+        matches!(self, Workload::ReadRandom | Workload::SeekRandom | Workload::ReadWhileWriting)
+    }
+}
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The workloads, in order.
+    pub workloads: Vec<Workload>,
+    /// Distinct keys.
+    pub keys: u64,
+    /// Operations of a read or durable workload, over all threads.
+    pub operations: u64,
+    /// Bytes of each value.
+    pub value_bytes: Vec<usize>,
+    /// Threads of each workload.
+    pub threads: Vec<usize>,
+    /// Times that everything is run; the report gives medians over them.
+    pub rounds: usize,
+    /// The memory budget of each store, in bytes.
+    pub memory_bytes: usize,
+    /// What all random choices come from.
+    pub seed: u64,
+}
+
+const KEY_BYTES: usize = 16;
+const SEEK_PAIRS: usize = 10;
+
+/// Runs the plan over every kind of store, interleaved, in folders under `dir`.
+///
+/// # Errors
+/// The first failure of a store, or two stores that did not read the same, in words.
+pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Report, String> {
+    let mut report = Report::default();
+    let cells = plan.value_bytes.len() * plan.threads.len() * plan.workloads.len();
+    let bar = ProgressBar::new((plan.rounds * cells * stores.len()) as u64).with_style(
+        ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    for round in 0..plan.rounds {
+        for &value_bytes in &plan.value_bytes {
+            for &threads in &plan.threads {
+                for &workload in &plan.workloads {
+                    let cell = Cell { plan, workload, value_bytes, threads };
+                    let mut checksum = None;
+                    for kind in 0..stores.len() {
+                        // The order turns with each round, so that none is always first.
+                        let kind = stores[(kind + round) % stores.len()];
+                        bar.set_message(format!("{} {}", kind.name(), workload.name()));
+                        let row = cell.run(kind, dir)?;
+                        if *checksum.get_or_insert(row.checksum) != row.checksum {
+                            return Err(format!(
+                                "{} read something else under {}",
+                                kind.name(),
+                                workload.name()
+                            ));
+                        }
+                        report.add(row);
+                        bar.inc(1);
+                    }
+                }
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(report)
+}
+
+struct Cell<'a> {
+    plan: &'a Plan,
+    workload: Workload,
+    value_bytes: usize,
+    threads: usize,
+}
+
+struct Tally {
+    latency_ns: Histogram<u64>,
+    checksum: u64,
+}
+
+impl Cell<'_> {
+    fn run(&self, kind: &dyn Stores, dir: &Path) -> Result<Row, String> {
+        let folder = dir.join(format!("{}-{}", kind.name(), self.workload.name()));
+        let clean = || match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
+            _ => Ok(()),
+        };
+        clean()?;
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let store = kind.open(&folder, self.plan.memory_bytes)?;
+        if self.workload.reads() {
+            self.fill(&*store)?;
+        }
+        let (elapsed, tally) = self.drive(&*store)?;
+        drop(store);
+        clean()?;
+        Ok(Row {
+            store: kind.name(),
+            workload: self.workload,
+            value_bytes: self.value_bytes,
+            threads: self.threads,
+            operations_per_s: tally.latency_ns.len() as f64 / elapsed.as_secs_f64(),
+            latency_p50_us: tally.latency_ns.value_at_quantile(0.50) as f64 / 1e3,
+            latency_p99_us: tally.latency_ns.value_at_quantile(0.99) as f64 / 1e3,
+            checksum: tally.checksum,
+        })
+    }
+
+    fn fill(&self, store: &dyn Store) -> Result<(), String> {
+        for index in 0..self.plan.keys {
+            let (key, value) = self.pair(self.shuffled(index));
+            store.put(&key, &value, false)?;
+        }
+        Ok(())
+    }
+
+    /// Runs all threads to their end; the workload's time is that of the slowest.
+    fn drive(&self, store: &dyn Store) -> Result<(Duration, Tally), String> {
+        let done = AtomicBool::new(false);
+        let background = AtomicU64::new(0);
+        let start = clock::now();
+        let tallies = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.threads)
+                .map(|thread| scope.spawn(move || self.work(store, thread as u64)))
+                .collect();
+            let writer = (self.workload == Workload::ReadWhileWriting).then(|| {
+                let (done, background) = (&done, &background);
+                scope.spawn(move || self.write_until(store, done, background))
+            });
+            let tallies: Vec<_> = workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|_| Err("a worker panicked".into())))
+                .collect();
+            done.store(true, Ordering::Relaxed);
+            let written = writer
+                .map_or(Ok(()), |w| w.join().unwrap_or_else(|_| Err("the writer panicked".into())));
+            written.and_then(|()| tallies.into_iter().collect::<Result<Vec<_>, _>>())
+        })?;
+        let elapsed = clock::now() - start;
+        let mut whole = Tally { latency_ns: histogram(), checksum: 0 };
+        for tally in tallies {
+            whole.latency_ns += &tally.latency_ns;
+            whole.checksum = whole.checksum.wrapping_add(tally.checksum);
+        }
+        Ok((elapsed, whole))
+    }
+
+    fn write_until(
+        &self,
+        store: &dyn Store,
+        done: &AtomicBool,
+        written: &AtomicU64,
+    ) -> Result<(), String> {
+        let mut rng = Rng::new(self.plan.seed ^ 0xBAC6);
+        while !done.load(Ordering::Relaxed) {
+            let (key, value) = self.pair(rng.below(self.plan.keys));
+            store.put(&key, &value, false)?;
+            written.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn work(&self, store: &dyn Store, thread: u64) -> Result<Tally, String> {
+        let threads = self.threads as u64;
+        let total = match self.workload {
+            Workload::FillSeq | Workload::FillRandom => self.plan.keys,
+            _ => self.plan.operations,
+        };
+        let mut rng = Rng::new(self.plan.seed.wrapping_add(thread));
+        let mut tally = Tally { latency_ns: histogram(), checksum: 0 };
+        let mut value = Vec::new();
+        for index in (thread..total).step_by(self.threads) {
+            let number = match self.workload {
+                Workload::FillSeq => index / threads + thread * (total / threads),
+                Workload::FillRandom => self.shuffled(index),
+                _ => rng.below(self.plan.keys),
+            };
+            let start = clock::now();
+            match self.workload {
+                Workload::FillSeq | Workload::FillRandom | Workload::FillSync => {
+                    let (key, value) = self.pair(number);
+                    store.put(&key, &value, self.workload == Workload::FillSync)?;
+                }
+                Workload::ReadRandom | Workload::ReadWhileWriting => {
+                    let key = key(number);
+                    if !store.get(&key, &mut value)? {
+                        return Err(format!("key {number} is missing"));
+                    }
+                    tally.checksum = fold(tally.checksum, &key, &value);
+                }
+                Workload::SeekRandom => {
+                    let mut checksum = 0;
+                    store.seek(&key(number), SEEK_PAIRS, &mut |key, value| {
+                        checksum = fold(checksum, key, value);
+                    })?;
+                    tally.checksum = tally.checksum.wrapping_add(checksum);
+                }
+            }
+            tally.latency_ns.saturating_record((clock::now() - start).as_nanos() as u64);
+        }
+        Ok(tally)
+    }
+
+    /// A permutation of the keys that looks random: an affine step by a number without a common
+    /// divisor.
+    fn shuffled(&self, index: u64) -> u64 {
+        let keys = self.plan.keys;
+        let mut step = 0x9E37_79B9_7F4A_7C15 % keys.max(2) | 1;
+        while gcd(step, keys) != 1 {
+            step += 2;
+        }
+        ((u128::from(index) * u128::from(step) + u128::from(self.plan.seed)) % u128::from(keys))
+            as u64
+    }
+
+    fn pair(&self, number: u64) -> ([u8; KEY_BYTES], Vec<u8>) {
+        let mut value = vec![0; self.value_bytes];
+        // Half of each value repeats, as db_bench's default compression ratio has it.
+        let half = self.value_bytes / 2;
+        Rng::new(self.plan.seed ^ number).fill(&mut value[half..]);
+        (key(number), value)
+    }
+}
+
+fn key(number: u64) -> [u8; KEY_BYTES] {
+    let mut key = [b'0'; KEY_BYTES];
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+fn fold(checksum: u64, key: &[u8], value: &[u8]) -> u64 {
+    checksum.wrapping_add(u64::from(crc32c_append(crc32c_append(0, key), value)))
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
