@@ -33,8 +33,9 @@ clients: setup ## Run a session from Python, Go, Java, Node and the mariadb tool
 	tests/clients/run target/debug/spillway
 
 crash: setup ## Kill a loaded server again and again and look for anything lost (KILLS=)
-	cargo build --quiet --bin spillway --bin spillway-crash
-	target/debug/spillway-crash --server target/debug/spillway --kills $(or $(KILLS),10)
+	@scripts/setup clients
+	cargo build --quiet --bin spillway
+	tests/crash/run target/debug/spillway $(or $(KILLS),10)
 
 loom: setup ## Model-check the lock-free cores
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release --quiet \

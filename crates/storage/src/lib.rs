@@ -1,1 +1,12 @@
-//! Devices, data files and persistent logs, with a fault-injecting twin in memory.
+//! Devices, and the persistent logs on them (DESIGN, D6, D9, D10, D13).
+//!
+//! - [`disk`]: what a device and a file promise;
+//! - [`real`]: the machine's file system;
+//! - [`sim`]: a disk in memory that loses, tears, fails and fills up.
+
+pub mod disk;
+pub mod real;
+pub mod sim;
+
+pub use disk::{Disk, DiskLock, File, OpenMode};
+pub use real::RealDisk;

@@ -263,7 +263,7 @@ impl Cell<'_> {
     /// divisor.
     fn shuffled(&self, index: u64) -> u64 {
         let keys = self.plan.keys;
-        let mut step = 0x9E37_79B9_7F4A_7C15 % keys.max(2) | 1;
+        let mut step = (0x9E37_79B9_7F4A_7C15 % keys.max(2)) | 1;
         while gcd(step, keys) != 1 {
             step += 2;
         }

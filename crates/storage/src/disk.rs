@@ -1,0 +1,151 @@
+//! What a device promises.
+//!
+//! Everything durable goes through [`Disk`] and [`File`], so that the simulated disk can stand in for
+//! the real one. Both keep these guarantees, and promise no more:
+//!
+//! - **K1.** Bytes written to a file are read back by later reads, whether synced or not.
+//! - **K2.** After [`File::sync`] returns, everything written to the file before the call, and the
+//!   length it needs, survives a crash. So does the file's name only after [`Disk::sync_dir`].
+//! - **K3.** A write that was not synced may survive a crash in whole, in part, or not at all. A part is
+//!   any set of its 512-byte sectors; one sector is written whole or not at all.
+//! - **K4.** Creations, renames and removals that were not followed by [`Disk::sync_dir`] may be undone
+//!   by a crash; those that survive are the earliest ones. A rename survives whole or not at all.
+//! - **K5.** A failure is reported by the call that met it. After a failed sync, nothing written since
+//!   the last good one may be relied on, and another sync does not change that (DESIGN, D6).
+//! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
+//!   [`File::allocate`] or an earlier write covered never meets it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use spillway_base::Result;
+
+/// How a file is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenMode {
+    /// An existing file, for reading.
+    Read,
+    /// An existing file, for reading and writing.
+    Write,
+    /// A new file, or an existing one emptied, for reading and writing.
+    Create,
+}
+
+/// A device with named files. Paths are relative to nothing: callers pass whole ones.
+pub trait Disk: Send + Sync {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::NotFound`], [`spillway_base::ErrorKind::DiskFull`],
+    /// [`spillway_base::ErrorKind::Io`].
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
+
+    /// Whether a file or folder is there.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Io`].
+    fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// The names of the files in a folder, ascending; none when the folder is not there.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Io`].
+    fn list(&self, dir: &Path) -> Result<Vec<String>>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Renames a file, over another if there is one of that name.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Creates a folder and those above it, durably.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    fn create_dir_all(&self, dir: &Path) -> Result<()>;
+
+    /// Makes the names in a folder durable (K4).
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Io`].
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Takes a folder for this process, until the lock is dropped or the process ends.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::InUse`] when another process, or another database of this one,
+    /// has it.
+    fn lock(&self, dir: &Path) -> Result<Box<dyn DiskLock>>;
+
+    /// Bytes that can still be written to the device that holds `path`.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Io`].
+    fn available(&self, path: &Path) -> Result<u64>;
+}
+
+/// A folder taken by [`Disk::lock`]; dropping it gives the folder back.
+pub trait DiskLock: Send + Sync {}
+
+/// An open file. Several threads may use it at once; writes to overlapping bytes are not ordered.
+pub trait File: Send + Sync {
+    /// Fills `bytes` from `offset`.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Io`], also when the file ends too early.
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()>;
+
+    /// Writes `bytes` at `offset`, making the file longer where needed.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]; some of the bytes may
+    /// have been written.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Makes everything written so far durable (K2).
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Io`] (K5).
+    fn sync(&self) -> Result<()>;
+
+    /// Writes `bytes` and makes them durable, in one call where the device has one.
+    ///
+    /// # Errors
+    /// As [`File::write_at`] and [`File::sync`].
+    fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write_at(offset, bytes)?;
+        self.sync()
+    }
+
+    /// The file's length, in bytes.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Io`].
+    fn len(&self) -> Result<u64>;
+
+    /// Whether the file holds nothing.
+    ///
+    /// # Errors
+    /// As [`File::len`].
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts the file, or makes it longer with zeros that take no space yet.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Io`].
+    fn set_len(&self, len: u64) -> Result<()>;
+
+    /// Takes space for a range, and makes the file as long as the range needs; new bytes are zero.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
+    fn allocate(&self, offset: u64, len: u64) -> Result<()>;
+}

@@ -1,0 +1,234 @@
+//! The machine's file system.
+//!
+//! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, where the file system has
+//! it, else a write and an fdatasync.
+
+use std::fs;
+use std::io::{self, ErrorKind as IoKind, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, statvfs};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+use spillway_base::{Error, ErrorKind, Result};
+
+use crate::{Disk, DiskLock, File, OpenMode};
+
+/// The machine's file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+fn failed(what: &str, path: &Path, error: io::Error) -> Error {
+    let kind = match error.kind() {
+        IoKind::StorageFull | IoKind::QuotaExceeded | IoKind::FileTooLarge => ErrorKind::DiskFull,
+        IoKind::NotFound => ErrorKind::NotFound,
+        _ => ErrorKind::Io,
+    };
+    Error::with_source(kind, format!("cannot {what} {}", path.display()), error)
+}
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(mode != OpenMode::Read);
+        if mode == OpenMode::Create {
+            options.create(true).truncate(true);
+        }
+        let file = options.open(path).map_err(|error| failed("open", path, error))?;
+        Ok(Arc::new(RealFile { file, path: path.to_owned(), one_call: AtomicBool::new(true) }))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists().map_err(|error| failed("look for", path, error))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let entries = match fs::read_dir(dir) {
+            Err(error) if error.kind() == IoKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| failed("list", dir, error))?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| failed("list", dir, error))?;
+            let kind = entry.file_type().map_err(|error| failed("list", dir, error))?;
+            if let (true, Ok(name)) = (kind.is_file(), entry.file_name().into_string()) {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|error| failed("remove", path, error))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|error| failed("rename", from, error))
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        let mut above: Vec<&Path> = dir.ancestors().take_while(|up| !up.exists()).collect();
+        fs::create_dir_all(dir).map_err(|error| failed("create folder", dir, error))?;
+        // Each new name is durable once the folder that holds it is synced.
+        above.reverse();
+        for made in above {
+            let parent = made.parent().filter(|up| !up.as_os_str().is_empty());
+            self.sync_dir(parent.unwrap_or(Path::new(".")))?;
+        }
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let opened = fs::File::open(dir).map_err(|error| failed("open folder", dir, error))?;
+        opened.sync_all().map_err(|error| failed("sync folder", dir, error))
+    }
+
+    fn lock(&self, dir: &Path) -> Result<Box<dyn DiskLock>> {
+        let path = dir.join("LOCK");
+        let mut options = fs::OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        let file = options.open(&path).map_err(|error| failed("open", &path, error))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Box::new(RealLock { _file: file })),
+            Err(Errno::WOULDBLOCK) => Err(Error::new(
+                ErrorKind::InUse,
+                format!(
+                    "{} is open in another process; stop that one, or choose another folder",
+                    dir.display()
+                ),
+            )),
+            Err(error) => Err(failed("lock", &path, error.into())),
+        }
+    }
+
+    fn available(&self, path: &Path) -> Result<u64> {
+        let stat = statvfs(path).map_err(|error| failed("measure", path, error.into()))?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+struct RealLock {
+    _file: fs::File,
+}
+
+impl DiskLock for RealLock {}
+
+struct RealFile {
+    file: fs::File,
+    path: PathBuf,
+    /// Whether `RWF_DSYNC` may still be tried on this file.
+    one_call: AtomicBool,
+}
+
+impl RealFile {
+    fn failed(&self, what: &str, error: io::Error) -> Error {
+        failed(what, &self.path, error)
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(bytes, offset).map_err(|error| self.failed("read", error))
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_all_at(bytes, offset).map_err(|error| self.failed("write", error))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|error| self.failed("sync", error))
+    }
+
+    fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let (mut offset, mut bytes) = (offset, bytes);
+        while self.one_call.load(Ordering::Relaxed) && !bytes.is_empty() {
+            match pwritev2(&self.file, &[IoSlice::new(bytes)], offset, ReadWriteFlags::DSYNC) {
+                Ok(0) => return Err(self.failed("write", IoKind::WriteZero.into())),
+                Ok(written) => {
+                    bytes = &bytes[written..];
+                    offset += written as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                    self.one_call.store(false, Ordering::Relaxed);
+                }
+                Err(error) => return Err(self.failed("write", error.into())),
+            }
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.write_at(offset, bytes)?;
+        self.sync()
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(|error| self.failed("measure", error))?.len())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(|error| self.failed("resize", error))
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        match fallocate(&self.file, FallocateFlags::empty(), offset, len) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                let end = offset + len;
+                if end > self.len()? { self.set_len(end) } else { Ok(()) }
+            }
+            Err(error) => Err(self.failed("allocate", error.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_keep_what_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = RealDisk;
+        let nested = dir.path().join("a/b");
+        disk.create_dir_all(&nested).unwrap();
+        let path = nested.join("f");
+        let file = disk.open(&path, OpenMode::Create).unwrap();
+        file.allocate(0, 8192).unwrap();
+        file.write_at(4000, b"hello").unwrap();
+        file.write_and_sync(8190, b"world").unwrap();
+        assert_eq!(file.len().unwrap(), 8195);
+        let mut bytes = [0; 5];
+        disk.open(&path, OpenMode::Read).unwrap().read_at(8190, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"world");
+        assert_eq!(file.read_at(8192, &mut bytes).unwrap_err().kind(), ErrorKind::Io);
+        disk.rename(&path, &nested.join("g")).unwrap();
+        disk.sync_dir(&nested).unwrap();
+        assert_eq!(disk.list(&nested).unwrap(), ["g"]);
+        assert_eq!(disk.list(&dir.path().join("none")).unwrap(), [""; 0]);
+        assert!(disk.available(&nested).unwrap() > 0);
+        let missing = disk.open(&path, OpenMode::Read).err().unwrap();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_folder_is_locked_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = RealDisk.lock(dir.path()).unwrap();
+        let again = RealDisk.lock(dir.path()).err().unwrap();
+        assert_eq!(again.kind(), ErrorKind::InUse);
+        assert!(again.to_string().contains("another process"));
+        drop(lock);
+        RealDisk.lock(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_full_device_is_told_apart_from_a_broken_one() {
+        let full = failed("write", Path::new("f"), io::Error::from_raw_os_error(28));
+        let broken = failed("write", Path::new("f"), io::Error::from_raw_os_error(5));
+        assert_eq!((full.kind(), broken.kind()), (ErrorKind::DiskFull, ErrorKind::Io));
+    }
+}

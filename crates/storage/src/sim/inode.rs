@@ -1,0 +1,151 @@
+//! The content of one simulated file: what is in the cache, what is on the platter, and which
+//! sectors differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use spillway_base::rng::Rng;
+
+const PAGE: u64 = 4096;
+const SECTOR: usize = 512;
+const SECTORS: usize = PAGE as usize / SECTOR;
+
+type Page = Arc<[u8; PAGE as usize]>;
+type Pages = BTreeMap<u64, Page>;
+
+/// A file's content. Pages that were never written are zero and absent.
+#[derive(Clone, Default)]
+pub(super) struct Inode {
+    len: u64,
+    len_durable: u64,
+    cached: Pages,
+    durable: Pages,
+    /// Changed sectors of each page since the last sync, one bit each.
+    dirty: BTreeMap<u64, u8>,
+    /// Pages that take space.
+    allocated: BTreeSet<u64>,
+}
+
+fn zero() -> Page {
+    Arc::new([0; PAGE as usize])
+}
+
+fn pages(offset: u64, len: u64) -> std::ops::Range<u64> {
+    if len == 0 { 0..0 } else { offset / PAGE..(offset + len).div_ceil(PAGE) }
+}
+
+impl Inode {
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(super) fn space(&self) -> u64 {
+        self.allocated.len() as u64 * PAGE
+    }
+
+    /// The space that writing this range would take.
+    pub(super) fn growth(&self, offset: u64, len: u64) -> u64 {
+        pages(offset, len).filter(|page| !self.allocated.contains(page)).count() as u64 * PAGE
+    }
+
+    pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done as u64;
+            let (page, within) = (at / PAGE, (at % PAGE) as usize);
+            let count = (PAGE as usize - within).min(bytes.len() - done);
+            let target = &mut bytes[done..done + count];
+            match self.cached.get(&page) {
+                Some(content) => target.copy_from_slice(&content[within..within + count]),
+                None => target.fill(0),
+            }
+            done += count;
+        }
+    }
+
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done as u64;
+            let (page, within) = (at / PAGE, (at % PAGE) as usize);
+            let count = (PAGE as usize - within).min(bytes.len() - done);
+            let content = Arc::make_mut(self.cached.entry(page).or_insert_with(zero));
+            content[within..within + count].copy_from_slice(&bytes[done..done + count]);
+            let dirty = self.dirty.entry(page).or_default();
+            for sector in within / SECTOR..=(within + count - 1) / SECTOR {
+                *dirty |= 1 << sector;
+            }
+            self.allocated.insert(page);
+            done += count;
+        }
+        self.len = self.len.max(offset + bytes.len() as u64);
+    }
+
+    pub(super) fn allocate(&mut self, offset: u64, len: u64) {
+        self.allocated.extend(pages(offset, len));
+        self.len = self.len.max(offset + len);
+    }
+
+    pub(super) fn set_len(&mut self, len: u64) {
+        if len < self.len {
+            let first_gone = len.div_ceil(PAGE);
+            let gone: Vec<u64> = self.cached.range(first_gone..).map(|(page, _)| *page).collect();
+            for page in gone {
+                self.cached.remove(&page);
+                self.dirty.insert(page, 0xFF);
+            }
+            self.allocated.retain(|page| *page < first_gone);
+            let within = (len % PAGE) as usize;
+            if let (true, Some(content)) = (within > 0, self.cached.get_mut(&(len / PAGE))) {
+                Arc::make_mut(content)[within..].fill(0);
+                self.dirty.insert(len / PAGE, 0xFF);
+            }
+        }
+        self.len = len;
+    }
+
+    pub(super) fn sync(&mut self) {
+        for (page, _) in std::mem::take(&mut self.dirty) {
+            match self.cached.get(&page) {
+                Some(content) => self.durable.insert(page, content.clone()),
+                None => self.durable.remove(&page),
+            };
+        }
+        self.len_durable = self.len;
+    }
+
+    /// After a failed sync: the cache counts as clean, and the platter as it was.
+    pub(super) fn lose_unsynced(&mut self) {
+        self.dirty.clear();
+    }
+
+    pub(super) fn crash(&mut self, rng: &mut Rng) {
+        for (page, sectors) in std::mem::take(&mut self.dirty) {
+            let new = self.cached.get(&page).cloned().unwrap_or_else(zero);
+            let mut mixed = self.durable.get(&page).cloned().unwrap_or_else(zero);
+            let content = Arc::make_mut(&mut mixed);
+            for sector in (0..SECTORS).filter(|sector| sectors >> sector & 1 == 1) {
+                if rng.chance(1, 2) {
+                    let bytes = sector * SECTOR..(sector + 1) * SECTOR;
+                    content[bytes.clone()].copy_from_slice(&new[bytes]);
+                }
+            }
+            self.durable.insert(page, mixed);
+        }
+        if self.len != self.len_durable && rng.chance(1, 2) {
+            self.len_durable = self.len;
+        }
+        self.len = self.len_durable;
+        self.durable.retain(|page, _| page * PAGE < self.len_durable);
+        self.cached = self.durable.clone();
+        let kept = self.len.div_ceil(PAGE);
+        self.allocated.retain(|page| *page < kept);
+    }
+
+    pub(super) fn rot(&mut self, offset: u64, mask: u8) {
+        for pages in [&mut self.cached, &mut self.durable] {
+            let page = pages.entry(offset / PAGE).or_insert_with(zero);
+            Arc::make_mut(page)[(offset % PAGE) as usize] ^= mask;
+        }
+    }
+}
