@@ -2,9 +2,11 @@
 //!
 //! - [`disk`]: what a device and a file promise;
 //! - [`real`]: the machine's file system;
-//! - [`sim`]: a disk in memory that loses, tears, fails and fills up.
+//! - [`sim`]: a disk in memory that loses, tears, fails and fills up;
+//! - [`plog`]: the append-only log, and its implementation in segment files.
 
 pub mod disk;
+pub mod plog;
 pub mod real;
 pub mod sim;
 

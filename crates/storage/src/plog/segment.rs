@@ -1,0 +1,153 @@
+//! The bytes of a log segment.
+//!
+//! A segment is a file `LL-NNNNNNNNNNNNNNNN.plog`: lane and sequence number in hexadecimal. All integers are
+//! little-endian; CRCs are CRC32C.
+//!
+//! ```text
+//! header, 4096 bytes
+//!   0  magic        8   "SPLWPLOG"
+//!   8  format       u32 1
+//!  12  lane         u32
+//!  16  sequence     u64 the segment's number, from 1
+//!  24  generation   u64 the opening that wrote it (L5)
+//!  32  fence        u64 meaning is the user's: written at the opening that began the generation
+//!  40  crc          u32 of bytes 0..40
+//!      zero up to 4096
+//! frame, at every multiple of 8 from 4096 on
+//!   0  length       u32 payload bytes, never 0; 0xFFFFFFFF seals the segment: nothing follows
+//!   4  crc          u32 of the payload
+//!   8  durable      u64 bytes of this segment that were durable when the frame was written
+//!  16  head crc     u32 of generation, sequence, the frame's offset (each u64), and bytes 0..16
+//!  20  payload
+//!      zero up to a multiple of 8
+//! ```
+//!
+//! A frame whose head crc is right was written at this place by this generation: the crc covers
+//! both, so bytes left by an earlier use of the file never pass. `durable` is what tells a torn tail
+//! from damage: a frame that cannot be read, below the `durable` of a later one, was readable once. So
+//! was one that is missing before the seal of a segment which the log went on from.
+
+use spillway_base::checksum::{crc32c, crc32c_append};
+use spillway_base::codec::Reader;
+use spillway_base::{Error, ErrorKind, Result};
+
+pub(super) const HEADER_BYTES: u64 = 4096;
+pub(super) const FRAME_HEAD_BYTES: usize = 20;
+/// The length that seals a segment.
+const SEAL: u32 = u32::MAX;
+/// The largest payload of one frame.
+pub(super) const PAYLOAD_MAX: usize = 1 << 30;
+const MAGIC: &[u8; 8] = b"SPLWPLOG";
+const FORMAT: u32 = 1;
+const HEADER_USED: usize = 44;
+
+/// The header of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Header {
+    pub(super) lane: u32,
+    pub(super) sequence: u64,
+    pub(super) generation: u64,
+    pub(super) fence: u64,
+}
+
+impl Header {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES as usize);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&self.lane.to_le_bytes());
+        bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        bytes.extend_from_slice(&self.generation.to_le_bytes());
+        bytes.extend_from_slice(&self.fence.to_le_bytes());
+        bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+        bytes.resize(HEADER_BYTES as usize, 0);
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Header> {
+        let mut reader = Reader::new(bytes);
+        let magic = reader.take(MAGIC.len())?;
+        let format = reader.u32()?;
+        let header = Header {
+            lane: reader.u32()?,
+            sequence: reader.u64()?,
+            generation: reader.u64()?,
+            fence: reader.u64()?,
+        };
+        let crc = reader.u32()?;
+        if magic != MAGIC || crc != crc32c(&bytes[..HEADER_USED - 4]) {
+            return Err(Error::corruption("the segment header does not match its checksum"));
+        }
+        if format != FORMAT {
+            return Err(Error::new(
+                ErrorKind::UnsupportedFormat,
+                format!("log format {format} is newer than this version, which reads {FORMAT}"),
+            ));
+        }
+        Ok(header)
+    }
+}
+
+/// The head of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FrameHead {
+    pub(super) length: u32,
+    pub(super) crc: u32,
+    pub(super) durable: u64,
+}
+
+impl FrameHead {
+    fn head_crc(&self, header: &Header, offset: u64) -> u32 {
+        let mut crc = crc32c(&header.generation.to_le_bytes());
+        crc = crc32c_append(crc, &header.sequence.to_le_bytes());
+        crc = crc32c_append(crc, &offset.to_le_bytes());
+        crc = crc32c_append(crc, &self.length.to_le_bytes());
+        crc = crc32c_append(crc, &self.crc.to_le_bytes());
+        crc32c_append(crc, &self.durable.to_le_bytes())
+    }
+
+    /// The head that ends a segment. It is written before what it ends is synced.
+    pub(super) fn seal(durable: u64) -> FrameHead {
+        FrameHead { length: SEAL, crc: 0, durable }
+    }
+
+    pub(super) fn is_seal(&self) -> bool {
+        self.length == SEAL
+    }
+
+    pub(super) fn encode(&self, header: &Header, offset: u64) -> [u8; FRAME_HEAD_BYTES] {
+        let mut bytes = [0; FRAME_HEAD_BYTES];
+        bytes[0..4].copy_from_slice(&self.length.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.crc.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.durable.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.head_crc(header, offset).to_le_bytes());
+        bytes
+    }
+
+    /// The head at `offset` of a segment, or `None` when none was written there.
+    pub(super) fn decode(bytes: &[u8], header: &Header, offset: u64) -> Option<FrameHead> {
+        let mut reader = Reader::new(bytes.get(..FRAME_HEAD_BYTES)?);
+        let head = FrameHead {
+            length: reader.u32().ok()?,
+            crc: reader.u32().ok()?,
+            durable: reader.u64().ok()?,
+        };
+        let crc = reader.u32().ok()?;
+        (head.length > 0 && crc == head.head_crc(header, offset)).then_some(head)
+    }
+}
+
+/// The bytes a frame takes, its padding included.
+pub(super) fn frame_bytes(payload: usize) -> u64 {
+    (FRAME_HEAD_BYTES as u64 + payload as u64).next_multiple_of(8)
+}
+
+pub(super) fn file_name(lane: u32, sequence: u64) -> String {
+    format!("{lane:02x}-{sequence:016x}.plog")
+}
+
+/// Lane and sequence number of a segment's file name.
+pub(super) fn parse_name(name: &str) -> Option<(u32, u64)> {
+    let (lane, sequence) = name.strip_suffix(".plog")?.split_once('-')?;
+    Some((u32::from_str_radix(lane, 16).ok()?, u64::from_str_radix(sequence, 16).ok()?))
+}
