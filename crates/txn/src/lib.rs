@@ -1,1 +1,32 @@
-//! Snapshots, locks, transactions, the commit pipeline and the redo log.
+//! Snapshots, locks, transactions, the commit pipeline and the redo log (DESIGN, D1–D6, D11, D12).
+//!
+//! In the order a transaction passes them:
+//!
+//! - `options`: what it chooses;
+//! - `transaction`: its snapshot, locks, writes and end;
+//! - `locks`, `serializable`: what keeps it apart from others;
+//! - `lane`, `record`: its commit on the way to the log and the engines;
+//! - `watermark`, `snapshots`: what is visible, and what is still looked at;
+//! - `recovery`: the way back from the log;
+//! - `manager`, `throttle`: what transactions share.
+
+mod lane;
+mod locks;
+mod manager;
+#[cfg(any(test, feature = "model"))]
+pub mod model;
+mod options;
+mod record;
+mod recovery;
+mod serializable;
+mod snapshots;
+#[cfg(test)]
+mod tests;
+mod throttle;
+mod transaction;
+mod watermark;
+
+pub use manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
+pub use options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
+pub use recovery::{LogSettings, RecoveryReport, recover};
+pub use transaction::{CancelHandle, CommitFuture, LOCK_WAIT, Savepoint, Scan, Transaction};

@@ -34,7 +34,7 @@ mod tests;
 use spillway_base::Result;
 
 pub use file::{FilePlog, PlogSettings};
-pub use reader::{Recovered, RecoveredSegment, read_log};
+pub use reader::{Recovered, RecoveredSegment, VisitFrame, read_log};
 
 /// A place in a log: a segment, and a byte in it. Positions rise along the log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

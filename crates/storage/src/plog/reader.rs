@@ -1,6 +1,6 @@
 //! Reading a log back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use spillway_base::checksum::crc32c;
 use spillway_base::{Error, ErrorKind, Result};
@@ -35,6 +35,9 @@ pub struct RecoveredSegment {
     pub frames: u64,
 }
 
+/// Takes a frame: where it begins, the segment it is in, and its payload.
+pub type VisitFrame<'v> = dyn FnMut(Position, &RecoveredSegment, &[u8]) -> Result<()> + 'v;
+
 /// Reads one lane of the log in a folder, giving every frame in order to `visit` with its segment's
 /// generation and fence.
 ///
@@ -45,7 +48,7 @@ pub fn read_log(
     disk: &dyn Disk,
     dir: &Path,
     lane: u32,
-    visit: &mut dyn FnMut(Position, &RecoveredSegment, &[u8]) -> Result<()>,
+    visit: &mut VisitFrame<'_>,
 ) -> Result<Recovered> {
     let mut sequences: Vec<u64> = disk
         .list(dir)?
@@ -102,7 +105,7 @@ fn read_segment(
     bytes: &[u8],
     header: &Header,
     segment: &mut RecoveredSegment,
-    visit: &mut dyn FnMut(Position, &RecoveredSegment, &[u8]) -> Result<()>,
+    visit: &mut VisitFrame<'_>,
 ) -> Result<Option<Error>> {
     let mut offset = HEADER_BYTES;
     loop {
@@ -157,7 +160,7 @@ fn witness(bytes: &[u8], header: &Header, offset: u64) -> bool {
     false
 }
 
-fn read_file(disk: &dyn Disk, path: &PathBuf) -> Result<Vec<u8>> {
+fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
     let file = disk.open(path, OpenMode::Read)?;
     let mut bytes = vec![0; file.len()? as usize];
     file.read_at(0, &mut bytes)?;

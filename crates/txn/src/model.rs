@@ -1,0 +1,168 @@
+//! An engine over a map in memory, that keeps every version: the oracle of the real ones.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::engine::{Access, Cursor, Debt, Engine, Metric, RangeEstimate};
+use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
+
+type Versions = BTreeMap<Csn, Option<Vec<u8>>>;
+type Table = BTreeMap<Vec<u8>, Versions>;
+
+/// The model. It persists nothing, so that recovery reads the whole log into it.
+#[derive(Default)]
+pub struct ModelEngine(Mutex<BTreeMap<TableId, Table>>);
+
+impl ModelEngine {
+    /// A model without tables.
+    #[must_use]
+    pub fn new() -> ModelEngine {
+        ModelEngine::default()
+    }
+
+    fn table<T>(&self, table: TableId, read: impl FnOnce(&Table) -> T) -> Result<T> {
+        match self.0.lock().get(&table) {
+            Some(table) => Ok(read(table)),
+            None => Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist"))),
+        }
+    }
+}
+
+fn visible(versions: &Versions, snapshot: Csn) -> Option<(Csn, &Vec<u8>)> {
+    let (csn, value) = versions.range(..=snapshot).next_back()?;
+    value.as_ref().map(|value| (*csn, value))
+}
+
+impl Engine for ModelEngine {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Tiered
+    }
+
+    fn admit(&self, _bytes: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn install(&self, csn: Csn, batch: &WriteBatch) {
+        let mut tables = self.0.lock();
+        for op in batch.iter() {
+            let (table, key, value) = match op {
+                Op::CreateTable(table) => {
+                    tables.entry(table).or_default();
+                    continue;
+                }
+                Op::DropTable(table) => {
+                    tables.remove(&table);
+                    continue;
+                }
+                Op::Put { table, key, value } => (table, key, Some(value.to_vec())),
+                Op::Delete { table, key } => (table, key, None),
+            };
+            if let Some(table) = tables.get_mut(&table) {
+                table.entry(key.to_vec()).or_default().insert(csn, value);
+            }
+        }
+    }
+
+    fn get(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Csn,
+        _access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<Csn>> {
+        self.table(table, |table| {
+            let (csn, found) = visible(table.get(key)?, snapshot)?;
+            value.clear();
+            value.extend_from_slice(found);
+            Some(csn)
+        })
+    }
+
+    fn newest_csn(&self, table: TableId, key: &[u8], _access: Access) -> Result<Option<Csn>> {
+        self.table(table, |table| table.get(key)?.keys().next_back().copied())
+    }
+
+    fn scan(
+        &self,
+        table: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+        snapshot: Csn,
+        _access: Access,
+    ) -> Result<Box<dyn Cursor>> {
+        let mut rows: Vec<_> = self.table(table, |table| {
+            let inside = table.iter().filter(|(key, _)| range.contains(key));
+            inside
+                .filter_map(|(key, versions)| {
+                    let (csn, value) = visible(versions, snapshot)?;
+                    Some((key.clone(), value.clone(), csn))
+                })
+                .collect()
+        })?;
+        if direction == Direction::Forward {
+            rows.reverse();
+        }
+        Ok(Box::new(ModelCursor { rows, row: (Vec::new(), Vec::new(), Csn::ZERO) }))
+    }
+
+    fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {
+        let keys = self
+            .table(table, |table| table.keys().filter(|key| range.contains(key)).count() as u64);
+        RangeEstimate { keys: keys.unwrap_or(0), bytes: 0 }
+    }
+
+    fn tables(&self) -> Vec<TableId> {
+        self.0.lock().keys().copied().collect()
+    }
+
+    fn persisted(&self) -> Csn {
+        Csn::ZERO
+    }
+
+    fn request_persist(&self, _csn: Csn) {}
+
+    fn debt(&self) -> Debt {
+        Debt::default()
+    }
+
+    fn health(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+}
+
+type Row = (Vec<u8>, Vec<u8>, Csn);
+
+struct ModelCursor {
+    rows: Vec<Row>,
+    row: Row,
+}
+
+impl Cursor for ModelCursor {
+    fn next(&mut self, _access: Access) -> Result<bool> {
+        match self.rows.pop() {
+            Some(row) => {
+                self.row = row;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.row.0
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.row.1
+    }
+
+    fn csn(&self) -> Csn {
+        self.row.2
+    }
+}

@@ -1,0 +1,98 @@
+//! What a caller chooses for a transaction.
+
+use std::time::Duration;
+
+/// When a commit is acknowledged (DESIGN, D2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// Once it is durable.
+    #[default]
+    Commit,
+    /// Once it is installed; it becomes durable at most this much later.
+    Within(Duration),
+    /// Once it is installed; it becomes durable some time after.
+    Relaxed,
+}
+
+/// How far transactions are kept apart (DESIGN, D12).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Isolation {
+    /// Each statement reads a snapshot of its own.
+    ReadCommitted,
+    /// Snapshot isolation, first committer wins.
+    #[default]
+    RepeatableRead,
+    /// Serializable snapshot isolation.
+    Serializable,
+}
+
+/// The strength of a row lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LockMode {
+    /// Others may share it.
+    Shared,
+    /// Nobody else may hold it.
+    Exclusive,
+}
+
+/// What to do about a lock that another transaction holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LockWait {
+    /// Wait in line for as long as the transaction's options say.
+    #[default]
+    Wait,
+    /// Fail at once with [`spillway_base::ErrorKind::LockNotAvailable`].
+    NoWait,
+    /// Answer as if the row were not there.
+    SkipLocked,
+}
+
+/// Options of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct TransactionOptions {
+    /// How far it is kept apart from others.
+    pub isolation: Isolation,
+    /// Refuse writes and locks.
+    pub read_only: bool,
+    /// When its commit is acknowledged; `None` is as the database's settings say.
+    pub durability: Option<Durability>,
+    /// How long it waits for a lock; `None` is as the database's settings say.
+    pub lock_wait: Option<Duration>,
+}
+
+impl TransactionOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> TransactionOptions {
+        TransactionOptions::default()
+    }
+
+    /// With this isolation level.
+    #[must_use]
+    pub fn isolation(mut self, isolation: Isolation) -> TransactionOptions {
+        self.isolation = isolation;
+        self
+    }
+
+    /// Refusing writes and locks, or not.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> TransactionOptions {
+        self.read_only = read_only;
+        self
+    }
+
+    /// With this durability.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> TransactionOptions {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// Waiting this long for a lock.
+    #[must_use]
+    pub fn lock_wait(mut self, lock_wait: Duration) -> TransactionOptions {
+        self.lock_wait = Some(lock_wait);
+        self
+    }
+}

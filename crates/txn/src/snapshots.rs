@@ -1,0 +1,246 @@
+//! The live snapshots, and the horizon that engines read.
+//!
+//! # Registering without a lock
+//!
+//! A snapshot is a CSN at which somebody reads. Flush and compaction drop versions that no snapshot
+//! sees, so a snapshot must be known to them before it is used (guarantee H2 of
+//! [`spillway_base::engine::Horizon`]). A reader writes its CSN into a slot of its own, and then looks at the
+//! stable CSN again: if that has passed the number it wrote, it takes a newer one and tries anew.
+//! A collector reads the stable CSN first, and the slots after.
+//!
+//! Why that is enough: say the collector read S as stable, and a reader uses s < S. The reader looked after its
+//! store and found stable at most s, so its look came before the collector's, its store before
+//! that, and the collector's pass over the slots after: it sees s. All four steps are sequentially consistent.
+//!
+//! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the one
+//! lock on every read's path.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use spillway_base::Csn;
+use spillway_base::engine::Horizon;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+
+use crate::watermark::Watermark;
+
+#[cfg(not(loom))]
+const SLOTS: usize = 512;
+#[cfg(loom)]
+const SLOTS: usize = 2;
+
+const FREE: u64 = 0;
+const TAKEN: u64 = u64::MAX;
+
+/// A slot on a cache line of its own.
+#[repr(align(128))]
+struct Slot(AtomicU64);
+
+/// Watermarks and live snapshots.
+pub(crate) struct Snapshots {
+    /// Every commit up to its prefix is installed.
+    pub(crate) installed: Watermark,
+    stable: AtomicU64,
+    slots: Box<[Slot]>,
+    /// Snapshots that found no slot, with their number.
+    overflow: Mutex<BTreeMap<Csn, usize>>,
+}
+
+impl Snapshots {
+    pub(crate) fn new() -> Arc<Snapshots> {
+        Arc::new(Snapshots {
+            installed: Watermark::new(Csn::ZERO),
+            stable: AtomicU64::new(0),
+            slots: (0..SLOTS).map(|_| Slot(AtomicU64::new(FREE))).collect(),
+            overflow: Mutex::default(),
+        })
+    }
+
+    /// Everything up to `done` is installed and durable. For recovery, before any commit.
+    pub(crate) fn recovered(&self, done: Csn) {
+        self.installed.reset(done);
+        self.stable.store(done.0, Ordering::SeqCst);
+    }
+
+    /// Moves the stable CSN on to `csn`, unless it is there already.
+    pub(crate) fn advance_stable(&self, csn: Csn) {
+        self.stable.fetch_max(csn.0, Ordering::SeqCst);
+    }
+
+    pub(crate) fn stable_csn(&self) -> Csn {
+        Csn(self.stable.load(Ordering::SeqCst))
+    }
+
+    /// Registers a snapshot at `read()`, which must never answer less than the stable CSN did
+    /// before the call.
+    pub(crate) fn register(self: &Arc<Self>, read: impl Fn() -> Csn) -> Snapshot {
+        let start = slot_hint();
+        for index in (0..SLOTS).map(|step| (start + step) % SLOTS) {
+            let slot = &self.slots[index].0;
+            let free = slot.load(Ordering::Relaxed) == FREE
+                && slot.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+            if free {
+                let csn = self.publish(slot, &read);
+                return Snapshot { snapshots: self.clone(), slot: Some(index), csn };
+            }
+        }
+        let mut overflow = self.overflow.lock();
+        // The collector takes the same lock after it has read the stable CSN.
+        let csn = read();
+        *overflow.entry(csn).or_default() += 1;
+        drop(overflow);
+        Snapshot { snapshots: self.clone(), slot: None, csn }
+    }
+
+    fn publish(&self, slot: &AtomicU64, read: &impl Fn() -> Csn) -> Csn {
+        loop {
+            let csn = read();
+            slot.store(csn.0 + 1, Ordering::SeqCst);
+            if self.stable_csn() <= csn {
+                return csn;
+            }
+        }
+    }
+}
+
+impl Horizon for Snapshots {
+    fn stable(&self) -> Csn {
+        self.stable_csn()
+    }
+
+    fn installed(&self) -> Csn {
+        self.installed.prefix()
+    }
+
+    fn live_snapshots(&self, out: &mut Vec<Csn>) {
+        out.clear();
+        out.push(self.stable_csn());
+        for slot in &self.slots {
+            match slot.0.load(Ordering::SeqCst) {
+                FREE | TAKEN => {}
+                csn => out.push(Csn(csn - 1)),
+            }
+        }
+        out.extend(self.overflow.lock().keys());
+        out.sort_unstable();
+        out.dedup();
+    }
+}
+
+/// A live snapshot; dropping it lets go of what only it could see.
+pub(crate) struct Snapshot {
+    snapshots: Arc<Snapshots>,
+    slot: Option<usize>,
+    csn: Csn,
+}
+
+impl Snapshot {
+    pub(crate) fn csn(&self) -> Csn {
+        self.csn
+    }
+
+    /// Moves to a newer snapshot in place.
+    pub(crate) fn renew(&mut self, read: impl Fn() -> Csn) {
+        match self.slot {
+            Some(slot) => self.csn = self.snapshots.publish(&self.snapshots.slots[slot].0, &read),
+            None => *self = self.snapshots.clone().register(read),
+        }
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            self.snapshots.slots[slot].0.store(FREE, Ordering::SeqCst);
+            return;
+        }
+        let mut overflow = self.snapshots.overflow.lock();
+        if let Some(count) = overflow.get_mut(&self.csn) {
+            *count -= 1;
+            if *count == 0 {
+                overflow.remove(&self.csn);
+            }
+        }
+    }
+}
+
+/// Where this thread begins to look for a free slot, so that threads rarely meet.
+fn slot_hint() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static HINT: usize = NEXT.fetch_add(7, Ordering::Relaxed));
+    HINT.try_with(|hint| *hint).unwrap_or(0)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn live(snapshots: &Snapshots) -> Vec<u64> {
+        let mut out = Vec::new();
+        snapshots.live_snapshots(&mut out);
+        out.into_iter().map(|csn| csn.0).collect()
+    }
+
+    #[test]
+    fn snapshots_live_until_dropped() {
+        let snapshots = Snapshots::new();
+        snapshots.recovered(Csn(5));
+        let mut first = snapshots.register(|| snapshots.stable_csn());
+        snapshots.advance_stable(Csn(8));
+        let second = snapshots.register(|| snapshots.stable_csn());
+        assert_eq!(live(&snapshots), [5, 8]);
+        first.renew(|| snapshots.stable_csn());
+        assert_eq!(live(&snapshots), [8]);
+        snapshots.advance_stable(Csn(9));
+        drop((first, second));
+        assert_eq!(live(&snapshots), [9]);
+    }
+
+    #[test]
+    fn more_snapshots_than_slots_are_all_live() {
+        let snapshots = Snapshots::new();
+        let mut all = Vec::new();
+        for csn in 0..SLOTS as u64 + 20 {
+            snapshots.advance_stable(Csn(csn));
+            all.push(snapshots.register(|| snapshots.stable_csn()));
+        }
+        assert_eq!(live(&snapshots).len(), SLOTS + 20);
+        drop(all);
+        assert_eq!(live(&snapshots).len(), 1);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+
+    /// H2: what a collector does not count as live does not come to life below its smallest.
+    #[test]
+    fn loom_no_snapshot_escapes_the_collector() {
+        loom::model(|| {
+            let snapshots = Snapshots::new();
+            snapshots.recovered(Csn(1));
+            let reader = {
+                let snapshots = snapshots.clone();
+                loom::thread::spawn(move || {
+                    let read = || snapshots.stable_csn();
+                    let snapshot = snapshots.register(read);
+                    let csn = snapshot.csn();
+                    std::mem::forget(snapshot);
+                    csn
+                })
+            };
+            let mover = {
+                let snapshots = snapshots.clone();
+                loom::thread::spawn(move || snapshots.advance_stable(Csn(2)))
+            };
+            let mut live = Vec::new();
+            snapshots.live_snapshots(&mut live);
+            let csn = reader.join().unwrap();
+            mover.join().unwrap();
+            assert!(csn >= live[0], "{csn:?} came to life below {live:?}");
+        });
+    }
+}

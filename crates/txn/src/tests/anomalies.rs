@@ -1,0 +1,367 @@
+//! What each isolation level promises (DESIGN, D12), by the names of Adya and of Hermitage.
+
+use spillway_base::{Direction, ErrorKind, KeyRange};
+
+use super::*;
+use Isolation::{ReadCommitted, RepeatableRead, Serializable};
+
+const ALL: [Isolation; 3] = [ReadCommitted, RepeatableRead, Serializable];
+
+/// Runs `body` with a lock that must not be waited for.
+fn locked(txn: &Transaction, key: &str) -> bool {
+    let wait = LockWait::NoWait;
+    match txn.lock(TABLE, key.as_bytes(), LockMode::Exclusive, wait) {
+        Ok(_) => false,
+        Err(error) => error.kind() == ErrorKind::LockNotAvailable,
+    }
+}
+
+#[test]
+fn g0_writes_do_not_interleave() {
+    for level in ALL {
+        let db = new();
+        let (a, b) = (db.begin(level), db.begin(level));
+        put(&a, "x", "1").unwrap();
+        assert!(locked(&b, "x"), "{level:?}");
+        put(&a, "y", "1").unwrap();
+        a.commit().wait().unwrap();
+        put(&b, "x", "2").unwrap();
+        put(&b, "y", "2").unwrap();
+        b.commit().wait().unwrap();
+        assert_eq!((db.value("x"), db.value("y")), (Some("2".into()), Some("2".into())));
+    }
+}
+
+#[test]
+fn g1a_g1b_uncommitted_values_are_never_read() {
+    for level in ALL {
+        let db = new();
+        db.set("x", "0");
+        let (a, b) = (db.begin(level), db.begin(level));
+        put(&a, "x", "1").unwrap();
+        assert_eq!(get(&b, "x").unwrap().as_deref(), Some("0"));
+        put(&a, "x", "2").unwrap();
+        a.rollback();
+        assert_eq!(get(&b, "x").unwrap().as_deref(), Some("0"), "{level:?}");
+    }
+}
+
+#[test]
+fn g1c_two_transactions_do_not_read_each_other() {
+    for level in ALL {
+        let db = new();
+        db.set("x", "0");
+        db.set("y", "0");
+        let (a, b) = (db.begin(level), db.begin(level));
+        put(&a, "x", "1").unwrap();
+        put(&b, "y", "1").unwrap();
+        let read_a = get(&a, "y").unwrap();
+        let read_b = get(&b, "x");
+        assert_eq!(read_a.as_deref(), Some("0"));
+        let second = read_b.map(|value| assert_eq!(value.as_deref(), Some("0")));
+        let ends = [a.commit().wait().map(drop), second.and_then(|()| b.commit().wait().map(drop))];
+        assert_eq!(ends.iter().any(Result::is_err), level == Serializable, "{level:?}");
+    }
+}
+
+#[test]
+fn otv_a_transaction_is_not_seen_in_parts() {
+    for level in [RepeatableRead, Serializable] {
+        let db = new();
+        db.set("x", "0");
+        db.set("y", "0");
+        let reader = db.begin(level);
+        assert_eq!(get(&reader, "x").unwrap().as_deref(), Some("0"));
+        let writer = db.begin(level);
+        put(&writer, "x", "1").unwrap();
+        put(&writer, "y", "1").unwrap();
+        writer.commit().wait().unwrap();
+        assert_eq!(get(&reader, "y").unwrap().as_deref(), Some("0"), "{level:?}");
+    }
+    let db = new();
+    db.set("x", "0");
+    let reader = db.begin(ReadCommitted);
+    assert_eq!(get(&reader, "x").unwrap().as_deref(), Some("0"));
+    db.set("x", "1");
+    assert_eq!(get(&reader, "x").unwrap().as_deref(), Some("1"), "each read its own snapshot");
+    reader.begin_statement();
+    assert_eq!(get(&reader, "x").unwrap().as_deref(), Some("1"));
+    db.set("x", "2");
+    assert_eq!(get(&reader, "x").unwrap().as_deref(), Some("1"), "one statement, one snapshot");
+}
+
+#[test]
+fn pmp_a_range_keeps_its_rows() {
+    for level in ALL {
+        let db = new();
+        db.set("a", "0");
+        let reader = db.begin(level);
+        assert_eq!(keys(&reader, Direction::Forward).unwrap(), ["a"]);
+        db.set("b", "0");
+        let wanted: &[&str] = if level == ReadCommitted { &["a", "b"] } else { &["a"] };
+        assert_eq!(keys(&reader, Direction::Forward).unwrap(), wanted, "{level:?}");
+    }
+}
+
+#[test]
+fn p4_an_update_is_not_lost() {
+    for level in ALL {
+        let db = new();
+        db.set("x", "0");
+        let (a, b) = (db.begin(level), db.begin(level));
+        get(&a, "x").unwrap();
+        get(&b, "x").unwrap();
+        put(&a, "x", "a").unwrap();
+        a.commit().wait().unwrap();
+        let second = put(&b, "x", "b");
+        match level {
+            // The classic lost update, which READ COMMITTED allows.
+            ReadCommitted => second.unwrap(),
+            _ => assert_eq!(second.unwrap_err().kind(), ErrorKind::WriteConflict),
+        }
+    }
+}
+
+#[test]
+fn g_single_a_read_does_not_skew() {
+    for level in ALL {
+        let db = new();
+        db.set("x", "0");
+        db.set("y", "0");
+        let reader = db.begin(level);
+        let x = get(&reader, "x").unwrap();
+        let writer = db.begin(level);
+        put(&writer, "x", "1").unwrap();
+        put(&writer, "y", "1").unwrap();
+        writer.commit().wait().unwrap();
+        let same = get(&reader, "y").unwrap() == x;
+        assert_eq!(same, level != ReadCommitted);
+    }
+}
+
+/// Two transactions each read what the other writes. Answers whether both committed.
+fn skew(level: Isolation, read: fn(&Transaction, &str) -> Result<()>) -> bool {
+    let db = new();
+    db.set("x", "0");
+    db.set("y", "0");
+    let (a, b) = (db.begin(level), db.begin(level));
+    let run = || -> Result<()> {
+        read(&a, "x")?;
+        read(&a, "y")?;
+        read(&b, "x")?;
+        read(&b, "y")?;
+        put(&a, "x", "1")?;
+        put(&b, "y", "1")
+    };
+    let ran = run();
+    let (a, b) = (a.commit().wait(), b.commit().wait());
+    assert!(a.is_ok() || b.is_ok() || ran.is_err());
+    ran.is_ok() && a.is_ok() && b.is_ok()
+}
+
+#[test]
+fn g2_item_writes_skew_below_serializable_only() {
+    let read = |txn: &Transaction, key: &str| get(txn, key).map(drop);
+    assert!(skew(ReadCommitted, read) && skew(RepeatableRead, read));
+    assert!(!skew(Serializable, read));
+}
+
+#[test]
+fn g2_predicate_writes_skew_below_serializable_only() {
+    let run = |level: Isolation| {
+        let db = new();
+        let (a, b) = (db.begin(level), db.begin(level));
+        let both = || -> Result<()> {
+            keys(&a, Direction::Forward)?;
+            keys(&b, Direction::Backward)?;
+            put(&a, "a", "1")?;
+            put(&b, "b", "1")
+        };
+        let ran = both();
+        let ends = (a.commit().wait(), b.commit().wait());
+        ran.is_ok() && ends.0.is_ok() && ends.1.is_ok()
+    };
+    assert!(run(ReadCommitted) && run(RepeatableRead));
+    assert!(!run(Serializable));
+}
+
+#[test]
+fn a_read_only_transaction_can_expose_a_skew_and_is_then_refused() {
+    // Fekete, O'Neil, O'Neil: the reader sees a state that no serial order has.
+    let db = new();
+    db.set("checking", "0");
+    db.set("saving", "0");
+    let withdraw = db.begin(Serializable);
+    get(&withdraw, "checking").unwrap();
+    get(&withdraw, "saving").unwrap();
+    let deposit = db.begin(Serializable);
+    get(&deposit, "saving").unwrap();
+    put(&deposit, "saving", "20").unwrap();
+    deposit.commit().wait().unwrap();
+    let report = db.begin(Serializable);
+    assert_eq!(get(&report, "saving").unwrap().as_deref(), Some("20"));
+    get(&report, "checking").unwrap();
+    report.commit().wait().unwrap();
+    let refused =
+        put(&withdraw, "checking", "-11").and_then(|()| withdraw.commit().wait().map(drop));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::SerializationFailure);
+}
+
+#[test]
+fn what_serializable_remembers_goes_with_its_readers() {
+    let db = new();
+    for round in 0..10 {
+        let txn = db.begin(Serializable);
+        keys(&txn, Direction::Forward).unwrap();
+        put(&txn, &format!("k{round}"), "1").unwrap();
+        txn.commit().wait().unwrap();
+        drop(db.begin(Serializable));
+    }
+    assert_eq!(db.manager.0.serializable.members(), 0);
+}
+
+#[test]
+fn a_first_statement_that_locks_never_finds_its_snapshot_stale() {
+    let db = new();
+    db.set("x", "0");
+    let a = db.begin(RepeatableRead);
+    put(&a, "x", "1").unwrap();
+    a.commit().wait().unwrap();
+    let b = db.begin(RepeatableRead);
+    let mut value = Vec::new();
+    db.set("x", "2");
+    assert!(b.get_locked(TABLE, b"x", LockMode::Exclusive, LockWait::Wait, &mut value).unwrap());
+    assert_eq!((value.as_slice(), b.snapshot_taken()), (&b"2"[..], true));
+    put(&b, "x", "3").unwrap();
+    // A second statement meets a row that was changed meanwhile.
+    db.set("y", "9");
+    assert_eq!(put(&b, "y", "1").unwrap_err().kind(), ErrorKind::WriteConflict);
+    b.forget_snapshot();
+    put(&b, "y", "1").unwrap();
+    b.commit().wait().unwrap();
+    assert_eq!((db.value("x"), db.value("y")), (Some("3".into()), Some("1".into())));
+}
+
+#[test]
+fn an_insert_finds_duplicates_of_any_age() {
+    let db = new();
+    let txn = db.begin(RepeatableRead);
+    assert_eq!(get(&txn, "x").unwrap(), None);
+    db.set("x", "1");
+    let kind = |outcome: Result<()>| outcome.unwrap_err().kind();
+    assert_eq!(kind(txn.insert(TABLE, b"x", b"2")), ErrorKind::DuplicateKey);
+    txn.insert(TABLE, b"y", b"1").unwrap();
+    assert_eq!(kind(txn.insert(TABLE, b"y", b"1")), ErrorKind::DuplicateKey);
+    txn.delete(TABLE, b"y").unwrap();
+    txn.insert(TABLE, b"y", b"2").unwrap();
+}
+
+#[test]
+fn scans_overlay_own_writes_in_both_directions() {
+    let db = new();
+    for key in ["b", "d", "f"] {
+        db.set(key, "old");
+    }
+    let txn = db.begin(RepeatableRead);
+    for key in ["a", "c", "g"] {
+        put(&txn, key, "own").unwrap();
+    }
+    txn.delete(TABLE, b"d").unwrap();
+    put(&txn, "f", "new").unwrap();
+    assert_eq!(keys(&txn, Direction::Forward).unwrap(), ["a", "b", "c", "f", "g"]);
+    assert_eq!(keys(&txn, Direction::Backward).unwrap(), ["g", "f", "c", "b", "a"]);
+    let middle = KeyRange::new(b"b", Some(b"g"));
+    let mut scan = txn.scan(TABLE, middle, Direction::Forward).unwrap();
+    assert!(scan.advance().unwrap() && scan.key() == b"b" && scan.value() == b"old");
+    put(&txn, "bb", "late").unwrap();
+    assert!(scan.advance().unwrap() && scan.key() == b"bb");
+    assert!(scan.advance().unwrap() && scan.key() == b"c" && scan.value() == b"own");
+    assert!(scan.advance().unwrap() && scan.value() == b"new");
+    assert!(!scan.advance().unwrap());
+}
+
+#[test]
+fn savepoints_undo_writes_and_keep_locks() {
+    let db = new();
+    db.set("x", "0");
+    let txn = db.begin(RepeatableRead);
+    put(&txn, "x", "1").unwrap();
+    let outer = txn.savepoint();
+    put(&txn, "x", "2").unwrap();
+    let inner = txn.savepoint();
+    txn.delete(TABLE, b"x").unwrap();
+    put(&txn, "y", "1").unwrap();
+    txn.rollback_to(inner);
+    assert_eq!((get(&txn, "x").unwrap().as_deref(), get(&txn, "y").unwrap()), (Some("2"), None));
+    txn.rollback_to(outer);
+    assert_eq!(get(&txn, "x").unwrap().as_deref(), Some("1"));
+    assert!(locked(&db.begin(RepeatableRead), "y"));
+    txn.commit().wait().unwrap();
+    assert_eq!((db.value("x"), db.value("y")), (Some("1".into()), None));
+}
+
+#[test]
+fn a_transaction_past_its_share_is_refused_and_commits_nothing_by_itself() {
+    let db = new();
+    let txn = db.begin(RepeatableRead);
+    put(&txn, "small", "1").unwrap();
+    let large = "v".repeat(2 << 20);
+    let refused = put(&txn, "large", &large).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::TransactionTooLarge);
+    assert!(refused.to_string().contains("split it"));
+    drop(txn);
+    assert_eq!(db.value("small"), None);
+    let read_only = db.manager.begin(TransactionOptions::new().read_only(true));
+    assert_eq!(put(&read_only, "x", "1").unwrap_err().kind(), ErrorKind::ReadOnlyTransaction);
+}
+
+#[test]
+fn tables_are_created_and_dropped_with_their_transaction() {
+    let db = new();
+    let other = TableId(2);
+    let txn = db.begin(RepeatableRead);
+    txn.create_table(other).unwrap();
+    txn.put(other, b"k", b"v").unwrap();
+    assert_eq!(txn.scan(other, KeyRange::ALL, Direction::Forward).unwrap().count(), 1);
+    drop(txn);
+    assert_eq!(db.engine.tables(), [TABLE]);
+    let txn = db.begin(RepeatableRead);
+    txn.create_table(other).unwrap();
+    txn.put(other, b"k", b"v").unwrap();
+    txn.drop_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    assert_eq!(db.engine.tables(), [other]);
+}
+
+#[test]
+fn concurrent_increments_add_up_at_every_level() {
+    for level in ALL {
+        let db = new();
+        db.set("n", "0");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut done = 0;
+                    while done < 100 {
+                        let txn = db.begin(level);
+                        let step = || -> Result<()> {
+                            let mut value = Vec::new();
+                            let mode = LockMode::Exclusive;
+                            txn.get_locked(TABLE, b"n", mode, LockWait::Wait, &mut value)?;
+                            let n: u64 = String::from_utf8(value).unwrap().parse().unwrap();
+                            put(&txn, "n", &(n + 1).to_string())
+                        };
+                        match step().and_then(|()| txn.commit().wait().map(drop)) {
+                            Ok(()) => done += 1,
+                            Err(error) => {
+                                assert_eq!(error.kind(), ErrorKind::SerializationFailure);
+                                assert_eq!(level, Serializable);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(db.value("n").as_deref(), Some("400"), "{level:?}");
+    }
+}

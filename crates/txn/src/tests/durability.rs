@@ -1,0 +1,246 @@
+//! The commit pipeline and recovery over a disk that fails (DESIGN, D2, D3, D5, D6).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use spillway_base::rng::Rng;
+use spillway_base::{Csn, Direction, ErrorKind, KeyRange};
+use spillway_storage::Disk;
+use spillway_storage::sim::Fault;
+
+use super::*;
+
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn write(db: &Db, key: &str, value: &str) -> CommitFuture {
+    let txn = db.begin(Isolation::RepeatableRead);
+    put(&txn, key, value).unwrap();
+    txn.commit()
+}
+
+#[test]
+fn d2_d3_locks_go_before_durability_and_acknowledgement_does_not() {
+    let db = new();
+    let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
+    let waker = Waker::from(wakes.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut first = Box::pin(write(&db, "x", "1"));
+    assert!(matches!(first.as_mut().poll(&mut context), Poll::Pending));
+    // Nobody but the writer after it sees a commit that is not durable.
+    assert_eq!(db.value("x"), None);
+    let second = db.begin(Isolation::RepeatableRead);
+    let mut value = Vec::new();
+    assert!(
+        second.get_locked(TABLE, b"x", LockMode::Exclusive, LockWait::NoWait, &mut value).unwrap()
+    );
+    assert_eq!(value, b"1");
+    assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
+    put(&second, "x", "2").unwrap();
+    let second = second.commit().wait().unwrap();
+    let Poll::Ready(first) = first.as_mut().poll(&mut context) else {
+        panic!("the first commit is acknowledged with the one that rests on it");
+    };
+    assert!(first.unwrap() < second);
+    assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+    assert_eq!(db.value("x").as_deref(), Some("2"));
+}
+
+#[test]
+fn d2_what_a_locking_read_saw_is_durable_before_it_is_told() {
+    let db = new();
+    let unflushed = write(&db, "x", "1");
+    let reader = db.begin(Isolation::ReadCommitted);
+    let mut value = Vec::new();
+    reader.get_locked(TABLE, b"x", LockMode::Shared, LockWait::Wait, &mut value).unwrap();
+    assert_eq!((value.as_slice(), db.value("x")), (&b"1"[..], None));
+    reader.wait_until_told().unwrap();
+    assert_eq!(db.value("x").as_deref(), Some("1"));
+    unflushed.wait().unwrap();
+}
+
+#[test]
+fn a_relaxed_session_reads_its_own_commits_and_others_wait() {
+    let db = new();
+    let relaxed = TransactionOptions::new().durability(Durability::Relaxed);
+    let txn = db.manager.begin(relaxed);
+    put(&txn, "x", "1").unwrap();
+    txn.commit().wait().unwrap();
+    assert_eq!(get(&db.manager.begin(relaxed), "x").unwrap().as_deref(), Some("1"));
+    assert_eq!(db.value("x"), None);
+    db.manager.flush().unwrap();
+    assert_eq!(db.value("x").as_deref(), Some("1"));
+}
+
+#[test]
+fn the_flusher_makes_commits_durable_for_which_nobody_waits() {
+    let db = new();
+    db.manager.start_flusher().unwrap();
+    drop(write(&db, "x", "1"));
+    let target = Csn(2);
+    while db.manager.stable() < target {
+        std::thread::yield_now();
+    }
+    db.manager.close().unwrap();
+    let late = db.begin(Isolation::RepeatableRead);
+    put(&late, "y", "1").unwrap();
+    assert_eq!(late.commit().wait().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn d6_after_a_failed_sync_nothing_is_acknowledged_and_reads_go_on() {
+    let disk = SimDisk::new(3);
+    let db = open(&disk).unwrap();
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    db.set("x", "good");
+    disk.fail_syncs();
+    let lost = [write(&db, "x", "lost"), write(&db, "y", "lost")];
+    for lost in lost {
+        assert_eq!(lost.wait().unwrap_err().kind(), ErrorKind::WritesStopped);
+    }
+    disk.heal();
+    let txn = db.begin(Isolation::RepeatableRead);
+    put(&txn, "z", "1").unwrap();
+    let refused = txn.commit().wait().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::WritesStopped);
+    assert!(refused.to_string().contains("injected: a sync failed"), "{refused}");
+    assert_eq!((db.value("x").as_deref(), db.value("y")), (Some("good"), None));
+    assert!(db.manager.health().is_err());
+    disk.crash();
+    disk.restart();
+    let db = open(&disk).unwrap();
+    assert_eq!((db.value("x").as_deref(), db.value("y")), (Some("good"), None));
+}
+
+#[test]
+fn d6_a_full_disk_refuses_commits_and_they_resume() {
+    let disk = SimDisk::new(3);
+    let db = open(&disk).unwrap();
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    disk.set_capacity(Some(disk.used()));
+    let value = "v".repeat(5000);
+    let refused = (0..100).find_map(|_| {
+        let txn = db.begin(Isolation::RepeatableRead);
+        put(&txn, "x", &value).unwrap();
+        txn.commit().wait().err()
+    });
+    assert_eq!(refused.unwrap().kind(), ErrorKind::DiskFull);
+    assert!(db.manager.health().is_ok());
+    disk.set_capacity(None);
+    db.set("x", "after");
+    assert_eq!(db.value("x").as_deref(), Some("after"));
+}
+
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn contents(db: &Db) -> Contents {
+    let txn = db.begin(Isolation::RepeatableRead);
+    if db.engine.tables().is_empty() {
+        return Contents::new();
+    }
+    txn.scan(TABLE, KeyRange::ALL, Direction::Forward).unwrap().map(Result::unwrap).collect()
+}
+
+/// Runs a seeded history until the disk stops it. Answers the states after each commit that was
+/// ordered, and how many of them were acknowledged.
+fn history(disk: &SimDisk, seed: u64, states: &mut Vec<Contents>) -> usize {
+    let mut acknowledged = states.len() - 1;
+    let Ok(db) = open(disk) else { return acknowledged };
+    let mut rng = Rng::new(seed);
+    let mut state = states.last().cloned().unwrap_or_default();
+    let mut waiting = Vec::new();
+    if db.engine.tables().is_empty() {
+        let txn = db.begin(Isolation::RepeatableRead);
+        txn.create_table(TABLE).unwrap();
+        if txn.commit().wait().is_err() {
+            return acknowledged;
+        }
+    }
+    for _ in 0..25 {
+        let txn = db.begin(Isolation::RepeatableRead);
+        let mut next = state.clone();
+        for _ in 0..=rng.below(3) {
+            let key = vec![b'a' + rng.below(8) as u8];
+            if rng.chance(1, 4) {
+                txn.delete(TABLE, &key).unwrap();
+                next.remove(&key);
+            } else {
+                let value = vec![rng.next_u64() as u8; rng.below(3000) as usize];
+                txn.put(TABLE, &key, &value).unwrap();
+                next.insert(key, value);
+            }
+        }
+        let future = txn.commit();
+        state = next;
+        states.push(state.clone());
+        if rng.chance(1, 2) {
+            waiting.push((states.len() - 1, future));
+            continue;
+        }
+        let index = states.len() - 1;
+        for (index, future) in waiting.drain(..).chain([(index, future)]) {
+            match future.wait() {
+                Ok(_) => acknowledged = index,
+                Err(_) => return acknowledged,
+            }
+        }
+        if rng.chance(1, 6) {
+            let _ = db.manager.truncate_log();
+        }
+    }
+    acknowledged
+}
+
+/// D5: crashed at every operation of a history, and again in what follows the recovery, the database
+/// holds the state after a prefix of the commits, and every acknowledged one is in it.
+#[test]
+fn d5_every_crash_leaves_a_prefix_with_all_that_was_acknowledged() {
+    let whole = SimDisk::new(0);
+    history(&whole, 11, &mut vec![Contents::new()]);
+    for crash_at in 1..=whole.operations() {
+        let disk = SimDisk::new(crash_at);
+        disk.fail_operation(crash_at, Fault::Crash);
+        let mut states = vec![Contents::new()];
+        for life in 0..3 {
+            let acknowledged = history(&disk, 11 + life, &mut states);
+            disk.crash();
+            disk.restart();
+            let found = contents(&open(&disk.fork()).unwrap());
+            let at = states.iter().rposition(|state| *state == found);
+            let at =
+                at.unwrap_or_else(|| panic!("crash at {crash_at}, life {life}: no such state"));
+            assert!(at >= acknowledged, "crash at {crash_at}, life {life}: {at} < {acknowledged}");
+            states.truncate(at + 1);
+            disk.fail_operation(disk.operations() + 7 + crash_at % 13, Fault::Crash);
+        }
+    }
+}
+
+#[test]
+fn a_log_that_begins_too_late_is_corruption() {
+    let disk = SimDisk::new(5);
+    {
+        let db = open(&disk).unwrap();
+        let txn = db.begin(Isolation::RepeatableRead);
+        txn.create_table(TABLE).unwrap();
+        txn.commit().wait().unwrap();
+        for _ in 0..30 {
+            db.set("x", &"v".repeat(9000));
+        }
+    }
+    let first = disk.files()[0].0.clone();
+    disk.remove(&first).unwrap();
+    let error = open(&disk).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert!(error.to_string().contains("begins with commit"), "{error}");
+}

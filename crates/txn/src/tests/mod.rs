@@ -1,0 +1,98 @@
+//! The transaction manager over the model engine and the simulated disk.
+
+mod anomalies;
+mod durability;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillway_base::budget::Budget;
+use spillway_base::clock::Clock;
+use spillway_base::engine::Engine;
+use spillway_base::{EngineKind, Result, TableId};
+use spillway_storage::sim::SimDisk;
+
+use crate::model::ModelEngine;
+use crate::*;
+
+const TABLE: TableId = TableId(1);
+
+struct Db {
+    manager: TransactionManager,
+    engine: Arc<ModelEngine>,
+}
+
+fn settings() -> ManagerSettings {
+    ManagerSettings {
+        durability: Durability::Commit,
+        lock_wait: Duration::from_secs(60),
+        transaction_bytes_max: 1 << 20,
+        log_bytes_max: 1 << 30,
+    }
+}
+
+fn open(disk: &SimDisk) -> Result<Db> {
+    let engine = Arc::new(ModelEngine::new());
+    let horizon = HorizonHandle::new();
+    let log = LogSettings { dir: Path::new("/log").into(), segment_bytes: 64 << 10 };
+    let disk: Arc<dyn spillway_storage::Disk> = Arc::new(disk.clone());
+    let (manager, _) = recover(
+        &disk,
+        &log,
+        settings(),
+        &horizon,
+        Engines::new(vec![engine.clone()]),
+        Budget::new(64 << 20),
+        Clock::system(),
+    )?;
+    Ok(Db { manager, engine })
+}
+
+fn new() -> Db {
+    let db = open(&SimDisk::new(1)).unwrap();
+    assert_eq!(TABLE.engine(), Some(EngineKind::Tiered));
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    db
+}
+
+impl Db {
+    fn begin(&self, isolation: Isolation) -> Transaction {
+        self.manager.begin(TransactionOptions::new().isolation(isolation))
+    }
+
+    fn set(&self, key: &str, value: &str) {
+        let txn = self.begin(Isolation::ReadCommitted);
+        txn.put(TABLE, key.as_bytes(), value.as_bytes()).unwrap();
+        txn.commit().wait().unwrap();
+    }
+
+    fn value(&self, key: &str) -> Option<String> {
+        get(&self.begin(Isolation::ReadCommitted), key).unwrap()
+    }
+}
+
+fn get(txn: &Transaction, key: &str) -> Result<Option<String>> {
+    let mut value = Vec::new();
+    let found = txn.get(TABLE, key.as_bytes(), &mut value)?;
+    Ok(found.then(|| String::from_utf8(value).unwrap()))
+}
+
+fn put(txn: &Transaction, key: &str, value: &str) -> Result<()> {
+    txn.put(TABLE, key.as_bytes(), value.as_bytes())
+}
+
+fn keys(txn: &Transaction, direction: spillway_base::Direction) -> Result<Vec<String>> {
+    txn.scan(TABLE, spillway_base::KeyRange::ALL, direction)?
+        .map(|row| row.map(|(key, _)| String::from_utf8(key).unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_engine_is_reachable_by_its_tables() {
+    let db = new();
+    assert_eq!(db.engine.tables(), [TABLE]);
+    assert!(db.manager.engines().of(TableId(1 << 28)).is_err());
+}

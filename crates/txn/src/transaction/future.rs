@@ -1,0 +1,93 @@
+//! A commit on its way.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use spillway_base::{Csn, Result};
+
+use crate::lane::Signal;
+use crate::manager::Shared;
+use crate::options::Durability;
+
+/// How long a commit that nobody waits for may stay in memory under [`Durability::Relaxed`].
+const RELAXED: Duration = Duration::from_millis(200);
+
+enum State {
+    Done(Result<Csn>),
+    Waiting(Arc<Shared>, Csn),
+}
+
+/// A commit on its way. It resolves to the commit's CSN once the commit is acknowledged (DESIGN, D2); a
+/// read-only commit resolves to the CSN it read at. Dropping it does not undo the commit.
+#[must_use = "a commit is acknowledged only when its future resolves"]
+pub struct CommitFuture {
+    state: State,
+    signal: Option<Arc<Signal>>,
+}
+
+impl CommitFuture {
+    pub(super) fn done(outcome: Result<Csn>) -> CommitFuture {
+        CommitFuture { state: State::Done(outcome), signal: None }
+    }
+
+    pub(super) fn new(shared: Arc<Shared>, csn: Csn, durability: Durability) -> CommitFuture {
+        let relaxed = match durability {
+            Durability::Commit if csn <= shared.snapshots.stable_csn() => None,
+            Durability::Commit => {
+                return CommitFuture { state: State::Waiting(shared, csn), signal: None };
+            }
+            Durability::Within(delay) => Some(delay),
+            Durability::Relaxed => Some(RELAXED),
+        };
+        if let Some(delay) = relaxed {
+            shared.flush_within(delay);
+            // The session's own next snapshot must see it.
+            shared.snapshots.installed.wait(csn);
+        }
+        CommitFuture::done(Ok(csn))
+    }
+
+    /// Waits for the acknowledgement.
+    ///
+    /// # Errors
+    /// The failure that undid or stopped the commit.
+    pub fn wait(mut self) -> Result<Csn> {
+        match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
+            State::Done(outcome) => outcome,
+            State::Waiting(shared, csn) => shared.lane.wait(csn).map(|()| csn),
+        }
+    }
+}
+
+impl Drop for CommitFuture {
+    fn drop(&mut self) {
+        if let State::Waiting(shared, _) = &self.state {
+            // Nobody waits, so nobody will lead the flush.
+            shared.flush_within(Duration::ZERO);
+        }
+    }
+}
+
+impl Future for CommitFuture {
+    type Output = Result<Csn>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let outcome = match &this.state {
+            State::Done(outcome) => outcome.clone(),
+            State::Waiting(shared, csn) => {
+                match shared.lane.poll(*csn, &mut this.signal, context.waker()) {
+                    Some(outcome) => outcome.map(|()| *csn),
+                    None => {
+                        shared.flush_within(Duration::ZERO);
+                        return Poll::Pending;
+                    }
+                }
+            }
+        };
+        this.state = State::Done(outcome.clone());
+        Poll::Ready(outcome)
+    }
+}

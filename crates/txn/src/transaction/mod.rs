@@ -1,0 +1,536 @@
+//! A transaction: its snapshot, its locks, its writes, and their end.
+//!
+//! # Snapshots (DESIGN, D12)
+//!
+//! A transaction that reads first takes the stable CSN as its snapshot. One that locks first takes the
+//! newest installed CSN, after the lock: what the lock's last holder wrote is in it, so the first statement of a
+//! transaction never finds that its snapshot is older than a row it has just locked. Such a snapshot may
+//! be above the stable CSN; [`Transaction::wait_until_told`] waits until what it showed is durable, and the
+//! transaction's own commit, whose CSN is larger, waits by itself.
+//!
+//! # Locking reads
+//!
+//! A locking read is of the newest version. Under REPEATABLE READ and above, a row with a version after
+//! the snapshot was committed by another first, and is refused with [`ErrorKind::WriteConflict`].
+
+mod buffer;
+mod future;
+mod scan;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::budget::{Charge, Use};
+use spillway_base::engine::{Access, Engine};
+use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
+
+use crate::locks::{Acquired, LockOwner};
+use crate::manager::Shared;
+use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
+use crate::snapshots::Snapshot;
+use buffer::WriteBuffer;
+pub use future::CommitFuture;
+pub use scan::Scan;
+
+/// The budget is asked for room in steps of this many bytes.
+const CHARGE_STEP: usize = 64 << 10;
+
+/// A transaction. Dropping it rolls it back.
+///
+/// Its methods take `&self`, so that a scan can be open while the transaction writes. It may move
+/// between threads and is used by one at a time.
+pub struct Transaction {
+    shared: Arc<Shared>,
+    id: u64,
+    options: TransactionOptions,
+    owner: Arc<LockOwner>,
+    snapshot: RefCell<Option<Snapshot>>,
+    /// Under READ COMMITTED: whether a statement was begun, whose reads share a snapshot.
+    in_statement: Cell<bool>,
+    writes: RefCell<WriteBuffer>,
+    charge: RefCell<Option<Charge>>,
+    /// The newest commit that a read of this transaction rests on.
+    seen: Cell<Csn>,
+    ended: Cell<bool>,
+}
+
+/// A point in a transaction to roll back to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Savepoint(usize);
+
+/// Cancels the lock waits of a transaction, from any thread.
+#[derive(Clone)]
+pub struct CancelHandle(Arc<LockOwner>);
+
+impl CancelHandle {
+    /// Ends a wait in progress, or the next one, with [`ErrorKind::Interrupted`].
+    pub fn cancel(&self) {
+        self.0.interrupt();
+    }
+
+    /// Takes back a cancellation that has not ended a wait.
+    pub fn clear(&self) {
+        self.0.clear_interrupt();
+    }
+
+    /// Whether a cancellation waits for something to end.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_interrupted()
+    }
+}
+
+impl Transaction {
+    pub(crate) fn new(shared: Arc<Shared>, id: u64, options: TransactionOptions) -> Transaction {
+        Transaction {
+            shared,
+            id,
+            options,
+            owner: Arc::new(LockOwner::new(id)),
+            snapshot: RefCell::new(None),
+            in_statement: Cell::new(false),
+            writes: RefCell::default(),
+            charge: RefCell::new(None),
+            seen: Cell::new(Csn::ZERO),
+            ended: Cell::new(false),
+        }
+    }
+
+    /// The options it was started with.
+    #[must_use]
+    pub fn options(&self) -> TransactionOptions {
+        self.options
+    }
+
+    fn durability(&self) -> Durability {
+        self.options.durability.unwrap_or(self.shared.settings.durability)
+    }
+
+    fn serializable(&self) -> bool {
+        self.options.isolation == Isolation::Serializable
+    }
+
+    fn engine(&self, table: TableId) -> Result<&Arc<dyn Engine>> {
+        self.shared.engines.of(table)
+    }
+
+    /// Begins a statement: under READ COMMITTED the statement's reads share one new snapshot. A
+    /// caller that never begins statements gets a new snapshot for each read.
+    pub fn begin_statement(&self) {
+        if self.options.isolation == Isolation::ReadCommitted {
+            self.in_statement.set(true);
+            *self.snapshot.borrow_mut() = None;
+        }
+    }
+
+    /// Whether the transaction has a snapshot that later statements will share.
+    #[must_use]
+    pub fn snapshot_taken(&self) -> bool {
+        self.options.isolation != Isolation::ReadCommitted && self.snapshot.borrow().is_some()
+    }
+
+    /// Takes the snapshot now if there is none (START TRANSACTION WITH CONSISTENT SNAPSHOT).
+    pub fn take_snapshot(&self) {
+        self.snapshot();
+    }
+
+    /// Gives up the snapshot, and keeps the locks: for a first statement that met
+    /// [`ErrorKind::WriteConflict`] and starts over.
+    pub fn forget_snapshot(&self) {
+        *self.snapshot.borrow_mut() = None;
+    }
+
+    /// The CSN that reads now are at.
+    fn snapshot(&self) -> Csn {
+        let mut held = self.snapshot.borrow_mut();
+        let each_read =
+            self.options.isolation == Isolation::ReadCommitted && !self.in_statement.get();
+        if let (Some(snapshot), false) = (&*held, each_read) {
+            return snapshot.csn();
+        }
+        let newest = self.owner.holds_any() || self.durability() != Durability::Commit;
+        let read = || {
+            if newest { self.shared.newest() } else { self.shared.snapshots.stable_csn() }
+        };
+        let csn = match &mut *held {
+            Some(snapshot) => {
+                snapshot.renew(read);
+                snapshot.csn()
+            }
+            None => held.insert(self.shared.snapshots.register(read)).csn(),
+        };
+        if self.durability() == Durability::Commit {
+            self.seen.set(self.seen.get().max(csn));
+        }
+        csn
+    }
+
+    /// Reads a key into `value`; answers whether it is there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`], [`ErrorKind::Io`], [`ErrorKind::NotFound`] for a table that is
+    /// gone; under SERIALIZABLE also [`ErrorKind::SerializationFailure`].
+    pub fn get(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.get_with(table, key, Access::Blocking, value)
+    }
+
+    /// As [`Transaction::get`], from memory only if `access` says so (DESIGN, D11).
+    ///
+    /// # Errors
+    /// As [`Transaction::get`], and [`ErrorKind::WouldBlock`].
+    pub fn get_with(
+        &self,
+        table: TableId,
+        key: &[u8],
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        value.clear();
+        if let Some(own) = self.writes.borrow().get(table, key) {
+            if let Some(own) = own {
+                value.extend_from_slice(own);
+            }
+            return Ok(own.is_some());
+        }
+        if self.writes.borrow().created(table) {
+            return Ok(false);
+        }
+        let snapshot = self.snapshot();
+        if self.serializable() {
+            self.shared.serializable.read(self.id, snapshot, table, key)?;
+        }
+        Ok(self.engine(table)?.get(table, key, snapshot, access, value)?.is_some())
+    }
+
+    /// Reads several keys of one table, in the order given.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn multi_get(&self, table: TableId, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut value = Vec::new();
+        keys.iter()
+            .map(|key| Ok(self.get(table, key, &mut value)?.then(|| value.clone())))
+            .collect()
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(Error::new(
+                ErrorKind::ReadOnlyTransaction,
+                "the transaction was started read-only",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Locks a key, whether it has a value or not; `false` when it was skipped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
+    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WriteConflict`] when
+    /// the transaction has a snapshot and the row is newer (not under READ COMMITTED).
+    pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
+        match self.acquire(table, key, mode, wait)? {
+            Acquired::Skipped => Ok(false),
+            Acquired::Held => Ok(true),
+            Acquired::New => {
+                self.check_newest(table, key)?;
+                Ok(true)
+            }
+        }
+    }
+
+    fn acquire(
+        &self,
+        table: TableId,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Acquired> {
+        let timeout = self.options.lock_wait.unwrap_or(self.shared.settings.lock_wait);
+        self.shared.locks.acquire(&self.owner, table, key, mode, wait, timeout)
+    }
+
+    /// First committer wins: refuses a row that was written after this transaction's snapshot.
+    fn check_newest(&self, table: TableId, key: &[u8]) -> Result<()> {
+        if self.options.isolation == Isolation::ReadCommitted || self.writes.borrow().created(table)
+        {
+            return Ok(());
+        }
+        let Some(snapshot) = self.snapshot.borrow().as_ref().map(Snapshot::csn) else {
+            return Ok(());
+        };
+        let newest = self.engine(table)?.newest_csn(table, key, Access::Blocking)?;
+        if newest > Some(snapshot) {
+            return Err(Error::new(
+                ErrorKind::WriteConflict,
+                "the row was changed by another transaction after this one began to read; run it again",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Locks a key, then reads its newest value; `false` when there is none or it was skipped.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock`] and [`Transaction::get`].
+    pub fn get_locked(
+        &self,
+        table: TableId,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        value.clear();
+        if !self.lock(table, key, mode, wait)? {
+            return Ok(false);
+        }
+        self.read_locked(table, key, value)
+    }
+
+    /// Reads the newest value of a key that this transaction has locked.
+    fn read_locked(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        if self.options.isolation != Isolation::ReadCommitted {
+            // No version is newer than the snapshot: `lock` has looked.
+            return self.get(table, key, value);
+        }
+        if let Some(own) = self.writes.borrow().get(table, key) {
+            value.extend_from_slice(own.unwrap_or_default());
+            return Ok(own.is_some());
+        }
+        let newest = self.shared.newest();
+        let found = self.engine(table)?.get(table, key, newest, Access::Blocking, value)?;
+        if let (Some(csn), Durability::Commit) = (found, self.durability()) {
+            self.seen.set(self.seen.get().max(csn));
+        }
+        Ok(found.is_some())
+    }
+
+    /// Gives `key` a value, after locking it.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock`]; [`ErrorKind::TransactionTooLarge`];
+    /// [`ErrorKind::ReadOnlyTransaction`].
+    pub fn put(&self, table: TableId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(table, key, Some(value))
+    }
+
+    /// Removes `key`, after locking it.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn delete(&self, table: TableId, key: &[u8]) -> Result<()> {
+        self.write(table, key, None)
+    }
+
+    fn write(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.check_writable()?;
+        self.lock(table, key, LockMode::Exclusive, LockWait::Wait)?;
+        self.buffer(table, key, value)
+    }
+
+    fn buffer(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        if self.serializable() {
+            let snapshot = self.snapshot();
+            self.shared.serializable.write(self.id, snapshot, table, key)?;
+        }
+        self.make_room(key.len() + value.map_or(0, <[u8]>::len))?;
+        self.writes.borrow_mut().put(table, key, value);
+        Ok(())
+    }
+
+    fn make_room(&self, more: usize) -> Result<()> {
+        let need = self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
+        let limit = self.shared.settings.transaction_bytes_max;
+        if need > limit {
+            return Err(Error::new(
+                ErrorKind::TransactionTooLarge,
+                format!(
+                    "the transaction would write more than its share of {limit} bytes; split it"
+                ),
+            ));
+        }
+        let mut charge = self.charge.borrow_mut();
+        let have = charge.as_ref().map_or(0, Charge::bytes);
+        if need <= have {
+            return Ok(());
+        }
+        let want = need.next_multiple_of(CHARGE_STEP);
+        match &mut *charge {
+            None => *charge = Some(self.shared.budget.try_charge(Use::Transactions, want)?),
+            Some(charge) => {
+                let more = self.shared.budget.try_charge(Use::Transactions, want - have)?;
+                drop(more);
+                charge.resize(want);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives `key` a value if it has none, after locking it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DuplicateKey`], and as [`Transaction::put`].
+    pub fn insert(&self, table: TableId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        self.acquire(table, key, LockMode::Exclusive, LockWait::Wait)?;
+        let mut old = Vec::new();
+        // A row that is there now is a duplicate, also when it came after the snapshot.
+        let there = match self.writes.borrow().get(table, key) {
+            Some(own) => own.is_some(),
+            None if self.writes.borrow().created(table) => false,
+            None => {
+                let newest = self.shared.newest();
+                self.engine(table)?.get(table, key, newest, Access::Blocking, &mut old)?.is_some()
+            }
+        };
+        if there {
+            return Err(Error::new(ErrorKind::DuplicateKey, "the key is there already"));
+        }
+        self.check_newest(table, key)?;
+        self.buffer(table, key, Some(value))
+    }
+
+    /// A scan over a range at the statement's snapshot, with the transaction's own writes.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn scan(
+        &self,
+        table: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+    ) -> Result<Scan<'_>> {
+        if self.writes.borrow().created(table) {
+            return Ok(Scan::new(self, table, range, direction, None));
+        }
+        let snapshot = self.snapshot();
+        if self.serializable() {
+            self.shared.serializable.read_range(self.id, snapshot, table, range)?;
+        }
+        let engine = self.engine(table)?;
+        let cursor = engine.scan(table, range, direction, snapshot, Access::Blocking)?;
+        Ok(Scan::new(self, table, range, direction, Some(cursor)))
+    }
+
+    /// Creates a table, for this transaction at once and for others from its commit on. The caller
+    /// chooses a number that was never used.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ReadOnlyTransaction`].
+    pub fn create_table(&self, table: TableId) -> Result<()> {
+        self.check_writable()?;
+        self.writes.borrow_mut().create(table);
+        Ok(())
+    }
+
+    /// Drops a table, with all it holds, at the commit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ReadOnlyTransaction`].
+    pub fn drop_table(&self, table: TableId) -> Result<()> {
+        self.check_writable()?;
+        self.writes.borrow_mut().drop_table(table);
+        Ok(())
+    }
+
+    /// A point to roll back to.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.writes.borrow().mark())
+    }
+
+    /// Undoes every write since the savepoint. Locks are kept, as MySQL does.
+    pub fn rollback_to(&self, savepoint: Savepoint) {
+        self.writes.borrow_mut().undo_to(savepoint.0);
+    }
+
+    /// Whether anything was written.
+    #[must_use]
+    pub fn has_writes(&self) -> bool {
+        !self.writes.borrow().is_empty()
+    }
+
+    /// Waits until everything this transaction has read is durable, so that it may be told to a
+    /// client (DESIGN, D2). Returns at once unless the transaction read rows that it locked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WritesStopped`] when the log failed first.
+    pub fn wait_until_told(&self) -> Result<()> {
+        if self.seen.get() <= self.shared.snapshots.stable_csn() {
+            return Ok(());
+        }
+        self.shared.lane.wait(self.seen.get())
+    }
+
+    /// Cancels the transaction's waits from another thread.
+    #[must_use]
+    pub fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle(self.owner.clone())
+    }
+
+    /// Commits. When this returns, the commit is ordered and installed, or refused; the future resolves once it
+    /// is acknowledged.
+    pub fn commit(self) -> CommitFuture {
+        let outcome = self.commit_now();
+        if outcome.is_err() && self.serializable() {
+            self.shared.serializable.aborted(self.id);
+        }
+        self.end();
+        let shared = self.shared.clone();
+        match outcome {
+            Err(error) => CommitFuture::done(Err(error)),
+            Ok(None) => CommitFuture::new(shared, self.seen.get(), Durability::Commit),
+            Ok(Some(csn)) => CommitFuture::new(shared, csn, self.durability()),
+        }
+    }
+
+    fn commit_now(&self) -> Result<Option<Csn>> {
+        let mut batch = WriteBatch::new();
+        self.writes.borrow().encode(&mut batch);
+        if !batch.is_empty() {
+            self.shared.admit(&batch)?;
+        }
+        if self.serializable() {
+            self.shared.serializable.prepare(self.id)?;
+        }
+        let csn = if batch.is_empty() { None } else { Some(self.shared.commit(&batch)?) };
+        if self.serializable() {
+            self.shared.serializable.committed(self.id, csn.unwrap_or(self.snapshot()));
+        }
+        Ok(csn)
+    }
+
+    /// Undoes everything and releases the locks.
+    pub fn rollback(self) {}
+
+    fn end(&self) {
+        if !self.ended.replace(true) {
+            *self.snapshot.borrow_mut() = None;
+            self.shared.locks.release_all(&self.owner);
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.ended.get() && self.serializable() {
+            self.shared.serializable.aborted(self.id);
+        }
+        self.end();
+    }
+}
+
+/// Puts an operation of the buffer into a batch.
+fn push(batch: &mut WriteBatch, table: TableId, key: &[u8], value: Option<&[u8]>) {
+    batch.push(match value {
+        Some(value) => Op::Put { table, key, value },
+        None => Op::Delete { table, key },
+    });
+}
+
+/// The default of a lock wait, when neither the transaction nor the database says otherwise.
+pub const LOCK_WAIT: Duration = Duration::from_secs(50);

@@ -1,0 +1,181 @@
+//! A scan through a transaction's eyes: the engine's rows at the snapshot, overlaid by its own writes.
+
+use std::cmp::Ordering;
+
+use spillway_base::engine::{Access, Cursor};
+use spillway_base::{Direction, KeyRange, Result, TableId};
+
+use super::Transaction;
+
+/// Where the current row comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    Nothing,
+    Engine,
+    Own,
+}
+
+/// A scan in progress. It lends rows one at a time; as an `Iterator` it gives owned pairs.
+///
+/// Writes that the transaction makes while the scan is open are seen where the scan has not yet come.
+pub struct Scan<'t> {
+    txn: &'t Transaction,
+    table: TableId,
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+    direction: Direction,
+    cursor: Option<Box<dyn Cursor>>,
+    /// Whether the cursor stands on a row that was not given yet.
+    ahead: bool,
+    at: At,
+    /// The last key given or passed, and the own value of the current row.
+    key: Vec<u8>,
+    value: Vec<u8>,
+    started: bool,
+}
+
+impl<'t> Scan<'t> {
+    pub(super) fn new(
+        txn: &'t Transaction,
+        table: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+        cursor: Option<Box<dyn Cursor>>,
+    ) -> Scan<'t> {
+        Scan {
+            txn,
+            table,
+            start: range.start.to_vec(),
+            end: range.end.map(<[u8]>::to_vec),
+            direction,
+            cursor,
+            ahead: false,
+            at: At::Nothing,
+            key: Vec::new(),
+            value: Vec::new(),
+            started: false,
+        }
+    }
+
+    /// Moves to the next row; `false` past the last.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn advance(&mut self) -> Result<bool> {
+        self.advance_with(Access::Blocking)
+    }
+
+    /// As [`Scan::advance`], from memory only if `access` says so (DESIGN, D11).
+    ///
+    /// # Errors
+    /// As [`Transaction::get`], and [`spillway_base::ErrorKind::WouldBlock`]; the scan has not moved then.
+    pub fn advance_with(&mut self, access: Access) -> Result<bool> {
+        let untouched = self.txn.writes.borrow().untouched(self.table);
+        if untouched && !self.ahead {
+            return self.advance_cursor(access);
+        }
+        self.advance_merged(access)
+    }
+
+    fn advance_cursor(&mut self, access: Access) -> Result<bool> {
+        let Some(cursor) = &mut self.cursor else {
+            self.at = At::Nothing;
+            return Ok(false);
+        };
+        if self.at == At::Engine {
+            self.key.clear();
+            self.key.extend_from_slice(cursor.key());
+            self.started = true;
+        }
+        let found = cursor.next(access)?;
+        self.at = if found { At::Engine } else { At::Nothing };
+        if !found {
+            self.cursor = None;
+        }
+        Ok(found)
+    }
+
+    fn advance_merged(&mut self, access: Access) -> Result<bool> {
+        loop {
+            if let (At::Engine, Some(cursor)) = (self.at, &self.cursor) {
+                self.key.clear();
+                self.key.extend_from_slice(cursor.key());
+                self.started = true;
+            }
+            self.at = At::Nothing;
+            if let (false, Some(cursor)) = (self.ahead, &mut self.cursor) {
+                self.ahead = cursor.next(access)?;
+                if !self.ahead {
+                    self.cursor = None;
+                }
+            }
+            let writes = self.txn.writes.borrow();
+            let range = KeyRange::new(&self.start, self.end.as_deref());
+            let last = self.started.then_some(self.key.as_slice());
+            let own = writes.after(self.table, range, last, self.direction);
+            let theirs = self.cursor.as_ref().filter(|_| self.ahead).map(|cursor| cursor.key());
+            let order = match (own, theirs) {
+                (None, None) => return Ok(false),
+                (None, Some(_)) => Ordering::Greater,
+                (Some(_), None) => Ordering::Less,
+                (Some((own, _)), Some(theirs)) => match self.direction {
+                    Direction::Forward => own.cmp(theirs),
+                    Direction::Backward => theirs.cmp(own),
+                },
+            };
+            if order == Ordering::Greater {
+                self.ahead = false;
+                self.at = At::Engine;
+                return Ok(true);
+            }
+            let Some((key, value)) = own else { return Ok(false) };
+            let visible = value.is_some();
+            let next = key.to_vec();
+            self.value.clear();
+            self.value.extend_from_slice(value.unwrap_or_default());
+            drop(writes);
+            self.key = next;
+            self.started = true;
+            if order == Ordering::Equal {
+                // The transaction's own write hides the row below it.
+                self.ahead = false;
+            }
+            if visible {
+                self.at = At::Own;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The key of the current row; empty before the first and past the last.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        match (self.at, &self.cursor) {
+            (At::Engine, Some(cursor)) => cursor.key(),
+            (At::Own, _) => &self.key,
+            _ => &[],
+        }
+    }
+
+    /// The value of the current row; empty before the first and past the last.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        match (self.at, &self.cursor) {
+            (At::Engine, Some(cursor)) => cursor.value(),
+            (At::Own, _) => &self.value,
+            _ => &[],
+        }
+    }
+}
+
+impl Iterator for Scan<'_> {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.advance() {
+            Ok(true) => Some(Ok((self.key().to_vec(), self.value().to_vec()))),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}

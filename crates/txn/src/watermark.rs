@@ -1,0 +1,150 @@
+//! The largest number below which everything is done.
+//!
+//! Commits are numbered densely (DESIGN, D1) and finish a stage in any order, on any thread.
+//! [`Watermark`] turns "commit n is done" into "every commit up to n is done", without a lock.
+//!
+//! Each number has a slot in a ring; finishing stores the number there, and whoever finds the slot after
+//! the prefix filled moves the prefix on. The simpler design, one mutex around a set of finished numbers,
+//! was rejected: every commit of every lane would meet on it twice.
+//!
+//! Invariants: the prefix never falls; a number at or below the prefix is done; when no call of
+//! [`Watermark::finish`] is under way, the number after the prefix is not done. For the last one, a thread
+//! that stored its number and failed to move the prefix has been beaten by another that moved it,
+//! and that one looks at the next slot after its own move, so it sees the store or is seen by it: both are
+//! sequentially consistent.
+
+use spillway_base::Csn;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::{hint, thread};
+
+/// Numbers that may be under way at once; more wait for the oldest.
+#[cfg(not(loom))]
+const RING: usize = 1 << 14;
+#[cfg(loom)]
+const RING: usize = 4;
+
+/// The prefix of finished commits.
+pub(crate) struct Watermark {
+    prefix: AtomicU64,
+    ring: Box<[AtomicU64]>,
+}
+
+impl Watermark {
+    /// Everything up to `done` counts as finished.
+    pub(crate) fn new(done: Csn) -> Watermark {
+        Watermark {
+            prefix: AtomicU64::new(done.0),
+            ring: (0..RING).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Every commit up to this one is finished.
+    pub(crate) fn prefix(&self) -> Csn {
+        Csn(self.prefix.load(Ordering::SeqCst))
+    }
+
+    /// Commit `csn` is finished. Called once for each number.
+    pub(crate) fn finish(&self, csn: Csn) {
+        let mut tries = 0;
+        while csn.0 > self.prefix().0 + RING as u64 {
+            // The slot still belongs to an older number.
+            pause(&mut tries);
+        }
+        self.slot(csn.0).store(csn.0, Ordering::SeqCst);
+        loop {
+            let next = self.prefix.load(Ordering::SeqCst) + 1;
+            if self.slot(next).load(Ordering::SeqCst) != next {
+                return;
+            }
+            let _ =
+                self.prefix.compare_exchange(next - 1, next, Ordering::SeqCst, Ordering::SeqCst);
+        }
+    }
+
+    /// Waits until every commit up to `csn` is finished. For waits of microseconds.
+    pub(crate) fn wait(&self, csn: Csn) {
+        let mut tries = 0;
+        while self.prefix() < csn {
+            pause(&mut tries);
+        }
+    }
+
+    /// Starts over from `done`. For recovery, before any commit.
+    pub(crate) fn reset(&self, done: Csn) {
+        self.prefix.store(done.0, Ordering::SeqCst);
+    }
+
+    fn slot(&self, number: u64) -> &AtomicU64 {
+        &self.ring[number as usize % RING]
+    }
+}
+
+fn pause(tries: &mut u32) {
+    *tries += 1;
+    if cfg!(loom) || *tries > 64 {
+        thread::yield_now();
+    } else {
+        hint::spin_loop();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prefix_waits_for_the_slowest() {
+        let mark = Watermark::new(Csn(10));
+        mark.finish(Csn(12));
+        mark.finish(Csn(13));
+        assert_eq!(mark.prefix(), Csn(10));
+        mark.finish(Csn(11));
+        assert_eq!(mark.prefix(), Csn(13));
+    }
+
+    #[test]
+    fn numbers_go_round_the_ring_from_many_threads() {
+        let mark = Watermark::new(Csn(0));
+        let next = std::sync::atomic::AtomicU64::new(1);
+        let total = 5 * RING as u64;
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    loop {
+                        let csn = Csn(next.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
+                        if csn.0 > total {
+                            break;
+                        }
+                        mark.finish(csn);
+                    }
+                });
+            }
+        });
+        assert_eq!(mark.prefix(), Csn(total));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use spillway_base::sync::Arc;
+
+    #[test]
+    fn loom_the_last_to_finish_moves_the_prefix_over_all() {
+        loom::model(|| {
+            let mark = Arc::new(Watermark::new(Csn(0)));
+            let others: Vec<_> = [1, 3]
+                .into_iter()
+                .map(|number| {
+                    let mark = mark.clone();
+                    loom::thread::spawn(move || mark.finish(Csn(number)))
+                })
+                .collect();
+            mark.finish(Csn(2));
+            for other in others {
+                other.join().unwrap();
+            }
+            assert_eq!(mark.prefix(), Csn(3));
+        });
+    }
+}
