@@ -1,1 +1,32 @@
-//! The tiered engine: an LSM-tree of 2 MB extents after X-Engine.
+//! The tiered engine: an LSM-tree of 2 MB extents after X-Engine (DESIGN, D7–D10).
+//!
+//! From the top down:
+//!
+//! - `engine`: the contract of [`spillway_base::engine`], and the background work;
+//! - `table`: what readers see of a table; `cursor`, `source`: scans over it;
+//! - `memtable`: the newest versions; `level`, `picker`, `merge`: the older ones, and their order;
+//! - `extent`, `block`, `filter`: the bytes on disk; `cache`: which of them are in memory;
+//! - `manifest`, `space`: which extents there are, and where;
+//! - `verify`: a folder checked while nobody has it open.
+
+mod block;
+mod cache;
+mod cursor;
+mod engine;
+mod extent;
+mod extent_meta;
+mod filter;
+mod level;
+mod manifest;
+mod memtable;
+mod merge;
+mod picker;
+mod settings;
+mod source;
+mod space;
+mod table;
+mod verify;
+
+pub use engine::{Background, JobOutcome, LevelStatus, TableStatus, TieredEngine};
+pub use settings::TieredSettings;
+pub use verify::{Finding, VerifyReport, verify};

@@ -1,0 +1,292 @@
+//! Data blocks: sorted versions, about 16 KB of them.
+//!
+//! # Format
+//! Little-endian; varints are LEB128.
+//!
+//! ```text
+//! frame   0  version    u8   1
+//!         1  coding     u8   0: stored as is
+//!         2  zero       u16
+//!         4  length     u32  bytes of body
+//!         8  checksum   u32  CRC32C of bytes 0..8 and the body
+//!        12  body
+//! body       entries, each: key length (varint), value length + 1 or 0 for a tombstone (varint),
+//!                           CSN (u64), key, value
+//!            offset of each entry in the body (u32 each)
+//!            number of entries (u32)
+//! ```
+//!
+//! Entries are in order of key, and of one key the newest first. Offsets let a search and a step in
+//! either direction touch only the entries they compare. A block is checked whole when it is read from a
+//! device: afterwards every entry is known to lie inside and in order.
+
+use std::cmp::Ordering;
+
+use spillway_base::checksum::{crc32c, crc32c_append};
+use spillway_base::codec::{Reader, put_varint, varint_len};
+use spillway_base::{Csn, Error, Result};
+
+/// Bytes of body at which a block is full.
+pub(crate) const BLOCK_BYTES: usize = 16 << 10;
+/// Bytes of a frame beside its body.
+pub(crate) const FRAME_BYTES: usize = 12;
+const VERSION: u8 = 1;
+const STORED: u8 = 0;
+
+/// One version, borrowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) csn: Csn,
+    /// `None` is a tombstone.
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+impl Entry<'_> {
+    /// Bytes of key and value.
+    pub(crate) fn payload(&self) -> usize {
+        self.key.len() + self.value.map_or(0, <[u8]>::len)
+    }
+
+    fn encoded(&self) -> usize {
+        let value = self.value.map_or(0, |value| value.len() as u64 + 1);
+        varint_len(self.key.len() as u64) + varint_len(value) + 8 + self.payload()
+    }
+}
+
+/// Collects sorted entries into a block.
+#[derive(Default)]
+pub(crate) struct BlockBuilder {
+    body: Vec<u8>,
+    offsets: Vec<u32>,
+}
+
+impl BlockBuilder {
+    /// Bytes the body would have now.
+    pub(crate) fn bytes(&self) -> usize {
+        self.body.len() + 4 * self.offsets.len() + 4
+    }
+
+    /// Bytes that an entry would add.
+    pub(crate) fn cost(entry: &Entry<'_>) -> usize {
+        entry.encoded() + 4
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.offsets.is_empty()
+    }
+
+    /// Adds the next entry in order.
+    pub(crate) fn push(&mut self, entry: &Entry<'_>) {
+        self.offsets.push(self.body.len() as u32);
+        put_varint(&mut self.body, entry.key.len() as u64);
+        put_varint(&mut self.body, entry.value.map_or(0, |value| value.len() as u64 + 1));
+        self.body.extend_from_slice(&entry.csn.0.to_le_bytes());
+        self.body.extend_from_slice(entry.key);
+        self.body.extend_from_slice(entry.value.unwrap_or_default());
+    }
+
+    /// Appends the block's frame to `out`, and starts over.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        for offset in &self.offsets {
+            self.body.extend_from_slice(&offset.to_le_bytes());
+        }
+        self.body.extend_from_slice(&(self.offsets.len() as u32).to_le_bytes());
+        put_frame(out, &self.body);
+        self.body.clear();
+        self.offsets.clear();
+    }
+}
+
+/// Appends a checksummed frame.
+pub(crate) fn put_frame(out: &mut Vec<u8>, body: &[u8]) {
+    let start = out.len();
+    out.extend_from_slice(&[VERSION, STORED, 0, 0]);
+    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    let crc = crc32c_append(crc32c(&out[start..]), body);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(body);
+}
+
+/// The body of a frame.
+pub(crate) fn open_frame(frame: &[u8]) -> Result<&[u8]> {
+    let mut reader = Reader::new(frame);
+    let (version, coding) = (reader.u8()?, reader.u8()?);
+    reader.u16()?;
+    let len = reader.u32()? as usize;
+    let crc = reader.u32()?;
+    let body = reader.take(len)?;
+    if crc != crc32c_append(crc32c(&frame[..8]), body) {
+        return Err(Error::corruption("its bytes do not match their checksum"));
+    }
+    if (version, coding) != (VERSION, STORED) {
+        return Err(Error::corruption(format!("unknown version {version} or coding {coding}")));
+    }
+    Ok(body)
+}
+
+/// A block in memory, checked.
+pub(crate) struct Block {
+    body: Box<[u8]>,
+    entries: usize,
+    offsets_at: usize,
+}
+
+impl Block {
+    /// Checks a frame and takes it.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`].
+    pub(crate) fn open(frame: &[u8]) -> Result<Block> {
+        let body = open_frame(frame)?;
+        let bad = |what: &str| Error::corruption(format!("its {what} make no sense"));
+        let count_at = body.len().checked_sub(4).ok_or_else(|| bad("lengths"))?;
+        let entries = Reader::new(&body[count_at..]).u32()? as usize;
+        let offsets_at = entries.checked_mul(4).and_then(|bytes| count_at.checked_sub(bytes));
+        let offsets_at = offsets_at.ok_or_else(|| bad("entry counts"))?;
+        let block = Block { body: body.into(), entries, offsets_at };
+        let mut end = 0;
+        let mut last: Option<Entry<'_>> = None;
+        for index in 0..entries {
+            if block.offset(index) != end {
+                return Err(bad("offsets"));
+            }
+            let mut reader = Reader::new(&block.body[end..offsets_at]);
+            let entry = read_entry(&mut reader)?;
+            let ordered = last.is_none_or(|last| {
+                last.key.cmp(entry.key).then(entry.csn.cmp(&last.csn)) == Ordering::Less
+            });
+            if !ordered {
+                return Err(bad("keys' order"));
+            }
+            last = Some(entry);
+            end += reader.offset();
+        }
+        if end != offsets_at || entries == 0 {
+            return Err(bad("lengths"));
+        }
+        Ok(block)
+    }
+
+    fn offset(&self, index: usize) -> usize {
+        let at = self.offsets_at + 4 * index;
+        let bytes = self.body[at..at + 4].first_chunk().copied().unwrap_or_default();
+        u32::from_le_bytes(bytes) as usize
+    }
+
+    /// The number of entries, at least one.
+    pub(crate) fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.body.len() + size_of::<Block>()
+    }
+
+    /// The entry of this index.
+    pub(crate) fn entry(&self, index: usize) -> Entry<'_> {
+        let mut reader = Reader::new(&self.body[self.offset(index)..self.offsets_at]);
+        read_entry(&mut reader).expect("a block's entries are checked when it is opened")
+    }
+
+    /// The index of the first entry at or past `key`; of one key, of its newest version.
+    pub(crate) fn seek(&self, key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.entries);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.entry(middle).key < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+fn read_entry<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>> {
+    let key_len = reader.varint()?;
+    let value_len = reader.varint()?;
+    let csn = Csn(reader.u64()?);
+    let len = |len: u64| {
+        usize::try_from(len).map_err(|_| Error::corruption("an entry's length makes no sense"))
+    };
+    let key = reader.take(len(key_len)?)?;
+    let value = match value_len.checked_sub(1) {
+        Some(bytes) => Some(reader.take(len(bytes)?)?),
+        None => None,
+    };
+    Ok(Entry { key, csn, value })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use spillway_base::rng::Rng;
+
+    fn sample() -> (Vec<(Vec<u8>, u64, Option<Vec<u8>>)>, Vec<u8>) {
+        let mut rows = Vec::new();
+        for key in 0..200_u32 {
+            for csn in (0..=key % 3).rev() {
+                let value = (csn != 1).then(|| vec![key as u8; key as usize % 40]);
+                rows.push((format!("key{key:05}").into_bytes(), u64::from(csn) + 1, value));
+            }
+        }
+        let mut builder = BlockBuilder::default();
+        for (key, csn, value) in &rows {
+            builder.push(&Entry { key, csn: Csn(*csn), value: value.as_deref() });
+        }
+        let mut frame = Vec::new();
+        builder.finish(&mut frame);
+        (rows, frame)
+    }
+
+    #[test]
+    fn entries_come_back_and_are_found() {
+        let (rows, frame) = sample();
+        let block = Block::open(&frame).unwrap();
+        assert_eq!(block.len(), rows.len());
+        for (index, (key, csn, value)) in rows.iter().enumerate() {
+            let entry = Entry { key, csn: Csn(*csn), value: value.as_deref() };
+            assert_eq!(block.entry(index), entry);
+            let first = rows.iter().position(|(other, ..)| other == key).unwrap();
+            assert_eq!(block.seek(key), first);
+        }
+        assert_eq!((block.seek(b""), block.seek(b"z")), (0, rows.len()));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let (_, frame) = sample();
+        for at in 0..frame.len() {
+            let mut bad = frame.clone();
+            bad[at] ^= 1 << (at % 8);
+            // Two bytes of the frame mean nothing yet, and are under the checksum all the same.
+            assert!(Block::open(&bad).is_err(), "byte {at}");
+        }
+        for len in 0..frame.len() {
+            assert!(Block::open(&frame[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn any_body_is_a_block_or_an_error() {
+        let mut rng = Rng::new(2);
+        let (_, frame) = sample();
+        let body = open_frame(&frame).unwrap();
+        for _ in 0..3000 {
+            let mut body = body.to_vec();
+            for _ in 0..1 + rng.below(4) {
+                let at = rng.below(body.len() as u64) as usize;
+                body[at] = rng.next_u64() as u8;
+            }
+            body.truncate(body.len() - rng.below(20) as usize);
+            let mut frame = Vec::new();
+            put_frame(&mut frame, &body);
+            if let Ok(block) = Block::open(&frame) {
+                (0..block.len()).for_each(|index| drop(block.entry(index).key.to_vec()));
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A cursor over a table: its sources, merged.
+//!
+//! Sources are few, and stand in order of age, newest first, so the next row is found by comparing their keys one by
+//! one; of equal keys the newest source has the newest version, and hides the others.
+
+use std::sync::Arc;
+
+use spillway_base::engine::{Access, Cursor};
+use spillway_base::{Csn, Direction, Result};
+
+use crate::source::Source;
+use crate::table::View;
+
+struct Merged {
+    source: Source,
+    /// Whether it stands on a row that was not passed yet.
+    ready: bool,
+    /// Whether it must step before it is compared.
+    behind: bool,
+}
+
+/// A merged scan. It holds the view of the table that it reads, so nothing it needs can go.
+pub(crate) struct TableCursor {
+    sources: Vec<Merged>,
+    direction: Direction,
+    current: usize,
+    _view: Arc<View>,
+}
+
+impl TableCursor {
+    /// A cursor over these sources, newest first.
+    pub(crate) fn new(sources: Vec<Source>, direction: Direction, view: Arc<View>) -> TableCursor {
+        let sources = sources
+            .into_iter()
+            .map(|source| Merged { source, ready: false, behind: true })
+            .collect();
+        TableCursor { sources, direction, current: usize::MAX, _view: view }
+    }
+
+    fn step(&mut self, access: Access) -> Result<()> {
+        for merged in &mut self.sources {
+            if merged.behind {
+                merged.ready = merged.source.advance(access)?;
+                merged.behind = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// The source with the next key, the newest of them.
+    fn choose(&self) -> Option<usize> {
+        let mut best: Option<(usize, &[u8])> = None;
+        for (index, merged) in self.sources.iter().enumerate().filter(|(_, merged)| merged.ready) {
+            let key = merged.source.entry().key;
+            let earlier = best.is_none_or(|(_, other)| match self.direction {
+                Direction::Forward => key < other,
+                Direction::Backward => key > other,
+            });
+            if earlier {
+                best = Some((index, key));
+            }
+        }
+        best.map(|(index, _)| index)
+    }
+}
+
+impl Cursor for TableCursor {
+    fn next(&mut self, access: Access) -> Result<bool> {
+        loop {
+            self.step(access)?;
+            let Some(chosen) = self.choose() else { return Ok(false) };
+            // Everything at this key steps the next time; the row stays readable until then.
+            for index in chosen..self.sources.len() {
+                let same = self.sources[index].ready
+                    && self.sources[index].source.entry().key
+                        == self.sources[chosen].source.entry().key;
+                self.sources[index].behind = same;
+            }
+            if self.sources[chosen].source.entry().value.is_some() {
+                self.current = chosen;
+                return Ok(true);
+            }
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        self.sources[self.current].source.entry().key
+    }
+
+    fn value(&self) -> &[u8] {
+        self.sources[self.current].source.entry().value.unwrap_or_default()
+    }
+
+    fn csn(&self) -> Csn {
+        self.sources[self.current].source.entry().csn
+    }
+}

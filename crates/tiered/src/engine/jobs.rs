@@ -1,0 +1,220 @@
+//! Which background work is done next, and the threads that do it.
+//!
+//! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a bell; a simulation calls it
+//! from its own thread, so that everything happens in an order it chose.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use spillway_base::budget::Use;
+use spillway_base::engine::Debt;
+use spillway_base::{Csn, Error, ErrorKind, Result, thread};
+
+use super::{ADMIT_WAIT, Inner, TieredEngine};
+use crate::table::Table;
+
+/// What a call of [`TieredEngine::run_background_job`] did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobOutcome {
+    /// Something; there may be more.
+    Worked,
+    /// Nothing is to be done now.
+    Idle,
+}
+
+/// How long an idle thread sleeps at the most: some work becomes possible by time alone, as when a commit turns
+/// stable.
+const NAP: Duration = Duration::from_millis(10);
+/// After a full disk, until the next try.
+const DISK_FULL_NAP: Duration = Duration::from_millis(200);
+
+impl TieredEngine {
+    /// Does the most urgent piece of background work on the calling thread.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DiskFull`]: nothing is lost, and a later call tries again. Any other failure stops the
+    /// background work (E8).
+    pub fn run_background_job(&self) -> Result<JobOutcome> {
+        self.run_job(true)
+    }
+
+    fn run_job(&self, compact: bool) -> Result<JobOutcome> {
+        let inner = &self.0;
+        if let Some(failure) = &*inner.failure.lock() {
+            return Err(failure.clone());
+        }
+        let outcome = inner.next_job(compact);
+        match &outcome {
+            Ok(_) => inner.disk_full.store(false, Ordering::Release),
+            Err(error) if error.kind() == ErrorKind::DiskFull => {
+                inner.disk_full.store(true, Ordering::Release);
+            }
+            Err(error) => inner.fail(error),
+        }
+        inner.bell.room.notify_all();
+        outcome
+    }
+
+    /// Writes every memtable to extents, as far as the stable CSN allows.
+    ///
+    /// # Errors
+    /// As [`TieredEngine::run_background_job`].
+    pub fn flush_all(&self) -> Result<()> {
+        self.0.persist_requested.fetch_max(self.0.horizon.installed().0, Ordering::AcqRel);
+        while self.run_job(false)? == JobOutcome::Worked {}
+        Ok(())
+    }
+
+    /// Merges everything of every table into Level2.
+    ///
+    /// # Errors
+    /// As [`TieredEngine::run_background_job`].
+    pub fn compact_all(&self) -> Result<()> {
+        self.flush_all()?;
+        let tables: Vec<Arc<Table>> = self.0.tables.load().values().cloned().collect();
+        for table in tables {
+            self.0.compact_fully(&table)?;
+        }
+        Ok(())
+    }
+
+    /// Starts background threads: one for flushes alone, and others for all work.
+    ///
+    /// # Errors
+    /// [`ErrorKind::MemoryFull`] when the system refuses a thread.
+    pub fn start_background(&self, threads: usize) -> Result<Background> {
+        let mut background = Background { engine: self.clone(), threads: Vec::new() };
+        for number in 0..=threads.max(1) {
+            let engine = self.clone();
+            let name = if number == 0 { "flush".to_owned() } else { format!("compact-{number}") };
+            let thread = thread::spawn(name, move || engine.background_loop(number != 0))?;
+            background.threads.push(thread);
+        }
+        Ok(background)
+    }
+
+    fn background_loop(&self, compact: bool) {
+        let bell = &self.0.bell;
+        loop {
+            let outcome = self.run_job(compact);
+            let mut state = bell.state.lock();
+            if state.stop {
+                return;
+            }
+            let nap = match outcome {
+                Ok(JobOutcome::Worked) => continue,
+                Ok(JobOutcome::Idle) => NAP,
+                Err(error) if error.kind() == ErrorKind::DiskFull => DISK_FULL_NAP,
+                Err(_) => return,
+            };
+            let slept = !std::mem::take(&mut state.rung) || nap == DISK_FULL_NAP;
+            if slept {
+                bell.work.wait_for(&mut state, nap);
+            }
+        }
+    }
+
+    /// Waits until the memtables have room again.
+    pub(super) fn wait_for_room(&self, bytes: usize) -> Result<()> {
+        let inner = &self.0;
+        inner.counts.admit_waits.fetch_add(1, Ordering::Relaxed);
+        let limit = inner.settings.memtables_bytes;
+        let started = spillway_base::clock::now();
+        loop {
+            inner.ring();
+            if let Some(failure) = &*inner.failure.lock() {
+                return Err(failure.clone());
+            }
+            if inner.budget.used_for(Use::Memtables) + bytes <= limit
+                || inner.memtables_bytes() + bytes <= limit.max(2 * bytes)
+            {
+                return Ok(());
+            }
+            if inner.disk_full.load(Ordering::Acquire) {
+                return Err(Error::new(
+                    ErrorKind::DiskFull,
+                    "the disk is full, so memory cannot be written out; free space to go on",
+                ));
+            }
+            if spillway_base::clock::now() - started > ADMIT_WAIT {
+                return Err(Error::new(
+                    ErrorKind::MemoryFull,
+                    format!("memtables have been full for {} s", ADMIT_WAIT.as_secs()),
+                ));
+            }
+            let mut state = inner.bell.state.lock();
+            inner.bell.room.wait_for(&mut state, NAP);
+        }
+    }
+}
+
+/// The background threads of an engine; dropping it stops them, after the work in hand.
+pub struct Background {
+    engine: TieredEngine,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let bell = &self.engine.0.bell;
+        bell.state.lock().stop = true;
+        bell.work.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic in it has been reported by the panic hook.
+            let _ = thread.join();
+        }
+        bell.state.lock().stop = false;
+    }
+}
+
+impl Inner {
+    fn next_job(&self, compact: bool) -> Result<JobOutcome> {
+        let worked = self.record_tables()?
+            || self.reap_tables()?
+            || self.switch_memtables()
+            || self.flush_one()?
+            || (compact && self.compact_one()?)
+            || self.rewrite_manifest()?;
+        Ok(if worked { JobOutcome::Worked } else { JobOutcome::Idle })
+    }
+
+    /// Switches memtables that are full, that hold back the log, or that are too much together.
+    fn switch_memtables(&self) -> bool {
+        let tables = self.tables.load_full();
+        let requested = Csn(self.persist_requested.load(Ordering::Acquire));
+        let total: usize = tables.values().map(|table| table.memory_bytes()).sum();
+        let waiting = tables.values().any(|table| !table.view().immutables.is_empty());
+        let crowded = total > self.settings.memtables_bytes / 2 && !waiting;
+        let largest = tables.values().map(|table| table.view().active.bytes()).max().unwrap_or(0);
+        let mut switched = false;
+        for table in tables.values() {
+            let active = table.view().active.clone();
+            let full = active.bytes() > self.settings.memtable_bytes;
+            let pins = !active.is_empty() && active.csn_min() <= requested;
+            if full || pins || (crowded && active.bytes() == largest && !active.is_empty()) {
+                table.switch(&self.budget, || self.horizon.installed());
+                switched = true;
+            }
+        }
+        switched
+    }
+
+    pub(super) fn debt(&self) -> Debt {
+        let shape = self.settings.shape();
+        let tables = self.tables.load();
+        let memory = self.budget.used_for(Use::Memtables) as f64;
+        let mut debt =
+            Debt { flush: memory / self.settings.memtables_bytes as f64 - 0.25, ..Debt::default() };
+        let mut behind = 0;
+        for table in tables.values() {
+            let view = table.view();
+            let sublevels = view.levels.level0.len() as f64;
+            debt.level0 = debt.level0.max(sublevels / shape.level0_limit as f64);
+            behind += shape.debt_bytes(&view.levels);
+        }
+        debt.compaction = behind as f64 / (shape.level0_bytes as f64 * 32.0);
+        debt
+    }
+}

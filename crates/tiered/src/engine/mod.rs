@@ -1,0 +1,371 @@
+//! The engine: tables, and the work that keeps them in shape.
+//!
+//! # Locks
+//!
+//! Reads and installs take none: the map of tables and each table's view are swapped whole. `manifest` is held while
+//! edits are recorded and published, `tables_changing` while the map of tables is replaced. Order:
+//! `manifest`, `tables_changing`, a table's own lock.
+//!
+//! # Memory
+//!
+//! A memtable is switched when it is full, or when all of them together pass half of their share, the largest
+//! first. [`TieredEngine::admit`] waits for a flush when the share is used up, and refuses when no flush helps.
+
+mod jobs;
+mod status;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod work;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
+use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::budget::Budget;
+use spillway_base::engine::{Access, Cursor, Debt, Engine, Horizon, Metric, RangeEstimate};
+use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
+use spillway_storage::Disk;
+
+use crate::block::Block;
+use crate::cache::{BlockCache, TableCache};
+use crate::cursor::TableCursor;
+use crate::extent::{ExtentHandle, ReadContext};
+use crate::level::{Levels, LevelsEdit};
+use crate::manifest::{Edit, Manifest};
+use crate::settings::TieredSettings;
+use crate::source::{Bounds, MemtableSource, RunSource, Source};
+use crate::space::SpaceManager;
+use crate::table::{Found, Table, View};
+pub use jobs::{Background, JobOutcome};
+pub use status::{LevelStatus, TableStatus};
+
+type Tables = FxHashMap<TableId, Arc<Table>>;
+
+/// How long an installer may be made to wait for a flush.
+const ADMIT_WAIT: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+struct Counts {
+    flushes: AtomicU64,
+    flushed_bytes: AtomicU64,
+    compactions: [AtomicU64; 3],
+    compaction_read_bytes: AtomicU64,
+    compaction_written_bytes: AtomicU64,
+    relinked_extents: AtomicU64,
+    admit_waits: AtomicU64,
+}
+
+/// Wakes background threads, and those who wait for memory.
+#[derive(Default)]
+struct Bell {
+    state: Mutex<BellState>,
+    work: Condvar,
+    room: Condvar,
+}
+
+#[derive(Default)]
+struct BellState {
+    rung: bool,
+    stop: bool,
+}
+
+struct Inner {
+    settings: TieredSettings,
+    horizon: Arc<dyn Horizon>,
+    budget: Budget,
+    space: Arc<SpaceManager>,
+    context: Arc<ReadContext>,
+    tables: ArcSwap<Tables>,
+    tables_changing: Mutex<()>,
+    manifest: Mutex<Manifest>,
+    /// Commits up to this one were persistent when it was last asked; it never falls (E6).
+    persisted: AtomicU64,
+    next_extent: AtomicU64,
+    /// Tables with commits at or below this one in memory are switched.
+    persist_requested: AtomicU64,
+    /// One flush of the engine at a time, so that a table's memtables go down in order.
+    flushing: Mutex<()>,
+    failure: Mutex<Option<Error>>,
+    disk_full: AtomicBool,
+    bell: Bell,
+    counts: Counts,
+}
+
+/// The tiered engine. [`spillway_base::engine`] says what it guarantees. Cheap to clone.
+#[derive(Clone)]
+pub struct TieredEngine(Arc<Inner>);
+
+impl TieredEngine {
+    /// Opens the tables of a folder, or begins with none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::InvalidArgument`],
+    /// [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        settings: TieredSettings,
+        horizon: Arc<dyn Horizon>,
+        budget: Budget,
+    ) -> Result<TieredEngine> {
+        disk.create_dir_all(dir)?;
+        let manifest = Manifest::open(disk.clone(), dir, settings.slot_bytes as u32, 4 << 20)?;
+        let state = manifest.state();
+        let used = state.tables.values().flat_map(|table| table.extents.values());
+        let space = Arc::new(SpaceManager::open(
+            disk,
+            dir,
+            settings.slot_bytes as u64,
+            settings.file_bytes,
+            used.map(|(_, meta)| meta.slots),
+        )?);
+        let context = Arc::new(ReadContext {
+            blocks: BlockCache::<Block>::new(settings.cache_bytes / 4 * 3, &budget),
+            tables: TableCache::new(settings.cache_bytes / 4, &budget),
+        });
+        let mut tables = Tables::default();
+        for (&id, stored) in &state.tables {
+            let mut edit = LevelsEdit::default();
+            for (place, meta) in stored.extents.values() {
+                let extent = ExtentHandle::new(id, meta.clone(), &space, &context)?;
+                edit.added.push((*place, extent));
+            }
+            let levels = Levels::default().apply(&edit);
+            let table = Table::new(id, stored.created, stored.flushed, levels, true, &budget);
+            tables.insert(id, Arc::new(table));
+        }
+        let persisted = AtomicU64::new(state.persisted.0);
+        let next_extent = AtomicU64::new(state.next_extent.0);
+        Ok(TieredEngine(Arc::new(Inner {
+            settings,
+            horizon,
+            budget,
+            space,
+            context,
+            tables: ArcSwap::from_pointee(tables),
+            tables_changing: Mutex::new(()),
+            manifest: Mutex::new(manifest),
+            persisted,
+            next_extent,
+            persist_requested: AtomicU64::new(0),
+            flushing: Mutex::new(()),
+            failure: Mutex::new(None),
+            disk_full: AtomicBool::new(false),
+            bell: Bell::default(),
+            counts: Counts::default(),
+        })))
+    }
+}
+
+impl Inner {
+    fn table_at(&self, table: TableId, snapshot: Csn) -> Result<Arc<Table>> {
+        let tables = self.tables.load();
+        match tables.get(&table) {
+            Some(table) if table.created <= snapshot && snapshot < table.dropped() => {
+                Ok(table.clone())
+            }
+            _ => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("{table:?} does not exist at commit {snapshot}"),
+            )),
+        }
+    }
+
+    fn change_tables(&self, change: impl FnOnce(&mut Tables)) {
+        let _changing = self.tables_changing.lock();
+        let mut tables = Tables::clone(&self.tables.load());
+        change(&mut tables);
+        self.tables.store(Arc::new(tables));
+    }
+
+    fn memtables_bytes(&self) -> usize {
+        self.tables.load().values().map(|table| table.memory_bytes()).sum()
+    }
+
+    fn ring(&self) {
+        self.bell.state.lock().rung = true;
+        self.bell.work.notify_all();
+    }
+
+    fn fail(&self, error: &Error) {
+        self.failure.lock().get_or_insert_with(|| error.clone());
+        self.bell.room.notify_all();
+    }
+
+    /// What is persistent now (E6).
+    fn compute_persisted(&self) -> Csn {
+        // Read first: a commit up to here is in a memtable that the look below sees, or in extents.
+        let installed = self.horizon.installed();
+        let tables = self.tables.load();
+        let held = tables.values().map(|table| table.persisted()).min().unwrap_or(Csn::MAX);
+        let persisted = installed.min(held);
+        self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+        Csn(self.persisted.load(Ordering::Acquire))
+    }
+}
+
+fn sources(
+    view: &Arc<View>,
+    range: KeyRange<'_>,
+    direction: Direction,
+    snapshot: Csn,
+) -> Vec<Source> {
+    let bounds = Bounds { start: range.start.into(), end: range.end.map(Into::into) };
+    let memtables = view.immutables.iter().map(|old| &old.memtable);
+    let mut sources: Vec<Source> = [&view.active]
+        .into_iter()
+        .chain(memtables)
+        .filter(|memtable| !memtable.is_empty())
+        .map(|memtable| {
+            let source = MemtableSource::new(memtable.clone(), bounds.clone(), direction, snapshot);
+            Source::Memtable(source)
+        })
+        .collect();
+    let runs = view.levels.runs().filter(|run| !run.within(range).is_empty());
+    sources.extend(
+        runs.map(|run| {
+            Source::Run(RunSource::new(run.clone(), bounds.clone(), direction, snapshot))
+        }),
+    );
+    sources
+}
+
+impl Engine for TieredEngine {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Tiered
+    }
+
+    fn admit(&self, bytes: usize) -> Result<()> {
+        let inner = &self.0;
+        let limit = inner.settings.memtables_bytes;
+        if inner.budget.used_for(spillway_base::budget::Use::Memtables) + bytes <= limit {
+            return Ok(());
+        }
+        self.wait_for_room(bytes)
+    }
+
+    fn install(&self, csn: Csn, batch: &WriteBatch) {
+        let inner = &self.0;
+        let mut cached: Option<Arc<Table>> = None;
+        for op in batch.iter() {
+            let id = op.table();
+            if id.engine() != Some(EngineKind::Tiered) {
+                continue;
+            }
+            if let Op::CreateTable(id) = op {
+                inner.change_tables(|tables| {
+                    tables.entry(id).or_insert_with(|| {
+                        let levels = Levels::default();
+                        Arc::new(Table::new(id, csn, Csn::ZERO, levels, false, &inner.budget))
+                    });
+                });
+                inner.ring();
+                continue;
+            }
+            if cached.as_ref().is_none_or(|table| table.id != id) {
+                cached = inner.tables.load().get(&id).cloned();
+            }
+            let Some(table) = cached.as_ref().filter(|table| csn > table.flushed()) else {
+                if let (Op::DropTable(_), Some(table)) = (op, &cached) {
+                    table.mark_dropped(csn);
+                }
+                continue;
+            };
+            match op {
+                Op::Put { key, value, .. } => table.insert(key, csn, Some(value)),
+                Op::Delete { key, .. } => table.insert(key, csn, None),
+                Op::DropTable(_) => {
+                    table.mark_dropped(csn);
+                    inner.ring();
+                }
+                Op::CreateTable(_) => {}
+            }
+            if table.view().active.bytes() > inner.settings.memtable_bytes {
+                inner.ring();
+            }
+        }
+    }
+
+    fn get(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Csn,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<Csn>> {
+        let view = self.0.table_at(table, snapshot)?.view();
+        match view.find(key, snapshot, access, value)? {
+            Found::Value(csn) => Ok(Some(csn)),
+            Found::Deleted(_) | Found::Nothing => Ok(None),
+        }
+    }
+
+    fn newest_csn(&self, table: TableId, key: &[u8], access: Access) -> Result<Option<Csn>> {
+        let tables = self.0.tables.load();
+        let Some(table) = tables.get(&table) else {
+            return Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")));
+        };
+        match table.view().find(key, Csn::MAX, access, &mut Vec::new())? {
+            Found::Value(csn) | Found::Deleted(csn) => Ok(Some(csn)),
+            Found::Nothing => Ok(None),
+        }
+    }
+
+    fn scan(
+        &self,
+        table: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+        snapshot: Csn,
+        _access: Access,
+    ) -> Result<Box<dyn Cursor>> {
+        let view = self.0.table_at(table, snapshot)?.view();
+        let sources = sources(&view, range, direction, snapshot);
+        Ok(Box::new(TableCursor::new(sources, direction, view)))
+    }
+
+    fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {
+        let tables = self.0.tables.load();
+        tables.get(&table).map(|table| status::estimate(&table.view(), range)).unwrap_or_default()
+    }
+
+    fn tables(&self) -> Vec<TableId> {
+        let tables = self.0.tables.load();
+        let there = tables.values().filter(|table| table.dropped() == Csn::MAX);
+        let mut ids: Vec<TableId> = there.map(|table| table.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn persisted(&self) -> Csn {
+        self.0.compute_persisted()
+    }
+
+    fn request_persist(&self, csn: Csn) {
+        self.0.persist_requested.fetch_max(csn.0, Ordering::AcqRel);
+        self.0.ring();
+    }
+
+    fn debt(&self) -> Debt {
+        self.0.debt()
+    }
+
+    fn health(&self) -> Result<()> {
+        self.0.failure.lock().clone().map_or(Ok(()), Err)
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        self.0.metrics()
+    }
+}
+
+/// The edit that records a table.
+fn create_edit(table: &Table) -> Edit {
+    Edit::CreateTable { table: table.id, created: table.created }
+}

@@ -1,0 +1,201 @@
+//! What the engine tells of itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spillway_base::engine::{Metric, RangeEstimate};
+use spillway_base::{KeyRange, TableId};
+
+use super::{Inner, TieredEngine};
+use crate::level::Run;
+use crate::table::View;
+
+/// One level of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LevelStatus {
+    /// Extents.
+    pub extents: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Versions in them.
+    pub versions: u64,
+}
+
+/// One table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableStatus {
+    /// The table.
+    pub table: TableId,
+    /// Bytes in memtables.
+    pub memory_bytes: u64,
+    /// Sub-levels of Level0.
+    pub sublevels: u64,
+    /// Level0, Level1 and Level2.
+    pub levels: [LevelStatus; 3],
+}
+
+fn level<'a>(runs: impl Iterator<Item = &'a Run>) -> LevelStatus {
+    let mut status = LevelStatus::default();
+    for extent in runs.flat_map(|run| run.extents()) {
+        status.extents += 1;
+        status.bytes += extent.meta.len;
+        status.versions += extent.meta.versions;
+    }
+    status
+}
+
+/// Extents whose records are looked at one by one; of more, the rest is assumed like them.
+const SAMPLE: usize = 64;
+
+/// Estimates a range from extents' records: those inside count whole, those at its ends by half.
+pub(super) fn estimate(view: &View, range: KeyRange<'_>) -> RangeEstimate {
+    let mut estimate = RangeEstimate::default();
+    for run in view.levels.runs() {
+        let extents = run.within(range);
+        let sample = &extents[..extents.len().min(SAMPLE)];
+        let (mut keys, mut bytes) = (0, 0);
+        for extent in sample {
+            let inside = *extent.meta.smallest >= *range.start
+                && range.end.is_none_or(|end| *extent.meta.largest < *end);
+            let parts = if inside { 2 } else { 1 };
+            keys += extent.meta.keys * parts / 2;
+            bytes += extent.meta.payload_bytes * parts / 2;
+        }
+        let share = extents.len() as u64;
+        estimate.keys += keys * share / (sample.len() as u64).max(1);
+        estimate.bytes += bytes * share / (sample.len() as u64).max(1);
+    }
+    let memtables = view.immutables.iter().map(|old| &old.memtable).chain([&view.active]);
+    for memtable in memtables {
+        let keys = count_in_memory(memtable, range);
+        estimate.keys += keys;
+        estimate.bytes += keys * memtable.bytes() as u64 / (memtable.keys() as u64).max(1);
+    }
+    estimate
+}
+
+/// Keys of a memtable in a range: counted up to a bound, guessed past it.
+fn count_in_memory(memtable: &crate::memtable::Memtable, range: KeyRange<'_>) -> u64 {
+    if range == KeyRange::ALL {
+        return memtable.keys() as u64;
+    }
+    let mut place = memtable.seek(range.start);
+    let mut count = 0;
+    while count < SAMPLE as u64 {
+        match memtable.key(place) {
+            Some(key) if range.contains(key) => count += 1,
+            _ => return count,
+        }
+        place = memtable.after(place);
+    }
+    (memtable.keys() as u64 / 4).max(count)
+}
+
+impl TieredEngine {
+    /// The tables and their levels, by number.
+    #[must_use]
+    pub fn status(&self) -> Vec<TableStatus> {
+        let tables = self.0.tables.load();
+        let mut all: Vec<TableStatus> = tables
+            .values()
+            .map(|table| {
+                let view = table.view();
+                let levels = &view.levels;
+                TableStatus {
+                    table: table.id,
+                    memory_bytes: table.memory_bytes() as u64,
+                    sublevels: levels.level0.len() as u64,
+                    levels: [
+                        level(levels.level0.iter().map(|sublevel| &*sublevel.run)),
+                        level([&*levels.level1].into_iter()),
+                        level([&*levels.level2].into_iter()),
+                    ],
+                }
+            })
+            .collect();
+        all.sort_by_key(|status| status.table);
+        all
+    }
+}
+
+impl Inner {
+    pub(super) fn metrics(&self) -> Vec<Metric> {
+        let counter = |name, help, value: &AtomicU64| Metric {
+            name,
+            help,
+            counter: true,
+            value: value.load(Ordering::Relaxed) as f64,
+        };
+        let gauge = |name, help, value: f64| Metric { name, help, counter: false, value };
+        let counts = &self.counts;
+        let (hits, misses) = self.context.blocks.hits_and_misses();
+        let (bytes, free) = self.space.bytes();
+        let debt = self.debt();
+        vec![
+            counter("tiered_flushes_total", "Memtables flushed.", &counts.flushes),
+            counter("tiered_flushed_bytes_total", "Bytes flushed.", &counts.flushed_bytes),
+            counter(
+                "tiered_compactions_minor_total",
+                "Compactions of Level0 into Level1.",
+                &counts.compactions[0],
+            ),
+            counter(
+                "tiered_compactions_major_total",
+                "Compactions of Level1 into Level2.",
+                &counts.compactions[1],
+            ),
+            counter(
+                "tiered_compactions_full_total",
+                "Compactions of a whole table.",
+                &counts.compactions[2],
+            ),
+            counter(
+                "tiered_compaction_read_bytes_total",
+                "Bytes read by compactions.",
+                &counts.compaction_read_bytes,
+            ),
+            counter(
+                "tiered_compaction_written_bytes_total",
+                "Bytes written by compactions.",
+                &counts.compaction_written_bytes,
+            ),
+            counter(
+                "tiered_relinked_extents_total",
+                "Extents that compactions moved without reading.",
+                &counts.relinked_extents,
+            ),
+            counter(
+                "tiered_admit_waits_total",
+                "Commits that waited for memory.",
+                &counts.admit_waits,
+            ),
+            Metric {
+                name: "tiered_block_cache_hits_total",
+                help: "Blocks found in the cache.",
+                counter: true,
+                value: hits as f64,
+            },
+            Metric {
+                name: "tiered_block_cache_misses_total",
+                help: "Blocks read from the device.",
+                counter: true,
+                value: misses as f64,
+            },
+            gauge(
+                "tiered_cache_bytes",
+                "Bytes of cached blocks.",
+                self.context.blocks.bytes() as f64,
+            ),
+            gauge(
+                "tiered_resident_bytes",
+                "Bytes of block indexes and filters in memory.",
+                self.context.tables.bytes() as f64,
+            ),
+            gauge("tiered_memtable_bytes", "Bytes of memtables.", self.memtables_bytes() as f64),
+            gauge("tiered_data_bytes", "Bytes of data files.", bytes as f64),
+            gauge("tiered_data_free_bytes", "Free bytes in data files.", free as f64),
+            gauge("tiered_debt_flush", "Flush debt; 1 is the limit.", debt.flush.max(0.0)),
+            gauge("tiered_debt_level0", "Level0 debt; 1 is the limit.", debt.level0),
+            gauge("tiered_debt_compaction", "Compaction debt; 1 is the limit.", debt.compaction),
+        ]
+    }
+}

@@ -1,0 +1,511 @@
+//! The engine against a model that keeps every version, on a simulated disk.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::*;
+use spillway_base::rng::Rng;
+use spillway_storage::sim::{Fault, SimDisk};
+
+/// A horizon that the test moves.
+struct TestHorizon {
+    stable: AtomicU64,
+    live: Mutex<Vec<Csn>>,
+}
+
+impl Horizon for TestHorizon {
+    fn stable(&self) -> Csn {
+        Csn(self.stable.load(Ordering::SeqCst))
+    }
+
+    fn installed(&self) -> Csn {
+        self.stable()
+    }
+
+    fn live_snapshots(&self, out: &mut Vec<Csn>) {
+        out.clear();
+        out.extend(self.live.lock().iter());
+        out.push(self.stable());
+        out.sort_unstable();
+        out.dedup();
+    }
+}
+
+fn table(ordinal: u32) -> TableId {
+    TableId::new(EngineKind::Tiered, ordinal)
+}
+
+fn small() -> TieredSettings {
+    TieredSettings {
+        memtables_bytes: 8 << 20,
+        memtable_bytes: 1 << 20,
+        cache_bytes: 1 << 20,
+        slot_bytes: 64 << 10,
+        file_bytes: 1 << 20,
+        level0_target: 3,
+        level0_limit: 12,
+    }
+}
+
+struct Bench {
+    engine: TieredEngine,
+    horizon: Arc<TestHorizon>,
+}
+
+fn dir() -> PathBuf {
+    PathBuf::from("/data")
+}
+
+fn open(disk: &SimDisk) -> Result<Bench> {
+    let horizon = Arc::new(TestHorizon { stable: AtomicU64::new(0), live: Mutex::new(Vec::new()) });
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let budget = Budget::new(64 << 20);
+    let engine = TieredEngine::open(disk, &dir(), small(), horizon.clone(), budget)?;
+    Ok(Bench { engine, horizon })
+}
+
+type Commit = (Csn, WriteBatch);
+
+impl Bench {
+    fn install(&self, (csn, batch): &Commit) {
+        self.engine.install(*csn, batch);
+        self.horizon.stable.fetch_max(csn.0, Ordering::SeqCst);
+    }
+
+    fn work(&self) -> Result<()> {
+        while self.engine.run_background_job()? == JobOutcome::Worked {}
+        Ok(())
+    }
+
+    fn get(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        let found = self.engine.get(id, key, snapshot, Access::Blocking, &mut value)?;
+        Ok(found.map(|_| value))
+    }
+
+    fn rows(
+        &self,
+        id: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+        snapshot: Csn,
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let mut cursor = self.engine.scan(id, range, direction, snapshot, Access::Blocking)?;
+        let mut rows = Vec::new();
+        while cursor.next(Access::Blocking)? {
+            rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        }
+        Ok(rows)
+    }
+}
+
+/// The commits of a seeded history over two tables, some values large.
+fn history(seed: u64, commits: u64) -> Vec<Commit> {
+    let mut rng = Rng::new(seed);
+    let mut all = Vec::new();
+    for csn in 1..=commits {
+        let mut batch = WriteBatch::new();
+        if csn <= 2 {
+            batch.push(Op::CreateTable(table(csn as u32)));
+        } else {
+            for _ in 0..1 + rng.below(4) {
+                let id = table(1 + rng.below(2) as u32);
+                let key = format!("key{:03}", rng.below(120)).into_bytes();
+                if rng.chance(1, 4) {
+                    batch.push(Op::Delete { table: id, key: &key });
+                } else {
+                    let large = rng.chance(1, 40);
+                    let value =
+                        vec![csn as u8; rng.below(if large { 200_000 } else { 3000 }) as usize];
+                    batch.push(Op::Put { table: id, key: &key, value: &value });
+                }
+            }
+        }
+        all.push((Csn(csn), batch));
+    }
+    all
+}
+
+type Rows = BTreeMap<(TableId, Vec<u8>), Vec<u8>>;
+
+/// What a snapshot sees after these commits.
+fn model(commits: &[Commit], snapshot: Csn) -> Rows {
+    let mut rows = Rows::new();
+    for (_, batch) in commits.iter().filter(|(csn, _)| *csn <= snapshot) {
+        for op in batch.iter() {
+            match op {
+                Op::Put { table, key, value } => {
+                    rows.insert((table, key.to_vec()), value.to_vec());
+                }
+                Op::Delete { table, key } => {
+                    rows.remove(&(table, key.to_vec()));
+                }
+                Op::CreateTable(_) => {}
+                Op::DropTable(table) => rows.retain(|(of, _), _| *of != table),
+            }
+        }
+    }
+    rows
+}
+
+fn check(bench: &Bench, commits: &[Commit], snapshot: Csn, rng: &mut Rng) {
+    let wanted = model(commits, snapshot);
+    for id in [table(1), table(2)] {
+        let mut all: Vec<_> = wanted
+            .iter()
+            .filter(|((of, _), _)| *of == id)
+            .map(|((_, key), value)| (key.clone(), value.clone()))
+            .collect();
+        let found = bench.rows(id, KeyRange::ALL, Direction::Forward, snapshot).unwrap();
+        assert!(found == all, "forward at {snapshot}");
+        let (low, high) = (rng.below(120), rng.below(120));
+        let (low, high) = (format!("key{low:03}"), format!("key{high:03}"));
+        let range = KeyRange::new(low.as_bytes(), Some(high.as_bytes()));
+        all.retain(|(key, _)| range.contains(key));
+        all.reverse();
+        let found = bench.rows(id, range, Direction::Backward, snapshot).unwrap();
+        assert!(found == all, "backward at {snapshot}, {low}..{high}");
+        for _ in 0..10 {
+            let key = format!("key{:03}", rng.below(125)).into_bytes();
+            let found = bench.get(id, &key, snapshot).unwrap();
+            assert!(found.as_ref() == wanted.get(&(id, key)));
+        }
+    }
+}
+
+#[test]
+fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening() {
+    for seed in 0..4 {
+        let disk = SimDisk::new(seed);
+        let mut rng = Rng::new(seed + 100);
+        let commits = history(seed, 600);
+        let mut bench = open(&disk).unwrap();
+        let mut old: Vec<Csn> = Vec::new();
+        let mut compactions = 0;
+        for (at, commit) in commits.iter().enumerate() {
+            bench.install(commit);
+            let newest = commit.0;
+            if newest.0 > 10 && rng.chance(1, 40) {
+                old.push(newest);
+                *bench.horizon.live.lock() = old.clone();
+            }
+            if rng.chance(1, 12) {
+                bench.engine.request_persist(Csn(rng.below(newest.0)));
+                bench.work().unwrap();
+            }
+            if rng.chance(1, 60) && newest.0 > 2 {
+                let done = &commits[..=at];
+                check(&bench, done, newest, &mut rng);
+                for snapshot in &old {
+                    check(&bench, done, *snapshot, &mut rng);
+                }
+                if rng.chance(1, 3) {
+                    old.clear();
+                    bench.horizon.live.lock().clear();
+                }
+            }
+            if rng.chance(1, 80) {
+                let persisted = bench.engine.persisted();
+                old.clear();
+                compactions += minor_compactions(&bench);
+                drop(bench);
+                bench = open(&disk).unwrap();
+                for commit in commits[..=at].iter().filter(|(csn, _)| *csn > persisted) {
+                    bench.install(commit);
+                }
+                bench.horizon.stable.fetch_max(newest.0, Ordering::SeqCst);
+            }
+        }
+        let last = Csn(commits.len() as u64);
+        check(&bench, &commits, last, &mut rng);
+        bench.horizon.live.lock().clear();
+        bench.engine.compact_all().unwrap();
+        check(&bench, &commits, last, &mut rng);
+        assert_eq!(bench.engine.persisted(), last);
+        let rows = model(&commits, last).len() as u64;
+        let versions: u64 =
+            bench.engine.status().iter().map(|table| table.levels[2].versions).sum();
+        assert_eq!(versions, rows, "a full compaction leaves one version of each row");
+        assert!(compactions + minor_compactions(&bench) > 0);
+        drop(bench);
+        verify_clean(&disk);
+    }
+}
+
+fn minor_compactions(bench: &Bench) -> u64 {
+    bench.engine.0.counts.compactions[0].load(Ordering::Relaxed)
+}
+
+fn verify_clean(disk: &SimDisk) {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let report = crate::verify(&disk, &dir(), &mut |_, _| {}).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+}
+
+/// Runs a history with flushes and compactions until the disk stops it. Answers the newest persisted CSN
+/// that was claimed.
+fn drive(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
+    let mut rng = Rng::new(seed);
+    let mut claimed = Csn::ZERO;
+    let Ok(bench) = open(disk) else { return claimed };
+    for commit in commits {
+        bench.install(commit);
+        if rng.chance(1, 6) {
+            bench.engine.request_persist(commit.0);
+            if bench.work().is_err() {
+                return claimed;
+            }
+            claimed = bench.engine.persisted();
+        }
+    }
+    claimed
+}
+
+/// E6: crashed at any operation, the engine holds every commit that it claimed to have persisted; and with the commits
+/// after that installed again, it is the model. Nothing is damaged and no slot has two owners.
+#[test]
+fn e6_a_crash_at_every_operation_loses_nothing_that_was_persisted() {
+    let commits = history(9, 70);
+    let whole = SimDisk::new(0);
+    drive(&whole, &commits, 3);
+    let operations = whole.operations();
+    assert!(operations > 150, "{operations}");
+    for crash_at in 1..=operations {
+        let disk = SimDisk::new(crash_at);
+        disk.fail_operation(crash_at, Fault::Crash);
+        let claimed = drive(&disk, &commits, 3);
+        disk.crash();
+        disk.restart();
+        verify_clean(&disk);
+        let bench = open(&disk).unwrap();
+        for commit in commits.iter().filter(|(csn, _)| *csn > claimed) {
+            bench.install(commit);
+        }
+        bench.horizon.stable.store(70, Ordering::SeqCst);
+        check(&bench, &commits, Csn(70), &mut Rng::new(crash_at));
+        bench.engine.compact_all().unwrap();
+        check(&bench, &commits, Csn(70), &mut Rng::new(crash_at));
+    }
+}
+
+#[test]
+fn e7_nothing_above_the_stable_csn_is_flushed() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(5, 30);
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.horizon.stable.store(29, Ordering::SeqCst);
+    bench.engine.request_persist(Csn(30));
+    bench.work().unwrap();
+    let flushed = |bench: &Bench| bench.engine.status().iter().any(|t| t.levels[0].extents > 0);
+    let above: Vec<TableId> = commits[29].1.iter().map(|op| op.table()).collect();
+    let status = bench.engine.status();
+    assert!(status.iter().filter(|t| above.contains(&t.table)).all(|t| t.levels[0].extents == 0));
+    bench.horizon.stable.store(30, Ordering::SeqCst);
+    bench.work().unwrap();
+    assert!(flushed(&bench));
+    assert_eq!(bench.engine.persisted(), Csn(30));
+}
+
+#[test]
+fn a_full_disk_stops_flushes_and_nothing_is_lost() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(6, 200);
+    for commit in &commits[..100] {
+        bench.install(commit);
+    }
+    bench.engine.flush_all().unwrap();
+    disk.set_capacity(Some(disk.used()));
+    for commit in &commits[100..] {
+        bench.install(commit);
+    }
+    bench.engine.request_persist(Csn(200));
+    let refused = (0..40).find_map(|_| bench.work().err()).unwrap();
+    assert_eq!(refused.kind(), ErrorKind::DiskFull);
+    assert!(bench.engine.health().is_ok());
+    check(&bench, &commits, Csn(200), &mut Rng::new(1));
+    disk.set_capacity(None);
+    bench.work().unwrap();
+    assert_eq!(bench.engine.persisted(), Csn(200));
+    check(&bench, &commits, Csn(200), &mut Rng::new(2));
+}
+
+#[test]
+fn e8_a_failed_write_stops_the_background_and_reads_go_on() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(6, 100);
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.request_persist(Csn(100));
+    bench.engine.run_background_job().unwrap();
+    disk.fail_syncs();
+    assert!((0..40).any(|_| bench.work().is_err()));
+    disk.heal();
+    assert!(bench.engine.health().is_err() && bench.work().is_err());
+    check(&bench, &commits, Csn(100), &mut Rng::new(1));
+    assert!(bench.engine.persisted() < Csn(100));
+}
+
+#[test]
+fn e8_a_flipped_bit_is_reported_to_the_read_that_met_it_and_found_by_verification() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(6, 300);
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.compact_all().unwrap();
+    drop(bench);
+    let (data, len) = disk
+        .files()
+        .into_iter()
+        .find(|(path, _)| path.extension().is_some_and(|e| e == "data"))
+        .unwrap();
+    let mut rng = Rng::new(3);
+    let mut reported = 0;
+    let wanted = model(&commits, Csn(300));
+    for _ in 0..60 {
+        let disk = disk.fork();
+        disk.rot(&data, rng.below(len), 1 << rng.below(8));
+        let bench = open(&disk).unwrap();
+        bench.horizon.stable.store(300, Ordering::SeqCst);
+        let mut bad = 0;
+        for id in [table(1), table(2)] {
+            for number in 0..120 {
+                let key = format!("key{number:03}").into_bytes();
+                match bench.get(id, &key, Csn(300)) {
+                    Ok(found) => {
+                        assert!(found.as_ref() == wanted.get(&(id, key)), "damage went unseen");
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Corruption);
+                        assert!(error.to_string().contains("extent"), "{error}");
+                        bad += 1;
+                    }
+                }
+            }
+        }
+        assert!(bad < 240, "one bit does not hide everything");
+        drop(bench);
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let findings = crate::verify(&shared, &dir(), &mut |_, _| {}).unwrap().findings.len();
+        assert_eq!(bad > 0, findings > 0);
+        reported += findings;
+    }
+    assert!(reported > 10, "{reported}");
+}
+
+#[test]
+fn e9_a_read_from_memory_only_says_when_it_would_wait() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(6, 100);
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.flush_all().unwrap();
+    let rows = model(&commits, Csn(100));
+    let (id, key) = rows.keys().next().cloned().unwrap();
+    let mut value = Vec::new();
+    let mut read = |access| bench.engine.get(id, &key, Csn(100), access, &mut value);
+    assert_eq!(read(Access::MemoryOnly).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert!(read(Access::Blocking).unwrap().is_some());
+    assert!(read(Access::MemoryOnly).unwrap().is_some());
+
+    let range = KeyRange::ALL;
+    let direction = Direction::Forward;
+    let mut cursor = bench.engine.scan(id, range, direction, Csn(100), Access::MemoryOnly).unwrap();
+    let mut found = Vec::new();
+    loop {
+        match cursor.next(Access::MemoryOnly) {
+            Ok(true) => found.push(cursor.key().to_vec()),
+            Ok(false) => break,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                match cursor.next(Access::Blocking).unwrap() {
+                    true => found.push(cursor.key().to_vec()),
+                    false => break,
+                }
+            }
+        }
+    }
+    let wanted: Vec<_> =
+        rows.keys().filter(|(of, _)| *of == id).map(|(_, key)| key.clone()).collect();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn e5_a_dropped_table_goes_when_nobody_sees_it_and_its_space_comes_back() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(6, 400);
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.flush_all().unwrap();
+    let before = bench.engine.0.space.bytes();
+    *bench.horizon.live.lock() = vec![Csn(400)];
+    for (csn, ordinal) in [(401, 1), (402, 2)] {
+        let mut batch = WriteBatch::new();
+        batch.push(Op::DropTable(table(ordinal)));
+        bench.install(&(Csn(csn), batch));
+    }
+    bench.work().unwrap();
+    assert!(bench.engine.tables().is_empty());
+    assert!(bench.get(table(1), b"key001", Csn(402)).is_err());
+    check(&bench, &commits, Csn(400), &mut Rng::new(1));
+    assert!(bench.engine.persisted() < Csn(401));
+    bench.horizon.live.lock().clear();
+    bench.work().unwrap();
+    let after = bench.engine.0.space.bytes();
+    assert!(after.0 < before.0 && after.0 == after.1, "{before:?} {after:?}");
+    assert_eq!(bench.engine.persisted(), Csn(402));
+    drop(bench);
+    assert!(open(&disk).unwrap().engine.tables().is_empty());
+    verify_clean(&disk);
+}
+
+#[test]
+fn e2_threads_install_read_and_flush_at_once() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.push(Op::CreateTable(table(1)));
+    bench.install(&(Csn(1), batch));
+    let background = bench.engine.start_background(1).unwrap();
+    let threads = 3_u64;
+    let next = AtomicU64::new(2);
+    // Commits installed, and those that wait for an earlier one.
+    let done = Mutex::new((1, std::collections::BTreeSet::new()));
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (bench, done, next) = (&bench, &done, &next);
+            scope.spawn(move || {
+                for step in 0..3000_u64 {
+                    let key = format!("t{thread}k{:04}", step % 300);
+                    let mut batch = WriteBatch::new();
+                    let value = vec![step as u8; 2000];
+                    batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: &value });
+                    bench.engine.admit(batch.as_bytes().len()).unwrap();
+                    let csn = Csn(next.fetch_add(1, Ordering::SeqCst));
+                    bench.engine.install(csn, &batch);
+                    let found = bench.get(table(1), key.as_bytes(), Csn(u64::MAX - 1)).unwrap();
+                    assert_eq!(found.as_ref(), Some(&value));
+                    let mut done = done.lock();
+                    let (prefix, waiting) = &mut *done;
+                    waiting.insert(csn.0);
+                    while waiting.remove(&(*prefix + 1)) {
+                        *prefix += 1;
+                    }
+                    bench.horizon.stable.store(*prefix, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!(bench.horizon.stable(), Csn(1 + 3000 * threads));
+    assert!(bench.engine.0.counts.flushes.load(Ordering::Relaxed) > 0);
+    drop(background);
+    bench.engine.flush_all().unwrap();
+    let rows =
+        bench.rows(table(1), KeyRange::ALL, Direction::Forward, bench.horizon.stable()).unwrap();
+    assert_eq!(rows.len(), 900);
+    assert!(
+        rows.iter()
+            .all(|(_, value)| value.len() == 2000 && value.iter().all(|byte| *byte == value[0]))
+    );
+}

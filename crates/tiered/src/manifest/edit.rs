@@ -1,0 +1,201 @@
+//! Edits: the changes of structure that the manifest records, and the state they add up to.
+//!
+//! # Format
+//! A record's payload is a sequence of edits, which take effect together. Integers are varints,
+//! byte strings have a varint length before them:
+//!
+//! ```text
+//! 1 create table    table, created CSN
+//! 2 drop table      table
+//! 3 add extent      table, level (0, 1, 2), sub-level (0 outside Level0), then
+//!                   extent id, data file, first slot, slots, length in bytes,
+//!                   smallest key, largest key, smallest CSN, largest CSN,
+//!                   versions, keys, tombstones, payload bytes
+//! 4 remove extent   table, extent id
+//! 5 flushed         table, CSN: commits up to it are in the table's extents
+//! 6 persisted       CSN: commits up to it are in extents, for all tables
+//! 7 next extent     the smallest extent id never used
+//! ```
+
+use std::collections::BTreeMap;
+
+use spillway_base::codec::{Reader, put_varint};
+use spillway_base::{Csn, Error, Result, TableId};
+
+use crate::extent_meta::{ExtentId, ExtentMeta};
+
+/// The level of a table an extent belongs to. Within Level0, sub-levels with larger numbers hold
+/// newer data.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Place {
+    /// A sub-level of Level0.
+    Level0(u64),
+    /// Level1.
+    Level1,
+    /// Level2, the last.
+    Level2,
+}
+
+/// One change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Edit {
+    CreateTable { table: TableId, created: Csn },
+    DropTable { table: TableId },
+    AddExtent { table: TableId, place: Place, meta: ExtentMeta },
+    RemoveExtent { table: TableId, id: ExtentId },
+    Flushed { table: TableId, csn: Csn },
+    Persisted { csn: Csn },
+    NextExtent { id: ExtentId },
+}
+
+const CREATE_TABLE: u8 = 1;
+const DROP_TABLE: u8 = 2;
+const ADD_EXTENT: u8 = 3;
+const REMOVE_EXTENT: u8 = 4;
+const FLUSHED: u8 = 5;
+const PERSISTED: u8 = 6;
+const NEXT_EXTENT: u8 = 7;
+
+impl Edit {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        let mut begin = |kind: u8, first: u64| {
+            out.push(kind);
+            put_varint(out, first);
+        };
+        match self {
+            Edit::CreateTable { table, created } => {
+                begin(CREATE_TABLE, table.0.into());
+                put_varint(out, created.0);
+            }
+            Edit::DropTable { table } => begin(DROP_TABLE, table.0.into()),
+            Edit::AddExtent { table, place, meta } => {
+                begin(ADD_EXTENT, table.0.into());
+                let (level, sublevel) = match *place {
+                    Place::Level0(sublevel) => (0, sublevel),
+                    Place::Level1 => (1, 0),
+                    Place::Level2 => (2, 0),
+                };
+                out.push(level);
+                put_varint(out, sublevel);
+                meta.encode(out);
+            }
+            Edit::RemoveExtent { table, id } => {
+                begin(REMOVE_EXTENT, table.0.into());
+                put_varint(out, id.0);
+            }
+            Edit::Flushed { table, csn } => {
+                begin(FLUSHED, table.0.into());
+                put_varint(out, csn.0);
+            }
+            Edit::Persisted { csn } => begin(PERSISTED, csn.0),
+            Edit::NextExtent { id } => begin(NEXT_EXTENT, id.0),
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Edit> {
+        let at = reader.offset();
+        let kind = reader.u8()?;
+        if kind == PERSISTED {
+            return Ok(Edit::Persisted { csn: Csn(reader.varint()?) });
+        }
+        if kind == NEXT_EXTENT {
+            return Ok(Edit::NextExtent { id: ExtentId(reader.varint()?) });
+        }
+        let table = TableId(reader.varint_u32()?);
+        match kind {
+            CREATE_TABLE => Ok(Edit::CreateTable { table, created: Csn(reader.varint()?) }),
+            DROP_TABLE => Ok(Edit::DropTable { table }),
+            ADD_EXTENT => {
+                let place = match (reader.u8()?, reader.varint()?) {
+                    (0, sublevel) => Place::Level0(sublevel),
+                    (1, 0) => Place::Level1,
+                    (2, 0) => Place::Level2,
+                    (level, sublevel) => {
+                        let message = format!("unknown level {level}.{sublevel} at byte {at}");
+                        return Err(Error::corruption(message));
+                    }
+                };
+                Ok(Edit::AddExtent { table, place, meta: ExtentMeta::decode(reader)? })
+            }
+            REMOVE_EXTENT => Ok(Edit::RemoveExtent { table, id: ExtentId(reader.varint()?) }),
+            FLUSHED => Ok(Edit::Flushed { table, csn: Csn(reader.varint()?) }),
+            other => Err(Error::corruption(format!("unknown edit {other} at byte {at}"))),
+        }
+    }
+
+    /// The edits of a record's payload.
+    pub(super) fn decode_all(payload: &[u8]) -> Result<Vec<Edit>> {
+        let mut reader = Reader::new(payload);
+        let mut edits = Vec::new();
+        while !reader.is_empty() {
+            edits.push(Edit::decode(&mut reader)?);
+        }
+        Ok(edits)
+    }
+}
+
+/// A table, as the manifest's edits leave it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct TableState {
+    pub(crate) created: Csn,
+    pub(crate) flushed: Csn,
+    pub(crate) extents: BTreeMap<ExtentId, (Place, ExtentMeta)>,
+}
+
+/// All that the manifest's edits add up to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct State {
+    pub(crate) tables: BTreeMap<TableId, TableState>,
+    pub(crate) persisted: Csn,
+    pub(crate) next_extent: ExtentId,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State { tables: BTreeMap::new(), persisted: Csn::ZERO, next_extent: ExtentId(1) }
+    }
+}
+
+impl State {
+    /// Takes one edit in.
+    pub(crate) fn apply(&mut self, edit: Edit) -> Result<()> {
+        match edit {
+            Edit::CreateTable { table, created } => {
+                let new = TableState { created, ..TableState::default() };
+                if self.tables.insert(table, new).is_some() {
+                    return Err(Error::corruption(format!("{table:?} is created twice")));
+                }
+            }
+            Edit::DropTable { table } => {
+                self.table(table)?;
+                self.tables.remove(&table);
+            }
+            Edit::AddExtent { table, place, meta } => {
+                let id = meta.id;
+                self.next_extent = self.next_extent.max(ExtentId(id.0.saturating_add(1)));
+                if self.table(table)?.extents.insert(id, (place, meta)).is_some() {
+                    return Err(Error::corruption(format!("{id} of {table:?} is added twice")));
+                }
+            }
+            Edit::RemoveExtent { table, id } => {
+                if self.table(table)?.extents.remove(&id).is_none() {
+                    let message = format!("{id} is removed from {table:?}, which lacks it");
+                    return Err(Error::corruption(message));
+                }
+            }
+            Edit::Flushed { table, csn } => {
+                let table = self.table(table)?;
+                table.flushed = table.flushed.max(csn);
+            }
+            Edit::Persisted { csn } => self.persisted = self.persisted.max(csn),
+            Edit::NextExtent { id } => self.next_extent = self.next_extent.max(id),
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, table: TableId) -> Result<&mut TableState> {
+        self.tables
+            .get_mut(&table)
+            .ok_or_else(|| Error::corruption(format!("{table:?} is edited but does not exist")))
+    }
+}

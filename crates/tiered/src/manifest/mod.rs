@@ -1,0 +1,262 @@
+//! The manifest: the record of which extents make up which tables.
+//!
+//! A file `MANIFEST-NNNNNN` of checksummed edits; the file `CURRENT` holds the number of the one in
+//! force. When it has grown past its limit, a fresh one is written with the state alone, and `CURRENT` is
+//! switched by a rename.
+
+mod edit;
+mod record;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spillway_base::checksum::crc32c;
+use spillway_base::{Error, ErrorKind, Result};
+use spillway_storage::{Disk, File, OpenMode};
+
+pub(crate) use edit::{Edit, Place, State};
+use record::{decode, encode_header, encode_record};
+
+const CURRENT: &str = "CURRENT";
+
+fn file_name(number: u64) -> String {
+    format!("MANIFEST-{number:06}")
+}
+
+/// An open manifest.
+pub(crate) struct Manifest {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    slot_bytes: u32,
+    number: u64,
+    file: Arc<dyn File>,
+    end: u64,
+    sequence_next: u64,
+    state: State,
+    bytes_max: u64,
+    failure: Option<Error>,
+}
+
+/// Reads the state that the manifest of a folder adds up to, and the size of its slots; `None` for a folder
+/// without one.
+pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<(State, u32)>> {
+    Ok(load(disk, dir)?.map(|loaded| (loaded.state, loaded.slot_bytes)))
+}
+
+struct Loaded {
+    number: u64,
+    state: State,
+    slot_bytes: u32,
+    end: u64,
+    sequence_next: u64,
+}
+
+fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Loaded>> {
+    let current = dir.join(CURRENT);
+    if !disk.exists(&current)? {
+        return Ok(None);
+    }
+    let number = read_current(disk, &current)?;
+    let path = dir.join(file_name(number));
+    let file = disk.open(&path, OpenMode::Read)?;
+    let mut bytes = vec![0; file.len()? as usize];
+    file.read_at(0, &mut bytes)?;
+    let contents = decode(&bytes, number).map_err(|error| error.context(path.display()))?;
+    let mut state = State::default();
+    for edit in contents.edits {
+        state.apply(edit).map_err(|error| error.context(path.display()))?;
+    }
+    Ok(Some(Loaded {
+        number,
+        state,
+        slot_bytes: contents.slot_bytes,
+        end: contents.end as u64,
+        sequence_next: contents.next_sequence,
+    }))
+}
+
+/// `CURRENT` is text: the number, a space, and the CRC32C of the number's digits.
+fn read_current(disk: &dyn Disk, path: &Path) -> Result<u64> {
+    let file = disk.open(path, OpenMode::Read)?;
+    let mut bytes = vec![0; file.len()?.min(64) as usize];
+    file.read_at(0, &mut bytes)?;
+    let parse = || {
+        let text = std::str::from_utf8(&bytes).ok()?.trim_end();
+        let (number, crc) = text.split_once(' ')?;
+        (crc.parse() == Ok(crc32c(number.as_bytes()))).then_some(number.parse().ok()?)
+    };
+    parse().ok_or_else(|| Error::corruption(format!("{} is damaged", path.display())))
+}
+
+impl Manifest {
+    /// Opens the manifest of a folder, or begins one.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        slot_bytes: u32,
+        bytes_max: u64,
+    ) -> Result<Manifest> {
+        let Some(loaded) = load(&*disk, dir)? else {
+            let state = State::default();
+            return Manifest::write(disk, dir.to_owned(), slot_bytes, 1, state, bytes_max);
+        };
+        if loaded.slot_bytes != slot_bytes {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "{} has slots of {} bytes, and the settings say {slot_bytes}",
+                    dir.display(),
+                    loaded.slot_bytes
+                ),
+            ));
+        }
+        // A torn tail is cut off, so that it is not met behind a later record.
+        let path = dir.join(file_name(loaded.number));
+        let file = disk.open(&path, OpenMode::Write)?;
+        if file.len()? > loaded.end {
+            file.set_len(loaded.end)?;
+            file.sync()?;
+        }
+        for name in disk.list(dir)?.iter().filter(|name| name.starts_with("MANIFEST-")) {
+            if *name != file_name(loaded.number) {
+                disk.remove(&dir.join(name))?;
+            }
+        }
+        Ok(Manifest {
+            disk,
+            dir: dir.to_owned(),
+            slot_bytes,
+            number: loaded.number,
+            file,
+            end: loaded.end,
+            sequence_next: loaded.sequence_next,
+            state: loaded.state,
+            bytes_max,
+            failure: None,
+        })
+    }
+
+    /// Writes a manifest of this state under a new number, and puts it in force.
+    fn write(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        slot_bytes: u32,
+        number: u64,
+        state: State,
+        bytes_max: u64,
+    ) -> Result<Manifest> {
+        let mut bytes = encode_header(slot_bytes, number);
+        encode_record(&mut bytes, 1, &snapshot(&state));
+        encode_record(&mut bytes, 2, &[]);
+        let file = disk.open(&dir.join(file_name(number)), OpenMode::Create)?;
+        file.write_and_sync(0, &bytes)?;
+        let temporary = dir.join("CURRENT.new");
+        let pointer = disk.open(&temporary, OpenMode::Create)?;
+        let digits = number.to_string();
+        let text = format!("{digits} {}\n", crc32c(digits.as_bytes()));
+        pointer.write_and_sync(0, text.as_bytes())?;
+        disk.sync_dir(&dir)?;
+        disk.rename(&temporary, &dir.join(CURRENT))?;
+        disk.sync_dir(&dir)?;
+        let end = bytes.len() as u64;
+        let failure = None;
+        Ok(Manifest {
+            disk,
+            dir,
+            slot_bytes,
+            number,
+            file,
+            end,
+            sequence_next: 3,
+            state,
+            bytes_max,
+            failure,
+        })
+    }
+
+    /// What the edits add up to.
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Records edits, which take effect together. They are durable when this returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DiskFull`]: nothing was recorded, and a later call may succeed. Any other failure
+    /// leaves it unknown whether the edits will be there after a restart; every later call fails too.
+    pub(crate) fn commit(&mut self, edits: Vec<Edit>) -> Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let mut bytes = Vec::new();
+        encode_record(&mut bytes, self.sequence_next, &edits);
+        let sealed_at = bytes.len();
+        encode_record(&mut bytes, self.sequence_next + 1, &[]);
+        // Room for both first: a full disk is met before anything is recorded.
+        self.file.allocate(self.end, bytes.len() as u64)?;
+        let written = self.file.write_and_sync(self.end, &bytes[..sealed_at]).and_then(|()| {
+            self.file.write_and_sync(self.end + sealed_at as u64, &bytes[sealed_at..])
+        });
+        if let Err(error) = written {
+            let failure =
+                Error::new(ErrorKind::WritesStopped, format!("the manifest failed: {error}"));
+            self.failure = Some(failure.clone());
+            return Err(failure);
+        }
+        self.end += bytes.len() as u64;
+        self.sequence_next += 2;
+        for edit in edits {
+            self.state.apply(edit).expect("the engine records edits that fit its state");
+        }
+        Ok(())
+    }
+
+    /// Whether it has grown past its limit.
+    pub(crate) fn is_long(&self) -> bool {
+        self.failure.is_none() && self.end > self.bytes_max
+    }
+
+    /// Writes a fresh manifest of the state alone.
+    ///
+    /// # Errors
+    /// As [`Manifest::commit`]; the old one stays in force.
+    pub(crate) fn rewrite(&mut self) -> Result<()> {
+        let fresh = Manifest::write(
+            self.disk.clone(),
+            self.dir.clone(),
+            self.slot_bytes,
+            self.number + 1,
+            self.state.clone(),
+            self.bytes_max,
+        );
+        let mut fresh = match fresh {
+            Ok(fresh) => fresh,
+            Err(error) if error.kind() == ErrorKind::DiskFull => return Err(error),
+            Err(error) => {
+                // The pointer may have been switched; nothing may be added to the old file.
+                self.failure = Some(error.clone());
+                return Err(error);
+            }
+        };
+        fresh.bytes_max = self.bytes_max.max(2 * fresh.end);
+        let old = std::mem::replace(self, fresh);
+        self.disk.remove(&self.dir.join(file_name(old.number)))
+    }
+}
+
+/// The edits that lead from nothing to a state.
+fn snapshot(state: &State) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for (&table, contents) in &state.tables {
+        edits.push(Edit::CreateTable { table, created: contents.created });
+        edits.push(Edit::Flushed { table, csn: contents.flushed });
+        for (place, meta) in contents.extents.values() {
+            edits.push(Edit::AddExtent { table, place: *place, meta: meta.clone() });
+        }
+    }
+    edits.push(Edit::Persisted { csn: state.persisted });
+    edits.push(Edit::NextExtent { id: state.next_extent });
+    edits
+}

@@ -1,0 +1,167 @@
+use spillway_base::rng::Rng;
+use spillway_base::{Csn, EngineKind, ErrorKind, TableId};
+
+use super::edit::{Edit, Place, State};
+use super::record::{HEADER_LEN, decode, encode_header, encode_record};
+use crate::extent_meta::{ExtentId, ExtentMeta};
+use crate::space::SlotRun;
+
+fn table(ordinal: u32) -> TableId {
+    TableId::new(EngineKind::Tiered, ordinal)
+}
+
+fn meta(id: u64) -> ExtentMeta {
+    ExtentMeta {
+        id: ExtentId(id),
+        slots: SlotRun { file: 3, first: id as u32, count: 1 },
+        len: 2_000_000 + id,
+        smallest: Box::from(*b"apple"),
+        largest: Box::from(*b"pear"),
+        csn_min: Csn(5),
+        csn_max: Csn(500),
+        versions: 40,
+        keys: 30,
+        tombstones: 4,
+        payload_bytes: 1_900_000,
+    }
+}
+
+fn history() -> Vec<Vec<Edit>> {
+    vec![
+        vec![Edit::CreateTable { table: table(1), created: Csn(2) }],
+        vec![
+            Edit::AddExtent { table: table(1), place: Place::Level0(7), meta: meta(9) },
+            Edit::AddExtent { table: table(1), place: Place::Level2, meta: meta(10) },
+            Edit::Flushed { table: table(1), csn: Csn(70) },
+            Edit::Persisted { csn: Csn(66) },
+        ],
+        vec![
+            Edit::RemoveExtent { table: table(1), id: ExtentId(9) },
+            Edit::AddExtent { table: table(1), place: Place::Level1, meta: meta(9) },
+        ],
+        vec![
+            Edit::CreateTable { table: table(2), created: Csn(80) },
+            Edit::DropTable { table: table(2) },
+            Edit::NextExtent { id: ExtentId(100) },
+        ],
+    ]
+}
+
+/// The file of a history, and where each record ends. Every record is followed by its seal.
+fn file(history: &[Vec<Edit>]) -> (Vec<u8>, Vec<usize>) {
+    let mut bytes = encode_header(2 << 20, 12);
+    let mut ends = Vec::new();
+    for (at, edits) in history.iter().enumerate() {
+        for edits in [edits.as_slice(), &[]] {
+            encode_record(&mut bytes, (2 * at + ends.len() % 2 + 1) as u64, edits);
+            ends.push(bytes.len());
+        }
+    }
+    (bytes, ends)
+}
+
+#[test]
+fn edits_come_back_and_add_up() {
+    let (bytes, _) = file(&history());
+    let contents = decode(&bytes, 12).unwrap();
+    assert_eq!((contents.slot_bytes, contents.end), (2 << 20, bytes.len()));
+    assert_eq!(contents.next_sequence, 9);
+    assert_eq!(contents.edits, history().concat());
+    let mut state = State::default();
+    contents.edits.into_iter().try_for_each(|edit| state.apply(edit)).unwrap();
+    assert_eq!((state.persisted, state.next_extent), (Csn(66), ExtentId(100)));
+    let one = &state.tables[&table(1)];
+    assert_eq!((state.tables.len(), one.created, one.flushed), (1, Csn(2), Csn(70)));
+    let places: Vec<_> = one.extents.iter().map(|(id, (place, _))| (id.0, *place)).collect();
+    assert_eq!(places, [(9, Place::Level1), (10, Place::Level2)]);
+}
+
+#[test]
+fn a_file_cut_anywhere_is_read_up_to_the_cut() {
+    let (bytes, ends) = file(&history());
+    for len in HEADER_LEN..bytes.len() {
+        let contents = decode(&bytes[..len], 12).unwrap();
+        let whole = ends.iter().filter(|&&end| end <= len).count();
+        assert_eq!(contents.end, ends[..whole].last().copied().unwrap_or(HEADER_LEN));
+        assert_eq!(contents.edits, history()[..whole.div_ceil(2)].concat());
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_damage_unless_nothing_after_it_was_sealed() {
+    let (bytes, ends) = file(&history());
+    let last = ends[ends.len() - 2];
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1 << bit;
+            match decode(&bytes, 12) {
+                Ok(contents) => {
+                    assert!(at >= last, "a flip at byte {at} before the last seal went unseen");
+                    assert_eq!(contents.edits, history().concat());
+                }
+                Err(error) => {
+                    assert!(at < last, "a damaged last seal is a torn tail: {error}");
+                    assert_eq!(error.kind(), ErrorKind::Corruption);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_names_its_offset() {
+    let (mut bytes, ends) = file(&history());
+    bytes[ends[1] + 25] ^= 1;
+    let error = decode(&bytes, 12).unwrap_err();
+    let expected = format!("the record at byte {} is damaged", ends[1]);
+    assert!(error.to_string().contains(&expected), "{error}");
+}
+
+#[test]
+fn a_record_missing_from_the_middle_is_damage() {
+    let (bytes, ends) = file(&history());
+    let cut = [&bytes[..ends[1]], &bytes[ends[2]..]].concat();
+    assert_eq!(decode(&cut, 12).unwrap_err().kind(), ErrorKind::Corruption);
+}
+
+#[test]
+fn a_later_format_is_named_as_such() {
+    let mut bytes = encode_header(4096, 1);
+    bytes[8] = 2;
+    let crc = spillway_base::checksum::crc32c(&bytes[..HEADER_LEN - 4]);
+    bytes[HEADER_LEN - 4..].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(decode(&bytes, 1).unwrap_err().kind(), ErrorKind::UnsupportedFormat);
+}
+
+#[test]
+fn any_payload_is_edits_or_an_error() {
+    let mut rng = Rng::new(11);
+    let (mut sound, mut unsound) = (0, 0);
+    for round in 0..20_000 {
+        let mut payload = Vec::new();
+        if round % 2 == 0 {
+            history().concat().iter().for_each(|edit| edit.encode(&mut payload));
+            let at = rng.below(payload.len() as u64) as usize;
+            payload[at] = rng.next_u64() as u8;
+        } else {
+            payload = vec![0; rng.below(40) as usize];
+            rng.fill(&mut payload);
+        }
+        let mut bytes = encode_header(1, 1);
+        let mut state = State::default();
+        match Edit::decode_all(&payload) {
+            Ok(edits) => {
+                encode_record(&mut bytes, 1, &edits);
+                assert_eq!(decode(&bytes, 1).unwrap().edits, edits);
+                let applied = edits.into_iter().try_for_each(|edit| state.apply(edit));
+                if applied.is_ok() { sound += 1 } else { unsound += 1 }
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corruption);
+                unsound += 1;
+            }
+        }
+    }
+    assert!(sound > 100 && unsound > 100, "{sound} sound, {unsound} unsound");
+}

@@ -1,0 +1,104 @@
+//! Memory for one memtable, given out by bumping a counter and given back all at once.
+#![allow(unsafe_code)] // A leaf: raw memory for the skiplist's nodes, which are never moved or freed alone.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+
+use parking_lot::Mutex;
+use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+const CHUNK_BYTES: usize = 256 << 10;
+const ALIGN: usize = 16;
+
+struct Chunk {
+    memory: NonNull<u8>,
+    layout: Layout,
+    used: AtomicUsize,
+}
+
+impl Chunk {
+    fn new(bytes: usize) -> Chunk {
+        let layout = Layout::from_size_align(bytes.next_multiple_of(ALIGN), ALIGN)
+            .expect("a chunk is far below the address space");
+        // SAFETY: the layout's size is not zero: callers ask for at least one chunk or one node.
+        let memory = unsafe { alloc(layout) };
+        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
+        Chunk { memory, layout, used: AtomicUsize::new(0) }
+    }
+
+    fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
+        let offset = self.used.fetch_add(bytes, Ordering::Relaxed);
+        if offset + bytes > self.layout.size() {
+            return None;
+        }
+        // SAFETY: `offset + bytes` is inside the chunk's allocation, checked above.
+        Some(unsafe { self.memory.add(offset) })
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: `memory` came from `alloc` with this layout, and is freed once, here.
+        unsafe { dealloc(self.memory.as_ptr(), self.layout) }
+    }
+}
+
+/// The arena. Everything it gave out lives until it is dropped.
+pub(super) struct Arena {
+    current: AtomicPtr<Chunk>,
+    // Boxed, so that a chunk stays where `current` points while the list grows.
+    #[allow(clippy::vec_box)]
+    chunks: Mutex<Vec<Box<Chunk>>>,
+    bytes: AtomicUsize,
+}
+
+// SAFETY: a chunk's memory is only reached through disjoint ranges given out by `take`, whose counter is
+// atomic; the list of chunks is behind a mutex.
+unsafe impl Send for Arena {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    pub(super) fn new() -> Arena {
+        Arena {
+            current: AtomicPtr::new(ptr::null_mut()),
+            chunks: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Bytes of all chunks.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Memory of this size, aligned to 16 bytes, never given out again.
+    pub(super) fn allocate(&self, bytes: usize) -> NonNull<u8> {
+        let bytes = bytes.next_multiple_of(ALIGN);
+        loop {
+            let current = self.current.load(Ordering::Acquire);
+            // SAFETY: a chunk that was ever current stays in `chunks`, boxed, until the arena is dropped.
+            let chunk = unsafe { current.as_ref() };
+            if let Some(memory) = chunk.and_then(|chunk| chunk.take(bytes)) {
+                return memory;
+            }
+            let mut chunks = self.chunks.lock();
+            if self.current.load(Ordering::Acquire) != current {
+                continue;
+            }
+            if bytes > CHUNK_BYTES / 4 {
+                // A large one gets a chunk of its own, and leaves the current one to others.
+                let own = Box::new(Chunk::new(bytes));
+                self.bytes.fetch_add(own.layout.size(), Ordering::Relaxed);
+                let memory = own.take(bytes);
+                chunks.push(own);
+                return memory.expect("a new chunk holds what it was made for");
+            }
+            let mut next = Box::new(Chunk::new(CHUNK_BYTES));
+            self.bytes.fetch_add(next.layout.size(), Ordering::Relaxed);
+            let pointer: *mut Chunk = &mut *next;
+            chunks.push(next);
+            self.current.store(pointer, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Memtables: the newest versions of one table, in memory.
+
+mod arena;
+mod gate;
+mod list;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use spillway_base::Csn;
+use spillway_base::budget::{Budget, Charge, Use};
+
+use gate::{Gate, Inside};
+use list::List;
+pub(crate) use list::VersionRef;
+use parking_lot::Mutex;
+
+/// A memtable. Any number of threads insert and read at once.
+pub(crate) struct Memtable {
+    list: List,
+    gate: Gate,
+    csn_min: AtomicU64,
+    csn_max: AtomicU64,
+    keys: AtomicUsize,
+    charge: Mutex<Charge>,
+}
+
+pub(crate) use list::Place;
+
+impl Memtable {
+    /// An empty memtable, charged to the budget as it grows.
+    pub(crate) fn new(budget: &Budget) -> Memtable {
+        Memtable {
+            list: List::new(),
+            gate: Gate::new(),
+            csn_min: AtomicU64::new(u64::MAX),
+            csn_max: AtomicU64::new(0),
+            keys: AtomicUsize::new(0),
+            charge: Mutex::new(budget.charge(Use::Memtables, 0)),
+        }
+    }
+
+    /// Enters to insert, unless the memtable is sealed.
+    pub(crate) fn enter(&self) -> Option<Inside<'_>> {
+        self.gate.enter()
+    }
+
+    /// Lets no more insertions in.
+    pub(crate) fn seal(&self) {
+        self.gate.seal();
+    }
+
+    /// Whether it is sealed and every insertion is over.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.gate.is_quiet()
+    }
+
+    /// Adds a version. The caller is inside.
+    pub(crate) fn insert(&self, _inside: &Inside<'_>, key: &[u8], csn: Csn, value: Option<&[u8]>) {
+        self.csn_min.fetch_min(csn.0, Ordering::AcqRel);
+        let before = self.list.bytes();
+        if self.list.insert(key, csn, value) {
+            self.keys.fetch_add(1, Ordering::Relaxed);
+        }
+        self.csn_max.fetch_max(csn.0, Ordering::AcqRel);
+        if self.list.bytes() != before {
+            let mut charge = self.charge.lock();
+            let bytes = self.list.bytes().max(charge.bytes());
+            charge.resize(bytes);
+        }
+    }
+
+    /// Bytes of memory taken.
+    pub(crate) fn bytes(&self) -> usize {
+        self.list.bytes()
+    }
+
+    /// Distinct keys.
+    pub(crate) fn keys(&self) -> usize {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing was ever inserted, nor is being.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.csn_min.load(Ordering::Acquire) == u64::MAX
+    }
+
+    /// No version in it has a smaller CSN.
+    pub(crate) fn csn_min(&self) -> Csn {
+        Csn(self.csn_min.load(Ordering::Acquire))
+    }
+
+    /// No version in it has a larger CSN, once it is quiet.
+    pub(crate) fn csn_max(&self) -> Csn {
+        Csn(self.csn_max.load(Ordering::Acquire))
+    }
+
+    /// The newest version of a key at or below a snapshot.
+    pub(crate) fn get(&self, key: &[u8], snapshot: Csn) -> Option<VersionRef<'_>> {
+        self.visible(self.list.find_key(key)?, snapshot)
+    }
+
+    /// The newest version at a place at or below a snapshot.
+    pub(crate) fn visible(&self, place: Place, snapshot: Csn) -> Option<VersionRef<'_>> {
+        self.list.versions(place).find(|version| version.csn <= snapshot)
+    }
+
+    /// All versions at a place, newest first.
+    pub(crate) fn versions(&self, place: Place) -> impl Iterator<Item = VersionRef<'_>> {
+        self.list.versions(place)
+    }
+
+    /// The place of the first key at or past `key`.
+    pub(crate) fn seek(&self, key: &[u8]) -> Place {
+        self.list.seek(key)
+    }
+
+    /// The place of the last key before `key`; of the last of all for `None`.
+    pub(crate) fn seek_before(&self, key: Option<&[u8]>) -> Place {
+        self.list.seek_before(key)
+    }
+
+    /// The place after one.
+    pub(crate) fn after(&self, place: Place) -> Place {
+        self.list.after(place)
+    }
+
+    /// The key at a place, if it is one.
+    pub(crate) fn key(&self, place: Place) -> Option<&[u8]> {
+        self.list.key(place)
+    }
+}

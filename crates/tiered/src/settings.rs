@@ -1,0 +1,50 @@
+//! The engine's settings, and what follows from them.
+
+use crate::picker::Shape;
+
+/// Settings of the tiered engine. Memory is enough; the rest has defaults that follow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TieredSettings {
+    /// Bytes for all memtables, those being flushed included.
+    pub memtables_bytes: usize,
+    /// Bytes at which one memtable is switched.
+    pub memtable_bytes: usize,
+    /// Bytes for cached blocks, indexes and filters.
+    pub cache_bytes: usize,
+    /// Bytes of a slot. Fixed when a data folder is made.
+    pub slot_bytes: usize,
+    /// The largest size of a data file, in bytes.
+    pub file_bytes: u64,
+    /// Sub-levels of Level0 at which it is compacted.
+    pub level0_target: usize,
+    /// Sub-levels of Level0 at which writers are held back the most.
+    pub level0_limit: usize,
+}
+
+impl TieredSettings {
+    /// The settings for a memory budget, in bytes.
+    #[must_use]
+    pub fn for_memory(bytes: usize) -> TieredSettings {
+        let memtables_bytes = (bytes / 4).max(4 << 20);
+        TieredSettings {
+            memtables_bytes,
+            memtable_bytes: (memtables_bytes / 4).clamp(1 << 20, 128 << 20),
+            cache_bytes: bytes / 2,
+            slot_bytes: 2 << 20,
+            file_bytes: 1 << 30,
+            level0_target: 4,
+            level0_limit: 20,
+        }
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        let level0_bytes = (self.memtable_bytes * self.level0_target) as u64;
+        Shape {
+            level0_target: self.level0_target,
+            level0_limit: self.level0_limit,
+            level1_bytes_min: level0_bytes,
+            level0_bytes,
+            input_bytes: level0_bytes.max(16 * self.slot_bytes as u64),
+        }
+    }
+}

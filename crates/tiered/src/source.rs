@@ -1,0 +1,302 @@
+//! Where a read's rows come from: a memtable, or a run of extents, each seen at one snapshot.
+//!
+//! A source gives of each key in its range the newest version at or below the snapshot, tombstones included, in key order
+//! of one direction. It can be asked again after [`spillway_base::ErrorKind::WouldBlock`]: until a step succeeds, it
+//! stands where it stood.
+
+use std::sync::Arc;
+
+use spillway_base::engine::Access;
+use spillway_base::{Csn, Direction, Result};
+
+use crate::block::{Block, Entry};
+use crate::extent::{ExtentHandle, Resident};
+use crate::level::Run;
+use crate::memtable::{Memtable, Place};
+
+/// A range with an owned form, for what outlives its caller.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) start: Box<[u8]>,
+    pub(crate) end: Option<Box<[u8]>>,
+}
+
+impl Bounds {
+    fn contains(&self, key: &[u8]) -> bool {
+        *key >= *self.start && self.end.as_ref().is_none_or(|end| *key < **end)
+    }
+}
+
+/// A source of rows.
+pub(crate) enum Source {
+    Memtable(MemtableSource),
+    Run(RunSource),
+}
+
+impl Source {
+    /// Steps to the next row; `false` past the last.
+    pub(crate) fn advance(&mut self, access: Access) -> Result<bool> {
+        match self {
+            Source::Memtable(source) => Ok(source.advance()),
+            Source::Run(source) => source.advance(access),
+        }
+    }
+
+    /// The row the source stands on, after `advance` answered `true`.
+    pub(crate) fn entry(&self) -> Entry<'_> {
+        match self {
+            Source::Memtable(source) => source.entry(),
+            Source::Run(source) => source.entry(),
+        }
+    }
+}
+
+/// Rows of a memtable.
+pub(crate) struct MemtableSource {
+    memtable: Arc<Memtable>,
+    bounds: Bounds,
+    direction: Direction,
+    snapshot: Csn,
+    place: Option<Place>,
+}
+
+impl MemtableSource {
+    pub(crate) fn new(
+        memtable: Arc<Memtable>,
+        bounds: Bounds,
+        direction: Direction,
+        snapshot: Csn,
+    ) -> MemtableSource {
+        MemtableSource { memtable, bounds, direction, snapshot, place: None }
+    }
+
+    fn step(&self) -> Place {
+        match (self.direction, self.place) {
+            (Direction::Forward, None) => self.memtable.seek(&self.bounds.start),
+            (Direction::Forward, Some(place)) => self.memtable.after(place),
+            (Direction::Backward, None) => self.memtable.seek_before(self.bounds.end.as_deref()),
+            (Direction::Backward, Some(place)) => match self.memtable.key(place) {
+                Some(key) => self.memtable.seek_before(Some(key)),
+                None => place,
+            },
+        }
+    }
+
+    fn advance(&mut self) -> bool {
+        loop {
+            let place = self.step();
+            self.place = Some(place);
+            match self.memtable.key(place) {
+                Some(key) if self.bounds.contains(key) => {}
+                _ => return false,
+            }
+            if self.memtable.visible(place, self.snapshot).is_some() {
+                return true;
+            }
+        }
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        let row = self.place.and_then(|place| {
+            let version = self.memtable.visible(place, self.snapshot)?;
+            let key = self.memtable.key(place)?;
+            Some(Entry { key, csn: version.csn, value: version.value })
+        });
+        row.expect("the source stands on a row")
+    }
+}
+
+/// Where a run's source stands: an extent, a block of it, and an entry of that.
+struct Standing {
+    extent: usize,
+    block: usize,
+    entry: usize,
+    resident: Arc<Resident>,
+    data: Arc<Block>,
+}
+
+/// Rows of a run of extents.
+pub(crate) struct RunSource {
+    run: Arc<Run>,
+    bounds: Bounds,
+    direction: Direction,
+    snapshot: Csn,
+    at: Option<Standing>,
+    ended: bool,
+}
+
+impl RunSource {
+    pub(crate) fn new(
+        run: Arc<Run>,
+        bounds: Bounds,
+        direction: Direction,
+        snapshot: Csn,
+    ) -> RunSource {
+        RunSource { run, bounds, direction, snapshot, at: None, ended: false }
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        let at = self.at.as_ref().expect("the source stands on a row");
+        at.data.entry(at.entry)
+    }
+
+    fn advance(&mut self, access: Access) -> Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        let found = match self.direction {
+            Direction::Forward => self.forward(access)?,
+            Direction::Backward => self.backward(access)?,
+        };
+        let inside =
+            found.as_ref().is_some_and(|at| self.bounds.contains(at.data.entry(at.entry).key));
+        self.ended = !inside;
+        self.at = found.filter(|_| inside);
+        Ok(inside)
+    }
+
+    fn open(
+        &self,
+        extent: usize,
+        block: impl FnOnce(&Resident) -> usize,
+        access: Access,
+    ) -> Result<Option<(Arc<Resident>, usize, Arc<Block>)>> {
+        let Some(handle) = self.run.extents().get(extent) else { return Ok(None) };
+        let resident = ExtentHandle::resident(handle, access)?;
+        let block = block(&resident);
+        if block >= resident.blocks() {
+            return Ok(None);
+        }
+        let data = handle.block(&resident, block, access)?;
+        Ok(Some((resident, block, data)))
+    }
+
+    /// The place after one in key order, in this block, the next, or the next extent.
+    fn after(&self, at: Standing, access: Access) -> Result<Option<Standing>> {
+        if at.entry + 1 < at.data.len() {
+            return Ok(Some(Standing { entry: at.entry + 1, ..at }));
+        }
+        let next = match self.open(at.extent, |_| at.block + 1, access)? {
+            Some(found) => Some((at.extent, found)),
+            None => self.open(at.extent + 1, |_| 0, access)?.map(|found| (at.extent + 1, found)),
+        };
+        Ok(next.map(|(extent, (resident, block, data))| Standing {
+            extent,
+            block,
+            entry: 0,
+            resident,
+            data,
+        }))
+    }
+
+    /// The place before one in key order.
+    fn before(&self, at: Standing, access: Access) -> Result<Option<Standing>> {
+        if at.entry > 0 {
+            return Ok(Some(Standing { entry: at.entry - 1, ..at }));
+        }
+        let next = match (at.block.checked_sub(1), at.extent.checked_sub(1)) {
+            (Some(block), _) => self.open(at.extent, |_| block, access)?.map(|f| (at.extent, f)),
+            (None, Some(extent)) => {
+                self.open(extent, |resident| resident.blocks() - 1, access)?.map(|f| (extent, f))
+            }
+            (None, None) => None,
+        };
+        Ok(next.map(|(extent, (resident, block, data))| Standing {
+            extent,
+            block,
+            entry: data.len() - 1,
+            resident,
+            data,
+        }))
+    }
+
+    fn copy(at: &Standing) -> Standing {
+        Standing { resident: at.resident.clone(), data: at.data.clone(), ..*at }
+    }
+
+    fn first(&self, access: Access) -> Result<Option<Standing>> {
+        let start = &self.bounds.start;
+        let extent = self.run.seek(start);
+        let Some((resident, block, data)) = self.open(extent, |r| r.seek(start), access)? else {
+            return Ok(None);
+        };
+        let entry = data.seek(start);
+        Ok(Some(Standing { extent, block, entry, resident, data }))
+    }
+
+    fn last(&self, access: Access) -> Result<Option<Standing>> {
+        let extents = self.run.extents().len();
+        let Some(end) = &self.bounds.end else {
+            let Some(extent) = extents.checked_sub(1) else { return Ok(None) };
+            let found = self.open(extent, |resident| resident.blocks() - 1, access)?;
+            return Ok(found.map(|(resident, block, data)| Standing {
+                extent,
+                block,
+                entry: data.len() - 1,
+                resident,
+                data,
+            }));
+        };
+        // The place of the first entry at or past the end, then one back.
+        let extent = self.run.seek(end);
+        if extent == extents {
+            let Some(extent) = extents.checked_sub(1) else { return Ok(None) };
+            let found = self.open(extent, |resident| resident.blocks() - 1, access)?;
+            return Ok(found.map(|(resident, block, data)| Standing {
+                extent,
+                block,
+                entry: data.len() - 1,
+                resident,
+                data,
+            }));
+        }
+        let Some((resident, block, data)) = self.open(extent, |r| r.seek(end), access)? else {
+            return Ok(None);
+        };
+        let entry = data.seek(end);
+        self.before(Standing { extent, block, entry, resident, data }, access)
+    }
+
+    /// The next key's newest visible version, ascending.
+    fn forward(&self, access: Access) -> Result<Option<Standing>> {
+        let mut at = match &self.at {
+            None => self.first(access)?,
+            Some(at) => self.after(Self::copy(at), access)?,
+        };
+        // Versions of a key stand newest first: after the visible one, the rest of it are older.
+        while let Some(standing) = at {
+            let entry = standing.data.entry(standing.entry);
+            let passed =
+                self.at.as_ref().is_some_and(|old| old.data.entry(old.entry).key == entry.key);
+            if !passed && entry.csn <= self.snapshot {
+                return Ok(Some(standing));
+            }
+            at = self.after(standing, access)?;
+        }
+        Ok(None)
+    }
+
+    /// The next key's newest visible version, descending.
+    fn backward(&self, access: Access) -> Result<Option<Standing>> {
+        let mut at = match &self.at {
+            None => self.last(access)?,
+            Some(at) => self.before(Self::copy(at), access)?,
+        };
+        // Backwards, versions of a key come oldest first: the last visible one before the key
+        // changes is the newest.
+        let mut best: Option<Standing> = None;
+        while let Some(standing) = at {
+            let entry = standing.data.entry(standing.entry);
+            let passed =
+                self.at.as_ref().is_some_and(|old| old.data.entry(old.entry).key == entry.key);
+            if best.as_ref().is_some_and(|best| best.data.entry(best.entry).key != entry.key) {
+                return Ok(best);
+            }
+            if !passed && entry.csn <= self.snapshot {
+                best = Some(Self::copy(&standing));
+            }
+            at = self.before(standing, access)?;
+        }
+        Ok(best)
+    }
+}
