@@ -1,10 +1,62 @@
 //! An embeddable, transactional, ordered key-value database for load that arrives as a wave.
+//!
+//! A [`Database`] is a folder. It holds tables, which are ordered key spaces, and transactions over any number of
+//! them. A commit is durable when its future resolves; nothing acknowledged is lost, and nothing half of a
+//! transaction is ever seen.
+//!
+//! ```
+//! use spillway::{Database, Direction, EngineKind, KeyRange, Settings, TransactionOptions};
+//!
+//! # fn main() -> spillway::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let folder = folder.path();
+//! let db = Database::open(folder, Settings::default())?;
+//!
+//! let txn = db.begin(TransactionOptions::new());
+//! let seats = txn.create_table("seats", EngineKind::Tiered)?;
+//! txn.put(seats, b"A1", b"free")?;
+//! txn.put(seats, b"A2", b"free")?;
+//! txn.commit().wait()?;
+//!
+//! let txn = db.begin(TransactionOptions::new());
+//! let mut seat = Vec::new();
+//! if txn.get(seats, b"A1", &mut seat)? && seat == b"free" {
+//!     txn.put(seats, b"A1", b"taken")?;
+//! }
+//! txn.commit().wait()?;
+//!
+//! let txn = db.begin(TransactionOptions::new().read_only(true));
+//! let mut scan = txn.scan(seats, KeyRange::ALL, Direction::Forward)?;
+//! while scan.advance()? {
+//!     println!("{:?} is {:?}", scan.key(), scan.value());
+//! }
+//! # drop(scan);
+//! # drop(txn);
+//! db.close()
+//! # }
+//! ```
+//!
+//! A transaction whose error says [`ErrorKind::Deadlock`], [`ErrorKind::WriteConflict`] or
+//! [`ErrorKind::SerializationFailure`] is dropped and run again.
 
-mod options;
-mod stand_in;
+mod check;
+mod database;
+mod directory;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod transaction;
 
-pub use options::{Durability, Isolation, LockMode, LockWait, Settings, TransactionOptions};
-pub use spillway_base::engine::RangeEstimate;
+pub use check::{CheckReport, check};
+pub use database::Database;
+pub use settings::Settings;
+pub use spillway_base::budget::Budget;
+pub use spillway_base::engine::{Metric, RangeEstimate};
 pub use spillway_base::range::{prefix_end, successor};
 pub use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result};
-pub use stand_in::{CancelHandle, CommitFuture, Database, Savepoint, Scan, Table, Transaction};
+pub use spillway_tiered::{LevelStatus, TableStatus};
+pub use spillway_txn::{
+    CancelHandle, CommitFuture, Durability, Isolation, LockMode, LockWait, Savepoint, Scan,
+    TransactionOptions,
+};
+pub use transaction::{Table, Transaction};

@@ -28,5 +28,6 @@ mod watermark;
 
 pub use manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
 pub use options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
+pub use record::check_frame;
 pub use recovery::{LogSettings, RecoveryReport, recover};
 pub use transaction::{CancelHandle, CommitFuture, LOCK_WAIT, Savepoint, Scan, Transaction};

@@ -41,6 +41,14 @@ pub(crate) fn put_note(out: &mut Vec<u8>, persisted: Csn) {
     out.extend_from_slice(&persisted.0.to_le_bytes());
 }
 
+/// Checks that a frame's payload is records.
+///
+/// # Errors
+/// [`spillway_base::ErrorKind::Corruption`].
+pub fn check_frame(payload: &[u8]) -> Result<()> {
+    read_frame(payload, &mut |_| Ok(()))
+}
+
 /// Reads the records of a frame.
 pub(crate) fn read_frame(
     payload: &[u8],

@@ -1,0 +1,67 @@
+//! Checking a folder that nobody has open.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use spillway_base::{Error, Result};
+use spillway_storage::plog::read_log;
+use spillway_storage::{Disk, RealDisk};
+
+use crate::database::{data_dir, log_dir};
+
+/// What a check saw.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// Tables with data files.
+    pub tables: u64,
+    /// Extents read.
+    pub extents: u64,
+    /// Versions read.
+    pub versions: u64,
+    /// Bytes of data files read.
+    pub data_bytes: u64,
+    /// Frames of the log read.
+    pub log_frames: u64,
+    /// Bytes of log read.
+    pub log_bytes: u64,
+    /// What is wrong; empty when all is well.
+    pub findings: Vec<Error>,
+}
+
+/// Reads every byte of a database's folder and verifies checksums, order and structure. `progress` is told the extents
+/// done and those there are.
+///
+/// # Errors
+/// [`spillway_base::ErrorKind::InUse`] while a process has the folder open, and what else kept it from
+/// looking. What it found wrong is in the report.
+pub fn check(path: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport> {
+    check_on(&(Arc::new(RealDisk) as Arc<dyn Disk>), path.as_ref(), progress)
+}
+
+pub(crate) fn check_on(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<CheckReport> {
+    let data = data_dir(path);
+    if !disk.exists(&data)? {
+        return Err(Error::invalid(format!("{} is no database folder", path.display())));
+    }
+    let _lock = disk.lock(path)?;
+    let verified = spillway_tiered::verify(disk, &data, progress)?;
+    let mut report = CheckReport {
+        tables: verified.tables,
+        extents: verified.extents,
+        versions: verified.versions,
+        data_bytes: verified.bytes,
+        findings: verified.findings.into_iter().map(|finding| finding.error).collect(),
+        ..CheckReport::default()
+    };
+    let read = read_log(&**disk, &log_dir(path), 0, &mut |_, _, payload| {
+        report.log_frames += 1;
+        report.log_bytes += payload.len() as u64;
+        spillway_txn::check_frame(payload)
+    });
+    report.findings.extend(read.err());
+    Ok(report)
+}

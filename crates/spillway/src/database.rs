@@ -1,0 +1,303 @@
+//! The database: its parts, opened and joined.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use spillway_base::budget::Budget;
+use spillway_base::clock::Clock;
+use spillway_base::engine::{Engine, Metric, RangeEstimate};
+use spillway_base::{EngineKind, KeyRange, Result, thread};
+use spillway_storage::sim::SimDisk;
+use spillway_storage::{Disk, DiskLock, RealDisk};
+use spillway_tiered::{Background, JobOutcome, TableStatus, TieredEngine, TieredSettings};
+use spillway_txn::{
+    Engines, HorizonHandle, LogSettings, ManagerSettings, RecoveryReport, TransactionManager,
+    TransactionOptions, recover,
+};
+
+use crate::directory::{self, DIRECTORY, Numbers};
+use crate::settings::Settings;
+use crate::transaction::{Table, Transaction};
+
+/// How often the log is looked at, to cut it.
+const LOG_CARE: Duration = Duration::from_millis(500);
+
+struct Running {
+    background: Option<Background>,
+    care: Option<std::thread::JoinHandle<()>>,
+    lock: Option<Box<dyn DiskLock>>,
+}
+
+#[derive(Default)]
+struct Care {
+    stop: Mutex<bool>,
+    changed: Condvar,
+}
+
+pub(crate) struct Inner {
+    pub(crate) manager: TransactionManager,
+    pub(crate) numbers: Numbers,
+    tiered: TieredEngine,
+    budget: Budget,
+    settings: Settings,
+    recovered: RecoveryReport,
+    running: Mutex<Running>,
+    care: Arc<Care>,
+}
+
+/// A database: tables, and transactions over them. Cheap to clone; clones share it.
+///
+/// Dropping the last clone closes it as [`Database::close`] does, without telling of a failure.
+#[derive(Clone)]
+pub struct Database(Arc<Inner>);
+
+pub(crate) fn data_dir(path: &Path) -> PathBuf {
+    path.join("tiered")
+}
+
+pub(crate) fn log_dir(path: &Path) -> PathBuf {
+    path.join("log")
+}
+
+impl Database {
+    /// Opens the database in a folder, and makes it if there is none.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::InUse`] while another process has it, [`crate::ErrorKind::InvalidArgument`] for settings out of
+    /// bounds, [`crate::ErrorKind::Corruption`], [`crate::ErrorKind::UnsupportedFormat`], [`crate::ErrorKind::DiskFull`],
+    /// [`crate::ErrorKind::Io`].
+    pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Database> {
+        Database::open_on(Arc::new(RealDisk), path, settings)
+    }
+
+    /// Opens an empty database that is gone when it is dropped.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_in_memory(settings: Settings) -> Result<Database> {
+        Database::open_on(Arc::new(SimDisk::new(0)), "/spillway", settings)
+    }
+
+    /// Opens the database in a folder of a disk: for simulations.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        path: impl AsRef<Path>,
+        settings: Settings,
+    ) -> Result<Database> {
+        settings.validate()?;
+        let path = path.as_ref();
+        disk.create_dir_all(path)?;
+        let lock = disk.lock(path)?;
+        let budget = Budget::new(settings.memory_bytes);
+        let horizon = HorizonHandle::new();
+        let tiered_settings = TieredSettings {
+            slot_bytes: settings.slot_bytes,
+            ..TieredSettings::for_memory(settings.memory_bytes)
+        };
+        let tiered = TieredEngine::open(
+            disk.clone(),
+            &data_dir(path),
+            tiered_settings,
+            horizon.horizon(),
+            budget.clone(),
+        )?;
+        let log = LogSettings { dir: log_dir(path), segment_bytes: settings.log_segment_bytes };
+        let manager_settings = ManagerSettings {
+            durability: settings.durability,
+            lock_wait: settings.lock_wait,
+            transaction_bytes_max: settings.memory_bytes / 8,
+            log_bytes_max: settings.log_bytes_max,
+        };
+        let engines = Engines::new(vec![Arc::new(tiered.clone())]);
+        let (manager, recovered) = recover(
+            &disk,
+            &log,
+            manager_settings,
+            &horizon,
+            engines,
+            budget.clone(),
+            Clock::system(),
+        )?;
+        if tiered.tables().is_empty() {
+            create_directory(&manager)?;
+        }
+        let inner = Arc::new(Inner {
+            numbers: Numbers::after(directory::reserved(&manager)?),
+            manager,
+            tiered,
+            budget,
+            settings,
+            recovered,
+            running: Mutex::new(Running { background: None, care: None, lock: Some(lock) }),
+            care: Arc::default(),
+        });
+        let db = Database(inner);
+        if db.0.settings.background_threads {
+            db.start()?;
+        }
+        Ok(db)
+    }
+
+    fn start(&self) -> Result<()> {
+        let inner = &self.0;
+        inner.manager.start_flusher()?;
+        let background = inner.tiered.start_background(inner.settings.cores.div_ceil(2))?;
+        let (manager, care) = (inner.manager.clone(), inner.care.clone());
+        let thread = thread::spawn("log-care", move || {
+            let mut stop = care.stop.lock();
+            while !*stop {
+                care.changed.wait_for(&mut stop, LOG_CARE);
+                if !*stop {
+                    // A failure is kept by the manager and told to every commit.
+                    let _ = manager.truncate_log();
+                }
+            }
+        })?;
+        let mut running = inner.running.lock();
+        running.background = Some(background);
+        running.care = Some(thread);
+        Ok(())
+    }
+
+    /// Starts a transaction.
+    #[must_use]
+    pub fn begin(&self, options: TransactionOptions) -> Transaction {
+        Transaction::new(self.0.manager.begin(options), self.0.clone())
+    }
+
+    /// Estimates the keys and bytes of a range, from metadata in memory.
+    #[must_use]
+    pub fn estimate(&self, table: Table, range: KeyRange<'_>) -> RangeEstimate {
+        match table.engine() {
+            Some(EngineKind::Tiered) => self.0.tiered.estimate(table, range),
+            _ => RangeEstimate::default(),
+        }
+    }
+
+    /// The settings it was opened with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// The memory budget, for what a caller keeps beside the database.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
+    /// What opening read from the log.
+    #[must_use]
+    pub fn recovered(&self) -> RecoveryReport {
+        self.0.recovered
+    }
+
+    /// The tables of the tiered engine and their levels.
+    #[must_use]
+    pub fn status(&self) -> Vec<TableStatus> {
+        self.0.tiered.status()
+    }
+
+    /// Figures for people and for monitoring.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<Metric> {
+        let mut metrics = self.0.manager.metrics();
+        metrics.extend(self.0.tiered.metrics());
+        let gauge =
+            |name, help, value: usize| Metric { name, help, counter: false, value: value as f64 };
+        metrics.push(gauge("memory_budget_bytes", "The memory budget.", self.0.budget.limit()));
+        metrics.push(gauge(
+            "memory_used_bytes",
+            "Memory charged to the budget.",
+            self.0.budget.used(),
+        ));
+        metrics
+    }
+
+    /// Why no more writes are accepted, if so.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::WritesStopped`], or the failure of the background work.
+    pub fn health(&self) -> Result<()> {
+        self.0.manager.health()
+    }
+
+    /// Does one piece of background work on the calling thread; `false` when there was none. For databases
+    /// opened without background threads.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], [`crate::ErrorKind::WritesStopped`].
+    pub fn run_background_job(&self) -> Result<bool> {
+        let worked = self.0.tiered.run_background_job()? == JobOutcome::Worked;
+        if !worked {
+            self.0.manager.truncate_log()?;
+        }
+        Ok(worked)
+    }
+
+    /// Writes everything in memory to data files.
+    ///
+    /// # Errors
+    /// As [`Database::run_background_job`].
+    pub fn flush(&self) -> Result<()> {
+        self.0.manager.flush()?;
+        self.0.tiered.flush_all()?;
+        self.0.manager.truncate_log()
+    }
+
+    /// Merges everything of every table into one sorted level.
+    ///
+    /// # Errors
+    /// As [`Database::run_background_job`].
+    pub fn compact(&self) -> Result<()> {
+        self.0.manager.flush()?;
+        self.0.tiered.compact_all()
+    }
+
+    /// Makes all commits durable, stops the background work and gives the folder back. Later commits fail with
+    /// [`crate::ErrorKind::Closed`].
+    ///
+    /// # Errors
+    /// The failure that kept it from closing cleanly; nothing acknowledged is lost by it.
+    pub fn close(&self) -> Result<()> {
+        self.0.close()
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<()> {
+        let closed = self.manager.close();
+        *self.care.stop.lock() = true;
+        self.care.changed.notify_all();
+        let (background, care) = {
+            let mut running = self.running.lock();
+            (running.background.take(), running.care.take())
+        };
+        drop(background);
+        if let Some(care) = care {
+            // A panic in it has been reported by the panic hook.
+            let _ = care.join();
+        }
+        self.running.lock().lock = None;
+        closed
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Every acknowledged commit is durable already; the log has the rest of the story.
+        let _ = self.close();
+    }
+}
+
+fn create_directory(manager: &TransactionManager) -> Result<()> {
+    let txn = manager.begin(TransactionOptions::new());
+    txn.create_table(DIRECTORY)?;
+    txn.commit().wait()?;
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The directory of tables: a table of its own, from names to numbers.
+//!
+//! Rows are a table's name and its number (u32, little-endian). One more row, under the empty name, has the
+//! largest number reserved.
+
+use parking_lot::Mutex;
+use spillway_base::codec::Reader;
+use spillway_base::{EngineKind, Result, TableId};
+use spillway_txn::{TransactionManager, TransactionOptions};
+
+/// The table that holds the directory.
+pub(crate) const DIRECTORY: TableId = TableId(0);
+const RESERVED: &[u8] = b"";
+
+/// Names must differ from the directory's own row.
+pub(crate) fn key(name: &str) -> Result<&[u8]> {
+    if name.is_empty() {
+        return Err(spillway_base::Error::invalid("a table's name is not empty"));
+    }
+    Ok(name.as_bytes())
+}
+
+pub(crate) fn decode(value: &[u8]) -> Result<TableId> {
+    Ok(TableId(Reader::new(value).u32()?))
+}
+
+pub(crate) fn encode(table: TableId) -> [u8; 4] {
+    table.0.to_le_bytes()
+}
+
+/// Gives numbers to new tables. A number is never given twice, also after a crash: they are reserved in blocks, by
+/// transactions of their own, so that creating tables at once does not conflict over a row.
+pub(crate) struct Numbers(Mutex<Block>);
+
+struct Block {
+    next: u32,
+    /// The last number that the directory says may have been given.
+    reserved: u32,
+}
+
+const BLOCK: u32 = 64;
+
+impl Numbers {
+    /// Numbers after those that the directory has reserved.
+    pub(crate) fn after(reserved: u32) -> Numbers {
+        Numbers(Mutex::new(Block { next: reserved + 1, reserved }))
+    }
+
+    pub(crate) fn next(&self, manager: &TransactionManager, engine: EngineKind) -> Result<TableId> {
+        let mut block = self.0.lock();
+        if block.next > block.reserved {
+            let reserved = block.reserved + BLOCK;
+            let txn = manager.begin(TransactionOptions::new());
+            txn.put(DIRECTORY, RESERVED, &reserved.to_le_bytes())?;
+            txn.commit().wait()?;
+            block.reserved = reserved;
+        }
+        let number = block.next;
+        block.next += 1;
+        Ok(TableId::new(engine, number))
+    }
+}
+
+/// What the directory has reserved.
+pub(crate) fn reserved(manager: &TransactionManager) -> Result<u32> {
+    let txn = manager.begin(TransactionOptions::new().read_only(true));
+    let mut value = Vec::new();
+    if txn.get(DIRECTORY, RESERVED, &mut value)? { Reader::new(&value).u32() } else { Ok(0) }
+}
+
+/// The row that is not a table's.
+pub(crate) fn is_table(key: &[u8]) -> bool {
+    key != RESERVED
+}

@@ -1,0 +1,72 @@
+//! The settings of a database.
+
+use std::time::Duration;
+
+use spillway_base::{Error, Result};
+use spillway_txn::{Durability, LOCK_WAIT};
+
+/// Settings of a database. Memory and cores are enough to run well; the rest has defaults that follow.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The one memory budget, in bytes: memtables, caches, open transactions, connections.
+    pub memory_bytes: usize,
+    /// Cores to use for background work.
+    pub cores: usize,
+    /// When a commit is acknowledged, unless its transaction says otherwise.
+    pub durability: Durability,
+    /// How long a transaction waits for a lock, unless it says otherwise.
+    pub lock_wait: Duration,
+    /// Size of a log segment, in bytes.
+    pub log_segment_bytes: u64,
+    /// Bytes of log past which the engines are asked to write what it holds.
+    pub log_bytes_max: u64,
+    /// Whether background work runs on threads of the database. Without them, as in a simulation, the caller
+    /// runs [`crate::Database::run_background_job`].
+    pub background_threads: bool,
+    /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default only pays in
+    /// tests.
+    pub slot_bytes: usize,
+}
+
+/// The least memory that a database runs with.
+const MEMORY_BYTES_MIN: usize = 16 << 20;
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            memory_bytes: 1 << 30,
+            cores: std::thread::available_parallelism().map_or(2, usize::from),
+            durability: Durability::Commit,
+            lock_wait: LOCK_WAIT,
+            log_segment_bytes: 64 << 20,
+            log_bytes_max: 1 << 30,
+            background_threads: true,
+            slot_bytes: 2 << 20,
+        }
+    }
+}
+
+impl Settings {
+    pub(crate) fn validate(&self) -> Result<()> {
+        if self.memory_bytes < MEMORY_BYTES_MIN {
+            return Err(Error::invalid(format!(
+                "memory_bytes is {}; a database needs at least {MEMORY_BYTES_MIN}",
+                self.memory_bytes
+            )));
+        }
+        if self.cores == 0 {
+            return Err(Error::invalid("cores is 0; a database needs at least 1"));
+        }
+        if !(8 << 10..=1 << 40).contains(&self.log_segment_bytes) {
+            return Err(Error::invalid("log_segment_bytes must be between 8 KiB and 1 TiB"));
+        }
+        if !(4 << 10..=64 << 20).contains(&self.slot_bytes) || !self.slot_bytes.is_multiple_of(4096)
+        {
+            return Err(Error::invalid(
+                "slot_bytes must be a multiple of 4096 between 4 KiB and 64 MiB",
+            ));
+        }
+        Ok(())
+    }
+}

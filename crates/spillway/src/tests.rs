@@ -1,0 +1,225 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use spillway_base::rng::Rng;
+use spillway_storage::Disk;
+use spillway_storage::sim::{Fault, SimDisk};
+
+use super::*;
+
+fn small() -> Settings {
+    Settings {
+        memory_bytes: 16 << 20,
+        log_segment_bytes: 64 << 10,
+        background_threads: false,
+        slot_bytes: 16 << 10,
+        ..Settings::default()
+    }
+}
+
+fn open(disk: &SimDisk) -> Result<Database> {
+    Database::open_on(Arc::new(disk.clone()), "/db", small())
+}
+
+fn read(txn: &Transaction, table: Table) -> Vec<(Vec<u8>, Vec<u8>)> {
+    txn.scan(table, KeyRange::ALL, Direction::Forward).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_database_on_the_machines_disk_is_there_after_reopening() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings { memory_bytes: 32 << 20, ..Settings::default() };
+    for round in 0..3_u8 {
+        let db = Database::open(folder.path(), settings.clone()).unwrap();
+        let busy = Database::open(folder.path(), settings.clone()).err().unwrap();
+        assert_eq!(busy.kind(), ErrorKind::InUse);
+        let txn = db.begin(TransactionOptions::new());
+        let table = if round == 0 {
+            txn.create_table("t", EngineKind::Tiered).unwrap()
+        } else {
+            txn.table("t").unwrap()
+        };
+        assert_eq!(read(&txn, table).len(), usize::from(round));
+        txn.put(table, &[round], b"v").unwrap();
+        txn.commit().wait().unwrap();
+        if round == 1 {
+            db.close().unwrap();
+            let late = db.begin(TransactionOptions::new());
+            late.put(table, b"k", b"v").unwrap();
+            assert_eq!(late.commit().wait().unwrap_err().kind(), ErrorKind::Closed);
+        }
+        drop(db);
+        let report = check(folder.path(), &mut |_, _| {}).unwrap();
+        assert!(report.findings.is_empty() && report.log_frames > 0, "{report:?}");
+    }
+}
+
+#[test]
+fn tables_come_and_go_by_name() {
+    let db = Database::open_in_memory(small()).unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let a = txn.create_table("a", EngineKind::Tiered).unwrap();
+    let again = txn.create_table("a", EngineKind::Tiered).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::AlreadyExists);
+    assert!(txn.create_table("", EngineKind::Tiered).is_err());
+    assert!(txn.create_table("m", EngineKind::Memory).is_err());
+    let before = txn.savepoint();
+    txn.create_table("b", EngineKind::Tiered).unwrap();
+    txn.rollback_to(before);
+    assert_eq!(txn.table_names().unwrap(), ["a"]);
+    txn.put(a, b"k", b"v").unwrap();
+    txn.commit().wait().unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    assert_eq!(txn.table("a").unwrap(), a);
+    txn.drop_table("a").unwrap();
+    assert_eq!(txn.table("a").unwrap_err().kind(), ErrorKind::NotFound);
+    txn.commit().wait().unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    assert!(txn.table_names().unwrap().is_empty());
+    let new = txn.create_table("a", EngineKind::Tiered).unwrap();
+    assert_ne!(new, a);
+    assert!(read(&txn, new).is_empty());
+}
+
+#[test]
+fn settings_out_of_bounds_are_refused_with_a_reason() {
+    for (settings, word) in [
+        (Settings { memory_bytes: 1, ..small() }, "memory_bytes"),
+        (Settings { cores: 0, ..small() }, "cores"),
+        (Settings { log_segment_bytes: 1, ..small() }, "log_segment_bytes"),
+        (Settings { slot_bytes: 5000, ..small() }, "slot_bytes"),
+    ] {
+        let error = Database::open_in_memory(settings).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}
+
+type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+fn contents(db: &Database) -> Contents {
+    let txn = db.begin(TransactionOptions::new());
+    let names = txn.table_names().unwrap();
+    names
+        .into_iter()
+        .map(|name| {
+            let table = txn.table(&name).unwrap();
+            let rows = read(&txn, table).into_iter().collect();
+            (name, rows)
+        })
+        .collect()
+}
+
+/// One transaction of a seeded history: tables created, dropped and written. Answers the contents after it.
+fn step(db: &Database, rng: &mut Rng, state: &Contents) -> Result<(CommitFuture, Contents)> {
+    let txn = db.begin(TransactionOptions::new());
+    let mut next = state.clone();
+    for _ in 0..=rng.below(3) {
+        let name = format!("t{}", rng.below(3));
+        let Some(rows) = next.get_mut(&name) else {
+            txn.create_table(&name, EngineKind::Tiered)?;
+            next.insert(name, BTreeMap::new());
+            continue;
+        };
+        let table = txn.table(&name)?;
+        let key = vec![b'a' + rng.below(20) as u8];
+        match rng.below(20) {
+            0 => {
+                txn.drop_table(&name)?;
+                next.remove(&name);
+            }
+            1..5 => {
+                txn.delete(table, &key)?;
+                rows.remove(&key);
+            }
+            _ => {
+                let value = vec![rng.next_u64() as u8; rng.below(4000) as usize];
+                txn.put(table, &key, &value)?;
+                rows.insert(key, value);
+            }
+        }
+    }
+    Ok((txn.commit(), next))
+}
+
+/// Runs a seeded history, with background work in between, until the disk stops it. Answers how many of
+/// `states` were acknowledged.
+fn history(disk: &SimDisk, seed: u64, states: &mut Vec<Contents>, steps: u64) -> usize {
+    let mut acknowledged = states.len() - 1;
+    let Ok(db) = open(disk) else { return acknowledged };
+    let mut rng = Rng::new(seed);
+    for _ in 0..steps {
+        let state = states.last().cloned().unwrap_or_default();
+        let Ok((future, next)) = step(&db, &mut rng, &state) else { return acknowledged };
+        states.push(next);
+        if future.wait().is_err() {
+            return acknowledged;
+        }
+        acknowledged = states.len() - 1;
+        if rng.chance(1, 10) && db.flush().is_err() {
+            return acknowledged;
+        }
+        if rng.chance(1, 3) {
+            let _ = db.run_background_job();
+        }
+    }
+    acknowledged
+}
+
+/// The whole library crashed at every write and every sync of a history: what it holds afterwards is what the
+/// acknowledged transactions left, or that and the one under way; and every checksum is right.
+#[test]
+fn a_crash_at_every_operation_leaves_what_was_acknowledged() {
+    let whole = SimDisk::new(0);
+    history(&whole, 21, &mut vec![Contents::new()], 60);
+    let operations = whole.operations();
+    assert!(operations > 250, "{operations}");
+    for crash_at in 1..=operations {
+        let disk = SimDisk::new(crash_at);
+        disk.fail_operation(crash_at, Fault::Crash);
+        let mut states = vec![Contents::new()];
+        for life in 0..2 {
+            let acknowledged = history(&disk, 21 + life, &mut states, 60 - 40 * life);
+            disk.crash();
+            disk.restart();
+            let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+            if disk.exists(Path::new("/db/tiered")).unwrap() {
+                let report = check::check_on(&shared, Path::new("/db"), &mut |_, _| {}).unwrap();
+                assert!(report.findings.is_empty(), "crash at {crash_at}: {:?}", report.findings);
+            }
+            let found = contents(&open(&disk.fork()).unwrap());
+            let last = states.len() - 1;
+            let at = (acknowledged..=last).rfind(|at| states[*at] == found);
+            let at = at.unwrap_or_else(|| {
+                panic!("crash at {crash_at}, life {life}: not what {acknowledged}..={last} left")
+            });
+            states.truncate(at + 1);
+            disk.fail_operation(disk.operations() + 11 + crash_at % 29, Fault::Crash);
+        }
+    }
+}
+
+/// I/O errors and short writes at every operation: the database refuses or goes on, and after a restart it holds
+/// what was acknowledged.
+#[test]
+fn an_error_at_every_operation_loses_nothing() {
+    let whole = SimDisk::new(0);
+    history(&whole, 22, &mut vec![Contents::new()], 30);
+    for fault in [Fault::Io, Fault::ShortWrite, Fault::Full] {
+        for at in 1..=whole.operations() {
+            let disk = SimDisk::new(at);
+            disk.fail_operation(at, fault);
+            let mut states = vec![Contents::new()];
+            let acknowledged = history(&disk, 22, &mut states, 30);
+            disk.crash();
+            disk.restart();
+            let found = contents(&open(&disk).unwrap());
+            let last = states.len() - 1;
+            assert!(
+                (acknowledged..=last).any(|at| states[at] == found),
+                "{fault:?} at {at}: not what {acknowledged}..={last} left"
+            );
+        }
+    }
+}

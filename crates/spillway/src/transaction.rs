@@ -1,0 +1,107 @@
+//! Transactions with named tables.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use spillway_base::{Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
+
+use crate::database::Inner;
+use crate::directory::{self, DIRECTORY};
+
+/// A table: one ordered key space.
+pub type Table = TableId;
+
+/// A transaction. Dropping it rolls it back.
+///
+/// It is a [`spillway_txn::Transaction`], and adds tables by name. Its methods take `&self`, so that a scan can be
+/// open while the transaction writes. It may move between threads and is used by one at a time.
+pub struct Transaction {
+    inner: spillway_txn::Transaction,
+    db: Arc<Inner>,
+}
+
+impl Deref for Transaction {
+    type Target = spillway_txn::Transaction;
+
+    fn deref(&self) -> &spillway_txn::Transaction {
+        &self.inner
+    }
+}
+
+impl Transaction {
+    pub(crate) fn new(inner: spillway_txn::Transaction, db: Arc<Inner>) -> Transaction {
+        Transaction { inner, db }
+    }
+
+    fn find(&self, name: &str) -> Result<Option<Table>> {
+        let mut value = Vec::new();
+        let found = self.inner.get(DIRECTORY, directory::key(name)?, &mut value)?;
+        found.then(|| directory::decode(&value)).transpose()
+    }
+
+    /// The table of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`], and as [`spillway_txn::Transaction::get`].
+    pub fn table(&self, name: &str) -> Result<Table> {
+        self.find(name)?
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("table {name} does not exist")))
+    }
+
+    /// The names of all tables, ascending.
+    ///
+    /// # Errors
+    /// As [`spillway_txn::Transaction::get`].
+    pub fn table_names(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        let mut scan = self.inner.scan(DIRECTORY, KeyRange::ALL, Direction::Forward)?;
+        while scan.advance()? {
+            if directory::is_table(scan.key()) {
+                names.push(String::from_utf8_lossy(scan.key()).into_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Creates a table. It is there for this transaction at once, for others from its commit on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`]; [`ErrorKind::InvalidArgument`] for an empty name; [`ErrorKind::NotFound`] for
+    /// an engine this database has not; and as [`spillway_txn::Transaction::put`].
+    pub fn create_table(&self, name: &str, engine: EngineKind) -> Result<Table> {
+        self.db.manager.engines().of_kind(engine)?;
+        let table = self.db.numbers.next(&self.db.manager, engine)?;
+        let row = directory::encode(table);
+        self.inner.insert(DIRECTORY, directory::key(name)?, &row).map_err(|error| {
+            match error.kind() {
+                ErrorKind::DuplicateKey => {
+                    Error::new(ErrorKind::AlreadyExists, format!("table {name} exists already"))
+                }
+                _ => error,
+            }
+        })?;
+        self.inner.create_table(table)?;
+        Ok(table)
+    }
+
+    /// Drops a table, with all it holds. Its space comes back when no transaction can see it any more.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`], and as [`spillway_txn::Transaction::put`].
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        let table = self.table(name)?;
+        self.inner.delete(DIRECTORY, directory::key(name)?)?;
+        self.inner.drop_table(table)
+    }
+
+    /// Commits. When this returns, the commit is ordered and installed, or refused; the future resolves once it is
+    /// acknowledged.
+    pub fn commit(self) -> spillway_txn::CommitFuture {
+        self.inner.commit()
+    }
+
+    /// Undoes everything and releases the locks.
+    pub fn rollback(self) {
+        self.inner.rollback();
+    }
+}
