@@ -1,1 +1,25 @@
-//! MySQL's value system: types, conversions, collations, arithmetic, functions, and the row and key codecs.
+//! MySQL's value system: what values there are, how they are compared, converted and shown, and how rows and keys
+//! of them are stored.
+//!
+//! - [`value`]: a value, owned or borrowed; [`decimal`], [`temporal`]: those that need arithmetic of their own;
+//! - [`column`]: column types, and storing a value into one;
+//! - [`collation`]: how text compares;
+//! - [`convert`]: numbers, text and dates from one another;
+//! - [`row`], [`key`]: the bytes that tables and indexes hold.
+
+pub mod collation;
+pub mod column;
+pub mod convert;
+pub mod decimal;
+pub mod key;
+pub mod row;
+pub mod temporal;
+#[cfg(test)]
+mod tests;
+pub mod value;
+
+pub use collation::Collation;
+pub use column::{ColumnType, StoreError};
+pub use decimal::Decimal;
+pub use temporal::{Date, DateTime, Time};
+pub use value::{Value, ValueRef};

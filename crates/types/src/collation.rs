@@ -1,0 +1,201 @@
+//! How text compares.
+//!
+//! Three collations are kept; the names of others are mapped to the nearest of them (see [`Collation::from_name`]). All but
+//! `binary` ignore trailing spaces (PAD SPACE), as MySQL's `utf8mb4_bin` and `utf8mb4_general_ci` do.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+/// A collation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub enum Collation {
+    /// `utf8mb4_general_ci`: letters compare without regard to case or accent.
+    #[default]
+    GeneralCi,
+    /// `utf8mb4_bin`: by code point.
+    Bin,
+    /// `binary`: by byte; trailing spaces count.
+    Binary,
+}
+
+impl Collation {
+    /// All of them.
+    pub const ALL: [Collation; 3] = [Collation::GeneralCi, Collation::Bin, Collation::Binary];
+
+    /// The collation of this name, or the nearest that is kept: names that end in `_bin` or `_cs` are `utf8mb4_bin`,
+    /// other names of known character sets are `utf8mb4_general_ci`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Collation> {
+        let name = name.to_ascii_lowercase();
+        if name == "binary" {
+            return Some(Collation::Binary);
+        }
+        let (charset, rest) = name.split_once('_').unwrap_or((&name, ""));
+        let known =
+            ["utf8mb4", "utf8mb3", "utf8", "latin1", "ascii", "latin2", "cp1252", "uca1400"];
+        if !known.contains(&charset) {
+            return None;
+        }
+        Some(if rest.ends_with("bin") || rest.ends_with("_cs") {
+            Collation::Bin
+        } else {
+            Collation::GeneralCi
+        })
+    }
+
+    /// MySQL's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Collation::GeneralCi => "utf8mb4_general_ci",
+            Collation::Bin => "utf8mb4_bin",
+            Collation::Binary => "binary",
+        }
+    }
+
+    /// MySQL's number, as the protocol uses it.
+    #[must_use]
+    pub fn id(self) -> u16 {
+        match self {
+            Collation::GeneralCi => 45,
+            Collation::Bin => 46,
+            Collation::Binary => 63,
+        }
+    }
+
+    /// The name of its character set.
+    #[must_use]
+    pub fn charset(self) -> &'static str {
+        match self {
+            Collation::Binary => "binary",
+            _ => "utf8mb4",
+        }
+    }
+
+    /// Compares two texts.
+    #[must_use]
+    pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Collation::Binary => a.cmp(b),
+            Collation::Bin => trim(a).cmp(trim(b)),
+            Collation::GeneralCi if a == b => Ordering::Equal,
+            Collation::GeneralCi => weights(trim(a)).cmp(weights(trim(b))),
+        }
+    }
+
+    /// Appends bytes that compare as the texts do.
+    pub fn sort_key(self, text: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Collation::Binary => out.extend_from_slice(text),
+            Collation::Bin => out.extend_from_slice(trim(text)),
+            Collation::GeneralCi => {
+                for weight in weights(trim(text)) {
+                    out.extend_from_slice(&weight.to_be_bytes()[1..]);
+                }
+            }
+        }
+    }
+
+    /// Whether a text is like a pattern: `%` is any text, `_` any character, and `escape` makes the next one
+    /// literal.
+    #[must_use]
+    pub fn like(self, text: &str, pattern: &str, escape: Option<char>) -> bool {
+        let fold = |c: char| if self == Collation::GeneralCi { weight(c) } else { c as u32 };
+        let text: Vec<u32> = text.chars().map(fold).collect();
+        let mut parts = Vec::new();
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            parts.push(match c {
+                c if Some(c) == escape => Part::Char(chars.next().map_or(fold(c), fold)),
+                '%' => Part::Any,
+                '_' => Part::One,
+                c => Part::Char(fold(c)),
+            });
+        }
+        like(&text, &parts)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Any,
+    One,
+    Char(u32),
+}
+
+/// Greedy matching with one place to go back to, which is enough for `%`.
+fn like(text: &[u32], parts: &[Part]) -> bool {
+    let (mut at, mut part) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    while at < text.len() {
+        match parts.get(part) {
+            Some(Part::Any) => {
+                back = Some((part, at));
+                part += 1;
+                continue;
+            }
+            Some(Part::One) => {
+                (at, part) = (at + 1, part + 1);
+                continue;
+            }
+            Some(Part::Char(c)) if *c == text[at] => {
+                (at, part) = (at + 1, part + 1);
+                continue;
+            }
+            _ => {}
+        }
+        let Some((any, from)) = back else { return false };
+        back = Some((any, from + 1));
+        (at, part) = (from + 1, any + 1);
+    }
+    parts[part..].iter().all(|part| *part == Part::Any)
+}
+
+fn trim(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    &text[..end]
+}
+
+fn weights(text: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    text.utf8_chunks().flat_map(|chunk| {
+        chunk
+            .valid()
+            .chars()
+            .map(weight)
+            .chain(chunk.invalid().iter().map(|byte| 0x11_0000 + u32::from(*byte)))
+    })
+}
+
+/// The weight of a character: its upper case, without accent for the Latin letters that have one.
+fn weight(c: char) -> u32 {
+    if c.is_ascii() {
+        return u32::from(c.to_ascii_uppercase());
+    }
+    let base = match c {
+        'À'..='Å' | 'à'..='å' | 'Ā'..='ą' => 'A',
+        'Ç' | 'ç' | 'Ć'..='č' => 'C',
+        'Ď'..='ď' => 'D',
+        'È'..='Ë' | 'è'..='ë' | 'Ē'..='ě' => 'E',
+        'Ĝ'..='ģ' => 'G',
+        'Ì'..='Ï' | 'ì'..='ï' | 'Ĩ'..='İ' => 'I',
+        'Ñ' | 'ñ' | 'Ń'..='ň' => 'N',
+        'Ò'..='Ö' | 'ò'..='ö' | 'Ō'..='ő' => 'O',
+        'Ŕ'..='ř' => 'R',
+        'Ś'..='š' | 'ß' => 'S',
+        'Ţ'..='ť' => 'T',
+        'Ù'..='Ü' | 'ù'..='ü' | 'Ũ'..='ų' => 'U',
+        'Ý' | 'ý' | 'ÿ' | 'Ŷ'..='Ÿ' => 'Y',
+        'Ź'..='ž' => 'Z',
+        other => {
+            let mut upper = other.to_uppercase();
+            return match (upper.next(), upper.next()) {
+                // Characters past the basic plane weigh the same, as in MySQL.
+                (Some(upper), None) if (upper as u32) < 0x1_0000 => upper as u32,
+                (Some(_), None) => 0xFFFD,
+                _ => other as u32,
+            };
+        }
+    };
+    base as u32
+}

@@ -1,0 +1,569 @@
+//! Column types, and storing a value into one.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::convert::{number_prefix, to_datetime, to_decimal, to_double, to_time};
+use crate::{Decimal, Value, ValueRef};
+
+/// The width of an integer column.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum IntWidth {
+    /// One byte.
+    Tiny,
+    /// Two bytes.
+    Small,
+    /// Three bytes.
+    Medium,
+    /// Four bytes.
+    Normal,
+    /// Eight bytes.
+    Big,
+}
+
+impl IntWidth {
+    fn bits(self) -> u32 {
+        match self {
+            IntWidth::Tiny => 8,
+            IntWidth::Small => 16,
+            IntWidth::Medium => 24,
+            IntWidth::Normal => 32,
+            IntWidth::Big => 64,
+        }
+    }
+}
+
+/// The size class of a TEXT or BLOB column.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum LobSize {
+    /// 255 bytes.
+    Tiny,
+    /// 65,535 bytes.
+    Normal,
+    /// 16 MB.
+    Medium,
+    /// 4 GB.
+    Long,
+}
+
+impl LobSize {
+    /// The most bytes.
+    #[must_use]
+    pub fn bytes_max(self) -> u64 {
+        match self {
+            LobSize::Tiny => 0xFF,
+            LobSize::Normal => 0xFFFF,
+            LobSize::Medium => 0xFF_FFFF,
+            LobSize::Long => 0xFFFF_FFFF,
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            LobSize::Tiny => "tiny",
+            LobSize::Normal => "",
+            LobSize::Medium => "medium",
+            LobSize::Long => "long",
+        }
+    }
+}
+
+/// The type of a column. Shown, it reads as in SHOW CREATE TABLE.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum ColumnType {
+    /// TINYINT to BIGINT.
+    Int {
+        /// Its width.
+        width: IntWidth,
+        /// Whether it is unsigned.
+        unsigned: bool,
+        /// Whether it was declared BOOL, which is shown as `tinyint(1)`.
+        boolean: bool,
+    },
+    /// DECIMAL.
+    Decimal {
+        /// All digits.
+        precision: u8,
+        /// Digits after the point.
+        scale: u8,
+        /// Whether it is unsigned.
+        unsigned: bool,
+    },
+    /// FLOAT.
+    Float,
+    /// DOUBLE.
+    Double,
+    /// BIT of so many bits.
+    Bit(u8),
+    /// CHAR of so many characters.
+    Char(u32),
+    /// VARCHAR of so many characters.
+    VarChar(u32),
+    /// TEXT.
+    Text(LobSize),
+    /// BINARY of so many bytes.
+    Binary(u32),
+    /// VARBINARY of so many bytes.
+    VarBinary(u32),
+    /// BLOB.
+    Blob(LobSize),
+    /// DATE.
+    Date,
+    /// TIME with so many digits of a second.
+    Time(u8),
+    /// DATETIME with so many digits of a second.
+    DateTime(u8),
+    /// TIMESTAMP with so many digits of a second.
+    Timestamp(u8),
+    /// YEAR.
+    Year,
+    /// ENUM of these.
+    Enum(Vec<String>),
+    /// SET of these.
+    Set(Vec<String>),
+    /// JSON, kept as text.
+    Json,
+}
+
+/// Why a value does not go into a column. The names are those of MySQL's errors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StoreError {
+    /// 1264.
+    OutOfRange,
+    /// 1265.
+    Truncated,
+    /// 1366: what is not the kind named.
+    Incorrect(&'static str),
+    /// 1292: a date or time that is none.
+    IncorrectTime(&'static str),
+    /// 1406.
+    TooLong,
+    /// 3140.
+    Json,
+}
+
+impl ColumnType {
+    /// INT.
+    pub const INT: ColumnType =
+        ColumnType::Int { width: IntWidth::Normal, unsigned: false, boolean: false };
+    /// BIGINT.
+    pub const BIGINT: ColumnType =
+        ColumnType::Int { width: IntWidth::Big, unsigned: false, boolean: false };
+    /// BIGINT UNSIGNED.
+    pub const UBIGINT: ColumnType =
+        ColumnType::Int { width: IntWidth::Big, unsigned: true, boolean: false };
+
+    /// Whether its values are text in a character set.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        matches!(
+            self,
+            ColumnType::Char(_)
+                | ColumnType::VarChar(_)
+                | ColumnType::Text(_)
+                | ColumnType::Enum(_)
+                | ColumnType::Set(_)
+                | ColumnType::Json
+        )
+    }
+
+    /// Whether its values are bytes without a character set.
+    #[must_use]
+    pub fn is_binary(&self) -> bool {
+        matches!(self, ColumnType::Binary(_) | ColumnType::VarBinary(_) | ColumnType::Blob(_))
+    }
+
+    /// Whether its values are numbers.
+    #[must_use]
+    pub fn is_numeric(&self) -> bool {
+        matches!(
+            self,
+            ColumnType::Int { .. }
+                | ColumnType::Decimal { .. }
+                | ColumnType::Float
+                | ColumnType::Double
+                | ColumnType::Year
+                | ColumnType::Bit(_)
+        )
+    }
+
+    /// Whether its values are unsigned numbers.
+    #[must_use]
+    pub fn is_unsigned(&self) -> bool {
+        matches!(
+            self,
+            ColumnType::Int { unsigned: true, .. }
+                | ColumnType::Decimal { unsigned: true, .. }
+                | ColumnType::Bit(_)
+                | ColumnType::Year
+        )
+    }
+
+    /// The name without sizes, as `DATA_TYPE` of information_schema has it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let shown = self.to_string();
+        shown.split(['(', ' ']).next().unwrap_or_default().to_owned()
+    }
+
+    /// What a column of this type holds when a value must be and none is given, outside of strict mode.
+    #[must_use]
+    pub fn zero(&self) -> Value {
+        match self {
+            ColumnType::Int { unsigned: true, .. } | ColumnType::Bit(_) => Value::UInt(0),
+            ColumnType::Int { .. } | ColumnType::Year => Value::Int(0),
+            ColumnType::Decimal { scale, .. } => Value::Decimal(Decimal::ZERO.round(*scale)),
+            ColumnType::Float | ColumnType::Double => Value::Double(0.0),
+            ColumnType::Date => Value::Date(crate::Date::default()),
+            ColumnType::Time(_) => Value::Time(crate::Time::default()),
+            ColumnType::DateTime(_) | ColumnType::Timestamp(_) => {
+                Value::DateTime(crate::DateTime::default())
+            }
+            ColumnType::Enum(names) => Value::Text(names.first().cloned().unwrap_or_default()),
+            ColumnType::Json => Value::Text("null".to_owned()),
+            _ if self.is_binary() => Value::Bytes(Vec::new()),
+            _ => Value::Text(String::new()),
+        }
+    }
+
+    /// The value as this column keeps it. NULL stays NULL. Where the value does not fit, the error comes with the
+    /// nearest that does, for statements that are not strict.
+    ///
+    /// # Errors
+    /// Why it does not fit, and the nearest value.
+    pub fn store(&self, value: &Value) -> Result<Value, (StoreError, Value)> {
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        match self {
+            ColumnType::Int { width, unsigned, .. } => store_int(value, *width, *unsigned),
+            ColumnType::Decimal { precision, scale, unsigned } => {
+                store_decimal(value, *precision, *scale, *unsigned)
+            }
+            ColumnType::Float => store_double(value)
+                .map(|number| Value::Double(f64::from(number as f32)).shortest_float()),
+            ColumnType::Double => store_double(value).map(Value::Double),
+            ColumnType::Bit(bits) => store_bit(value, *bits),
+            ColumnType::Year => store_year(value),
+            ColumnType::Char(max) => {
+                let text = store_text(value, u64::from(*max), true)?;
+                Ok(Value::Text(text.trim_end_matches(' ').to_owned()))
+            }
+            ColumnType::VarChar(max) => store_text(value, u64::from(*max), true).map(Value::Text),
+            ColumnType::Text(size) => store_text(value, size.bytes_max(), false).map(Value::Text),
+            ColumnType::Json => {
+                let text = value_text(value).map_err(|error| (error, Value::from("null")))?;
+                Ok(Value::Text(text))
+            }
+            ColumnType::Binary(max) => {
+                let mut bytes = store_bytes(value, u64::from(*max))?;
+                bytes.resize(*max as usize, 0);
+                Ok(Value::Bytes(bytes))
+            }
+            ColumnType::VarBinary(max) => store_bytes(value, u64::from(*max)).map(Value::Bytes),
+            ColumnType::Blob(size) => store_bytes(value, size.bytes_max()).map(Value::Bytes),
+            ColumnType::Date => match to_datetime(&value.as_ref()) {
+                Some(at) => Ok(Value::Date(at.date)),
+                None => Err((StoreError::IncorrectTime("date"), self.zero())),
+            },
+            ColumnType::DateTime(digits) | ColumnType::Timestamp(digits) => {
+                match to_datetime(&value.as_ref()).and_then(|at| at.round(*digits)) {
+                    Some(at) => Ok(Value::DateTime(at)),
+                    None => Err((StoreError::IncorrectTime("datetime"), self.zero())),
+                }
+            }
+            ColumnType::Time(digits) => {
+                match to_time(&value.as_ref()).map(|time| time.round(*digits)) {
+                    Some(time) if time.in_range() => Ok(Value::Time(time)),
+                    _ => Err((StoreError::IncorrectTime("time"), self.zero())),
+                }
+            }
+            ColumnType::Enum(names) => store_enum(value, names),
+            ColumnType::Set(names) => store_set(value, names),
+        }
+    }
+}
+
+impl Value {
+    /// A double that came from a float, as the shortest text of the float reads.
+    fn shortest_float(self) -> Value {
+        match self {
+            Value::Double(number) => {
+                Value::Double((number as f32).to_string().parse().unwrap_or(number))
+            }
+            other => other,
+        }
+    }
+}
+
+fn store_int(value: &Value, width: IntWidth, unsigned: bool) -> Result<Value, (StoreError, Value)> {
+    let bits = width.bits();
+    let (low, high) = if unsigned {
+        (0, (1_i128 << bits) - 1)
+    } else {
+        (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1)
+    };
+    let make = |number: i128| {
+        if unsigned { Value::UInt(number as u64) } else { Value::Int(number as i64) }
+    };
+    let text = match value {
+        Value::Text(text) => Some(text.as_bytes()),
+        Value::Bytes(bytes) => Some(bytes.as_slice()),
+        _ => None,
+    };
+    let number = crate::convert::to_i128(&value.as_ref()).unwrap_or(0);
+    let held = number.clamp(low, high);
+    if let Some(text) = text
+        && !number_prefix(text).1
+    {
+        return Err((StoreError::Incorrect("integer"), make(held)));
+    }
+    if number == held { Ok(make(number)) } else { Err((StoreError::OutOfRange, make(held))) }
+}
+
+fn store_decimal(
+    value: &Value,
+    precision: u8,
+    scale: u8,
+    unsigned: bool,
+) -> Result<Value, (StoreError, Value)> {
+    let clean = match value {
+        Value::Text(text) => number_prefix(text.as_bytes()).1,
+        Value::Bytes(bytes) => number_prefix(bytes).1,
+        _ => true,
+    };
+    let most = Decimal::parse(&format!(
+        "{}.{}",
+        "9".repeat(usize::from(precision - scale)),
+        "9".repeat(usize::from(scale))
+    ))
+    .or_else(|| Decimal::parse(&"9".repeat(usize::from(precision))))
+    .unwrap_or(Decimal::ZERO)
+    .round(scale);
+    let Some(number) = to_decimal(&value.as_ref()) else {
+        return Err((StoreError::OutOfRange, Value::Decimal(most)));
+    };
+    let number = number.round(scale);
+    let least = if unsigned { Decimal::ZERO.round(scale) } else { most.neg() };
+    let held = number.max(least).min(most);
+    if !clean {
+        return Err((StoreError::Incorrect("decimal"), Value::Decimal(held)));
+    }
+    if number == held {
+        Ok(Value::Decimal(number))
+    } else {
+        Err((StoreError::OutOfRange, Value::Decimal(held)))
+    }
+}
+
+fn store_double(value: &Value) -> Result<f64, (StoreError, Value)> {
+    let clean = match value {
+        Value::Text(text) => number_prefix(text.as_bytes()).1,
+        Value::Bytes(bytes) => number_prefix(bytes).1,
+        _ => true,
+    };
+    let number = to_double(&value.as_ref()).unwrap_or(0.0);
+    if !clean {
+        return Err((StoreError::Incorrect("double"), Value::Double(number)));
+    }
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err((StoreError::OutOfRange, Value::Double(f64::MAX)))
+    }
+}
+
+fn store_bit(value: &Value, bits: u8) -> Result<Value, (StoreError, Value)> {
+    let most = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
+    let number = match value {
+        Value::Bytes(bytes) if bytes.len() <= 8 => {
+            bytes.iter().fold(0, |number, byte| number << 8 | i128::from(*byte))
+        }
+        Value::Text(text) if text.len() <= 8 => {
+            text.bytes().fold(0, |number, byte| number << 8 | i128::from(byte))
+        }
+        Value::Bytes(_) | Value::Text(_) => i128::MAX,
+        _ => crate::convert::to_i128(&value.as_ref()).unwrap_or(0),
+    };
+    match u64::try_from(number) {
+        Ok(number) if number <= most => Ok(Value::UInt(number)),
+        _ => Err((StoreError::TooLong, Value::UInt(most))),
+    }
+}
+
+fn store_year(value: &Value) -> Result<Value, (StoreError, Value)> {
+    let number = match value {
+        Value::Date(date) => i128::from(date.year),
+        Value::DateTime(at) => i128::from(at.date.year),
+        _ => crate::convert::to_i128(&value.as_ref()).unwrap_or(0),
+    };
+    let text = matches!(value, Value::Text(_) | Value::Bytes(_));
+    match number {
+        0 if text && value.to_text().trim().len() < 4 => Ok(Value::Int(2000)),
+        0 => Ok(Value::Int(0)),
+        1..=69 => Ok(Value::Int(number as i64 + 2000)),
+        70..=99 => Ok(Value::Int(number as i64 + 1900)),
+        1901..=2155 => Ok(Value::Int(number as i64)),
+        _ => Err((StoreError::OutOfRange, Value::Int(0))),
+    }
+}
+
+fn value_text(value: &Value) -> Result<String, StoreError> {
+    match value {
+        Value::Bytes(bytes) => std::str::from_utf8(bytes)
+            .map(str::to_owned)
+            .map_err(|_| StoreError::Incorrect("string")),
+        other => Ok(other.to_text()),
+    }
+}
+
+fn store_text(value: &Value, max: u64, characters: bool) -> Result<String, (StoreError, Value)> {
+    let text = value_text(value).map_err(|error| (error, Value::from("")))?;
+    let length = if characters { text.chars().count() } else { text.len() };
+    if length as u64 <= max {
+        return Ok(text);
+    }
+    let cut: String = if characters {
+        text.chars().take(max as usize).collect()
+    } else {
+        text.char_indices()
+            .take_while(|(at, c)| (at + c.len_utf8()) as u64 <= max)
+            .map(|(_, c)| c)
+            .collect()
+    };
+    // Spaces past the end are dropped without a word.
+    if text[cut.len()..].bytes().all(|byte| byte == b' ') {
+        return Ok(cut);
+    }
+    Err((StoreError::TooLong, Value::Text(cut)))
+}
+
+fn store_bytes(value: &Value, max: u64) -> Result<Vec<u8>, (StoreError, Value)> {
+    let mut bytes = match value {
+        Value::Bytes(bytes) => bytes.clone(),
+        other => other.to_text().into_bytes(),
+    };
+    if bytes.len() as u64 <= max {
+        return Ok(bytes);
+    }
+    bytes.truncate(max as usize);
+    Err((StoreError::TooLong, Value::Bytes(bytes)))
+}
+
+fn store_enum(value: &Value, names: &[String]) -> Result<Value, (StoreError, Value)> {
+    let by_number = |number: i128| {
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        names.get(index)
+    };
+    let found = match value {
+        Value::Text(_) | Value::Bytes(_) => {
+            let text = value.to_text();
+            let text = text.trim_end_matches(' ');
+            let same = |name: &&String| {
+                crate::Collation::GeneralCi.compare(name.as_bytes(), text.as_bytes()).is_eq()
+            };
+            names.iter().find(same).or_else(|| by_number(text.parse().ok()?))
+        }
+        other => by_number(crate::convert::to_i128(&other.as_ref()).unwrap_or(0)),
+    };
+    match found {
+        Some(name) => Ok(Value::Text(name.clone())),
+        None => Err((StoreError::Truncated, Value::from(""))),
+    }
+}
+
+fn store_set(value: &Value, names: &[String]) -> Result<Value, (StoreError, Value)> {
+    let mut chosen = vec![false; names.len()];
+    let mut clean = true;
+    if let Value::Text(_) | Value::Bytes(_) = value {
+        for part in value.to_text().split(',').filter(|part| !part.is_empty()) {
+            let same = |name: &String| {
+                crate::Collation::GeneralCi.compare(name.as_bytes(), part.as_bytes()).is_eq()
+            };
+            match names.iter().position(same) {
+                Some(index) => chosen[index] = true,
+                None => clean = false,
+            }
+        }
+    } else {
+        let bits = crate::convert::to_i128(&value.as_ref()).unwrap_or(0);
+        chosen.iter_mut().enumerate().for_each(|(index, on)| *on = bits >> index & 1 == 1);
+        clean = bits >> names.len() == 0;
+    }
+    let text: Vec<&str> =
+        names.iter().zip(&chosen).filter(|(_, on)| **on).map(|(name, _)| name.as_str()).collect();
+    let value = Value::Text(text.join(","));
+    if clean { Ok(value) } else { Err((StoreError::Truncated, value)) }
+}
+
+impl fmt::Display for ColumnType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = |name: &str, digits: u8| {
+            if digits == 0 { name.to_owned() } else { format!("{name}({digits})") }
+        };
+        let list = |names: &[String]| {
+            let quoted: Vec<_> =
+                names.iter().map(|name| format!("'{}'", name.replace('\'', "''"))).collect();
+            quoted.join(",")
+        };
+        match self {
+            ColumnType::Int { width, unsigned, boolean } => {
+                let name = match width {
+                    IntWidth::Tiny if *boolean => "tinyint(1)",
+                    IntWidth::Tiny => "tinyint",
+                    IntWidth::Small => "smallint",
+                    IntWidth::Medium => "mediumint",
+                    IntWidth::Normal => "int",
+                    IntWidth::Big => "bigint",
+                };
+                write!(f, "{name}{}", if *unsigned { " unsigned" } else { "" })
+            }
+            ColumnType::Decimal { precision, scale, unsigned } => {
+                write!(
+                    f,
+                    "decimal({precision},{scale}){}",
+                    if *unsigned { " unsigned" } else { "" }
+                )
+            }
+            ColumnType::Float => f.write_str("float"),
+            ColumnType::Double => f.write_str("double"),
+            ColumnType::Bit(bits) => write!(f, "bit({bits})"),
+            ColumnType::Char(max) => write!(f, "char({max})"),
+            ColumnType::VarChar(max) => write!(f, "varchar({max})"),
+            ColumnType::Text(size) => write!(f, "{}text", size.prefix()),
+            ColumnType::Binary(max) => write!(f, "binary({max})"),
+            ColumnType::VarBinary(max) => write!(f, "varbinary({max})"),
+            ColumnType::Blob(size) => write!(f, "{}blob", size.prefix()),
+            ColumnType::Date => f.write_str("date"),
+            ColumnType::Time(fsp) => f.write_str(&digits("time", *fsp)),
+            ColumnType::DateTime(fsp) => f.write_str(&digits("datetime", *fsp)),
+            ColumnType::Timestamp(fsp) => f.write_str(&digits("timestamp", *fsp)),
+            ColumnType::Year => f.write_str("year"),
+            ColumnType::Enum(names) => write!(f, "enum({})", list(names)),
+            ColumnType::Set(names) => write!(f, "set({})", list(names)),
+            ColumnType::Json => f.write_str("json"),
+        }
+    }
+}
+
+/// The type that a value has by itself.
+#[must_use]
+pub fn type_of(value: &ValueRef<'_>) -> ColumnType {
+    match value {
+        ValueRef::Null => ColumnType::VarBinary(0),
+        ValueRef::Int(_) => ColumnType::BIGINT,
+        ValueRef::UInt(_) => ColumnType::UBIGINT,
+        ValueRef::Double(_) => ColumnType::Double,
+        ValueRef::Decimal(number) => ColumnType::Decimal {
+            precision: number.precision(),
+            scale: number.scale(),
+            unsigned: false,
+        },
+        ValueRef::Text(text) => ColumnType::VarChar(text.chars().count() as u32),
+        ValueRef::Bytes(bytes) => ColumnType::VarBinary(bytes.len() as u32),
+        ValueRef::Date(_) => ColumnType::Date,
+        ValueRef::Time(time) => ColumnType::Time(time.digits()),
+        ValueRef::DateTime(at) => ColumnType::DateTime(at.digits()),
+    }
+}

@@ -1,0 +1,153 @@
+//! The bytes of index keys: they compare as the values do.
+//!
+//! Each part begins with a byte: 0 for NULL, which comes first, else 1. Then:
+//!
+//! ```text
+//! numbers      integers, and decimals of the column's scale: 8 or 32 bytes, big-endian, sign flipped
+//! double       8 bytes, big-endian; all bits flipped when negative, else the sign
+//! text, bytes  the collation's sort key in groups of 8, each followed by a byte: 9 if another group follows,
+//!              else the number of bytes used; unused bytes are zero
+//! date, time   4, 8 or 12 bytes, big-endian, sign flipped
+//! ```
+//!
+//! Every part ends by itself, so a key of the first parts is a prefix of all keys that begin with those values.
+
+use crate::{Collation, ColumnType, Value, ValueRef};
+
+const GROUP: usize = 8;
+
+/// Appends a part. The value is as the column keeps it.
+pub fn write_part(
+    value: &ValueRef<'_>,
+    column: &ColumnType,
+    collation: Collation,
+    prefix: Option<u32>,
+    out: &mut Vec<u8>,
+) {
+    if value.is_null() {
+        out.push(0);
+        return;
+    }
+    out.push(1);
+    match *value {
+        ValueRef::Null => {}
+        ValueRef::Int(number) => out.extend_from_slice(&(number as u64 ^ 1 << 63).to_be_bytes()),
+        ValueRef::UInt(number) => out.extend_from_slice(&number.to_be_bytes()),
+        ValueRef::Double(number) => {
+            let bits = if number == 0.0 { 0 } else { number.to_bits() };
+            let ordered = if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 };
+            out.extend_from_slice(&ordered.to_be_bytes());
+        }
+        ValueRef::Decimal(number) => out.extend_from_slice(&number.to_ordered_bytes()),
+        ValueRef::Text(text) => {
+            if let ColumnType::Enum(names) = column {
+                let index = names.iter().position(|name| name == text).map_or(0, |index| index + 1);
+                out.extend_from_slice(&(index as u64).to_be_bytes());
+                return;
+            }
+            let cut = match prefix {
+                Some(max) => {
+                    text.char_indices().nth(max as usize).map_or(text, |(at, _)| &text[..at])
+                }
+                None => text,
+            };
+            let mut key = Vec::with_capacity(cut.len());
+            collation.sort_key(cut.as_bytes(), &mut key);
+            write_groups(&key, out);
+        }
+        ValueRef::Bytes(bytes) => {
+            let cut = prefix.map_or(bytes.len(), |max| bytes.len().min(max as usize));
+            write_groups(&bytes[..cut], out);
+        }
+        ValueRef::Date(date) => {
+            out.extend_from_slice(&date.year.to_be_bytes());
+            out.extend_from_slice(&[date.month, date.day]);
+        }
+        ValueRef::Time(time) => {
+            out.extend_from_slice(&(time.micros as u64 ^ 1 << 63).to_be_bytes());
+        }
+        ValueRef::DateTime(at) => {
+            out.extend_from_slice(&at.date.year.to_be_bytes());
+            out.extend_from_slice(&[at.date.month, at.date.day]);
+            out.extend_from_slice(&at.micros.to_be_bytes());
+        }
+    }
+}
+
+fn write_groups(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut rest = bytes;
+    loop {
+        let used = rest.len().min(GROUP);
+        out.extend_from_slice(&rest[..used]);
+        out.extend(std::iter::repeat_n(0, GROUP - used));
+        rest = &rest[used..];
+        if rest.is_empty() {
+            out.push(used as u8);
+            return;
+        }
+        out.push(GROUP as u8 + 1);
+    }
+}
+
+/// The value as `column` would keep it, if looking that up in an index is the same as comparing with it; `None` where it
+/// is not, as for text compared with a number.
+#[must_use]
+pub fn lookup_value(value: &Value, column: &ColumnType) -> Option<Value> {
+    let exact = match (value, column) {
+        (Value::Null, _) => return Some(Value::Null),
+        (Value::Int(_) | Value::UInt(_), ColumnType::Int { .. } | ColumnType::Bit(_)) => true,
+        (Value::Int(_) | Value::UInt(_), ColumnType::Year) => return Some(value.clone()),
+        (Value::Int(_) | Value::UInt(_) | Value::Decimal(_), ColumnType::Decimal { .. }) => true,
+        (
+            Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_),
+            ColumnType::Double,
+        ) => true,
+        (Value::Text(_), column)
+            if column.is_text() && !matches!(column, ColumnType::Set(_) | ColumnType::Json) =>
+        {
+            return match column {
+                ColumnType::Enum(_) => column.store(value).ok(),
+                ColumnType::Char(_) => {
+                    Some(Value::Text(value.to_text().trim_end_matches(' ').to_owned()))
+                }
+                _ => Some(value.clone()),
+            };
+        }
+        (Value::Bytes(_) | Value::Text(_), ColumnType::VarBinary(_) | ColumnType::Blob(_)) => {
+            return Some(Value::Bytes(match value {
+                Value::Bytes(bytes) => bytes.clone(),
+                other => other.to_text().into_bytes(),
+            }));
+        }
+        (
+            Value::Text(_) | Value::Date(_) | Value::DateTime(_),
+            ColumnType::DateTime(_) | ColumnType::Timestamp(_),
+        ) => true,
+        (Value::Text(_) | Value::Date(_), ColumnType::Date) => {
+            let stored = crate::convert::to_datetime(&value.as_ref())?;
+            return (stored.micros == 0).then_some(Value::Date(stored.date));
+        }
+        (
+            Value::Text(_),
+            ColumnType::Int { .. } | ColumnType::Decimal { .. } | ColumnType::Double,
+        ) => {
+            // A column that is a number is compared with text as with the number it is.
+            true
+        }
+        (Value::Text(_) | Value::Time(_), ColumnType::Time(_)) => true,
+        _ => false,
+    };
+    if !exact {
+        return None;
+    }
+    let stored = column.store(value).ok()?;
+    // A value that storing changed would be found where it is not equal.
+    let same = match (&stored, value) {
+        (Value::DateTime(a), other) => crate::convert::to_datetime(&other.as_ref()) == Some(*a),
+        (Value::Time(a), other) => crate::convert::to_time(&other.as_ref()) == Some(*a),
+        (a, b) => {
+            crate::convert::to_decimal(&a.as_ref()) == crate::convert::to_decimal(&b.as_ref())
+        }
+    };
+    same.then_some(stored)
+}

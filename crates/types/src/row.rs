@@ -1,0 +1,159 @@
+//! The bytes of a stored row.
+//!
+//! ```text
+//! version   u8   1
+//! columns   u16  that the row holds
+//! nulls          one bit for each column, set for NULL
+//! ends           for each column: where its bytes end, from the start of the values (u32)
+//! values         one after another; NULL has no bytes
+//! ```
+//!
+//! All little-endian. A value's first byte is its kind, so that a row can be read without its table's types:
+//!
+//! ```text
+//! 1 signed      i64            5 text        UTF-8
+//! 2 unsigned    u64            6 bytes
+//! 3 double      f64            7 date        year u16, month u8, day u8
+//! 4 decimal     33 bytes       8 time        microseconds, i64
+//!                              9 datetime    as date, then microseconds of the day, u64
+//! ```
+//!
+//! Any column is read without reading the others. Columns that the row does not have, because they were added to the table
+//! later, are the reader's to fill in.
+
+use crate::{Date, DateTime, Decimal, Time, ValueRef};
+
+const VERSION: u8 = 1;
+
+/// The bytes are no row; the text says why.
+pub type RowError = &'static str;
+
+/// Appends a row of these values.
+pub fn write_row<'a>(values: impl ExactSizeIterator<Item = ValueRef<'a>>, out: &mut Vec<u8>) {
+    let columns = values.len();
+    out.push(VERSION);
+    out.extend_from_slice(&(columns as u16).to_le_bytes());
+    let nulls_at = out.len();
+    let ends_at = nulls_at + columns.div_ceil(8);
+    let values_at = ends_at + 4 * columns;
+    out.resize(values_at, 0);
+    for (column, value) in values.enumerate() {
+        if value.is_null() {
+            out[nulls_at + column / 8] |= 1 << (column % 8);
+        }
+        write_value(&value, out);
+        let end = (out.len() - values_at) as u32;
+        out[ends_at + 4 * column..ends_at + 4 * column + 4].copy_from_slice(&end.to_le_bytes());
+    }
+}
+
+fn write_value(value: &ValueRef<'_>, out: &mut Vec<u8>) {
+    let mut put = |kind: u8, bytes: &[u8]| {
+        out.push(kind);
+        out.extend_from_slice(bytes);
+    };
+    match *value {
+        ValueRef::Null => {}
+        ValueRef::Int(number) => put(1, &number.to_le_bytes()),
+        ValueRef::UInt(number) => put(2, &number.to_le_bytes()),
+        ValueRef::Double(number) => put(3, &number.to_le_bytes()),
+        ValueRef::Decimal(number) => put(4, &number.to_bytes()),
+        ValueRef::Text(text) => put(5, text.as_bytes()),
+        ValueRef::Bytes(bytes) => put(6, bytes),
+        ValueRef::Date(date) => put(7, &date_bytes(date)),
+        ValueRef::Time(time) => put(8, &time.micros.to_le_bytes()),
+        ValueRef::DateTime(at) => {
+            put(9, &date_bytes(at.date));
+            out.extend_from_slice(&at.micros.to_le_bytes());
+        }
+    }
+}
+
+fn date_bytes(date: Date) -> [u8; 4] {
+    let [low, high] = date.year.to_le_bytes();
+    [low, high, date.month, date.day]
+}
+
+/// A row, read in place.
+#[derive(Clone, Copy, Debug)]
+pub struct RowReader<'a> {
+    nulls: &'a [u8],
+    ends: &'a [u8],
+    values: &'a [u8],
+    columns: usize,
+}
+
+impl<'a> RowReader<'a> {
+    /// Reads the head of a row.
+    ///
+    /// # Errors
+    /// When the bytes are no row.
+    pub fn new(bytes: &'a [u8]) -> Result<RowReader<'a>, RowError> {
+        let (head, rest) = bytes.split_at_checked(3).ok_or("the row has no head")?;
+        if head[0] != VERSION {
+            return Err("the row is of an unknown version");
+        }
+        let columns = usize::from(u16::from_le_bytes([head[1], head[2]]));
+        let (nulls, rest) =
+            rest.split_at_checked(columns.div_ceil(8)).ok_or("the row is cut short")?;
+        let (ends, values) = rest.split_at_checked(4 * columns).ok_or("the row is cut short")?;
+        Ok(RowReader { nulls, ends, values, columns })
+    }
+
+    /// The columns it holds.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    fn end(&self, column: usize) -> usize {
+        let bytes = self.ends[4 * column..].first_chunk().copied().unwrap_or_default();
+        u32::from_le_bytes(bytes) as usize
+    }
+
+    /// A column; `None` when the row does not have it.
+    ///
+    /// # Errors
+    /// When the column's bytes are no value.
+    pub fn get(&self, column: usize) -> Result<Option<ValueRef<'a>>, RowError> {
+        if column >= self.columns {
+            return Ok(None);
+        }
+        if self.nulls[column / 8] >> (column % 8) & 1 == 1 {
+            return Ok(Some(ValueRef::Null));
+        }
+        let start = if column == 0 { 0 } else { self.end(column - 1) };
+        let bytes =
+            self.values.get(start..self.end(column)).ok_or("a column lies outside of its row")?;
+        read_value(bytes).map(Some)
+    }
+}
+
+fn read_value(bytes: &[u8]) -> Result<ValueRef<'_>, RowError> {
+    const SHORT: RowError = "a value is cut short";
+    let (kind, rest) = bytes.split_first().ok_or(SHORT)?;
+    let eight = || rest.first_chunk::<8>().copied().ok_or(SHORT);
+    Ok(match kind {
+        1 => ValueRef::Int(i64::from_le_bytes(eight()?)),
+        2 => ValueRef::UInt(u64::from_le_bytes(eight()?)),
+        3 => ValueRef::Double(f64::from_le_bytes(eight()?)),
+        4 => ValueRef::Decimal(Decimal::from_bytes(rest).ok_or("a decimal makes no sense")?),
+        5 => ValueRef::Text(std::str::from_utf8(rest).map_err(|_| "a text is not UTF-8")?),
+        6 => ValueRef::Bytes(rest),
+        7 => ValueRef::Date(read_date(rest)?),
+        8 => ValueRef::Time(Time { micros: i64::from_le_bytes(eight()?) }),
+        9 => {
+            let micros = rest.get(4..).and_then(|rest| rest.first_chunk::<8>()).ok_or(SHORT)?;
+            ValueRef::DateTime(DateTime {
+                date: read_date(rest)?,
+                micros: u64::from_le_bytes(*micros),
+            })
+        }
+        _ => return Err("a value is of an unknown kind"),
+    })
+}
+
+fn read_date(bytes: &[u8]) -> Result<Date, RowError> {
+    let [low, high, month, day] = *bytes.first_chunk::<4>().ok_or("a date is cut short")?;
+    Date::new(u16::from_le_bytes([low, high]), month, day).ok_or("a date makes no sense")
+}

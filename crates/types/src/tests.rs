@@ -1,0 +1,205 @@
+use crate::column::IntWidth;
+use crate::row::{RowReader, write_row};
+use crate::value::format_double;
+use crate::*;
+
+/// A small generator, so that this crate needs no other of ours.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 20
+    }
+}
+
+fn decimal(text: &str) -> Decimal {
+    Decimal::parse(text).unwrap()
+}
+
+#[test]
+fn decimals_compute_as_mysql_does() {
+    let most = "9".repeat(65);
+    assert_eq!(decimal(&most).to_string(), most);
+    assert_eq!(decimal("-0.005").round(2).to_string(), "-0.01");
+    assert_eq!(decimal("1.005").round(2).to_string(), "1.01");
+    assert_eq!(decimal("1").div(&decimal("3")).unwrap().to_string(), "0.3333");
+    assert_eq!(decimal("2.00").div(&decimal("3")).unwrap().to_string(), "0.666667");
+    assert_eq!(decimal("1.10").add(&decimal("2.205")).unwrap().to_string(), "3.305");
+    assert_eq!(decimal("1.5").mul(&decimal("1.5")).unwrap().to_string(), "2.25");
+    assert_eq!(decimal("-7").rem(&decimal("3")).unwrap().to_string(), "-1");
+    assert_eq!(decimal("1e3").to_string(), "1000");
+    assert_eq!(decimal("1.25e-2").to_string(), "0.0125");
+    assert!(Decimal::ZERO.div(&Decimal::ZERO).is_none());
+    assert!(decimal("1.0") == decimal("1.000") && decimal("-1") < decimal("0.5"));
+    assert!(Decimal::parse("abc").is_none() && Decimal::parse(&"9".repeat(80)).is_none());
+}
+
+#[test]
+fn dates_are_read_in_all_their_forms() {
+    let at = DateTime::parse("2024-02-29 12:34:56.789").unwrap();
+    assert_eq!(at.format(3), "2024-02-29 12:34:56.789");
+    assert_eq!(DateTime::parse("20240229123456").unwrap().format(0), "2024-02-29 12:34:56");
+    assert_eq!(DateTime::parse("24/2/29").unwrap().date.to_string(), "2024-02-29");
+    for wrong in ["2023-02-29", "2024-13-01", "2024-01-01 25:00:00", "hello", ""] {
+        assert!(DateTime::parse(wrong).is_none(), "{wrong}");
+    }
+    assert_eq!(Time::parse("-838:59:59").unwrap().format(0), "-838:59:59");
+    assert_eq!(Time::parse("1 02:03:04.5").unwrap().format(1), "26:03:04.5");
+    assert_eq!(Time::parse("123").unwrap().format(0), "00:01:23");
+    for days in [-700_000, -1, 0, 59, 60, 19_782, 2_000_000] {
+        assert_eq!(Date::from_days(days).unwrap().to_days(), days);
+    }
+    let leap = Date::new(2024, 1, 31).unwrap();
+    assert_eq!(leap.add_months(1).unwrap().to_string(), "2024-02-29");
+    assert_eq!((leap.weekday(), leap.day_of_year()), (2, 31));
+}
+
+#[test]
+fn doubles_are_shown_as_mysql_shows_them() {
+    for (number, text) in [
+        (0.1, "0.1"),
+        (100.0, "100"),
+        (1e20, "1e20"),
+        (1.5e-20, "1.5e-20"),
+        (123_456_789_012_345.0, "123456789012345"),
+        (-2.5, "-2.5"),
+    ] {
+        assert_eq!(format_double(number), text);
+    }
+}
+
+#[test]
+fn text_compares_by_its_collation() {
+    let (ci, bin) = (Collation::GeneralCi, Collation::Bin);
+    assert!(ci.compare("Ünïcode ".as_bytes(), b"unicode").is_eq());
+    assert!(bin.compare(b"a", b"A").is_gt() && bin.compare(b"a ", b"a").is_eq());
+    assert!(Collation::Binary.compare(b"a ", b"a").is_gt());
+    assert!(ci.like("Grüße", "gr%_E", Some('\\')) && !bin.like("Grüße", "gr%", None));
+    assert!(ci.like("50%", "50\\%", Some('\\')) && !ci.like("500", "50\\%", Some('\\')));
+    assert!(ci.like("aXbXc", "%x%x%", None) && !ci.like("abc", "a_", None));
+    assert_eq!(Collation::from_name("utf8mb4_0900_ai_ci"), Some(ci));
+    assert_eq!(Collation::from_name("latin1_bin"), Some(bin));
+    assert_eq!(Collation::from_name("klingon_ci"), None);
+}
+
+#[test]
+fn columns_keep_what_fits_and_name_what_does_not() {
+    let tiny = ColumnType::Int { width: IntWidth::Tiny, unsigned: false, boolean: false };
+    let kept =
+        |column: &ColumnType, value: Value| column.store(&value).map(|value| value.to_text());
+    let refused = |column: &ColumnType, value: Value| column.store(&value).unwrap_err().0;
+    assert_eq!(kept(&tiny, Value::from("12")).unwrap(), "12");
+    assert_eq!(refused(&tiny, Value::Int(128)), StoreError::OutOfRange);
+    assert_eq!(refused(&tiny, Value::from("12x")), StoreError::Incorrect("integer"));
+    assert_eq!(refused(&ColumnType::UBIGINT, Value::Int(-1)), StoreError::OutOfRange);
+    let price = ColumnType::Decimal { precision: 5, scale: 2, unsigned: false };
+    assert_eq!(kept(&price, Value::from("123.456")).unwrap(), "123.46");
+    assert_eq!(refused(&price, Value::Int(1000)), StoreError::OutOfRange);
+    assert_eq!(kept(&ColumnType::VarChar(3), Value::from("abc  ")).unwrap(), "abc");
+    assert_eq!(refused(&ColumnType::VarChar(3), Value::from("abcd")), StoreError::TooLong);
+    assert_eq!(
+        refused(&ColumnType::VarChar(9), Value::Bytes(vec![0xFF])),
+        StoreError::Incorrect("string")
+    );
+    assert_eq!(
+        refused(&ColumnType::Date, Value::from("2023-02-30")),
+        StoreError::IncorrectTime("date")
+    );
+    let colour = ColumnType::Enum(vec!["red".into(), "green".into()]);
+    assert_eq!(kept(&colour, Value::from("GREEN")).unwrap(), "green");
+    assert_eq!(kept(&colour, Value::Int(1)).unwrap(), "red");
+    assert_eq!(refused(&colour, Value::from("blue")), StoreError::Truncated);
+    let set = ColumnType::Set(vec!["a".into(), "b".into(), "c".into()]);
+    assert_eq!(kept(&set, Value::from("c,a")).unwrap(), "a,c");
+    assert_eq!(kept(&ColumnType::Binary(4), Value::from("ab")).unwrap(), "ab\0\0");
+    assert_eq!(kept(&ColumnType::Float, Value::Double(0.1)).unwrap(), "0.1");
+    assert_eq!(kept(&ColumnType::Year, Value::from("99")).unwrap(), "1999");
+}
+
+fn samples(noise: &mut Noise) -> Vec<Value> {
+    (0..noise.next() % 6)
+        .map(|_| match noise.next() % 9 {
+            0 => Value::Null,
+            1 => Value::Int(noise.next() as i64 - (1 << 40)),
+            2 => Value::UInt(noise.next()),
+            3 => Value::Double(noise.next() as f64 / 7.0 - 1e9),
+            4 => Value::Decimal(Decimal::new(noise.next() as i128 - (1 << 42), 3)),
+            5 => Value::Text("Grüße".repeat(noise.next() as usize % 5)),
+            6 => Value::Bytes(vec![noise.next() as u8; noise.next() as usize % 20]),
+            7 => Value::Date(Date::from_days(noise.next() as i64 % 50_000).unwrap()),
+            _ => Value::DateTime(DateTime::from_unix_micros(noise.next() as i64).unwrap()),
+        })
+        .collect()
+}
+
+#[test]
+fn rows_come_back_and_any_bytes_are_survived() {
+    let mut noise = Noise(1);
+    for _ in 0..2000 {
+        let values = samples(&mut noise);
+        let mut bytes = Vec::new();
+        write_row(values.iter().map(Value::as_ref), &mut bytes);
+        let row = RowReader::new(&bytes).unwrap();
+        for (column, value) in values.iter().enumerate() {
+            let read = row.get(column).unwrap().unwrap();
+            assert_eq!(format!("{read:?}"), format!("{:?}", value.as_ref()));
+        }
+        assert!(row.get(values.len()).unwrap().is_none());
+        let at = noise.next() as usize % bytes.len();
+        bytes[at] = noise.next() as u8;
+        bytes.truncate(noise.next() as usize % (bytes.len() + 1));
+        if let Ok(row) = RowReader::new(&bytes) {
+            assert!(
+                (0..row.columns()).filter(|column| row.get(*column).is_ok()).count()
+                    <= row.columns()
+            );
+        }
+    }
+}
+
+#[test]
+fn keys_compare_as_values_do() {
+    let text = ["", "a", "a ", "A", "ab", "abcdefgh", "abcdefghi", "b", "é", "z\u{0}"];
+    let numbers = [i64::MIN, -300, -1, 0, 1, 255, 256, i64::MAX];
+    let key = |value: &Value, column: &ColumnType, collation| {
+        let mut out = Vec::new();
+        key::write_part(&value.as_ref(), column, collation, None, &mut out);
+        out
+    };
+    for collation in Collation::ALL {
+        for a in text {
+            for b in text {
+                let column = ColumnType::VarChar(20);
+                let keys = (
+                    key(&Value::from(a), &column, collation),
+                    key(&Value::from(b), &column, collation),
+                );
+                assert_eq!(
+                    keys.0.cmp(&keys.1),
+                    collation.compare(a.as_bytes(), b.as_bytes()),
+                    "{a:?} {b:?}"
+                );
+            }
+        }
+    }
+    for a in numbers {
+        for b in numbers {
+            let of = |n: i64| key(&Value::Int(n), &ColumnType::BIGINT, Collation::Binary);
+            assert_eq!(of(a).cmp(&of(b)), a.cmp(&b));
+            let of = |n: i64| {
+                key(&Value::Double(n as f64 / 3.0), &ColumnType::Double, Collation::Binary)
+            };
+            assert_eq!(of(a).cmp(&of(b)), (a as f64).total_cmp(&(b as f64)));
+            let price = ColumnType::Decimal { precision: 30, scale: 2, unsigned: false };
+            let of =
+                |n: i64| key(&Value::Decimal(Decimal::new(n.into(), 2)), &price, Collation::Binary);
+            assert_eq!(of(a).cmp(&of(b)), a.cmp(&b));
+        }
+    }
+    assert!(
+        key(&Value::Null, &ColumnType::INT, Collation::Bin)
+            < key(&Value::Int(i64::MIN), &ColumnType::INT, Collation::Bin)
+    );
+}

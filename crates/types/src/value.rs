@@ -1,0 +1,184 @@
+//! A value, owned or borrowed.
+
+use crate::{Date, DateTime, Decimal, Time};
+
+/// A value that owns its bytes.
+#[derive(Clone, Debug, Default)]
+pub enum Value {
+    /// NULL.
+    #[default]
+    Null,
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    UInt(u64),
+    /// A double.
+    Double(f64),
+    /// An exact decimal.
+    Decimal(Decimal),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A date.
+    Date(Date),
+    /// A span of time.
+    Time(Time),
+    /// A date and a time.
+    DateTime(DateTime),
+}
+
+/// A value that borrows its bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum ValueRef<'a> {
+    /// NULL.
+    Null,
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    UInt(u64),
+    /// A double.
+    Double(f64),
+    /// An exact decimal.
+    Decimal(Decimal),
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// A date.
+    Date(Date),
+    /// A span of time.
+    Time(Time),
+    /// A date and a time.
+    DateTime(DateTime),
+}
+
+impl Value {
+    /// The value, borrowed.
+    #[must_use]
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(number) => ValueRef::Int(*number),
+            Value::UInt(number) => ValueRef::UInt(*number),
+            Value::Double(number) => ValueRef::Double(*number),
+            Value::Decimal(number) => ValueRef::Decimal(*number),
+            Value::Text(text) => ValueRef::Text(text),
+            Value::Bytes(bytes) => ValueRef::Bytes(bytes),
+            Value::Date(date) => ValueRef::Date(*date),
+            Value::Time(time) => ValueRef::Time(*time),
+            Value::DateTime(at) => ValueRef::DateTime(*at),
+        }
+    }
+
+    /// Whether it is NULL.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The text that a client is shown; empty for NULL.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = Vec::new();
+        write_text(&self.as_ref(), &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Value {
+        Value::Int(truth.into())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Int(number)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Value {
+        Value::UInt(number)
+    }
+}
+
+impl ValueRef<'_> {
+    /// The value, owned.
+    #[must_use]
+    pub fn to_owned(&self) -> Value {
+        match *self {
+            ValueRef::Null => Value::Null,
+            ValueRef::Int(number) => Value::Int(number),
+            ValueRef::UInt(number) => Value::UInt(number),
+            ValueRef::Double(number) => Value::Double(number),
+            ValueRef::Decimal(number) => Value::Decimal(number),
+            ValueRef::Text(text) => Value::Text(text.to_owned()),
+            ValueRef::Bytes(bytes) => Value::Bytes(bytes.to_owned()),
+            ValueRef::Date(date) => Value::Date(date),
+            ValueRef::Time(time) => Value::Time(time),
+            ValueRef::DateTime(at) => Value::DateTime(at),
+        }
+    }
+
+    /// Whether it is NULL.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, ValueRef::Null)
+    }
+}
+
+/// Appends the text that a client is shown. NULL appends nothing.
+pub fn write_text(value: &ValueRef<'_>, out: &mut Vec<u8>) {
+    match *value {
+        ValueRef::Null => {}
+        ValueRef::Int(number) => {
+            out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+        }
+        ValueRef::UInt(number) => {
+            out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+        }
+        ValueRef::Double(number) => out.extend_from_slice(format_double(number).as_bytes()),
+        ValueRef::Decimal(number) => out.extend_from_slice(number.to_string().as_bytes()),
+        ValueRef::Text(text) => out.extend_from_slice(text.as_bytes()),
+        ValueRef::Bytes(bytes) => out.extend_from_slice(bytes),
+        ValueRef::Date(date) => out.extend_from_slice(date.to_string().as_bytes()),
+        ValueRef::Time(time) => out.extend_from_slice(time.format(time.digits()).as_bytes()),
+        ValueRef::DateTime(at) => out.extend_from_slice(at.format(at.digits()).as_bytes()),
+    }
+}
+
+/// A double as MySQL shows it: the shortest digits that mean it, with an exponent only from 1e15 on and
+/// below 1e-15.
+#[must_use]
+pub fn format_double(number: f64) -> String {
+    if number == 0.0 {
+        return if number.is_sign_negative() { "-0".to_owned() } else { "0".to_owned() };
+    }
+    let size = number.abs();
+    if (1e-15..1e15).contains(&size) {
+        let text = format!("{number}");
+        return text;
+    }
+    let text = ryu::Buffer::new().format(number).to_owned();
+    match text.split_once('e') {
+        Some((mantissa, exponent)) => {
+            let mantissa = mantissa.strip_suffix(".0").unwrap_or(mantissa);
+            format!("{mantissa}e{exponent}")
+        }
+        None => format!("{number:e}"),
+    }
+}
