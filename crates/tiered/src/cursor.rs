@@ -1,13 +1,14 @@
 //! A cursor over a table: its sources, merged.
 //!
-//! Sources are few, and stand in order of age, newest first, so the next row is found by comparing their keys one by
-//! one; of equal keys the newest source has the newest version, and hides the others.
+//! Sources are few, so the next row is found by comparing their keys one by one; of equal keys the newest version
+//! hides the others.
 
 use std::sync::Arc;
 
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, Result};
 
+use crate::block::Entry;
 use crate::source::Source;
 use crate::table::View;
 
@@ -47,17 +48,21 @@ impl TableCursor {
         Ok(())
     }
 
-    /// The source with the next key, the newest of them.
+    /// The source with the next key; of those at the same key, the one with the newest version. That is most
+    /// often the newest source, but commits are installed in any order (E2).
     fn choose(&self) -> Option<usize> {
-        let mut best: Option<(usize, &[u8])> = None;
+        let mut best: Option<(usize, Entry<'_>)> = None;
         for (index, merged) in self.sources.iter().enumerate().filter(|(_, merged)| merged.ready) {
-            let key = merged.source.entry().key;
-            let earlier = best.is_none_or(|(_, other)| match self.direction {
-                Direction::Forward => key < other,
-                Direction::Backward => key > other,
+            let entry = merged.source.entry();
+            let earlier = best.is_none_or(|(_, other)| {
+                let order = match self.direction {
+                    Direction::Forward => entry.key.cmp(other.key),
+                    Direction::Backward => other.key.cmp(entry.key),
+                };
+                order.then(other.csn.cmp(&entry.csn)).is_lt()
             });
             if earlier {
-                best = Some((index, key));
+                best = Some((index, entry));
             }
         }
         best.map(|(index, _)| index)
@@ -70,7 +75,7 @@ impl Cursor for TableCursor {
             self.step(access)?;
             let Some(chosen) = self.choose() else { return Ok(false) };
             // Everything at this key steps the next time; the row stays readable until then.
-            for index in chosen..self.sources.len() {
+            for index in 0..self.sources.len() {
                 let same = self.sources[index].ready
                     && self.sources[index].source.entry().key
                         == self.sources[chosen].source.entry().key;

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use spillway_base::KeyRange;
+use spillway_base::{Csn, Error, KeyRange, Result};
 
 use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
@@ -19,16 +19,29 @@ use crate::manifest::Place;
 pub(crate) struct Run {
     extents: Vec<Arc<ExtentHandle>>,
     bytes: u64,
+    csn_max: Csn,
 }
 
 impl Run {
     /// A run of these extents, given in any order.
-    pub(crate) fn new(mut extents: Vec<Arc<ExtentHandle>>) -> Run {
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`] when two of them share keys.
+    pub(crate) fn new(mut extents: Vec<Arc<ExtentHandle>>) -> Result<Run> {
         extents.sort_unstable_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
-        let disjoint = extents.is_sorted_by(|a, b| a.meta.largest < b.meta.smallest);
-        assert!(disjoint, "the extents of a run do not overlap");
+        let shared = extents.windows(2).find(|pair| pair[0].meta.largest >= pair[1].meta.smallest);
+        if let Some(pair) = shared {
+            let (first, second) = (pair[0].meta.id, pair[1].meta.id);
+            return Err(Error::corruption(format!("{first} and {second} of one run share keys")));
+        }
         let bytes = extents.iter().map(|extent| extent.meta.len).sum();
-        Run { extents, bytes }
+        let csn_max = extents.iter().map(|extent| extent.meta.csn_max).max().unwrap_or_default();
+        Ok(Run { extents, bytes, csn_max })
+    }
+
+    /// The largest CSN in it.
+    pub(crate) fn csn_max(&self) -> Csn {
+        self.csn_max
     }
 
     /// The extents, in key order.
@@ -127,7 +140,10 @@ impl Levels {
     }
 
     /// The levels after an edit. Runs that it does not touch are shared.
-    pub(crate) fn apply(&self, edit: &LevelsEdit) -> Levels {
+    ///
+    /// # Errors
+    /// As [`Run::new`].
+    pub(crate) fn apply(&self, edit: &LevelsEdit) -> Result<Levels> {
         let removed: HashSet<ExtentId> = edit.removed.iter().map(|e| e.meta.id).collect();
         let rebuild = |place: Place, run: Option<&Arc<Run>>| {
             let added = edit.added.iter().filter(|(to, _)| *to == place);
@@ -137,11 +153,11 @@ impl Levels {
                 Some(run)
                     if added.is_empty() && old.iter().all(|e| !removed.contains(&e.meta.id)) =>
                 {
-                    run.clone()
+                    Ok(run.clone())
                 }
                 _ => {
                     let kept = old.iter().filter(|extent| !removed.contains(&extent.meta.id));
-                    Arc::new(Run::new(kept.cloned().chain(added).collect()))
+                    Run::new(kept.cloned().chain(added).collect()).map(Arc::new)
                 }
             }
         };
@@ -152,15 +168,18 @@ impl Levels {
         }));
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         numbers.dedup();
-        let level0 = numbers.into_iter().map(|number| {
+        let mut level0 = Vec::with_capacity(numbers.len());
+        for number in numbers {
             let old = self.level0.iter().find(|sublevel| sublevel.number == number);
-            let run = rebuild(Place::Level0(number), old.map(|sublevel| &sublevel.run));
-            Sublevel { number, run }
-        });
-        Levels {
-            level0: level0.filter(|sublevel| !sublevel.run.extents().is_empty()).collect(),
-            level1: rebuild(Place::Level1, Some(&self.level1)),
-            level2: rebuild(Place::Level2, Some(&self.level2)),
+            let run = rebuild(Place::Level0(number), old.map(|sublevel| &sublevel.run))?;
+            if !run.extents().is_empty() {
+                level0.push(Sublevel { number, run });
+            }
         }
+        Ok(Levels {
+            level0,
+            level1: rebuild(Place::Level1, Some(&self.level1))?,
+            level2: rebuild(Place::Level2, Some(&self.level2))?,
+        })
     }
 }

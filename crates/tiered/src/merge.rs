@@ -7,11 +7,11 @@ use spillway_base::{Csn, Result};
 
 use crate::block::{Block, Entry};
 use crate::extent::{ExtentHandle, Resident};
-use crate::memtable::{Memtable, Place};
+use crate::memtable::{Memtable, Place, VersionRef};
 
 /// Every version of a memtable or of a sorted list of extents, by key, newest first.
 pub(crate) enum Versions<'a> {
-    Memtable { memtable: &'a Memtable, place: Place, csns: Vec<Csn>, at: usize },
+    Memtable { memtable: &'a Memtable, place: Place, versions: Vec<VersionRef<'a>>, at: usize },
     Extents { extents: std::vec::IntoIter<Arc<ExtentHandle>>, open: Option<Open> },
 }
 
@@ -27,8 +27,8 @@ pub(crate) struct Open {
 impl<'a> Versions<'a> {
     pub(crate) fn of_memtable(memtable: &'a Memtable) -> Versions<'a> {
         let place = memtable.seek(b"");
-        let csns = memtable.versions(place).map(|version| version.csn).collect();
-        Versions::Memtable { memtable, place, csns, at: 0 }
+        let versions = memtable.versions(place).collect();
+        Versions::Memtable { memtable, place, versions, at: 0 }
     }
 
     pub(crate) fn of_extents(extents: Vec<Arc<ExtentHandle>>) -> Result<Versions<'a>> {
@@ -40,9 +40,9 @@ impl<'a> Versions<'a> {
     /// The version it stands on; `None` past the last.
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         match self {
-            Versions::Memtable { memtable, place, csns, at } => {
+            Versions::Memtable { memtable, place, versions, at } => {
                 let key = memtable.key(*place)?;
-                let version = memtable.visible(*place, *csns.get(*at)?)?;
+                let version = versions.get(*at)?;
                 Some(Entry { key, csn: version.csn, value: version.value })
             }
             Versions::Extents { open, .. } => {
@@ -53,12 +53,12 @@ impl<'a> Versions<'a> {
 
     pub(crate) fn advance(&mut self) -> Result<()> {
         match self {
-            Versions::Memtable { memtable, place, csns, at } => {
+            Versions::Memtable { memtable, place, versions, at } => {
                 *at += 1;
-                if *at == csns.len() {
+                if *at == versions.len() {
                     *place = memtable.after(*place);
-                    csns.clear();
-                    csns.extend(memtable.versions(*place).map(|version| version.csn));
+                    versions.clear();
+                    versions.extend(memtable.versions(*place));
                     *at = 0;
                 }
             }
@@ -96,8 +96,8 @@ pub(crate) fn merge(
     emit: &mut dyn FnMut(&Entry<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut key: Vec<u8> = Vec::new();
-    let mut started = false;
-    let mut kept = Kept::default();
+    // The CSN of the version before, if it was of the same key.
+    let mut newer: Option<Csn> = None;
     loop {
         let mut best: Option<(usize, Entry<'_>)> = None;
         for (index, source) in sources.iter().enumerate() {
@@ -109,85 +109,51 @@ pub(crate) fn merge(
                 best = Some((index, entry));
             }
         }
-        let Some((index, entry)) = best else { break };
-        if !started || entry.key != key.as_slice() {
-            // Tombstones still held back hid nothing that was kept.
-            kept = Kept::default();
+        let Some((index, entry)) = best else { return Ok(()) };
+        if newer.is_none() || entry.key != key.as_slice() {
             key.clear();
             key.extend_from_slice(entry.key);
-            started = true;
+            newer = None;
         }
-        kept.meet(&entry, rule, &key, emit)?;
+        if newer != Some(entry.csn) {
+            if rule.keeps(&entry, newer) {
+                emit(&entry)?;
+            }
+            newer = Some(entry.csn);
+        }
         sources[index].advance()?;
     }
-    Ok(())
 }
 
 /// Which versions are kept: those that some snapshot sees.
 ///
 /// A version is dropped when no live snapshot lies between it and the next newer version of its key. A tombstone
-/// that everyone sees is dropped as well where nothing older of its key lies beneath. Versions above the largest
-/// live number, which nobody may read yet, are all kept.
+/// that everyone sees is dropped as well where it hides nothing: every older version of its key is an input. Versions
+/// above the largest live number, which nobody may read yet, are all kept.
 #[derive(Clone, Copy)]
 pub(crate) struct DropRule<'a> {
     /// The live snapshots, ascending; the stable CSN is among them.
     pub(crate) live: &'a [Csn],
-    /// Whether no older version of any of these keys lies elsewhere.
-    pub(crate) bottom: bool,
+    /// What is not an input and may share keys with the inputs holds no version below this CSN;
+    /// [`Csn::ZERO`] where that is not known.
+    pub(crate) others_from: Csn,
 }
 
 impl DropRule<'_> {
-    /// Whether some snapshot sees a version of `csn` whose next newer one is `newer`.
-    pub(crate) fn keeps(&self, csn: Csn, newer: Option<Csn>) -> bool {
+    /// Whether some snapshot needs a version whose next newer one is `newer`.
+    fn keeps(&self, entry: &Entry<'_>, newer: Option<Csn>) -> bool {
+        if entry.value.is_none() && self.hides_nothing(entry.csn) {
+            return false;
+        }
         let Some(newer) = newer else { return true };
-        let first = self.live.partition_point(|snapshot| *snapshot < csn);
+        let first = self.live.partition_point(|snapshot| *snapshot < entry.csn);
         self.live.get(first).is_none_or(|snapshot| *snapshot < newer)
     }
 
-    /// Whether every snapshot, also one yet to come, is at or above `csn`.
-    fn everyone_sees(&self, csn: Csn) -> bool {
-        self.live.first().is_some_and(|oldest| csn <= *oldest)
-    }
-}
-
-/// The state of the key that is passing.
-#[derive(Default)]
-struct Kept {
-    newer: Option<Csn>,
-    /// Tombstones met and not yet given: they are only needed if something older is kept.
-    tombstones: Vec<Csn>,
-}
-
-impl Kept {
-    fn meet(
-        &mut self,
-        entry: &Entry<'_>,
-        rule: &DropRule<'_>,
-        key: &[u8],
-        emit: &mut dyn FnMut(&Entry<'_>) -> Result<()>,
-    ) -> Result<()> {
-        if self.newer == Some(entry.csn) {
-            return Ok(());
-        }
-        let keep = rule.keeps(entry.csn, self.newer);
-        self.newer = Some(entry.csn);
-        if !keep {
-            return Ok(());
-        }
-        if entry.value.is_none() && rule.bottom && rule.everyone_sees(entry.csn) {
-            self.tombstones.push(entry.csn);
-            return Ok(());
-        }
-        self.give_tombstones(key, emit)?;
-        emit(entry)
-    }
-
-    fn give_tombstones(
-        &mut self,
-        key: &[u8],
-        emit: &mut dyn FnMut(&Entry<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.tombstones.drain(..).try_for_each(|csn| emit(&Entry { key, csn, value: None }))
+    /// Whether a tombstone is the same to everyone as no version at all: all see it, so no older version
+    /// among the inputs is kept, and there is none elsewhere.
+    fn hides_nothing(&self, csn: Csn) -> bool {
+        csn < self.others_from && self.live.first().is_some_and(|oldest| csn <= *oldest)
     }
 }
 
@@ -228,8 +194,8 @@ mod tests {
             live.push(Csn(stable));
             live.sort_unstable();
             live.dedup();
-            let bottom = round % 2 == 0;
-            let rule = DropRule { live: &live, bottom };
+            let others_from = if round % 2 == 0 { Csn::MAX } else { Csn(10) };
+            let rule = DropRule { live: &live, others_from };
             let mut kept = History::new();
             let mut last: Option<(Vec<u8>, Csn)> = None;
             merge(
@@ -254,9 +220,9 @@ mod tests {
                 for snapshot in live.iter().map(|csn| csn.0).chain(stable..=top) {
                     assert_eq!(read(&kept, key, snapshot), read(&history, key, snapshot));
                 }
-                let newest = history[key].keys().next_back();
-                if !bottom {
-                    assert_eq!(kept[key].keys().next_back(), newest, "the newest is never dropped");
+                let newest = history[key].last_key_value();
+                if newest.is_some_and(|(csn, value)| *csn >= others_from.0 || value.is_some()) {
+                    assert_eq!(kept[key].last_key_value(), newest, "the newest is never dropped");
                 }
             }
         }
@@ -264,12 +230,29 @@ mod tests {
     }
 
     #[test]
-    fn with_no_old_snapshot_one_version_of_a_key_is_left() {
-        let rule = DropRule { live: &[Csn(100)], bottom: true };
-        assert!(rule.keeps(Csn(50), None));
-        assert!(!rule.keeps(Csn(40), Some(Csn(50))));
-        let rule = DropRule { live: &[Csn(45), Csn(100)], bottom: true };
-        assert!(rule.keeps(Csn(40), Some(Csn(50))) && !rule.keeps(Csn(30), Some(Csn(40))));
-        assert!(rule.keeps(Csn(101), Some(Csn(102))));
+    fn versions_stay_for_the_snapshots_between_them() {
+        let version = |csn, value| Entry { key: b"k", csn: Csn(csn), value };
+        let some = Some(&b"v"[..]);
+        let keeps = |live: &[Csn], csn, newer: Option<u64>| {
+            let rule = DropRule { live, others_from: Csn::ZERO };
+            rule.keeps(&version(csn, some), newer.map(Csn))
+        };
+        assert!(keeps(&[Csn(100)], 50, None));
+        assert!(!keeps(&[Csn(100)], 40, Some(50)));
+        assert!(keeps(&[Csn(45), Csn(100)], 40, Some(50)));
+        assert!(!keeps(&[Csn(45), Csn(100)], 30, Some(40)));
+        assert!(keeps(&[Csn(45), Csn(100)], 101, Some(102)), "it is not stable yet");
+    }
+
+    #[test]
+    fn a_tombstone_goes_when_all_see_it_and_nothing_older_is_elsewhere() {
+        let tombstone = Entry { key: b"k", csn: Csn(40), value: None };
+        let keeps = |oldest, others_from| {
+            let rule = DropRule { live: &[Csn(oldest)], others_from: Csn(others_from) };
+            rule.keeps(&tombstone, None)
+        };
+        assert!(!keeps(40, 41));
+        assert!(keeps(39, 41), "a snapshot sees what was there before");
+        assert!(keeps(40, 40), "another place may hold an older version");
     }
 }

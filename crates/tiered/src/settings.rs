@@ -19,6 +19,8 @@ pub struct TieredSettings {
     pub level0_target: usize,
     /// Sub-levels of Level0 at which writers are held back the most.
     pub level0_limit: usize,
+    /// Bytes past which the manifest is rewritten.
+    pub manifest_bytes: u64,
 }
 
 impl TieredSettings {
@@ -34,6 +36,7 @@ impl TieredSettings {
             file_bytes: 1 << 30,
             level0_target: 4,
             level0_limit: 20,
+            manifest_bytes: 4 << 20,
         }
     }
 

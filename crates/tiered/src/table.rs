@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use spillway_base::budget::Budget;
 use spillway_base::engine::Access;
-use spillway_base::{Csn, Result, TableId};
+use spillway_base::{Csn, Error, Result, TableId};
 
 use crate::extent::ExtentHandle;
 use crate::filter;
@@ -48,6 +48,7 @@ pub(crate) struct Table {
     /// Held while the view is replaced.
     changing: Mutex<()>,
     pub(crate) compacting: AtomicBool,
+    quarantine: Mutex<Option<Error>>,
 }
 
 /// What a look-up of a key found.
@@ -80,12 +81,18 @@ impl Table {
             }),
             changing: Mutex::new(()),
             compacting: AtomicBool::new(false),
+            quarantine: Mutex::new(None),
         }
     }
 
-    /// What reads see now.
+    /// What reads see now, to keep.
     pub(crate) fn view(&self) -> Arc<View> {
         self.view.load_full()
+    }
+
+    /// What reads see now, for a short look.
+    pub(crate) fn view_now(&self) -> Guard<Arc<View>> {
+        self.view.load()
     }
 
     pub(crate) fn flushed(&self) -> Csn {
@@ -94,6 +101,12 @@ impl Table {
 
     pub(crate) fn dropped(&self) -> Csn {
         Csn(self.dropped.load(Ordering::Acquire))
+    }
+
+    /// Whether it exists at a snapshot (E5); [`Csn::MAX`] is past every commit, also that which drops it.
+    pub(crate) fn exists_at(&self, snapshot: Csn) -> bool {
+        let dropped = self.dropped();
+        self.created <= snapshot && (snapshot < dropped || dropped == Csn::MAX)
     }
 
     pub(crate) fn mark_dropped(&self, csn: Csn) {
@@ -112,15 +125,21 @@ impl Table {
         }
     }
 
-    /// Puts a fresh memtable in place of the active one, if that holds anything. `installed` is read after the
-    /// lock is taken and before the new memtable is visible: commits up to it are in the old one.
-    pub(crate) fn switch(&self, budget: &Budget, installed: impl FnOnce() -> Csn) {
+    /// Puts a fresh memtable in place of `active`, if that is still the active one and holds anything. Answers
+    /// whether it did. `installed` is read after the lock is taken and before the new memtable is visible:
+    /// commits up to it are in the old one.
+    pub(crate) fn switch(
+        &self,
+        active: &Arc<Memtable>,
+        budget: &Budget,
+        installed: impl FnOnce() -> Csn,
+    ) -> bool {
         let _changing = self.changing.lock();
         let old = self.view.load_full();
-        if old.active.is_empty() {
-            return;
+        if !Arc::ptr_eq(&old.active, active) || active.is_empty() {
+            return false;
         }
-        let sealed = Immutable { memtable: old.active.clone(), watermark: installed() };
+        let sealed = Immutable { memtable: active.clone(), watermark: installed() };
         let mut immutables = vec![sealed];
         immutables.extend(old.immutables.iter().cloned());
         self.view.store(Arc::new(View {
@@ -128,19 +147,23 @@ impl Table {
             immutables,
             levels: old.levels.clone(),
         }));
-        old.active.seal();
+        // Whoever is turned away from now on finds the new one in the view.
+        active.seal();
+        true
     }
 
-    /// Publishes the levels after an edit, without the oldest memtable if that was flushed by it.
-    pub(crate) fn edit(&self, edit: &LevelsEdit, flushed: Option<&Immutable>) {
+    /// Publishes the levels after an edit. With `flushed`, without the memtable that the edit put into
+    /// extents, and with commits up to the CSN known to be there.
+    pub(crate) fn edit(&self, edit: &LevelsEdit, flushed: Option<(&Arc<Memtable>, Csn)>) {
         let _changing = self.changing.lock();
         let old = self.view.load_full();
         let mut immutables = old.immutables.clone();
-        if let Some(flushed) = flushed {
-            immutables.retain(|other| !Arc::ptr_eq(&other.memtable, &flushed.memtable));
-            self.flushed.fetch_max(flushed.watermark.0, Ordering::AcqRel);
+        if let Some((memtable, csn)) = flushed {
+            immutables.retain(|other| !Arc::ptr_eq(&other.memtable, memtable));
+            self.flushed.fetch_max(csn.0, Ordering::AcqRel);
         }
-        let levels = Arc::new(old.levels.apply(edit));
+        let levels = old.levels.apply(edit).expect("an edit of a run takes out what it puts over");
+        let levels = Arc::new(levels);
         self.view.store(Arc::new(View { active: old.active.clone(), immutables, levels }));
     }
 
@@ -151,9 +174,9 @@ impl Table {
         view.active.bytes() + immutables
     }
 
-    /// Commits of this table up to here would survive without the log; [`Csn::MAX`] when nothing of it is
-    /// only in memory.
-    pub(crate) fn persisted(&self) -> Csn {
+    /// Commits of this table up to here would survive without the log, if the memtable `without` were in
+    /// extents; [`Csn::MAX`] when nothing of the table is only in memory.
+    pub(crate) fn persisted(&self, without: Option<&Arc<Memtable>>) -> Csn {
         let before = |csn: Csn| Csn(csn.0.saturating_sub(1));
         let mut persisted = Csn::MAX;
         if !self.recorded.load(Ordering::Acquire) {
@@ -163,17 +186,37 @@ impl Table {
             persisted = persisted.min(before(self.dropped()));
         }
         let view = self.view.load();
-        let immutables = view.immutables.iter().map(|old| &old.memtable);
-        for memtable in immutables.chain([&view.active]).filter(|memtable| !memtable.is_empty()) {
-            persisted = persisted.min(before(memtable.csn_min()));
+        for memtable in view.memtables().filter(|memtable| !memtable.is_empty()) {
+            if without.is_none_or(|without| !Arc::ptr_eq(without, memtable)) {
+                persisted = persisted.min(before(memtable.csn_min()));
+            }
         }
         persisted
+    }
+
+    /// Keeps compaction away: what it would read is damaged.
+    pub(crate) fn quarantine(&self, error: Error) {
+        *self.quarantine.lock() = Some(error);
+    }
+
+    /// Why compaction is kept away, if it is.
+    pub(crate) fn quarantined(&self) -> Option<Error> {
+        self.quarantine.lock().clone()
     }
 }
 
 impl View {
-    /// The newest version of a key at or below a snapshot, from the newest place that has one. The first to
-    /// have one has the newest: versions of a key arrive in order of CSN, and go down in order.
+    /// All memtables, newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        let immutables = self.immutables.iter().map(|old| &old.memtable);
+        std::iter::once(&self.active).chain(immutables)
+    }
+
+    /// The newest version of a key at or below a snapshot.
+    ///
+    /// Places are asked from the newest to the oldest, and most often the first answer is the newest version.
+    /// But commits are installed in any order (E2), so one may have gone to an older memtable than one before it:
+    /// an older place is asked as well if it holds anything newer than what was found.
     pub(crate) fn find(
         &self,
         key: &[u8],
@@ -181,21 +224,38 @@ impl View {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        let memtables = self.immutables.iter().map(|old| &old.memtable);
-        for memtable in [&self.active].into_iter().chain(memtables) {
-            if let Some(version) = memtable.get(key, snapshot) {
-                return Ok(found(version.csn, version.value, value));
+        let mut best = Found::Nothing;
+        for memtable in self.memtables().filter(|memtable| !memtable.is_empty()) {
+            if best.is_below(memtable.csn_max())
+                && let Some(version) = memtable.get(key, snapshot)
+                && best.is_below(version.csn)
+            {
+                best = found(version.csn, version.value, value);
             }
         }
-        let hash = filter::hash(key);
+        let mut hash = None;
         for run in self.levels.runs() {
-            let Some(extent) = run.find(key) else { continue };
-            let seen = find_in_extent(extent, key, hash, snapshot, access, value)?;
-            if !matches!(seen, Found::Nothing) {
-                return Ok(seen);
+            if !best.is_below(run.csn_max()) {
+                continue;
             }
+            let Some(extent) = run.find(key) else { continue };
+            if !best.is_below(extent.meta.csn_max) || extent.meta.csn_min > snapshot {
+                continue;
+            }
+            let hash = *hash.get_or_insert_with(|| filter::hash(key));
+            find_in_extent(extent, key, hash, snapshot, access, value, &mut best)?;
         }
-        Ok(Found::Nothing)
+        Ok(best)
+    }
+}
+
+impl Found {
+    /// Whether a version of this CSN would be newer.
+    fn is_below(&self, csn: Csn) -> bool {
+        match *self {
+            Found::Value(found) | Found::Deleted(found) => found < csn,
+            Found::Nothing => true,
+        }
     }
 }
 
@@ -217,13 +277,11 @@ fn find_in_extent(
     snapshot: Csn,
     access: Access,
     value: &mut Vec<u8>,
-) -> Result<Found> {
-    if extent.meta.csn_min > snapshot {
-        return Ok(Found::Nothing);
-    }
+    best: &mut Found,
+) -> Result<()> {
     let resident = extent.resident(access)?;
     if !resident.may_contain(hash) {
-        return Ok(Found::Nothing);
+        return Ok(());
     }
     // A key's versions may go on in the next block.
     for index in resident.seek(key)..resident.blocks() {
@@ -231,12 +289,15 @@ fn find_in_extent(
         for at in block.seek(key)..block.len() {
             let entry = block.entry(at);
             if entry.key != key {
-                return Ok(Found::Nothing);
+                return Ok(());
             }
             if entry.csn <= snapshot {
-                return Ok(found(entry.csn, entry.value, value));
+                if best.is_below(entry.csn) {
+                    *best = found(entry.csn, entry.value, value);
+                }
+                return Ok(());
             }
         }
     }
-    Ok(Found::Nothing)
+    Ok(())
 }

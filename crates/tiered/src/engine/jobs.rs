@@ -24,9 +24,11 @@ pub enum JobOutcome {
     Idle,
 }
 
-/// How long an idle thread sleeps at the most: some work becomes possible by time alone, as when a commit turns
-/// stable.
-const NAP: Duration = Duration::from_millis(10);
+/// How long a thread sleeps when work is there and cannot be done yet: a commit has to turn stable first, or a
+/// snapshot to end, and nobody rings the bell for that.
+const NAP: Duration = Duration::from_millis(2);
+/// How long a thread sleeps when there is no work at all.
+const LONG_NAP: Duration = Duration::from_secs(1);
 /// After a full disk, until the next try.
 const DISK_FULL_NAP: Duration = Duration::from_millis(200);
 
@@ -46,12 +48,10 @@ impl TieredEngine {
             return Err(failure.clone());
         }
         let outcome = inner.next_job(compact);
-        match &outcome {
-            Ok(_) => inner.disk_full.store(false, Ordering::Release),
-            Err(error) if error.kind() == ErrorKind::DiskFull => {
-                inner.disk_full.store(true, Ordering::Release);
-            }
-            Err(error) => inner.fail(error),
+        if let Err(error) = &outcome
+            && error.kind() != ErrorKind::DiskFull
+        {
+            inner.fail(error);
         }
         inner.bell.room.notify_all();
         outcome
@@ -86,6 +86,7 @@ impl TieredEngine {
     /// [`ErrorKind::MemoryFull`] when the system refuses a thread.
     pub fn start_background(&self, threads: usize) -> Result<Background> {
         let mut background = Background { engine: self.clone(), threads: Vec::new() };
+        self.0.threads.fetch_add(1, Ordering::AcqRel);
         for number in 0..=threads.max(1) {
             let engine = self.clone();
             let name = if number == 0 { "flush".to_owned() } else { format!("compact-{number}") };
@@ -98,6 +99,7 @@ impl TieredEngine {
     fn background_loop(&self, compact: bool) {
         let bell = &self.0.bell;
         loop {
+            let heard = bell.state.lock().rings;
             let outcome = self.run_job(compact);
             let mut state = bell.state.lock();
             if state.stop {
@@ -105,14 +107,13 @@ impl TieredEngine {
             }
             let nap = match outcome {
                 Ok(JobOutcome::Worked) => continue,
-                Ok(JobOutcome::Idle) => NAP,
+                Ok(JobOutcome::Idle) if state.rings != heard => continue,
+                Ok(JobOutcome::Idle) if self.0.has_work_later() => NAP,
+                Ok(JobOutcome::Idle) => LONG_NAP,
                 Err(error) if error.kind() == ErrorKind::DiskFull => DISK_FULL_NAP,
                 Err(_) => return,
             };
-            let slept = !std::mem::take(&mut state.rung) || nap == DISK_FULL_NAP;
-            if slept {
-                bell.work.wait_for(&mut state, nap);
-            }
+            bell.work.wait_for(&mut state, nap);
         }
     }
 
@@ -132,16 +133,21 @@ impl TieredEngine {
             {
                 return Ok(());
             }
+            // With no threads in the background, as in a simulation, the caller does the work itself.
+            let alone = inner.threads.load(Ordering::Acquire) == 0;
+            if alone && self.run_job(true).is_ok_and(|outcome| outcome == JobOutcome::Worked) {
+                continue;
+            }
             if inner.disk_full.load(Ordering::Acquire) {
                 return Err(Error::new(
                     ErrorKind::DiskFull,
                     "the disk is full, so memory cannot be written out; free space to go on",
                 ));
             }
-            if spillway_base::clock::now() - started > ADMIT_WAIT {
+            if alone || spillway_base::clock::now() - started > ADMIT_WAIT {
                 return Err(Error::new(
                     ErrorKind::MemoryFull,
-                    format!("memtables have been full for {} s", ADMIT_WAIT.as_secs()),
+                    format!("the memtables' {limit} bytes are full, and no flush made room"),
                 ));
             }
             let mut state = inner.bell.state.lock();
@@ -160,6 +166,7 @@ impl Drop for Background {
     fn drop(&mut self) {
         let bell = &self.engine.0.bell;
         bell.state.lock().stop = true;
+        self.engine.0.threads.fetch_sub(1, Ordering::AcqRel);
         bell.work.notify_all();
         for thread in self.threads.drain(..) {
             // A panic in it has been reported by the panic hook.
@@ -193,12 +200,19 @@ impl Inner {
             let active = table.view().active.clone();
             let full = active.bytes() > self.settings.memtable_bytes;
             let pins = !active.is_empty() && active.csn_min() <= requested;
-            if full || pins || (crowded && active.bytes() == largest && !active.is_empty()) {
-                table.switch(&self.budget, || self.horizon.installed());
-                switched = true;
+            if full || pins || (crowded && active.bytes() == largest) {
+                switched |= table.switch(&active, &self.budget, || self.horizon.installed());
             }
         }
         switched
+    }
+
+    /// Whether something waits to be done that could not be done now.
+    fn has_work_later(&self) -> bool {
+        self.tables.load().values().any(|table| {
+            let waits = !table.view_now().immutables.is_empty();
+            waits || !table.recorded.load(Ordering::Acquire) || table.dropped() != Csn::MAX
+        })
     }
 
     pub(super) fn debt(&self) -> Debt {
@@ -208,8 +222,9 @@ impl Inner {
         let mut debt =
             Debt { flush: memory / self.settings.memtables_bytes as f64 - 0.25, ..Debt::default() };
         let mut behind = 0;
-        for table in tables.values() {
-            let view = table.view();
+        // A table that cannot be compacted is no reason to hold writers back for ever.
+        for table in tables.values().filter(|table| table.quarantined().is_none()) {
+            let view = table.view_now();
             let sublevels = view.levels.level0.len() as f64;
             debt.level0 = debt.level0.max(sublevels / shape.level0_limit as f64);
             behind += shape.debt_bytes(&view.levels);

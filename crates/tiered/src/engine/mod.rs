@@ -19,7 +19,7 @@ mod work;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -37,6 +37,7 @@ use crate::cursor::TableCursor;
 use crate::extent::{ExtentHandle, ReadContext};
 use crate::level::{Levels, LevelsEdit};
 use crate::manifest::{Edit, Manifest};
+use crate::memtable::Memtable;
 use crate::settings::TieredSettings;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::SpaceManager;
@@ -70,7 +71,8 @@ struct Bell {
 
 #[derive(Default)]
 struct BellState {
-    rung: bool,
+    /// How often it was rung, so that a thread knows whether it missed one while it worked.
+    rings: u64,
     stop: bool,
 }
 
@@ -91,8 +93,11 @@ struct Inner {
     /// One flush of the engine at a time, so that a table's memtables go down in order.
     flushing: Mutex<()>,
     failure: Mutex<Option<Error>>,
+    /// Whether the last flush met a full disk.
     disk_full: AtomicBool,
     bell: Bell,
+    /// Groups of background threads that are running.
+    threads: AtomicUsize,
     counts: Counts,
 }
 
@@ -114,7 +119,8 @@ impl TieredEngine {
         budget: Budget,
     ) -> Result<TieredEngine> {
         disk.create_dir_all(dir)?;
-        let manifest = Manifest::open(disk.clone(), dir, settings.slot_bytes as u32, 4 << 20)?;
+        let slot_bytes = settings.slot_bytes as u32;
+        let manifest = Manifest::open(disk.clone(), dir, slot_bytes, settings.manifest_bytes)?;
         let state = manifest.state();
         let used = state.tables.values().flat_map(|table| table.extents.values());
         let space = Arc::new(SpaceManager::open(
@@ -136,6 +142,8 @@ impl TieredEngine {
                 edit.added.push((*place, extent));
             }
             let levels = Levels::default().apply(&edit);
+            let levels = levels
+                .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
             let table = Table::new(id, stored.created, stored.flushed, levels, true, &budget);
             tables.insert(id, Arc::new(table));
         }
@@ -157,23 +165,22 @@ impl TieredEngine {
             failure: Mutex::new(None),
             disk_full: AtomicBool::new(false),
             bell: Bell::default(),
+            threads: AtomicUsize::new(0),
             counts: Counts::default(),
         })))
     }
 }
 
 impl Inner {
-    fn table_at(&self, table: TableId, snapshot: Csn) -> Result<Arc<Table>> {
-        let tables = self.tables.load();
-        match tables.get(&table) {
-            Some(table) if table.created <= snapshot && snapshot < table.dropped() => {
-                Ok(table.clone())
-            }
-            _ => Err(Error::new(
-                ErrorKind::NotFound,
-                format!("{table:?} does not exist at commit {snapshot}"),
-            )),
-        }
+    fn table_at<'a>(&self, tables: &'a Tables, id: TableId, snapshot: Csn) -> Result<&'a Table> {
+        tables.get(&id).map(|table| &**table).filter(|table| table.exists_at(snapshot)).ok_or_else(
+            || {
+                Error::new(
+                    ErrorKind::NotFound,
+                    format!("{id:?} does not exist at commit {snapshot}"),
+                )
+            },
+        )
     }
 
     fn change_tables(&self, change: impl FnOnce(&mut Tables)) {
@@ -183,12 +190,19 @@ impl Inner {
         self.tables.store(Arc::new(tables));
     }
 
+    /// Switches a table's memtable if it is full.
+    fn switch_full(&self, table: &Table) -> bool {
+        let active = table.view().active.clone();
+        active.bytes() > self.settings.memtable_bytes
+            && table.switch(&active, &self.budget, || self.horizon.installed())
+    }
+
     fn memtables_bytes(&self) -> usize {
         self.tables.load().values().map(|table| table.memory_bytes()).sum()
     }
 
     fn ring(&self) {
-        self.bell.state.lock().rung = true;
+        self.bell.state.lock().rings += 1;
         self.bell.work.notify_all();
     }
 
@@ -199,13 +213,18 @@ impl Inner {
 
     /// What is persistent now (E6).
     fn compute_persisted(&self) -> Csn {
-        // Read first: a commit up to here is in a memtable that the look below sees, or in extents.
-        let installed = self.horizon.installed();
-        let tables = self.tables.load();
-        let held = tables.values().map(|table| table.persisted()).min().unwrap_or(Csn::MAX);
-        let persisted = installed.min(held);
+        let persisted = self.persisted_without(None);
         self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
         Csn(self.persisted.load(Ordering::Acquire))
+    }
+
+    /// What would be persistent if the memtable `without` were in extents.
+    fn persisted_without(&self, without: Option<&Arc<Memtable>>) -> Csn {
+        // Read first: everything up to here is installed, so the look below finds it in a memtable or in
+        // extents; a commit that is numbered and not yet installed is above.
+        let stable = self.horizon.stable();
+        let tables = self.tables.load();
+        tables.values().map(|table| table.persisted(without)).min().unwrap_or(Csn::MAX).min(stable)
     }
 }
 
@@ -216,10 +235,8 @@ fn sources(
     snapshot: Csn,
 ) -> Vec<Source> {
     let bounds = Bounds { start: range.start.into(), end: range.end.map(Into::into) };
-    let memtables = view.immutables.iter().map(|old| &old.memtable);
-    let mut sources: Vec<Source> = [&view.active]
-        .into_iter()
-        .chain(memtables)
+    let mut sources: Vec<Source> = view
+        .memtables()
         .filter(|memtable| !memtable.is_empty())
         .map(|memtable| {
             let source = MemtableSource::new(memtable.clone(), bounds.clone(), direction, snapshot);
@@ -285,7 +302,8 @@ impl Engine for TieredEngine {
                 }
                 Op::CreateTable(_) => {}
             }
-            if table.view().active.bytes() > inner.settings.memtable_bytes {
+            let full = table.view_now().active.bytes() > inner.settings.memtable_bytes;
+            if full && inner.switch_full(table) {
                 inner.ring();
             }
         }
@@ -299,7 +317,8 @@ impl Engine for TieredEngine {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Option<Csn>> {
-        let view = self.0.table_at(table, snapshot)?.view();
+        let tables = self.0.tables.load();
+        let view = self.0.table_at(&tables, table, snapshot)?.view_now();
         match view.find(key, snapshot, access, value)? {
             Found::Value(csn) => Ok(Some(csn)),
             Found::Deleted(_) | Found::Nothing => Ok(None),
@@ -311,7 +330,7 @@ impl Engine for TieredEngine {
         let Some(table) = tables.get(&table) else {
             return Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")));
         };
-        match table.view().find(key, Csn::MAX, access, &mut Vec::new())? {
+        match table.view_now().find(key, Csn::MAX, access, &mut Vec::new())? {
             Found::Value(csn) | Found::Deleted(csn) => Ok(Some(csn)),
             Found::Nothing => Ok(None),
         }
@@ -325,7 +344,8 @@ impl Engine for TieredEngine {
         snapshot: Csn,
         _access: Access,
     ) -> Result<Box<dyn Cursor>> {
-        let view = self.0.table_at(table, snapshot)?.view();
+        let tables = self.0.tables.load();
+        let view = self.0.table_at(&tables, table, snapshot)?.view();
         let sources = sources(&view, range, direction, snapshot);
         Ok(Box::new(TableCursor::new(sources, direction, view)))
     }

@@ -31,6 +31,8 @@ pub struct TableStatus {
     pub sublevels: u64,
     /// Level0, Level1 and Level2.
     pub levels: [LevelStatus; 3],
+    /// The damage that keeps compaction from the table, if it has met any.
+    pub quarantine: Option<String>,
 }
 
 fn level<'a>(runs: impl Iterator<Item = &'a Run>) -> LevelStatus {
@@ -109,6 +111,7 @@ impl TieredEngine {
                         level([&*levels.level1].into_iter()),
                         level([&*levels.level2].into_iter()),
                     ],
+                    quarantine: table.quarantined().map(|error| error.to_string()),
                 }
             })
             .collect();

@@ -6,18 +6,19 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spillway_base::{Csn, Result};
+use rustc_hash::FxHashSet;
+use spillway_base::{Csn, Error, ErrorKind, Result};
 
 use super::{Inner, create_edit};
 use crate::block::Entry;
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
 use crate::extent_meta::ExtentId;
 use crate::level::LevelsEdit;
-use crate::manifest::{Edit, Place};
+use crate::manifest::{Edit, Manifest, Place};
 use crate::merge::{DropRule, Versions, merge};
 use crate::picker::{Pick, Segment, plan};
 use crate::space::SlotRun;
-use crate::table::{Immutable, Table};
+use crate::table::{Immutable, Table, View};
 
 /// Extents written and not yet recorded; their slots go back if they never are.
 struct Written<'a> {
@@ -36,13 +37,13 @@ impl Drop for Written<'_> {
 impl Written<'_> {
     fn write(&mut self, mut built: BuiltExtent) -> Result<()> {
         let space = &self.inner.space;
-        let slots: SlotRun = space.allocate(built.meta.slots.count)?;
+        let slots = space.allocate(built.meta.slots.count)?;
         built.meta.slots = slots;
-        let (file, offset) = space.locate(slots)?;
-        self.bytes += built.bytes.len() as u64;
         // From here on the slots go back if this fails.
         self.extents.push(built.meta);
-        file.write_at(offset, &built.bytes)?;
+        let (file, offset) = space.locate(slots)?;
+        file.write_at(offset, &built.bytes).map_err(stopped)?;
+        self.bytes += built.bytes.len() as u64;
         if !self.files.contains(&slots.file) {
             self.files.push(slots.file);
         }
@@ -50,17 +51,49 @@ impl Written<'_> {
     }
 
     fn sync(&self) -> Result<()> {
-        self.files.iter().try_for_each(|&file| {
-            self.inner.space.locate(SlotRun { file, first: 0, count: 1 })?.0.sync()
+        self.files.iter().try_for_each(|&number| {
+            let (file, _) =
+                self.inner.space.locate(SlotRun { file: number, first: 0, count: 1 })?;
+            file.sync().map_err(stopped)
         })
     }
 }
 
+/// A failure to write, which ends the background work (E8); a failure to read does not.
+fn stopped(error: Error) -> Error {
+    if error.kind() == ErrorKind::DiskFull {
+        return error;
+    }
+    Error::new(ErrorKind::WritesStopped, format!("a data file cannot be written: {error}"))
+}
+
 impl Inner {
-    /// Tells the manifest of new tables.
+    /// Records edits, among them the news that extents were written: those are recorded or, with a full
+    /// disk, given back. After any other failure nobody knows whether they are recorded, so their slots
+    /// are not used again before the next opening.
+    fn commit(
+        &self,
+        manifest: &mut Manifest,
+        edits: Vec<Edit>,
+        written: &mut Written<'_>,
+    ) -> Result<()> {
+        let outcome = manifest.commit(edits);
+        if outcome.as_ref().is_err_and(|error| error.kind() != ErrorKind::DiskFull) {
+            written.extents.clear();
+        }
+        outcome?;
+        written.extents.clear();
+        Ok(())
+    }
+
+    /// Tells the manifest of new tables. One whose creation is not stable yet may never have been (D5), and
+    /// waits.
     pub(super) fn record_tables(&self) -> Result<bool> {
         let tables = self.tables.load_full();
-        let new = |table: &&Arc<Table>| !table.recorded.load(Ordering::Acquire);
+        let stable = self.horizon.stable();
+        let new = |table: &&Arc<Table>| {
+            !table.recorded.load(Ordering::Acquire) && table.created <= stable
+        };
         if !tables.values().any(|table| new(&table)) {
             return Ok(false);
         }
@@ -105,7 +138,8 @@ impl Inner {
             table.view().levels.places().for_each(|(_, extent)| extent.mark_obsolete());
         }
         drop((tables, gone));
-        self.space.shrink()?;
+        // Space that cannot be given back to the file system now is still free for extents.
+        let _ = self.space.shrink();
         Ok(true)
     }
 
@@ -124,38 +158,52 @@ impl Inner {
         let Some((table, oldest)) = ready.max_by_key(|(_, oldest)| oldest.memtable.bytes()) else {
             return Ok(false);
         };
-        self.flush(&table, &oldest)?;
-        Ok(true)
+        let flushed = self.flush(&table, &oldest);
+        let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
+        self.disk_full.store(full, Ordering::Release);
+        flushed.map(|()| true)
     }
 
-    fn flush(&self, table: &Arc<Table>, oldest: &Immutable) -> Result<()> {
+    pub(super) fn flush(&self, table: &Arc<Table>, oldest: &Immutable) -> Result<()> {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
-        let rule = DropRule { live: &live, bottom: table.view().levels.is_empty() };
+        let view = table.view();
+        let newer = view.memtables().filter(|other| !Arc::ptr_eq(other, &oldest.memtable));
+        let newer_from = newer.map(|memtable| memtable.csn_min()).min().unwrap_or(Csn::MAX);
+        let others_from = if view.levels.is_empty() { newer_from } else { Csn::ZERO };
+        let rule = DropRule { live: &live, others_from };
         let mut written = self.written();
-        self.write_merged(
-            table,
-            vec![Versions::of_memtable(&oldest.memtable)],
-            &rule,
-            &mut written,
-        )?;
+        let sources = vec![Versions::of_memtable(&oldest.memtable)];
+        self.write_merged(table, sources, &rule, &mut written)?;
         written.sync()?;
         let mut manifest = self.manifest.lock();
+        if !self.has(table) {
+            return Ok(());
+        }
         let place = Place::Level0(table.view().levels.next_sublevel());
         let edit = LevelsEdit { removed: Vec::new(), added: self.handles(table, place, &written)? };
         let mut edits = edits_of(table, &edit);
         if !table.recorded.load(Ordering::Acquire) {
             edits.insert(0, create_edit(table));
         }
-        edits.push(Edit::Flushed { table: table.id, csn: oldest.watermark });
-        edits.push(Edit::Persisted { csn: self.compute_persisted() });
-        manifest.commit(edits)?;
-        written.extents.clear();
+        // A commit above the stable CSN may be discarded by a crash and its number given to another, so no
+        // promise that goes into a file reaches past it.
+        let flushed = oldest.watermark.min(self.horizon.stable());
+        let persisted = self.persisted_without(Some(&oldest.memtable));
+        edits.push(Edit::Flushed { table: table.id, csn: flushed });
+        edits.push(Edit::Persisted { csn: persisted });
+        self.commit(&mut manifest, edits, &mut written)?;
         table.recorded.store(true, Ordering::Release);
-        table.edit(&edit, Some(oldest));
+        table.edit(&edit, Some((&oldest.memtable, flushed)));
+        self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether the table was not reaped. The answer holds while the manifest is locked.
+    fn has(&self, table: &Table) -> bool {
+        self.tables.load().contains_key(&table.id)
     }
 
     fn written(&self) -> Written<'_> {
@@ -210,7 +258,7 @@ impl Inner {
         let tables = self.tables.load_full();
         let mut candidates: Vec<(f64, &Arc<Table>)> = tables
             .values()
-            .filter(|table| table.dropped() == Csn::MAX)
+            .filter(|table| table.dropped() == Csn::MAX && table.quarantined().is_none())
             .filter_map(|table| Some((shape.urgency(&table.view().levels)?, table)))
             .collect();
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -221,8 +269,15 @@ impl Inner {
             let pick = shape.pick(&table.view().levels);
             let outcome = pick.map(|pick| self.compact(table, &pick)).transpose();
             table.compacting.store(false, Ordering::Release);
-            if outcome?.is_some() {
-                return Ok(true);
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(())) => return Ok(true),
+                // Its inputs cannot be read. Everything else goes on (E8).
+                Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
+                    table.quarantine(error);
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(false)
@@ -238,17 +293,17 @@ impl Inner {
         outcome
     }
 
-    fn compact(&self, table: &Arc<Table>, pick: &Pick) -> Result<()> {
+    pub(super) fn compact(&self, table: &Arc<Table>, pick: &Pick) -> Result<()> {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
-        let levels = table.view().levels.clone();
-        let bottom = pick.target == Place::Level2 || levels.level2.extents().is_empty();
-        let rule = DropRule { live: &live, bottom };
+        let others_from = others_from(&table.view(), pick);
+        let rule = DropRule { live: &live, others_from };
         let mut written = self.written();
         let mut relinked = Vec::new();
         let mut read = 0;
         let clean = |extent: &ExtentHandle| {
-            extent.meta.versions == extent.meta.keys && (!bottom || extent.meta.tombstones == 0)
+            let meta = &extent.meta;
+            meta.versions == meta.keys && (meta.tombstones == 0 || meta.csn_min >= others_from)
         };
         for segment in plan(pick, self.space.slot_bytes() as u64, clean) {
             match segment {
@@ -265,11 +320,13 @@ impl Inner {
         }
         written.sync()?;
         let mut manifest = self.manifest.lock();
+        if !self.has(table) {
+            return Ok(());
+        }
         let mut added = self.handles(table, pick.target, &written)?;
         added.extend(relinked.iter().map(|extent| (pick.target, extent.clone())));
         let edit = LevelsEdit { removed: pick.inputs().cloned().collect(), added };
-        manifest.commit(edits_of(table, &edit))?;
-        written.extents.clear();
+        self.commit(&mut manifest, edits_of(table, &edit), &mut written)?;
         table.edit(&edit, None);
         drop(manifest);
         let stays = |extent: &Arc<ExtentHandle>| {
@@ -292,6 +349,18 @@ impl Inner {
         manifest.rewrite()?;
         Ok(true)
     }
+}
+
+/// The smallest CSN in what is not an input of a pick and may share keys with it (see [`DropRule`]).
+///
+/// What is installed later is above the stable CSN, and so above every tombstone in an extent.
+fn others_from(view: &View, pick: &Pick) -> Csn {
+    let (smallest, largest) = pick.hull();
+    let inputs: FxHashSet<ExtentId> = pick.inputs().map(|extent| extent.meta.id).collect();
+    let near = view.levels.runs().flat_map(|run| run.between(smallest, largest));
+    let others = near.filter(|extent| !inputs.contains(&extent.meta.id));
+    let memtables = view.memtables().map(|memtable| memtable.csn_min());
+    others.map(|extent| extent.meta.csn_min).chain(memtables).min().unwrap_or(Csn::MAX)
 }
 
 /// The manifest's edits for a change of a table's levels.

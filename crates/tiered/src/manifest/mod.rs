@@ -56,7 +56,17 @@ struct Loaded {
 fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Loaded>> {
     let current = dir.join(CURRENT);
     if !disk.exists(&current)? {
-        return Ok(None);
+        // A crash while the first manifest was made leaves that, and no more.
+        let first = file_name(1);
+        let manifest = |name: &&String| name.starts_with("MANIFEST-") && **name != first;
+        let other = |name: &&String| manifest(name) || name.ends_with(".data");
+        return match disk.list(dir)?.iter().find(other) {
+            None => Ok(None),
+            Some(name) => Err(Error::corruption(format!(
+                "{} is missing, and {name} is there",
+                current.display()
+            ))),
+        };
     }
     let number = read_current(disk, &current)?;
     let path = dir.join(file_name(number));
@@ -242,7 +252,9 @@ impl Manifest {
         };
         fresh.bytes_max = self.bytes_max.max(2 * fresh.end);
         let old = std::mem::replace(self, fresh);
-        self.disk.remove(&self.dir.join(file_name(old.number)))
+        // One that stays is removed at the next opening.
+        let _ = self.disk.remove(&self.dir.join(file_name(old.number)));
+        Ok(())
     }
 }
 

@@ -7,7 +7,9 @@ use std::ptr::{self, NonNull};
 use parking_lot::Mutex;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-const CHUNK_BYTES: usize = 256 << 10;
+/// A memtable of a few rows is to cost a few kilobytes: chunks begin small, and grow with the arena.
+const CHUNK_BYTES_MIN: usize = 4 << 10;
+const CHUNK_BYTES_MAX: usize = 256 << 10;
 const ALIGN: usize = 16;
 
 struct Chunk {
@@ -86,7 +88,7 @@ impl Arena {
             if self.current.load(Ordering::Acquire) != current {
                 continue;
             }
-            if bytes > CHUNK_BYTES / 4 {
+            if bytes > CHUNK_BYTES_MAX / 4 {
                 // A large one gets a chunk of its own, and leaves the current one to others.
                 let own = Box::new(Chunk::new(bytes));
                 self.bytes.fetch_add(own.layout.size(), Ordering::Relaxed);
@@ -94,7 +96,8 @@ impl Arena {
                 chunks.push(own);
                 return memory.expect("a new chunk holds what it was made for");
             }
-            let mut next = Box::new(Chunk::new(CHUNK_BYTES));
+            let size = self.bytes().clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).max(4 * bytes);
+            let mut next = Box::new(Chunk::new(size));
             self.bytes.fetch_add(next.layout.size(), Ordering::Relaxed);
             let pointer: *mut Chunk = &mut *next;
             chunks.push(next);

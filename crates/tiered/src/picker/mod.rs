@@ -68,6 +68,11 @@ impl Pick {
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &Arc<ExtentHandle>> {
         self.sources.iter().flatten()
     }
+
+    /// The smallest and the largest key of the inputs.
+    pub(crate) fn hull(&self) -> (&[u8], &[u8]) {
+        hull(self.inputs()).expect("a pick has inputs")
+    }
 }
 
 fn hull<'a>(extents: impl Iterator<Item = &'a Arc<ExtentHandle>>) -> Option<(&'a [u8], &'a [u8])> {

@@ -71,7 +71,7 @@ fn parse(script: &str) -> (Shape, Levels, bool) {
             edit.added.push((place, extent(id, text)));
         }
     }
-    (shape, Levels::default().apply(&edit), full)
+    (shape, Levels::default().apply(&edit).unwrap(), full)
 }
 
 fn run(script: &str) -> String {
@@ -141,7 +141,7 @@ fn picks_keep_their_promises() {
         }
         fill(Place::Level1, 8, &mut rng);
         fill(Place::Level2, 9, &mut rng);
-        let levels = Levels::default().apply(&edit);
+        let levels = Levels::default().apply(&edit).unwrap();
         let shape = Shape {
             level0_target: 3,
             level0_limit: 8,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use spillway_base::{Error, Result};
+use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::{Disk, File, OpenMode};
 
 use slots::SlotMap;
@@ -34,6 +34,13 @@ pub(crate) struct SpaceManager {
     grow_slots: u32,
     file_slots: u32,
     state: Mutex<State>,
+    /// Held while files grow or shrink; taken before `state`.
+    growing: Mutex<()>,
+}
+
+/// A failed sync leaves it unknown what the file holds (K5), so it ends the background work.
+fn stopped(error: Error) -> Error {
+    Error::new(ErrorKind::WritesStopped, format!("a data file cannot be synced: {error}"))
 }
 
 fn file_name(number: u32) -> String {
@@ -66,7 +73,8 @@ impl SpaceManager {
         let grow_slots = file_slots.div_ceil(32).clamp(1, 16);
         let dir = dir.to_owned();
         let state = Mutex::new(state);
-        Ok(SpaceManager { disk, dir, slot_bytes, grow_slots, file_slots, state })
+        let growing = Mutex::new(());
+        Ok(SpaceManager { disk, dir, slot_bytes, grow_slots, file_slots, state, growing })
     }
 
     /// The bytes of a slot.
@@ -76,41 +84,56 @@ impl SpaceManager {
 
     /// Takes consecutive slots, growing or adding a file where none has them.
     pub(crate) fn allocate(&self, count: u32) -> Result<SlotRun> {
-        let mut state = self.state.lock();
+        if let Some(run) = self.state.lock().map.allocate(count) {
+            return Ok(run);
+        }
+        let _growing = self.growing.lock();
         loop {
-            if let Some(run) = state.map.allocate(count) {
+            if let Some(run) = self.state.lock().map.allocate(count) {
                 return Ok(run);
             }
-            self.grow(&mut state, count)?;
+            // A full disk may still have room for what is needed now.
+            match self.grow(count, self.grow_slots.max(count)) {
+                Err(error) if error.kind() == ErrorKind::DiskFull && count < self.grow_slots => {
+                    self.grow(count, count)?;
+                }
+                grown => grown?,
+            }
         }
     }
 
-    fn grow(&self, state: &mut State, count: u32) -> Result<()> {
-        let room = |slots: u32| slots + count <= self.file_slots.max(count);
-        let last = state.map.files().last().filter(|&(_, slots)| room(slots));
-        let step = self.grow_slots.max(count);
+    /// Adds about `step` slots, at least `count` of them in one piece. Only `growing` is held while the device works,
+    /// so that readers and those who give slots back do not wait for it.
+    fn grow(&self, count: u32, step: u32) -> Result<()> {
+        let last = {
+            let state = self.state.lock();
+            let last = state.map.files().last();
+            let fits = |slots: u32| slots + count <= self.file_slots;
+            last.filter(|&(_, slots)| fits(slots))
+                .map(|(number, slots)| (number, slots, state.files[&number].clone()))
+        };
         match last {
-            Some((number, slots)) => {
-                let grown = (slots + step).min(self.file_slots.max(slots + count));
-                let file = state.files[&number].clone();
+            Some((number, slots, file)) => {
+                let grown = (slots + step).min(self.file_slots);
                 let more = u64::from(grown - slots) * self.slot_bytes;
                 file.allocate(u64::from(slots) * self.slot_bytes, more)?;
-                file.sync()?;
-                state.map.resize(number, grown);
+                file.sync().map_err(stopped)?;
+                self.state.lock().map.resize(number, grown);
             }
             None => {
-                let number = state.files.keys().next_back().map_or(1, |last| last + 1);
+                let number = self.state.lock().files.keys().next_back().map_or(1, |last| last + 1);
                 let path = self.dir.join(file_name(number));
                 let file = self.disk.open(&path, OpenMode::Create)?;
                 let filled = file
                     .allocate(0, u64::from(step) * self.slot_bytes)
-                    .and_then(|()| file.sync())
+                    .and_then(|()| file.sync().map_err(stopped))
                     .and_then(|()| self.disk.sync_dir(&self.dir));
                 if let Err(error) = filled {
                     // An empty data file is no harm if it stays.
                     let _ = self.disk.remove(&path);
                     return Err(error);
                 }
+                let mut state = self.state.lock();
                 state.files.insert(number, file);
                 state.map.resize(number, step);
             }
@@ -134,6 +157,7 @@ impl SpaceManager {
 
     /// Cuts free slots off the ends of the files.
     pub(crate) fn shrink(&self) -> Result<()> {
+        let _growing = self.growing.lock();
         let mut state = self.state.lock();
         let tails: Vec<(u32, u32)> = state.map.free_tails().collect();
         for (number, keep) in tails {

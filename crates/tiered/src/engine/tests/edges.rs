@@ -1,0 +1,367 @@
+//! The corners of the contract: order, numbers used again, tables that go, values that are large.
+
+use super::*;
+use crate::picker::Shape;
+
+fn batch(ops: &[Op<'_>]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    ops.iter().for_each(|op| batch.push(*op));
+    batch
+}
+
+fn put(ordinal: u32, key: &'static str, value: &'static str) -> WriteBatch {
+    batch(&[Op::Put { table: table(ordinal), key: key.as_bytes(), value: value.as_bytes() }])
+}
+
+fn delete(ordinal: u32, key: &'static str) -> WriteBatch {
+    batch(&[Op::Delete { table: table(ordinal), key: key.as_bytes() }])
+}
+
+/// One table, made by commit 1.
+fn with_table(disk: &SimDisk) -> Bench {
+    let bench = open(disk).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    bench
+}
+
+/// A crash discards the commits above the stable CSN, and gives their numbers to others. Neither the
+/// table's figure of what is flushed nor the engine's may reach past it, or the others would be skipped.
+#[test]
+fn numbers_of_discarded_commits_are_used_again() {
+    let disk = SimDisk::new(1);
+    let bench = with_table(&disk);
+    bench.install(&(Csn(2), put(1, "a", "stable")));
+    bench.horizon.installed.store(9, Ordering::SeqCst);
+    bench.engine.request_persist(Csn(2));
+    bench.work().unwrap();
+    assert_eq!(bench.engine.persisted(), Csn(2));
+    drop(bench);
+
+    let bench = open(&disk).unwrap();
+    assert!(bench.engine.persisted() <= Csn(2));
+    bench.horizon.stable.store(2, Ordering::SeqCst);
+    bench.install(&(Csn(3), put(1, "b", "again")));
+    assert_eq!(bench.get(table(1), b"a", Csn(3)).unwrap().as_deref(), Some(&b"stable"[..]));
+    assert_eq!(bench.get(table(1), b"b", Csn(3)).unwrap().as_deref(), Some(&b"again"[..]));
+}
+
+/// A table whose creation a crash discards was never there.
+#[test]
+fn e7_a_table_is_recorded_once_its_creation_is_stable() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    bench.engine.install(Csn(1), &batch(&[Op::CreateTable(table(1))]));
+    bench.work().unwrap();
+    assert_eq!(bench.engine.persisted(), Csn(0));
+    assert!(open(&disk.fork()).unwrap().engine.tables().is_empty());
+    bench.horizon.stable.store(1, Ordering::SeqCst);
+    bench.work().unwrap();
+    assert_eq!(bench.engine.persisted(), Csn(1));
+    assert_eq!(open(&disk.fork()).unwrap().engine.tables(), [table(1)]);
+}
+
+/// E2: a newer commit is installed first, and its memtable switched and flushed; then an older commit of
+/// the same key comes. Reads see the newer one all the same, through every later change.
+#[test]
+fn e2_an_older_commit_installed_later_stays_older() {
+    for (newer, wanted) in [(put(1, "k", "newer"), Some(&b"newer"[..])), (delete(1, "k"), None)] {
+        let disk = SimDisk::new(1);
+        let bench = with_table(&disk);
+        let look = |bench: &Bench, step: &str| {
+            let found = bench.get(table(1), b"k", Csn(7)).unwrap();
+            assert_eq!(found.as_deref(), wanted, "{step}");
+            let newest = bench.engine.newest_csn(table(1), b"k", Access::Blocking).unwrap();
+            assert_eq!(newest, Some(Csn(7)), "{step}");
+            for direction in [Direction::Forward, Direction::Backward] {
+                let rows = bench.rows(table(1), KeyRange::ALL, direction, Csn(7)).unwrap();
+                let row = rows.iter().find(|(key, _)| key == b"k").map(|(_, value)| &**value);
+                assert_eq!(row, wanted, "{step}, {direction:?}");
+            }
+        };
+        bench.engine.install(Csn(7), &newer);
+        bench.engine.request_persist(Csn(7));
+        bench.work().unwrap();
+        bench.engine.install(Csn(5), &put(1, "k", "older"));
+        look(&bench, "in two memtables");
+        bench.horizon.stable.store(7, Ordering::SeqCst);
+        bench.engine.0.flush_one().unwrap();
+        look(&bench, "the newer in an extent");
+        let other = table(1);
+        let tables = bench.engine.0.tables.load_full();
+        bench.engine.0.compact_fully(&tables[&other]).unwrap();
+        look(&bench, "the newer in Level2");
+        bench.engine.request_persist(Csn(7));
+        bench.work().unwrap();
+        look(&bench, "both in extents");
+        drop((bench, tables));
+        verify_clean(&disk);
+        look(&open(&disk).unwrap(), "reopened");
+    }
+}
+
+/// Of several operations of one batch on a key the last counts, also when they are installed again, and when
+/// some of them went to an older memtable.
+#[test]
+fn e1_e3_later_operations_of_a_batch_override_earlier_ones() {
+    let disk = SimDisk::new(1);
+    let bench = with_table(&disk);
+    let key = &b"k"[..];
+    let twice = batch(&[
+        Op::Put { table: table(1), key, value: b"first" },
+        Op::Delete { table: table(1), key },
+        Op::Put { table: table(1), key, value: b"last" },
+    ]);
+    bench.install(&(Csn(2), twice.clone()));
+    let look = |bench: &Bench| {
+        let found = bench.get(table(1), key, Csn(2)).unwrap();
+        assert_eq!(found.as_deref(), Some(&b"last"[..]));
+    };
+    look(&bench);
+    bench.install(&(Csn(2), twice.clone()));
+    look(&bench);
+    bench.engine.flush_all().unwrap();
+    bench.install(&(Csn(2), twice));
+    look(&bench);
+    let rows = bench.rows(table(1), KeyRange::ALL, Direction::Forward, Csn(2)).unwrap();
+    assert_eq!(rows.len(), 1);
+    bench.engine.compact_all().unwrap();
+    look(&bench);
+}
+
+/// A flush or compaction that was under way when its table was reaped records nothing, and gives its space
+/// back.
+#[test]
+fn work_on_a_reaped_table_is_abandoned() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(6, 120);
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.flush_all().unwrap();
+    let more = commits[60..].iter().map(|(csn, batch)| (Csn(csn.0 + 100), batch.clone()));
+    more.for_each(|commit| bench.install(&commit));
+    let inner = &bench.engine.0;
+    let tables = inner.tables.load_full();
+    let one = &tables[&table(1)];
+    let active = one.view().active.clone();
+    assert!(one.switch(&active, &inner.budget, || Csn(220)));
+    let memtable = one.view().immutables.last().unwrap().clone();
+    let shape = Shape { level0_target: 1, ..inner.settings.shape() };
+    let pick = shape.pick(&one.view().levels).unwrap();
+
+    bench.install(&(Csn(221), batch(&[Op::DropTable(table(1))])));
+    assert!(inner.reap_tables().unwrap());
+    let free = inner.space.bytes();
+    inner.flush(one, &memtable).unwrap();
+    inner.compact(one, &pick).unwrap();
+    let after = inner.space.bytes();
+    assert_eq!(after.0 - after.1, free.0 - free.1, "the slots in use are as before");
+    assert!(bench.engine.health().is_ok());
+    drop((pick, tables, bench));
+    verify_clean(&disk);
+    assert_eq!(open(&disk).unwrap().engine.tables(), [table(2)]);
+}
+
+/// E4, E5: a cursor reads on while what it reads is flushed, compacted, dropped and reaped; the space comes
+/// back when it ends.
+#[test]
+fn a_cursor_outlives_everything_under_it() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(8, 300);
+    for (at, commit) in commits.iter().enumerate() {
+        bench.install(commit);
+        if at % 60 == 59 {
+            bench.engine.flush_all().unwrap();
+        }
+    }
+    let wanted: Vec<_> = model(&commits, Csn(300))
+        .into_iter()
+        .filter(|((of, _), _)| *of == table(1))
+        .map(|((_, key), value)| (key, value))
+        .collect();
+    let mut cursor = bench
+        .engine
+        .scan(table(1), KeyRange::ALL, Direction::Forward, Csn(300), Access::Blocking)
+        .unwrap();
+    let mut found = Vec::new();
+    while cursor.next(Access::Blocking).unwrap() {
+        found.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        match found.len() {
+            5 => {
+                let again =
+                    commits[3..].iter().map(|(csn, batch)| (Csn(csn.0 + 300), batch.clone()));
+                again.for_each(|commit| bench.install(&commit));
+                bench.engine.compact_all().unwrap();
+            }
+            20 => {
+                for (csn, ordinal) in [(701, 1), (702, 2)] {
+                    bench.install(&(Csn(csn), batch(&[Op::DropTable(table(ordinal))])));
+                }
+                bench.work().unwrap();
+                assert!(bench.engine.0.tables.load().is_empty());
+            }
+            _ => {}
+        }
+    }
+    assert!(found == wanted);
+    let (all, free) = bench.engine.0.space.bytes();
+    assert!(free < all, "the cursor holds its extents");
+    drop(cursor);
+    let (all, free) = bench.engine.0.space.bytes();
+    assert_eq!(free, all);
+}
+
+/// Snapshots taken along the way see the same through every compaction after.
+#[test]
+fn snapshots_see_the_same_through_compactions() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(12, 500);
+    let mut rng = Rng::new(1);
+    for (at, commit) in commits.iter().enumerate() {
+        bench.install(commit);
+        if at % 90 == 89 {
+            bench.horizon.live.lock().push(commit.0);
+        }
+        if at % 25 == 24 {
+            bench.engine.flush_all().unwrap();
+            bench.work().unwrap();
+        }
+    }
+    bench.engine.compact_all().unwrap();
+    let live = bench.horizon.live.lock().clone();
+    assert!(live.len() > 4 && minor_compactions(&bench) > 1);
+    for snapshot in live.iter().chain([&Csn(500)]) {
+        check(&bench, &commits, *snapshot, &mut rng);
+    }
+    let versions = |bench: &Bench| -> u64 {
+        bench.engine.status().iter().map(|table| table.levels[2].versions).sum()
+    };
+    let (many, rows) = (versions(&bench), model(&commits, Csn(500)).len() as u64);
+    bench.horizon.live.lock().clear();
+    bench.engine.compact_all().unwrap();
+    assert!(many > rows && versions(&bench) == rows, "{many}, {} and {rows}", versions(&bench));
+    check(&bench, &commits, Csn(500), &mut rng);
+}
+
+#[test]
+fn values_larger_than_an_extent_and_than_a_data_file_are_kept() {
+    let disk = SimDisk::new(1);
+    let bench = with_table(&disk);
+    let sizes = [1 << 20, 20 << 20, 0, 100];
+    let value = |number: usize| vec![number as u8 + 1; sizes[number]];
+    for number in 0..sizes.len() {
+        let key = [number as u8];
+        let op = Op::Put { table: table(1), key: &key, value: &value(number) };
+        bench.install(&(Csn(2 + number as u64), batch(&[op])));
+    }
+    let look = |bench: &Bench| {
+        for number in 0..sizes.len() {
+            let found = bench.get(table(1), &[number as u8], Csn(5)).unwrap();
+            assert!(found == Some(value(number)));
+        }
+        let rows = bench.rows(table(1), KeyRange::ALL, Direction::Backward, Csn(5)).unwrap();
+        let lens: Vec<usize> = rows.iter().rev().map(|(_, value)| value.len()).collect();
+        assert_eq!(lens, sizes);
+    };
+    look(&bench);
+    bench.engine.flush_all().unwrap();
+    look(&bench);
+    bench.install(&(Csn(6), put(1, "z", "small")));
+    bench.engine.compact_all().unwrap();
+    look(&bench);
+    drop(bench);
+    verify_clean(&disk);
+    let bench = open(&disk).unwrap();
+    look(&bench);
+    let keys: Vec<[u8; 1]> = (0..sizes.len()).map(|number| [number as u8]).collect();
+    let all: Vec<_> = keys.iter().map(|key| Op::Delete { table: table(1), key }).collect();
+    bench.horizon.stable.store(6, Ordering::SeqCst);
+    bench.install(&(Csn(7), batch(&all)));
+    bench.engine.compact_all().unwrap();
+    let (all, free) = bench.engine.0.space.bytes();
+    assert_eq!(all - free, 64 << 10, "one slot is left, for the small value");
+}
+
+#[test]
+fn csn_max_reads_the_newest_version() {
+    let disk = SimDisk::new(1);
+    let bench = with_table(&disk);
+    bench.install(&(Csn(2), put(1, "k", "v")));
+    assert_eq!(bench.get(table(1), b"k", Csn::MAX).unwrap().as_deref(), Some(&b"v"[..]));
+    let before = bench.get(table(1), b"k", Csn(0)).unwrap_err();
+    assert_eq!(before.kind(), ErrorKind::NotFound);
+}
+
+/// E3: what an older life of the log created and dropped may come again, in whole or in part.
+#[test]
+fn e3_a_table_that_is_gone_may_be_made_and_dropped_again_by_the_log() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let life = [
+        (Csn(1), batch(&[Op::CreateTable(table(1))])),
+        (Csn(2), put(1, "a", "1")),
+        (Csn(3), batch(&[Op::DropTable(table(1))])),
+        (Csn(4), put(1, "a", "after")),
+        (Csn(5), batch(&[Op::CreateTable(table(2))])),
+    ];
+    life.iter().for_each(|commit| bench.install(commit));
+    bench.engine.flush_all().unwrap();
+    drop(bench);
+    for from in 0..life.len() {
+        let disk = disk.fork();
+        let bench = open(&disk).unwrap();
+        life[from..].iter().for_each(|commit| bench.install(commit));
+        bench.work().unwrap();
+        assert_eq!(bench.engine.tables(), [table(2)]);
+        assert_eq!(bench.engine.persisted(), Csn(5));
+        assert!(bench.get(table(1), b"a", Csn(5)).is_err());
+    }
+}
+
+#[test]
+fn a_thousand_tables_of_one_row_cost_little_memory() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let tables = 1000;
+    for ordinal in 1..=tables {
+        let id = table(ordinal);
+        let ops = [Op::CreateTable(id), Op::Put { table: id, key: b"k", value: b"v" }];
+        bench.install(&(Csn(ordinal.into()), batch(&ops)));
+    }
+    assert!(bench.engine.0.memtables_bytes() <= tables as usize * 4096);
+    assert!(bench.engine.0.budget.used() <= tables as usize * 4096);
+}
+
+/// With nobody in the background, the one who asks for room makes it.
+#[test]
+fn admit_makes_room_or_says_why_there_is_none() {
+    let disk = SimDisk::new(1);
+    let bench = with_table(&disk);
+    let limit = small().memtables_bytes;
+    let value = vec![1; 100_000];
+    let mut csn = 1;
+    let mut fill = |bench: &Bench, stable: bool| -> Result<()> {
+        for _ in 0..3 * limit / value.len() {
+            csn += 1;
+            let key = format!("{:03}", csn % 500);
+            let op = Op::Put { table: table(1), key: key.as_bytes(), value: &value };
+            bench.engine.admit(value.len())?;
+            bench.engine.install(Csn(csn), &batch(&[op]));
+            if stable {
+                bench.horizon.stable.store(csn, Ordering::SeqCst);
+            }
+        }
+        Ok(())
+    };
+    fill(&bench, true).unwrap();
+    assert!(bench.engine.0.memtables_bytes() <= limit + limit / 4);
+    let refused = fill(&bench, false).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MemoryFull, "what is not stable cannot be flushed");
+    disk.set_capacity(Some(disk.used()));
+    bench.horizon.stable.store(10_000, Ordering::SeqCst);
+    let refused = (0..10).find_map(|_| fill(&bench, true).err()).unwrap();
+    assert_eq!(refused.kind(), ErrorKind::DiskFull);
+    disk.set_capacity(None);
+    fill(&bench, true).unwrap();
+}

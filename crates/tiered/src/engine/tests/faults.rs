@@ -1,0 +1,307 @@
+//! Disks that fail: every operation in turn, in every way; damage; and files that are missing.
+
+use super::*;
+
+/// The runs of [`drive`], on through errors: the engine may stop, and what it claimed stays true.
+fn drive_on(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
+    let mut rng = Rng::new(seed);
+    let mut claimed = Csn::ZERO;
+    let Ok(bench) = open(disk) else { return claimed };
+    for (at, commit) in commits.iter().enumerate() {
+        bench.install(commit);
+        if rng.chance(1, 6) {
+            bench.engine.request_persist(commit.0);
+            // A full disk is met once, and tried again.
+            let _ = bench.work().or_else(|_| bench.work());
+            assert!(bench.engine.persisted() >= claimed, "E6: the figure never falls");
+            claimed = bench.engine.persisted();
+        }
+        if at == commits.len() - 1 {
+            // Whatever happened, everything installed can be read, unless the machine is down.
+            if !disk.is_crashed() {
+                check(&bench, commits, commit.0, &mut rng);
+            }
+        }
+    }
+    claimed
+}
+
+fn with_drops(seed: u64, commits: u64) -> Vec<Commit> {
+    let mut all = history(seed, commits);
+    let csn = Csn(commits + 1);
+    let mut batch = WriteBatch::new();
+    batch.push(Op::CreateTable(table(3)));
+    batch.push(Op::Put { table: table(3), key: b"k", value: &[7; 5000] });
+    all.push((csn, batch));
+    let mut batch = WriteBatch::new();
+    batch.push(Op::DropTable(table(3)));
+    all.push((csn.next(), batch));
+    all.extend(
+        history(seed + 1, 12)
+            .into_iter()
+            .skip(2)
+            .map(|(number, batch)| (Csn(number.0 + commits), batch)),
+    );
+    all
+}
+
+/// Every operation fails once, in each way a disk can fail; then the machine stops. What was claimed to be
+/// persistent is there, and nothing is damaged: no slot of an edit whose fate is unknown was given out again.
+#[test]
+fn e8_any_failed_operation_then_a_crash_loses_nothing_that_was_persisted() {
+    let commits = with_drops(9, 60);
+    let last = commits.last().unwrap().0;
+    let whole = SimDisk::new(0);
+    drive_on(&whole, &commits, 3);
+    let operations = whole.operations();
+    assert!(operations > 150, "{operations}");
+    for fault in [Fault::Io, Fault::ShortWrite, Fault::Full, Fault::Crash] {
+        for number in 1..=operations {
+            let disk = SimDisk::new(number);
+            disk.fail_operation(number, fault);
+            let claimed = drive_on(&disk, &commits, 3);
+            disk.crash();
+            disk.restart();
+            verify_clean(&disk);
+            let bench = open(&disk).unwrap();
+            for commit in commits.iter().filter(|(csn, _)| *csn > claimed) {
+                bench.install(commit);
+            }
+            bench.horizon.stable.store(last.0, Ordering::SeqCst);
+            check(&bench, &commits, last, &mut Rng::new(number));
+            bench.engine.compact_all().unwrap();
+            check(&bench, &commits, last, &mut Rng::new(number));
+            assert_eq!(bench.engine.persisted(), last, "{fault:?} at {number}");
+        }
+    }
+}
+
+/// A crash in a life after a crash: slots freed by the first are used by the second.
+#[test]
+fn e6_crash_after_crash() {
+    let commits = history(21, 150);
+    for seed in 0..40 {
+        let disk = SimDisk::new(seed);
+        let mut rng = Rng::new(seed);
+        let mut claimed = Csn::ZERO;
+        let mut done = 0;
+        while done < commits.len() {
+            let until = (done + 20 + rng.below(40) as usize).min(commits.len());
+            let bench = open(&disk).unwrap();
+            disk.fail_operation(disk.operations() + 1 + rng.below(150), Fault::Crash);
+            let redo = claimed;
+            for commit in commits[..until].iter().filter(|(csn, _)| *csn > redo) {
+                bench.install(commit);
+                if rng.chance(1, 5) {
+                    bench.engine.request_persist(commit.0);
+                    if bench.work().is_err() {
+                        break;
+                    }
+                    claimed = claimed.max(bench.engine.persisted());
+                }
+            }
+            disk.crash();
+            disk.restart();
+            verify_clean(&disk);
+            done = until;
+        }
+        let bench = open(&disk).unwrap();
+        commits.iter().filter(|(csn, _)| *csn > claimed).for_each(|commit| bench.install(commit));
+        bench.horizon.stable.store(150, Ordering::SeqCst);
+        check(&bench, &commits, Csn(150), &mut rng);
+    }
+}
+
+/// Where the bytes of a table's extents are.
+fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
+    let tables = bench.engine.0.tables.load();
+    let slot = small().slot_bytes as u64;
+    let view = tables[&table(ordinal)].view();
+    let places = view.levels.places().map(|(_, extent)| {
+        let run = extent.meta.slots;
+        let path = dir().join(format!("{:06}.data", run.file));
+        (path, u64::from(run.first) * slot, extent.meta.len)
+    });
+    places.collect()
+}
+
+/// E8: damage is told to the read that meets it, with table, extent and block; everything else is read as it
+/// was written; and verification finds exactly what reads find.
+#[test]
+fn e8_a_flipped_bit_anywhere_in_an_extent_is_told_and_never_read() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(6, 300);
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.compact_all().unwrap();
+    let places = extents(&bench, 1);
+    drop(bench);
+    let wanted = model(&commits, Csn(300));
+    let mut rng = Rng::new(3);
+    for round in 0..80 {
+        let disk = disk.fork();
+        let (path, start, len) = &places[rng.below(places.len() as u64) as usize];
+        disk.rot(path, start + rng.below(*len), 1 << rng.below(8));
+        let bench = open(&disk).unwrap();
+        bench.horizon.stable.store(300, Ordering::SeqCst);
+        let mut bad = 0;
+        for id in [table(1), table(2)] {
+            for number in 0..120 {
+                let key = format!("key{number:03}").into_bytes();
+                match bench.get(id, &key, Csn(300)) {
+                    Ok(found) => assert!(found.as_ref() == wanted.get(&(id, key))),
+                    Err(error) => {
+                        assert_eq!((error.kind(), id), (ErrorKind::Corruption, table(1)));
+                        let text = error.to_string();
+                        assert!(text.contains("table 0x1") && text.contains("extent"), "{text}");
+                        assert!(text.contains("data file"), "{text}");
+                        bad += 1;
+                    }
+                }
+            }
+        }
+        assert!(bench.engine.health().is_ok());
+        assert!(bad < 120, "one bit does not hide everything");
+        let rows = bench.rows(table(1), KeyRange::ALL, Direction::Forward, Csn(300));
+        assert_eq!(rows.is_err(), bad > 0, "round {round}: a scan meets what the reads met");
+        drop(bench);
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let report = crate::verify(&shared, &dir(), &mut |_, _| {}).unwrap();
+        assert!(!report.findings.is_empty() && report.findings[0].table == Some(table(1)));
+    }
+}
+
+/// E8: compaction that meets damage leaves that table alone. The rest goes on, and so does what of the table can
+/// be read.
+#[test]
+fn e8_damage_keeps_compaction_from_one_table_only() {
+    let disk = SimDisk::new(1);
+    let commits = history(6, 400);
+    let bench = open(&disk).unwrap();
+    commits[..100].iter().for_each(|commit| bench.install(commit));
+    bench.engine.flush_all().unwrap();
+    let (path, start, _) = extents(&bench, 1)[0].clone();
+    drop(bench);
+    disk.rot(&path, start + 100, 4);
+
+    let bench = open(&disk).unwrap();
+    bench.horizon.stable.store(100, Ordering::SeqCst);
+    for (at, commit) in commits[100..].iter().enumerate() {
+        bench.install(commit);
+        if at % 30 == 29 {
+            bench.engine.flush_all().unwrap();
+            bench.work().unwrap();
+        }
+    }
+    bench.engine.flush_all().unwrap();
+    assert!(bench.engine.health().is_ok());
+    assert_eq!(bench.engine.persisted(), Csn(400));
+    let status = bench.engine.status();
+    assert!(status[0].quarantine.is_some() && status[1].quarantine.is_none(), "{status:?}");
+    assert!(status[0].sublevels > 5 && status[1].sublevels < 4, "{status:?}");
+    assert!(bench.engine.debt().level0 < 1.0);
+    let wanted = model(&commits, Csn(400));
+    let mut read = 0;
+    for number in 0..120 {
+        let key = format!("key{number:03}").into_bytes();
+        if let Ok(found) = bench.get(table(1), &key, Csn(400)) {
+            assert!(found.as_ref() == wanted.get(&(table(1), key)));
+            read += 1;
+        }
+    }
+    assert!(read > 60, "{read}");
+    bench.rows(table(2), KeyRange::ALL, Direction::Forward, Csn(400)).unwrap();
+}
+
+/// E8: after a failure whose outcome nobody knows, slots that the manifest may refer to stay as they are.
+#[test]
+fn a_manifest_that_failed_keeps_its_slots() {
+    let commits = history(6, 60);
+    let whole = SimDisk::new(1);
+    let prepare = |disk: &SimDisk| {
+        let bench = open(disk).unwrap();
+        commits.iter().for_each(|commit| bench.install(commit));
+        bench.engine.request_persist(Csn(60));
+        bench
+    };
+    let bench = prepare(&whole);
+    let before = whole.operations();
+    bench.work().unwrap();
+    let mut unknown = 0;
+    for number in before + 1..=whole.operations() {
+        let disk = SimDisk::new(1);
+        let bench = prepare(&disk);
+        disk.fail_operation(number, Fault::Io);
+        if bench.work().is_ok() || !format!("{:?}", bench.engine.health()).contains("manifest") {
+            continue;
+        }
+        unknown += 1;
+        disk.heal();
+        let (all, free) = bench.engine.0.space.bytes();
+        let state = crate::manifest::read(&disk, &dir()).unwrap().unwrap().0;
+        let referred: u64 = state
+            .tables
+            .values()
+            .flat_map(|table| table.extents.values())
+            .map(|(_, meta)| u64::from(meta.slots.count) * small().slot_bytes as u64)
+            .sum();
+        assert!(all - free >= referred, "operation {number}: {all} {free} {referred}");
+        check(&bench, &commits, Csn(60), &mut Rng::new(1));
+    }
+    assert!(unknown > 3, "{unknown}");
+}
+
+#[test]
+fn a_full_disk_during_compaction_loses_nothing_and_ends_when_space_returns() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(6, 400);
+    for (at, commit) in commits.iter().enumerate() {
+        bench.install(commit);
+        if at % 20 == 19 {
+            bench.engine.flush_all().unwrap();
+        }
+    }
+    let used = disk.used();
+    disk.set_capacity(Some(used));
+    let full = bench.work().unwrap_err();
+    assert_eq!(full.kind(), ErrorKind::DiskFull);
+    assert!(bench.engine.health().is_ok());
+    check(&bench, &commits, Csn(400), &mut Rng::new(1));
+    // Dropping the other table makes room, with the disk as full as it is.
+    let mut batch = WriteBatch::new();
+    batch.push(Op::DropTable(table(2)));
+    bench.install(&(Csn(401), batch));
+    disk.set_capacity(Some(used + 4096));
+    while bench.work().is_err() {
+        disk.set_capacity(Some(used.max(disk.used()) + (64 << 10)));
+    }
+    assert!(disk.used() < used);
+    let rows = bench.rows(table(1), KeyRange::ALL, Direction::Forward, Csn(401)).unwrap();
+    let wanted = model(&commits, Csn(400));
+    assert_eq!(rows.len(), wanted.keys().filter(|(of, _)| *of == table(1)).count());
+    drop(bench);
+    verify_clean(&disk);
+}
+
+#[test]
+fn missing_and_foreign_files_are_named() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    let commits = history(6, 100);
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.flush_all().unwrap();
+    drop(bench);
+    for (path, _) in disk.files() {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let disk = disk.fork();
+        disk.remove(&path).unwrap();
+        let error = open(&disk).err().expect("a file is missing");
+        assert!(matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotFound), "{error:?}");
+        let number = name.trim_end_matches(".data").trim_start_matches('0');
+        assert!(error.to_string().contains(number), "{name}: {error}");
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let findings = crate::verify(&shared, &dir(), &mut |_, _| {});
+        assert!(findings.is_err() || !findings.unwrap().findings.is_empty(), "{name}");
+    }
+}
