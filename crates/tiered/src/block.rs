@@ -185,9 +185,20 @@ impl Block {
     }
 
     /// The entry of this index.
+    #[inline]
     pub(crate) fn entry(&self, index: usize) -> Entry<'_> {
-        let mut reader = Reader::new(&self.body[self.offset(index)..self.offsets_at]);
-        read_entry(&mut reader).expect("a block's entries are checked when it is opened")
+        let bytes = &self.body[self.offset(index)..self.offsets_at];
+        // Reads and scans spend most of their time here, and most lengths have one or two bytes.
+        if let Some((key_len, rest)) = short_varint(bytes)
+            && let Some((value_len, rest)) = short_varint(rest)
+            && let Some((csn, rest)) = rest.split_first_chunk()
+            && let Some((key, rest)) = rest.split_at_checked(key_len)
+        {
+            let value = value_len.checked_sub(1).map(|len| &rest[..len]);
+            return Entry { key, csn: Csn(u64::from_le_bytes(*csn)), value };
+        }
+        read_entry(&mut Reader::new(bytes))
+            .expect("a block's entries are checked when it is opened")
     }
 
     /// The index of the first entry at or past `key`; of one key, of its newest version.
@@ -202,6 +213,18 @@ impl Block {
             }
         }
         low
+    }
+}
+
+/// A varint of one or two bytes, and what follows it.
+#[inline]
+fn short_varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    match bytes {
+        [low @ ..0x80, rest @ ..] => Some((usize::from(*low), rest)),
+        [low, high @ ..0x80, rest @ ..] => {
+            Some((usize::from(*low & 0x7F) | usize::from(*high) << 7, rest))
+        }
+        _ => None,
     }
 }
 

@@ -75,13 +75,14 @@ impl Cursor for TableCursor {
             self.step(access)?;
             let Some(chosen) = self.choose() else { return Ok(false) };
             // Everything at this key steps the next time; the row stays readable until then.
-            for index in 0..self.sources.len() {
-                let same = self.sources[index].ready
-                    && self.sources[index].source.entry().key
-                        == self.sources[chosen].source.entry().key;
-                self.sources[index].behind = same;
+            let (before, rest) = self.sources.split_at_mut(chosen);
+            let Some((row, after)) = rest.split_first_mut() else { return Ok(false) };
+            row.behind = true;
+            let entry = row.source.entry();
+            for other in before.iter_mut().chain(after) {
+                other.behind = other.ready && other.source.entry().key == entry.key;
             }
-            if self.sources[chosen].source.entry().value.is_some() {
+            if entry.value.is_some() {
                 self.current = chosen;
                 return Ok(true);
             }

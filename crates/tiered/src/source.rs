@@ -115,6 +115,33 @@ struct Standing {
     data: Arc<Block>,
 }
 
+impl Standing {
+    /// The entry of the next key's newest visible version, if the block at hand tells.
+    fn step(&self, direction: Direction, snapshot: Csn) -> Option<usize> {
+        let key = self.data.entry(self.entry).key;
+        if direction == Direction::Forward {
+            return (self.entry + 1..self.data.len()).find(|&index| {
+                let entry = self.data.entry(index);
+                entry.csn <= snapshot && entry.key != key
+            });
+        }
+        // Backwards, versions of a key come oldest first: the newest visible one is known once another key is
+        // met. The key at the front of the block may have begun in the block before.
+        let mut best: Option<(usize, &[u8])> = None;
+        for index in (0..self.entry).rev() {
+            let entry = self.data.entry(index);
+            if best.is_some_and(|(_, key)| key != entry.key) {
+                break;
+            } else if index == 0 {
+                return None;
+            } else if entry.csn <= snapshot && entry.key != key {
+                best = Some((index, entry.key));
+            }
+        }
+        best.map(|(index, _)| index)
+    }
+}
+
 /// Rows of a run of extents.
 pub(crate) struct RunSource {
     run: Arc<Run>,
@@ -144,15 +171,20 @@ impl RunSource {
         if self.ended {
             return Ok(false);
         }
-        let found = match self.direction {
-            Direction::Forward => self.forward(access)?,
-            Direction::Backward => self.backward(access)?,
-        };
-        let inside =
-            found.as_ref().is_some_and(|at| self.bounds.contains(at.data.entry(at.entry).key));
-        self.ended = !inside;
-        self.at = found.filter(|_| inside);
-        Ok(inside)
+        let step = self.at.as_ref().and_then(|at| at.step(self.direction, self.snapshot));
+        match (&mut self.at, step) {
+            (Some(at), Some(entry)) => at.entry = entry,
+            _ => {
+                self.at = match self.direction {
+                    Direction::Forward => self.forward(access)?,
+                    Direction::Backward => self.backward(access)?,
+                };
+            }
+        }
+        let bounds = &self.bounds;
+        self.at.take_if(|at| !bounds.contains(at.data.entry(at.entry).key));
+        self.ended = self.at.is_none();
+        Ok(!self.ended)
     }
 
     fn open(

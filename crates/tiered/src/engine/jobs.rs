@@ -62,8 +62,16 @@ impl TieredEngine {
     /// # Errors
     /// As [`TieredEngine::run_background_job`].
     pub fn flush_all(&self) -> Result<()> {
-        self.0.persist_requested.fetch_max(self.0.horizon.installed().0, Ordering::AcqRel);
-        while self.run_job(false)? == JobOutcome::Worked {}
+        let inner = &self.0;
+        let until = inner.horizon.stable();
+        self.0.persist_requested.fetch_max(until.0, Ordering::AcqRel);
+        while self.run_job(false)? == JobOutcome::Worked || inner.flushing.is_locked() {
+            // A thread in the background may be at it.
+            if inner.flushing.is_locked() {
+                let mut state = inner.bell.state.lock();
+                inner.bell.room.wait_for(&mut state, NAP);
+            }
+        }
         Ok(())
     }
 
