@@ -188,10 +188,11 @@ impl Inner {
     fn next_job(&self, compact: bool) -> Result<JobOutcome> {
         let worked = self.record_tables()?
             || self.reap_tables()?
+            || self.rewrite_manifest()?
             || self.switch_memtables()
             || self.flush_one()?
             || (compact && self.compact_one()?)
-            || self.rewrite_manifest()?;
+            || self.shrink_files();
         Ok(if worked { JobOutcome::Worked } else { JobOutcome::Idle })
     }
 
@@ -223,14 +224,21 @@ impl Inner {
         })
     }
 
+    /// The debt: of memtables now, of levels as they were last changed, so that every commit may ask.
     pub(super) fn debt(&self) -> Debt {
+        let share =
+            self.budget.used_for(Use::Memtables) as f64 / self.settings.memtables_bytes as f64;
+        // Half of the memtables' share is theirs to fill: from there on flushes are behind.
+        Debt { flush: (2.0 * share - 1.0).max(0.0), ..*self.levels_debt.lock() }
+    }
+
+    /// Looks at all tables' levels again, after one of them changed.
+    pub(super) fn refresh_debt(&self) {
         let shape = self.settings.shape();
-        let tables = self.tables.load();
-        let memory = self.budget.used_for(Use::Memtables) as f64;
-        let mut debt =
-            Debt { flush: memory / self.settings.memtables_bytes as f64 - 0.25, ..Debt::default() };
+        let mut debt = Debt::default();
         let mut behind = 0;
         // A table that cannot be compacted is no reason to hold writers back for ever.
+        let tables = self.tables.load();
         for table in tables.values().filter(|table| table.quarantined().is_none()) {
             let view = table.view_now();
             let sublevels = view.levels.level0.len() as f64;
@@ -238,6 +246,6 @@ impl Inner {
             behind += shape.debt_bytes(&view.levels);
         }
         debt.compaction = behind as f64 / (shape.level0_bytes as f64 * 32.0);
-        debt
+        *self.levels_debt.lock() = debt;
     }
 }

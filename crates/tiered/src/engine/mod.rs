@@ -96,6 +96,8 @@ struct Inner {
     /// Whether the last flush met a full disk.
     disk_full: AtomicBool,
     bell: Bell,
+    /// The debt of all tables' levels, since they last changed.
+    levels_debt: Mutex<Debt>,
     /// Groups of background threads that are running.
     threads: AtomicUsize,
     counts: Counts,
@@ -149,7 +151,7 @@ impl TieredEngine {
         }
         let persisted = AtomicU64::new(state.persisted.0);
         let next_extent = AtomicU64::new(state.next_extent.0);
-        Ok(TieredEngine(Arc::new(Inner {
+        let engine = TieredEngine(Arc::new(Inner {
             settings,
             horizon,
             budget,
@@ -165,9 +167,12 @@ impl TieredEngine {
             failure: Mutex::new(None),
             disk_full: AtomicBool::new(false),
             bell: Bell::default(),
+            levels_debt: Mutex::default(),
             threads: AtomicUsize::new(0),
             counts: Counts::default(),
-        })))
+        }));
+        engine.0.refresh_debt();
+        Ok(engine)
     }
 }
 

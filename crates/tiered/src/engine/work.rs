@@ -37,7 +37,7 @@ impl Drop for Written<'_> {
 impl Written<'_> {
     fn write(&mut self, mut built: BuiltExtent) -> Result<()> {
         let space = &self.inner.space;
-        let slots = space.allocate(built.meta.slots.count)?;
+        let slots = space.allocate(built.meta.slots.count).map_err(stopped)?;
         built.meta.slots = slots;
         // From here on the slots go back if this fails.
         self.extents.push(built.meta);
@@ -137,7 +137,8 @@ impl Inner {
         for table in &gone {
             table.view().levels.places().for_each(|(_, extent)| extent.mark_obsolete());
         }
-        drop((tables, gone));
+        drop((manifest, tables, gone));
+        self.refresh_debt();
         // Space that cannot be given back to the file system now is still free for extents.
         let _ = self.space.shrink();
         Ok(true)
@@ -196,6 +197,8 @@ impl Inner {
         table.recorded.store(true, Ordering::Release);
         table.edit(&edit, Some((&oldest.memtable, flushed)));
         self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+        drop(manifest);
+        self.refresh_debt();
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
         Ok(())
@@ -275,6 +278,7 @@ impl Inner {
                 // Its inputs cannot be read. Everything else goes on (E8).
                 Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                     table.quarantine(error);
+                    self.refresh_debt();
                     return Ok(true);
                 }
                 Err(error) => return Err(error),
@@ -329,6 +333,7 @@ impl Inner {
         self.commit(&mut manifest, edits_of(table, &edit), &mut written)?;
         table.edit(&edit, None);
         drop(manifest);
+        self.refresh_debt();
         let stays = |extent: &Arc<ExtentHandle>| {
             relinked.iter().any(|other| other.meta.id == extent.meta.id)
         };
@@ -340,14 +345,24 @@ impl Inner {
         Ok(())
     }
 
-    /// Begins a fresh manifest when the old one is long.
+    /// Begins a fresh manifest when the old one is long. A full disk is no reason to stop: the old one
+    /// serves on.
     pub(super) fn rewrite_manifest(&self) -> Result<bool> {
-        let mut manifest = self.manifest.lock();
+        let Some(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
         if !manifest.is_long() {
             return Ok(false);
         }
-        manifest.rewrite()?;
-        Ok(true)
+        match manifest.rewrite() {
+            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
+            rewritten => rewritten.map(|()| true),
+        }
+    }
+
+    /// Gives space back to the file system once most of it is free.
+    pub(super) fn shrink_files(&self) -> bool {
+        let (all, free) = self.space.bytes();
+        // Space that cannot be given back now is still free for extents.
+        free > all / 2 && self.space.shrink().is_ok() && self.space.bytes().0 < all
     }
 }
 

@@ -169,7 +169,8 @@ impl Manifest {
         pointer.write_and_sync(0, text.as_bytes())?;
         disk.sync_dir(&dir)?;
         disk.rename(&temporary, &dir.join(CURRENT))?;
-        disk.sync_dir(&dir)?;
+        // From here on nobody knows which manifest a crash would leave in force.
+        disk.sync_dir(&dir).map_err(|error| failed(&error))?;
         let end = bytes.len() as u64;
         let failure = None;
         Ok(Manifest {
@@ -205,13 +206,18 @@ impl Manifest {
         let sealed_at = bytes.len();
         encode_record(&mut bytes, self.sequence_next + 1, &[]);
         // Room for both first: a full disk is met before anything is recorded.
-        self.file.allocate(self.end, bytes.len() as u64)?;
-        let written = self.file.write_and_sync(self.end, &bytes[..sealed_at]).and_then(|()| {
-            self.file.write_and_sync(self.end + sealed_at as u64, &bytes[sealed_at..])
-        });
+        let (edits_at, seal_at) = (self.end, self.end + sealed_at as u64);
+        let room = self.file.allocate(self.end, bytes.len() as u64);
+        if let Err(full) = &room
+            && full.kind() == ErrorKind::DiskFull
+        {
+            return Err(full.clone());
+        }
+        let written = room
+            .and_then(|()| self.file.write_and_sync(edits_at, &bytes[..sealed_at]))
+            .and_then(|()| self.file.write_and_sync(seal_at, &bytes[sealed_at..]));
         if let Err(error) = written {
-            let failure =
-                Error::new(ErrorKind::WritesStopped, format!("the manifest failed: {error}"));
+            let failure = failed(&error);
             self.failure = Some(failure.clone());
             return Err(failure);
         }
@@ -243,7 +249,11 @@ impl Manifest {
         );
         let mut fresh = match fresh {
             Ok(fresh) => fresh,
-            Err(error) if error.kind() == ErrorKind::DiskFull => return Err(error),
+            Err(error) if error.kind() == ErrorKind::DiskFull => {
+                // Tried again once it has grown by half, and not at every turn.
+                self.bytes_max = self.end + self.end / 2;
+                return Err(error);
+            }
             Err(error) => {
                 // The pointer may have been switched; nothing may be added to the old file.
                 self.failure = Some(error.clone());
@@ -256,6 +266,11 @@ impl Manifest {
         let _ = self.disk.remove(&self.dir.join(file_name(old.number)));
         Ok(())
     }
+}
+
+/// The failure that ends a manifest.
+fn failed(error: &Error) -> Error {
+    Error::new(ErrorKind::WritesStopped, format!("the manifest failed: {error}"))
 }
 
 /// The edits that lead from nothing to a state.

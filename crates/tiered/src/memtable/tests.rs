@@ -1,7 +1,4 @@
-use std::collections::BTreeMap;
-
 use super::*;
-use spillway_base::rng::Rng;
 
 fn put(memtable: &Memtable, key: &[u8], csn: u64, value: Option<&[u8]>) {
     let inside = memtable.enter().expect("the memtable is open");
@@ -14,6 +11,10 @@ fn new() -> Memtable {
 
 #[cfg(not(loom))]
 mod model {
+    use std::collections::BTreeMap;
+
+    use spillway_base::rng::Rng;
+
     use super::*;
 
     type Model = BTreeMap<Vec<u8>, BTreeMap<u64, Option<Vec<u8>>>>;

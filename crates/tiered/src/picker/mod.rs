@@ -16,7 +16,7 @@
 //! geometric mean of what Level0 holds when it is relieved and of Level2.
 
 mod plan;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::sync::Arc;
