@@ -151,3 +151,26 @@ pub fn lookup_value(value: &Value, column: &ColumnType) -> Option<Value> {
     };
     same.then_some(stored)
 }
+
+/// The length of the part at the front of a key; `None` when the bytes are no such part.
+#[must_use]
+pub fn part_len(key: &[u8], column: &ColumnType) -> Option<usize> {
+    if *key.first()? == 0 {
+        return Some(1);
+    }
+    let fixed = match column {
+        ColumnType::Int { .. } | ColumnType::Year | ColumnType::Bit(_) | ColumnType::Enum(_) => 8,
+        ColumnType::Float | ColumnType::Double | ColumnType::Time(_) => 8,
+        ColumnType::Decimal { .. } => 32,
+        ColumnType::Date => 4,
+        ColumnType::DateTime(_) | ColumnType::Timestamp(_) => 12,
+        _ => {
+            let mut at = 1 + GROUP;
+            while *key.get(at)? > GROUP as u8 {
+                at += 1 + GROUP;
+            }
+            return Some(at + 1);
+        }
+    };
+    (key.len() > fixed).then_some(1 + fixed)
+}

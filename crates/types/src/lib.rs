@@ -2,7 +2,7 @@
 //! of them are stored.
 //!
 //! - [`value`]: a value, owned or borrowed; [`decimal`], [`temporal`]: those that need arithmetic of their own;
-//! - [`column`]: column types, and storing a value into one;
+//! - [`mod@column`]: column types, and storing a value into one;
 //! - [`collation`]: how text compares;
 //! - [`convert`]: numbers, text and dates from one another;
 //! - [`row`], [`key`]: the bytes that tables and indexes hold.

@@ -167,7 +167,7 @@ impl DateTime {
             return None;
         }
         let micros = (hour * 3600 + minute * 60 + second) * SECOND + parse_fraction(fraction)?;
-        Some(DateTime::from_micros_of(date, micros as i64)?)
+        DateTime::from_micros_of(date, micros as i64)
     }
 
     /// A date and microseconds from its midnight, which may lie outside of the day.
