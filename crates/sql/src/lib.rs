@@ -1,1 +1,29 @@
-//! SQL over Spillway: parse, catalog, plan, compiled statements.
+//! SQL over Spillway, in MySQL's dialect.
+//!
+//! In the order a statement passes them:
+//!
+//! - `session`: an [`Instance`] is an open database that speaks SQL, a [`Session`] one client's view of it;
+//! - `parse`: text to statements;
+//! - `catalog`: which databases, tables and users there are;
+//! - `expr`: expressions bound and evaluated; `query`: queries planned and run;
+//! - `dml`, `store`: rows and their index entries changed;
+//! - `ddl`, `users`, `show`: tables, users and what is told of them;
+//! - `api`, `errors`: what comes out.
+
+mod api;
+mod catalog;
+mod ddl;
+mod dml;
+mod errors;
+mod expr;
+mod parse;
+mod query;
+mod session;
+mod show;
+mod store;
+mod users;
+
+pub use api::{ColumnFlags, Outcome, ResultColumn, ResultSink, Status};
+pub use catalog::UserDef;
+pub use errors::{Result, SqlError};
+pub use session::{Instance, Prepared, Session, VERSION};

@@ -1,0 +1,96 @@
+//! What a client of this crate sees: columns, rows, outcomes.
+
+use std::sync::Arc;
+
+use spillway_types::{Collation, ColumnType, ValueRef};
+
+use crate::errors::SqlError;
+
+/// A column of a result.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ResultColumn {
+    /// The database it comes from; empty for expressions.
+    pub schema: Arc<str>,
+    /// The table's alias.
+    pub table: Arc<str>,
+    /// The table's name.
+    pub org_table: Arc<str>,
+    /// The column's name in the result.
+    pub name: Arc<str>,
+    /// The column's name in its table.
+    pub org_name: Arc<str>,
+    /// The type.
+    pub column_type: ColumnType,
+    /// The collation of text.
+    pub collation: Collation,
+    /// What is known of it.
+    pub flags: ColumnFlags,
+}
+
+/// What is known of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ColumnFlags {
+    /// It is never NULL.
+    pub not_null: bool,
+    /// It is part of the primary key.
+    pub primary: bool,
+    /// It is the first of a unique index.
+    pub unique: bool,
+    /// It is the first of an index.
+    pub multiple: bool,
+    /// It counts up.
+    pub auto_increment: bool,
+}
+
+/// The state of a session, as the protocol reports it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Status {
+    /// A transaction is open.
+    pub in_transaction: bool,
+    /// Statements commit by themselves.
+    pub autocommit: bool,
+    /// Another result of the same command follows.
+    pub more_results: bool,
+}
+
+/// How a statement ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// Rows changed.
+    pub affected_rows: u64,
+    /// The first number that AUTO_INCREMENT gave.
+    pub last_insert_id: u64,
+    /// Warnings.
+    pub warnings: u16,
+    /// The session's state after it.
+    pub status: Status,
+    /// A word for people, as `Records: 3  Duplicates: 0  Warnings: 0`.
+    pub info: String,
+}
+
+/// Takes results as they come. The server's writes packets; the shell's prints.
+pub trait ResultSink {
+    /// A result set begins.
+    ///
+    /// # Errors
+    /// When nobody takes it any more.
+    fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), SqlError>;
+
+    /// A row, its values in the columns' order.
+    ///
+    /// # Errors
+    /// As [`ResultSink::columns`].
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
+
+    /// The result set ends.
+    ///
+    /// # Errors
+    /// As [`ResultSink::columns`].
+    fn end_rows(&mut self, outcome: &Outcome) -> Result<(), SqlError>;
+
+    /// A statement without a result set is done.
+    ///
+    /// # Errors
+    /// As [`ResultSink::columns`].
+    fn ok(&mut self, outcome: &Outcome) -> Result<(), SqlError>;
+}

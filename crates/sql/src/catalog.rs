@@ -1,0 +1,344 @@
+//! What databases, tables and users there are.
+//!
+//! The catalog is kept in a table of its own, `sys.catalog`: one JSON document for each database (`d/NAME`), table
+//! (`t/DB/NAME`) and user (`u/NAME@HOST`). Sessions read an immutable snapshot in memory, which each change
+//! replaces whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use spillway::{Database, Direction, KeyRange, Table, Transaction, TransactionOptions, prefix_end};
+use spillway_types::row::RowReader;
+use spillway_types::{Collation, ColumnType, Date, DateTime, Value};
+
+use crate::errors::{Result, SqlError};
+
+pub(crate) const CATALOG: &str = "sys.catalog";
+/// Databases that are not stored.
+pub(crate) const SYSTEM: [&str; 3] = ["information_schema", "mysql", "performance_schema"];
+
+/// What a column holds when an INSERT does not say.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(crate) enum DefaultValue {
+    #[default]
+    None,
+    Null,
+    /// A constant, as text; `true` for bytes in hexadecimal.
+    Const(String, bool),
+    CurrentTimestamp,
+    /// An expression, as text.
+    Expr(String),
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct ColumnDef {
+    pub(crate) name: String,
+    pub(crate) ty: ColumnType,
+    pub(crate) collation: Collation,
+    pub(crate) nullable: bool,
+    pub(crate) default: DefaultValue,
+    pub(crate) on_update_now: bool,
+    pub(crate) auto_increment: bool,
+    pub(crate) comment: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct IndexPart {
+    pub(crate) column: usize,
+    pub(crate) prefix: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct IndexDef {
+    pub(crate) name: String,
+    pub(crate) parts: Vec<IndexPart>,
+    pub(crate) unique: bool,
+    pub(crate) comment: String,
+    /// The key space.
+    pub(crate) space: u32,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct CheckDef {
+    pub(crate) name: String,
+    pub(crate) expr: String,
+    pub(crate) enforced: bool,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct TableDef {
+    pub(crate) id: u32,
+    pub(crate) db: String,
+    pub(crate) name: String,
+    pub(crate) columns: Vec<ColumnDef>,
+    /// Columns of the primary key; empty where rows have a hidden number.
+    pub(crate) primary: Vec<IndexPart>,
+    /// The key space of the rows.
+    pub(crate) space: u32,
+    pub(crate) indexes: Vec<IndexDef>,
+    pub(crate) checks: Vec<CheckDef>,
+    pub(crate) collation: Collation,
+    pub(crate) comment: String,
+    pub(crate) auto_increment: u64,
+}
+
+impl TableDef {
+    pub(crate) fn rows(&self) -> Table {
+        spillway_base::TableId(self.space)
+    }
+
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))
+    }
+
+    pub(crate) fn index(&self, name: &str) -> Option<usize> {
+        self.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name))
+    }
+
+    pub(crate) fn auto_column(&self) -> Option<usize> {
+        self.columns.iter().position(|column| column.auto_increment)
+    }
+
+    /// The values of a stored row. Columns added after it was written have their default.
+    pub(crate) fn decode(&self, bytes: &[u8], out: &mut Vec<Value>) -> Result<()> {
+        let row = RowReader::new(bytes)?;
+        for (at, column) in self.columns.iter().enumerate() {
+            out.push(match row.get(at)? {
+                Some(value) => value.to_owned(),
+                None => column.constant_default(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl ColumnDef {
+    /// The default, where it is a constant; else NULL, or the type's zero.
+    pub(crate) fn constant_default(&self) -> Value {
+        match &self.default {
+            DefaultValue::Const(text, hex) => {
+                let value =
+                    if *hex { Value::Bytes(unhex(text)) } else { Value::Text(text.clone()) };
+                self.ty.store(&value).unwrap_or_else(|(_, nearest)| nearest)
+            }
+            _ if self.nullable => Value::Null,
+            _ => self.ty.zero(),
+        }
+    }
+}
+
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
+    let digits = if text.len() % 2 == 1 { format!("0{text}") } else { text.to_owned() };
+    let byte =
+        |at: usize| u8::from_str_radix(digits.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
+    (0..digits.len() / 2).map(|at| byte(2 * at)).collect()
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct DatabaseDef {
+    pub(crate) name: String,
+    pub(crate) collation: Collation,
+}
+
+/// A user, and how it proves to be it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct UserDef {
+    /// The name.
+    pub name: String,
+    /// Where it may come from: `%` for anywhere.
+    pub host: String,
+    /// The authentication plugin.
+    pub plugin: String,
+    /// What the plugin stores; empty for an empty password.
+    pub stored: Vec<u8>,
+    /// Rights everywhere (`*`) and in databases.
+    pub(crate) grants: BTreeMap<String, Vec<String>>,
+}
+
+/// All of it, at one moment.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Catalog {
+    pub(crate) version: u64,
+    pub(crate) databases: BTreeMap<String, DatabaseDef>,
+    pub(crate) tables: BTreeMap<(String, String), Arc<TableDef>>,
+    pub(crate) users: BTreeMap<(String, String), UserDef>,
+}
+
+fn from_json<'a, T: Deserialize<'a>>(key: &[u8], bytes: &'a [u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        SqlError::new(
+            1034,
+            format!("The catalog entry {} is damaged: {error}", String::from_utf8_lossy(key)),
+        )
+    })
+}
+
+impl Catalog {
+    /// Reads the catalog, and begins one where there is none.
+    pub(crate) fn load(db: &Database) -> Result<Catalog> {
+        let txn = db.begin(TransactionOptions::new());
+        let mut catalog = Catalog { version: 1, ..Catalog::default() };
+        let space = match txn.table(CATALOG) {
+            Ok(space) => space,
+            Err(error) if error.kind() == spillway::ErrorKind::NotFound => {
+                let space = txn.create_table(CATALOG, spillway::EngineKind::Tiered)?;
+                let root = UserDef {
+                    name: "root".to_owned(),
+                    host: "%".to_owned(),
+                    plugin: "mysql_native_password".to_owned(),
+                    stored: Vec::new(),
+                    grants: BTreeMap::from([(
+                        "*".to_owned(),
+                        vec!["ALL".to_owned(), "GRANT OPTION".to_owned()],
+                    )]),
+                };
+                let change = Change { txn: &txn, space };
+                change.put_user(&root)?;
+                change.put_database(&DatabaseDef {
+                    name: "test".to_owned(),
+                    collation: Collation::GeneralCi,
+                })?;
+                space
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut scan = txn.scan(space, KeyRange::ALL, Direction::Forward)?;
+        while scan.advance()? {
+            let (key, value) = (scan.key(), scan.value());
+            match key.first() {
+                Some(b'd') => {
+                    let database: DatabaseDef = from_json(key, value)?;
+                    catalog.databases.insert(database.name.clone(), database);
+                }
+                Some(b't') => {
+                    let table: TableDef = from_json(key, value)?;
+                    catalog.tables.insert((table.db.clone(), table.name.clone()), Arc::new(table));
+                }
+                Some(b'u') => {
+                    let user: UserDef = from_json(key, value)?;
+                    catalog.users.insert((user.name.clone(), user.host.clone()), user);
+                }
+                _ => {}
+            }
+        }
+        drop(scan);
+        txn.commit().wait()?;
+        Ok(catalog)
+    }
+
+    pub(crate) fn has_database(&self, name: &str) -> bool {
+        self.databases.contains_key(name) || SYSTEM.contains(&name.to_ascii_lowercase().as_str())
+    }
+
+    pub(crate) fn table(&self, db: &str, name: &str) -> Result<&Arc<TableDef>> {
+        self.tables
+            .get(&(db.to_owned(), name.to_owned()))
+            .ok_or_else(|| SqlError::unknown_table(db, name))
+    }
+
+    pub(crate) fn tables_of<'a>(&'a self, db: &'a str) -> impl Iterator<Item = &'a Arc<TableDef>> {
+        self.tables
+            .range((db.to_owned(), String::new())..)
+            .map(|(_, table)| table)
+            .take_while(move |table| table.db == db)
+    }
+
+    /// The user that a name from a host is: an exact host goes before `%`.
+    pub(crate) fn user(&self, name: &str, host: &str) -> Option<&UserDef> {
+        let local = ["127.0.0.1", "::1", "localhost"].contains(&host);
+        let mut hosts = vec![host];
+        if local {
+            hosts.extend(["localhost", "127.0.0.1"]);
+        }
+        hosts.push("%");
+        hosts.iter().find_map(|host| self.users.get(&(name.to_owned(), (*host).to_owned())))
+    }
+}
+
+/// Changes of the catalog within a transaction.
+pub(crate) struct Change<'t> {
+    pub(crate) txn: &'t Transaction,
+    pub(crate) space: Table,
+}
+
+fn json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| SqlError::new(1105, error.to_string()))
+}
+
+impl<'t> Change<'t> {
+    pub(crate) fn new(txn: &'t Transaction) -> Result<Change<'t>> {
+        Ok(Change { txn, space: txn.table(CATALOG)? })
+    }
+
+    pub(crate) fn put_database(&self, database: &DatabaseDef) -> Result<()> {
+        Ok(self.txn.put(self.space, format!("d/{}", database.name).as_bytes(), &json(database)?)?)
+    }
+
+    pub(crate) fn delete_database(&self, name: &str) -> Result<()> {
+        Ok(self.txn.delete(self.space, format!("d/{name}").as_bytes())?)
+    }
+
+    pub(crate) fn put_table(&self, table: &TableDef) -> Result<()> {
+        let key = format!("t/{}/{}", table.db, table.name);
+        Ok(self.txn.put(self.space, key.as_bytes(), &json(table)?)?)
+    }
+
+    pub(crate) fn delete_table(&self, table: &TableDef) -> Result<()> {
+        Ok(self.txn.delete(self.space, format!("t/{}/{}", table.db, table.name).as_bytes())?)
+    }
+
+    pub(crate) fn put_user(&self, user: &UserDef) -> Result<()> {
+        let key = format!("u/{}@{}", user.name, user.host);
+        Ok(self.txn.put(self.space, key.as_bytes(), &json(user)?)?)
+    }
+
+    pub(crate) fn delete_user(&self, user: &UserDef) -> Result<()> {
+        Ok(self.txn.delete(self.space, format!("u/{}@{}", user.name, user.host).as_bytes())?)
+    }
+
+    /// Makes a key space for an index. Its name is never shown and never changes.
+    pub(crate) fn create_space(&self, table: u32, label: &str) -> Result<u32> {
+        let name = format!("i/{table}/{label}/{}", self.txn.table_names()?.len());
+        let mut name = name;
+        while self.txn.table(&name).is_ok() {
+            name.push('\'');
+        }
+        Ok(self.txn.create_table(&name, spillway::EngineKind::Tiered)?.0)
+    }
+
+    pub(crate) fn drop_space(&self, space: u32) -> Result<()> {
+        for name in self.txn.table_names()? {
+            if self.txn.table(&name)?.0 == space {
+                self.txn.drop_table(&name)?;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The end of the keys that begin with a prefix, for a range.
+pub(crate) fn end_of(prefix: &[u8]) -> Option<Vec<u8>> {
+    prefix_end(prefix)
+}
+
+/// Moves the values of TIMESTAMP columns by an offset, from or to UTC.
+pub(crate) fn shift_timestamps(table: &TableDef, values: &mut [Value], micros: i64) {
+    if micros == 0 {
+        return;
+    }
+    for (column, value) in table.columns.iter().zip(values) {
+        if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &*value)
+            && *at != DateTime::default()
+            && let Some(moved) = DateTime::from_unix_micros(at.to_unix_micros() + micros)
+        {
+            *value = Value::DateTime(moved);
+        }
+    }
+}
+
+/// The date and time of a moment, in UTC.
+pub(crate) fn utc(micros: i64) -> DateTime {
+    DateTime::from_unix_micros(micros).unwrap_or(DateTime { date: Date::default(), micros: 0 })
+}

@@ -1,0 +1,187 @@
+//! Errors as MySQL numbers and words them. This is the one place where kinds of failure become codes.
+
+use std::fmt;
+
+use spillway::ErrorKind;
+use spillway_types::StoreError;
+
+/// A failure for the client: MySQL's number, the SQLSTATE, and the text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SqlError {
+    /// MySQL's number.
+    pub code: u16,
+    /// The SQLSTATE.
+    pub state: &'static str,
+    /// What happened.
+    pub message: String,
+    /// Whether the statement may be run again at once, over a newer snapshot.
+    pub(crate) conflict: bool,
+    /// Whether the transaction is over.
+    pub(crate) ends_transaction: bool,
+}
+
+/// The result of anything in SQL.
+pub type Result<T, E = SqlError> = std::result::Result<T, E>;
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ERROR {} ({}): {}", self.code, self.state, self.message)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+fn state_of(code: u16) -> &'static str {
+    match code {
+        1044 | 1142 | 1227 | 1410 => "42000",
+        1045 => "28000",
+        1046 => "3D000",
+        1047 => "08S01",
+        1040 | 1053 | 1152 | 1153 => "08S01",
+        1048 | 1062 | 1169 | 1451 | 1452 | 3819 => "23000",
+        1049 | 1064 | 1065 | 1068 | 1069 | 1071 | 1072 | 1075 | 1091 | 1101 | 1103 | 1110
+        | 1113 | 1115 | 1140 | 1149 | 1171 | 1203 | 1211 | 1231 | 1235 | 1248 | 1250 | 1286
+        | 1305 | 1425 | 1426 | 1427 | 1462 | 1582 => "42000",
+        1050 => "42S01",
+        1051 | 1146 => "42S02",
+        1054 | 1247 => "42S22",
+        1060 => "42S21",
+        1052 => "23000",
+        1136 => "21S01",
+        1213 => "40001",
+        1222 | 1241 | 1242 => "21000",
+        1264 | 1690 => "22003",
+        1265 => "01000",
+        1292 => "22007",
+        1365 => "22012",
+        1406 => "22001",
+        1317 => "70100",
+        1792 => "25006",
+        _ => "HY000",
+    }
+}
+
+impl SqlError {
+    /// An error of this number.
+    #[cold]
+    pub fn new(code: u16, message: impl Into<String>) -> SqlError {
+        let (conflict, ends_transaction) = (false, false);
+        SqlError {
+            code,
+            state: state_of(code),
+            message: message.into(),
+            conflict,
+            ends_transaction,
+        }
+    }
+
+    /// 1235: something that is not supported, by name.
+    #[cold]
+    pub fn unsupported(what: impl fmt::Display) -> SqlError {
+        SqlError::new(1235, format!("This version of Spillway doesn't yet support '{what}'"))
+    }
+
+    /// 1064: text that is no SQL.
+    #[cold]
+    pub fn syntax(what: impl fmt::Display) -> SqlError {
+        SqlError::new(1064, format!("You have an error in your SQL syntax: {what}"))
+    }
+
+    #[cold]
+    pub(crate) fn unknown_column(name: &str, place: &str) -> SqlError {
+        SqlError::new(1054, format!("Unknown column '{name}' in '{place}'"))
+    }
+
+    #[cold]
+    pub(crate) fn unknown_table(db: &str, name: &str) -> SqlError {
+        SqlError::new(1146, format!("Table '{db}.{name}' doesn't exist"))
+    }
+
+    #[cold]
+    pub(crate) fn out_of_range(what: &str, expr: &str) -> SqlError {
+        SqlError::new(1690, format!("{what} value is out of range in '{expr}'"))
+    }
+
+    /// Why a value does not go into a column, in MySQL's words.
+    #[cold]
+    pub(crate) fn store(why: StoreError, column: &str, value: &str, row: u64) -> SqlError {
+        let value: String = value.chars().take(64).collect();
+        match why {
+            StoreError::OutOfRange => SqlError::new(
+                1264,
+                format!("Out of range value for column '{column}' at row {row}"),
+            ),
+            StoreError::Truncated => {
+                SqlError::new(1265, format!("Data truncated for column '{column}' at row {row}"))
+            }
+            StoreError::Incorrect(kind) => SqlError::new(
+                1366,
+                format!("Incorrect {kind} value: '{value}' for column '{column}' at row {row}"),
+            ),
+            StoreError::IncorrectTime(kind) => SqlError::new(
+                1292,
+                format!("Incorrect {kind} value: '{value}' for column '{column}' at row {row}"),
+            ),
+            StoreError::TooLong => {
+                SqlError::new(1406, format!("Data too long for column '{column}' at row {row}"))
+            }
+            StoreError::Json => {
+                SqlError::new(3140, format!("Invalid JSON text for column '{column}' at row {row}"))
+            }
+        }
+    }
+}
+
+impl From<spillway::Error> for SqlError {
+    fn from(error: spillway::Error) -> SqlError {
+        let (code, text): (u16, Option<&str>) = match error.kind() {
+            ErrorKind::Deadlock => {
+                (1213, Some("Deadlock found when trying to get lock; try restarting transaction"))
+            }
+            ErrorKind::LockTimeout => {
+                (1205, Some("Lock wait timeout exceeded; try restarting transaction"))
+            }
+            ErrorKind::LockNotAvailable => (
+                3572,
+                Some(
+                    "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.",
+                ),
+            ),
+            ErrorKind::WriteConflict | ErrorKind::SerializationFailure => (1213, None),
+            ErrorKind::Interrupted => (1317, Some("Query execution was interrupted")),
+            ErrorKind::ReadOnlyTransaction => {
+                (1792, Some("Cannot execute statement in a READ ONLY transaction."))
+            }
+            ErrorKind::TransactionTooLarge => (1197, None),
+            ErrorKind::DuplicateKey => (1062, None),
+            ErrorKind::DiskFull => (1021, None),
+            ErrorKind::MemoryFull => (1041, None),
+            ErrorKind::WritesStopped => (1290, None),
+            ErrorKind::Closed => (1053, Some("Server shutdown in progress")),
+            ErrorKind::Corruption => (1034, None),
+            ErrorKind::Io => (1030, None),
+            ErrorKind::InvalidArgument => (1210, None),
+            ErrorKind::NotFound => {
+                (1412, Some("Table definition has changed, please retry transaction"))
+            }
+            _ => (1105, None),
+        };
+        let mut sql = SqlError::new(code, text.map_or_else(|| error.to_string(), str::to_owned));
+        sql.conflict = error.kind() == ErrorKind::WriteConflict;
+        sql.ends_transaction = matches!(
+            error.kind(),
+            ErrorKind::Deadlock
+                | ErrorKind::WriteConflict
+                | ErrorKind::SerializationFailure
+                | ErrorKind::WritesStopped
+        );
+        sql
+    }
+}
+
+impl From<&'static str> for SqlError {
+    /// A stored row that makes no sense.
+    fn from(why: &'static str) -> SqlError {
+        SqlError::new(1034, format!("Incorrect key file for table; {why}"))
+    }
+}

@@ -1,0 +1,891 @@
+//! Binding: names to columns, syntax to expressions, types to all of them.
+
+use std::sync::Arc;
+
+use spillway_types::column::{LobSize, type_of};
+use spillway_types::{Collation, ColumnType, Date, DateTime, Decimal, Time, Value};
+use sqlparser::ast::{
+    self, BinaryOperator, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments,
+    UnaryOperator,
+};
+
+use super::functions::merge_types;
+use super::{Ask, Expr, Op, Scalar, Typed};
+use crate::catalog::Catalog;
+use crate::errors::{Result, SqlError};
+use crate::query::{self, Aggregate, AggregateKind};
+
+/// A column that a scope offers.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeColumn {
+    pub(crate) name: String,
+    pub(crate) ty: ColumnType,
+    pub(crate) collation: Collation,
+    pub(crate) nullable: bool,
+    /// Hidden by a USING or NATURAL join, for names without a table.
+    pub(crate) merged: bool,
+    pub(crate) flags: crate::api::ColumnFlags,
+}
+
+/// A table that a scope offers.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeTable {
+    pub(crate) db: String,
+    pub(crate) alias: String,
+    pub(crate) name: String,
+    pub(crate) columns: Vec<ScopeColumn>,
+    /// The slot of its first column.
+    pub(crate) offset: usize,
+}
+
+/// The tables of a query.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    pub(crate) tables: Vec<ScopeTable>,
+}
+
+impl Scope {
+    fn find(&self, path: &[String]) -> Result<Option<(usize, &ScopeTable, &ScopeColumn)>> {
+        let Some((column, qualifiers)) = path.split_last() else { return Ok(None) };
+        let mut found = None;
+        for table in &self.tables {
+            let fits = match qualifiers {
+                [] => true,
+                [alias] => table.alias.eq_ignore_ascii_case(alias),
+                [db, alias] => {
+                    table.db.eq_ignore_ascii_case(db) && table.alias.eq_ignore_ascii_case(alias)
+                }
+                _ => false,
+            };
+            if !fits {
+                continue;
+            }
+            for (at, candidate) in table.columns.iter().enumerate() {
+                if candidate.name.eq_ignore_ascii_case(column)
+                    && !(qualifiers.is_empty() && candidate.merged)
+                {
+                    if found.is_some() {
+                        return Err(SqlError::new(
+                            1052,
+                            format!("Column '{}' in field list is ambiguous", path.join(".")),
+                        ));
+                    }
+                    found = Some((table.offset + at, table, candidate));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Binds the expressions of one query.
+pub(crate) struct Binder<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) database: Option<&'a str>,
+    pub(crate) scope: Scope,
+    pub(crate) parent: Option<&'a Binder<'a>>,
+    /// Common table expressions in force.
+    pub(crate) ctes: Vec<(String, Arc<query::QueryPlan>)>,
+    /// Names of result columns that HAVING and ORDER BY may use.
+    pub(crate) aliases: Vec<(String, Typed)>,
+    /// Aggregates met; their values stand in slots from here on.
+    pub(crate) aggregates: Vec<Aggregate>,
+    pub(crate) aggregate_base: usize,
+    pub(crate) aggregates_allowed: bool,
+    /// The widest slot of an enclosing query that was met, plus one.
+    pub(crate) outer_reach: std::cell::Cell<usize>,
+    /// Whether any column of an enclosing query was met.
+    pub(crate) correlated: std::cell::Cell<bool>,
+    pub(crate) place: &'static str,
+    /// The table an INSERT ... ON DUPLICATE KEY UPDATE is for, whose VALUES() may be asked.
+    pub(crate) inserting: Option<Arc<crate::catalog::TableDef>>,
+    pub(crate) variables: &'a dyn Fn(&str, &str) -> Option<Value>,
+}
+
+fn boxed(expr: Expr) -> Box<Expr> {
+    Box::new(expr)
+}
+
+/// The value of a literal.
+pub(crate) fn literal(value: &ast::Value) -> Result<Value> {
+    use ast::Value as V;
+    Ok(match value {
+        V::Number(text, _) => number_literal(text)?,
+        V::SingleQuotedString(text)
+        | V::DoubleQuotedString(text)
+        | V::NationalStringLiteral(text)
+        | V::EscapedStringLiteral(text) => Value::Text(text.clone()),
+        V::SingleQuotedByteStringLiteral(text) | V::DoubleQuotedByteStringLiteral(text) => {
+            let mut bytes = vec![0; text.len().div_ceil(8)];
+            for (at, bit) in text.bytes().rev().enumerate() {
+                if bit == b'1' {
+                    let byte = bytes.len() - 1 - at / 8;
+                    bytes[byte] |= 1 << (at % 8);
+                } else if bit != b'0' {
+                    return Err(SqlError::syntax(format!("near b'{text}'")));
+                }
+            }
+            Value::Bytes(bytes)
+        }
+        V::HexStringLiteral(text) => Value::Bytes(crate::catalog::unhex(text)),
+        V::Boolean(truth) => Value::from(*truth),
+        V::Null => Value::Null,
+        other => return Err(SqlError::unsupported(other)),
+    })
+}
+
+fn number_literal(text: &str) -> Result<Value> {
+    if text.contains(['e', 'E']) {
+        let number: f64 = text.parse().map_err(|_| SqlError::syntax(format!("near '{text}'")))?;
+        if !number.is_finite() {
+            return Err(SqlError::new(
+                1367,
+                format!("Illegal double '{text}' value found during parsing"),
+            ));
+        }
+        return Ok(Value::Double(number));
+    }
+    if !text.contains('.') {
+        if let Ok(number) = text.parse::<i64>() {
+            return Ok(Value::Int(number));
+        }
+        if let Ok(number) = text.parse::<u64>() {
+            return Ok(Value::UInt(number));
+        }
+    }
+    Decimal::parse(text)
+        .map(Value::Decimal)
+        .ok_or_else(|| SqlError::syntax(format!("near '{text}'")))
+}
+
+fn typed_value(value: Value) -> Typed {
+    let ty = type_of(&value.as_ref());
+    let nullable = value.is_null();
+    Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
+}
+
+/// The collation of a comparison: that of a column goes before that of a literal.
+fn common_collation(parts: &[&Typed]) -> Collation {
+    let text = |part: &&&Typed| part.ty.is_text();
+    let column = parts.iter().find(|part| text(part) && !part.expr.is_constant());
+    column.or_else(|| parts.iter().find(text)).map_or(Collation::GeneralCi, |part| part.collation)
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn new(
+        catalog: &'a Catalog,
+        database: Option<&'a str>,
+        variables: &'a dyn Fn(&str, &str) -> Option<Value>,
+    ) -> Binder<'a> {
+        Binder {
+            catalog,
+            database,
+            scope: Scope::default(),
+            parent: None,
+            ctes: Vec::new(),
+            aliases: Vec::new(),
+            aggregates: Vec::new(),
+            aggregate_base: 0,
+            aggregates_allowed: false,
+            outer_reach: std::cell::Cell::new(0),
+            correlated: std::cell::Cell::new(false),
+            place: "field list",
+            inserting: None,
+            variables,
+        }
+    }
+
+    fn resolve(&self, path: &[String]) -> Result<Typed> {
+        if let Some((slot, _, column)) = self.scope.find(path)? {
+            return Ok(Typed {
+                expr: Expr::Column(slot),
+                ty: column.ty.clone(),
+                collation: column.collation,
+                nullable: column.nullable,
+            });
+        }
+        if let [name] = path
+            && let Some((_, typed)) =
+                self.aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name))
+        {
+            return Ok(typed.clone());
+        }
+        let (mut depth, mut outer) = (1, self.parent);
+        while let Some(binder) = outer {
+            if let Some((slot, _, column)) = binder.scope.find(path)? {
+                self.correlated.set(true);
+                if depth == 1 {
+                    self.outer_reach.set(self.outer_reach.get().max(slot + 1));
+                } else {
+                    // The queries in between must run again for each row of the one that has it.
+                    let mut between = self.parent;
+                    for step in 1..depth {
+                        if let Some(b) = between {
+                            b.correlated.set(true);
+                            if step + 1 == depth {
+                                b.outer_reach.set(b.outer_reach.get().max(slot + 1));
+                            }
+                            between = b.parent;
+                        }
+                    }
+                    self.outer_reach.set(usize::MAX / 2);
+                }
+                return Ok(Typed {
+                    expr: Expr::Outer(depth, slot),
+                    ty: column.ty.clone(),
+                    collation: column.collation,
+                    nullable: column.nullable,
+                });
+            }
+            (depth, outer) = (depth + 1, binder.parent);
+        }
+        Err(SqlError::unknown_column(&path.join("."), self.place))
+    }
+
+    /// Binds an expression.
+    pub(crate) fn bind(&mut self, expr: &ast::Expr) -> Result<Typed> {
+        use ast::Expr as E;
+        match expr {
+            E::Identifier(ident) => self.identifier(std::slice::from_ref(ident)),
+            E::CompoundIdentifier(parts) => self.identifier(parts),
+            E::Value(value) => match &value.value {
+                ast::Value::Placeholder(name) if name == "?" => {
+                    Err(SqlError::syntax("a parameter has no number"))
+                }
+                ast::Value::Placeholder(name) => self.placeholder(name),
+                value => Ok(typed_value(literal(value)?)),
+            },
+            E::Prefixed { prefix, value } => {
+                let inner = self.bind(value)?;
+                match prefix.value.to_ascii_lowercase().as_str() {
+                    "_binary" => match inner.expr {
+                        Expr::Const(Value::Text(text)) => {
+                            Ok(typed_value(Value::Bytes(text.into_bytes())))
+                        }
+                        expr => Ok(Typed { ty: ColumnType::Blob(LobSize::Long), expr, ..inner }),
+                    },
+                    _ => match inner.expr {
+                        Expr::Const(Value::Bytes(bytes)) => Ok(typed_value(Value::Text(
+                            String::from_utf8_lossy(&bytes).into_owned(),
+                        ))),
+                        _ => Ok(inner),
+                    },
+                }
+            }
+            E::Nested(inner) => self.bind(inner),
+            E::Tuple(list) => {
+                let parts =
+                    list.iter().map(|e| Ok(self.bind(e)?.expr)).collect::<Result<Vec<_>>>()?;
+                Ok(self.truth(Expr::Tuple(parts)))
+            }
+            E::UnaryOp { op, expr } => self.unary(*op, expr),
+            E::BinaryOp { left, op, right } => self.binary(left, op, right),
+            E::IsNull(e) => {
+                let e = self.bind(e)?.expr;
+                Ok(self.certain(Expr::IsNull(boxed(e))))
+            }
+            E::IsNotNull(e) => {
+                let e = self.bind(e)?.expr;
+                Ok(self.certain(Expr::Not(boxed(Expr::IsNull(boxed(e))))))
+            }
+            E::IsTrue(e) | E::IsFalse(e) | E::IsNotTrue(e) | E::IsNotFalse(e) => {
+                let wanted = matches!(expr, E::IsTrue(_) | E::IsNotTrue(_));
+                let is = Expr::IsTruth(boxed(self.bind(e)?.expr), wanted);
+                let negated = matches!(expr, E::IsNotTrue(_) | E::IsNotFalse(_));
+                Ok(self.certain(if negated { Expr::Not(boxed(is)) } else { is }))
+            }
+            E::IsUnknown(e) => {
+                let e = self.bind(e)?.expr;
+                Ok(self.certain(Expr::IsNull(boxed(e))))
+            }
+            E::IsNotUnknown(e) => {
+                let e = self.bind(e)?.expr;
+                Ok(self.certain(Expr::Not(boxed(Expr::IsNull(boxed(e))))))
+            }
+            E::InList { expr, list, negated } => {
+                let left = self.bind(expr)?;
+                let items = list.iter().map(|e| self.bind(e)).collect::<Result<Vec<_>>>()?;
+                let mut parts: Vec<&Typed> = vec![&left];
+                parts.extend(&items);
+                let collation = common_collation(&parts);
+                let items = items.into_iter().map(|item| item.expr).collect();
+                let found = Expr::In(boxed(left.expr), items, collation);
+                Ok(self.truth(if *negated { Expr::Not(boxed(found)) } else { found }))
+            }
+            E::InSubquery { expr, subquery, negated } => {
+                let left = self.bind(expr)?;
+                let width = if let Expr::Tuple(parts) = &left.expr { parts.len() } else { 1 };
+                let asked = self.subquery(subquery, Ask::In, Some(left), width)?;
+                Ok(self.truth(if *negated { Expr::Not(boxed(asked.expr)) } else { asked.expr }))
+            }
+            E::Exists { subquery, negated } => {
+                let asked = self.subquery(subquery, Ask::Exists, None, 0)?;
+                Ok(self.truth(if *negated { Expr::Not(boxed(asked.expr)) } else { asked.expr }))
+            }
+            E::Subquery(subquery) => self.subquery(subquery, Ask::Scalar, None, 1),
+            E::AnyOp { left, compare_op, right, .. } | E::AllOp { left, compare_op, right } => {
+                let E::Subquery(subquery) = &**right else {
+                    return Err(SqlError::syntax("ANY and ALL need a subquery"));
+                };
+                let left = self.bind(left)?;
+                let op = comparison(compare_op).ok_or_else(|| SqlError::unsupported(compare_op))?;
+                let ask = if matches!(expr, E::AnyOp { .. }) { Ask::Any(op) } else { Ask::All(op) };
+                let asked = self.subquery(subquery, ask, Some(left), 1)?;
+                Ok(self.truth(asked.expr))
+            }
+            E::Between { expr, negated, low, high } => {
+                let (value, low, high) = (self.bind(expr)?, self.bind(low)?, self.bind(high)?);
+                let collation = common_collation(&[&value, &low, &high]);
+                let above =
+                    Expr::Binary(Op::GtEq, boxed(value.expr.clone()), boxed(low.expr), collation);
+                let below = Expr::Binary(Op::LtEq, boxed(value.expr), boxed(high.expr), collation);
+                let both = Expr::Binary(Op::And, boxed(above), boxed(below), collation);
+                Ok(self.truth(if *negated { Expr::Not(boxed(both)) } else { both }))
+            }
+            E::Like { negated, expr, pattern, escape_char, .. } => {
+                let (text, pattern) = (self.bind(expr)?, self.bind(pattern)?);
+                let collation = common_collation(&[&text, &pattern]);
+                let escape = match escape_char {
+                    Some(value) => literal(&value.value)?.to_text().chars().next(),
+                    None => Some('\\'),
+                };
+                let like = Expr::Like {
+                    text: boxed(text.expr),
+                    pattern: boxed(pattern.expr),
+                    escape,
+                    collation,
+                };
+                Ok(self.truth(if *negated { Expr::Not(boxed(like)) } else { like }))
+            }
+            E::RLike { negated, expr, pattern, .. } => {
+                let (text, pattern) = (self.bind(expr)?, self.bind(pattern)?);
+                let collation = common_collation(&[&text, &pattern]);
+                let regexp = Expr::Regexp {
+                    text: boxed(text.expr),
+                    pattern: boxed(pattern.expr),
+                    collation,
+                };
+                Ok(self.truth(if *negated { Expr::Not(boxed(regexp)) } else { regexp }))
+            }
+            E::Case { operand, conditions, else_result, .. } => {
+                let operand = operand.as_ref().map(|e| self.bind(e)).transpose()?;
+                let mut branches = Vec::new();
+                let mut results = Vec::new();
+                for branch in conditions {
+                    let (when, then) = (self.bind(&branch.condition)?, self.bind(&branch.result)?);
+                    branches.push((when.expr, then.expr.clone()));
+                    results.push(then);
+                }
+                let otherwise = else_result.as_ref().map(|e| self.bind(e)).transpose()?;
+                let nullable = otherwise.as_ref().is_none_or(|e| e.nullable)
+                    || results.iter().any(|e| e.nullable);
+                results.extend(otherwise.clone());
+                let ty = merge_types(results.iter());
+                let collation = results.first().map_or(Collation::GeneralCi, |e| e.collation);
+                let expr = Expr::Case {
+                    collation: operand.as_ref().map_or(Collation::GeneralCi, |e| e.collation),
+                    operand: operand.map(|e| boxed(e.expr)),
+                    branches,
+                    otherwise: otherwise.map(|e| boxed(e.expr)),
+                };
+                Ok(Typed { expr, ty, collation, nullable })
+            }
+            E::Cast { expr, data_type, .. } => {
+                let inner = self.bind(expr)?;
+                self.cast(inner, &data_type.to_string())
+            }
+            E::Convert { expr, data_type, charset, .. } => {
+                let inner = self.bind(expr)?;
+                match (data_type, charset) {
+                    (Some(ty), _) => self.cast(inner, &ty.to_string()),
+                    (None, Some(charset)) if charset.to_string().eq_ignore_ascii_case("binary") => {
+                        self.cast(inner, "BINARY")
+                    }
+                    _ => Ok(inner),
+                }
+            }
+            E::Collate { expr, collation } => {
+                let name = collation.to_string().replace(['`', '\'', '"'], "");
+                let collation = Collation::from_name(&name)
+                    .ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{name}'")))?;
+                Ok(Typed { collation, ..self.bind(expr)? })
+            }
+            E::TypedString(typed) => {
+                let text = literal(&typed.value.value)?;
+                let wrong = |kind: &str| {
+                    SqlError::new(1525, format!("Incorrect {kind} value: '{}'", text.to_text()))
+                };
+                let value = match typed.data_type.to_string().to_ascii_uppercase().as_str() {
+                    "DATE" => Date::parse(&text.to_text())
+                        .map(Value::Date)
+                        .ok_or_else(|| wrong("DATE"))?,
+                    "TIME" => Time::parse(&text.to_text())
+                        .map(Value::Time)
+                        .ok_or_else(|| wrong("TIME"))?,
+                    "TIMESTAMP" | "DATETIME" => DateTime::parse(&text.to_text())
+                        .map(Value::DateTime)
+                        .ok_or_else(|| wrong("DATETIME"))?,
+                    other => return Err(SqlError::unsupported(other)),
+                };
+                Ok(typed_value(value))
+            }
+            E::Extract { field, expr, .. } => {
+                let inner = self.bind(expr)?;
+                let name = field.to_string().to_ascii_lowercase();
+                let call = Scalar::find(&name)
+                    .ok_or_else(|| SqlError::unsupported(format!("EXTRACT({field})")))?;
+                call.typed(vec![inner])
+            }
+            E::Ceil { expr, .. } => self.call(Scalar::Ceil, &[expr]),
+            E::Floor { expr, .. } => self.call(Scalar::Floor, &[expr]),
+            E::Position { expr, r#in } => self.call(Scalar::Locate, &[expr, r#in]),
+            E::Substring { expr, substring_from, substring_for, .. } => {
+                let mut args: Vec<&ast::Expr> = vec![expr];
+                args.extend(substring_from.as_deref());
+                args.extend(substring_for.as_deref());
+                self.call(Scalar::Substring, &args)
+            }
+            E::Trim { trim_where, trim_what, expr, .. } => {
+                let Some(what) = trim_what else {
+                    let call = match trim_where {
+                        Some(ast::TrimWhereField::Leading) => Scalar::Ltrim,
+                        Some(ast::TrimWhereField::Trailing) => Scalar::Rtrim,
+                        _ => Scalar::Trim,
+                    };
+                    return self.call(call, &[expr]);
+                };
+                let call = match trim_where {
+                    Some(ast::TrimWhereField::Leading) => Scalar::TrimLead,
+                    Some(ast::TrimWhereField::Trailing) => Scalar::TrimTrail,
+                    _ => Scalar::TrimBoth,
+                };
+                self.call(call, &[expr, what])
+            }
+            E::Function(function) => self.function(function),
+            E::Interval(_) => Err(SqlError::syntax("INTERVAL stands beside + or - only")),
+            other => Err(SqlError::unsupported(other)),
+        }
+    }
+
+    /// Parameters are numbered by the parser: `:0`, `:1`; others are system variables, or user variables.
+    fn placeholder(&mut self, name: &str) -> Result<Typed> {
+        if let Some(number) = name.strip_prefix(':').and_then(|number| number.parse().ok()) {
+            return Ok(Typed {
+                expr: Expr::Param(number),
+                ty: ColumnType::VarChar(255),
+                collation: Collation::GeneralCi,
+                nullable: true,
+            });
+        }
+        self.variable(name)
+    }
+
+    fn variable(&mut self, name: &str) -> Result<Typed> {
+        if let Some(system) = name.strip_prefix("@@") {
+            let (scope, bare) = match system.split_once('.') {
+                Some((scope, bare))
+                    if ["session", "global", "local"]
+                        .contains(&scope.to_ascii_lowercase().as_str()) =>
+                {
+                    (scope.to_ascii_lowercase(), bare)
+                }
+                _ => ("session".to_owned(), system),
+            };
+            let bare = bare.replace('`', "").to_ascii_lowercase();
+            let value = (self.variables)(&scope, &bare)
+                .ok_or_else(|| SqlError::new(1193, format!("Unknown system variable '{bare}'")))?;
+            return Ok(typed_value(value));
+        }
+        let name = name.trim_start_matches('@').replace(['`', '\'', '"'], "").to_ascii_lowercase();
+        Ok(Typed {
+            expr: Expr::UserVariable(name),
+            ty: ColumnType::Text(LobSize::Long),
+            collation: Collation::GeneralCi,
+            nullable: true,
+        })
+    }
+
+    fn identifier(&mut self, parts: &[ast::Ident]) -> Result<Typed> {
+        if parts[0].quote_style.is_none() && parts[0].value.starts_with('@') {
+            let name: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+            return self.variable(&name.join("."));
+        }
+        if let [only] = parts
+            && only.quote_style == Some('"')
+        {
+            return Ok(typed_value(Value::Text(only.value.clone())));
+        }
+        let path: Vec<String> = parts.iter().map(|part| part.value.clone()).collect();
+        match self.resolve(&path) {
+            Err(error)
+                if error.code == 1054 && parts.len() == 1 && parts[0].quote_style.is_none() =>
+            {
+                // Functions that need no parentheses.
+                match path[0].to_ascii_lowercase().as_str() {
+                    "current_timestamp" | "localtime" | "localtimestamp" => {
+                        Scalar::Now.typed(Vec::new())
+                    }
+                    "current_date" => Scalar::Curdate.typed(Vec::new()),
+                    "current_time" => Scalar::Curtime.typed(Vec::new()),
+                    "current_user" => Scalar::CurrentUser.typed(Vec::new()),
+                    "utc_timestamp" => Scalar::UtcTimestamp.typed(Vec::new()),
+                    "utc_date" => Scalar::UtcDate.typed(Vec::new()),
+                    _ => Err(error),
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn truth(&self, expr: Expr) -> Typed {
+        Typed { expr, ty: ColumnType::BIGINT, collation: Collation::Binary, nullable: true }
+    }
+
+    fn certain(&self, expr: Expr) -> Typed {
+        Typed { nullable: false, ..self.truth(expr) }
+    }
+
+    fn call(&mut self, call: Scalar, args: &[&ast::Expr]) -> Result<Typed> {
+        let args = args.iter().map(|e| self.bind(e)).collect::<Result<Vec<_>>>()?;
+        call.typed(args)
+    }
+
+    fn unary(&mut self, op: UnaryOperator, expr: &ast::Expr) -> Result<Typed> {
+        let inner = self.bind(expr)?;
+        match op {
+            UnaryOperator::Plus => Ok(inner),
+            UnaryOperator::Not | UnaryOperator::BangNot => {
+                Ok(self.truth(Expr::Not(boxed(inner.expr))))
+            }
+            UnaryOperator::BitwiseNot => {
+                Ok(Typed { ty: ColumnType::UBIGINT, ..self.truth(Expr::BitNot(boxed(inner.expr))) })
+            }
+            UnaryOperator::Minus => {
+                // A literal's sign belongs to it: -9223372036854775808 is an integer.
+                if let Expr::Const(value) = &inner.expr {
+                    let negated = match value {
+                        Value::Int(number) => number.checked_neg().map(Value::Int),
+                        Value::UInt(9_223_372_036_854_775_808) => Some(Value::Int(i64::MIN)),
+                        Value::UInt(number) => Some(Value::Decimal(Decimal::from(*number).neg())),
+                        Value::Decimal(number) => Some(Value::Decimal(number.neg())),
+                        Value::Double(number) => Some(Value::Double(-number)),
+                        _ => None,
+                    };
+                    if let Some(value) = negated {
+                        return Ok(typed_value(value));
+                    }
+                }
+                let ty = match &inner.ty {
+                    ColumnType::Int { .. } => ColumnType::BIGINT,
+                    ColumnType::Decimal { .. } => inner.ty.clone(),
+                    _ => ColumnType::Double,
+                };
+                Ok(Typed { expr: Expr::Neg(boxed(inner.expr)), ty, ..inner })
+            }
+            other => Err(SqlError::unsupported(other)),
+        }
+    }
+
+    fn binary(
+        &mut self,
+        left: &ast::Expr,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+    ) -> Result<Typed> {
+        if let (BinaryOperator::Plus | BinaryOperator::Minus, ast::Expr::Interval(interval)) =
+            (op, right)
+        {
+            let (date, amount) = (self.bind(left)?, self.bind(&interval.value)?);
+            let unit = interval.leading_field.as_ref().map(ToString::to_string).unwrap_or_default();
+            return Ok(interval_expr(date, amount, unit, *op == BinaryOperator::Minus));
+        }
+        if let (BinaryOperator::Plus, ast::Expr::Interval(_)) = (op, left) {
+            return self.binary(right, op, left);
+        }
+        let (a, b) = (self.bind(left)?, self.bind(right)?);
+        let collation = common_collation(&[&a, &b]);
+        let make = |op| Expr::Binary(op, boxed(a.expr.clone()), boxed(b.expr.clone()), collation);
+        if let Some(op) = comparison(op) {
+            return Ok(self.truth(make(op)));
+        }
+        let op = match op {
+            BinaryOperator::And => Op::And,
+            BinaryOperator::Or | BinaryOperator::StringConcat => Op::Or,
+            BinaryOperator::Xor => Op::Xor,
+            BinaryOperator::Plus => Op::Add,
+            BinaryOperator::Minus => Op::Sub,
+            BinaryOperator::Multiply => Op::Mul,
+            BinaryOperator::Divide => Op::Div,
+            BinaryOperator::Modulo => Op::Mod,
+            BinaryOperator::MyIntegerDivide => Op::IntDiv,
+            BinaryOperator::BitwiseAnd => Op::BitAnd,
+            BinaryOperator::BitwiseOr => Op::BitOr,
+            BinaryOperator::BitwiseXor | BinaryOperator::PGBitwiseXor => Op::BitXor,
+            BinaryOperator::PGBitwiseShiftLeft => Op::ShiftLeft,
+            BinaryOperator::PGBitwiseShiftRight => Op::ShiftRight,
+            BinaryOperator::Regexp => {
+                let regexp =
+                    Expr::Regexp { text: boxed(a.expr), pattern: boxed(b.expr), collation };
+                return Ok(self.truth(regexp));
+            }
+            other => return Err(SqlError::unsupported(other)),
+        };
+        if matches!(op, Op::And | Op::Or | Op::Xor) {
+            return Ok(self.truth(make(op)));
+        }
+        let ty = arithmetic_type(op, &a.ty, &b.ty);
+        let nullable = a.nullable || b.nullable || matches!(op, Op::Div | Op::IntDiv | Op::Mod);
+        Ok(Typed { expr: make(op), ty, collation: Collation::Binary, nullable })
+    }
+
+    fn cast(&mut self, inner: Typed, name: &str) -> Result<Typed> {
+        let upper = name.to_ascii_uppercase();
+        let ty = match upper.split('(').next().unwrap_or_default().trim() {
+            "SIGNED" | "SIGNED INTEGER" => ColumnType::BIGINT,
+            "UNSIGNED" | "UNSIGNED INTEGER" => ColumnType::UBIGINT,
+            "BINARY" if !upper.contains('(') => ColumnType::Blob(LobSize::Long),
+            "CHAR" | "CHARACTER" if !upper.contains('(') => ColumnType::Text(LobSize::Long),
+            _ => crate::ddl::parse_type(name)?.0,
+        };
+        Ok(Typed {
+            expr: Expr::Cast(boxed(inner.expr), ty.clone()),
+            ty,
+            collation: inner.collation,
+            nullable: true,
+        })
+    }
+
+    fn subquery(
+        &mut self,
+        subquery: &ast::Query,
+        ask: Ask,
+        left: Option<Typed>,
+        width: usize,
+    ) -> Result<Typed> {
+        let plan = query::plan_query(
+            self.catalog,
+            self.database,
+            self.variables,
+            subquery,
+            Some(self),
+            &self.ctes,
+        )?;
+        if width > 0 && plan.columns.len() != width {
+            return Err(SqlError::new(1241, format!("Operand should contain {width} column(s)")));
+        }
+        let (ty, column_collation) =
+            plan.columns.first().map_or((ColumnType::BIGINT, Collation::Binary), |column| {
+                (column.column_type.clone(), column.collation)
+            });
+        let collation = left
+            .as_ref()
+            .filter(|left| left.ty.is_text())
+            .map_or(column_collation, |left| left.collation);
+        let expr = Expr::Subquery {
+            plan: Arc::new(plan),
+            ask,
+            left: left.map(|left| boxed(left.expr)),
+            collation,
+        };
+        Ok(match ask {
+            Ask::Scalar => Typed { expr, ty, collation: column_collation, nullable: true },
+            _ => self.truth(expr),
+        })
+    }
+
+    fn function(&mut self, function: &ast::Function) -> Result<Typed> {
+        let name = function.name.to_string().replace('`', "").to_ascii_lowercase();
+        if function.over.is_some() {
+            return Err(SqlError::unsupported("window functions"));
+        }
+        let list = match &function.args {
+            FunctionArguments::List(list) => list,
+            FunctionArguments::None => {
+                let call = Scalar::find(&name).ok_or_else(|| unknown_function(&name))?;
+                return call.typed(Vec::new());
+            }
+            FunctionArguments::Subquery(_) => return Err(SqlError::unsupported(function)),
+        };
+        let mut args: Vec<&ast::Expr> = Vec::new();
+        let mut star = false;
+        for arg in &list.args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => args.push(e),
+                FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => star = true,
+                other => return Err(SqlError::unsupported(other)),
+            }
+        }
+        if let Some(kind) = AggregateKind::find(&name) {
+            let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+            return self.aggregate(kind, &args, star, distinct, list);
+        }
+        match (name.as_str(), args.as_slice()) {
+            ("date_add" | "adddate" | "date_sub" | "subdate", [date, second]) => {
+                let negative = name.contains("sub");
+                let date = self.bind(date)?;
+                if let ast::Expr::Interval(interval) = second {
+                    let amount = self.bind(&interval.value)?;
+                    let unit = interval
+                        .leading_field
+                        .as_ref()
+                        .map(ToString::to_string)
+                        .unwrap_or_default();
+                    return Ok(interval_expr(date, amount, unit, negative));
+                }
+                let amount = self.bind(second)?;
+                return Ok(interval_expr(date, amount, "DAY".to_owned(), negative));
+            }
+            ("timestampadd", [unit, amount, date]) => {
+                let (amount, date) = (self.bind(amount)?, self.bind(date)?);
+                return Ok(interval_expr(date, amount, unit.to_string(), false));
+            }
+            ("timestampdiff", [unit, from, to]) => {
+                let unit = typed_value(Value::Text(unit.to_string()));
+                let args = vec![unit, self.bind(from)?, self.bind(to)?];
+                return Scalar::Timestampdiff.typed(args);
+            }
+            ("values", [column]) if self.inserting.is_some() => {
+                let name = column.to_string().replace('`', "");
+                let name = name.rsplit('.').next().unwrap_or_default();
+                let table = self.inserting.clone();
+                let found = table.as_ref().and_then(|table| Some((table.column(name)?, table)));
+                let (at, table) =
+                    found.ok_or_else(|| SqlError::unknown_column(name, self.place))?;
+                let def = &table.columns[at];
+                return Ok(Typed {
+                    expr: Expr::Inserted(at),
+                    ty: def.ty.clone(),
+                    collation: def.collation,
+                    nullable: true,
+                });
+            }
+            ("spillway_assign", [target, value]) => {
+                let name = target
+                    .to_string()
+                    .trim_start_matches('@')
+                    .replace('`', "")
+                    .to_ascii_lowercase();
+                let value = self.bind(value)?;
+                return Ok(Typed { expr: Expr::Assign(name, boxed(value.expr)), ..value });
+            }
+            ("log" | "ln", [one]) => return self.call(Scalar::Ln, &[one]),
+            _ => {}
+        }
+        if star {
+            return Err(SqlError::syntax(format!("near '{name}(*)'")));
+        }
+        let call = Scalar::find(&name).ok_or_else(|| unknown_function(&name))?;
+        self.call(call, &args)
+    }
+
+    fn aggregate(
+        &mut self,
+        kind: AggregateKind,
+        args: &[&ast::Expr],
+        star: bool,
+        distinct: bool,
+        list: &ast::FunctionArgumentList,
+    ) -> Result<Typed> {
+        if !self.aggregates_allowed {
+            return Err(SqlError::new(1111, "Invalid use of group function"));
+        }
+        if args.is_empty() && !star {
+            return Err(SqlError::syntax("an aggregate needs an argument"));
+        }
+        self.aggregates_allowed = false;
+        let args: Result<Vec<Typed>> = args.iter().map(|e| self.bind(e)).collect();
+        let (mut separator, mut order) = (",".to_owned(), Vec::new());
+        for clause in &list.clauses {
+            match clause {
+                ast::FunctionArgumentClause::Separator(value) => {
+                    separator = literal(&value.value)?.to_text();
+                }
+                ast::FunctionArgumentClause::OrderBy(by) => {
+                    for part in by {
+                        let bound = self.bind(&part.expr)?;
+                        order.push((bound.expr, part.options.asc.unwrap_or(true), bound.collation));
+                    }
+                }
+                other => return Err(SqlError::unsupported(other)),
+            }
+        }
+        self.aggregates_allowed = true;
+        let args = args?;
+        let (ty, nullable) = kind.result(args.first());
+        let collation = args.first().map_or(Collation::GeneralCi, |arg| arg.collation);
+        let aggregate = Aggregate {
+            kind,
+            args: args.into_iter().map(|arg| arg.expr).collect(),
+            distinct,
+            separator,
+            order,
+            collation,
+            ty: ty.clone(),
+        };
+        let slot = self.aggregate_base + self.aggregates.len();
+        self.aggregates.push(aggregate);
+        Ok(Typed { expr: Expr::Column(slot), ty, collation, nullable })
+    }
+}
+
+fn unknown_function(name: &str) -> SqlError {
+    SqlError::new(1305, format!("FUNCTION {name} does not exist"))
+}
+
+fn interval_expr(date: Typed, amount: Typed, unit: String, negative: bool) -> Typed {
+    let small = ["hour", "minute", "second", "micro"];
+    let lower = unit.to_ascii_lowercase();
+    let ty = match &date.ty {
+        ColumnType::Date if small.iter().any(|unit| lower.contains(unit)) => {
+            ColumnType::DateTime(0)
+        }
+        ColumnType::Date | ColumnType::Time(_) | ColumnType::DateTime(_) => date.ty.clone(),
+        ColumnType::Timestamp(digits) => ColumnType::DateTime(*digits),
+        _ => ColumnType::VarChar(29),
+    };
+    let expr =
+        Expr::Interval { date: boxed(date.expr), amount: boxed(amount.expr), unit, negative };
+    Typed { expr, ty, collation: Collation::GeneralCi, nullable: true }
+}
+
+fn comparison(op: &BinaryOperator) -> Option<Op> {
+    Some(match op {
+        BinaryOperator::Eq => Op::Eq,
+        BinaryOperator::NotEq => Op::NotEq,
+        BinaryOperator::Lt => Op::Lt,
+        BinaryOperator::LtEq => Op::LtEq,
+        BinaryOperator::Gt => Op::Gt,
+        BinaryOperator::GtEq => Op::GtEq,
+        BinaryOperator::Spaceship => Op::NullEq,
+        _ => return None,
+    })
+}
+
+fn arithmetic_type(op: Op, a: &ColumnType, b: &ColumnType) -> ColumnType {
+    use ColumnType as T;
+    let whole = |ty: &T| matches!(ty, T::Int { .. } | T::Year | T::Bit(_));
+    let digits = |ty: &T| match ty {
+        T::Decimal { precision, scale, .. } => Some((*precision, *scale)),
+        ty if whole(ty) => Some((20, 0)),
+        T::Date | T::Time(_) | T::DateTime(_) | T::Timestamp(_) => Some((20, 0)),
+        _ => None,
+    };
+    if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor | Op::ShiftLeft | Op::ShiftRight) {
+        return T::UBIGINT;
+    }
+    if op == Op::IntDiv || (whole(a) && whole(b) && op != Op::Div) {
+        return if a.is_unsigned() || b.is_unsigned() { T::UBIGINT } else { T::BIGINT };
+    }
+    match (digits(a), digits(b)) {
+        (Some((p, s)), Some((q, t))) => {
+            let scale = match op {
+                Op::Mul => s + t,
+                Op::Div => s + 4,
+                _ => s.max(t),
+            }
+            .min(30);
+            T::Decimal { precision: (p.max(q) + scale).min(65), scale, unsigned: false }
+        }
+        _ => T::Double,
+    }
+}

@@ -1,0 +1,534 @@
+//! Evaluation, with MySQL's conversions.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use spillway::Transaction;
+use spillway_types::convert::{
+    self, integer, to_datetime, to_decimal, to_double, to_i128, to_time, truth,
+};
+use spillway_types::{Collation, ColumnType, DateTime, Decimal, Value};
+
+use super::{Ask, Expr, Op, functions};
+use crate::catalog::Catalog;
+use crate::errors::{Result, SqlError};
+use crate::session::{Instance, Variables};
+
+/// What an expression is evaluated in, beside its row.
+pub(crate) struct Context<'a> {
+    pub(crate) txn: &'a Transaction,
+    pub(crate) instance: &'a Instance,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) variables: &'a RefCell<Variables>,
+    pub(crate) params: &'a [Value],
+    /// The rows of enclosing queries, the nearest last.
+    pub(crate) outer: RefCell<Vec<Vec<Value>>>,
+    /// Results of subqueries that depend on nothing outside.
+    pub(crate) cached: RefCell<HashMap<usize, Rc<Vec<Vec<Value>>>>>,
+    /// The row that an INSERT would have made.
+    pub(crate) inserted: RefCell<Vec<Value>>,
+    pub(crate) now: DateTime,
+    pub(crate) warnings: RefCell<Vec<SqlError>>,
+}
+
+impl Context<'_> {
+    pub(crate) fn warn(&self, error: SqlError) {
+        let mut warnings = self.warnings.borrow_mut();
+        if warnings.len() < 1024 {
+            warnings.push(error);
+        }
+    }
+
+    pub(crate) fn check_killed(&self) -> Result<()> {
+        if self.txn.cancel_handle().is_cancelled() {
+            self.txn.cancel_handle().clear();
+            return Err(SqlError::new(1317, "Query execution was interrupted"));
+        }
+        Ok(())
+    }
+
+    /// The value of an expression over a row.
+    pub(crate) fn eval(&self, expr: &Expr, row: &[Value]) -> Result<Value> {
+        Ok(self.value(expr, row)?.into_owned())
+    }
+
+    /// The value of an expression over a row, borrowed where it is a column or a constant.
+    pub(crate) fn value<'v>(&'v self, expr: &'v Expr, row: &'v [Value]) -> Result<Cow<'v, Value>> {
+        Ok(match expr {
+            Expr::Const(value) => Cow::Borrowed(value),
+            Expr::Column(slot) => Cow::Borrowed(&row[*slot]),
+            Expr::Param(index) => Cow::Borrowed(
+                self.params
+                    .get(*index)
+                    .ok_or_else(|| SqlError::new(1210, "Incorrect arguments to EXECUTE"))?,
+            ),
+            other => Cow::Owned(self.compute(other, row)?),
+        })
+    }
+
+    fn compute(&self, expr: &Expr, row: &[Value]) -> Result<Value> {
+        match expr {
+            Expr::Const(_) | Expr::Column(_) | Expr::Param(_) => self.eval(expr, row),
+            Expr::Outer(depth, slot) => {
+                let outer = self.outer.borrow();
+                let at = outer.len().checked_sub(*depth).and_then(|at| outer.get(at));
+                Ok(at.and_then(|row| row.get(*slot)).cloned().unwrap_or_default())
+            }
+            Expr::UserVariable(name) => {
+                Ok(self.variables.borrow().user.get(name).cloned().unwrap_or_default())
+            }
+            Expr::Assign(name, value) => {
+                let value = self.eval(value, row)?;
+                self.variables.borrow_mut().user.insert(name.clone(), value.clone());
+                Ok(value)
+            }
+            Expr::Inserted(column) => {
+                Ok(self.inserted.borrow().get(*column).cloned().unwrap_or_default())
+            }
+            Expr::Binary(op, a, b, collation) => self.binary(*op, a, b, *collation, row),
+            Expr::Not(e) => Ok(match truth(&self.value(e, row)?.as_ref().as_ref()) {
+                Some(is) => Value::from(!is),
+                None => Value::Null,
+            }),
+            Expr::Neg(e) => self.negate(self.value(e, row)?.as_ref()),
+            Expr::BitNot(e) => Ok(match to_i128(&self.value(e, row)?.as_ref().as_ref()) {
+                Some(number) => Value::UInt(!(number as u64)),
+                None => Value::Null,
+            }),
+            Expr::IsNull(e) => Ok(Value::from(self.value(e, row)?.is_null())),
+            Expr::IsTruth(e, wanted) => {
+                Ok(Value::from(truth(&self.value(e, row)?.as_ref().as_ref()) == Some(*wanted)))
+            }
+            Expr::Tuple(_) => Err(SqlError::new(1241, "Operand should contain 1 column(s)")),
+            Expr::In(e, list, collation) => self.in_list(e, list, *collation, row),
+            Expr::Like { text, pattern, escape, collation } => {
+                let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
+                if text.is_null() || pattern.is_null() {
+                    return Ok(Value::Null);
+                }
+                Ok(Value::from(collation.like(&text.to_text(), &pattern.to_text(), *escape)))
+            }
+            Expr::Regexp { text, pattern, collation } => {
+                let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
+                if text.is_null() || pattern.is_null() {
+                    return Ok(Value::Null);
+                }
+                let regex = functions::regex(&pattern.to_text(), *collation)?;
+                Ok(Value::from(regex.is_match(&text.to_text())))
+            }
+            Expr::Case { operand, branches, otherwise, collation } => {
+                let operand = operand.as_ref().map(|e| self.value(e, row)).transpose()?;
+                for (when, then) in branches {
+                    let when = self.value(when, row)?;
+                    let hit = match &operand {
+                        Some(operand) => {
+                            compare(operand, &when, *collation) == Some(Ordering::Equal)
+                        }
+                        None => truth(&when.as_ref().as_ref()) == Some(true),
+                    };
+                    if hit {
+                        return self.eval(then, row);
+                    }
+                }
+                otherwise.as_ref().map_or(Ok(Value::Null), |e| self.eval(e, row))
+            }
+            Expr::Cast(e, ty) => {
+                let value = self.value(e, row)?;
+                self.cast(&value, ty)
+            }
+            Expr::Call(call, args) => functions::call(self, *call, args, row),
+            Expr::Interval { date, amount, unit, negative } => {
+                let (date, amount) = (self.value(date, row)?, self.value(amount, row)?);
+                Ok(functions::add_interval(&date, &amount, unit, *negative))
+            }
+            Expr::Subquery { plan, ask, left, collation } => {
+                let rows = crate::query::subquery_rows(self, plan, row)?;
+                self.ask(*ask, &rows, left.as_deref(), *collation, row)
+            }
+        }
+    }
+
+    fn ask(
+        &self,
+        ask: Ask,
+        rows: &[Vec<Value>],
+        left: Option<&Expr>,
+        collation: Collation,
+        row: &[Value],
+    ) -> Result<Value> {
+        match ask {
+            Ask::Exists => return Ok(Value::from(!rows.is_empty())),
+            Ask::Scalar => {
+                if rows.len() > 1 {
+                    return Err(SqlError::new(1242, "Subquery returns more than 1 row"));
+                }
+                return Ok(rows.first().and_then(|row| row.first()).cloned().unwrap_or_default());
+            }
+            _ => {}
+        }
+        let Some(left) = left else { return Ok(Value::Null) };
+        let left: Vec<Value> = match left {
+            Expr::Tuple(parts) => parts.iter().map(|e| self.eval(e, row)).collect::<Result<_>>()?,
+            single => vec![self.eval(single, row)?],
+        };
+        let (mut unknown, all) = (false, matches!(ask, Ask::All(_)));
+        for candidate in rows {
+            let op = match ask {
+                Ask::Any(op) | Ask::All(op) => op,
+                _ => Op::Eq,
+            };
+            let mut holds = Some(true);
+            for (a, b) in left.iter().zip(candidate) {
+                match compare(a, b, collation).map(|order| satisfies(op, order)) {
+                    Some(true) => {}
+                    Some(false) => {
+                        holds = Some(false);
+                        break;
+                    }
+                    None => holds = None,
+                }
+            }
+            match holds {
+                Some(true) if !all => return Ok(Value::from(true)),
+                Some(false) if all => return Ok(Value::from(false)),
+                None => unknown = true,
+                _ => {}
+            }
+        }
+        Ok(if unknown { Value::Null } else { Value::from(all) })
+    }
+
+    fn in_list(
+        &self,
+        e: &Expr,
+        list: &[Expr],
+        collation: Collation,
+        row: &[Value],
+    ) -> Result<Value> {
+        let mut unknown = false;
+        for candidate in list {
+            match self.compare_exprs(e, candidate, collation, row)? {
+                Some(Ordering::Equal) => return Ok(Value::from(true)),
+                None => unknown = true,
+                _ => {}
+            }
+        }
+        Ok(if unknown { Value::Null } else { Value::from(false) })
+    }
+
+    /// Compares two expressions, tuples part by part.
+    fn compare_exprs(
+        &self,
+        a: &Expr,
+        b: &Expr,
+        collation: Collation,
+        row: &[Value],
+    ) -> Result<Option<Ordering>> {
+        if let (Expr::Tuple(a), Expr::Tuple(b)) = (a, b) {
+            if a.len() != b.len() {
+                return Err(SqlError::new(
+                    1241,
+                    format!("Operand should contain {} column(s)", a.len()),
+                ));
+            }
+            for (a, b) in a.iter().zip(b) {
+                match self.compare_exprs(a, b, collation, row)? {
+                    Some(Ordering::Equal) => {}
+                    other => return Ok(other),
+                }
+            }
+            return Ok(Some(Ordering::Equal));
+        }
+        Ok(compare(self.value(a, row)?.as_ref(), self.value(b, row)?.as_ref(), collation))
+    }
+
+    fn binary(
+        &self,
+        op: Op,
+        a: &Expr,
+        b: &Expr,
+        collation: Collation,
+        row: &[Value],
+    ) -> Result<Value> {
+        if op.is_comparison() {
+            if op == Op::NullEq {
+                let (a, b) = (self.value(a, row)?, self.value(b, row)?);
+                let same = match (a.is_null(), b.is_null()) {
+                    (true, true) => true,
+                    (false, false) => compare(&a, &b, collation) == Some(Ordering::Equal),
+                    _ => false,
+                };
+                return Ok(Value::from(same));
+            }
+            let order = self.compare_exprs(a, b, collation, row)?;
+            return Ok(order.map_or(Value::Null, |order| Value::from(satisfies(op, order))));
+        }
+        match op {
+            Op::And => {
+                let left = truth(&self.value(a, row)?.as_ref().as_ref());
+                if left == Some(false) {
+                    return Ok(Value::from(false));
+                }
+                let right = truth(&self.value(b, row)?.as_ref().as_ref());
+                Ok(match (left, right) {
+                    (_, Some(false)) => Value::from(false),
+                    (Some(true), Some(true)) => Value::from(true),
+                    _ => Value::Null,
+                })
+            }
+            Op::Or => {
+                let left = truth(&self.value(a, row)?.as_ref().as_ref());
+                if left == Some(true) {
+                    return Ok(Value::from(true));
+                }
+                let right = truth(&self.value(b, row)?.as_ref().as_ref());
+                Ok(match (left, right) {
+                    (_, Some(true)) => Value::from(true),
+                    (Some(false), Some(false)) => Value::from(false),
+                    _ => Value::Null,
+                })
+            }
+            Op::Xor => {
+                let left = truth(&self.value(a, row)?.as_ref().as_ref());
+                let right = truth(&self.value(b, row)?.as_ref().as_ref());
+                Ok(match (left, right) {
+                    (Some(a), Some(b)) => Value::from(a != b),
+                    _ => Value::Null,
+                })
+            }
+            _ => {
+                let (a, b) = (self.value(a, row)?, self.value(b, row)?);
+                arithmetic(self, op, &a, &b)
+            }
+        }
+    }
+
+    fn negate(&self, value: &Value) -> Result<Value> {
+        Ok(match value {
+            Value::Null => Value::Null,
+            Value::Int(number) => match number.checked_neg() {
+                Some(number) => Value::Int(number),
+                None => Value::Decimal(Decimal::from(*number).neg()),
+            },
+            Value::UInt(number) if *number <= 1 << 63 => Value::Int((-i128::from(*number)) as i64),
+            Value::UInt(_) => {
+                return Err(SqlError::out_of_range("BIGINT", &format!("-({})", value.to_text())));
+            }
+            Value::Decimal(number) => Value::Decimal(number.neg()),
+            other => Value::Double(-to_double(&other.as_ref()).unwrap_or(0.0)),
+        })
+    }
+
+    pub(crate) fn cast(&self, value: &Value, ty: &ColumnType) -> Result<Value> {
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        Ok(match ty {
+            ColumnType::Int { unsigned, .. } => {
+                let number = to_i128(&value.as_ref()).unwrap_or(0);
+                if *unsigned { Value::UInt(number as u64) } else { Value::Int(number as i64) }
+            }
+            ColumnType::Char(max) | ColumnType::VarChar(max) => {
+                Value::Text(value.to_text().chars().take(*max as usize).collect())
+            }
+            ColumnType::Text(_) | ColumnType::Json => Value::Text(value.to_text()),
+            ColumnType::Date => match to_datetime(&value.as_ref()) {
+                Some(at) => Value::Date(at.date),
+                None => Value::Null,
+            },
+            ColumnType::DateTime(digits) => to_datetime(&value.as_ref())
+                .and_then(|at| at.round(*digits))
+                .map_or(Value::Null, Value::DateTime),
+            ColumnType::Time(digits) => to_time(&value.as_ref())
+                .map_or(Value::Null, |time| Value::Time(time.round(*digits))),
+            other => match other.store(value) {
+                Ok(value) => value,
+                Err((why, nearest)) => {
+                    self.warn(SqlError::store(why, "cast", &value.to_text(), 1));
+                    nearest
+                }
+            },
+        })
+    }
+}
+
+fn satisfies(op: Op, order: Ordering) -> bool {
+    match op {
+        Op::Eq | Op::NullEq => order.is_eq(),
+        Op::NotEq => order.is_ne(),
+        Op::Lt => order.is_lt(),
+        Op::LtEq => order.is_le(),
+        Op::Gt => order.is_gt(),
+        Op::GtEq => order.is_ge(),
+        _ => false,
+    }
+}
+
+/// Whether a value counts as true in a condition.
+pub(crate) fn truth_of(value: &Value) -> bool {
+    truth(&value.as_ref()) == Some(true)
+}
+
+/// Compares as MySQL does: texts by collation, numbers exactly where both are exact, dates as dates, and everything
+/// else as doubles. `None` where either is NULL.
+pub(crate) fn compare(a: &Value, b: &Value, collation: Collation) -> Option<Ordering> {
+    use Value::{Bytes, Date, DateTime, Decimal, Double, Int, Null, Text, Time, UInt};
+    Some(match (a, b) {
+        (Null, _) | (_, Null) => return None,
+        (Int(a), Int(b)) => a.cmp(b),
+        (UInt(a), UInt(b)) => a.cmp(b),
+        (Int(a), UInt(b)) => i128::from(*a).cmp(&i128::from(*b)),
+        (UInt(a), Int(b)) => i128::from(*a).cmp(&i128::from(*b)),
+        (Text(a), Text(b)) => collation.compare(a.as_bytes(), b.as_bytes()),
+        (Bytes(a), Bytes(b)) => a.cmp(b),
+        (Text(a), Bytes(b)) => a.as_bytes().cmp(b),
+        (Bytes(a), Text(b)) => a.as_slice().cmp(b.as_bytes()),
+        (Date(_) | DateTime(_), Date(_) | DateTime(_) | Text(_))
+        | (Text(_), Date(_) | DateTime(_)) => {
+            match (to_datetime(&a.as_ref()), to_datetime(&b.as_ref())) {
+                (Some(a), Some(b)) => a.cmp(&b),
+                _ => collation.compare(a.to_text().as_bytes(), b.to_text().as_bytes()),
+            }
+        }
+        (Time(_), Time(_) | Text(_)) | (Text(_), Time(_)) => {
+            match (to_time(&a.as_ref()), to_time(&b.as_ref())) {
+                (Some(a), Some(b)) => a.cmp(&b),
+                _ => collation.compare(a.to_text().as_bytes(), b.to_text().as_bytes()),
+            }
+        }
+        (Double(_) | Text(_) | Bytes(_), _) | (_, Double(_) | Text(_) | Bytes(_)) => {
+            return to_double(&a.as_ref())?.partial_cmp(&to_double(&b.as_ref())?);
+        }
+        (Int(_) | UInt(_) | Decimal(_), Int(_) | UInt(_) | Decimal(_)) => {
+            to_decimal(&a.as_ref())?.cmp(&to_decimal(&b.as_ref())?)
+        }
+        _ => return to_double(&a.as_ref())?.partial_cmp(&to_double(&b.as_ref())?),
+    })
+}
+
+fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) -> Result<Value> {
+    if a.is_null() || b.is_null() {
+        return Ok(Value::Null);
+    }
+    if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor | Op::ShiftLeft | Op::ShiftRight) {
+        let bits = |value: &Value| to_i128(&value.as_ref()).unwrap_or(0) as u64;
+        let (a, b) = (bits(a), bits(b));
+        let shift = u32::try_from(b).unwrap_or(64);
+        return Ok(Value::UInt(match op {
+            Op::BitAnd => a & b,
+            Op::BitOr => a | b,
+            Op::BitXor => a ^ b,
+            Op::ShiftLeft => a.checked_shl(shift).unwrap_or(0),
+            _ => a.checked_shr(shift).unwrap_or(0),
+        }));
+    }
+    let shown = || {
+        let sign = match op {
+            Op::Add => "+",
+            Op::Sub => "-",
+            Op::Mul => "*",
+            Op::IntDiv => "DIV",
+            _ => "%",
+        };
+        format!("({} {sign} {})", a.to_text(), b.to_text())
+    };
+    let whole = |value: &Value| matches!(value, Value::Int(_) | Value::UInt(_));
+    let exact = |value: &Value| {
+        matches!(
+            value,
+            Value::Int(_)
+                | Value::UInt(_)
+                | Value::Decimal(_)
+                | Value::Date(_)
+                | Value::Time(_)
+                | Value::DateTime(_)
+        )
+    };
+    if whole(a) && whole(b) && op != Op::Div {
+        let (x, y) = (to_i128(&a.as_ref()).unwrap_or(0), to_i128(&b.as_ref()).unwrap_or(0));
+        if y == 0 && matches!(op, Op::IntDiv | Op::Mod) {
+            return division_by_zero(context);
+        }
+        let number = match op {
+            Op::Add => x + y,
+            Op::Sub => x - y,
+            Op::Mul => {
+                x.checked_mul(y).ok_or_else(|| SqlError::out_of_range("BIGINT", &shown()))?
+            }
+            Op::IntDiv => x / y,
+            _ => x % y,
+        };
+        let unsigned = matches!(a, Value::UInt(_)) || matches!(b, Value::UInt(_));
+        if unsigned && op != Op::Mod {
+            return u64::try_from(number)
+                .map(Value::UInt)
+                .map_err(|_| SqlError::out_of_range("BIGINT UNSIGNED", &shown()));
+        }
+        return i64::try_from(number)
+            .map(Value::Int)
+            .or_else(|_| if op == Op::Mod { Ok(integer(number)) } else { Err(()) })
+            .map_err(|()| SqlError::out_of_range("BIGINT", &shown()));
+    }
+    if exact(a) && exact(b) {
+        let (Some(x), Some(y)) = (to_decimal(&a.as_ref()), to_decimal(&b.as_ref())) else {
+            return Err(SqlError::out_of_range("DECIMAL", &shown()));
+        };
+        if y.is_zero() && matches!(op, Op::Div | Op::IntDiv | Op::Mod) {
+            return division_by_zero(context);
+        }
+        let number = match op {
+            Op::Add => x.add(&y),
+            Op::Sub => x.sub(&y),
+            Op::Mul => x.mul(&y),
+            Op::Div => x.div(&y),
+            Op::IntDiv => x.div(&y).map(|number| number.truncate(0)),
+            _ => x.rem(&y),
+        };
+        let number = number.ok_or_else(|| SqlError::out_of_range("DECIMAL", &shown()))?;
+        return Ok(match op {
+            Op::IntDiv => integer(number.to_i128().unwrap_or(i128::MAX)),
+            _ => Value::Decimal(number),
+        });
+    }
+    let (x, y) = (to_double(&a.as_ref()).unwrap_or(0.0), to_double(&b.as_ref()).unwrap_or(0.0));
+    if y == 0.0 && matches!(op, Op::Div | Op::IntDiv | Op::Mod) {
+        return division_by_zero(context);
+    }
+    let number = match op {
+        Op::Add => x + y,
+        Op::Sub => x - y,
+        Op::Mul => x * y,
+        Op::Div => x / y,
+        Op::IntDiv => return Ok(integer((x / y).trunc() as i128)),
+        _ => x % y,
+    };
+    if !number.is_finite() {
+        return Err(SqlError::out_of_range("DOUBLE", &shown()));
+    }
+    Ok(Value::Double(number))
+}
+
+fn division_by_zero(context: &Context<'_>) -> Result<Value> {
+    context.warn(SqlError::new(1365, "Division by 0"));
+    Ok(Value::Null)
+}
+
+/// The text of a value, for functions.
+pub(super) fn text(value: &Value) -> String {
+    value.to_text()
+}
+
+pub(super) fn number(value: &Value) -> f64 {
+    to_double(&value.as_ref()).unwrap_or(0.0)
+}
+
+pub(super) fn whole(value: &Value) -> i64 {
+    match convert::to_integer(&value.as_ref()) {
+        Value::Int(number) => number,
+        Value::UInt(number) => i64::try_from(number).unwrap_or(i64::MAX),
+        _ => 0,
+    }
+}

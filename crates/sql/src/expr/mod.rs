@@ -1,0 +1,234 @@
+//! Expressions: bound to the columns they name, and evaluated over a row.
+
+mod bind;
+mod eval;
+mod functions;
+
+use std::sync::Arc;
+
+use spillway_types::{Collation, ColumnType, Value};
+
+pub(crate) use bind::{Binder, ScopeColumn, ScopeTable, literal};
+pub(crate) use eval::{Context, compare, truth_of};
+pub(crate) use functions::{Scalar, merge_types as merge};
+
+use crate::query::QueryPlan;
+
+/// An operator of two values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Op {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    IntDiv,
+    Mod,
+    Eq,
+    NullEq,
+    NotEq,
+    Lt,
+    LtEq,
+    Gt,
+    GtEq,
+    And,
+    Or,
+    Xor,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+impl Op {
+    pub(crate) fn is_comparison(self) -> bool {
+        matches!(self, Op::Eq | Op::NullEq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq)
+    }
+
+    /// The comparison with its sides exchanged.
+    pub(crate) fn mirrored(self) -> Op {
+        match self {
+            Op::Lt => Op::Gt,
+            Op::LtEq => Op::GtEq,
+            Op::Gt => Op::Lt,
+            Op::GtEq => Op::LtEq,
+            other => other,
+        }
+    }
+}
+
+/// What a subquery is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ask {
+    Scalar,
+    Exists,
+    In,
+    /// A comparison with any or all of its rows.
+    Any(Op),
+    All(Op),
+}
+
+/// A bound expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Expr {
+    Const(Value),
+    Param(usize),
+    Column(usize),
+    /// A column of an enclosing query: how many queries out, and which.
+    Outer(usize, usize),
+    UserVariable(String),
+    Assign(String, Box<Expr>),
+    Binary(Op, Box<Expr>, Box<Expr>, Collation),
+    Not(Box<Expr>),
+    Neg(Box<Expr>),
+    BitNot(Box<Expr>),
+    IsNull(Box<Expr>),
+    IsTruth(Box<Expr>, bool),
+    In(Box<Expr>, Vec<Expr>, Collation),
+    Tuple(Vec<Expr>),
+    Like {
+        text: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<char>,
+        collation: Collation,
+    },
+    Regexp {
+        text: Box<Expr>,
+        pattern: Box<Expr>,
+        collation: Collation,
+    },
+    Case {
+        operand: Option<Box<Expr>>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+        collation: Collation,
+    },
+    Cast(Box<Expr>, ColumnType),
+    Call(Scalar, Vec<Expr>),
+    /// A date and an interval of a unit; negative to subtract.
+    Interval {
+        date: Box<Expr>,
+        amount: Box<Expr>,
+        unit: String,
+        negative: bool,
+    },
+    Subquery {
+        plan: Arc<QueryPlan>,
+        ask: Ask,
+        left: Option<Box<Expr>>,
+        collation: Collation,
+    },
+    /// The value that an INSERT would have given a column.
+    Inserted(usize),
+}
+
+impl Expr {
+    /// Calls `visit` with this and every expression inside, but not those of subqueries.
+    pub(crate) fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
+        visit(self);
+        match self {
+            Expr::Const(_)
+            | Expr::Param(_)
+            | Expr::Column(_)
+            | Expr::Outer(..)
+            | Expr::UserVariable(_)
+            | Expr::Inserted(_) => {}
+            Expr::Assign(_, e)
+            | Expr::Not(e)
+            | Expr::Neg(e)
+            | Expr::BitNot(e)
+            | Expr::IsNull(e)
+            | Expr::IsTruth(e, _)
+            | Expr::Cast(e, _) => e.walk(visit),
+            Expr::Binary(_, a, b, _) => {
+                a.walk(visit);
+                b.walk(visit);
+            }
+            Expr::Like { text: a, pattern: b, .. }
+            | Expr::Regexp { text: a, pattern: b, .. }
+            | Expr::Interval { date: a, amount: b, .. } => {
+                a.walk(visit);
+                b.walk(visit);
+            }
+            Expr::In(e, list, _) => {
+                e.walk(visit);
+                list.iter().for_each(|e| e.walk(visit));
+            }
+            Expr::Tuple(list) | Expr::Call(_, list) => list.iter().for_each(|e| e.walk(visit)),
+            Expr::Case { operand, branches, otherwise, .. } => {
+                operand.iter().for_each(|e| e.walk(visit));
+                branches.iter().for_each(|(when, then)| {
+                    when.walk(visit);
+                    then.walk(visit);
+                });
+                otherwise.iter().for_each(|e| e.walk(visit));
+            }
+            Expr::Subquery { left, .. } => left.iter().for_each(|e| e.walk(visit)),
+        }
+    }
+
+    /// The largest column it needs, plus one; `usize::MAX` when a subquery may need any.
+    pub(crate) fn reach(&self) -> usize {
+        let mut reach = 0;
+        self.walk(&mut |e| match e {
+            Expr::Column(slot) => reach = reach.max(slot + 1),
+            Expr::Subquery { plan, .. } => {
+                reach = reach.max(plan.outer_reach);
+            }
+            _ => {}
+        });
+        reach
+    }
+
+    /// Whether it is the same for every row of a statement.
+    pub(crate) fn is_constant(&self) -> bool {
+        let mut constant = true;
+        self.walk(&mut |e| {
+            if matches!(
+                e,
+                Expr::Column(_)
+                    | Expr::Outer(..)
+                    | Expr::Subquery { .. }
+                    | Expr::Assign(..)
+                    | Expr::Inserted(_)
+            ) {
+                constant = false;
+            }
+            if let Expr::Call(call, _) = e {
+                constant &= !call.is_volatile();
+            }
+        });
+        constant
+    }
+
+    /// Takes a conjunction apart.
+    pub(crate) fn conjuncts(self, out: &mut Vec<Expr>) {
+        match self {
+            Expr::Binary(Op::And, a, b, _) => {
+                a.conjuncts(out);
+                b.conjuncts(out);
+            }
+            other => out.push(other),
+        }
+    }
+}
+
+/// An expression with what is known of its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    pub(crate) expr: Expr,
+    pub(crate) ty: ColumnType,
+    pub(crate) collation: Collation,
+    pub(crate) nullable: bool,
+}
+
+/// Whether an expression needs nothing but these slots.
+pub(crate) fn within(expr: &Expr, slots: &std::ops::Range<usize>) -> bool {
+    let mut all = true;
+    expr.walk(&mut |e| match e {
+        Expr::Column(slot) => all &= slots.contains(slot),
+        Expr::Subquery { .. } => all = false,
+        _ => {}
+    });
+    all
+}

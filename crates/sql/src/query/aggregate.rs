@@ -1,0 +1,233 @@
+//! Aggregate functions.
+
+use std::collections::HashSet;
+
+use spillway_types::column::LobSize;
+use spillway_types::convert::{to_decimal, to_double, to_i128};
+use spillway_types::{Collation, ColumnType, Decimal, Value};
+
+use super::group_key;
+use crate::errors::Result;
+use crate::expr::{Context, Expr, Typed, compare};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AggregateKind {
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+    GroupConcat,
+    BitAnd,
+    BitOr,
+    BitXor,
+    StdDev,
+    StdDevSample,
+    Variance,
+    VarianceSample,
+}
+
+impl AggregateKind {
+    pub(crate) fn find(name: &str) -> Option<AggregateKind> {
+        Some(match name {
+            "count" => AggregateKind::Count,
+            "sum" => AggregateKind::Sum,
+            "avg" => AggregateKind::Avg,
+            "min" => AggregateKind::Min,
+            "max" => AggregateKind::Max,
+            "group_concat" => AggregateKind::GroupConcat,
+            "bit_and" => AggregateKind::BitAnd,
+            "bit_or" => AggregateKind::BitOr,
+            "bit_xor" => AggregateKind::BitXor,
+            "std" | "stddev" | "stddev_pop" => AggregateKind::StdDev,
+            "stddev_samp" => AggregateKind::StdDevSample,
+            "variance" | "var_pop" => AggregateKind::Variance,
+            "var_samp" => AggregateKind::VarianceSample,
+            _ => return None,
+        })
+    }
+
+    /// The type of the result, and whether it may be NULL.
+    pub(crate) fn result(self, arg: Option<&Typed>) -> (ColumnType, bool) {
+        let arg = arg.map(|arg| &arg.ty);
+        let exact = |extra: u8, more: u8| match arg {
+            Some(ColumnType::Decimal { precision, scale, .. }) => {
+                Some((precision + extra, scale + more))
+            }
+            Some(ColumnType::Int { .. } | ColumnType::Year | ColumnType::Bit(_)) => {
+                Some((20 + extra, more))
+            }
+            _ => None,
+        };
+        let decimal = |digits: Option<(u8, u8)>| match digits {
+            Some((precision, scale)) => ColumnType::Decimal {
+                precision: precision.min(65),
+                scale: scale.min(30),
+                unsigned: false,
+            },
+            None => ColumnType::Double,
+        };
+        match self {
+            AggregateKind::Count => (ColumnType::BIGINT, false),
+            AggregateKind::Sum => (decimal(exact(22, 0)), true),
+            AggregateKind::Avg => (decimal(exact(4, 4)), true),
+            AggregateKind::Min | AggregateKind::Max => {
+                (arg.cloned().unwrap_or(ColumnType::BIGINT), true)
+            }
+            AggregateKind::GroupConcat => (ColumnType::Text(LobSize::Long), true),
+            AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
+                (ColumnType::UBIGINT, false)
+            }
+            _ => (ColumnType::Double, true),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Aggregate {
+    pub(crate) kind: AggregateKind,
+    pub(crate) args: Vec<Expr>,
+    pub(crate) distinct: bool,
+    pub(crate) separator: String,
+    pub(crate) order: Vec<(Expr, bool, Collation)>,
+    pub(crate) collation: Collation,
+    pub(crate) ty: ColumnType,
+}
+
+/// An aggregate while its rows come in.
+#[derive(Default)]
+pub(crate) struct State {
+    count: u64,
+    exact: Option<Decimal>,
+    double: f64,
+    squares: f64,
+    best: Value,
+    bits: Option<u64>,
+    parts: Vec<(Vec<(Value, bool, Collation)>, String)>,
+    seen: HashSet<Vec<u8>>,
+}
+
+impl State {
+    pub(crate) fn add(
+        &mut self,
+        aggregate: &Aggregate,
+        context: &Context<'_>,
+        row: &[Value],
+    ) -> Result<()> {
+        let mut values = Vec::with_capacity(aggregate.args.len());
+        for arg in &aggregate.args {
+            let value = context.value(arg, row)?;
+            if value.is_null() {
+                return Ok(());
+            }
+            values.push(value.into_owned());
+        }
+        if aggregate.distinct {
+            let key = group_key(&values, &vec![aggregate.collation; values.len()]);
+            if !self.seen.insert(key) {
+                return Ok(());
+            }
+        }
+        self.count += 1;
+        let Some(value) = values.first() else { return Ok(()) };
+        match aggregate.kind {
+            AggregateKind::Count => {}
+            AggregateKind::Sum | AggregateKind::Avg => {
+                if matches!(aggregate.ty, ColumnType::Double) {
+                    self.double += to_double(&value.as_ref()).unwrap_or(0.0);
+                } else {
+                    let number = to_decimal(&value.as_ref()).unwrap_or(Decimal::ZERO);
+                    let sum = self.exact.unwrap_or(Decimal::ZERO).add(&number);
+                    self.exact =
+                        Some(sum.ok_or_else(|| {
+                            crate::errors::SqlError::out_of_range("DECIMAL", "sum")
+                        })?);
+                }
+            }
+            AggregateKind::Min | AggregateKind::Max => {
+                let order = compare(value, &self.best, aggregate.collation);
+                let better = match order {
+                    None => true,
+                    Some(order) if aggregate.kind == AggregateKind::Min => order.is_lt(),
+                    Some(order) => order.is_gt(),
+                };
+                if better {
+                    self.best = value.clone();
+                }
+            }
+            AggregateKind::GroupConcat => {
+                let text: String = values.iter().map(Value::to_text).collect();
+                let keys = aggregate
+                    .order
+                    .iter()
+                    .map(|(expr, asc, collation)| Ok((context.eval(expr, row)?, *asc, *collation)))
+                    .collect::<Result<Vec<_>>>()?;
+                self.parts.push((keys, text));
+            }
+            AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
+                let bits = to_i128(&value.as_ref()).unwrap_or(0) as u64;
+                let old = self.bits.unwrap_or(if aggregate.kind == AggregateKind::BitAnd {
+                    u64::MAX
+                } else {
+                    0
+                });
+                self.bits = Some(match aggregate.kind {
+                    AggregateKind::BitAnd => old & bits,
+                    AggregateKind::BitOr => old | bits,
+                    _ => old ^ bits,
+                });
+            }
+            _ => {
+                // Welford's method: the mean, and the sum of squares around it.
+                let number = to_double(&value.as_ref()).unwrap_or(0.0);
+                let delta = number - self.double;
+                self.double += delta / self.count as f64;
+                self.squares += delta * (number - self.double);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self, aggregate: &Aggregate) -> Value {
+        let spread = |sample: bool| {
+            let divisor = self.count as f64 - f64::from(u8::from(sample));
+            (divisor > 0.0).then(|| self.squares / divisor)
+        };
+        match aggregate.kind {
+            AggregateKind::Count => Value::Int(self.count as i64),
+            AggregateKind::BitAnd => Value::UInt(self.bits.unwrap_or(u64::MAX)),
+            AggregateKind::BitOr | AggregateKind::BitXor => Value::UInt(self.bits.unwrap_or(0)),
+            _ if self.count == 0 => Value::Null,
+            AggregateKind::Sum => match (self.exact, &aggregate.ty) {
+                (Some(sum), ColumnType::Decimal { scale, .. }) => Value::Decimal(sum.round(*scale)),
+                _ => Value::Double(self.double),
+            },
+            AggregateKind::Avg => match self.exact {
+                Some(sum) => {
+                    sum.div(&Decimal::from(self.count)).map_or(Value::Null, Value::Decimal)
+                }
+                None => Value::Double(self.double / self.count as f64),
+            },
+            AggregateKind::Min | AggregateKind::Max => self.best,
+            AggregateKind::GroupConcat => {
+                self.parts.sort_by(|(a, _), (b, _)| {
+                    let pairs = a.iter().zip(b);
+                    pairs
+                        .map(|((x, asc, collation), (y, ..))| {
+                            super::run::order_of(x, y, *asc, *collation)
+                        })
+                        .find(|order| order.is_ne())
+                        .unwrap_or(std::cmp::Ordering::Equal)
+                });
+                let parts: Vec<String> = self.parts.into_iter().map(|(_, text)| text).collect();
+                Value::Text(parts.join(&aggregate.separator))
+            }
+            AggregateKind::Variance => spread(false).map_or(Value::Null, Value::Double),
+            AggregateKind::VarianceSample => spread(true).map_or(Value::Null, Value::Double),
+            AggregateKind::StdDev => spread(false).map_or(Value::Null, |v| Value::Double(v.sqrt())),
+            AggregateKind::StdDevSample => {
+                spread(true).map_or(Value::Null, |v| Value::Double(v.sqrt()))
+            }
+        }
+    }
+}

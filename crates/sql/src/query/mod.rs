@@ -1,0 +1,98 @@
+//! Queries: planned into sources, filters and projections, and run as nested loops over them.
+
+mod access;
+mod aggregate;
+mod plan;
+mod run;
+
+use std::sync::Arc;
+
+use spillway::{LockMode, LockWait};
+use spillway_types::{Collation, Value};
+
+use crate::api::ResultColumn;
+use crate::catalog::TableDef;
+use crate::expr::Expr;
+
+pub(crate) use access::{Access, choose_access};
+pub(crate) use aggregate::{Aggregate, AggregateKind};
+pub(crate) use plan::{plan_query, plan_table, table_scope};
+pub(crate) use run::{group_key, order_of, run_query, scan_table, subquery_rows};
+
+/// A planned query.
+#[derive(Debug)]
+pub(crate) struct QueryPlan {
+    pub(crate) columns: Vec<ResultColumn>,
+    pub(crate) body: Body,
+    /// Over the result's own columns: for set operations.
+    pub(crate) order: Vec<(Expr, bool, Collation)>,
+    pub(crate) limit: Option<Expr>,
+    pub(crate) offset: Option<Expr>,
+    /// The slots of the enclosing query that it needs.
+    pub(crate) outer_reach: usize,
+    pub(crate) correlated: bool,
+    /// Tells plans apart, for the cache of results.
+    pub(crate) id: usize,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Select(Box<SelectPlan>),
+    Set { left: Box<QueryPlan>, right: Box<QueryPlan>, op: SetOp, all: bool },
+    Values(Vec<Vec<Expr>>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SetOp {
+    Union,
+    Intersect,
+    Except,
+}
+
+#[derive(Debug)]
+pub(crate) struct SelectPlan {
+    /// In the order they are read.
+    pub(crate) sources: Vec<Source>,
+    pub(crate) width: usize,
+    /// Conditions that need no table.
+    pub(crate) constant: Vec<Expr>,
+    pub(crate) grouped: bool,
+    pub(crate) group: Vec<(Expr, Collation)>,
+    pub(crate) aggregates: Vec<Aggregate>,
+    pub(crate) having: Option<Expr>,
+    pub(crate) projections: Vec<Expr>,
+    pub(crate) distinct: bool,
+    pub(crate) order: Vec<(Expr, bool, Collation)>,
+    /// Whether the sources give the rows in order already.
+    pub(crate) ordered: bool,
+    pub(crate) lock: Option<(LockMode, LockWait)>,
+}
+
+/// A table of a query, and how its rows are found.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) kind: SourceKind,
+    pub(crate) alias: String,
+    pub(crate) offset: usize,
+    /// Columns, and one more for the key of a stored table's row.
+    pub(crate) width: usize,
+    pub(crate) access: Access,
+    /// For an outer join: what its rows must meet to be joined.
+    pub(crate) outer: Option<Vec<Expr>>,
+    /// What a row must meet once this source is joined.
+    pub(crate) filters: Vec<Expr>,
+    /// Columns that anybody asks for; all where it is `None`.
+    pub(crate) needed: Option<Vec<usize>>,
+    /// Equalities with earlier sources, by which rows that are read whole are found again.
+    pub(crate) hash: Vec<(Expr, Expr, Collation)>,
+}
+
+#[derive(Debug)]
+pub(crate) enum SourceKind {
+    Table(Arc<TableDef>),
+    Derived(Arc<QueryPlan>),
+    Virtual(String),
+}
+
+/// A row of a result.
+pub(crate) type Row = Vec<Value>;

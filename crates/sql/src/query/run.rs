@@ -1,0 +1,856 @@
+//! Running a plan: nested loops over its sources, then groups, order and limit.
+
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use spillway::{Budget, Direction, KeyRange, LockMode, LockWait, successor};
+use spillway_base::budget::{Charge, Use};
+use spillway_types::convert::{to_decimal, to_i128};
+use spillway_types::row::RowReader;
+use spillway_types::{Collation, Value, key};
+
+use super::aggregate::State;
+use super::{Access, Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind};
+use crate::catalog::{TableDef, end_of, shift_timestamps};
+use crate::errors::{Result, SqlError};
+use crate::expr::{Context, Expr, compare, truth_of};
+
+/// What takes rows; `false` when it wants no more.
+type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
+
+/// NULL comes first, going up.
+pub(crate) fn order_of(a: &Value, b: &Value, ascending: bool, collation: Collation) -> Ordering {
+    let order = match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        _ => compare(a, b, collation).unwrap_or(Ordering::Equal),
+    };
+    if ascending { order } else { order.reverse() }
+}
+
+/// Bytes that are equal where values are, for grouping and joining.
+pub(crate) fn group_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (value, collation) in values.iter().zip(collations) {
+        let start = out.len();
+        match value {
+            Value::Null => out.push(0),
+            Value::Text(text) => {
+                out.push(1);
+                collation.sort_key(text.as_bytes(), &mut out);
+            }
+            Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => {
+                out.push(2);
+                let number = to_decimal(&value.as_ref()).map(|n| n.to_string()).unwrap_or_default();
+                let number = if number.contains('.') {
+                    number.trim_end_matches('0').trim_end_matches('.')
+                } else {
+                    &number
+                };
+                out.extend_from_slice(number.as_bytes());
+            }
+            Value::Double(number) => {
+                out.push(3);
+                out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
+            }
+            other => {
+                out.push(4);
+                out.extend_from_slice(other.to_text().as_bytes());
+            }
+        }
+        let len = (out.len() - start) as u32;
+        out.extend_from_slice(&len.to_be_bytes());
+    }
+    out
+}
+
+/// Memory that a statement holds rows in.
+struct Held {
+    charge: Charge,
+    bytes: usize,
+    budget: Budget,
+}
+
+impl Held {
+    const STEP: usize = 1 << 20;
+
+    fn new(context: &Context<'_>) -> Held {
+        let budget = context.instance.database().budget().clone();
+        Held { charge: budget.charge(Use::Connections, 0), bytes: 0, budget }
+    }
+
+    fn add(&mut self, row: &[Value]) -> Result<()> {
+        let heap: usize = row
+            .iter()
+            .map(|value| match value {
+                Value::Text(text) => text.len(),
+                Value::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            })
+            .sum();
+        self.bytes += heap + size_of_val(row) + 64;
+        if self.bytes > self.charge.bytes() {
+            let full = |_| {
+                SqlError::new(
+                    1038,
+                    "Out of sort memory: the statement holds more rows than fit the memory budget",
+                )
+            };
+            drop(
+                self.budget
+                    .try_charge(Use::Connections, Held::STEP + self.bytes - self.charge.bytes())
+                    .map_err(full)?,
+            );
+            self.charge.resize(self.bytes + Held::STEP);
+        }
+        Ok(())
+    }
+}
+
+fn count(context: &Context<'_>, expr: Option<&Expr>) -> Result<Option<u64>> {
+    let Some(expr) = expr else { return Ok(None) };
+    let value = context.eval(expr, &[])?;
+    match to_i128(&value.as_ref()) {
+        Some(number) if number >= 0 => Ok(Some(u64::try_from(number).unwrap_or(u64::MAX))),
+        _ => Err(SqlError::syntax("LIMIT takes a number that is not negative")),
+    }
+}
+
+/// Runs a query.
+pub(crate) fn run_query(
+    context: &Context<'_>,
+    plan: &QueryPlan,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let limit = count(context, plan.limit.as_ref())?;
+    let mut skip = count(context, plan.offset.as_ref())?.unwrap_or(0);
+    let mut left = limit.unwrap_or(u64::MAX);
+    if left == 0 {
+        return Ok(());
+    }
+    let most = limit.map(|limit| limit.saturating_add(skip));
+    let mut limited = |row: &[Value]| {
+        if skip > 0 {
+            skip -= 1;
+            return Ok(true);
+        }
+        left -= 1;
+        Ok(emit(row)? && left > 0)
+    };
+    match &plan.body {
+        Body::Select(select) => run_select(context, select, most, &mut limited),
+        Body::Values(rows) => {
+            for row in rows {
+                let values = row.iter().map(|e| context.eval(e, &[])).collect::<Result<Row>>()?;
+                if !limited(&values)? {
+                    return Ok(());
+                }
+            }
+            Ok(())
+        }
+        Body::Set { left, right, op, all } => {
+            let mut rows = run_set(context, plan, left, right, *op, *all)?;
+            if !plan.order.is_empty() {
+                rows.sort_by(|a, b| {
+                    let keys = plan.order.iter().map(|(expr, asc, collation)| match expr {
+                        Expr::Column(at) => order_of(&a[*at], &b[*at], *asc, *collation),
+                        _ => Ordering::Equal,
+                    });
+                    keys.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+                });
+            }
+            for row in rows {
+                if !limited(&row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn collect(context: &Context<'_>, plan: &QueryPlan) -> Result<Vec<Row>> {
+    let mut held = Held::new(context);
+    let mut rows = Vec::new();
+    run_query(context, plan, &mut |row| {
+        held.add(row)?;
+        rows.push(row.to_vec());
+        Ok(true)
+    })?;
+    Ok(rows)
+}
+
+fn run_set(
+    context: &Context<'_>,
+    plan: &QueryPlan,
+    left: &QueryPlan,
+    right: &QueryPlan,
+    op: SetOp,
+    all: bool,
+) -> Result<Vec<Row>> {
+    let collations: Vec<Collation> = plan.columns.iter().map(|column| column.collation).collect();
+    let mut rows = collect(context, left)?;
+    let mut others = collect(context, right)?;
+    for row in rows.iter_mut().chain(&mut others) {
+        for (value, column) in row.iter_mut().zip(&plan.columns) {
+            if !value.is_null()
+                && (column.column_type.is_text() != matches!(value, Value::Text(_))
+                    || column.column_type.is_numeric())
+            {
+                *value = column.column_type.store(value).unwrap_or_else(|(_, nearest)| nearest);
+            }
+        }
+    }
+    let key = |row: &Row| group_key(row, &collations);
+    match op {
+        SetOp::Union => rows.extend(others),
+        SetOp::Intersect | SetOp::Except => {
+            let there: HashSet<Vec<u8>> = others.iter().map(key).collect();
+            rows.retain(|row| there.contains(&key(row)) == (op == SetOp::Intersect));
+        }
+    }
+    if !all {
+        let mut seen = HashSet::new();
+        rows.retain(|row| seen.insert(key(row)));
+    }
+    Ok(rows)
+}
+
+/// The rows of a subquery, for a row of the query around it.
+pub(crate) fn subquery_rows(
+    context: &Context<'_>,
+    plan: &QueryPlan,
+    row: &[Value],
+) -> Result<Rc<Vec<Row>>> {
+    if !plan.correlated
+        && let Some(rows) = context.cached.borrow().get(&plan.id)
+    {
+        return Ok(rows.clone());
+    }
+    context.outer.borrow_mut().push(row.to_vec());
+    let rows = collect(context, plan);
+    context.outer.borrow_mut().pop();
+    let rows = Rc::new(rows?);
+    if !plan.correlated {
+        context.cached.borrow_mut().insert(plan.id, rows.clone());
+    }
+    Ok(rows)
+}
+
+fn run_select(
+    context: &Context<'_>,
+    plan: &SelectPlan,
+    most: Option<u64>,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let mut rows =
+        Rows { context, plan, kept: plan.sources.iter().map(|_| None).collect(), lock: plan.lock };
+    let never = {
+        let checks = plan.constant.iter().map(|e| Ok(truth_of(&*context.value(e, &[])?)));
+        checks.collect::<Result<Vec<bool>>>()?.contains(&false)
+    };
+    if plan.grouped {
+        return run_grouped(context, plan, &mut rows, never, most, emit);
+    }
+    if never {
+        return Ok(());
+    }
+    let mut output: Row = Vec::with_capacity(plan.projections.len());
+    let mut seen: Option<HashSet<Vec<u8>>> = plan.distinct.then(HashSet::new);
+    if plan.order.is_empty() || plan.ordered {
+        return rows.run(&mut |row| {
+            output.clear();
+            for e in &plan.projections {
+                output.push(context.eval(e, row)?);
+            }
+            if let Some(seen) = &mut seen
+                && !seen.insert(distinct_key(plan, &output))
+            {
+                return Ok(true);
+            }
+            emit(&output)
+        });
+    }
+    let mut sorter = Sorter::new(context, &plan.order, most.filter(|_| !plan.distinct));
+    rows.run(&mut |row| {
+        let values =
+            plan.projections.iter().map(|e| context.eval(e, row)).collect::<Result<Row>>()?;
+        if let Some(seen) = &mut seen
+            && !seen.insert(distinct_key(plan, &values))
+        {
+            return Ok(true);
+        }
+        let keys =
+            plan.order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?;
+        sorter.add(keys, values)?;
+        Ok(true)
+    })?;
+    sorter.finish(emit)
+}
+
+fn distinct_key(plan: &SelectPlan, values: &[Value]) -> Vec<u8> {
+    // A result's text compares as a column's does by default; ORDER BY and GROUP BY know better where it matters.
+    group_key(values, &vec![Collation::GeneralCi; plan.projections.len()])
+}
+
+/// Sorts rows, keeping only the first so many where that is enough.
+struct Sorter<'c> {
+    order: &'c [(Expr, bool, Collation)],
+    most: Option<usize>,
+    rows: Vec<(Row, Row)>,
+    held: Held,
+}
+
+impl<'c> Sorter<'c> {
+    fn new(
+        context: &Context<'_>,
+        order: &'c [(Expr, bool, Collation)],
+        most: Option<u64>,
+    ) -> Sorter<'c> {
+        let most = most.and_then(|most| usize::try_from(most).ok());
+        Sorter { order, most, rows: Vec::new(), held: Held::new(context) }
+    }
+
+    fn add(&mut self, keys: Row, values: Row) -> Result<()> {
+        self.held.add(&keys)?;
+        self.held.add(&values)?;
+        self.rows.push((keys, values));
+        if let Some(most) = self.most
+            && self.rows.len() >= most.saturating_mul(2).max(1024)
+        {
+            self.sort();
+            self.rows.truncate(most);
+            self.held.bytes = 0;
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        let order = self.order;
+        self.rows.sort_by(|(a, _), (b, _)| {
+            let keys = order.iter().zip(a.iter().zip(b));
+            keys.map(|((_, asc, collation), (a, b))| order_of(a, b, *asc, *collation))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal)
+        });
+    }
+
+    fn finish(mut self, emit: &mut Emit<'_>) -> Result<()> {
+        self.sort();
+        for (_, values) in self.rows {
+            if !emit(&values)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run_grouped(
+    context: &Context<'_>,
+    plan: &SelectPlan,
+    rows: &mut Rows<'_, '_>,
+    never: bool,
+    most: Option<u64>,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let collations: Vec<Collation> = plan.group.iter().map(|(_, collation)| *collation).collect();
+    let fresh = || plan.aggregates.iter().map(|_| State::default()).collect::<Vec<State>>();
+    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut groups: Vec<(Row, Vec<State>)> = Vec::new();
+    let mut held = Held::new(context);
+    if !never {
+        rows.run(&mut |row| {
+            let at = if plan.group.is_empty() {
+                if groups.is_empty() {
+                    groups.push((row.to_vec(), fresh()));
+                }
+                0
+            } else {
+                let values = plan
+                    .group
+                    .iter()
+                    .map(|(e, _)| context.eval(e, row))
+                    .collect::<Result<Row>>()?;
+                let key = group_key(&values, &collations);
+                match places.get(&key) {
+                    Some(at) => *at,
+                    None => {
+                        held.add(row)?;
+                        places.insert(key, groups.len());
+                        groups.push((row.to_vec(), fresh()));
+                        groups.len() - 1
+                    }
+                }
+            };
+            for (state, aggregate) in groups[at].1.iter_mut().zip(&plan.aggregates) {
+                state.add(aggregate, context, row)?;
+            }
+            Ok(true)
+        })?;
+    }
+    if groups.is_empty() && plan.group.is_empty() {
+        groups.push((vec![Value::Null; plan.width], fresh()));
+    }
+    let mut seen: Option<HashSet<Vec<u8>>> = plan.distinct.then(HashSet::new);
+    let mut sorter = Sorter::new(context, &plan.order, most.filter(|_| !plan.distinct));
+    for (mut row, states) in groups {
+        row.resize(plan.width, Value::Null);
+        row.extend(
+            states
+                .into_iter()
+                .zip(&plan.aggregates)
+                .map(|(state, aggregate)| state.finish(aggregate)),
+        );
+        if let Some(having) = &plan.having
+            && !truth_of(&*context.value(having, &row)?)
+        {
+            continue;
+        }
+        let values =
+            plan.projections.iter().map(|e| context.eval(e, &row)).collect::<Result<Row>>()?;
+        if let Some(seen) = &mut seen
+            && !seen.insert(distinct_key(plan, &values))
+        {
+            continue;
+        }
+        let keys =
+            plan.order.iter().map(|(e, ..)| context.eval(e, &row)).collect::<Result<Row>>()?;
+        sorter.add(keys, values)?;
+    }
+    sorter.finish(emit)
+}
+
+/// Rows of a source that was read whole, found again by the sides of its equalities.
+struct Kept {
+    rows: Vec<Row>,
+    by_hash: HashMap<Vec<u8>, Vec<usize>>,
+}
+
+struct Rows<'c, 'p> {
+    context: &'c Context<'c>,
+    plan: &'p SelectPlan,
+    kept: Vec<Option<Rc<Kept>>>,
+    lock: Option<(LockMode, LockWait)>,
+}
+
+impl Rows<'_, '_> {
+    fn run(&mut self, emit: &mut Emit<'_>) -> Result<()> {
+        if self.plan.having.is_some() && !self.plan.grouped {
+            let (context, plan) = (self.context, self.plan);
+            let mut row = vec![Value::Null; plan.width];
+            return self
+                .level(0, &mut row, &mut |row| match &plan.having {
+                    Some(having) if !truth_of(&*context.value(having, row)?) => Ok(true),
+                    _ => emit(row),
+                })
+                .map(drop);
+        }
+        let mut row = vec![Value::Null; self.plan.width];
+        self.level(0, &mut row, emit).map(drop)
+    }
+
+    /// Joins the source at this level, and those after it. `false` when nobody wants more.
+    fn level(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
+        let Some(source) = self.plan.sources.get(level) else { return emit(row) };
+        self.context.check_killed()?;
+        let (context, lock) = (self.context, self.lock);
+        let mut matched = false;
+        let mut more = true;
+        if level > 0 && (source.access.is_full() || !matches!(source.kind, SourceKind::Table(_))) {
+            let kept = self.keep(level)?;
+            let found: Option<Vec<usize>> = if source.hash.is_empty() {
+                None
+            } else {
+                let (mut values, mut collations) = (Vec::new(), Vec::new());
+                for (_, theirs, collation) in &source.hash {
+                    values.push(self.context.eval(theirs, row)?);
+                    collations.push(*collation);
+                }
+                if values.iter().any(Value::is_null) {
+                    Some(Vec::new())
+                } else {
+                    Some(
+                        kept.by_hash
+                            .get(&hash_key(&values, &collations))
+                            .cloned()
+                            .unwrap_or_default(),
+                    )
+                }
+            };
+            let indexes: Box<dyn Iterator<Item = usize>> = match found {
+                Some(found) => Box::new(found.into_iter()),
+                None => Box::new(0..kept.rows.len()),
+            };
+            for index in indexes {
+                row[source.offset..source.offset + source.width]
+                    .clone_from_slice(&kept.rows[index]);
+                if !self.accept(source, row, &mut matched)? {
+                    continue;
+                }
+                more = self.level(level + 1, row, emit)?;
+                if !more {
+                    break;
+                }
+            }
+        } else {
+            let mut inner = |row: &mut Row| -> Result<bool> {
+                if !self.accept(source, row, &mut matched)? {
+                    return Ok(true);
+                }
+                more = self.level(level + 1, row, emit)?;
+                Ok(more)
+            };
+            read_source(context, source, row, lock, &mut inner)?;
+        }
+        if more && !matched && source.outer.is_some() {
+            row[source.offset..source.offset + source.width].fill(Value::Null);
+            if passes(self.context, &source.filters, row)? {
+                more = self.level(level + 1, row, emit)?;
+            }
+        }
+        Ok(more)
+    }
+
+    fn accept(&self, source: &Source, row: &Row, matched: &mut bool) -> Result<bool> {
+        if let Some(on) = &source.outer {
+            if !passes(self.context, on, row)? {
+                return Ok(false);
+            }
+            *matched = true;
+        }
+        passes(self.context, &source.filters, row)
+    }
+
+    /// Reads a source whole, once.
+    fn keep(&mut self, level: usize) -> Result<Rc<Kept>> {
+        if let Some(kept) = &self.kept[level] {
+            return Ok(kept.clone());
+        }
+        let source = &self.plan.sources[level];
+        let own = source.offset..source.offset + source.width;
+        let mut held = Held::new(self.context);
+        let (mut rows, mut by_hash) = (Vec::new(), HashMap::<Vec<u8>, Vec<usize>>::new());
+        let mut row = vec![Value::Null; self.plan.width];
+        let context = self.context;
+        read_source(context, source, &mut row, self.lock, &mut |row| {
+            held.add(&row[own.clone()])?;
+            if !source.hash.is_empty() {
+                let (mut values, mut collations) = (Vec::new(), Vec::new());
+                for (ours, _, collation) in &source.hash {
+                    values.push(context.eval(ours, row)?);
+                    collations.push(*collation);
+                }
+                by_hash.entry(hash_key(&values, &collations)).or_default().push(rows.len());
+            }
+            rows.push(row[own.clone()].to_vec());
+            Ok(true)
+        })?;
+        let kept = Rc::new(Kept { rows, by_hash });
+        self.kept[level] = Some(kept.clone());
+        Ok(kept)
+    }
+}
+
+/// Values of different kinds that are equal must meet: all become numbers where any comparison would make them so.
+fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
+    let plain: Vec<Value> = values
+        .iter()
+        .map(|value| match value {
+            Value::Date(_) | Value::DateTime(_) => {
+                spillway_types::convert::to_datetime(&value.as_ref())
+                    .map_or(Value::Null, Value::DateTime)
+            }
+            Value::Double(number) => spillway_types::Decimal::from_f64(*number)
+                .map_or(Value::Double(*number), Value::Decimal),
+            other => other.clone(),
+        })
+        .collect();
+    group_key(&plain, collations)
+}
+
+fn passes(context: &Context<'_>, filters: &[Expr], row: &[Value]) -> Result<bool> {
+    for filter in filters {
+        if !truth_of(&*context.value(filter, row)?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What takes a source's rows, in its slots of a wider row.
+type Take<'e> = dyn FnMut(&mut Row) -> Result<bool> + 'e;
+
+/// Reads a source's rows into its slots.
+fn read_source(
+    context: &Context<'_>,
+    source: &Source,
+    row: &mut Row,
+    lock: Option<(LockMode, LockWait)>,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    match &source.kind {
+        SourceKind::Table(table) => scan_table(context, source, table, row, lock, take),
+        SourceKind::Derived(plan) => {
+            let rows = subquery_rows(context, plan, row)?;
+            for derived in rows.iter() {
+                row[source.offset..source.offset + derived.len()].clone_from_slice(derived);
+                if !take(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        SourceKind::Virtual(name) => {
+            let rows = crate::show::virtual_rows(
+                context.instance,
+                context.catalog,
+                context.variables,
+                name,
+            );
+            for values in rows {
+                for (slot, value) in values.into_iter().enumerate() {
+                    row[source.offset + slot] = value;
+                }
+                if !take(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A range of an index's keys.
+struct Span {
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+}
+
+/// The ranges that an access reads, for the row so far. Empty when nothing can be found.
+fn spans(
+    context: &Context<'_>,
+    access: &Access,
+    table: &TableDef,
+    row: &[Value],
+) -> Result<Vec<Span>> {
+    let parts = access.parts(table);
+    let mut prefix = Vec::new();
+    for (expr, part) in access.equal.iter().zip(parts) {
+        let value = context.eval(expr, row)?;
+        let column = &table.columns[part.column];
+        match key::lookup_value(&value, &column.ty) {
+            Some(value) => key::write_part(
+                &value.as_ref(),
+                &column.ty,
+                column.collation,
+                part.prefix,
+                &mut prefix,
+            ),
+            // No key of this column is equal by index; the rows are checked one by one.
+            None => return Ok(vec![Span { end: end_of(&prefix), start: prefix }]),
+        }
+    }
+    let Some(part) = parts.get(access.equal.len()) else {
+        return Ok(vec![Span { end: end_of(&prefix), start: prefix }]);
+    };
+    let column = &table.columns[part.column];
+    let bound = |expr: &Expr| -> Result<Option<(Vec<u8>, bool)>> {
+        let value = context.eval(expr, row)?;
+        let is_null = value.is_null();
+        Ok(key::lookup_value(&value, &column.ty).map(|value| {
+            let mut key = prefix.clone();
+            key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, &mut key);
+            (key, is_null)
+        }))
+    };
+    if let Some(any) = &access.any {
+        let mut keys = Vec::new();
+        for expr in any {
+            match bound(expr)? {
+                Some((_, true)) => {}
+                Some((key, false)) => keys.push(key),
+                None => return Ok(vec![Span { end: end_of(&prefix), start: prefix }]),
+            }
+        }
+        keys.sort();
+        keys.dedup();
+        return Ok(keys.into_iter().map(|key| Span { end: end_of(&key), start: key }).collect());
+    }
+    let (mut start, mut end) = (prefix.clone(), end_of(&prefix));
+    if let Some((expr, included)) = &access.low {
+        match bound(expr)? {
+            Some((_, true)) => return Ok(Vec::new()),
+            Some((key, _)) if *included => start = key,
+            Some((key, _)) => start = end_of(&key).unwrap_or_else(|| successor(&key)),
+            None => {}
+        }
+    } else if access.high.is_some() {
+        // NULL is below every value, and in no range.
+        start.push(1);
+    }
+    if let Some((expr, included)) = &access.high {
+        match bound(expr)? {
+            Some((_, true)) => return Ok(Vec::new()),
+            Some((key, _)) if *included => end = end_of(&key),
+            Some((key, _)) => end = Some(key),
+            None => {}
+        }
+    }
+    Ok(vec![Span { start, end }])
+}
+
+/// Reads a table's rows into the source's slots; the last slot has the row's key.
+///
+/// A locking read locks each row that the conditions hold for, reads it anew, and checks them again. Where the whole primary
+/// key is given it locks before it reads anything, so that the statement's snapshot is never older than the row (DESIGN,
+/// D12).
+pub(crate) fn scan_table(
+    context: &Context<'_>,
+    source: &Source,
+    table: &TableDef,
+    row: &mut Row,
+    lock: Option<(LockMode, LockWait)>,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    let spans = spans(context, &source.access, table, row)?;
+    let txn = context.txn;
+    let mut stored = Vec::new();
+    let whole_key = source.access.index.is_none() && source.access.point;
+    let mut fetched = Fetched { context, source, table, lock };
+    for span in &spans {
+        if whole_key && exact_point(table, &span.start) {
+            let found = match lock {
+                Some((mode, wait)) => {
+                    txn.get_locked(table.rows(), &span.start, mode, wait, &mut stored)?
+                }
+                None => txn.get(table.rows(), &span.start, &mut stored)?,
+            };
+            if found {
+                fetched.decode(&stored, &span.start, row)?;
+                if !take(row)? {
+                    return Ok(());
+                }
+            }
+            continue;
+        }
+        let range = KeyRange::new(&span.start, span.end.as_deref());
+        if range.is_empty() {
+            continue;
+        }
+        let direction =
+            if source.access.backward { Direction::Backward } else { Direction::Forward };
+        let space = match source.access.index {
+            None => table.rows(),
+            Some(index) => spillway_base::TableId(table.indexes[index].space),
+        };
+        let mut scan = txn.scan(space, range, direction)?;
+        let mut seen = 0_u32;
+        while scan.advance()? {
+            seen = seen.wrapping_add(1);
+            if seen.is_multiple_of(256) {
+                context.check_killed()?;
+            }
+            let key = match source.access.index {
+                None => scan.key(),
+                Some(index) => {
+                    let key = row_key(table, index, scan.key())?;
+                    if !txn.get(table.rows(), key, &mut stored)? {
+                        // The entry is of a row that this snapshot does not see.
+                        continue;
+                    }
+                    key
+                }
+            };
+            let value = if source.access.index.is_none() { scan.value() } else { &stored };
+            fetched.decode(value, key, row)?;
+            if !fetched.lock(key, row)? {
+                continue;
+            }
+            if !take(row)? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a key has all parts of the primary key, and nothing was left to check.
+fn exact_point(table: &TableDef, key: &[u8]) -> bool {
+    let mut at = 0;
+    for part in &table.primary {
+        match key.get(at..).and_then(|rest| key::part_len(rest, &table.columns[part.column].ty)) {
+            Some(len) => at += len,
+            None => return false,
+        }
+    }
+    at == key.len() && at > 0
+}
+
+/// The primary key at the end of an index's key.
+fn row_key<'k>(table: &TableDef, index: usize, key: &'k [u8]) -> Result<&'k [u8]> {
+    let mut rest = key;
+    for part in &table.indexes[index].parts {
+        let len = key::part_len(rest, &table.columns[part.column].ty)
+            .ok_or("an index key makes no sense")?;
+        rest = rest.get(len..).ok_or("an index key makes no sense")?;
+    }
+    Ok(rest)
+}
+
+struct Fetched<'a> {
+    context: &'a Context<'a>,
+    source: &'a Source,
+    table: &'a TableDef,
+    lock: Option<(LockMode, LockWait)>,
+}
+
+impl Fetched<'_> {
+    fn decode(&mut self, bytes: &[u8], key: &[u8], row: &mut Row) -> Result<()> {
+        let reader = RowReader::new(bytes)?;
+        let offset = self.source.offset;
+        let mut column = |at: usize| -> Result<()> {
+            row[offset + at] = match reader.get(at)? {
+                Some(value) => value.to_owned(),
+                None => self.table.columns[at].constant_default(),
+            };
+            Ok(())
+        };
+        match &self.source.needed {
+            Some(needed) => needed.iter().try_for_each(|at| column(*at))?,
+            None => {
+                (0..self.table.columns.len()).try_for_each(column)?;
+                row[offset + self.source.width - 1] = Value::Bytes(key.to_vec());
+            }
+        }
+        let shift = self.context.variables.borrow().time_offset_micros;
+        shift_timestamps(self.table, &mut row[offset..offset + self.source.width - 1], shift);
+        Ok(())
+    }
+
+    /// Locks a row that the conditions hold for, and reads it anew; `false` when it is not one any more.
+    fn lock(&mut self, key: &[u8], row: &mut Row) -> Result<bool> {
+        let Some((mode, wait)) = self.lock else { return Ok(true) };
+        let own = self.source.offset..self.source.offset + self.source.width;
+        let local = |expr: &&Expr| crate::expr::within(expr, &own);
+        let hold = |row: &Row| -> Result<bool> {
+            for filter in self.source.filters.iter().filter(local) {
+                if !truth_of(&*self.context.value(filter, row)?) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        if !hold(row)? {
+            return Ok(true);
+        }
+        let mut newest = Vec::new();
+        if !self.context.txn.get_locked(self.table.rows(), key, mode, wait, &mut newest)? {
+            return Ok(false);
+        }
+        self.decode(&newest, key, row)?;
+        Ok(true)
+    }
+}

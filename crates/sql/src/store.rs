@@ -1,0 +1,171 @@
+//! Rows and their index entries, written together.
+//!
+//! A row is at its primary key in the table's key space; each index has an entry, whose key is the index's columns and
+//! then the primary key, and whose value is empty. A unique index is kept so by an exclusive lock on the columns'
+//! part of the key, taken before anybody looks for another entry with it.
+
+use spillway::{Direction, ErrorKind, KeyRange, LockMode, LockWait, Transaction};
+use spillway_base::TableId;
+use spillway_types::row::write_row;
+use spillway_types::{Value, key};
+
+use crate::catalog::{IndexDef, IndexPart, TableDef, end_of};
+use crate::errors::{Result, SqlError};
+
+fn write_parts(table: &TableDef, parts: &[IndexPart], row: &[Value], out: &mut Vec<u8>) {
+    for part in parts {
+        let column = &table.columns[part.column];
+        key::write_part(&row[part.column].as_ref(), &column.ty, column.collation, part.prefix, out);
+    }
+}
+
+/// The key of a row: its primary key, or its number where the table has none.
+pub(crate) fn primary_key(table: &TableDef, row: &[Value], row_number: u64) -> Vec<u8> {
+    if table.primary.is_empty() {
+        return row_number.to_be_bytes().to_vec();
+    }
+    let mut key = Vec::new();
+    write_parts(table, &table.primary, row, &mut key);
+    key
+}
+
+/// The key of a row's entry in an index.
+pub(crate) fn index_key(table: &TableDef, index: &IndexDef, row: &[Value], pk: &[u8]) -> Vec<u8> {
+    let mut key = Vec::new();
+    write_parts(table, &index.parts, row, &mut key);
+    key.extend_from_slice(pk);
+    key
+}
+
+/// The part of an index's key that must be unique; `None` where NULL makes it so.
+fn unique_prefix(table: &TableDef, index: &IndexDef, row: &[Value]) -> Option<Vec<u8>> {
+    if !index.unique || index.parts.iter().any(|part| row[part.column].is_null()) {
+        return None;
+    }
+    let mut key = Vec::new();
+    write_parts(table, &index.parts, row, &mut key);
+    Some(key)
+}
+
+fn duplicate(table: &TableDef, parts: &[IndexPart], row: &[Value], name: &str) -> SqlError {
+    let shown: Vec<String> = parts.iter().map(|part| row[part.column].to_text()).collect();
+    let shown: String = shown.join("-").chars().take(64).collect();
+    SqlError::new(1062, format!("Duplicate entry '{shown}' for key '{}.{name}'", table.name))
+}
+
+/// The primary key of another row with an index's values.
+fn holder(
+    txn: &Transaction,
+    index: &IndexDef,
+    prefix: &[u8],
+    own: &[u8],
+) -> Result<Option<Vec<u8>>> {
+    let space = TableId(index.space);
+    txn.lock(space, prefix, LockMode::Exclusive, LockWait::Wait)?;
+    let end = end_of(prefix);
+    let mut scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
+    while scan.advance()? {
+        let pk = &scan.key()[prefix.len()..];
+        if pk != own {
+            return Ok(Some(pk.to_vec()));
+        }
+    }
+    Ok(None)
+}
+
+/// The primary key of a row that stands in the way of this one, if there is one. The locks that an insertion needs are taken.
+pub(crate) fn conflict(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<Option<Vec<u8>>> {
+    let mut old = Vec::new();
+    if !table.primary.is_empty()
+        && txn.get_locked(table.rows(), pk, LockMode::Exclusive, LockWait::Wait, &mut old)?
+    {
+        return Ok(Some(pk.to_vec()));
+    }
+    for index in &table.indexes {
+        if let Some(prefix) = unique_prefix(table, index, row)
+            && let Some(other) = holder(txn, index, &prefix, &[])?
+        {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// Writes a new row and its index entries.
+pub(crate) fn insert_row(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<()> {
+    let mut bytes = Vec::new();
+    write_row(row.iter().map(Value::as_ref), &mut bytes);
+    txn.insert(table.rows(), pk, &bytes).map_err(|error| match error.kind() {
+        ErrorKind::DuplicateKey => duplicate(table, &table.primary, row, "PRIMARY"),
+        _ => error.into(),
+    })?;
+    for index in &table.indexes {
+        insert_entry(txn, table, index, row, pk)?;
+    }
+    Ok(())
+}
+
+/// Writes a row's entry in one index.
+pub(crate) fn insert_entry(
+    txn: &Transaction,
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<()> {
+    if let Some(prefix) = unique_prefix(table, index, row)
+        && holder(txn, index, &prefix, pk)?.is_some()
+    {
+        return Err(duplicate(table, &index.parts, row, &index.name));
+    }
+    Ok(txn.put(TableId(index.space), &index_key(table, index, row, pk), &[])?)
+}
+
+/// Replaces a row by another, touching only the index entries that change.
+pub(crate) fn update_row(
+    txn: &Transaction,
+    table: &TableDef,
+    old: &[Value],
+    new: &[Value],
+    old_pk: &[u8],
+    new_pk: &[u8],
+) -> Result<()> {
+    if old_pk != new_pk {
+        delete_row(txn, table, old, old_pk)?;
+        return insert_row(txn, table, new, new_pk);
+    }
+    for index in &table.indexes {
+        let (before, after) =
+            (index_key(table, index, old, old_pk), index_key(table, index, new, new_pk));
+        if before != after {
+            txn.delete(TableId(index.space), &before)?;
+            insert_entry(txn, table, index, new, new_pk)?;
+        }
+    }
+    let mut bytes = Vec::new();
+    write_row(new.iter().map(Value::as_ref), &mut bytes);
+    Ok(txn.put(table.rows(), new_pk, &bytes)?)
+}
+
+/// Removes a row and its index entries.
+pub(crate) fn delete_row(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<()> {
+    for index in &table.indexes {
+        txn.delete(TableId(index.space), &index_key(table, index, row, pk))?;
+    }
+    Ok(txn.delete(table.rows(), pk)?)
+}

@@ -1,0 +1,89 @@
+//! Scripts of SQL with what they answer. Each `scripts/*.sql` holds statements, and after each the lines it gave, behind `-- `.
+//! `SPILLWAY_REWRITE=1` writes what comes out.
+#![allow(missing_docs)]
+
+use spillway::{Database, Settings};
+use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, SqlError};
+use spillway_types::ValueRef;
+use spillway_types::value::write_text;
+
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl ResultSink for Lines {
+    fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), SqlError> {
+        let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+        self.0.push(format!("[{}]", names.join(", ")));
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        let cells = values.iter().map(|value| {
+            let mut out = Vec::new();
+            write_text(value, &mut out);
+            if value.is_null() {
+                "NULL".to_owned()
+            } else {
+                String::from_utf8_lossy(&out).replace('\n', "\\n")
+            }
+        });
+        self.0.push(cells.collect::<Vec<_>>().join(" | "));
+        Ok(())
+    }
+
+    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, outcome: &Outcome) -> Result<(), SqlError> {
+        let id = if outcome.last_insert_id > 0 {
+            format!(", id {}", outcome.last_insert_id)
+        } else {
+            String::new()
+        };
+        let warnings = if outcome.warnings > 0 {
+            format!(", {} warnings", outcome.warnings)
+        } else {
+            String::new()
+        };
+        self.0.push(format!("ok, {} rows{id}{warnings}", outcome.affected_rows));
+        Ok(())
+    }
+}
+
+#[test]
+fn scripts_answer_what_they_say() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
+    let mut paths: Vec<_> =
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let instance =
+            Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
+        let mut session = instance.session("root", "localhost", 1);
+        session.use_database("test").unwrap();
+        let (mut out, mut statement) = (String::new(), String::new());
+        for line in text.lines().filter(|line| !line.starts_with("-- ")) {
+            out += &format!("{line}\n");
+            if line.starts_with('#') {
+                continue;
+            }
+            statement += &format!("{line}\n");
+            if line.trim_end().ends_with(';') {
+                let mut lines = Lines::default();
+                if let Err(error) = session.query(&statement, &mut lines) {
+                    lines.0.push(error.to_string());
+                }
+                lines.0.iter().for_each(|line| out += &format!("-- {line}\n"));
+                statement.clear();
+            }
+        }
+        if std::env::var_os("SPILLWAY_REWRITE").is_some() {
+            std::fs::write(&path, out).unwrap();
+        } else {
+            assert!(out == text, "{} answers otherwise:\n{out}", path.display());
+        }
+    }
+}
