@@ -1,3 +1,96 @@
 //! The `spillway` command.
 
-fn main() {}
+mod serve;
+mod shell;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use indicatif::ProgressBar;
+use spillway_bench::kv::{KvArgs, SpillwayStores};
+
+/// An OLTP database for load that arrives as a wave. It speaks the MySQL protocol.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Examples:
+  spillway serve --data ./data               start a server on 127.0.0.1:3306
+  mariadb -h 127.0.0.1 -u root test          connect to it
+  spillway sql --data ./data -e 'SELECT 1'   run SQL on a folder that no server has open
+  spillway check ./data                      verify every checksum of a folder
+  spillway bench kv --keys 100000            measure the library under db_bench's shapes"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a server on a data folder, which is made if there is none
+    Serve(serve::ServeArgs),
+    /// Run SQL on a data folder that no server has open
+    Sql(shell::SqlArgs),
+    /// Verify every checksum and structure of a data folder that no server has open
+    Check {
+        /// The data folder
+        data: PathBuf,
+    },
+    /// Measure
+    Bench {
+        #[command(subcommand)]
+        what: Bench,
+    },
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// The library as a key-value store, under db_bench's shapes
+    Kv(KvArgs),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Sql(args) => shell::run(&args),
+        Command::Check { data } => check(&data),
+        Command::Bench { what: Bench::Kv(args) } => args.run(&[&SpillwayStores]),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("spillway: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check(data: &std::path::Path) -> Result<(), String> {
+    let bar = ProgressBar::new(0);
+    let report = spillway::check(data, &mut |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = report.map_err(|error| error.to_string())?;
+    println!(
+        "{} tables, {} extents, {} versions, {} bytes of data; {} frames, {} bytes of log",
+        report.tables,
+        report.extents,
+        report.versions,
+        report.data_bytes,
+        report.log_frames,
+        report.log_bytes
+    );
+    for finding in &report.findings {
+        println!("{finding}");
+    }
+    match report.findings.len() {
+        0 => {
+            println!("no damage found");
+            Ok(())
+        }
+        count => Err(format!("{count} damaged places in {}", data.display())),
+    }
+}
