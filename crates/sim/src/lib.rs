@@ -1,1 +1,7 @@
-//! Simulation: crash sweeps, fault injection and model checks over the whole database.
+//! Simulation: the whole database, SQL included, over a disk that crashes.
+//!
+//! The library's own sweeps are with the library; here a client's statements go through a session, and what a client may
+//! rely on is checked after every crash.
+
+#[cfg(test)]
+mod sql_crashes;

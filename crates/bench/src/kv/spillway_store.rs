@@ -42,7 +42,9 @@ impl SpillwayStore {
         &self,
         body: impl FnOnce(&spillway::Transaction) -> spillway::Result<T>,
     ) -> Result<T, String> {
-        let txn = self.db.begin(TransactionOptions::new().read_only(true));
+        // A session that does not wait for durability reads what it wrote, durable or not.
+        let options = TransactionOptions::new().read_only(true).durability(Durability::Relaxed);
+        let txn = self.db.begin(options);
         body(&txn).map_err(|error| error.to_string())
     }
 }

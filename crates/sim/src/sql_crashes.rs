@@ -1,0 +1,154 @@
+//! Transfers between accounts in SQL, with the disk crashed at operation after operation.
+
+use std::sync::Arc;
+
+use spillway::{Database, Settings};
+use spillway_base::rng::Rng;
+use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_storage::sim::{Fault, SimDisk};
+use spillway_types::ValueRef;
+use spillway_types::convert::to_i128;
+
+const ACCOUNTS: u64 = 8;
+
+/// Keeps the numbers of a result.
+#[derive(Default)]
+struct Numbers(Vec<Vec<i128>>);
+
+impl ResultSink for Numbers {
+    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
+        self.0.clear();
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.0.push(values.iter().map(|value| to_i128(value).unwrap_or(-1)).collect());
+        Ok(())
+    }
+
+    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+fn ask(session: &mut Session, sql: &str) -> Result<Vec<Vec<i128>>, SqlError> {
+    let mut numbers = Numbers::default();
+    session.query(sql, &mut numbers)?;
+    Ok(numbers.0)
+}
+
+fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
+    let mut settings = Settings::default();
+    settings.memory_bytes = 16 << 20;
+    settings.log_segment_bytes = 64 << 10;
+    settings.slot_bytes = 16 << 10;
+    settings.background_threads = false;
+    let db = Database::open_on(Arc::new(disk.clone()), "/db", settings)?;
+    let mut session = Instance::open(db.clone())?.session("root", "localhost", 1);
+    session.use_database("test")?;
+    Ok((db, session))
+}
+
+/// Runs transfers until the disk stops them. Answers how many were acknowledged, those before included.
+fn drive(disk: &SimDisk, seed: u64, mut done: u64, steps: u64) -> u64 {
+    let Ok((db, mut session)) = open(disk) else { return done };
+    let mut rng = Rng::new(seed);
+    let set_up = || -> Result<(), SqlError> {
+        let mut session = open_session(&db)?;
+        ask(
+            &mut session,
+            "CREATE TABLE IF NOT EXISTS account (id INT PRIMARY KEY, cents INT NOT NULL, KEY (cents))",
+        )?;
+        ask(&mut session, "CREATE TABLE IF NOT EXISTS done (n INT PRIMARY KEY)")?;
+        let rows: Vec<String> = (0..ACCOUNTS).map(|id| format!("({id}, 100)")).collect();
+        ask(&mut session, &format!("INSERT IGNORE INTO account VALUES {}", rows.join(",")))?;
+        Ok(())
+    };
+    if done == 0 && set_up().is_err() {
+        return done;
+    }
+    drop(std::mem::replace(
+        &mut session,
+        match open_session(&db) {
+            Ok(session) => session,
+            Err(_) => return done,
+        },
+    ));
+    for _ in 0..steps {
+        let (from, to, cents) = (rng.below(ACCOUNTS), rng.below(ACCOUNTS), rng.below(20));
+        let transfer = format!(
+            "BEGIN; UPDATE account SET cents = cents - {cents} WHERE id = {from}; \
+             UPDATE account SET cents = cents + {cents} WHERE id = {to}; INSERT INTO done VALUES ({}); COMMIT",
+            done + 1
+        );
+        if ask(&mut session, &transfer).is_err() {
+            return done;
+        }
+        done += 1;
+        if rng.chance(1, 6) && db.flush().is_err() {
+            return done;
+        }
+        if rng.chance(1, 3) {
+            let _ = db.run_background_job();
+        }
+    }
+    done
+}
+
+fn open_session(db: &Database) -> Result<Session, SqlError> {
+    let mut session = Instance::open(db.clone())?.session("root", "localhost", 1);
+    session.use_database("test")?;
+    Ok(session)
+}
+
+/// What a client may rely on: the sum is conserved, indexes agree with rows, and every acknowledged transfer is
+/// there, and at most the one under way besides. Answers how many there are.
+fn check(disk: &SimDisk, acknowledged: u64) -> u64 {
+    let (_db, mut session) = open(&disk.fork()).unwrap();
+    let tables = ask(&mut session, "SHOW TABLES").unwrap().len();
+    if tables < 2 {
+        assert_eq!(acknowledged, 0);
+        return 0;
+    }
+    let count = ask(&mut session, "SELECT COUNT(*), COALESCE(MAX(n), 0) FROM done").unwrap();
+    assert_eq!(count[0][0], count[0][1], "a transfer in the middle is missing");
+    let there = u64::try_from(count[0][0]).unwrap();
+    assert!((acknowledged..=acknowledged + 1).contains(&there), "{there}, not {acknowledged}");
+    let accounts = ask(&mut session, "SELECT id, cents FROM account ORDER BY id").unwrap();
+    if !accounts.is_empty() {
+        assert_eq!(accounts.iter().map(|row| row[1]).sum::<i128>(), 100 * i128::from(ACCOUNTS));
+        for row in &accounts {
+            let sql = format!("SELECT id FROM account WHERE cents = {}", row[1]);
+            assert!(
+                ask(&mut session, &sql).unwrap().contains(&vec![row[0]]),
+                "the index lost {row:?}"
+            );
+        }
+    }
+    there
+}
+
+#[test]
+fn a_crash_at_operation_after_operation_keeps_what_clients_rely_on() {
+    let whole = SimDisk::new(0);
+    assert_eq!(drive(&whole, 4, 0, 25), 25);
+    check(&whole, 25);
+    let operations = whole.operations();
+    assert!(operations > 100, "{operations}");
+    for crash_at in (1..=operations).step_by(3) {
+        let disk = SimDisk::new(crash_at);
+        disk.fail_operation(crash_at, Fault::Crash);
+        let mut done = drive(&disk, 4, 0, 25);
+        for life in 0..2 {
+            disk.crash();
+            disk.restart();
+            done = check(&disk, done);
+            disk.fail_operation(disk.operations() + 20 + crash_at % 31, Fault::Crash);
+            done = drive(&disk, 5 + life, done, 10);
+        }
+    }
+}
