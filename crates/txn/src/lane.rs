@@ -366,6 +366,11 @@ impl Lane {
         self.durable.load(Ordering::SeqCst) < self.last_ordered().0
     }
 
+    /// Makes room in the log ahead of the commits that will need it.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        self.plog.prepare()
+    }
+
     /// Bytes of the log that are kept.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.plog.bytes()

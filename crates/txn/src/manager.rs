@@ -273,6 +273,11 @@ impl TransactionManager {
     /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`].
     pub fn truncate_log(&self) -> Result<()> {
         let shared = &self.0;
+        match shared.lane.prepare() {
+            // Commits say so themselves, once they need the room.
+            Err(error) if error.kind() == ErrorKind::DiskFull => {}
+            other => other?,
+        }
         shared.lane.truncate(shared.engines.persisted().min(shared.snapshots.stable_csn()))?;
         if shared.lane.log_bytes() > shared.settings.log_bytes_max {
             let stable = shared.snapshots.stable_csn();

@@ -3,7 +3,7 @@
 //! Segments are made ahead, full of zeros, so that a commit's write changes no metadata of the file
 //! system: neither a length nor an extent map has to reach the journal with it. Writing zeros, not
 //! only allocating, is what makes that true: an allocated extent is marked as written at its first write,
-//! which is metadata again. [`FilePlog::prepare`] makes them beside the writer; only a writer that ran out
+//! which is metadata again. [`Plog::prepare`] makes them beside the writer; only a writer that ran out
 //! of room waits for one.
 
 use std::collections::VecDeque;
@@ -79,6 +79,12 @@ impl FilePlog {
         fence: u64,
     ) -> Result<FilePlog> {
         disk.create_dir_all(&settings.dir)?;
+        // A process that was killed between a write and its sync left frames that only the cache has. They were
+        // read back, so they count from now on, and must be durable before anybody acts on them.
+        for segment in &found.segments {
+            let path = settings.dir.join(file_name(settings.lane, segment.sequence));
+            disk.open(&path, OpenMode::Write)?.sync()?;
+        }
         let last = found.segments.last().map_or(0, |segment| segment.sequence);
         let header = Header {
             lane: settings.lane,
@@ -127,29 +133,6 @@ impl FilePlog {
         let segment = make(&*self.disk, &self.settings, header, bytes)?;
         state.sequence_next += 1;
         state.spare.push_back(segment);
-        Ok(())
-    }
-
-    /// Makes the next segment now, so that the writer will not wait for it, unless there is one. For
-    /// a background thread.
-    ///
-    /// # Errors
-    /// As [`Plog::reserve`].
-    pub fn prepare(&self) -> Result<()> {
-        let mut state = self.state.lock();
-        if state.making || !state.spare.is_empty() || state.failure.is_some() {
-            return Ok(());
-        }
-        let header = Header { sequence: state.sequence_next, ..state.current.header };
-        state.making = true;
-        drop(state);
-        let segment = make(&*self.disk, &self.settings, header, self.settings.segment_bytes);
-        let mut state = self.state.lock();
-        state.making = false;
-        self.made.notify_all();
-        state.spare.push_back(segment?);
-        state.sequence_next += 1;
-        self.update_room(&state);
         Ok(())
     }
 
@@ -317,6 +300,24 @@ impl Plog for FilePlog {
                 self.make_spare(&mut state, need)?;
             }
         }
+    }
+
+    fn prepare(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.making || !state.spare.is_empty() || state.failure.is_some() {
+            return Ok(());
+        }
+        let header = Header { sequence: state.sequence_next, ..state.current.header };
+        state.making = true;
+        drop(state);
+        let segment = make(&*self.disk, &self.settings, header, self.settings.segment_bytes);
+        let mut state = self.state.lock();
+        state.making = false;
+        self.made.notify_all();
+        state.spare.push_back(segment?);
+        state.sequence_next += 1;
+        self.update_room(&state);
+        Ok(())
     }
 
     fn truncate_before(&self, segment: u64) -> Result<()> {

@@ -69,6 +69,13 @@ pub trait Plog: Send + Sync {
     /// [`spillway_base::ErrorKind::DiskFull`]; [`spillway_base::ErrorKind::WritesStopped`].
     fn reserve(&self, bytes: u64) -> Result<()>;
 
+    /// Makes the next segment now, so that the writer will not wait for it, unless there is one. For a background
+    /// thread.
+    ///
+    /// # Errors
+    /// As [`Plog::reserve`].
+    fn prepare(&self) -> Result<()>;
+
     /// Gives back every segment before this one. The segment written to is never given back.
     ///
     /// # Errors

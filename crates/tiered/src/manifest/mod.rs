@@ -127,8 +127,9 @@ impl Manifest {
         let file = disk.open(&path, OpenMode::Write)?;
         if file.len()? > loaded.end {
             file.set_len(loaded.end)?;
-            file.sync()?;
         }
+        // What was read may be in the cache alone, if the last process was killed before its sync; it counts from now on.
+        file.sync()?;
         for name in disk.list(dir)?.iter().filter(|name| name.starts_with("MANIFEST-")) {
             if *name != file_name(loaded.number) {
                 disk.remove(&dir.join(name))?;
