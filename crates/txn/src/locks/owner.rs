@@ -20,6 +20,9 @@ struct Cell {
     waits_for: Option<LockKey>,
     granted: bool,
     interrupted: bool,
+    /// Whether the owner has looked for a deadlock and sleeps.
+    #[cfg(test)]
+    asleep: bool,
 }
 
 /// Holds and waits for locks. One thread waits for it at a time; others grant, interrupt and look.
@@ -63,11 +66,20 @@ impl LockOwner {
         }
         cell.waits_for = Some(key.clone());
         cell.granted = false;
+        #[cfg(test)]
+        {
+            cell.asleep = false;
+        }
         Ok(())
     }
 
     pub(super) fn waits_for(&self) -> Option<LockKey> {
         self.cell.lock().waits_for.clone()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_asleep(&self) -> bool {
+        self.cell.lock().asleep
     }
 
     pub(super) fn end_wait(&self) {
@@ -84,6 +96,10 @@ impl LockOwner {
 
     pub(super) fn await_verdict(&self, timeout: Duration) -> Verdict {
         let mut cell = self.cell.lock();
+        #[cfg(test)]
+        {
+            cell.asleep = true;
+        }
         loop {
             if cell.granted {
                 return Verdict::Granted;

@@ -27,7 +27,7 @@ impl Bench {
         self.locks.acquire(owner, table(), key, mode, LockWait::Wait, LONG)
     }
 
-    /// Asks in another thread, and returns once the owner stands in line.
+    /// Asks in another thread, and returns once the owner sleeps in line.
     fn take_later(
         &self,
         owner: &Arc<LockOwner>,
@@ -41,7 +41,8 @@ impl Bench {
             let _ = tell.send(outcome);
         })
         .unwrap();
-        while owner.waits_for().is_none() {
+        // It has looked for a deadlock by then, so whoever closes a cycle after it is the one to see that.
+        while !owner.is_asleep() {
             std::thread::yield_now();
         }
         told
