@@ -584,7 +584,14 @@ pub struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.end_transaction();
-        self.instance.0.processes.lock().remove(&self.connection_id);
+        // A session that took this one's place under its number keeps the entry.
+        let mut processes = self.instance.0.processes.lock();
+        if processes
+            .get(&self.connection_id)
+            .is_some_and(|process| Arc::ptr_eq(&process.killed, &self.killed))
+        {
+            processes.remove(&self.connection_id);
+        }
     }
 }
 
@@ -714,11 +721,13 @@ impl Session {
             let variables = self.variables.borrow();
             (variables.user_name.clone(), variables.host.clone())
         };
-        let fresh = self.instance.session(&user, &host, self.connection_id);
-        self.killed = fresh.killed.clone();
+        let mut fresh = self.instance.session(&user, &host, self.connection_id);
         self.variables.swap(&fresh.variables);
-        // The number stays in use: only its holder may give it back.
-        std::mem::forget(fresh);
+        std::mem::swap(&mut self.killed, &mut fresh.killed);
+        drop(fresh);
+        if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
+            process.database.clone_from(&database);
+        }
         let mut variables = self.variables.borrow_mut();
         variables.database = database;
         variables.found_rows_flag = flag;
