@@ -1,0 +1,339 @@
+//! An open database that speaks SQL: its catalog, its processes, and the counts it hands out.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use spillway::{CancelHandle, Database, Durability, Transaction, TransactionOptions};
+use spillway_types::DateTime;
+
+use super::Session;
+use super::metadata::MetadataLocks;
+use super::variables::{VARIABLES, Variables};
+use crate::catalog::{Catalog, TableDef, UserDef, utc};
+use crate::errors::Result;
+
+/// Counts of a table that are handed out from memory.
+#[derive(Default)]
+pub(super) struct Counters {
+    auto_increment: HashMap<u32, u64>,
+    rows: HashMap<u32, u64>,
+}
+
+pub(super) struct Process {
+    pub(super) user: String,
+    pub(super) host: String,
+    pub(super) database: Option<String>,
+    pub(super) statement: Option<String>,
+    pub(super) cancel: Option<CancelHandle>,
+    pub(super) killed: Arc<AtomicBool>,
+}
+
+pub(super) struct Inner {
+    pub(super) db: Database,
+    pub(super) catalog: ArcSwap<Catalog>,
+    pub(super) counters: Mutex<Counters>,
+    pub(super) metadata: MetadataLocks,
+    pub(super) processes: Mutex<BTreeMap<u64, Process>>,
+    pub(super) globals: Mutex<BTreeMap<String, String>>,
+    pub(super) numbers: AtomicU64,
+    pub(super) questions: AtomicU64,
+    pub(super) started: Duration,
+}
+
+/// An open database that speaks SQL. Cheap to clone.
+#[derive(Clone)]
+pub struct Instance(pub(super) Arc<Inner>);
+
+impl Instance {
+    /// Opens the catalog of a database, and begins one where there is none: with a user `root` that has no password, and a
+    /// database `test`.
+    ///
+    /// # Errors
+    /// What the database says, and 1034 for a damaged catalog.
+    pub fn open(db: Database) -> Result<Instance> {
+        let catalog = Catalog::load(&db)?;
+        let mut globals: BTreeMap<String, String> = VARIABLES
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        if db.settings().durability != Durability::Commit {
+            globals.insert("innodb_flush_log_at_trx_commit".to_owned(), "2".to_owned());
+        }
+        Ok(Instance(Arc::new(Inner {
+            db,
+            catalog: ArcSwap::from_pointee(catalog),
+            counters: Mutex::default(),
+            metadata: MetadataLocks::default(),
+            processes: Mutex::default(),
+            globals: Mutex::new(globals),
+            numbers: AtomicU64::new(1),
+            questions: AtomicU64::new(0),
+            started: spillway_base::clock::now(),
+        })))
+    }
+
+    /// The database beneath.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.0.db
+    }
+
+    /// The user that a name from a host is, for the handshake.
+    #[must_use]
+    pub fn user(&self, name: &str, host: &str) -> Option<UserDef> {
+        self.0.catalog.load().user(name, host).cloned()
+    }
+
+    /// Whether `root` may come in without a password.
+    #[must_use]
+    pub fn root_password_is_empty(&self) -> bool {
+        self.0
+            .catalog
+            .load()
+            .users
+            .values()
+            .any(|user| user.name == "root" && user.stored.is_empty())
+    }
+
+    /// Starts a session for a user who has proved to be one.
+    #[must_use]
+    pub fn session(&self, user: &str, host: &str, connection_id: u64) -> Session {
+        let user_host = self.user(user, host).map_or_else(|| "%".to_owned(), |user| user.host);
+        let killed = Arc::new(AtomicBool::new(false));
+        let process = Process {
+            user: user.to_owned(),
+            host: host.to_owned(),
+            database: None,
+            statement: None,
+            cancel: None,
+            killed: killed.clone(),
+        };
+        self.0.processes.lock().insert(connection_id, process);
+        let system = self.0.globals.lock().clone();
+        let variables = Variables {
+            sql_mode: system.get("sql_mode").cloned().unwrap_or_default(),
+            system,
+            user: HashMap::new(),
+            database: None,
+            user_name: user.to_owned(),
+            host: host.to_owned(),
+            user_host,
+            connection_id,
+            last_insert_id: 0,
+            row_count: 0,
+            found_rows: 0,
+            found_rows_flag: false,
+            time_offset_micros: 0,
+        };
+        Session {
+            instance: self.clone(),
+            variables: RefCell::new(variables),
+            txn: None,
+            savepoints: Vec::new(),
+            held: Vec::new(),
+            autocommit: true,
+            next_isolation: None,
+            next_read_only: None,
+            explicit: false,
+            statements: HashMap::new(),
+            statements_next: 1,
+            named: HashMap::new(),
+            warnings: Vec::new(),
+            multi_statements: true,
+            killed,
+            connection_id,
+        }
+    }
+
+    /// Interrupts a session's statement, or ends the session. `false` when there is none of that number.
+    pub fn kill(&self, connection_id: u64, connection: bool) -> bool {
+        let processes = self.0.processes.lock();
+        let Some(process) = processes.get(&connection_id) else { return false };
+        if connection {
+            process.killed.store(true, Ordering::Release);
+        }
+        if let (Some(cancel), true) = (&process.cancel, process.statement.is_some() || connection) {
+            cancel.cancel();
+        }
+        true
+    }
+
+    /// Interrupts every running statement.
+    pub fn shut_down(&self) {
+        for process in self.0.processes.lock().values() {
+            process.killed.store(true, Ordering::Release);
+            if let Some(cancel) = &process.cancel {
+                cancel.cancel();
+            }
+        }
+    }
+
+    /// The global system variables.
+    pub(crate) fn status_lines(&self) -> Vec<(String, String)> {
+        let mut lines = vec![
+            ("Questions".to_owned(), self.0.questions.load(Ordering::Relaxed).to_string()),
+            ("Threads_connected".to_owned(), self.0.processes.lock().len().to_string()),
+            (
+                "Uptime".to_owned(),
+                (spillway_base::clock::now() - self.0.started).as_secs().to_string(),
+            ),
+        ];
+        let metrics = self.0.db.metrics().into_iter();
+        lines.extend(
+            metrics.map(|metric| (format!("Spillway_{}", metric.name), metric.value.to_string())),
+        );
+        lines
+    }
+
+    /// Id, user, host, database and statement of each session.
+    pub(crate) fn process_lines(
+        &self,
+    ) -> Vec<(u64, String, String, Option<String>, Option<String>)> {
+        let processes = self.0.processes.lock();
+        let line = |(id, p): (&u64, &Process)| {
+            (*id, p.user.clone(), p.host.clone(), p.database.clone(), p.statement.clone())
+        };
+        processes.iter().map(line).collect()
+    }
+
+    /// A number that was not given before, in this life.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.0.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn now_utc(&self) -> DateTime {
+        utc(spillway_base::clock::wall().as_micros() as i64)
+    }
+
+    pub(crate) fn next_table_id(&self, _txn: &Transaction) -> Result<u32> {
+        let used = self.0.catalog.load().tables.values().map(|table| table.id).max().unwrap_or(0);
+        let given = self.0.numbers.fetch_max(u64::from(used) + 1, Ordering::Relaxed);
+        let _ = given;
+        Ok(self.next_number() as u32)
+    }
+
+    pub(crate) fn forget_counters(&self, table: u32) {
+        let mut counters = self.0.counters.lock();
+        counters.auto_increment.remove(&table);
+        counters.rows.remove(&table);
+    }
+
+    /// The number of a new row in a table without a primary key.
+    pub(crate) fn next_row_number(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
+        if let Some(next) = self.0.counters.lock().rows.get_mut(&table.id) {
+            *next += 1;
+            return Ok(*next);
+        }
+        let last = last_key(&self.0.db, txn, table.rows())?;
+        let last = last.and_then(|key| key.first_chunk().copied()).map_or(0, u64::from_be_bytes);
+        let mut counters = self.0.counters.lock();
+        let next = counters.rows.entry(table.id).or_insert(last);
+        *next = (*next).max(last) + 1;
+        Ok(*next)
+    }
+
+    /// The next number of a table's AUTO_INCREMENT column.
+    pub(crate) fn next_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
+        self.load_auto_increment(txn, table)?;
+        let mut counters = self.0.counters.lock();
+        let next = counters.auto_increment.entry(table.id).or_insert(1);
+        let given = *next;
+        *next = next.saturating_add(1);
+        Ok(given)
+    }
+
+    /// A number that a statement gave itself: the counter goes on after it.
+    pub(crate) fn note_auto_increment(
+        &self,
+        txn: &Transaction,
+        table: &TableDef,
+        given: u64,
+    ) -> Result<()> {
+        self.load_auto_increment(txn, table)?;
+        let mut counters = self.0.counters.lock();
+        let next = counters.auto_increment.entry(table.id).or_insert(1);
+        *next = (*next).max(given.saturating_add(1));
+        Ok(())
+    }
+
+    /// The counter as SHOW CREATE TABLE shows it, if it is known.
+    pub(crate) fn auto_increment_of(&self, table: &TableDef) -> u64 {
+        let known = self.0.counters.lock().auto_increment.get(&table.id).copied();
+        if let Some(next) = known {
+            return next;
+        }
+        let txn = self.0.db.begin(TransactionOptions::new().read_only(true));
+        let _ = self.load_auto_increment(&txn, table);
+        self.0
+            .counters
+            .lock()
+            .auto_increment
+            .get(&table.id)
+            .copied()
+            .unwrap_or(table.auto_increment)
+    }
+
+    /// After an opening, the counter begins after the largest number that any row has.
+    fn load_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<()> {
+        if self.0.counters.lock().auto_increment.contains_key(&table.id) {
+            return Ok(());
+        }
+        let Some(column) = table.auto_column() else { return Ok(()) };
+        let leads = |parts: &[crate::catalog::IndexPart]| {
+            parts.first().is_some_and(|part| part.column == column)
+        };
+        let space = if leads(&table.primary) {
+            Some(table.rows())
+        } else {
+            let index = table.indexes.iter().find(|index| leads(&index.parts));
+            index.map(|index| spillway_base::TableId(index.space))
+        };
+        let mut next = table.auto_increment.max(1);
+        if let Some(space) = space
+            && let Some(key) = last_key(&self.0.db, txn, space)?
+            && let Some(bytes) = key.get(1..9).and_then(|rest| rest.first_chunk::<8>())
+        {
+            let mut number = u64::from_be_bytes(*bytes);
+            if !table.columns[column].ty.is_unsigned() {
+                number ^= 1 << 63;
+            }
+            if (number as i64) > 0 || table.columns[column].ty.is_unsigned() {
+                next = next.max(number.saturating_add(1));
+            }
+        }
+        let mut counters = self.0.counters.lock();
+        let known = counters.auto_increment.entry(table.id).or_insert(next);
+        *known = (*known).max(next);
+        Ok(())
+    }
+
+    pub(super) fn reload(&self) -> Result<()> {
+        let mut fresh = Catalog::load(&self.0.db)?;
+        fresh.version = self.0.catalog.load().version + 1;
+        self.0.catalog.store(Arc::new(fresh));
+        Ok(())
+    }
+}
+
+/// The last key of a key space, as others left it.
+fn last_key(db: &Database, txn: &Transaction, space: spillway::Table) -> Result<Option<Vec<u8>>> {
+    let fresh = db.begin(TransactionOptions::new().read_only(true));
+    let mut best: Option<Vec<u8>> = None;
+    for from in [&fresh, txn] {
+        match from.scan(space, spillway::KeyRange::ALL, spillway::Direction::Backward) {
+            Ok(mut scan) => {
+                if scan.advance()? {
+                    best = best.max(Some(scan.key().to_vec()));
+                }
+            }
+            Err(error) if error.kind() == spillway::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(best)
+}

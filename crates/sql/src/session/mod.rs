@@ -1,0 +1,246 @@
+//! An open database that speaks SQL, and the sessions over it.
+//!
+//! [`Instance`] holds what all sessions share; a [`Session`] is one client's. A statement goes from [`Session::query`]
+//! through `run` (queries and changes), `ddl` (changes of the catalog) or `own` (SET, transactions, SHOW and the like).
+
+mod ddl;
+mod instance;
+mod metadata;
+mod own;
+mod prepared;
+mod rights;
+mod run;
+mod transactions;
+mod variables;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use spillway::{Isolation, Savepoint, Transaction};
+use spillway_types::Value;
+use sqlparser::ast;
+
+use self::prepared::Stored;
+use crate::api::{Outcome, ResultColumn, ResultSink, Status};
+use crate::dml::Changed;
+use crate::errors::{Result, SqlError};
+use crate::parse::{self, Statement};
+
+pub use self::instance::Instance;
+pub use self::prepared::Prepared;
+pub(crate) use self::rights::path_of;
+pub(crate) use self::variables::Variables;
+
+/// What clients are told of the version. Clients look at the number before the first dash to learn which SQL they may use.
+pub const VERSION: &str = "8.0.36-Spillway-0.1.0";
+
+/// A session: one client's transactions, variables and prepared statements.
+pub struct Session {
+    instance: Instance,
+    variables: RefCell<Variables>,
+    txn: Option<Transaction>,
+    savepoints: Vec<(String, Savepoint)>,
+    /// Tables that the transaction uses.
+    held: Vec<(String, String)>,
+    autocommit: bool,
+    next_isolation: Option<Isolation>,
+    next_read_only: Option<bool>,
+    /// Whether a transaction was begun by a statement.
+    explicit: bool,
+    statements: HashMap<u32, Stored>,
+    statements_next: u32,
+    named: HashMap<String, u32>,
+    warnings: Vec<SqlError>,
+    multi_statements: bool,
+    killed: Arc<AtomicBool>,
+    connection_id: u64,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.end_transaction();
+        // A session that took this one's place under its number keeps the entry.
+        let mut processes = self.instance.0.processes.lock();
+        if processes
+            .get(&self.connection_id)
+            .is_some_and(|process| Arc::ptr_eq(&process.killed, &self.killed))
+        {
+            processes.remove(&self.connection_id);
+        }
+    }
+}
+
+impl Session {
+    /// Runs one or more statements.
+    ///
+    /// # Errors
+    /// The first that fails; what those before it gave has reached the sink.
+    pub fn query(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        let statements = parse::split(sql)?;
+        if statements.is_empty() {
+            // A comment alone is a statement that does nothing; nothing at all is none.
+            if sql.trim_matches(|c: char| c.is_whitespace() || c == ';').is_empty() {
+                return Err(SqlError::new(1065, "Query was empty"));
+            }
+            return sink.ok(&self.outcome(Changed::default(), false));
+        }
+        if statements.len() > 1 && !self.multi_statements {
+            return Err(SqlError::syntax("several statements in one query"));
+        }
+        let last = statements.len() - 1;
+        for (at, tokens) in statements.into_iter().enumerate() {
+            let shown = if at == 0 && last == 0 {
+                sql.to_owned()
+            } else {
+                tokens.iter().map(ToString::to_string).collect()
+            };
+            let (statement, params) =
+                parse::parse(tokens).inspect_err(|error| self.note_error(error))?;
+            if params > 0 {
+                return Err(SqlError::syntax("near '?'"));
+            }
+            self.run(&statement, None, &[], &shown, at < last, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a database the current one.
+    ///
+    /// # Errors
+    /// 1049 for one that there is not.
+    pub fn use_database(&mut self, name: &str) -> Result<()> {
+        if !self.instance.0.catalog.load().has_database(name) {
+            return Err(SqlError::new(1049, format!("Unknown database '{name}'")));
+        }
+        self.variables.borrow_mut().database = Some(name.to_owned());
+        if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
+            process.database = Some(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Rolls back, and forgets all that was set and prepared.
+    pub fn reset(&mut self) {
+        self.end_transaction();
+        let (database, flag) = {
+            let variables = self.variables.borrow();
+            (variables.database.clone(), variables.found_rows_flag)
+        };
+        let (user, host) = {
+            let variables = self.variables.borrow();
+            (variables.user_name.clone(), variables.host.clone())
+        };
+        let mut fresh = self.instance.session(&user, &host, self.connection_id);
+        self.variables.swap(&fresh.variables);
+        std::mem::swap(&mut self.killed, &mut fresh.killed);
+        drop(fresh);
+        if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
+            process.database.clone_from(&database);
+        }
+        let mut variables = self.variables.borrow_mut();
+        variables.database = database;
+        variables.found_rows_flag = flag;
+        drop(variables);
+        self.statements.clear();
+        self.named.clear();
+        self.warnings.clear();
+        self.autocommit = true;
+        self.next_isolation = None;
+        self.next_read_only = None;
+    }
+
+    /// The columns of a table of the current database.
+    ///
+    /// # Errors
+    /// 1146 for one that there is not.
+    pub fn field_list(&mut self, table: &str) -> Result<Vec<ResultColumn>> {
+        let sql = format!("SELECT * FROM `{}`", table.replace('`', "``"));
+        let (statement, _) = parse::parse(parse::split(&sql)?.pop().unwrap_or_default())?;
+        match &statement {
+            Statement::Sql(statement) => match &**statement {
+                ast::Statement::Query(query) => Ok(self.plan(query)?.columns.clone()),
+                _ => Ok(Vec::new()),
+            },
+            Statement::Own(..) => Ok(Vec::new()),
+        }
+    }
+
+    /// The session's state, as the protocol reports it.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status {
+            in_transaction: self.txn.is_some(),
+            autocommit: self.autocommit,
+            more_results: false,
+        }
+    }
+
+    /// Whether the connection should end.
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Acquire)
+    }
+
+    /// What the client said of itself when it connected.
+    pub fn set_flags(&mut self, found_rows: bool, multi_statements: bool) {
+        self.variables.borrow_mut().found_rows_flag = found_rows;
+        self.multi_statements = multi_statements;
+    }
+
+    fn note_error(&mut self, error: &SqlError) {
+        self.warnings = vec![error.clone()];
+    }
+
+    fn outcome(&self, changed: Changed, more: bool) -> Outcome {
+        Outcome {
+            affected_rows: changed.affected,
+            last_insert_id: changed.insert_id,
+            warnings: self.warnings.len().min(usize::from(u16::MAX)) as u16,
+            status: Status { more_results: more, ..self.status() },
+            info: changed.info,
+        }
+    }
+
+    fn run(
+        &mut self,
+        statement: &Statement,
+        prepared: Option<u32>,
+        params: &[Value],
+        shown: &str,
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if self.is_killed() {
+            return Err(SqlError::new(1317, "Query execution was interrupted"));
+        }
+        self.instance.0.questions.fetch_add(1, Ordering::Relaxed);
+        self.note_statement(Some(shown));
+        let outcome = match statement {
+            Statement::Own(first, tokens) => self.run_own(first, tokens, params, more, sink),
+            Statement::Sql(statement) => {
+                self.warnings.clear();
+                self.run_sql(statement, prepared, params, more, sink)
+            }
+        };
+        self.note_statement(None);
+        if let Err(error) = &outcome {
+            if !self.warnings.contains(error) {
+                self.warnings.push(error.clone());
+            }
+            self.variables.borrow_mut().row_count = -1;
+            if error.ends_transaction {
+                self.end_transaction();
+            }
+        }
+        outcome
+    }
+
+    fn note_statement(&self, shown: Option<&str>) {
+        if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
+            process.statement = shown.map(|shown| shown.chars().take(1024).collect());
+            process.cancel = self.txn.as_ref().map(|txn| txn.cancel_handle());
+        }
+    }
+}

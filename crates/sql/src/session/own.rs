@@ -1,0 +1,287 @@
+//! Statements that are the session's own, and those that only tell.
+
+use spillway::TransactionOptions;
+use spillway_types::{ColumnType, Value};
+use sqlparser::tokenizer::Token;
+
+use super::Session;
+use super::rights::path_of;
+use crate::api::ResultSink;
+use crate::dml::Changed;
+use crate::errors::{Result, SqlError};
+use crate::expr::Binder;
+use crate::parse::{self, solid, word};
+
+impl Session {
+    pub(super) fn run_own(
+        &mut self,
+        first: &str,
+        tokens: &[Token],
+        params: &[Value],
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let plain = solid(tokens);
+        let words: Vec<String> = plain.iter().map(|token| word(Some(token))).collect();
+        let at = |index: usize| words.get(index).map_or("", String::as_str);
+        if first != "show" {
+            self.warnings.clear();
+        }
+        match first {
+            "begin" => self.start(&words)?,
+            "start" if at(1) == "transaction" => self.start(&words)?,
+            "commit" => {
+                self.commit()?;
+                if words.iter().any(|word| word == "chain")
+                    && !words.iter().any(|word| word == "no")
+                {
+                    self.start(&words)?;
+                }
+            }
+            "rollback" if at(1) == "to" || at(2) == "to" => {
+                let name = name_of(plain.last());
+                self.rollback_to(&name)?;
+            }
+            "rollback" => {
+                self.end_transaction();
+                if words.iter().any(|word| word == "chain")
+                    && !words.iter().any(|word| word == "no")
+                {
+                    self.start(&words)?;
+                }
+            }
+            "savepoint" => {
+                let name = name_of(plain.get(1));
+                if self.txn.is_none() && !self.autocommit {
+                    self.begin();
+                }
+                if let Some(txn) = &self.txn {
+                    let savepoint = txn.savepoint();
+                    self.savepoints.retain(|(other, _)| *other != name);
+                    self.savepoints.push((name, savepoint));
+                }
+            }
+            "release" => {
+                let name = name_of(plain.last());
+                let found = self.savepoints.iter().position(|(other, _)| *other == name);
+                let found = found.ok_or_else(|| {
+                    SqlError::new(1305, format!("SAVEPOINT {name} does not exist"))
+                })?;
+                self.savepoints.truncate(found);
+            }
+            "use" => self.use_database(&name_of(plain.get(1)))?,
+            "set" => self.set(tokens, &plain)?,
+            "do" => {
+                let list = split_commas(tokens.get(1..).unwrap_or_default());
+                for part in list {
+                    self.evaluate(&part)?;
+                }
+            }
+            "kill" => {
+                let connection = at(1) != "query";
+                let id = self.evaluate(&plain[plain.len() - 1..])?;
+                let id = spillway_types::convert::to_i128(&id.as_ref()).unwrap_or(0);
+                if !self.instance.kill(u64::try_from(id).unwrap_or(0), connection) {
+                    return Err(SqlError::new(1094, format!("Unknown thread id: {id}")));
+                }
+            }
+            "prepare" => {
+                let name = name_of(plain.get(1));
+                let text = self.evaluate(plain.get(3..).unwrap_or_default())?.to_text();
+                let prepared = self.prepare(&text)?;
+                if let Some(old) = self.named.insert(name, prepared.id) {
+                    self.statements.remove(&old);
+                }
+            }
+            "execute" => {
+                let name = name_of(plain.get(1));
+                let unknown = || {
+                    SqlError::new(
+                        1243,
+                        format!("Unknown prepared statement handler ({name}) given to EXECUTE"),
+                    )
+                };
+                let id = *self.named.get(&name).ok_or_else(unknown)?;
+                let mut values = Vec::new();
+                for part in split_commas(plain.get(3..).unwrap_or_default()) {
+                    values.push(self.evaluate(&part)?);
+                }
+                return self.execute(id, values, sink);
+            }
+            "deallocate" => {
+                let name = name_of(plain.last());
+                let unknown = || {
+                    SqlError::new(
+                        1243,
+                        format!(
+                            "Unknown prepared statement handler ({name}) given to DEALLOCATE PREPARE"
+                        ),
+                    )
+                };
+                let id = self.named.remove(&name).ok_or_else(unknown)?;
+                self.statements.remove(&id);
+            }
+            // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps no other out.
+            "lock" | "unlock" if at(1) == "tables" || at(1) == "table" => self.commit()?,
+            "flush"
+                if ["privileges", "tables", "status", "logs", "hosts", "table"]
+                    .contains(&at(1)) => {}
+            "analyze" | "optimize" | "check" | "repair"
+                if words.iter().any(|word| word == "table") =>
+            {
+                return self.table_maintenance(first, &plain, more, sink);
+            }
+            "alter" => self.alter(tokens, &plain)?,
+            "rename" if at(1) == "table" => self.rename(&plain)?,
+            "create" | "drop" | "grant" | "revoke" => self.users(tokens)?,
+            "show" | "describe" | "desc" | "explain" => {
+                return self.show(&plain, &words, params, more, sink);
+            }
+            other => return Err(SqlError::unsupported(other.to_ascii_uppercase())),
+        }
+        sink.ok(&self.outcome(Changed::default(), more))
+    }
+
+    /// The value of an expression that stands by itself.
+    pub(super) fn evaluate(&self, tokens: &[Token]) -> Result<Value> {
+        let expr = parse::parse_tokens(tokens)?;
+        let catalog = self.instance.0.catalog.load_full();
+        let bound = {
+            let variables = self.variables.borrow();
+            let lookup = |scope: &str, name: &str| self.system_variable(&variables, scope, name);
+            let mut binder = Binder::new(&catalog, variables.database.as_deref(), &lookup);
+            binder.bind(&expr)?
+        };
+        let fresh;
+        let txn = match &self.txn {
+            Some(txn) => txn,
+            None => {
+                fresh = self.instance.0.db.begin(TransactionOptions::new());
+                &fresh
+            }
+        };
+        let context = self.context(txn, &catalog, &[]);
+        context.eval(&bound.expr, &[])
+    }
+
+    pub(super) fn table_maintenance(
+        &mut self,
+        what: &str,
+        plain: &[Token],
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let database = self.variables.borrow().database.clone();
+        let from = plain.iter().position(|token| word(Some(token)) == "table").unwrap_or(0);
+        let mut rows = Vec::new();
+        for part in split_commas(plain.get(from + 1..).unwrap_or_default()) {
+            let text: String = part.iter().map(ToString::to_string).collect();
+            let (db, name) = path_of(&text, database.as_deref())?;
+            let known = self.instance.0.catalog.load().table(&db, &name).is_ok();
+            let (kind, text) = if known {
+                ("status", "OK".to_owned())
+            } else {
+                ("Error", format!("Table '{db}.{name}' doesn't exist"))
+            };
+            rows.push(vec![
+                Value::Text(format!("{db}.{name}")),
+                Value::from(what),
+                Value::from(kind),
+                Value::Text(text),
+            ]);
+        }
+        let text = || ColumnType::VarChar(255);
+        self.send(
+            &[("Table", text()), ("Op", text()), ("Msg_type", text()), ("Msg_text", text())],
+            rows,
+            more,
+            sink,
+        )
+    }
+
+    pub(super) fn show(
+        &mut self,
+        plain: &[Token],
+        words: &[String],
+        _params: &[Value],
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let at = |index: usize| words.get(index).map_or("", String::as_str);
+        if at(0) == "show"
+            && (matches!(at(1), "warnings" | "errors")
+                || at(3) == "warnings"
+                || words.iter().any(|word| word == "warnings"))
+        {
+            let rows = self.warnings.iter().map(|warning| {
+                let note =
+                    matches!(warning.code, 1007 | 1008 | 1050 | 1051 | 1266 | 1286 | 1365 | 1478);
+                let level = if note {
+                    if matches!(warning.code, 1050 | 1051 | 1007 | 1008) {
+                        "Note"
+                    } else {
+                        "Warning"
+                    }
+                } else {
+                    "Error"
+                };
+                vec![
+                    Value::from(level),
+                    Value::Int(i64::from(warning.code)),
+                    Value::Text(warning.message.clone()),
+                ]
+            });
+            let columns = [
+                ("Level", ColumnType::VarChar(7)),
+                ("Code", ColumnType::INT),
+                ("Message", ColumnType::VarChar(512)),
+            ];
+            let rows = rows.collect();
+            return self.send(&columns, rows, more, sink);
+        }
+        self.warnings.clear();
+        let global = at(1) == "global";
+        let lines = if words.iter().any(|word| word == "variables") {
+            self.variable_lines(global)
+        } else {
+            Vec::new()
+        };
+        let catalog = self.instance.0.catalog.load_full();
+        let variables = self.variables.borrow();
+        let shown = crate::show::show(&self.instance, &catalog, &variables, lines, plain, words)?;
+        drop(variables);
+        let columns: Vec<(&str, ColumnType)> =
+            shown.columns.iter().map(|(name, ty)| (name.as_str(), ty.clone())).collect();
+        self.send(&columns, shown.rows, more, sink)
+    }
+}
+
+pub(super) fn name_of(token: Option<&Token>) -> String {
+    match token {
+        Some(Token::Word(word)) => word.value.clone(),
+        Some(Token::SingleQuotedString(text)) => text.clone(),
+        Some(token) => token.to_string(),
+        None => String::new(),
+    }
+}
+
+/// Splits tokens at the commas that stand in no parentheses.
+pub(super) fn split_commas(tokens: &[Token]) -> Vec<Vec<Token>> {
+    let (mut parts, mut depth) = (vec![Vec::new()], 0);
+    for token in tokens {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => {
+                parts.push(Vec::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(last) = parts.last_mut() {
+            last.push(token.clone());
+        }
+    }
+    parts.retain(|part| part.iter().any(|token| !matches!(token, Token::Whitespace(_))));
+    parts
+}

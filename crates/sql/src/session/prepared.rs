@@ -1,0 +1,97 @@
+//! Prepared statements, of the protocol and of PREPARE.
+
+use std::sync::Arc;
+
+use spillway_types::Value;
+use sqlparser::ast;
+use sqlparser::tokenizer::Token;
+
+use super::Session;
+use crate::api::{ResultColumn, ResultSink};
+use crate::errors::{Result, SqlError};
+use crate::parse::{self, Statement};
+use crate::query;
+
+/// A statement that was prepared.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// Its number.
+    pub id: u32,
+    /// Its parameters.
+    pub params: usize,
+    /// The columns of its result; none for a statement without one.
+    pub columns: Vec<ResultColumn>,
+}
+
+pub(super) struct Stored {
+    pub(super) tokens: Vec<Token>,
+    pub(super) statement: Arc<Statement>,
+    pub(super) params: usize,
+    /// The plan of a query, and the catalog and database it was made for.
+    pub(super) plan: Option<(u64, Option<String>, Arc<query::QueryPlan>)>,
+}
+
+impl Session {
+    /// Prepares a statement.
+    ///
+    /// # Errors
+    /// Where it is none, or names what there is not.
+    pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
+        let mut statements = parse::split(sql)?;
+        let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
+            return Err(SqlError::syntax("a prepared statement is one statement"));
+        };
+        let (statement, params) =
+            parse::parse(tokens.clone()).inspect_err(|error| self.note_error(error))?;
+        let mut stored = Stored { tokens, statement: Arc::new(statement), params, plan: None };
+        let mut columns = Vec::new();
+        if let Statement::Sql(statement) = &*stored.statement
+            && let ast::Statement::Query(query) = &**statement
+        {
+            let plan = self.plan(query)?;
+            columns.clone_from(&plan.columns);
+            let catalog = self.instance.0.catalog.load().version;
+            stored.plan = Some((catalog, self.variables.borrow().database.clone(), plan));
+        }
+        let id = self.statements_next;
+        self.statements_next += 1;
+        self.statements.insert(id, stored);
+        Ok(Prepared { id, params, columns })
+    }
+
+    /// Runs a prepared statement.
+    ///
+    /// # Errors
+    /// 1243 for an unknown number, 1210 for too few parameters, and as [`Session::query`].
+    pub fn execute(
+        &mut self,
+        id: u32,
+        params: Vec<Value>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let unknown = || {
+            SqlError::new(
+                1243,
+                format!("Unknown prepared statement handler ({id}) given to EXECUTE"),
+            )
+        };
+        let stored = self.statements.get(&id).ok_or_else(unknown)?;
+        if params.len() != stored.params {
+            return Err(SqlError::new(1210, "Incorrect arguments to EXECUTE"));
+        }
+        let statement = stored.statement.clone();
+        let shown: String = stored.tokens.iter().map(ToString::to_string).collect();
+        self.run(&statement, Some(id), &params, &shown, false, sink)
+    }
+
+    /// The number of a prepared statement's parameters.
+    #[must_use]
+    pub fn param_count(&self, id: u32) -> Option<usize> {
+        self.statements.get(&id).map(|stored| stored.params)
+    }
+
+    /// Forgets a prepared statement.
+    pub fn close_statement(&mut self, id: u32) {
+        self.statements.remove(&id);
+    }
+}
