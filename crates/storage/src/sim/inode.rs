@@ -69,8 +69,13 @@ impl Inode {
             let at = offset + done as u64;
             let (page, within) = (at / PAGE, (at % PAGE) as usize);
             let count = (PAGE as usize - within).min(bytes.len() - done);
-            let content = Arc::make_mut(self.cached.entry(page).or_insert_with(zero));
-            content[within..within + count].copy_from_slice(&bytes[done..done + count]);
+            let source = &bytes[done..done + count];
+            if count == PAGE as usize && source.iter().all(|byte| *byte == 0) {
+                self.cached.remove(&page);
+            } else {
+                let content = Arc::make_mut(self.cached.entry(page).or_insert_with(zero));
+                content[within..within + count].copy_from_slice(source);
+            }
             let dirty = self.dirty.entry(page).or_default();
             for sector in within / SECTOR..=(within + count - 1) / SECTOR {
                 *dirty |= 1 << sector;
@@ -105,40 +110,73 @@ impl Inode {
     }
 
     pub(super) fn sync(&mut self) {
-        for (page, _) in std::mem::take(&mut self.dirty) {
-            match self.cached.get(&page) {
-                Some(content) => self.durable.insert(page, content.clone()),
-                None => self.durable.remove(&page),
-            };
+        for (page, sectors) in std::mem::take(&mut self.dirty) {
+            self.keep(page, sectors);
         }
         self.len_durable = self.len;
     }
 
-    /// After a failed sync: the cache counts as clean, and the platter as it was.
-    pub(super) fn lose_unsynced(&mut self) {
-        self.dirty.clear();
+    /// Makes the sectors of one range durable, and the length they need.
+    pub(super) fn sync_range(&mut self, offset: u64, len: u64) {
+        for page in pages(offset, len) {
+            let first = offset.saturating_sub(page * PAGE) as usize / SECTOR;
+            let end = ((offset + len - page * PAGE).min(PAGE) as usize).div_ceil(SECTOR);
+            let Some(dirty) = self.dirty.get_mut(&page) else { continue };
+            let wanted = (first..end).fold(0, |bits, sector| bits | 1 << sector) & *dirty;
+            *dirty &= !wanted;
+            self.keep(page, wanted);
+        }
+        let needed = self.len.min(offset + len);
+        self.len_durable = self.len_durable.max(needed);
+    }
+
+    /// A failed sync: some sectors reached the platter, and all count as clean.
+    pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
+        for (page, sectors) in std::mem::take(&mut self.dirty) {
+            self.keep(page, sectors & rng.next_u64() as u8);
+        }
+    }
+
+    /// Brings these sectors of a page to the platter.
+    fn keep(&mut self, page: u64, sectors: u8) {
+        if sectors == u8::MAX {
+            match self.cached.get(&page) {
+                Some(content) => self.durable.insert(page, content.clone()),
+                None => self.durable.remove(&page),
+            };
+            return;
+        }
+        if sectors == 0 {
+            return;
+        }
+        let new = self.cached.get(&page).cloned().unwrap_or_else(zero);
+        let content = Arc::make_mut(self.durable.entry(page).or_insert_with(zero));
+        for sector in (0..SECTORS).filter(|sector| sectors >> sector & 1 == 1) {
+            let bytes = sector * SECTOR..(sector + 1) * SECTOR;
+            content[bytes.clone()].copy_from_slice(&new[bytes]);
+        }
     }
 
     pub(super) fn crash(&mut self, rng: &mut Rng) {
-        for (page, sectors) in std::mem::take(&mut self.dirty) {
-            let new = self.cached.get(&page).cloned().unwrap_or_else(zero);
-            let mut mixed = self.durable.get(&page).cloned().unwrap_or_else(zero);
-            let content = Arc::make_mut(&mut mixed);
-            for sector in (0..SECTORS).filter(|sector| sectors >> sector & 1 == 1) {
-                if rng.chance(1, 2) {
-                    let bytes = sector * SECTOR..(sector + 1) * SECTOR;
-                    content[bytes.clone()].copy_from_slice(&new[bytes]);
-                }
-            }
-            self.durable.insert(page, mixed);
-        }
-        if self.len != self.len_durable && rng.chance(1, 2) {
+        self.fail_sync(rng);
+        if self.len > self.len_durable {
+            let grown = self.len - self.len_durable;
+            self.len_durable += match rng.below(3) {
+                0 => 0,
+                1 => grown,
+                _ => rng.below(grown),
+            };
+        } else if self.len < self.len_durable && rng.chance(1, 2) {
             self.len_durable = self.len;
         }
         self.len = self.len_durable;
-        self.durable.retain(|page, _| page * PAGE < self.len_durable);
-        self.cached = self.durable.clone();
         let kept = self.len.div_ceil(PAGE);
+        self.durable.retain(|page, _| *page < kept);
+        let within = (self.len % PAGE) as usize;
+        if let (true, Some(last)) = (within > 0, self.durable.get_mut(&(self.len / PAGE))) {
+            Arc::make_mut(last)[within..].fill(0);
+        }
+        self.cached = self.durable.clone();
         self.allocated.retain(|page| *page < kept);
     }
 

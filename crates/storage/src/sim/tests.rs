@@ -1,4 +1,13 @@
+use std::collections::BTreeSet;
+
 use super::*;
+
+/// A disk with a folder.
+fn disk(seed: u64) -> SimDisk {
+    let disk = SimDisk::new(seed);
+    disk.create_dir_all(Path::new("/d")).unwrap();
+    disk
+}
 
 fn read(disk: &SimDisk, path: &str) -> Vec<u8> {
     let file = disk.open(Path::new(path), OpenMode::Read).unwrap();
@@ -16,7 +25,7 @@ fn create(disk: &SimDisk, path: &str, bytes: &[u8]) -> Arc<dyn File> {
 #[test]
 fn k2_what_is_synced_survives_every_crash() {
     for seed in 0..50 {
-        let disk = SimDisk::new(seed);
+        let disk = disk(seed);
         let file = create(&disk, "/d/f", &[1; 5000]);
         file.sync().unwrap();
         disk.sync_dir(Path::new("/d")).unwrap();
@@ -32,7 +41,7 @@ fn k2_what_is_synced_survives_every_crash() {
 fn k3_unsynced_sectors_survive_alone_and_whole() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..200 {
-        let disk = SimDisk::new(seed);
+        let disk = disk(seed);
         let file = create(&disk, "/d/f", &[1; 1536]);
         file.sync().unwrap();
         disk.sync_dir(Path::new("/d")).unwrap();
@@ -51,7 +60,7 @@ fn k3_unsynced_sectors_survive_alone_and_whole() {
 fn k4_names_survive_as_a_prefix() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..100 {
-        let disk = SimDisk::new(seed);
+        let disk = disk(seed);
         create(&disk, "/d/a", b"a").sync().unwrap();
         disk.sync_dir(Path::new("/d")).unwrap();
         create(&disk, "/d/b", b"b").sync().unwrap();
@@ -65,24 +74,8 @@ fn k4_names_survive_as_a_prefix() {
 }
 
 #[test]
-fn k5_a_failed_sync_loses_what_it_should_have_kept() {
-    let disk = SimDisk::new(1);
-    let file = create(&disk, "/d/f", &[1; 512]);
-    file.sync().unwrap();
-    disk.sync_dir(Path::new("/d")).unwrap();
-    file.write_at(0, &[2; 512]).unwrap();
-    disk.fail_syncs();
-    assert_eq!(file.sync().unwrap_err().kind(), ErrorKind::Io);
-    disk.heal();
-    file.sync().unwrap();
-    disk.crash();
-    disk.restart();
-    assert_eq!(read(&disk, "/d/f"), [1; 512]);
-}
-
-#[test]
 fn k6_a_full_disk_refuses_growth_only() {
-    let disk = SimDisk::new(1);
+    let disk = disk(1);
     disk.set_capacity(Some(8192));
     let file = create(&disk, "/d/f", &[1; 4096]);
     file.allocate(4096, 4096).unwrap();
@@ -95,7 +88,7 @@ fn k6_a_full_disk_refuses_growth_only() {
 
 #[test]
 fn planned_faults_meet_their_operation() {
-    let disk = SimDisk::new(1);
+    let disk = disk(1);
     let file = create(&disk, "/d/f", &[0; 10]);
     let next = disk.operations() + 1;
     disk.fail_operation(next, Fault::ShortWrite);
@@ -110,11 +103,133 @@ fn planned_faults_meet_their_operation() {
 
 #[test]
 fn a_fork_goes_its_own_way() {
-    let disk = SimDisk::new(1);
+    let disk = disk(1);
     create(&disk, "/d/f", b"one");
     let fork = disk.fork();
     create(&disk, "/d/f", b"two");
     assert_eq!((read(&disk, "/d/f"), read(&fork, "/d/f")), (b"two".to_vec(), b"one".to_vec()));
     fork.rot(Path::new("/d/f"), 1, 0x80);
     assert_eq!(read(&fork, "/d/f")[1], b'n' ^ 0x80);
+}
+
+#[test]
+fn k1_a_kill_takes_handles_and_locks_and_no_bytes() {
+    let disk = disk(1);
+    let file = create(&disk, "/d/f", &[1; 600]);
+    let lock = disk.lock(Path::new("/d")).unwrap();
+    let fork = disk.fork();
+    assert!(fork.lock(Path::new("/d")).is_ok(), "nobody lives that holds the lock of a copy");
+    disk.kill();
+    assert_eq!(read(&disk, "/d/f"), [1; 600]);
+    assert_eq!(file.sync().unwrap_err().kind(), ErrorKind::Io);
+    let again = disk.lock(Path::new("/d")).unwrap();
+    drop(lock);
+    assert!(disk.lock(Path::new("/d")).is_err(), "a dead holder gives nothing back");
+    drop(again);
+    assert!(disk.lock(Path::new("/d")).is_ok());
+}
+
+#[test]
+fn k2_write_and_sync_keeps_its_own_bytes_and_no_others() {
+    let mut lost = false;
+    for seed in 0..50 {
+        let disk = disk(seed);
+        let file = create(&disk, "/d/f", &[1; 8192]);
+        disk.sync_dir(Path::new("/d")).unwrap();
+        file.write_and_sync(4000, &[2; 200]).unwrap();
+        disk.crash();
+        disk.restart();
+        let bytes = read(&disk, "/d/f");
+        assert_eq!(bytes[4000..4200], [2; 200]);
+        lost |= bytes.len() < 8192 || bytes[..512] == [0; 512];
+    }
+    assert!(lost, "what another call wrote is not made durable by it");
+}
+
+#[test]
+fn k3_a_length_grows_in_part_and_what_is_beyond_it_is_zero() {
+    let mut lengths = BTreeSet::new();
+    for seed in 0..100 {
+        let disk = disk(seed);
+        let file = create(&disk, "/d/f", &[1; 1000]);
+        file.sync().unwrap();
+        disk.sync_dir(Path::new("/d")).unwrap();
+        file.write_at(1000, &[2; 4000]).unwrap();
+        disk.crash();
+        disk.restart();
+        let file = disk.open(Path::new("/d/f"), OpenMode::Write).unwrap();
+        let len = file.len().unwrap();
+        lengths.insert(len);
+        file.set_len(6000).unwrap();
+        let bytes = read(&disk, "/d/f");
+        assert_eq!(bytes[..1000], [1; 1000]);
+        assert!(bytes[len as usize..].iter().all(|byte| *byte == 0), "seed {seed}");
+    }
+    assert!(lengths.contains(&1000) && lengths.contains(&5000) && lengths.len() > 5);
+}
+
+#[test]
+fn k5_a_failed_sync_keeps_some_sectors_and_hides_which() {
+    let mut outcomes = BTreeSet::new();
+    for seed in 0..60 {
+        let disk = disk(seed);
+        let file = create(&disk, "/d/f", &[1; 1024]);
+        file.sync().unwrap();
+        disk.sync_dir(Path::new("/d")).unwrap();
+        file.write_at(0, &[2; 1024]).unwrap();
+        disk.fail_syncs();
+        file.sync().unwrap_err();
+        disk.heal();
+        // Neither another sync nor a write next to it rescues what was lost.
+        file.write_at(1024, &[3; 512]).unwrap();
+        file.sync().unwrap();
+        assert_eq!(read(&disk, "/d/f")[..1024], [2; 1024], "it is read back until the crash");
+        disk.crash();
+        disk.restart();
+        let bytes = read(&disk, "/d/f");
+        outcomes.insert((bytes[0], bytes[512]));
+    }
+    assert_eq!(outcomes.len(), 4);
+}
+
+#[test]
+fn k5_writing_again_after_a_failed_sync_keeps_it() {
+    for seed in 0..20 {
+        let disk = disk(seed);
+        let file = create(&disk, "/d/f", &[1; 1024]);
+        disk.sync_dir(Path::new("/d")).unwrap();
+        disk.fail_syncs();
+        file.sync().unwrap_err();
+        disk.heal();
+        file.write_and_sync(0, &[1; 1024]).unwrap();
+        disk.crash();
+        disk.restart();
+        assert_eq!(read(&disk, "/d/f"), [1; 1024]);
+    }
+}
+
+#[test]
+fn a_removal_that_a_crash_undoes_brings_the_file_back() {
+    let mut outcomes = BTreeSet::new();
+    for seed in 0..60 {
+        let disk = disk(seed);
+        create(&disk, "/d/f", b"f").sync().unwrap();
+        // Neither the creation nor the removal is durable.
+        disk.remove(Path::new("/d/f")).unwrap();
+        disk.crash();
+        disk.restart();
+        outcomes.insert(disk.files());
+    }
+    assert_eq!(outcomes.len(), 2);
+}
+
+#[test]
+fn reads_can_be_made_to_fail() {
+    let disk = disk(1);
+    create(&disk, "/d/f", b"f");
+    disk.fail_reads(Path::new("/d/f"));
+    let file = disk.open(Path::new("/d/f"), OpenMode::Read).unwrap();
+    assert_eq!(file.read_at(0, &mut [0]).unwrap_err().kind(), ErrorKind::Io);
+    disk.heal();
+    file.read_at(0, &mut [0]).unwrap();
 }

@@ -116,8 +116,11 @@ fn d6_after_a_failed_sync_nothing_is_acknowledged_and_reads_go_on() {
     assert!(db.manager.health().is_err());
     disk.crash();
     disk.restart();
+    // What became of the refused commits is decided by the device, for all of one flush alike.
     let db = open(&disk).unwrap();
-    assert_eq!((db.value("x").as_deref(), db.value("y")), (Some("good"), None));
+    let after = (db.value("x"), db.value("y"));
+    let values = (after.0.as_deref(), after.1.as_deref());
+    assert!([(Some("good"), None), (Some("lost"), Some("lost"))].contains(&values), "{values:?}");
 }
 
 #[test]

@@ -1,0 +1,161 @@
+//! Handles of simulated files and folders.
+
+use std::path::PathBuf;
+
+use spillway_base::{Error, ErrorKind, Result};
+
+use super::SimDisk;
+use super::inode::Inode;
+use super::state::State;
+use crate::{DiskLock, File};
+
+pub(super) struct SimLock {
+    pub(super) disk: SimDisk,
+    pub(super) dir: PathBuf,
+    pub(super) life: u64,
+}
+
+impl DiskLock for SimLock {}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        let mut state = self.disk.0.lock();
+        if state.life == self.life {
+            state.locked.remove(&self.dir);
+        }
+    }
+}
+
+pub(super) struct SimFile {
+    pub(super) disk: SimDisk,
+    /// The name it was opened by.
+    pub(super) path: PathBuf,
+    pub(super) inode: u64,
+    pub(super) life: u64,
+    pub(super) writable: bool,
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.disk.0.lock().close(self.inode, self.life);
+    }
+}
+
+impl SimFile {
+    fn with<T>(&self, body: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        let mut state = self.disk.0.lock();
+        state.alive(self.life)?;
+        body(&mut state)
+    }
+
+    fn inode<'s>(&self, state: &'s mut State) -> &'s mut Inode {
+        state.inodes.get_mut(&self.inode).expect("a live handle keeps its file")
+    }
+
+    /// Begins a change of the file: `Ok(true)` is a write that ends half way.
+    fn change(&self, state: &mut State, what: &str) -> Result<bool> {
+        if !self.writable {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!("cannot {what} {}: it is open for reading", self.path.display()),
+            ));
+        }
+        state.operation(what)
+    }
+
+    fn write(&self, state: &mut State, offset: u64, bytes: &[u8]) -> Result<()> {
+        let short = self.change(state, "write")?;
+        let more = self.inode(state).growth(offset, bytes.len() as u64);
+        state.grow(more)?;
+        if short {
+            self.inode(state).write(offset, &bytes[..bytes.len() / 2]);
+            return Err(Error::new(ErrorKind::Io, "injected: a write ended half way"));
+        }
+        self.inode(state).write(offset, bytes);
+        Ok(())
+    }
+
+    /// Syncs a range, or all.
+    fn make_durable(&self, state: &mut State, range: Option<(u64, u64)>) -> Result<()> {
+        let outcome = state.operation("sync").map(drop);
+        if state.crashed {
+            return outcome;
+        }
+        let outcome = outcome.and_then(|()| match state.syncs_fail {
+            true => Err(Error::new(ErrorKind::Io, "injected: a sync failed")),
+            false => Ok(()),
+        });
+        let State { inodes, rng, .. } = state;
+        let inode = inodes.get_mut(&self.inode).expect("a live handle keeps its file");
+        match (&outcome, range) {
+            (Err(_), _) => inode.fail_sync(rng),
+            (Ok(()), None) => inode.sync(),
+            (Ok(()), Some((offset, len))) => inode.sync_range(offset, len),
+        }
+        outcome
+    }
+}
+
+impl File for SimFile {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.with(|state| {
+            if state.unreadable.contains(&self.path) {
+                return Err(Error::new(
+                    ErrorKind::Io,
+                    format!("injected: cannot read {}", self.path.display()),
+                ));
+            }
+            let inode = self.inode(state);
+            if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > inode.len()) {
+                return Err(Error::new(
+                    ErrorKind::Io,
+                    format!(
+                        "cannot read {} bytes at {offset} of {}: the file ends at {}",
+                        bytes.len(),
+                        self.path.display(),
+                        inode.len()
+                    ),
+                ));
+            }
+            inode.read(offset, bytes);
+            Ok(())
+        })
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.with(|state| self.write(state, offset, bytes))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.with(|state| self.make_durable(state, None))
+    }
+
+    fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.with(|state| {
+            self.write(state, offset, bytes)?;
+            self.make_durable(state, Some((offset, bytes.len() as u64)))
+        })
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.with(|state| Ok(self.inode(state).len()))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.with(|state| {
+            self.change(state, "resize")?;
+            self.inode(state).set_len(len);
+            Ok(())
+        })
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.with(|state| {
+            self.change(state, "allocate")?;
+            let more = self.inode(state).growth(offset, len);
+            state.grow(more)?;
+            self.inode(state).allocate(offset, len);
+            Ok(())
+        })
+    }
+}

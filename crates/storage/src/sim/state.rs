@@ -1,0 +1,227 @@
+//! The state of a simulated machine: its files, their names, and the faults that are planned.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use spillway_base::rng::Rng;
+use spillway_base::{Error, ErrorKind, Result};
+
+use super::Fault;
+use super::inode::Inode;
+
+#[derive(Clone)]
+pub(super) enum NameChange {
+    Link(PathBuf, u64),
+    Unlink(PathBuf),
+    Rename(PathBuf, PathBuf),
+}
+
+impl NameChange {
+    pub(super) fn apply(&self, names: &mut BTreeMap<PathBuf, u64>) {
+        match self {
+            NameChange::Link(path, inode) => {
+                names.insert(path.clone(), *inode);
+            }
+            NameChange::Unlink(path) => {
+                names.remove(path);
+            }
+            NameChange::Rename(from, to) => {
+                if let Some(inode) = names.remove(from) {
+                    names.insert(to.clone(), inode);
+                }
+            }
+        }
+    }
+
+    fn touches(&self, dir: &Path) -> bool {
+        match self {
+            NameChange::Link(path, _) | NameChange::Unlink(path) => path.parent() == Some(dir),
+            NameChange::Rename(from, to) => from.parent() == Some(dir) || to.parent() == Some(dir),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) inodes: BTreeMap<u64, Inode>,
+    inodes_next: u64,
+    pub(super) names: BTreeMap<PathBuf, u64>,
+    names_durable: BTreeMap<PathBuf, u64>,
+    names_pending: Vec<NameChange>,
+    pub(super) folders: BTreeSet<PathBuf>,
+    /// Open handles of each file, which keep it when its name goes (K7).
+    handles: BTreeMap<u64, u64>,
+    pub(super) locked: BTreeSet<PathBuf>,
+    pub(super) operations: u64,
+    pub(super) faults: BTreeMap<u64, Fault>,
+    pub(super) syncs_fail: bool,
+    pub(super) unreadable: BTreeSet<PathBuf>,
+    pub(super) capacity: Option<u64>,
+    /// Counts processes: handles of an earlier one are dead.
+    pub(super) life: u64,
+    pub(super) crashed: bool,
+    pub(super) rng: Rng,
+}
+
+pub(super) fn crashed() -> Error {
+    Error::new(ErrorKind::Io, "the simulated machine has crashed")
+}
+
+pub(super) fn not_there(path: &Path) -> Error {
+    Error::new(ErrorKind::NotFound, format!("{} is not there", path.display()))
+}
+
+impl State {
+    pub(super) fn new(seed: u64) -> State {
+        State {
+            inodes: BTreeMap::new(),
+            inodes_next: 1,
+            names: BTreeMap::new(),
+            names_durable: BTreeMap::new(),
+            names_pending: Vec::new(),
+            folders: BTreeSet::from([PathBuf::from("/")]),
+            handles: BTreeMap::new(),
+            locked: BTreeSet::new(),
+            operations: 0,
+            faults: BTreeMap::new(),
+            syncs_fail: false,
+            unreadable: BTreeSet::new(),
+            capacity: None,
+            life: 0,
+            crashed: false,
+            rng: Rng::new(seed),
+        }
+    }
+
+    pub(super) fn alive(&self, life: u64) -> Result<()> {
+        if self.crashed {
+            Err(crashed())
+        } else if life != self.life {
+            Err(Error::new(ErrorKind::Io, "the simulated process that opened this file is gone"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Numbers an operation, and meets what was planned for it. `Ok(true)` is a short write.
+    pub(super) fn operation(&mut self, what: &str) -> Result<bool> {
+        self.operations += 1;
+        match self.faults.get(&self.operations) {
+            None => Ok(false),
+            Some(Fault::ShortWrite) => Ok(true),
+            Some(Fault::Io) => Err(Error::new(ErrorKind::Io, format!("injected: {what} failed"))),
+            Some(Fault::Full) => {
+                Err(Error::new(ErrorKind::DiskFull, format!("injected: no space to {what}")))
+            }
+            Some(Fault::Crash) => {
+                self.crash();
+                Err(crashed())
+            }
+        }
+    }
+
+    pub(super) fn crash(&mut self) {
+        if self.crashed {
+            return;
+        }
+        self.crashed = true;
+        let kept = self.rng.below(self.names_pending.len() as u64 + 1) as usize;
+        for change in &self.names_pending[..kept] {
+            change.apply(&mut self.names_durable);
+        }
+        self.names_pending.clear();
+        self.names = self.names_durable.clone();
+        self.kill();
+        for inode in self.inodes.values_mut() {
+            inode.crash(&mut self.rng);
+        }
+    }
+
+    /// The process ends: its handles die, its locks go, and files without a name with them.
+    pub(super) fn kill(&mut self) {
+        self.life += 1;
+        self.handles.clear();
+        self.locked.clear();
+        self.drop_unreachable();
+    }
+
+    fn drop_unreachable(&mut self) {
+        let State { inodes, names, names_durable, names_pending, handles, .. } = self;
+        let mut live: BTreeSet<u64> =
+            names.values().chain(names_durable.values()).copied().collect();
+        live.extend(handles.keys());
+        // A crash may keep the creation and lose what undid it.
+        live.extend(names_pending.iter().filter_map(|change| match change {
+            NameChange::Link(_, inode) => Some(*inode),
+            _ => None,
+        }));
+        inodes.retain(|number, _| live.contains(number));
+    }
+
+    pub(super) fn handle(&mut self, inode: u64) {
+        *self.handles.entry(inode).or_default() += 1;
+    }
+
+    pub(super) fn close(&mut self, inode: u64, life: u64) {
+        if life != self.life {
+            return;
+        }
+        if let Some(count) = self.handles.get_mut(&inode) {
+            *count -= 1;
+            if *count == 0 {
+                self.handles.remove(&inode);
+                if !self.names.values().any(|named| *named == inode) {
+                    self.drop_unreachable();
+                }
+            }
+        }
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.inodes.values().map(Inode::space).sum()
+    }
+
+    pub(super) fn grow(&self, more: u64) -> Result<()> {
+        match self.capacity {
+            Some(capacity) if more > 0 && self.used() + more > capacity => Err(Error::new(
+                ErrorKind::DiskFull,
+                format!("the simulated disk of {capacity} bytes is full"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a name in a folder that is not there.
+    pub(super) fn check_folder(&self, path: &Path) -> Result<()> {
+        match path.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() && !self.folders.contains(dir) => {
+                Err(not_there(dir))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn create(&mut self, path: &Path) -> u64 {
+        let inode = self.inodes_next;
+        self.inodes_next += 1;
+        self.inodes.insert(inode, Inode::default());
+        self.change_names(NameChange::Link(path.to_owned(), inode));
+        inode
+    }
+
+    pub(super) fn change_names(&mut self, change: NameChange) {
+        change.apply(&mut self.names);
+        self.names_pending.push(change);
+    }
+
+    /// The journal of names is one: what is durable is a prefix of it (K4).
+    pub(super) fn sync_names(&mut self, dir: &Path) {
+        let Some(last) = self.names_pending.iter().rposition(|change| change.touches(dir)) else {
+            return;
+        };
+        for change in self.names_pending.drain(..=last) {
+            change.apply(&mut self.names_durable);
+        }
+        self.drop_unreachable();
+    }
+}
