@@ -1,0 +1,374 @@
+//! SHOW, DESCRIBE, EXPLAIN, and the tables of information_schema.
+
+mod explain;
+mod schema;
+mod server;
+mod tables;
+
+use spillway_types::{Collation, ColumnType, Value};
+use sqlparser::tokenizer::Token;
+
+use crate::api::{ColumnFlags, ResultColumn};
+use crate::catalog::{Catalog, SYSTEM};
+use crate::errors::{Result, SqlError};
+use crate::parse::word;
+use crate::session::{Instance, Variables, path_of};
+
+pub(crate) use explain::{explain, explain_columns};
+pub(crate) use schema::{virtual_rows, virtual_table};
+use server::{charset_rows, collation_rows, engine_rows, engine_status, process_rows};
+use tables::{columns_of, create_table, indexes_of, table_status};
+
+/// What a SHOW statement gives.
+pub(crate) struct Shown {
+    pub(crate) columns: Vec<(String, ColumnType)>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+const TEXT: ColumnType = ColumnType::VarChar(1024);
+
+fn text(value: impl Into<String>) -> Value {
+    Value::Text(value.into())
+}
+
+fn int(value: impl TryInto<i64>) -> Value {
+    Value::Int(value.try_into().unwrap_or(i64::MAX))
+}
+
+pub(crate) fn result_columns(columns: &[(&str, ColumnType)]) -> Vec<ResultColumn> {
+    columns
+        .iter()
+        .map(|(name, ty)| ResultColumn {
+            schema: "".into(),
+            table: "".into(),
+            org_table: "".into(),
+            name: (*name).into(),
+            org_name: (*name).into(),
+            column_type: ty.clone(),
+            collation: if ty.is_text() { Collation::GeneralCi } else { Collation::Binary },
+            flags: ColumnFlags::default(),
+        })
+        .collect()
+}
+
+fn shown(columns: &[&str], rows: Vec<Vec<Value>>) -> Shown {
+    Shown { columns: columns.iter().map(|name| ((*name).to_owned(), TEXT)).collect(), rows }
+}
+
+fn quote(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\'', "''").replace('\n', "\\n")
+}
+
+/// Keeps the rows whose column is like the pattern of a LIKE or a simple WHERE at the end of a statement.
+fn filter(
+    plain: &[Token],
+    words: &[String],
+    rows: &mut Vec<Vec<Value>>,
+    columns: &[String],
+) -> Result<()> {
+    if let Some(at) = words.iter().position(|word| word == "like") {
+        let pattern = match plain.get(at + 1) {
+            Some(Token::SingleQuotedString(pattern) | Token::DoubleQuotedString(pattern)) => {
+                pattern.clone()
+            }
+            _ => return Err(SqlError::syntax("LIKE needs a text")),
+        };
+        let column = if let Some(place) = words.iter().position(|word| word == "where") {
+            let name = crate::parse::word(plain.get(place + 1));
+            columns.iter().position(|column| column.eq_ignore_ascii_case(&name)).unwrap_or(0)
+        } else {
+            0
+        };
+        rows.retain(|row| Collation::GeneralCi.like(&row[column].to_text(), &pattern, Some('\\')));
+    } else if let Some(at) = words.iter().position(|word| word == "where") {
+        let name = match plain.get(at + 1) {
+            Some(Token::Word(word)) => word.value.clone(),
+            _ => String::new(),
+        };
+        let column = columns.iter().position(|column| column.eq_ignore_ascii_case(&name));
+        let column = column.ok_or_else(|| SqlError::unknown_column(&name, "where clause"))?;
+        let list: Vec<&String> = plain[at + 2..]
+            .iter()
+            .filter_map(|token| match token {
+                Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => Some(text),
+                _ => None,
+            })
+            .collect();
+        let known = matches!(plain.get(at + 2), Some(Token::Eq))
+            || crate::parse::word(plain.get(at + 2)) == "in";
+        if !known || words[at..].iter().any(|word| word == "and" || word == "not") {
+            return Err(SqlError::unsupported(
+                "this WHERE of a SHOW statement; use information_schema",
+            ));
+        }
+        let all_names =
+            plain[at + 2..].iter().filter(|token| matches!(token, Token::Word(_))).count();
+        if words[at..].iter().any(|word| word == "or") || all_names > 1 {
+            // `a = 'x' OR a = 'y'`: the values of one column.
+            rows.retain(|row| {
+                list.iter().any(|value| row[column].to_text().eq_ignore_ascii_case(value))
+            });
+        } else {
+            rows.retain(|row| {
+                list.iter().any(|value| row[column].to_text().eq_ignore_ascii_case(value))
+            });
+        }
+    }
+    Ok(())
+}
+
+fn after<'t>(plain: &'t [Token], words: &[String], names: &[&str]) -> Option<(usize, &'t [Token])> {
+    let at = words.iter().position(|word| names.contains(&word.as_str()))?;
+    Some((at, &plain[at + 1..]))
+}
+
+fn path_at(tokens: &[Token]) -> String {
+    let mut out = String::new();
+    for token in tokens {
+        match token {
+            Token::Word(_) | Token::Period
+                if out.is_empty() || out.ends_with('.') || *token == Token::Period =>
+            {
+                out += &token.to_string();
+            }
+            _ => break,
+        }
+    }
+    out
+}
+
+/// Runs a SHOW, DESCRIBE or EXPLAIN of a table.
+pub(crate) fn show(
+    instance: &Instance,
+    catalog: &Catalog,
+    variables: &Variables,
+    lines: Vec<(String, String)>,
+    plain: &[Token],
+    words: &[String],
+) -> Result<Shown> {
+    let database = variables.database.as_deref();
+    let mut words: Vec<String> = words.to_vec();
+    let mut plain: Vec<Token> = plain.to_vec();
+    let mut full = false;
+    if word(plain.first()) == "show" {
+        while ["full", "extended", "global", "session", "local"]
+            .contains(&words.get(1).map_or("", String::as_str))
+        {
+            full |= words[1] == "full";
+            words.remove(1);
+            plain.remove(1);
+        }
+    }
+    let at = |index: usize| words.get(index).map_or("", String::as_str);
+    if at(0) != "show" {
+        return columns_of(catalog, database, &path_at(&plain[1..]), false);
+    }
+    let in_database = |place: usize| -> Result<String> {
+        let rest: &[String] = words.get(place..).unwrap_or_default();
+        match rest.iter().position(|word| word == "from" || word == "in") {
+            Some(found) => match plain.get(place + found + 1) {
+                Some(Token::Word(word)) => Ok(word.value.clone()),
+                _ => Err(SqlError::syntax("FROM needs a name")),
+            },
+            None => {
+                Ok(database.ok_or_else(|| SqlError::new(1046, "No database selected"))?.to_owned())
+            }
+        }
+    };
+    let mut out = match at(1) {
+        "databases" | "schemas" => {
+            let mut names: Vec<String> = catalog.databases.keys().cloned().collect();
+            names.extend(SYSTEM.iter().map(|name| (*name).to_owned()));
+            names.sort();
+            shown(&["Database"], names.into_iter().map(|name| vec![text(name)]).collect())
+        }
+        "tables" => {
+            let db = in_database(2)?;
+            if !catalog.has_database(&db) {
+                return Err(SqlError::new(1049, format!("Unknown database '{db}'")));
+            }
+            let name = format!("Tables_in_{db}");
+            let rows = catalog.tables_of(&db).map(|table| {
+                let mut row = vec![text(table.name.clone())];
+                if full {
+                    row.push(text("BASE TABLE"));
+                }
+                row
+            });
+            let columns: Vec<&str> = if full { vec![&name, "Table_type"] } else { vec![&name] };
+            shown(&columns, rows.collect())
+        }
+        "columns" | "fields" => {
+            let (place, rest) = after(&plain, &words, &["from", "in"])
+                .ok_or_else(|| SqlError::syntax("FROM is missing"))?;
+            let mut path = path_at(rest);
+            if let Some(found) =
+                words[place + 2..].iter().position(|word| word == "from" || word == "in")
+            {
+                path = format!("{}.{path}", path_at(&plain[place + 3 + found..]));
+            }
+            columns_of(catalog, database, &path, full)?
+        }
+        "index" | "indexes" | "keys" => {
+            let (place, rest) = after(&plain, &words, &["from", "in"])
+                .ok_or_else(|| SqlError::syntax("FROM is missing"))?;
+            let mut path = path_at(rest);
+            if let Some(found) =
+                words[place + 2..].iter().position(|word| word == "from" || word == "in")
+            {
+                path = format!("{}.{path}", path_at(&plain[place + 3 + found..]));
+            }
+            let (db, name) = path_of(&path, database)?;
+            indexes_of(instance, catalog.table(&db, &name)?)
+        }
+        "create" if at(2) == "table" => {
+            let (db, name) = path_of(&path_at(&plain[3..]), database)?;
+            let table = catalog.table(&db, &name)?;
+            let row = vec![text(table.name.clone()), text(create_table(instance, table))];
+            Shown {
+                columns: vec![
+                    ("Table".into(), TEXT),
+                    (
+                        "Create Table".into(),
+                        ColumnType::Text(spillway_types::column::LobSize::Long),
+                    ),
+                ],
+                rows: vec![row],
+            }
+        }
+        "create" if at(2) == "database" || at(2) == "schema" => {
+            let name =
+                plain.last().map_or(String::new(), |token| token.to_string().replace('`', ""));
+            if !catalog.has_database(&name) {
+                return Err(SqlError::new(1049, format!("Unknown database '{name}'")));
+            }
+            let made = format!(
+                "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci */",
+                quote(&name)
+            );
+            shown(&["Database", "Create Database"], vec![vec![text(name), text(made)]])
+        }
+        "create" => {
+            return Err(SqlError::unsupported(format!("SHOW CREATE {}", at(2).to_uppercase())));
+        }
+        "table" if at(2) == "status" => table_status(instance, catalog, &in_database(3)?),
+        "variables" => {
+            let rows = lines.into_iter().map(|(name, value)| vec![text(name), text(value)]);
+            shown(&["Variable_name", "Value"], rows.collect())
+        }
+        "status" => {
+            let rows = instance
+                .status_lines()
+                .into_iter()
+                .map(|(name, value)| vec![text(name), text(value)]);
+            shown(&["Variable_name", "Value"], rows.collect())
+        }
+        "processlist" => Shown {
+            columns: virtual_table("information_schema.processlist").unwrap_or_default(),
+            rows: process_rows(instance),
+        },
+        "engines" | "storage" => shown(
+            &["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"],
+            engine_rows(),
+        ),
+        "engine" => shown(
+            &["Type", "Name", "Status"],
+            vec![vec![text("TIERED"), text(""), text(engine_status(instance))]],
+        ),
+        "collation" => shown(
+            &["Collation", "Charset", "Id", "Default", "Compiled", "Sortlen", "Pad_attribute"],
+            collation_rows(),
+        ),
+        "character" | "charset" => {
+            shown(&["Charset", "Description", "Default collation", "Maxlen"], charset_rows())
+        }
+        "grants" => {
+            let account = after(&plain, &words, &["for"])
+                .map(|(_, rest)| rest.iter().map(ToString::to_string).collect::<String>());
+            let (name, host) = match account {
+                Some(account) if !account.to_ascii_lowercase().starts_with("current_user") => {
+                    let account = account.replace(['\'', '`', '"'], "");
+                    let (name, host) = account.split_once('@').unwrap_or((&account, "%"));
+                    (name.to_owned(), host.to_owned())
+                }
+                _ => (variables.user_name.clone(), variables.user_host.clone()),
+            };
+            let user = catalog.users.get(&(name.clone(), host.clone()));
+            let user = user.ok_or_else(|| {
+                SqlError::new(
+                    1141,
+                    format!("There is no such grant defined for user '{name}' on host '{host}'"),
+                )
+            })?;
+            let title = format!("Grants for {name}@{host}");
+            shown(&[&title], user.grant_lines().into_iter().map(|line| vec![text(line)]).collect())
+        }
+        "plugins" => shown(&["Name", "Status", "Type", "Library", "License"], Vec::new()),
+        "triggers" => shown(
+            &[
+                "Trigger",
+                "Event",
+                "Table",
+                "Statement",
+                "Timing",
+                "Created",
+                "sql_mode",
+                "Definer",
+                "character_set_client",
+                "collation_connection",
+                "Database Collation",
+            ],
+            Vec::new(),
+        ),
+        "procedure" | "function" | "package" => shown(
+            &[
+                "Db",
+                "Name",
+                "Type",
+                "Definer",
+                "Modified",
+                "Created",
+                "Security_type",
+                "Comment",
+                "character_set_client",
+                "collation_connection",
+                "Database Collation",
+            ],
+            Vec::new(),
+        ),
+        "events" => shown(
+            &[
+                "Db",
+                "Name",
+                "Definer",
+                "Time zone",
+                "Type",
+                "Execute at",
+                "Interval value",
+                "Interval field",
+                "Starts",
+                "Ends",
+                "Status",
+                "Originator",
+                "character_set_client",
+                "collation_connection",
+                "Database Collation",
+            ],
+            Vec::new(),
+        ),
+        "open" => shown(&["Database", "Table", "In_use", "Name_locked"], Vec::new()),
+        "privileges" => shown(&["Privilege", "Context", "Comment"], Vec::new()),
+        "master" | "binary" | "replica" | "slave" => {
+            shown(&["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB"], Vec::new())
+        }
+        "profiles" => shown(&["Query_ID", "Duration", "Query"], Vec::new()),
+        other => return Err(SqlError::unsupported(format!("SHOW {}", other.to_uppercase()))),
+    };
+    let names: Vec<String> = out.columns.iter().map(|(name, _)| name.clone()).collect();
+    filter(&plain, &words, &mut out.rows, &names)?;
+    Ok(out)
+}

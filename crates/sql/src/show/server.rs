@@ -1,0 +1,81 @@
+//! What SHOW tells of the server.
+
+use spillway_types::{Collation, Value};
+
+use super::{int, text};
+use crate::session::Instance;
+
+pub(super) fn engine_rows() -> Vec<Vec<Value>> {
+    let row = |name: &str, support: &str, comment: &str| {
+        vec![text(name), text(support), text(comment), text("YES"), text("NO"), text("YES")]
+    };
+    vec![row(
+        "TIERED",
+        "DEFAULT",
+        "LSM-tree of 2 MB extents, for data larger than memory (alias XENGINE)",
+    )]
+}
+
+pub(super) fn engine_status(instance: &Instance) -> String {
+    let mut out = String::new();
+    for status in instance.database().status() {
+        let levels = status
+            .levels
+            .iter()
+            .map(|level| format!("{} extents, {} bytes", level.extents, level.bytes));
+        out += &format!(
+            "table {}: {} bytes in memory; {} sub-levels; levels: {}\n",
+            status.table.ordinal(),
+            status.memory_bytes,
+            status.sublevels,
+            levels.collect::<Vec<_>>().join("; ")
+        );
+    }
+    for metric in instance.database().metrics() {
+        out += &format!("{} {} ({})\n", metric.name, metric.value, metric.help);
+    }
+    out
+}
+
+pub(super) fn collation_rows() -> Vec<Vec<Value>> {
+    Collation::ALL
+        .iter()
+        .map(|collation| {
+            let default = if *collation == Collation::Bin { "" } else { "Yes" };
+            let pad = if *collation == Collation::Binary { "NO PAD" } else { "PAD SPACE" };
+            vec![
+                text(collation.name()),
+                text(collation.charset()),
+                int(i64::from(collation.id())),
+                text(default),
+                text("Yes"),
+                int(1),
+                text(pad),
+            ]
+        })
+        .collect()
+}
+
+pub(super) fn charset_rows() -> Vec<Vec<Value>> {
+    vec![
+        vec![text("binary"), text("Binary pseudo charset"), text("binary"), int(1)],
+        vec![text("utf8mb4"), text("UTF-8 Unicode"), text("utf8mb4_general_ci"), int(4)],
+    ]
+}
+
+pub(super) fn process_rows(instance: &Instance) -> Vec<Vec<Value>> {
+    let rows = instance.process_lines().into_iter().map(|(id, user, host, db, statement)| {
+        let command = if statement.is_some() { "Query" } else { "Sleep" };
+        vec![
+            int(id as i64),
+            text(user),
+            text(host),
+            db.map_or(Value::Null, Value::Text),
+            text(command),
+            int(0),
+            text(""),
+            statement.map_or(Value::Null, Value::Text),
+        ]
+    });
+    rows.collect()
+}
