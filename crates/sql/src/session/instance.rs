@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -12,6 +12,7 @@ use spillway::{CancelHandle, Database, Durability, Transaction, TransactionOptio
 use spillway_types::DateTime;
 
 use super::Session;
+use super::front::Front;
 use super::metadata::MetadataLocks;
 use super::variables::{VARIABLES, Variables};
 use crate::catalog::{Catalog, TableDef, UserDef, utc};
@@ -43,6 +44,7 @@ pub(super) struct Inner {
     pub(super) numbers: AtomicU64,
     pub(super) questions: AtomicU64,
     pub(super) started: Duration,
+    pub(super) front: Mutex<Option<Weak<dyn Front>>>,
 }
 
 /// An open database that speaks SQL. Cheap to clone.
@@ -74,6 +76,7 @@ impl Instance {
             numbers: AtomicU64::new(1),
             questions: AtomicU64::new(0),
             started: spillway_base::clock::now(),
+            front: Mutex::new(None),
         })))
     }
 
@@ -147,6 +150,8 @@ impl Instance {
             multi_statements: true,
             killed,
             connection_id,
+            assignments: 0,
+            connection_status: Vec::new(),
         }
     }
 
@@ -159,6 +164,10 @@ impl Instance {
         }
         if let (Some(cancel), true) = (&process.cancel, process.statement.is_some() || connection) {
             cancel.cancel();
+        }
+        drop(processes);
+        if connection {
+            self.wake(connection_id);
         }
         true
     }

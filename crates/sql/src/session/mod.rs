@@ -4,6 +4,7 @@
 //! through `run` (queries and changes), `ddl` (changes of the catalog) or `own` (SET, transactions, SHOW and the like).
 
 mod ddl;
+mod front;
 mod instance;
 mod metadata;
 mod own;
@@ -28,6 +29,7 @@ use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::parse::{self, Statement};
 
+pub use self::front::{Front, Limits};
 pub use self::instance::Instance;
 pub use self::prepared::Prepared;
 pub(crate) use self::rights::path_of;
@@ -56,6 +58,9 @@ pub struct Session {
     multi_statements: bool,
     killed: Arc<AtomicBool>,
     connection_id: u64,
+    /// How often a variable was set.
+    assignments: u64,
+    connection_status: Vec<(String, String)>,
 }
 
 impl Drop for Session {
@@ -149,6 +154,7 @@ impl Session {
         self.autocommit = true;
         self.next_isolation = None;
         self.next_read_only = None;
+        self.assignments += 1;
     }
 
     /// The columns of a table of the current database.

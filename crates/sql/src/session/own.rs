@@ -243,6 +243,8 @@ impl Session {
         let global = at(1) == "global";
         let lines = if words.iter().any(|word| word == "variables") {
             self.variable_lines(global)
+        } else if words.iter().any(|word| word == "status") {
+            self.status_lines(global)
         } else {
             Vec::new()
         };

@@ -27,6 +27,7 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("collation_server", "utf8mb4_general_ci"),
     ("default_storage_engine", "TIERED"),
     ("default_tmp_storage_engine", "TIERED"),
+    ("connect_timeout", "10"),
     ("div_precision_increment", "4"),
     ("event_scheduler", "OFF"),
     ("foreign_key_checks", "ON"),
@@ -40,6 +41,7 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("lower_case_table_names", "0"),
     ("max_allowed_packet", "67108864"),
     ("max_connections", "512"),
+    ("require_secure_transport", "OFF"),
     ("max_execution_time", "0"),
     ("net_buffer_length", "16384"),
     ("net_read_timeout", "30"),
@@ -70,7 +72,12 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("version_compile_machine", "x86_64"),
     ("version_compile_os", "Linux"),
     ("wait_timeout", "28800"),
-    ("have_ssl", "YES"),
+    ("have_openssl", "DISABLED"),
+    ("have_ssl", "DISABLED"),
+    ("ssl_ca", ""),
+    ("ssl_cert", ""),
+    ("ssl_key", ""),
+    ("tls_version", ""),
     ("hostname", "localhost"),
     ("port", "3306"),
     ("socket", ""),
@@ -115,6 +122,13 @@ const READ_ONLY: &[&str] = &[
     "system_time_zone",
     "performance_schema",
     "have_ssl",
+    "have_openssl",
+    "require_secure_transport",
+    "ssl_ca",
+    "ssl_cert",
+    "ssl_key",
+    "ssl_cipher",
+    "tls_version",
     "port",
     "socket",
     "datadir",
@@ -286,6 +300,7 @@ impl Session {
                 _ => return Err(wrong()),
             };
         }
+        super::front::check_limit(name, global, &mut text, &mut self.warnings)?;
         match name {
             "transaction_isolation" => {
                 text = text.to_ascii_uppercase().replace(' ', "-");
@@ -319,6 +334,7 @@ impl Session {
             }
             _ => {}
         }
+        self.assignments += 1;
         if global {
             self.instance.0.globals.lock().insert(name.to_owned(), text);
         } else {

@@ -256,15 +256,8 @@ pub(crate) fn show(
             return Err(SqlError::unsupported(format!("SHOW CREATE {}", at(2).to_uppercase())));
         }
         "table" if at(2) == "status" => table_status(instance, catalog, &in_database(3)?),
-        "variables" => {
+        "variables" | "status" => {
             let rows = lines.into_iter().map(|(name, value)| vec![text(name), text(value)]);
-            shown(&["Variable_name", "Value"], rows.collect())
-        }
-        "status" => {
-            let rows = instance
-                .status_lines()
-                .into_iter()
-                .map(|(name, value)| vec![text(name), text(value)]);
             shown(&["Variable_name", "Value"], rows.collect())
         }
         "processlist" => Shown {
