@@ -3,9 +3,9 @@
 //! Conditions that an index serves are checked on the rows all the same, so a range may be wider than they say, and
 //! never narrower.
 
-use spillway_types::Collation;
+use spillway_types::{Collation, ColumnType, Value};
 
-use crate::catalog::{IndexPart, TableDef};
+use crate::catalog::{ColumnDef, IndexPart, TableDef};
 use crate::expr::{Expr, Op};
 
 /// A way to a table's rows.
@@ -13,22 +13,43 @@ use crate::expr::{Expr, Op};
 pub(crate) struct Access {
     /// The index; the rows themselves, in order of the primary key, where it is `None`.
     pub(crate) index: Option<usize>,
-    /// Values of its first columns.
+    /// Values of its first columns; one that is NULL finds rows that are.
     pub(crate) equal: Vec<Expr>,
-    /// One of these, for the next column.
-    pub(crate) any: Option<Vec<Expr>>,
-    /// Bounds of the next column, and whether they are included.
-    pub(crate) low: Option<(Expr, bool)>,
-    pub(crate) high: Option<(Expr, bool)>,
+    /// Where the next column lies: in any of these. Anywhere, when there are none.
+    pub(crate) intervals: Vec<Interval>,
     pub(crate) backward: bool,
     /// Whether at most one row can be found.
     pub(crate) point: bool,
 }
 
+/// An end of an interval, and whether it belongs to it.
+pub(crate) type Bound = (Expr, bool);
+
+/// Values of one column.
+#[derive(Clone, Debug)]
+pub(crate) enum Interval {
+    /// Equal to a value; in none where that is NULL.
+    Point(Expr),
+    /// Equal to a value, or NULL as it is.
+    Same(Expr),
+    /// Never NULL.
+    Range { low: Option<Bound>, high: Option<Bound> },
+}
+
+impl Interval {
+    fn is_closed(&self) -> bool {
+        !matches!(self, Interval::Range { low: None, .. } | Interval::Range { high: None, .. })
+    }
+
+    fn is_point(&self) -> bool {
+        !matches!(self, Interval::Range { .. })
+    }
+}
+
 impl Access {
     /// Whether every row is read.
     pub(crate) fn is_full(&self) -> bool {
-        self.equal.is_empty() && self.any.is_none() && self.low.is_none() && self.high.is_none()
+        self.equal.is_empty() && self.intervals.is_empty()
     }
 
     pub(crate) fn parts<'t>(&self, table: &'t TableDef) -> &'t [IndexPart] {
@@ -44,18 +65,23 @@ impl Access {
             (true, ..) => "const",
             (_, true, None) => "ALL",
             (_, true, Some(_)) => "index",
-            _ if self.any.is_some() || self.low.is_some() || self.high.is_some() => "range",
+            _ if !self.intervals.is_empty() => "range",
             (_, _, Some(index)) if table.indexes[index].unique => "eq_ref",
             _ => "ref",
         }
     }
 
+    /// How much it seems to narrow, before anything is known of the data.
     fn score(&self) -> usize {
-        let narrow = |bound: &Option<_>| usize::from(bound.is_some());
+        let last = match self.intervals.as_slice() {
+            [] => 0,
+            all if all.iter().all(Interval::is_point) => 60,
+            all if all.iter().all(Interval::is_closed) => 40,
+            _ => 20,
+        };
         usize::from(self.point) * 10_000
             + self.equal.len() * 100
-            + usize::from(self.any.is_some()) * 60
-            + (narrow(&self.low) + narrow(&self.high)) * 20
+            + last
             + usize::from(self.index.is_none()) * 5
     }
 }
@@ -72,67 +98,138 @@ pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
     all
 }
 
-/// A condition on one column.
-struct Condition<'e> {
-    op: Op,
-    values: Vec<&'e Expr>,
-    collation: Collation,
+/// A column of an index, for which conditions are looked through.
+struct Target<'t> {
+    column: &'t ColumnDef,
+    slot: usize,
+    known: &'t dyn Fn(usize) -> bool,
 }
 
-fn condition<'e>(
-    expr: &'e Expr,
-    slot: usize,
-    known: &dyn Fn(usize) -> bool,
-) -> Option<Condition<'e>> {
-    match expr {
-        Expr::Binary(op, a, b, collation) if op.is_comparison() && *op != Op::NotEq => {
-            let (op, value) = match (&**a, &**b) {
-                (Expr::Column(at), value) if *at == slot && available(value, known) => (*op, value),
-                (value, Expr::Column(at)) if *at == slot && available(value, known) => {
-                    (op.mirrored(), value)
-                }
-                _ => return None,
-            };
-            if matches!(value, Expr::Tuple(_)) {
-                return None;
+/// From so many points on, reading the whole table is worth a thought.
+const POINTS_MANY: usize = 64;
+
+/// More intervals than this are read whole and checked row by row.
+const INTERVALS_MAX: usize = 10_000;
+
+impl Target<'_> {
+    fn is(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Column(slot) if *slot == self.slot)
+    }
+
+    fn value(&self, expr: &Expr) -> bool {
+        !matches!(expr, Expr::Tuple(_)) && available(expr, self.known)
+    }
+
+    /// Whether the index's order serves comparisons by a collation. One that tells more apart finds its equals among the
+    /// index's equals.
+    fn fits(&self, collation: Collation, range: bool) -> bool {
+        !self.column.ty.is_text()
+            || collation == self.column.collation
+            || (!range && self.column.collation == Collation::GeneralCi)
+    }
+
+    /// Where the column lies in rows that a condition holds for; `None` when it may lie anywhere.
+    fn intervals(&self, expr: &Expr) -> Option<Vec<Interval>> {
+        match expr {
+            Expr::Binary(Op::Or, a, b, _) => {
+                let mut all = self.intervals(a)?;
+                all.extend(self.intervals(b)?);
+                (all.len() <= INTERVALS_MAX).then_some(all)
             }
-            Some(Condition { op, values: vec![value], collation: *collation })
-        }
-        Expr::In(left, list, collation) => {
-            let Expr::Column(at) = &**left else { return None };
-            let all = list.iter().all(|e| !matches!(e, Expr::Tuple(_)) && available(e, known));
-            (*at == slot && all).then(|| Condition {
-                op: Op::Eq,
-                values: list.iter().collect(),
-                collation: *collation,
-            })
-        }
-        Expr::IsNull(e) => match &**e {
-            Expr::Column(at) if *at == slot => {
-                Some(Condition { op: Op::NullEq, values: Vec::new(), collation: Collation::Binary })
+            Expr::Binary(Op::And, ..) => {
+                let mut parts = Vec::new();
+                expr.clone().conjuncts(&mut parts);
+                self.narrowest(parts.iter())
             }
+            Expr::Binary(op, a, b, collation) if op.is_comparison() && *op != Op::NotEq => {
+                let (op, value) = if self.is(a) && self.value(b) {
+                    (*op, &**b)
+                } else if self.is(b) && self.value(a) {
+                    (op.mirrored(), &**a)
+                } else {
+                    return None;
+                };
+                self.comparison(op, value, *collation).map(|interval| vec![interval])
+            }
+            Expr::In(left, list, collation) if self.is(left) => {
+                let fits = self.fits(*collation, false) && list.len() <= INTERVALS_MAX;
+                (fits && list.iter().all(|e| self.value(e)))
+                    .then(|| list.iter().cloned().map(Interval::Point).collect())
+            }
+            Expr::IsNull(e) if self.is(e) => Some(vec![Interval::Same(Expr::Const(Value::Null))]),
             _ => None,
-        },
-        _ => None,
+        }
+    }
+
+    fn comparison(&self, op: Op, value: &Expr, collation: Collation) -> Option<Interval> {
+        let range = !matches!(op, Op::Eq | Op::NullEq);
+        // An ENUM's key is its number, which is not what a range compares.
+        if !self.fits(collation, range) || (range && matches!(self.column.ty, ColumnType::Enum(_)))
+        {
+            return None;
+        }
+        let bound = |included: bool| Some((value.clone(), included));
+        Some(match op {
+            Op::NullEq => Interval::Same(value.clone()),
+            Op::Eq => Interval::Point(value.clone()),
+            Op::Lt | Op::LtEq => Interval::Range { low: None, high: bound(op == Op::LtEq) },
+            _ => Interval::Range { low: bound(op == Op::GtEq), high: None },
+        })
+    }
+
+    /// The best that conditions say which all hold: a single point, else several, else a range between the bounds that
+    /// different conditions give.
+    fn narrowest<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<Vec<Interval>> {
+        let mut best: Option<Vec<Interval>> = None;
+        let (mut low, mut high) = (None, None);
+        for found in conditions.filter_map(|expr| self.intervals(expr)) {
+            if let [Interval::Range { low: l, high: h }] = found.as_slice() {
+                low = low.or_else(|| l.clone());
+                high = high.or_else(|| h.clone());
+                continue;
+            }
+            let rank = |all: &[Interval]| (!all.iter().all(Interval::is_point), all.len());
+            if best.as_ref().is_none_or(|best| rank(&found) < rank(best)) {
+                best = Some(found);
+            }
+        }
+        if low.is_some() || high.is_some() {
+            let closed = low.is_some() && high.is_some();
+            let range = vec![Interval::Range { low, high }];
+            match &best {
+                Some(best) if !closed || best.iter().all(Interval::is_point) => {}
+                _ => best = Some(range),
+            }
+        }
+        best
     }
 }
 
-/// The best way to a table's rows, for conditions that all hold of them.
+/// The ways to a table's rows, for conditions that all hold of them: the one that seems best first. Others follow where only
+/// the data can tell which is better.
 pub(crate) fn choose_access(
     table: &TableDef,
     offset: usize,
     conditions: &[Expr],
     known: &dyn Fn(usize) -> bool,
-) -> Access {
-    let mut best = Access::default();
-    let candidates = std::iter::once(None).chain((0..table.indexes.len()).map(Some));
-    for index in candidates {
-        let access = index_access(table, index, offset, conditions, known);
-        if access.score() > best.score() && !access.is_full() {
-            best = access;
-        }
+) -> (Access, Vec<Access>) {
+    let mut found: Vec<Access> = std::iter::once(None)
+        .chain((0..table.indexes.len()).map(Some))
+        .map(|index| index_access(table, index, offset, conditions, known))
+        .filter(|access| !access.is_full())
+        .collect();
+    found.sort_by_key(|access| std::cmp::Reverse(access.score()));
+    let mut found = found.into_iter();
+    let Some(best) = found.next() else { return (Access::default(), Vec::new()) };
+    if best.point || best.index.is_none() && best.intervals.is_empty() {
+        return (best, Vec::new());
     }
-    best
+    let points =
+        best.intervals.iter().all(Interval::is_point) && best.intervals.len() < POINTS_MANY;
+    let whole = best.index.filter(|_| !points).map(|_| Access::default());
+    let others = found.filter(|access| best.equal.is_empty() || !access.equal.is_empty());
+    let others = others.chain(whole).collect();
+    (best, others)
 }
 
 fn index_access(
@@ -144,54 +241,32 @@ fn index_access(
 ) -> Access {
     let mut access = Access { index, ..Access::default() };
     let parts = access.parts(table);
-    let null = Expr::Const(spillway_types::Value::Null);
+    // A unique index keeps any number of rows that are NULL.
+    let mut nulls = false;
     for part in parts {
         if part.prefix.is_some() {
             break;
         }
-        let column = &table.columns[part.column];
-        let found: Vec<Condition<'_>> = conditions
-            .iter()
-            .filter_map(|expr| condition(expr, offset + part.column, known))
-            .collect();
-        let fits = |condition: &&Condition<'_>, range: bool| {
-            !column.ty.is_text()
-                || condition.collation == column.collation
-                || (!range && column.collation == Collation::GeneralCi)
-        };
-        if let Some(equal) = found
-            .iter()
-            .find(|c| matches!(c.op, Op::Eq | Op::NullEq) && c.values.len() <= 1 && fits(c, false))
-        {
-            // IS NULL and `<=> NULL` look up NULL; `= NULL` finds nothing, which the row check sees to.
-            access.equal.push(equal.values.first().map_or(null.clone(), |value| (*value).clone()));
-            continue;
-        }
-        if let Some(any) =
-            found.iter().find(|c| c.op == Op::Eq && c.values.len() > 1 && fits(c, false))
-        {
-            access.any = Some(any.values.iter().map(|value| (*value).clone()).collect());
-            break;
-        }
-        if matches!(column.ty, spillway_types::ColumnType::Enum(_)) {
-            break;
-        }
-        for bound in found.iter().filter(|c| fits(c, true) && c.values.len() == 1) {
-            let value = bound.values[0].clone();
-            match bound.op {
-                Op::Gt | Op::GtEq if access.low.is_none() => {
-                    access.low = Some((value, bound.op == Op::GtEq))
-                }
-                Op::Lt | Op::LtEq if access.high.is_none() => {
-                    access.high = Some((value, bound.op == Op::LtEq))
-                }
-                _ => {}
+        let target =
+            Target { column: &table.columns[part.column], slot: offset + part.column, known };
+        let Some(found) = target.narrowest(conditions.iter()) else { break };
+        match <[Interval; 1]>::try_from(found) {
+            Ok([Interval::Point(value)]) => access.equal.push(value),
+            Ok([Interval::Same(value)]) => {
+                nulls = true;
+                access.equal.push(value);
+            }
+            Ok(range) => {
+                access.intervals = range.into();
+                break;
+            }
+            Err(several) => {
+                access.intervals = several;
+                break;
             }
         }
-        break;
     }
     let unique = index.is_none_or(|index| table.indexes[index].unique);
-    access.point =
-        unique && !parts.is_empty() && access.equal.len() == parts.len() && access.any.is_none();
+    access.point = unique && !nulls && !parts.is_empty() && access.equal.len() == parts.len();
     access
 }

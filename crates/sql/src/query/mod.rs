@@ -4,6 +4,7 @@ mod access;
 mod aggregate;
 mod plan;
 mod run;
+mod spans;
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::api::ResultColumn;
 use crate::catalog::TableDef;
 use crate::expr::Expr;
 
-pub(crate) use access::{Access, choose_access};
+pub(crate) use access::{Access, Interval, choose_access};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use plan::{plan_query, plan_table, table_scope};
 pub(crate) use run::{group_key, order_of, run_query, scan_table, subquery_rows};
@@ -77,6 +78,8 @@ pub(crate) struct Source {
     /// Columns, and one more for the key of a stored table's row.
     pub(crate) width: usize,
     pub(crate) access: Access,
+    /// Other ways, where the data must tell which is best.
+    pub(crate) others: Vec<Access>,
     /// For an outer join: what its rows must meet to be joined.
     pub(crate) outer: Option<Vec<Expr>>,
     /// What a row must meet once this source is joined.

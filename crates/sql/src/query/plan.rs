@@ -296,6 +296,7 @@ impl From<'_, '_> {
             offset: self.width,
             width,
             access: Access::default(),
+            others: Vec::new(),
             outer: None,
             filters: Vec::new(),
             needed: None,
@@ -828,7 +829,7 @@ fn arrange(sources: Vec<Source>, mut conditions: Vec<Expr>, straight: bool) -> V
     let mut placed: Vec<Source> = Vec::new();
     let mut known: Vec<std::ops::Range<usize>> = Vec::new();
     while !rest.is_empty() {
-        let mut best: Option<(usize, usize, Access)> = None;
+        let mut best: Option<(usize, usize, (Access, Vec<Access>))> = None;
         for (at, source) in rest.iter().enumerate() {
             let filled = |slot: usize| known.iter().any(|range| range.contains(&slot));
             let usable: Vec<Expr> = match &source.outer {
@@ -837,11 +838,11 @@ fn arrange(sources: Vec<Source>, mut conditions: Vec<Expr>, straight: bool) -> V
             };
             let access = match &source.kind {
                 SourceKind::Table(table) => choose_access(table, source.offset, &usable, &filled),
-                _ => Access::default(),
+                _ => Default::default(),
             };
             let joined = usize::from(usable.iter().any(|expr| joins(expr, source, &filled)));
             let score =
-                10 * usize::from(!access.is_full()) + 5 * usize::from(access.point) + joined;
+                10 * usize::from(!access.0.is_full()) + 5 * usize::from(access.0.point) + joined;
             if best.as_ref().is_none_or(|(_, most, _)| score > *most) {
                 best = Some((at, score, access));
             }
@@ -851,7 +852,11 @@ fn arrange(sources: Vec<Source>, mut conditions: Vec<Expr>, straight: bool) -> V
         }
         let Some((at, _, access)) = best else { break };
         let mut source = rest.remove(at);
-        source.access = access;
+        (source.access, source.others) = access;
+        if !placed.is_empty() {
+            // For each row of those before, the rules must do.
+            source.others.clear();
+        }
         known.push(source.offset..source.offset + source.width);
         let filled = |slot: usize| known.iter().any(|range| range.contains(&slot));
         let last = rest.is_empty();
@@ -907,7 +912,7 @@ fn hash_pair(
 fn use_index_order(plan: &mut SelectPlan) {
     let [source] = plan.sources.as_mut_slice() else { return };
     let SourceKind::Table(table) = &source.kind else { return };
-    if plan.grouped || plan.order.is_empty() || plan.distinct || source.access.any.is_some() {
+    if plan.grouped || plan.order.is_empty() || plan.distinct {
         return;
     }
     if source.access.point && source.access.index.is_none() {
@@ -943,6 +948,7 @@ fn use_index_order(plan: &mut SelectPlan) {
     if fits(&access) {
         access.backward = !ascending;
         source.access = access;
+        source.others.clear();
         plan.ordered = true;
     }
 }
@@ -990,13 +996,14 @@ fn find_needed(plan: &mut SelectPlan) {
 
 /// A source over one table for UPDATE and DELETE, with the conditions its rows must meet.
 pub(crate) fn plan_table(table: &Arc<TableDef>, alias: &str, conditions: Vec<Expr>) -> Source {
-    let access = choose_access(table, 0, &conditions, &|_| false);
+    let (access, others) = choose_access(table, 0, &conditions, &|_| false);
     Source {
         kind: SourceKind::Table(table.clone()),
         alias: alias.to_owned(),
         offset: 0,
         width: table.columns.len() + 1,
         access,
+        others,
         outer: None,
         filters: conditions,
         needed: None,

@@ -4,15 +4,15 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use spillway::{Budget, Direction, KeyRange, LockMode, LockWait, successor};
+use spillway::{Budget, Direction, KeyRange, LockMode, LockWait};
 use spillway_base::budget::{Charge, Use};
 use spillway_types::convert::{to_decimal, to_i128};
 use spillway_types::row::RowReader;
 use spillway_types::{Collation, Value, key};
 
 use super::aggregate::State;
-use super::{Access, Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind};
-use crate::catalog::{TableDef, end_of, shift_timestamps};
+use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, spans};
+use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Context, Expr, compare, truth_of};
 
@@ -623,85 +623,6 @@ fn read_source(
     }
 }
 
-/// A range of an index's keys.
-struct Span {
-    start: Vec<u8>,
-    end: Option<Vec<u8>>,
-}
-
-/// The ranges that an access reads, for the row so far. Empty when nothing can be found.
-fn spans(
-    context: &Context<'_>,
-    access: &Access,
-    table: &TableDef,
-    row: &[Value],
-) -> Result<Vec<Span>> {
-    let parts = access.parts(table);
-    let mut prefix = Vec::new();
-    for (expr, part) in access.equal.iter().zip(parts) {
-        let value = context.eval(expr, row)?;
-        let column = &table.columns[part.column];
-        match key::lookup_value(&value, &column.ty) {
-            Some(value) => key::write_part(
-                &value.as_ref(),
-                &column.ty,
-                column.collation,
-                part.prefix,
-                &mut prefix,
-            ),
-            // No key of this column is equal by index; the rows are checked one by one.
-            None => return Ok(vec![Span { end: end_of(&prefix), start: prefix }]),
-        }
-    }
-    let Some(part) = parts.get(access.equal.len()) else {
-        return Ok(vec![Span { end: end_of(&prefix), start: prefix }]);
-    };
-    let column = &table.columns[part.column];
-    let bound = |expr: &Expr| -> Result<Option<(Vec<u8>, bool)>> {
-        let value = context.eval(expr, row)?;
-        let is_null = value.is_null();
-        Ok(key::lookup_value(&value, &column.ty).map(|value| {
-            let mut key = prefix.clone();
-            key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, &mut key);
-            (key, is_null)
-        }))
-    };
-    if let Some(any) = &access.any {
-        let mut keys = Vec::new();
-        for expr in any {
-            match bound(expr)? {
-                Some((_, true)) => {}
-                Some((key, false)) => keys.push(key),
-                None => return Ok(vec![Span { end: end_of(&prefix), start: prefix }]),
-            }
-        }
-        keys.sort();
-        keys.dedup();
-        return Ok(keys.into_iter().map(|key| Span { end: end_of(&key), start: key }).collect());
-    }
-    let (mut start, mut end) = (prefix.clone(), end_of(&prefix));
-    if let Some((expr, included)) = &access.low {
-        match bound(expr)? {
-            Some((_, true)) => return Ok(Vec::new()),
-            Some((key, _)) if *included => start = key,
-            Some((key, _)) => start = end_of(&key).unwrap_or_else(|| successor(&key)),
-            None => {}
-        }
-    } else if access.high.is_some() {
-        // NULL is below every value, and in no range.
-        start.push(1);
-    }
-    if let Some((expr, included)) = &access.high {
-        match bound(expr)? {
-            Some((_, true)) => return Ok(Vec::new()),
-            Some((key, _)) if *included => end = end_of(&key),
-            Some((key, _)) => end = Some(key),
-            None => {}
-        }
-    }
-    Ok(vec![Span { start, end }])
-}
-
 /// Reads a table's rows into the source's slots; the last slot has the row's key.
 ///
 /// A locking read locks each row that the conditions hold for, reads it anew, and checks them again. Where the whole primary
@@ -715,12 +636,14 @@ pub(crate) fn scan_table(
     lock: Option<(LockMode, LockWait)>,
     take: &mut Take<'_>,
 ) -> Result<()> {
-    let spans = spans(context, &source.access, table, row)?;
+    let (access, spans) = spans::choose(context, source, table, row)?;
     let txn = context.txn;
     let mut stored = Vec::new();
-    let whole_key = source.access.index.is_none() && source.access.point;
+    let whole_key = access.index.is_none() && access.point;
     let mut fetched = Fetched { context, source, table, lock };
-    for span in &spans {
+    let count = spans.len();
+    for at in 0..count {
+        let span = &spans[if access.backward { count - 1 - at } else { at }];
         if whole_key && exact_point(table, &span.start) {
             let found = match lock {
                 Some((mode, wait)) => {
@@ -740,9 +663,8 @@ pub(crate) fn scan_table(
         if range.is_empty() {
             continue;
         }
-        let direction =
-            if source.access.backward { Direction::Backward } else { Direction::Forward };
-        let space = match source.access.index {
+        let direction = if access.backward { Direction::Backward } else { Direction::Forward };
+        let space = match access.index {
             None => table.rows(),
             Some(index) => spillway_base::TableId(table.indexes[index].space),
         };
@@ -753,7 +675,7 @@ pub(crate) fn scan_table(
             if seen.is_multiple_of(256) {
                 context.check_killed()?;
             }
-            let key = match source.access.index {
+            let key = match access.index {
                 None => scan.key(),
                 Some(index) => {
                     let key = row_key(table, index, scan.key())?;
@@ -764,7 +686,7 @@ pub(crate) fn scan_table(
                     key
                 }
             };
-            let value = if source.access.index.is_none() { scan.value() } else { &stored };
+            let value = if access.index.is_none() { scan.value() } else { &stored };
             fetched.decode(value, key, row)?;
             if !fetched.lock(key, row)? {
                 continue;

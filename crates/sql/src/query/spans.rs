@@ -1,0 +1,229 @@
+//! From an access to the ranges of keys that it reads.
+
+use spillway::{KeyRange, successor};
+use spillway_base::TableId;
+use spillway_types::{Value, key};
+
+use super::{Access, Interval, Source};
+use crate::catalog::{IndexPart, TableDef, end_of};
+use crate::errors::Result;
+use crate::expr::{Context, Expr};
+
+/// A range of an index's keys.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Span {
+    pub(super) start: Vec<u8>,
+    pub(super) end: Option<Vec<u8>>,
+}
+
+impl Span {
+    fn of(prefix: Vec<u8>) -> Span {
+        Span { end: end_of(&prefix), start: prefix }
+    }
+}
+
+/// Spans that an estimate looks at; of more, the rest is assumed like them.
+const SAMPLE: usize = 8;
+
+/// What a row costs that an index finds and the table then gives, beside one that is read in passing.
+const LOOKUP_COST: u64 = 4;
+
+/// The access that reads the least, and its ranges, for the row so far.
+pub(super) fn choose<'s>(
+    context: &Context<'_>,
+    source: &'s Source,
+    table: &TableDef,
+    row: &[Value],
+) -> Result<(&'s Access, Vec<Span>)> {
+    let mut best = (&source.access, spans(context, &source.access, table, row)?);
+    if source.others.is_empty() {
+        return Ok(best);
+    }
+    let mut least = cost(context, table, best.0, &best.1);
+    for access in &source.others {
+        let spans = spans(context, access, table, row)?;
+        let cost = cost(context, table, access, &spans);
+        if cost < least {
+            (best, least) = ((access, spans), cost);
+        }
+    }
+    Ok(best)
+}
+
+fn cost(context: &Context<'_>, table: &TableDef, access: &Access, spans: &[Span]) -> u64 {
+    let db = context.instance.database();
+    let (space, each) = match access.index {
+        None => (table.rows(), 1),
+        Some(index) => (TableId(table.indexes[index].space), LOOKUP_COST),
+    };
+    let sample = &spans[..spans.len().min(SAMPLE)];
+    let keys: u64 = sample
+        .iter()
+        .map(|span| db.estimate(space, KeyRange::new(&span.start, span.end.as_deref())).keys)
+        .sum();
+    each * keys * spans.len() as u64 / (sample.len() as u64).max(1)
+}
+
+/// The ranges that an access reads, for the row so far: in order, and apart from each other. None when nothing can be found.
+pub(super) fn spans(
+    context: &Context<'_>,
+    access: &Access,
+    table: &TableDef,
+    row: &[Value],
+) -> Result<Vec<Span>> {
+    let parts = access.parts(table);
+    let mut prefix = Vec::new();
+    for (expr, part) in access.equal.iter().zip(parts) {
+        let value = context.value(expr, row)?;
+        if !write_lookup(table, part, &value, &mut prefix) {
+            // No key of this column is equal by index; the rows are checked one by one.
+            return Ok(vec![Span::of(prefix)]);
+        }
+    }
+    let (Some(part), false) = (parts.get(access.equal.len()), access.intervals.is_empty()) else {
+        return Ok(vec![Span::of(prefix)]);
+    };
+    let mut ends = Ends { context, table, part, prefix: &prefix, row };
+    let mut spans = Vec::with_capacity(access.intervals.len());
+    for interval in &access.intervals {
+        match ends.span(interval)? {
+            Found::Nothing => {}
+            Found::Span(span) => spans.push(span),
+            Found::Anywhere => return Ok(vec![Span::of(prefix)]),
+        }
+    }
+    Ok(apart(spans))
+}
+
+/// Appends a value's part of a key; `false` where the index cannot look it up.
+fn write_lookup(table: &TableDef, part: &IndexPart, value: &Value, out: &mut Vec<u8>) -> bool {
+    let column = &table.columns[part.column];
+    let Some(value) = key::lookup_value(value, &column.ty) else { return false };
+    key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
+    true
+}
+
+enum Found {
+    Nothing,
+    Span(Span),
+    Anywhere,
+}
+
+/// The end of an interval, as a key.
+enum End {
+    Null,
+    Key(Vec<u8>),
+    Unknown,
+}
+
+struct Ends<'a, 'c> {
+    context: &'a Context<'c>,
+    table: &'a TableDef,
+    part: &'a IndexPart,
+    prefix: &'a [u8],
+    row: &'a [Value],
+}
+
+impl Ends<'_, '_> {
+    fn key(&mut self, expr: &Expr) -> Result<End> {
+        let value = self.context.value(expr, self.row)?;
+        if value.is_null() {
+            return Ok(End::Null);
+        }
+        let mut key = self.prefix.to_vec();
+        Ok(if write_lookup(self.table, self.part, &value, &mut key) {
+            End::Key(key)
+        } else {
+            End::Unknown
+        })
+    }
+
+    fn span(&mut self, interval: &Interval) -> Result<Found> {
+        let (low, high) = match interval {
+            Interval::Point(value) | Interval::Same(value) => {
+                return Ok(match self.key(value)? {
+                    End::Key(key) => Found::Span(Span::of(key)),
+                    End::Unknown => Found::Anywhere,
+                    End::Null if matches!(interval, Interval::Point(_)) => Found::Nothing,
+                    End::Null => {
+                        let mut null = self.prefix.to_vec();
+                        key::write_part(
+                            &Value::Null.as_ref(),
+                            &self.table.columns[self.part.column].ty,
+                            self.table.columns[self.part.column].collation,
+                            None,
+                            &mut null,
+                        );
+                        Found::Span(Span::of(null))
+                    }
+                });
+            }
+            Interval::Range { low, high } => (low, high),
+        };
+        let (mut start, mut end) = (self.prefix.to_vec(), end_of(self.prefix));
+        // NULL is below every value, and in no range.
+        start.push(1);
+        if let Some((value, included)) = low {
+            match self.key(value)? {
+                End::Null => return Ok(Found::Nothing),
+                End::Key(key) if *included => start = key,
+                End::Key(key) => start = end_of(&key).unwrap_or_else(|| successor(&key)),
+                End::Unknown => {}
+            }
+        }
+        if let Some((value, included)) = high {
+            match self.key(value)? {
+                End::Null => return Ok(Found::Nothing),
+                End::Key(key) if *included => end = end_of(&key),
+                End::Key(key) => end = Some(key),
+                End::Unknown => {}
+            }
+        }
+        if end.as_ref().is_some_and(|end| *end <= start) {
+            return Ok(Found::Nothing);
+        }
+        Ok(Found::Span(Span { start, end }))
+    }
+}
+
+/// Sorts spans, and joins those that touch, so that no row is read twice.
+fn apart(mut spans: Vec<Span>) -> Vec<Span> {
+    if spans.len() < 2 {
+        return spans;
+    }
+    spans.sort_unstable();
+    let mut out: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if last.end.as_ref().is_none_or(|end| *end >= span.start) => {
+                if last.end.is_some() && (span.end.is_none() || span.end > last.end) {
+                    last.end = span.end;
+                }
+            }
+            _ => out.push(span),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(start: &str, end: Option<&str>) -> Span {
+        Span { start: start.into(), end: end.map(Into::into) }
+    }
+
+    #[test]
+    fn spans_are_sorted_and_joined_where_they_touch() {
+        let found = apart(vec![
+            span("m", Some("p")),
+            span("a", Some("c")),
+            span("b", Some("d")),
+            span("d", Some("e")),
+            span("o", None),
+            span("x", Some("y")),
+        ]);
+        assert_eq!(found, [span("a", Some("e")), span("m", None)]);
+    }
+}

@@ -1,0 +1,83 @@
+# Rows by several ranges of one column, by NULL, and by the index that seems best.
+CREATE TABLE t (id INT PRIMARY KEY, k INT, c VARCHAR(10), KEY by_k (k), KEY by_c (c, k));
+-- ok, 0 rows
+INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, 'c'), (4, NULL, 'd'), (5, 50, NULL), (6, 20, 'B'), (7, -5, '');
+-- ok, 7 rows
+SELECT id FROM t WHERE k BETWEEN 5 AND 15 OR k BETWEEN 12 AND 22 OR k = 50;
+-- [id]
+-- 1
+-- 2
+-- 5
+-- 6
+EXPLAIN SELECT id FROM t WHERE k BETWEEN 5 AND 15 OR k BETWEEN 12 AND 22 OR k = 50;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | t | NULL | range | by_k | by_k | NULL | NULL | NULL | NULL | Using where
+SELECT id FROM t WHERE k < 0 OR k IS NULL OR k > 45;
+-- [id]
+-- 4
+-- 5
+-- 7
+SELECT id FROM t WHERE k IN (20, NULL, 30) AND c >= 'b' ORDER BY id;
+-- [id]
+-- 2
+-- 3
+-- 6
+SELECT id FROM t WHERE k NOT IN (20, 30) ORDER BY id;
+-- [id]
+-- 1
+-- 5
+-- 7
+SELECT id FROM t WHERE k <=> NULL OR k <=> 30;
+-- [id]
+-- 4
+-- 3
+SELECT id FROM t WHERE k = NULL OR k = 30;
+-- [id]
+-- 3
+SELECT id FROM t WHERE (k > 15 AND k < 25 AND c = 'b') OR (k >= 50 AND c IS NULL) ORDER BY id;
+-- [id]
+-- 2
+-- 5
+-- 6
+SELECT id FROM t WHERE k > 15 OR c = 'a' ORDER BY id;
+-- [id]
+-- 1
+-- 2
+-- 3
+-- 5
+-- 6
+SELECT id FROM t WHERE id = 3 OR id = 1 OR id BETWEEN 5 AND 6 ORDER BY id DESC;
+-- [id]
+-- 6
+-- 5
+-- 3
+-- 1
+EXPLAIN SELECT id FROM t WHERE id = 3 OR id = 1 OR id BETWEEN 5 AND 6 ORDER BY id DESC;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | t | NULL | range | PRIMARY | PRIMARY | NULL | NULL | NULL | NULL | Using where; Backward index scan
+SELECT id FROM t WHERE c = 'b' AND (k = 20 OR k = 99);
+-- [id]
+-- 2
+-- 6
+SELECT id FROM t WHERE k > 20 AND k < 10;
+-- [id]
+SELECT id FROM t WHERE k = '20' OR k = 'x';
+-- [id]
+-- 2
+-- 6
+SELECT id, k FROM t WHERE k BETWEEN 10 AND 30 ORDER BY k DESC, id DESC LIMIT 3;
+-- [id, k]
+-- 3 | 30
+-- 6 | 20
+-- 2 | 20
+UPDATE t SET c = 'z' WHERE k < 0 OR k = 30;
+-- ok, 2 rows
+DELETE FROM t WHERE k IS NULL OR k = 50;
+-- ok, 2 rows
+SELECT * FROM t ORDER BY id;
+-- [id, k, c]
+-- 1 | 10 | a
+-- 2 | 20 | b
+-- 3 | 30 | z
+-- 6 | 20 | B
+-- 7 | -5 | z
