@@ -378,7 +378,8 @@ impl InsertWriter<'_> {
         if self.replace || !self.update.is_empty() {
             while let Some(other) = store::conflict(context.txn, table, &stored, &pk)? {
                 let mut bytes = Vec::new();
-                if !context.txn.get(table.rows(), &other, &mut bytes)? {
+                let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+                if !context.txn.get_locked(table.rows(), &other, mode, wait, &mut bytes)? {
                     break;
                 }
                 let mut old = Vec::new();
@@ -391,7 +392,13 @@ impl InsertWriter<'_> {
                 self.duplicates += 1;
             }
         }
-        store::insert_row(context.txn, table, &stored, &pk)?;
+        match store::insert_row(context.txn, table, &stored, &pk) {
+            Err(error) if self.ignore && error.code == 1062 => {
+                store::check_readable(context.txn, table, &stored, &pk)?;
+                return Err(error);
+            }
+            other => other?,
+        }
         self.changed.affected += 1;
         if generated > 0 && self.changed.insert_id == 0 {
             self.changed.insert_id = generated;

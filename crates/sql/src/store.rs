@@ -1,10 +1,19 @@
 //! Rows and their index entries, written together.
 //!
 //! A row is at its primary key in the table's key space; each index has an entry, whose key is the index's columns and
-//! then the primary key, and whose value is empty. A unique index is kept so by an exclusive lock on the columns'
-//! part of the key, taken before anybody looks for another entry with it.
+//! then the primary key, and whose value is empty.
+//!
+//! # What is unique
+//!
+//! A unique index is kept so by an exclusive lock on the columns' part of the key, a name that all entries with these
+//! values share. It is taken before anybody looks for another entry, and whoever has it looks at the newest state,
+//! whatever the transaction's snapshot: an entry that was committed after the snapshot counts. An entry that is found
+//! may be about to go; whoever removes it has it, and its row, locked, so it is looked at again under such a lock.
 
-use spillway::{Direction, ErrorKind, KeyRange, LockMode, LockWait, Transaction};
+use spillway::{
+    Direction, Error, ErrorKind, Isolation, KeyRange, LockMode, LockWait, Scan, Transaction,
+    successor,
+};
 use spillway_base::TableId;
 use spillway_types::row::write_row;
 use spillway_types::{Value, key};
@@ -53,17 +62,28 @@ fn duplicate(table: &TableDef, parts: &[IndexPart], row: &[Value], name: &str) -
     SqlError::new(1062, format!("Duplicate entry '{shown}' for key '{}.{name}'", table.name))
 }
 
-/// The primary key of another row with an index's values.
-fn holder(
+/// What a look for a unique value waits on, so that what it found stays.
+enum Guard<'t> {
+    /// The entry: enough to say that there is one.
+    Entry,
+    /// The row, which the caller will change, and which is locked before its entries are.
+    Row(&'t TableDef),
+}
+
+/// The primary key of the first other row that has an index's values in the newest state.
+fn newest_holder(
     txn: &Transaction,
     index: &IndexDef,
     prefix: &[u8],
     own: &[u8],
 ) -> Result<Option<Vec<u8>>> {
-    let space = TableId(index.space);
-    txn.lock(space, prefix, LockMode::Exclusive, LockWait::Wait)?;
     let end = end_of(prefix);
-    let mut scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
+    let range = KeyRange::new(prefix, end.as_deref());
+    let scan = txn.scan_newest(TableId(index.space), range, Direction::Forward)?;
+    other_than(scan, prefix, own)
+}
+
+fn other_than(mut scan: Scan<'_>, prefix: &[u8], own: &[u8]) -> Result<Option<Vec<u8>>> {
     while scan.advance()? {
         let pk = &scan.key()[prefix.len()..];
         if pk != own {
@@ -73,7 +93,54 @@ fn holder(
     Ok(None)
 }
 
-/// The primary key of a row that stands in the way of this one, if there is one. The locks that an insertion needs are taken.
+/// The primary key of another row with an index's values. Nobody else gives these values to a row, nor takes them from the
+/// one that is found, before this transaction ends.
+fn holder(
+    txn: &Transaction,
+    index: &IndexDef,
+    prefix: &[u8],
+    own: &[u8],
+    guard: &Guard<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let space = TableId(index.space);
+    txn.lock_name(space, prefix, LockMode::Exclusive, LockWait::Wait)?;
+    while let Some(pk) = newest_holder(txn, index, prefix, own)? {
+        match guard {
+            Guard::Entry => {
+                let entry = [prefix, &pk].concat();
+                match txn.lock(space, &entry, LockMode::Shared, LockWait::Wait) {
+                    // It is held, and that the entry came after the snapshot does not matter.
+                    Err(error) if error.kind() == ErrorKind::WriteConflict => {}
+                    other => drop(other?),
+                }
+            }
+            Guard::Row(table) => {
+                txn.lock(table.rows(), &pk, LockMode::Exclusive, LockWait::Wait)?;
+            }
+        }
+        if newest_holder(txn, index, prefix, own)?.as_ref() == Some(&pk) {
+            return Ok(Some(pk));
+        }
+    }
+    if txn.options().isolation == Isolation::Serializable {
+        // The snapshot must agree that the values are free, and remembers that it was asked.
+        let end = end_of(prefix);
+        let scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
+        if other_than(scan, prefix, own)?.is_some() {
+            return Err(conflict_with_newer());
+        }
+    }
+    Ok(None)
+}
+
+fn conflict_with_newer() -> SqlError {
+    let text =
+        "a row with the same key came or went after this transaction began to read; run it again";
+    Error::new(ErrorKind::WriteConflict, text).into()
+}
+
+/// The primary key of a row that stands in the way of this one, if there is one, which is then locked. The locks that an
+/// insertion needs are taken.
 pub(crate) fn conflict(
     txn: &Transaction,
     table: &TableDef,
@@ -88,12 +155,43 @@ pub(crate) fn conflict(
     }
     for index in &table.indexes {
         if let Some(prefix) = unique_prefix(table, index, row)
-            && let Some(other) = holder(txn, index, &prefix, &[])?
+            && let Some(other) = holder(txn, index, &prefix, &[], &Guard::Row(table))?
         {
             return Ok(Some(other));
         }
     }
     Ok(None)
+}
+
+/// Refuses, after a duplicate was found, to pass it over where the transaction's snapshot does not have it: what the
+/// statement did would not fit what the transaction reads.
+pub(crate) fn check_readable(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<()> {
+    if txn.options().isolation == Isolation::ReadCommitted {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    let mut readable = |key: &[u8]| -> Result<()> {
+        if txn.get(table.rows(), key, &mut bytes)? { Ok(()) } else { Err(conflict_with_newer()) }
+    };
+    let end = successor(pk);
+    let mut own =
+        txn.scan_newest(table.rows(), KeyRange::new(pk, Some(&end)), Direction::Forward)?;
+    if own.advance()? {
+        readable(pk)?;
+    }
+    for index in &table.indexes {
+        if let Some(prefix) = unique_prefix(table, index, row)
+            && let Some(other) = newest_holder(txn, index, &prefix, pk)?
+        {
+            readable(&other)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a new row and its index entries.
@@ -124,8 +222,10 @@ pub(crate) fn insert_entry(
     pk: &[u8],
 ) -> Result<()> {
     if let Some(prefix) = unique_prefix(table, index, row)
-        && holder(txn, index, &prefix, pk)?.is_some()
+        && holder(txn, index, &prefix, pk, &Guard::Entry)?.is_some()
     {
+        // Only what is durable is told.
+        txn.wait_until_told()?;
         return Err(duplicate(table, &index.parts, row, &index.name));
     }
     Ok(txn.put(TableId(index.space), &index_key(table, index, row, pk), &[])?)

@@ -243,6 +243,46 @@ fn a_first_statement_that_locks_never_finds_its_snapshot_stale() {
 }
 
 #[test]
+fn a_lock_left_by_a_refusal_does_not_let_an_update_be_lost() {
+    for level in [RepeatableRead, Serializable] {
+        let db = new();
+        db.set("x", "0");
+        let txn = db.begin(level);
+        get(&txn, "x").unwrap();
+        db.set("x", "1");
+        let duplicate = txn.insert(TABLE, b"x", b"2").unwrap_err();
+        assert_eq!(duplicate.kind(), ErrorKind::DuplicateKey);
+        for _ in 0..2 {
+            let lost = put(&txn, "x", "3").unwrap_err();
+            assert_eq!(lost.kind(), ErrorKind::WriteConflict, "{level:?}");
+        }
+    }
+}
+
+#[test]
+fn a_scan_of_the_newest_state_sees_past_the_snapshot() {
+    for level in ALL {
+        let db = new();
+        db.set("a1", "0");
+        db.set("a2", "0");
+        let txn = db.begin(level);
+        keys(&txn, Direction::Forward).unwrap();
+        db.set("a3", "0");
+        let other = db.begin(level);
+        other.delete(TABLE, b"a1").unwrap();
+        other.commit().wait().unwrap();
+        put(&txn, "a4", "0").unwrap();
+        txn.delete(TABLE, b"a2").unwrap();
+        let newest = |direction| -> Vec<String> {
+            let scan = txn.scan_newest(TABLE, KeyRange::new(b"a", Some(b"b")), direction).unwrap();
+            scan.map(|row| String::from_utf8(row.unwrap().0).unwrap()).collect()
+        };
+        assert_eq!(newest(Direction::Forward), ["a3", "a4"], "{level:?}");
+        assert_eq!(newest(Direction::Backward), ["a4", "a3"], "{level:?}");
+    }
+}
+
+#[test]
 fn an_insert_finds_duplicates_of_any_age() {
     let db = new();
     let txn = db.begin(RepeatableRead);

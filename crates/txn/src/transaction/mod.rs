@@ -12,6 +12,10 @@
 //!
 //! A locking read is of the newest version. Under REPEATABLE READ and above, a row with a version after
 //! the snapshot was committed by another first, and is refused with [`ErrorKind::WriteConflict`].
+//!
+//! What must be unique is looked up in the newest state, whatever the snapshot: [`Transaction::insert`] does so
+//! for one key, [`Transaction::scan_newest`] for a range. A lock that such a look-up, or a refusal, has left behind
+//! says nothing of the snapshot, so its key is compared with the snapshot again when it is locked again.
 
 mod buffer;
 mod future;
@@ -53,6 +57,8 @@ pub struct Transaction {
     charge: RefCell<Option<Charge>>,
     /// The newest commit that a read of this transaction rests on.
     seen: Cell<Csn>,
+    /// Whether a lock may be held on a key that is newer than the snapshot.
+    unchecked: Cell<bool>,
     ended: Cell<bool>,
 }
 
@@ -94,6 +100,7 @@ impl Transaction {
             writes: RefCell::default(),
             charge: RefCell::new(None),
             seen: Cell::new(Csn::ZERO),
+            unchecked: Cell::new(false),
             ended: Cell::new(false),
         }
     }
@@ -140,6 +147,8 @@ impl Transaction {
     /// [`ErrorKind::WriteConflict`] and starts over.
     pub fn forget_snapshot(&self) {
         *self.snapshot.borrow_mut() = None;
+        // The next one is taken with the locks held, and is as new as any of their rows.
+        self.unchecked.set(false);
     }
 
     /// The CSN that reads now are at.
@@ -230,16 +239,31 @@ impl Transaction {
     /// # Errors
     /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
     /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WriteConflict`] when
-    /// the transaction has a snapshot and the row is newer (not under READ COMMITTED).
+    /// the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
     pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
         match self.acquire(table, key, mode, wait)? {
             Acquired::Skipped => Ok(false),
-            Acquired::Held => Ok(true),
-            Acquired::New => {
+            Acquired::Held if !self.unchecked.get() => Ok(true),
+            Acquired::Held | Acquired::New => {
                 self.check_newest(table, key)?;
                 Ok(true)
             }
         }
+    }
+
+    /// Locks a key that never has a value, and stands for something that transactions take turns at, such as all
+    /// keys that begin with it. `false` when it was skipped.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock`], without [`ErrorKind::WriteConflict`].
+    pub fn lock_name(
+        &self,
+        table: TableId,
+        name: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<bool> {
+        Ok(self.acquire(table, name, mode, wait)? != Acquired::Skipped)
     }
 
     fn acquire(
@@ -264,6 +288,7 @@ impl Transaction {
         };
         let newest = self.engine(table)?.newest_csn(table, key, Access::Blocking)?;
         if newest > Some(snapshot) {
+            self.unchecked.set(true);
             return Err(Error::new(
                 ErrorKind::WriteConflict,
                 "the row was changed by another transaction after this one began to read; run it again",
@@ -388,6 +413,7 @@ impl Transaction {
             }
         };
         if there {
+            self.unchecked.set(true);
             return Err(Error::new(ErrorKind::DuplicateKey, "the key is there already"));
         }
         self.check_newest(table, key)?;
@@ -414,6 +440,30 @@ impl Transaction {
         let engine = self.engine(table)?;
         let cursor = engine.scan(table, range, direction, snapshot, Access::Blocking)?;
         Ok(Scan::new(self, table, range, direction, Some(cursor)))
+    }
+
+    /// A scan over a range in the newest committed state, whatever the snapshot, with the transaction's own
+    /// writes. It sees every commit that gave back a lock which this transaction holds now; what no lock guards
+    /// may be older by the time it is read.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn scan_newest(
+        &self,
+        table: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+    ) -> Result<Scan<'_>> {
+        if self.writes.borrow().created(table) {
+            return Ok(Scan::new(self, table, range, direction, None));
+        }
+        let newest = self.shared.snapshots.register(|| self.shared.newest());
+        if self.durability() == Durability::Commit {
+            self.seen.set(self.seen.get().max(newest.csn()));
+        }
+        let engine = self.engine(table)?;
+        let cursor = engine.scan(table, range, direction, newest.csn(), Access::Blocking)?;
+        Ok(Scan::new(self, table, range, direction, Some(cursor)).holding(newest))
     }
 
     /// Creates a table, for this transaction at once and for others from its commit on. The caller

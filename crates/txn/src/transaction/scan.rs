@@ -6,6 +6,7 @@ use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Direction, KeyRange, Result, TableId};
 
 use super::Transaction;
+use crate::snapshots::Snapshot;
 
 /// Where the current row comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Scan<'t> {
     key: Vec<u8>,
     value: Vec<u8>,
     started: bool,
+    /// The snapshot it reads at, where that is not the transaction's.
+    snapshot: Option<Snapshot>,
 }
 
 impl<'t> Scan<'t> {
@@ -54,7 +57,14 @@ impl<'t> Scan<'t> {
             key: Vec::new(),
             value: Vec::new(),
             started: false,
+            snapshot: None,
         }
+    }
+
+    /// Keeps the versions that the scan reads.
+    pub(super) fn holding(mut self, snapshot: Snapshot) -> Scan<'t> {
+        self.snapshot = Some(snapshot);
+        self
     }
 
     /// Moves to the next row; `false` past the last.

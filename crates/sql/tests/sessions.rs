@@ -1,0 +1,211 @@
+//! What several sessions at once may rely on: what is unique stays so, and nothing that one committed is undone by another.
+#![allow(missing_docs)]
+
+use spillway::{Database, Settings};
+use spillway_base::thread;
+use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_types::ValueRef;
+use spillway_types::value::write_text;
+
+/// Keeps the rows of a result, as text.
+#[derive(Default)]
+struct Rows(Vec<String>);
+
+impl ResultSink for Rows {
+    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
+        self.0.clear();
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        let cells = values.iter().map(|value| {
+            let mut out = Vec::new();
+            write_text(value, &mut out);
+            if value.is_null() { "NULL".to_owned() } else { String::from_utf8(out).unwrap() }
+        });
+        self.0.push(cells.collect::<Vec<_>>().join(" "));
+        Ok(())
+    }
+
+    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+fn instance() -> Instance {
+    Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
+}
+
+fn session(instance: &Instance, id: u64) -> Session {
+    let mut session = instance.session("root", "localhost", id);
+    session.use_database("test").unwrap();
+    session
+}
+
+fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
+    let mut rows = Rows::default();
+    session.query(sql, &mut rows)?;
+    Ok(rows.0)
+}
+
+/// The number of the error that a statement ends with; 0 when it succeeds.
+fn code(session: &mut Session, sql: &str) -> u16 {
+    run(session, sql).err().map_or(0, |error| error.code)
+}
+
+const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+
+/// Runs a statement in a transaction that has read before another session's statement. Answers the error and the rows that
+/// are there after the commit.
+fn after(level: &str, others: &str, own: &str) -> (u16, Vec<String>) {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, u VARCHAR(9) UNIQUE, n INT DEFAULT 0)")
+        .unwrap();
+    run(&mut one, "INSERT INTO t VALUES (1, 'a', 0)").unwrap();
+    run(&mut one, &format!("SET TRANSACTION ISOLATION LEVEL {level}")).unwrap();
+    run(&mut one, "BEGIN; SELECT * FROM t").unwrap();
+    run(&mut two, others).unwrap();
+    let code = code(&mut one, own);
+    let committed = run(&mut one, "COMMIT");
+    assert!(committed.is_ok() || level == "SERIALIZABLE", "{level}: {own}: {committed:?}");
+    (code, run(&mut two, "SELECT * FROM t ORDER BY id").unwrap())
+}
+
+#[test]
+fn a_unique_value_that_came_after_the_snapshot_is_a_duplicate() {
+    for level in LEVELS {
+        for own in [
+            "INSERT INTO t VALUES (3, 'x', 0)",
+            "UPDATE t SET u = 'x' WHERE id = 1",
+            "INSERT INTO t VALUES (2, 'z', 0)",
+        ] {
+            let (code, rows) = after(level, "INSERT INTO t VALUES (2, 'x', 0)", own);
+            assert_eq!(code, 1062, "{level}: {own}");
+            assert_eq!(rows, ["1 a 0", "2 x 0"], "{level}: {own}");
+        }
+    }
+}
+
+#[test]
+fn a_duplicate_that_cannot_be_read_is_a_conflict() {
+    for level in LEVELS {
+        for (own, changed) in [
+            ("INSERT INTO t VALUES (3, 'x', 0) ON DUPLICATE KEY UPDATE n = n + 1", "2 x 1"),
+            ("INSERT INTO t VALUES (2, 'y', 0) ON DUPLICATE KEY UPDATE n = n + 1", "2 x 1"),
+            ("REPLACE INTO t VALUES (3, 'x', 7)", "3 x 7"),
+            ("REPLACE INTO t VALUES (2, 'y', 7)", "2 y 7"),
+            ("INSERT IGNORE INTO t VALUES (3, 'x', 7)", "2 x 0"),
+            ("INSERT IGNORE INTO t VALUES (2, 'y', 7)", "2 x 0"),
+        ] {
+            let (code, rows) = after(level, "INSERT INTO t VALUES (2, 'x', 0)", own);
+            let reads = level == "READ COMMITTED";
+            assert_eq!(code, if reads { 0 } else { 1213 }, "{level}: {own}");
+            let second = if reads { changed } else { "2 x 0" };
+            assert_eq!(rows, ["1 a 0", second], "{level}: {own}");
+        }
+    }
+}
+
+#[test]
+fn a_unique_value_that_was_given_up_after_the_snapshot_is_free() {
+    for level in LEVELS {
+        for others in ["DELETE FROM t", "UPDATE t SET u = 'b'"] {
+            let (code, rows) = after(level, others, "INSERT INTO t VALUES (2, 'a', 0)");
+            // No order of the two gives what the second would then have read.
+            assert_eq!(code, if level == "SERIALIZABLE" { 1213 } else { 0 }, "{level}: {others}");
+            assert_eq!(rows.contains(&"2 a 0".to_owned()), code == 0, "{level}: {others}");
+        }
+    }
+}
+
+#[test]
+fn an_insert_waits_for_who_is_about_to_give_the_value_up() {
+    for end in ["COMMIT", "ROLLBACK"] {
+        let instance = instance();
+        let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+        run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE)").unwrap();
+        run(&mut one, "INSERT INTO t VALUES (1, 5)").unwrap();
+        run(&mut one, "BEGIN; UPDATE t SET u = 6 WHERE id = 1").unwrap();
+        run(&mut two, "SET innodb_lock_wait_timeout = 0").unwrap();
+        assert_eq!(code(&mut two, "INSERT INTO t VALUES (2, 5)"), 1205);
+        run(&mut one, end).unwrap();
+        let wanted = if end == "COMMIT" { 0 } else { 1062 };
+        assert_eq!(code(&mut two, "INSERT INTO t VALUES (2, 5)"), wanted);
+    }
+}
+
+#[test]
+fn many_sessions_that_insert_the_same_values_leave_no_value_twice() {
+    const THREADS: u64 = 6;
+    const VALUES: u64 = 12;
+    for level in LEVELS {
+        let instance = instance();
+        let mut first = session(&instance, 1);
+        run(&mut first, "CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT NOT NULL)")
+            .unwrap();
+        let writers: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let instance = instance.clone();
+                thread::spawn("writer", move || {
+                    let mut session = session(&instance, 10 + thread);
+                    let level = format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}");
+                    run(&mut session, &level).unwrap();
+                    let mut kept = 0;
+                    for value in 0..VALUES {
+                        let id = value * THREADS + thread;
+                        let how = match (thread + value) % 3 {
+                            0 => "ON DUPLICATE KEY UPDATE n = n + 1",
+                            _ => "",
+                        };
+                        // The snapshot is older than what the others insert meanwhile.
+                        let sql = format!(
+                            "BEGIN; SELECT COUNT(*) FROM t; \
+                             INSERT INTO t VALUES ({id}, {value}, 1) {how}; COMMIT"
+                        );
+                        let outcome = run(&mut session, &sql).map_err(|error| error.code);
+                        match outcome {
+                            Ok(_) => kept += 1,
+                            Err(1062 | 1213) => drop(run(&mut session, "ROLLBACK")),
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                    kept
+                })
+                .unwrap()
+            })
+            .collect();
+        let kept: u64 = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+        let twice = "SELECT u FROM t GROUP BY u HAVING COUNT(*) > 1";
+        assert!(run(&mut first, twice).unwrap().is_empty(), "{level}");
+        // Every insert or update that was acknowledged is there, and nothing else is.
+        assert_eq!(run(&mut first, "SELECT SUM(n) FROM t").unwrap(), [kept.to_string()], "{level}");
+        assert!(kept > 0, "{level}");
+    }
+}
+
+#[test]
+fn a_unique_index_is_not_made_over_what_others_insert_meanwhile() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, u INT)").unwrap();
+    run(&mut one, "INSERT INTO t VALUES (1, 5)").unwrap();
+    run(&mut two, "SET lock_wait_timeout = 0").unwrap();
+    run(&mut one, "BEGIN; INSERT INTO t VALUES (2, 5)").unwrap();
+    assert_eq!(code(&mut two, "CREATE UNIQUE INDEX u ON t (u)"), 1205);
+    run(&mut one, "COMMIT").unwrap();
+    assert_eq!(code(&mut two, "CREATE UNIQUE INDEX u ON t (u)"), 1062);
+    run(&mut one, "DELETE FROM t WHERE id = 2").unwrap();
+    run(&mut one, "CREATE TABLE other (id INT); BEGIN; SELECT * FROM other").unwrap();
+    assert_eq!(code(&mut two, "CREATE UNIQUE INDEX u ON t (u)"), 0);
+    // A transaction whose snapshot is older than the index cannot read through it, and is held to it.
+    assert_eq!(code(&mut one, "SELECT id FROM t WHERE u = 5"), 1412);
+    assert_eq!(code(&mut one, "INSERT INTO t VALUES (3, 5)"), 1062);
+    run(&mut one, "COMMIT").unwrap();
+    assert_eq!(run(&mut one, "SELECT id FROM t WHERE u = 5").unwrap(), ["1"]);
+    assert_eq!(code(&mut one, "INSERT INTO t VALUES (3, 5)"), 1062);
+}
