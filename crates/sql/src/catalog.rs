@@ -38,6 +38,10 @@ pub(crate) struct ColumnDef {
     pub(crate) collation: Collation,
     pub(crate) nullable: bool,
     pub(crate) default: DefaultValue,
+    /// What rows have that were written before the column was added: fixed with the column, whatever becomes of its default.
+    /// Catalogs from before there was this field have none, and mean the default.
+    #[serde(default)]
+    pub(crate) initial: Option<DefaultValue>,
     pub(crate) on_update_now: bool,
     pub(crate) auto_increment: bool,
     pub(crate) comment: String,
@@ -100,13 +104,13 @@ impl TableDef {
         self.columns.iter().position(|column| column.auto_increment)
     }
 
-    /// The values of a stored row. Columns added after it was written have their default.
+    /// The values of a stored row. Columns added after it was written have their initial value.
     pub(crate) fn decode(&self, bytes: &[u8], out: &mut Vec<Value>) -> Result<()> {
         let row = RowReader::new(bytes)?;
         for (at, column) in self.columns.iter().enumerate() {
             out.push(match row.get(at)? {
                 Some(value) => value.to_owned(),
-                None => column.constant_default(),
+                None => column.initial_value(),
             });
         }
         Ok(())
@@ -116,7 +120,21 @@ impl TableDef {
 impl ColumnDef {
     /// The default, where it is a constant; else NULL, or the type's zero.
     pub(crate) fn constant_default(&self) -> Value {
-        match &self.default {
+        self.constant(&self.default)
+    }
+
+    /// What a row has that was written before the column was added.
+    pub(crate) fn initial_value(&self) -> Value {
+        self.constant(self.initial.as_ref().unwrap_or(&self.default))
+    }
+
+    /// Fixes the initial value of a column that has none, before its default changes.
+    pub(crate) fn fix_initial(&mut self) {
+        self.initial.get_or_insert_with(|| self.default.clone());
+    }
+
+    fn constant(&self, value: &DefaultValue) -> Value {
+        match value {
             DefaultValue::Const(text, hex) => {
                 let value =
                     if *hex { Value::Bytes(unhex(text)) } else { Value::Text(text.clone()) };
@@ -212,7 +230,8 @@ impl Catalog {
                     catalog.databases.insert(database.name.clone(), database);
                 }
                 Some(b't') => {
-                    let table: TableDef = from_json(key, value)?;
+                    let mut table: TableDef = from_json(key, value)?;
+                    table.columns.iter_mut().for_each(ColumnDef::fix_initial);
                     catalog.tables.insert((table.db.clone(), table.name.clone()), Arc::new(table));
                 }
                 Some(b'u') => {

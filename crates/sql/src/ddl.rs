@@ -323,6 +323,7 @@ impl Ddl<'_> {
             collation: named.unwrap_or(if ty.is_text() { table } else { Collation::Binary }),
             nullable: true,
             default: DefaultValue::None,
+            initial: None,
             on_update_now: false,
             auto_increment: false,
             comment: String::new(),
@@ -371,6 +372,7 @@ impl Ddl<'_> {
         if matches!(column.default, DefaultValue::None) && column.nullable {
             column.default = DefaultValue::Null;
         }
+        column.fix_initial();
         Ok((column, keys))
     }
 
@@ -823,6 +825,7 @@ impl Ddl<'_> {
         let stored = |column: &ColumnDef| (column.ty.clone(), column.collation, column.nullable);
         let mut column = column;
         column.nullable &= !primary;
+        column.initial.clone_from(&def.columns[at].initial);
         let differs = stored(&column) != stored(&def.columns[at]);
         def.columns[at] = column;
         if position.is_some() {

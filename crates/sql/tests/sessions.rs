@@ -1,7 +1,7 @@
 //! What several sessions at once may rely on: what is unique stays so, and nothing that one committed is undone by another.
 #![allow(missing_docs)]
 
-use spillway::{Database, Settings};
+use spillway::{Database, Settings, TransactionOptions};
 use spillway_base::thread;
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;
@@ -208,4 +208,27 @@ fn a_unique_index_is_not_made_over_what_others_insert_meanwhile() {
     run(&mut one, "COMMIT").unwrap();
     assert_eq!(run(&mut one, "SELECT id FROM t WHERE u = 5").unwrap(), ["1"]);
     assert_eq!(code(&mut one, "INSERT INTO t VALUES (3, 5)"), 1062);
+}
+
+#[test]
+fn a_catalog_without_initial_values_means_the_defaults_it_has() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT); INSERT INTO t VALUES (1)").unwrap();
+    run(&mut one, "ALTER TABLE t ADD COLUMN n INT DEFAULT 7").unwrap();
+    drop((one, instance));
+    let txn = db.begin(TransactionOptions::new());
+    let catalog = txn.table("sys.catalog").unwrap();
+    let mut entry = Vec::new();
+    assert!(txn.get(catalog, b"t/test/t", &mut entry).unwrap());
+    let older = String::from_utf8(entry).unwrap();
+    let initial = r#","initial":{"Const":["7",false]}"#;
+    assert!(older.contains(initial), "{older}");
+    let older = older.replace(initial, "").replace(r#","initial":"Null""#, "");
+    txn.put(catalog, b"t/test/t", older.as_bytes()).unwrap();
+    txn.commit().wait().unwrap();
+    let mut one = session(&Instance::open(db).unwrap(), 1);
+    run(&mut one, "ALTER TABLE t ALTER COLUMN n SET DEFAULT 9").unwrap();
+    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1 7"]);
 }

@@ -736,7 +736,7 @@ impl Fetched<'_> {
         let mut column = |at: usize| -> Result<()> {
             row[offset + at] = match reader.get(at)? {
                 Some(value) => value.to_owned(),
-                None => self.table.columns[at].constant_default(),
+                None => self.table.columns[at].initial_value(),
             };
             Ok(())
         };
