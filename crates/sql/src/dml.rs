@@ -486,13 +486,13 @@ fn targets(
     let mut conditions = Vec::new();
     if let Some(selection) = selection {
         binder.place = "where clause";
-        binder.condition(selection)?.conjuncts(&mut conditions);
+        binder.bind(selection)?.expr.conjuncts(&mut conditions);
     }
     binder.place = "order clause";
     let order = order
         .iter()
         .map(|by| {
-            let bound = binder.bind(&by.expr)?.counted();
+            let bound = binder.bind(&by.expr)?;
             Ok((bound.expr, by.options.asc.unwrap_or(true), bound.collation))
         })
         .collect::<Result<Vec<_>>>()?;
@@ -568,6 +568,33 @@ fn split_key(row: Row) -> (Row, Vec<u8>) {
     }
 }
 
+/// Changes one row as an UPDATE says. Answers whether that made it another.
+fn change_row(
+    maker: &Maker<'_>,
+    row: Row,
+    assignments: &[(usize, Option<Expr>)],
+    number: u64,
+) -> Result<bool> {
+    let (table, context) = (maker.table, maker.context);
+    let (old, pk) = split_key(row);
+    let mut new = old.clone();
+    for (column, expr) in assignments {
+        new[*column] = match expr {
+            Some(expr) => maker.store(*column, &context.eval(expr, &new)?, number)?,
+            None => maker.default(*column)?,
+        };
+    }
+    if same(&new, &old) {
+        return Ok(false);
+    }
+    touch(context, table, &mut new, &old);
+    maker.check(&new)?;
+    let (old, new) = (maker.stored(&old), maker.stored(&new));
+    let new_pk = if table.primary.is_empty() { pk.clone() } else { maker.key(&new)? };
+    store::update_row(context.txn, table, &old, &new, &pk, &new_pk)?;
+    Ok(true)
+}
+
 /// Runs an UPDATE.
 pub(crate) fn update(
     context: &Context<'_>,
@@ -597,28 +624,20 @@ pub(crate) fn update(
         &update.order_by,
         update.limit.as_ref(),
     )?;
-    let maker = maker(context, &table, false);
+    let ignore = update.or.is_some();
+    let maker = maker(context, &table, ignore);
     let (mut changed, matched) = (0, rows.len() as u64);
     for (number, row) in rows.into_iter().enumerate() {
-        let (old, pk) = split_key(row);
-        let mut new = old.clone();
-        for (column, expr) in &assignments {
-            new[*column] = match expr {
-                Some(expr) => {
-                    maker.store(*column, &context.eval(expr, &new)?, number as u64 + 1)?
-                }
-                None => maker.default(*column)?,
-            };
+        let before = context.txn.savepoint();
+        match change_row(&maker, row, &assignments, number as u64 + 1) {
+            Ok(done) => changed += u64::from(done),
+            Err(error) if ignore && matches!(error.code, 1062 | 3819 | 1048) => {
+                // A later index may have refused what earlier ones took.
+                context.txn.rollback_to(before);
+                context.warn(error);
+            }
+            Err(error) => return Err(error),
         }
-        if same(&new, &old) {
-            continue;
-        }
-        touch(context, &table, &mut new, &old);
-        maker.check(&new)?;
-        let (old, new) = (maker.stored(&old), maker.stored(&new));
-        let new_pk = if table.primary.is_empty() { pk.clone() } else { maker.key(&new)? };
-        store::update_row(context.txn, &table, &old, &new, &pk, &new_pk)?;
-        changed += 1;
     }
     let warnings = context.warnings.borrow().len();
     let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");

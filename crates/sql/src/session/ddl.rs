@@ -12,7 +12,7 @@ use crate::catalog::{CATALOG, Change};
 use crate::ddl::Ddl;
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
-use crate::parse::word;
+use crate::parse::{self, word};
 
 impl Session {
     pub(super) fn run_ddl(
@@ -155,8 +155,7 @@ impl Session {
                 vec![(db, name)],
             );
         }
-        let dialect = sqlparser::dialect::MySqlDialect {};
-        let mut parser = sqlparser::parser::Parser::new(&dialect).with_tokens(tokens.to_vec());
+        let mut parser = parse::parser(tokens.to_vec());
         let statement = parser.parse_statement().map_err(SqlError::syntax)?;
         if parser.peek_token().token != Token::EOF {
             return Err(SqlError::syntax(format!("near '{}'", parser.peek_token())));

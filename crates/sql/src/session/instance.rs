@@ -118,8 +118,10 @@ impl Instance {
         };
         self.0.processes.lock().insert(connection_id, process);
         let system = self.0.globals.lock().clone();
+        let sql_mode = system.get("sql_mode").cloned().unwrap_or_default();
         let variables = Variables {
-            sql_mode: system.get("sql_mode").cloned().unwrap_or_default(),
+            mode: crate::parse::Mode::of(&sql_mode),
+            sql_mode,
             system,
             user: HashMap::new(),
             database: None,
@@ -142,6 +144,7 @@ impl Instance {
             autocommit: true,
             next_isolation: None,
             next_read_only: None,
+            running: None,
             explicit: false,
             statements: HashMap::new(),
             statements_next: 1,

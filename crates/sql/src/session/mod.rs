@@ -49,6 +49,8 @@ pub struct Session {
     autocommit: bool,
     next_isolation: Option<Isolation>,
     next_read_only: Option<bool>,
+    /// The isolation of the transaction begun last, and whether it is read only: what AND CHAIN keeps.
+    running: Option<(Isolation, bool)>,
     /// Whether a transaction was begun by a statement.
     explicit: bool,
     statements: HashMap<u32, Stored>,
@@ -83,7 +85,7 @@ impl Session {
     /// # Errors
     /// The first that fails; what those before it gave has reached the sink.
     pub fn query(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
-        let statements = parse::split(sql)?;
+        let statements = parse::split(sql, self.mode())?;
         if statements.is_empty() {
             // A comment alone is a statement that does nothing; nothing at all is none.
             if sql.trim_matches(|c: char| c.is_whitespace() || c == ';').is_empty() {
@@ -163,7 +165,8 @@ impl Session {
     /// 1146 for one that there is not.
     pub fn field_list(&mut self, table: &str) -> Result<Vec<ResultColumn>> {
         let sql = format!("SELECT * FROM `{}`", table.replace('`', "``"));
-        let (statement, _) = parse::parse(parse::split(&sql)?.pop().unwrap_or_default())?;
+        let (statement, _) =
+            parse::parse(parse::split(&sql, parse::Mode::default())?.pop().unwrap_or_default())?;
         match &statement {
             Statement::Sql(statement) => match &**statement {
                 ast::Statement::Query(query) => Ok(self.plan(query)?.columns.clone()),
@@ -193,6 +196,11 @@ impl Session {
     pub fn set_flags(&mut self, found_rows: bool, multi_statements: bool) {
         self.variables.borrow_mut().found_rows_flag = found_rows;
         self.multi_statements = multi_statements;
+    }
+
+    /// How its text is read.
+    fn mode(&self) -> parse::Mode {
+        self.variables.borrow().mode
     }
 
     fn note_error(&mut self, error: &SqlError) {

@@ -28,99 +28,27 @@ impl Session {
             self.warnings.clear();
         }
         match first {
-            "begin" => self.start(&words)?,
-            "start" if at(1) == "transaction" => self.start(&words)?,
-            "commit" => {
-                self.commit()?;
-                if words.iter().any(|word| word == "chain")
-                    && !words.iter().any(|word| word == "no")
-                {
-                    self.start(&words)?;
-                }
-            }
-            "rollback" if at(1) == "to" || at(2) == "to" => {
-                let name = name_of(plain.last());
-                self.rollback_to(&name)?;
-            }
-            "rollback" => {
-                self.end_transaction();
-                if words.iter().any(|word| word == "chain")
-                    && !words.iter().any(|word| word == "no")
-                {
-                    self.start(&words)?;
-                }
-            }
-            "savepoint" => {
-                let name = name_of(plain.get(1));
-                if self.txn.is_none() && !self.autocommit {
-                    self.begin();
-                }
-                if let Some(txn) = &self.txn {
-                    let savepoint = txn.savepoint();
-                    self.savepoints.retain(|(other, _)| *other != name);
-                    self.savepoints.push((name, savepoint));
-                }
-            }
-            "release" => {
-                let name = name_of(plain.last());
-                let found = self.savepoints.iter().position(|(other, _)| *other == name);
-                let found = found.ok_or_else(|| {
-                    SqlError::new(1305, format!("SAVEPOINT {name} does not exist"))
-                })?;
-                self.savepoints.truncate(found);
+            "begin" | "start" | "commit" | "rollback" | "savepoint" | "release" => {
+                self.control(&plain, &words)?;
             }
             "use" => self.use_database(&name_of(plain.get(1)))?,
-            "set" => self.set(tokens, &plain)?,
+            "set" => self.set(tokens, &plain, params)?,
             "do" => {
-                let list = split_commas(tokens.get(1..).unwrap_or_default());
-                for part in list {
-                    self.evaluate(&part)?;
+                for part in split_commas(tokens.get(1..).unwrap_or_default()) {
+                    self.evaluate(&part, params)?;
                 }
             }
             "kill" => {
                 let connection = at(1) != "query";
-                let id = self.evaluate(&plain[plain.len() - 1..])?;
+                let id = self.evaluate(&plain[plain.len() - 1..], params)?;
                 let id = spillway_types::convert::to_i128(&id.as_ref()).unwrap_or(0);
                 if !self.instance.kill(u64::try_from(id).unwrap_or(0), connection) {
                     return Err(SqlError::new(1094, format!("Unknown thread id: {id}")));
                 }
             }
-            "prepare" => {
-                let name = name_of(plain.get(1));
-                let text = self.evaluate(plain.get(3..).unwrap_or_default())?.to_text();
-                let prepared = self.prepare(&text)?;
-                if let Some(old) = self.named.insert(name, prepared.id) {
-                    self.statements.remove(&old);
-                }
-            }
-            "execute" => {
-                let name = name_of(plain.get(1));
-                let unknown = || {
-                    SqlError::new(
-                        1243,
-                        format!("Unknown prepared statement handler ({name}) given to EXECUTE"),
-                    )
-                };
-                let id = *self.named.get(&name).ok_or_else(unknown)?;
-                let mut values = Vec::new();
-                for part in split_commas(plain.get(3..).unwrap_or_default()) {
-                    values.push(self.evaluate(&part)?);
-                }
-                return self.execute(id, values, sink);
-            }
-            "deallocate" => {
-                let name = name_of(plain.last());
-                let unknown = || {
-                    SqlError::new(
-                        1243,
-                        format!(
-                            "Unknown prepared statement handler ({name}) given to DEALLOCATE PREPARE"
-                        ),
-                    )
-                };
-                let id = self.named.remove(&name).ok_or_else(unknown)?;
-                self.statements.remove(&id);
-            }
+            "prepare" => self.prepare_named(&plain)?,
+            "execute" => return self.execute_named(&plain, sink),
+            "deallocate" => self.deallocate(&plain)?,
             // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps no other out.
             "lock" | "unlock" if at(1) == "tables" || at(1) == "table" => self.commit()?,
             "flush"
@@ -135,7 +63,7 @@ impl Session {
             "rename" if at(1) == "table" => self.rename(&plain)?,
             "create" | "drop" | "grant" | "revoke" => self.users(tokens)?,
             "show" | "describe" | "desc" | "explain" => {
-                return self.show(&plain, &words, params, more, sink);
+                return self.show(&plain, &words, more, sink);
             }
             other => return Err(SqlError::unsupported(other.to_ascii_uppercase())),
         }
@@ -143,7 +71,7 @@ impl Session {
     }
 
     /// The value of an expression that stands by itself.
-    pub(super) fn evaluate(&self, tokens: &[Token]) -> Result<Value> {
+    pub(super) fn evaluate(&self, tokens: &[Token], params: &[Value]) -> Result<Value> {
         let expr = parse::parse_tokens(tokens)?;
         let catalog = self.instance.0.catalog.load_full();
         let bound = {
@@ -160,7 +88,7 @@ impl Session {
                 &fresh
             }
         };
-        let context = self.context(txn, &catalog, &[]);
+        let context = self.context(txn, &catalog, params);
         context.eval(&bound.expr, &[])
     }
 
@@ -203,7 +131,6 @@ impl Session {
         &mut self,
         plain: &[Token],
         words: &[String],
-        _params: &[Value],
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {

@@ -7,9 +7,10 @@ use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
+use super::own::{name_of, split_commas};
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
-use crate::parse::{self, Statement};
+use crate::parse::{self, Statement, word};
 use crate::query;
 
 /// A statement that was prepared.
@@ -37,12 +38,18 @@ impl Session {
     /// # Errors
     /// Where it is none, or names what there is not.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
-        let mut statements = parse::split(sql)?;
+        let mut statements = parse::split(sql, self.mode())?;
         let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
             return Err(SqlError::syntax("a prepared statement is one statement"));
         };
         let (statement, params) =
             parse::parse(tokens.clone()).inspect_err(|error| self.note_error(error))?;
+        if let Statement::Own(first, _) = &statement
+            && ["prepare", "execute", "deallocate"].contains(&first.as_str())
+        {
+            let text = "This command is not supported in the prepared statement protocol yet";
+            return Err(SqlError::new(1295, text));
+        }
         let mut stored = Stored { tokens, statement: Arc::new(statement), params, plan: None };
         let mut columns = Vec::new();
         if let Statement::Sql(statement) = &*stored.statement
@@ -93,5 +100,66 @@ impl Session {
     /// Forgets a prepared statement.
     pub fn close_statement(&mut self, id: u32) {
         self.statements.remove(&id);
+    }
+
+    /// `PREPARE name FROM text`.
+    pub(super) fn prepare_named(&mut self, plain: &[Token]) -> Result<()> {
+        let text = match plain {
+            [_, _, from, text] if word(Some(from)) == "from" => {
+                self.evaluate(std::slice::from_ref(text), &[])?.to_text()
+            }
+            _ => return Err(SqlError::syntax("PREPARE name FROM 'text' or @variable")),
+        };
+        // One of that name is gone even where the new one is none.
+        let name = name_of(plain.get(1)).to_lowercase();
+        if let Some(old) = self.named.remove(&name) {
+            self.statements.remove(&old);
+        }
+        let prepared = self.prepare(&text)?;
+        self.named.insert(name, prepared.id);
+        Ok(())
+    }
+
+    /// `EXECUTE name USING @a, @b`.
+    pub(super) fn execute_named(
+        &mut self,
+        plain: &[Token],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let id = self.find_named(plain.get(1), "EXECUTE")?;
+        let mut values = Vec::new();
+        match plain.get(2) {
+            None => {}
+            Some(using) if word(Some(using)) == "using" => {
+                for part in split_commas(&plain[3..]) {
+                    values.push(self.evaluate(&part, &[])?);
+                }
+            }
+            Some(other) => return Err(SqlError::syntax(format!("near '{other}'"))),
+        }
+        self.execute(id, values, sink)
+    }
+
+    /// `DEALLOCATE PREPARE name`, `DROP PREPARE name`.
+    pub(super) fn deallocate(&mut self, plain: &[Token]) -> Result<()> {
+        let [_, prepare, name] = plain else {
+            return Err(SqlError::syntax("DEALLOCATE PREPARE name"));
+        };
+        if word(Some(prepare)) != "prepare" {
+            return Err(SqlError::syntax(format!("near '{prepare}'")));
+        }
+        let id = self.find_named(Some(name), "DEALLOCATE PREPARE")?;
+        self.statements.remove(&id);
+        self.named.retain(|_, named| *named != id);
+        Ok(())
+    }
+
+    fn find_named(&self, name: Option<&Token>, given: &str) -> Result<u32> {
+        let name = name_of(name);
+        let unknown = || {
+            let text = format!("Unknown prepared statement handler ({name}) given to {given}");
+            SqlError::new(1243, text)
+        };
+        self.named.get(&name.to_lowercase()).copied().ok_or_else(unknown)
     }
 }

@@ -1,12 +1,21 @@
 //! Transactions of a session: where they begin and end, and how they are set.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use spillway::{Durability, Isolation, TransactionOptions};
 use spillway_types::Value;
+use sqlparser::tokenizer::Token;
 
 use super::Session;
+use super::own::{name_of, split_commas};
 use crate::errors::{Result, SqlError};
+use crate::parse::word;
+
+/// Savepoints are told apart without regard to case.
+fn savepoint_name(token: Option<&Token>) -> String {
+    name_of(token).to_lowercase()
+}
 
 impl Session {
     pub(super) fn options(&mut self) -> TransactionOptions {
@@ -21,6 +30,7 @@ impl Session {
         });
         let read_only =
             self.next_read_only.take().unwrap_or_else(|| text("transaction_read_only") == "ON");
+        self.running = Some((isolation, read_only));
         let durability = match text("innodb_flush_log_at_trx_commit").as_str() {
             "0" | "2" => Durability::Within(Duration::from_secs(1)),
             _ => Durability::Commit,
@@ -60,24 +70,109 @@ impl Session {
         self.release_tables();
     }
 
-    pub(super) fn start(&mut self, words: &[String]) -> Result<()> {
+    /// Runs one of the statements that begin, end and mark transactions.
+    pub(super) fn control(&mut self, plain: &[Token], words: &[String]) -> Result<()> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let near = |at: usize| {
+            let token = plain.get(at).map_or_else(String::new, ToString::to_string);
+            SqlError::syntax(format!("near '{token}'"))
+        };
+        match words.as_slice() {
+            ["begin"] | ["begin", "work"] => self.start(None, false),
+            ["start", "transaction", ..] => {
+                let (mut read_only, mut snapshot) = (None, false);
+                for part in split_commas(&plain[2..]) {
+                    let part: Vec<String> = part.iter().map(|token| word(Some(token))).collect();
+                    match part.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+                        ["read", "only"] => read_only = Some(true),
+                        ["read", "write"] => read_only = Some(false),
+                        ["with", "consistent", "snapshot"] => snapshot = true,
+                        _ => return Err(near(2)),
+                    }
+                }
+                self.start(read_only, snapshot)
+            }
+            ["start", ..] => Err(near(1)),
+            ["rollback", rest @ ..] if rest.contains(&"to") => {
+                let rest = rest.strip_prefix(&["work"]).unwrap_or(rest);
+                let name = plain.last();
+                match rest {
+                    ["to", _] | ["to", "savepoint", _] => self.rollback_to(&name_of(name)),
+                    _ => Err(near(1)),
+                }
+            }
+            [verb @ ("commit" | "rollback"), rest @ ..] => {
+                let rest = rest.strip_prefix(&["work"]).unwrap_or(rest);
+                let (chain, rest) = match rest {
+                    ["and", "chain", rest @ ..] => (true, rest),
+                    ["and", "no", "chain", rest @ ..] => (false, rest),
+                    rest => (false, rest),
+                };
+                let release = match rest {
+                    [] | ["no", "release"] => false,
+                    ["release"] if !chain => true,
+                    _ => return Err(near(1)),
+                };
+                let same = self.running;
+                if *verb == "commit" {
+                    self.commit()?;
+                } else {
+                    self.end_transaction();
+                }
+                if let (true, Some((isolation, read_only))) = (chain, same) {
+                    self.next_isolation = Some(isolation);
+                    self.next_read_only = Some(read_only);
+                }
+                if chain {
+                    self.start(None, false)?;
+                }
+                if release {
+                    self.killed.store(true, Ordering::Release);
+                }
+                Ok(())
+            }
+            ["savepoint", _] => {
+                let name = savepoint_name(plain.get(1));
+                if self.txn.is_none() && !self.autocommit {
+                    self.begin();
+                }
+                if let Some(txn) = &self.txn {
+                    let savepoint = txn.savepoint();
+                    self.savepoints.retain(|(other, _)| *other != name);
+                    self.savepoints.push((name, savepoint));
+                }
+                Ok(())
+            }
+            ["release", "savepoint", _] => {
+                let found = self.find_savepoint(&name_of(plain.last()))?;
+                self.savepoints.truncate(found);
+                Ok(())
+            }
+            _ => Err(near(1)),
+        }
+    }
+
+    fn start(&mut self, read_only: Option<bool>, snapshot: bool) -> Result<()> {
         self.commit()?;
-        let has = |word: &str| words.iter().any(|other| other == word);
-        if has("read") && (has("only") || has("write")) {
-            self.next_read_only = Some(has("only"));
+        if read_only.is_some() {
+            self.next_read_only = read_only;
         }
         self.begin();
         self.explicit = true;
-        if let (Some(txn), true) = (&self.txn, has("snapshot")) {
+        if let (Some(txn), true) = (&self.txn, snapshot) {
             txn.take_snapshot();
         }
         Ok(())
     }
 
-    pub(super) fn rollback_to(&mut self, name: &str) -> Result<()> {
-        let found = self.savepoints.iter().position(|(other, _)| other == name);
-        let found =
-            found.ok_or_else(|| SqlError::new(1305, format!("SAVEPOINT {name} does not exist")))?;
+    fn find_savepoint(&self, name: &str) -> Result<usize> {
+        let lower = name.to_lowercase();
+        let found = self.savepoints.iter().position(|(other, _)| *other == lower);
+        found.ok_or_else(|| SqlError::new(1305, format!("SAVEPOINT {name} does not exist")))
+    }
+
+    fn rollback_to(&mut self, name: &str) -> Result<()> {
+        let found = self.find_savepoint(name)?;
         if let Some(txn) = &self.txn {
             txn.rollback_to(self.savepoints[found].1);
         }

@@ -8,7 +8,7 @@ use sqlparser::tokenizer::Token;
 use super::own::{name_of, split_commas};
 use super::{Session, VERSION};
 use crate::errors::{Result, SqlError};
-use crate::parse::{solid, word};
+use crate::parse::{Mode, solid, word};
 
 /// System variables that a session may read, with their values at its start. What can be set is checked where it is.
 pub(super) const VARIABLES: &[(&str, &str)] = &[
@@ -149,6 +149,8 @@ pub(crate) struct Variables {
     pub(crate) found_rows: u64,
     pub(crate) found_rows_flag: bool,
     pub(crate) sql_mode: String,
+    /// What `sql_mode` says of text.
+    pub(crate) mode: Mode,
     pub(crate) time_offset_micros: i64,
 }
 
@@ -205,7 +207,12 @@ impl Session {
         lines
     }
 
-    pub(super) fn set(&mut self, tokens: &[Token], plain: &[Token]) -> Result<()> {
+    pub(super) fn set(
+        &mut self,
+        tokens: &[Token],
+        plain: &[Token],
+        params: &[Value],
+    ) -> Result<()> {
         let words: Vec<String> = plain.iter().map(|token| word(Some(token))).collect();
         let at = |index: usize| words.get(index).map_or("", String::as_str);
         if at(1) == "password" {
@@ -230,13 +237,13 @@ impl Session {
             return self.set_transaction(&words, if scoped { at(1) } else { "next" });
         }
         for part in split_commas(tokens.get(1..).unwrap_or_default()) {
-            self.set_one(&solid(&part))?;
+            self.set_one(&solid(&part), params)?;
         }
         Ok(())
     }
 
     /// `name = value`, with any of the ways to say whose variable it is.
-    pub(super) fn set_one(&mut self, part: &[Token]) -> Result<()> {
+    pub(super) fn set_one(&mut self, part: &[Token], params: &[Value]) -> Result<()> {
         let split = part.iter().position(|token| matches!(token, Token::Eq | Token::Assignment));
         let split = split.ok_or_else(|| SqlError::syntax("SET needs a value"))?;
         let target: String =
@@ -244,7 +251,7 @@ impl Session {
         let target = target.replace('`', "");
         let value_tokens = &part[split + 1..];
         if let Some(name) = target.strip_prefix('@').filter(|name| !name.starts_with('@')) {
-            let value = self.evaluate(value_tokens)?;
+            let value = self.evaluate(value_tokens, params)?;
             let name = name.trim_matches('\'').to_ascii_lowercase();
             self.variables.borrow_mut().user.insert(name, value);
             return Ok(());
@@ -264,7 +271,7 @@ impl Session {
                 .unwrap_or((false, bare.to_owned()));
         let value = match value_tokens {
             [Token::Word(w)] if !w.value.starts_with('@') => Value::Text(w.value.clone()),
-            tokens => self.evaluate(tokens)?,
+            tokens => self.evaluate(tokens, params)?,
         };
         self.assign(global, &name, &value)
     }
@@ -323,7 +330,9 @@ impl Session {
                 self.variables.borrow_mut().time_offset_micros = offset;
             }
             "sql_mode" if !global => {
-                self.variables.borrow_mut().sql_mode = text.to_ascii_uppercase()
+                let mut variables = self.variables.borrow_mut();
+                variables.sql_mode = text.to_ascii_uppercase();
+                variables.mode = Mode::of(&variables.sql_mode);
             }
             "autocommit" if !global => {
                 let on = text == "ON";

@@ -113,7 +113,7 @@ DROP TABLE IF EXISTS s;
 CREATE TABLE f (a INT REFERENCES s (id), FOREIGN KEY (a) REFERENCES s (id));
 -- ERROR 1235 (42000): This version of Spillway doesn't yet support 'FOREIGN KEY'
 CREATE VIEW w AS SELECT 1;
--- ERROR 1235 (42000): This version of Spillway doesn't yet support 'CREATE VIEW w'
+-- ERROR 1235 (42000): This version of Spillway doesn't yet support 'CREATE VIEW'
 # The session.
 SET @a := 5, @b = @a + 1;
 -- ok, 0 rows
@@ -140,7 +140,7 @@ SELECT @@transaction_isolation, @@global.transaction_isolation;
 SET nonsense = 1;
 -- ERROR 1193 (HY000): Unknown system variable 'nonsense'
 XA START 'x';
--- ERROR 1235 (42000): This version of Spillway doesn't yet support 'XA'
+-- ERROR 1235 (42000): This version of Spillway doesn't yet support 'XA START'
 /*!40101 SET NAMES utf8mb4 */;
 -- ok, 0 rows
 /*M!100100 SET nonsense = 1 */;

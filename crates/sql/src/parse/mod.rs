@@ -1,0 +1,291 @@
+//! From text to statements: a small recogniser of our own for what `sqlparser` cannot parse or parses wrongly, in
+//! front of `sqlparser` for the rest.
+//!
+//! Text is split into statements and tokens once (`text`). What the recogniser knows it takes whole (SET, transactions,
+//! PREPARE, SHOW, users), and what there is not here it names. For the rest it mends the tokens where the parser would
+//! misread them (hints, `LOCK IN SHARE MODE`), numbers the parameters, and parses with MySQL's precedences (`dialect`).
+
+mod dialect;
+mod text;
+
+use sqlparser::ast;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, Whitespace};
+
+use self::dialect::DIALECT;
+use crate::errors::{Result, SqlError};
+
+pub(crate) use self::text::{Mode, split};
+
+/// The longest nesting that the parser follows.
+const DEPTH_MAX: usize = 100;
+
+/// A statement.
+#[derive(Debug)]
+pub(crate) enum Statement {
+    Sql(Box<ast::Statement>),
+    /// For the session, by its first word, with its tokens.
+    Own(String, Vec<Token>),
+}
+
+/// The word a token is, in lower case; empty for others.
+pub(crate) fn word(token: Option<&Token>) -> String {
+    match token {
+        Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
+        _ => String::new(),
+    }
+}
+
+/// The tokens without white space.
+pub(crate) fn solid(tokens: &[Token]) -> Vec<Token> {
+    tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).cloned().collect()
+}
+
+/// Statements that begin so are not supported, and are answered by these words.
+const UNSUPPORTED: &[&str] = &[
+    "alter event",
+    "alter function",
+    "alter instance",
+    "alter logfile",
+    "alter procedure",
+    "alter resource",
+    "alter server",
+    "alter tablespace",
+    "alter view",
+    "binlog",
+    "cache index",
+    "call",
+    "change master",
+    "change replication",
+    "checksum table",
+    "clone",
+    "create aggregate",
+    "create algorithm",
+    "create definer",
+    "create event",
+    "create function",
+    "create fulltext",
+    "create logfile",
+    "create package",
+    "create procedure",
+    "create resource",
+    "create role",
+    "create sequence",
+    "create server",
+    "create spatial",
+    "create sql",
+    "create tablespace",
+    "create temporary",
+    "create trigger",
+    "create undo",
+    "create view",
+    "drop event",
+    "drop function",
+    "drop logfile",
+    "drop package",
+    "drop procedure",
+    "drop resource",
+    "drop role",
+    "drop sequence",
+    "drop server",
+    "drop spatial",
+    "drop tablespace",
+    "drop trigger",
+    "drop undo",
+    "drop view",
+    "get",
+    "handler",
+    "help",
+    "import",
+    "install",
+    "load",
+    "purge",
+    "rename user",
+    "reset",
+    "resignal",
+    "restart",
+    "set default",
+    "set resource",
+    "set role",
+    "shutdown",
+    "signal",
+    "start group_replication",
+    "start replica",
+    "start slave",
+    "stop",
+    "table",
+    "uninstall",
+    "xa",
+];
+
+/// The construct's name, for statements that begin as one of [`UNSUPPORTED`].
+fn unsupported(words: &[String]) -> Option<String> {
+    let or_replace = words[0] == "create" && words[1] == "or" && words[2] == "replace";
+    let (first, second) = (&words[0], &words[if or_replace { 3 } else { 1 }]);
+    let name = UNSUPPORTED.iter().find(|name| match name.split_once(' ') {
+        Some((a, b)) => a == first && b == second,
+        None => *name == first,
+    })?;
+    let stands_alone = !name.contains(' ') && !matches!(*name, "call" | "stop" | "table" | "get");
+    let name = if stands_alone && matches!(first.as_str(), "xa" | "load" | "reset" | "purge") {
+        format!("{first} {second}")
+    } else if name.ends_with(" definer") || name.ends_with(" algorithm") || name.ends_with(" sql") {
+        // `CREATE DEFINER = u TRIGGER ...`: the kind stands later.
+        let kinds = ["trigger", "procedure", "function", "event", "view"];
+        let kind = words.iter().find(|word| kinds.contains(&word.as_str()));
+        format!("create {}", kind.map_or(second.as_str(), String::as_str))
+    } else {
+        (*name).to_owned()
+    };
+    Some(name.trim().to_ascii_uppercase())
+}
+
+/// Parses one statement. Answers it and the number of its parameters.
+pub(crate) fn parse(tokens: Vec<Token>) -> Result<(Statement, usize)> {
+    let (mut tokens, params) = number_params(tokens);
+    let words: Vec<String> = {
+        let solid = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_)));
+        let mut words: Vec<String> = solid.take(16).map(|token| word(Some(token))).collect();
+        words.resize(16, String::new());
+        words
+    };
+    let (first, second) = (words[0].as_str(), words[1].as_str());
+    if let Some(name) = unsupported(&words) {
+        return Err(SqlError::unsupported(name));
+    }
+    let own = match first {
+        "set" | "begin" | "start" | "commit" | "rollback" | "savepoint" | "release" | "use"
+        | "show" | "prepare" | "execute" | "deallocate" | "lock" | "unlock" | "flush" | "kill"
+        | "do" | "grant" | "revoke" | "analyze" | "optimize" | "check" | "repair" | "rename"
+        | "alter" => true,
+        "explain" | "describe" | "desc" => {
+            let explains = ["select", "update", "delete", "insert", "replace", "with", "table"];
+            match second {
+                "format" | "analyze" | "extended" | "partitions" | "for" => {
+                    return Err(SqlError::unsupported(format!(
+                        "EXPLAIN {}",
+                        second.to_ascii_uppercase()
+                    )));
+                }
+                _ if explains.contains(&second) || second.is_empty() && is_open(&tokens, 1) => {
+                    tokens[0] = Token::make_keyword("EXPLAIN");
+                    false
+                }
+                _ => true,
+            }
+        }
+        "create" => second == "user" || (second == "or" && words[3] == "user"),
+        "drop" => match second {
+            "prepare" => {
+                return Ok((Statement::Own("deallocate".to_owned(), tokens), params));
+            }
+            second => second == "user",
+        },
+        _ => false,
+    };
+    if own {
+        return Ok((Statement::Own(first.to_owned(), tokens), params));
+    }
+    let mut parser = parser(mend(tokens));
+    let statement = parser.parse_statement().map_err(SqlError::syntax)?;
+    match parser.peek_token().token {
+        Token::EOF => Ok((Statement::Sql(Box::new(statement)), params)),
+        other => Err(SqlError::syntax(format!("near '{other}'"))),
+    }
+}
+
+/// A parser over tokens that were mended.
+pub(crate) fn parser(tokens: Vec<Token>) -> Parser<'static> {
+    Parser::new(&DIALECT).with_recursion_limit(DEPTH_MAX).with_tokens(tokens)
+}
+
+fn is_open(tokens: &[Token], at: usize) -> bool {
+    let mut solid = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_)));
+    solid.nth(at) == Some(&Token::LParen)
+}
+
+/// Gives each `?` its number. Answers how many there are.
+fn number_params(mut tokens: Vec<Token>) -> (Vec<Token>, usize) {
+    let mut params = 0;
+    for token in &mut tokens {
+        if matches!(token, Token::Placeholder(name) if name == "?") {
+            *token = Token::Placeholder(format!(":{params}"));
+            params += 1;
+        }
+    }
+    (tokens, params)
+}
+
+/// Mends what the parser would misread.
+fn mend(tokens: Vec<Token>) -> Vec<Token> {
+    share_mode(hints(tokens))
+}
+
+/// The words between a change's verb and its table: `UPDATE LOW_PRIORITY t` would be taken for a table of that name.
+/// Those that only hint are dropped; IGNORE is said as the parser knows it.
+fn hints(tokens: Vec<Token>) -> Vec<Token> {
+    let verb = word(tokens.first());
+    let dropped: &[&str] = match verb.as_str() {
+        "insert" => &["low_priority", "delayed", "high_priority"],
+        "replace" => &["low_priority", "delayed"],
+        "update" => &["low_priority"],
+        // There is no foreign key that a DELETE could fail by.
+        "delete" => &["low_priority", "quick", "ignore"],
+        _ => return tokens,
+    };
+    let mut out = Vec::with_capacity(tokens.len() + 2);
+    let mut rest = tokens.into_iter();
+    out.extend(rest.next());
+    for token in rest.by_ref() {
+        let found = word(Some(&token));
+        if matches!(token, Token::Whitespace(_)) {
+            out.push(token);
+        } else if found == "ignore" && verb == "update" {
+            out.extend([Token::make_keyword("OR"), Token::Whitespace(Whitespace::Space), token]);
+            break;
+        } else if !dropped.contains(&found.as_str()) {
+            out.push(token);
+            break;
+        }
+    }
+    out.extend(rest);
+    out
+}
+
+/// `LOCK IN SHARE MODE` is the older way to say `FOR SHARE`.
+fn share_mode(mut tokens: Vec<Token>) -> Vec<Token> {
+    let places: Vec<usize> =
+        (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect();
+    for at in places.windows(4).rev() {
+        if word(tokens.get(at[0])) == "lock"
+            && [at[1], at[2], at[3]].map(|at| word(tokens.get(at))) == ["in", "share", "mode"]
+        {
+            let share = [
+                Token::make_keyword("FOR"),
+                Token::Whitespace(Whitespace::Space),
+                Token::make_keyword("SHARE"),
+            ];
+            tokens.splice(at[0]..=at[3], share);
+        }
+    }
+    tokens
+}
+
+/// Parses an expression of its own.
+pub(crate) fn parse_expr(text: &str) -> Result<ast::Expr> {
+    let mut parser = Parser::new(&DIALECT)
+        .with_recursion_limit(DEPTH_MAX)
+        .try_with_sql(text)
+        .map_err(SqlError::syntax)?;
+    parser.parse_expr().map_err(SqlError::syntax)
+}
+
+/// Parses the expression that tokens are.
+pub(crate) fn parse_tokens(tokens: &[Token]) -> Result<ast::Expr> {
+    let mut parser = parser(tokens.to_vec());
+    let expr = parser.parse_expr().map_err(SqlError::syntax)?;
+    match parser.peek_token().token {
+        Token::EOF => Ok(expr),
+        other => Err(SqlError::syntax(format!("near '{other}'"))),
+    }
+}
