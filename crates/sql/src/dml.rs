@@ -486,13 +486,13 @@ fn targets(
     let mut conditions = Vec::new();
     if let Some(selection) = selection {
         binder.place = "where clause";
-        binder.bind(selection)?.expr.conjuncts(&mut conditions);
+        binder.condition(selection)?.conjuncts(&mut conditions);
     }
     binder.place = "order clause";
     let order = order
         .iter()
         .map(|by| {
-            let bound = binder.bind(&by.expr)?;
+            let bound = binder.bind(&by.expr)?.counted();
             Ok((bound.expr, by.options.asc.unwrap_or(true), bound.collation))
         })
         .collect::<Result<Vec<_>>>()?;

@@ -298,7 +298,7 @@ impl<'a> Binder<'a> {
             }
             E::IsTrue(e) | E::IsFalse(e) | E::IsNotTrue(e) | E::IsNotFalse(e) => {
                 let wanted = matches!(expr, E::IsTrue(_) | E::IsNotTrue(_));
-                let is = Expr::IsTruth(boxed(self.bind(e)?.expr), wanted);
+                let is = Expr::IsTruth(boxed(self.condition(e)?), wanted);
                 let negated = matches!(expr, E::IsNotTrue(_) | E::IsNotFalse(_));
                 Ok(self.certain(if negated { Expr::Not(boxed(is)) } else { is }))
             }
@@ -313,6 +313,9 @@ impl<'a> Binder<'a> {
             E::InList { expr, list, negated } => {
                 let left = self.bind(expr)?;
                 let items = list.iter().map(|e| self.bind(e)).collect::<Result<Vec<_>>>()?;
+                if matches!(left.ty, ColumnType::Enum(_) | ColumnType::Set(_)) {
+                    return Ok(self.in_members(&left, items, *negated));
+                }
                 let mut parts: Vec<&Typed> = vec![&left];
                 parts.extend(&items);
                 let collation = common_collation(&parts);
@@ -342,7 +345,10 @@ impl<'a> Binder<'a> {
                 Ok(self.truth(asked.expr))
             }
             E::Between { expr, negated, low, high } => {
-                let (value, low, high) = (self.bind(expr)?, self.bind(low)?, self.bind(high)?);
+                let (mut value, low, high) = (self.bind(expr)?, self.bind(low)?, self.bind(high)?);
+                if low.ty.is_numeric() || high.ty.is_numeric() {
+                    value = value.counted();
+                }
                 let collation = common_collation(&[&value, &low, &high]);
                 let above =
                     Expr::Binary(Op::GtEq, boxed(value.expr.clone()), boxed(low.expr), collation);
@@ -380,7 +386,11 @@ impl<'a> Binder<'a> {
                 let mut branches = Vec::new();
                 let mut results = Vec::new();
                 for branch in conditions {
-                    let (when, then) = (self.bind(&branch.condition)?, self.bind(&branch.result)?);
+                    let (mut when, then) =
+                        (self.bind(&branch.condition)?, self.bind(&branch.result)?);
+                    if operand.is_none() {
+                        when = when.counted();
+                    }
                     branches.push((when.expr, then.expr.clone()));
                     results.push(then);
                 }
@@ -553,13 +563,40 @@ impl<'a> Binder<'a> {
         Typed { nullable: false, ..self.truth(expr) }
     }
 
+    /// Whether an ENUM or SET is in a list: numbers are looked for among its numbers, text among its text.
+    fn in_members(&self, left: &Typed, items: Vec<Typed>, negated: bool) -> Typed {
+        let (numbers, texts): (Vec<Typed>, Vec<Typed>) =
+            items.into_iter().partition(|item| item.ty.is_numeric());
+        let among = |left: Typed, items: Vec<Typed>| {
+            let items = items.into_iter().map(|item| item.expr).collect();
+            Expr::In(boxed(left.expr), items, left.collation)
+        };
+        let found = match (numbers.is_empty(), texts.is_empty()) {
+            (true, _) => among(left.clone(), texts),
+            (_, true) => among(left.clone().counted(), numbers),
+            _ => {
+                let (a, b) = (among(left.clone().counted(), numbers), among(left.clone(), texts));
+                Expr::Binary(Op::Or, boxed(a), boxed(b), Collation::Binary)
+            }
+        };
+        self.truth(if negated { Expr::Not(boxed(found)) } else { found })
+    }
+
+    /// Binds what is asked only whether it is true.
+    pub(crate) fn condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        Ok(self.bind(expr)?.counted().expr)
+    }
+
     fn call(&mut self, call: Scalar, args: &[&ast::Expr]) -> Result<Typed> {
         let args = args.iter().map(|e| self.bind(e)).collect::<Result<Vec<_>>>()?;
         call.typed(args)
     }
 
     fn unary(&mut self, op: UnaryOperator, expr: &ast::Expr) -> Result<Typed> {
-        let inner = self.bind(expr)?;
+        let mut inner = self.bind(expr)?;
+        if op != UnaryOperator::Plus {
+            inner = inner.counted();
+        }
         match op {
             UnaryOperator::Plus => Ok(inner),
             UnaryOperator::Not | UnaryOperator::BangNot => {
@@ -626,7 +663,10 @@ impl<'a> Binder<'a> {
             // Where the mode has `||` as OR, the tokens say OR.
             return self.call(Scalar::Concat, &[left, right]);
         }
-        let (a, b) = (self.bind(left)?, self.bind(right)?);
+        let (mut a, mut b) = (self.bind(left)?, self.bind(right)?);
+        if comparison(op).is_none() || a.ty.is_numeric() || b.ty.is_numeric() {
+            (a, b) = (a.counted(), b.counted());
+        }
         let collation = common_collation(&[&a, &b]);
         let make = |op| Expr::Binary(op, boxed(a.expr.clone()), boxed(b.expr.clone()), collation);
         if let Some(op) = comparison(op) {
@@ -671,6 +711,7 @@ impl<'a> Binder<'a> {
             "CHAR" | "CHARACTER" if !upper.contains('(') => ColumnType::Text(LobSize::Long),
             _ => crate::ddl::parse_type(name)?.0,
         };
+        let inner = if ty.is_numeric() { inner.counted() } else { inner };
         Ok(Typed {
             expr: Expr::Cast(boxed(inner.expr), ty.clone()),
             ty,
@@ -817,7 +858,7 @@ impl<'a> Binder<'a> {
                 }
                 ast::FunctionArgumentClause::OrderBy(by) => {
                     for part in by {
-                        let bound = self.bind(&part.expr)?;
+                        let bound = self.bind(&part.expr)?.counted();
                         order.push((bound.expr, part.options.asc.unwrap_or(true), bound.collation));
                     }
                 }
@@ -825,7 +866,10 @@ impl<'a> Binder<'a> {
             }
         }
         self.aggregates_allowed = true;
-        let args = args?;
+        let mut args = args?;
+        if kind.is_arithmetic() {
+            args = args.into_iter().map(Typed::counted).collect();
+        }
         let (ty, nullable) = kind.result(args.first());
         let collation = args.first().map_or(Collation::GeneralCi, |arg| arg.collation);
         let aggregate = Aggregate {

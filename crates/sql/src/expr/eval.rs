@@ -139,6 +139,7 @@ impl Context<'_> {
                 let value = self.value(e, row)?;
                 self.cast(&value, ty)
             }
+            Expr::Member(e, ty) => Ok(member(self.value(e, row)?.as_ref(), ty)),
             Expr::Call(call, args) => functions::call(self, *call, args, row),
             Expr::Interval { date, amount, unit, negative } => {
                 let (date, amount) = (self.value(date, row)?, self.value(amount, row)?);
@@ -210,8 +211,8 @@ impl Context<'_> {
     ) -> Result<Value> {
         let mut unknown = false;
         for candidate in list {
-            match self.compare_exprs(e, candidate, collation, row)? {
-                Some(Ordering::Equal) => return Ok(Value::from(true)),
+            match self.compare_exprs(Op::Eq, e, candidate, collation, row)? {
+                Some(true) => return Ok(Value::from(true)),
                 None => unknown = true,
                 _ => {}
             }
@@ -219,30 +220,57 @@ impl Context<'_> {
         Ok(if unknown { Value::Null } else { Value::from(false) })
     }
 
-    /// Compares two expressions, tuples part by part.
+    /// What a comparison of two expressions says; tuples are compared part by part. `None` where it is not known.
     fn compare_exprs(
         &self,
+        op: Op,
         a: &Expr,
         b: &Expr,
         collation: Collation,
         row: &[Value],
-    ) -> Result<Option<Ordering>> {
+    ) -> Result<Option<bool>> {
         if let (Expr::Tuple(a), Expr::Tuple(b)) = (a, b) {
-            if a.len() != b.len() {
-                return Err(SqlError::new(
-                    1241,
-                    format!("Operand should contain {} column(s)", a.len()),
-                ));
-            }
-            for (a, b) in a.iter().zip(b) {
-                match self.compare_exprs(a, b, collation, row)? {
-                    Some(Ordering::Equal) => {}
-                    other => return Ok(other),
-                }
-            }
-            return Ok(Some(Ordering::Equal));
+            return self.compare_tuples(op, a, b, collation, row);
         }
-        Ok(compare(self.value(a, row)?.as_ref(), self.value(b, row)?.as_ref(), collation))
+        let (a, b) = (self.value(a, row)?, self.value(b, row)?);
+        if op == Op::NullEq && (a.is_null() || b.is_null()) {
+            return Ok(Some(a.is_null() && b.is_null()));
+        }
+        Ok(compare(&a, &b, collation).map(|order| satisfies(op, order)))
+    }
+
+    fn compare_tuples(
+        &self,
+        op: Op,
+        a: &[Expr],
+        b: &[Expr],
+        collation: Collation,
+        row: &[Value],
+    ) -> Result<Option<bool>> {
+        if a.len() != b.len() {
+            let wanted = format!("Operand should contain {} column(s)", a.len());
+            return Err(SqlError::new(1241, wanted));
+        }
+        let mut unknown = false;
+        for (a, b) in a.iter().zip(b) {
+            match op {
+                Op::Eq | Op::NullEq | Op::NotEq => {
+                    let part = if op == Op::NotEq { Op::Eq } else { op };
+                    match self.compare_exprs(part, a, b, collation, row)? {
+                        Some(true) => {}
+                        Some(false) => return Ok(Some(op == Op::NotEq)),
+                        None => unknown = true,
+                    }
+                }
+                // The first parts that differ decide, and one that is not known leaves all unknown.
+                _ => match self.compare_exprs(Op::Eq, a, b, collation, row)? {
+                    Some(true) => {}
+                    Some(false) => return self.compare_exprs(op, a, b, collation, row),
+                    None => return Ok(None),
+                },
+            }
+        }
+        Ok(if unknown { None } else { Some(satisfies(op, Ordering::Equal)) })
     }
 
     fn binary(
@@ -254,17 +282,8 @@ impl Context<'_> {
         row: &[Value],
     ) -> Result<Value> {
         if op.is_comparison() {
-            if op == Op::NullEq {
-                let (a, b) = (self.value(a, row)?, self.value(b, row)?);
-                let same = match (a.is_null(), b.is_null()) {
-                    (true, true) => true,
-                    (false, false) => compare(&a, &b, collation) == Some(Ordering::Equal),
-                    _ => false,
-                };
-                return Ok(Value::from(same));
-            }
-            let order = self.compare_exprs(a, b, collation, row)?;
-            return Ok(order.map_or(Value::Null, |order| Value::from(satisfies(op, order))));
+            let is = self.compare_exprs(op, a, b, collation, row)?;
+            return Ok(is.map_or(Value::Null, Value::from));
         }
         match op {
             Op::And => {
@@ -352,6 +371,22 @@ impl Context<'_> {
                 }
             },
         })
+    }
+}
+
+fn member(value: &Value, ty: &ColumnType) -> Value {
+    let Value::Text(text) = value else { return value.clone() };
+    match ty {
+        ColumnType::Enum(names) => {
+            let at = names.iter().position(|name| name == text);
+            Value::UInt(at.map_or(0, |at| at as u64 + 1))
+        }
+        ColumnType::Set(names) => {
+            let chosen =
+                text.split(',').filter_map(|part| names.iter().position(|name| name == part));
+            Value::UInt(chosen.fold(0, |bits, at| bits | 1 << at))
+        }
+        _ => value.clone(),
     }
 }
 

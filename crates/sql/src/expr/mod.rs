@@ -104,6 +104,8 @@ pub(crate) enum Expr {
         collation: Collation,
     },
     Cast(Box<Expr>, ColumnType),
+    /// The number of a member of this ENUM, or the bits of a value of this SET.
+    Member(Box<Expr>, ColumnType),
     Call(Scalar, Vec<Expr>),
     /// A date and an interval of a unit; negative to subtract.
     Interval {
@@ -139,7 +141,8 @@ impl Expr {
             | Expr::BitNot(e)
             | Expr::IsNull(e)
             | Expr::IsTruth(e, _)
-            | Expr::Cast(e, _) => e.walk(visit),
+            | Expr::Cast(e, _)
+            | Expr::Member(e, _) => e.walk(visit),
             Expr::Binary(_, a, b, _) => {
                 a.walk(visit);
                 b.walk(visit);
@@ -220,6 +223,21 @@ pub(crate) struct Typed {
     pub(crate) ty: ColumnType,
     pub(crate) collation: Collation,
     pub(crate) nullable: bool,
+}
+
+impl Typed {
+    /// The value as a number counts and sorts it: of an ENUM its member's number, of a SET its bits, else itself.
+    pub(crate) fn counted(self) -> Typed {
+        match &self.ty {
+            ColumnType::Enum(_) | ColumnType::Set(_) => Typed {
+                expr: Expr::Member(Box::new(self.expr), self.ty),
+                ty: ColumnType::UBIGINT,
+                collation: Collation::Binary,
+                nullable: self.nullable,
+            },
+            _ => self,
+        }
+    }
 }
 
 /// Whether an expression needs nothing but these slots.

@@ -47,6 +47,12 @@ impl AggregateKind {
         })
     }
 
+    /// Whether it takes its arguments as numbers.
+    pub(crate) fn is_arithmetic(self) -> bool {
+        use AggregateKind as K;
+        !matches!(self, K::Count | K::Min | K::Max | K::GroupConcat)
+    }
+
     /// The type of the result, and whether it may be NULL.
     pub(crate) fn result(self, arg: Option<&Typed>) -> (ColumnType, bool) {
         let arg = arg.map(|arg| &arg.ty);
@@ -71,9 +77,11 @@ impl AggregateKind {
             AggregateKind::Count => (ColumnType::BIGINT, false),
             AggregateKind::Sum => (decimal(exact(22, 0)), true),
             AggregateKind::Avg => (decimal(exact(4, 4)), true),
-            AggregateKind::Min | AggregateKind::Max => {
-                (arg.cloned().unwrap_or(ColumnType::BIGINT), true)
-            }
+            AggregateKind::Min | AggregateKind::Max => match arg {
+                // The least and the greatest by name, and no member any more.
+                Some(ColumnType::Enum(_) | ColumnType::Set(_)) => (ColumnType::VarChar(255), true),
+                _ => (arg.cloned().unwrap_or(ColumnType::BIGINT), true),
+            },
             AggregateKind::GroupConcat => (ColumnType::Text(LobSize::Long), true),
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
                 (ColumnType::UBIGINT, false)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spillway::{LockMode, LockWait};
-use spillway_types::{Collation, Value};
+use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{
     self, Distinct, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, OrderByKind,
     SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableFactor,
@@ -416,9 +416,9 @@ impl From<'_, '_> {
             JoinConstraint::None => return Ok(()),
             JoinConstraint::On(expr) => {
                 self.binder.place = "on clause";
-                let bound = self.binder.bind(expr)?;
+                let bound = self.binder.condition(expr)?;
                 self.binder.place = "field list";
-                bound.expr.conjuncts(on);
+                bound.conjuncts(on);
                 return Ok(());
             }
             JoinConstraint::Using(columns) => {
@@ -605,7 +605,7 @@ fn plan_select(
     let From { sources, mut conditions, width, straight, .. } = from;
     if let Some(selection) = &select.selection {
         binder.place = "where clause";
-        binder.bind(selection)?.expr.conjuncts(&mut conditions);
+        binder.condition(selection)?.conjuncts(&mut conditions);
     }
     binder.aggregate_base = width;
     binder.aggregates_allowed = true;
@@ -616,8 +616,7 @@ fn plan_select(
     }
     let group = group_by(&mut binder, select, &projections)?;
     binder.place = "having clause";
-    let having =
-        select.having.as_ref().map(|e| binder.bind(e)).transpose()?.map(|typed| typed.expr);
+    let having = select.having.as_ref().map(|e| binder.condition(e)).transpose()?;
     binder.place = "order clause";
     let order = order_by(&mut binder, order, &columns, &projections)?;
     let grouped = !group.is_empty() || !binder.aggregates.is_empty();
@@ -817,6 +816,7 @@ fn order_by(
                 Some(at) => projections[at].clone(),
                 None => binder.bind(&by.expr)?,
             };
+            let typed = typed.counted();
             Ok((typed.expr, by.options.asc.unwrap_or(true), typed.collation))
         })
         .collect()
@@ -925,6 +925,11 @@ fn use_index_order(plan: &mut SelectPlan) {
         .iter()
         .map(|(expr, asc, _)| match expr {
             Expr::Column(slot) if *asc == ascending => slot.checked_sub(source.offset),
+            // An index has the members of an ENUM by number, and the values of a SET as text.
+            Expr::Member(e, ColumnType::Enum(_)) if *asc == ascending => match &**e {
+                Expr::Column(slot) => slot.checked_sub(source.offset),
+                _ => None,
+            },
             _ => None,
         })
         .collect();

@@ -8,6 +8,7 @@ use spillway::{Budget, Direction, KeyRange, LockMode, LockWait};
 use spillway_base::budget::{Charge, Use};
 use spillway_types::convert::{to_decimal, to_i128};
 use spillway_types::row::RowReader;
+use spillway_types::value::write_text;
 use spillway_types::{Collation, Value, key};
 
 use super::aggregate::State;
@@ -57,7 +58,7 @@ pub(crate) fn group_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
             }
             other => {
                 out.push(4);
-                out.extend_from_slice(other.to_text().as_bytes());
+                write_text(&other.as_ref(), &mut out);
             }
         }
         let len = (out.len() - start) as u32;
@@ -427,6 +428,8 @@ fn run_grouped(
 struct Kept {
     rows: Vec<Row>,
     by_hash: HashMap<Vec<u8>, Vec<usize>>,
+    /// For each equality, the classes of the values that its side has here.
+    classes: Vec<u8>,
 }
 
 struct Rows<'c, 'p> {
@@ -469,8 +472,13 @@ impl Rows<'_, '_> {
                     values.push(self.context.eval(theirs, row)?);
                     collations.push(*collation);
                 }
+                let alike =
+                    |(value, classes): (&Value, &u8)| hash_class(value) & classes == *classes;
                 if values.iter().any(Value::is_null) {
                     Some(Vec::new())
+                } else if !values.iter().zip(&kept.classes).all(alike) {
+                    // Values of different classes may be equal with different bytes.
+                    None
                 } else {
                     Some(
                         kept.by_hash
@@ -533,6 +541,7 @@ impl Rows<'_, '_> {
         let own = source.offset..source.offset + source.width;
         let mut held = Held::new(self.context);
         let (mut rows, mut by_hash) = (Vec::new(), HashMap::<Vec<u8>, Vec<usize>>::new());
+        let mut classes = vec![0; source.hash.len()];
         let mut row = vec![Value::Null; self.plan.width];
         let context = self.context;
         read_source(context, source, &mut row, self.lock, &mut |row| {
@@ -543,28 +552,38 @@ impl Rows<'_, '_> {
                     values.push(context.eval(ours, row)?);
                     collations.push(*collation);
                 }
+                values.iter().zip(&mut classes).for_each(|(value, all)| *all |= hash_class(value));
                 by_hash.entry(hash_key(&values, &collations)).or_default().push(rows.len());
             }
             rows.push(row[own.clone()].to_vec());
             Ok(true)
         })?;
-        let kept = Rc::new(Kept { rows, by_hash });
+        let kept = Rc::new(Kept { rows, by_hash, classes });
         self.kept[level] = Some(kept.clone());
         Ok(kept)
     }
 }
 
-/// Values of different kinds that are equal must meet: all become numbers where any comparison would make them so.
+/// Classes of values; within one, values are equal where their [`group_key`] is.
+fn hash_class(value: &Value) -> u8 {
+    match value {
+        Value::Null => 0,
+        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => 1,
+        Value::Double(_) => 2,
+        Value::Text(_) => 4,
+        Value::Bytes(_) => 8,
+        Value::Date(_) | Value::DateTime(_) => 16,
+        Value::Time(_) => 32,
+    }
+}
+
+/// The bytes by which rows are found again: a date is the same as its midnight.
 fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     let plain: Vec<Value> = values
         .iter()
         .map(|value| match value {
-            Value::Date(_) | Value::DateTime(_) => {
-                spillway_types::convert::to_datetime(&value.as_ref())
-                    .map_or(Value::Null, Value::DateTime)
-            }
-            Value::Double(number) => spillway_types::Decimal::from_f64(*number)
-                .map_or(Value::Double(*number), Value::Decimal),
+            Value::Date(_) => spillway_types::convert::to_datetime(&value.as_ref())
+                .map_or(Value::Null, Value::DateTime),
             other => other.clone(),
         })
         .collect();

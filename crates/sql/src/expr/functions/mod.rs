@@ -113,6 +113,49 @@ impl Scalar {
         )
     }
 
+    /// Whether all of its arguments are taken as numbers.
+    fn takes_numbers(self) -> bool {
+        use Scalar as S;
+        matches!(
+            self,
+            S::Abs
+                | S::Ceil
+                | S::Ceiling
+                | S::Floor
+                | S::Round
+                | S::Truncate
+                | S::Sign
+                | S::Sqrt
+                | S::Pow
+                | S::Power
+                | S::Exp
+                | S::Ln
+                | S::Log
+                | S::Log2
+                | S::Log10
+                | S::Sin
+                | S::Cos
+                | S::Tan
+                | S::Atan
+                | S::Asin
+                | S::Acos
+                | S::Mod
+                | S::Degrees
+                | S::Radians
+                | S::Bin
+                | S::Oct
+                | S::Char
+                | S::BitCount
+                | S::Interval
+                | S::InetNtoa
+                | S::FromDays
+                | S::SecToTime
+                | S::Makedate
+                | S::Maketime
+                | S::Space
+        )
+    }
+
     /// Checks the arguments and derives the type of the result.
     pub(crate) fn typed(self, args: Vec<Typed>) -> Result<Typed> {
         let (min, max) = self.arity();
@@ -125,6 +168,13 @@ impl Scalar {
                 ),
             ));
         }
+        let numeric = match self {
+            Scalar::If => 1,
+            _ if self.takes_numbers() => args.len(),
+            _ => 0,
+        };
+        let counted = |(at, arg): (usize, Typed)| if at < numeric { arg.counted() } else { arg };
+        let args: Vec<Typed> = args.into_iter().enumerate().map(counted).collect();
         let text = args
             .iter()
             .find(|arg| arg.ty.is_text())
@@ -204,7 +254,7 @@ pub(crate) fn merge_types<'a>(args: impl Iterator<Item = &'a Typed>) -> ColumnTy
 
 fn merge_two(a: &ColumnType, b: &ColumnType) -> ColumnType {
     use ColumnType as T;
-    if a == b {
+    if a == b && !matches!(a, T::Enum(_) | T::Set(_)) {
         return a.clone();
     }
     match (a, b) {

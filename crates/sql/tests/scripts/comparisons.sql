@@ -1,0 +1,109 @@
+# Tuples: a part that is not equal decides, even beside one that is not known.
+SELECT (NULL, 1) = (1, 2), (NULL, 1) = (1, 1), (NULL, 1) <> (1, 2), (1, NULL) < (2, 1), (NULL, 1) < (2, 1);
+-- [(NULL, 1) = (1, 2), (NULL, 1) = (1, 1), (NULL, 1) <> (1, 2), (1, NULL) < (2, 1), (NULL, 1) < (2, 1)]
+-- 0 | NULL | 1 | 1 | NULL
+SELECT (1, NULL) <=> (1, NULL), (1, NULL) <=> (1, 2), (NULL, 1) IN ((1, 2), (3, 4)), (NULL, 1) IN ((1, 1));
+-- [(1, NULL) <=> (1, NULL), (1, NULL) <=> (1, 2), (NULL, 1) IN ((1, 2), (3, 4)), (NULL, 1) IN ((1, 1))]
+-- 1 | 0 | 0 | NULL
+# Rows are joined by equality whatever the types are.
+CREATE TABLE texts (id INT PRIMARY KEY, v VARCHAR(20));
+-- ok, 0 rows
+INSERT INTO texts VALUES (1, '1'), (2, '1.0'), (3, '02:00:00'), (4, '1abc'), (5, '');
+-- ok, 5 rows
+CREATE TABLE numbers (id INT PRIMARY KEY, i INT, d DOUBLE, c DECIMAL(6,2), t TIME);
+-- ok, 0 rows
+INSERT INTO numbers VALUES (1, 1, 1, 1, '02:00:00'), (2, 0, 0, 0, '00:00:00');
+-- ok, 2 rows
+SELECT texts.id, numbers.id FROM texts JOIN numbers ON v = i ORDER BY 1, 2;
+-- [id, id]
+-- 1 | 1
+-- 2 | 1
+-- 4 | 1
+-- 5 | 2
+SELECT texts.id, numbers.id FROM texts JOIN numbers ON d = v ORDER BY 1, 2;
+-- [id, id]
+-- 1 | 1
+-- 2 | 1
+-- 4 | 1
+-- 5 | 2
+SELECT texts.id, numbers.id FROM texts LEFT JOIN numbers ON v = c ORDER BY 1, 2;
+-- [id, id]
+-- 1 | 1
+-- 2 | 1
+-- 3 | NULL
+-- 4 | 1
+-- 5 | 2
+SELECT texts.id, numbers.id FROM texts JOIN numbers ON v = t ORDER BY 1, 2;
+-- [id, id]
+-- 3 | 1
+# Bytes that are no text are told apart.
+CREATE TABLE bytes (b VARBINARY(4));
+-- ok, 0 rows
+INSERT INTO bytes VALUES (x'ff'), (x'fe'), (x'ff');
+-- ok, 3 rows
+SELECT HEX(b), COUNT(*) FROM bytes GROUP BY b ORDER BY b;
+-- [HEX(b), COUNT(*)]
+-- FE | 1
+-- FF | 2
+SELECT COUNT(DISTINCT b) FROM bytes;
+-- [COUNT(DISTINCT b)]
+-- 2
+# An ENUM is sorted and counted by its number, and a SET by its bits; beside text they are text.
+CREATE TABLE sizes (id INT PRIMARY KEY, size ENUM('small', 'large', 'huge'), marks SET('x', 'y', 'z'), KEY (size), KEY (marks));
+-- ok, 0 rows
+INSERT INTO sizes VALUES (1, 'huge', 'x,z'), (2, 'small', 'y'), (3, 'large', ''), (4, NULL, NULL), (5, 'large', 'x,y,z');
+-- ok, 5 rows
+SELECT id, size, size + 0 FROM sizes ORDER BY size, id;
+-- [id, size, size + 0]
+-- 4 | NULL | NULL
+-- 2 | small | 1
+-- 3 | large | 2
+-- 5 | large | 2
+-- 1 | huge | 3
+SELECT id, size FROM sizes ORDER BY size DESC LIMIT 2;
+-- [id, size]
+-- 1 | huge
+-- 5 | large
+SELECT id, marks, marks + 0 FROM sizes ORDER BY marks DESC, id;
+-- [id, marks, marks + 0]
+-- 5 | x,y,z | 7
+-- 1 | x,z | 5
+-- 2 | y | 2
+-- 3 |  | 0
+-- 4 | NULL | NULL
+SELECT id FROM sizes WHERE size = 2;
+-- [id]
+-- 3
+-- 5
+SELECT id FROM sizes WHERE size IN (1, 'huge') ORDER BY id;
+-- [id]
+-- 1
+-- 2
+SELECT id FROM sizes WHERE size > 'huge' ORDER BY id;
+-- [id]
+-- 2
+-- 3
+-- 5
+SELECT id FROM sizes WHERE size BETWEEN 2 AND 3 ORDER BY id;
+-- [id]
+-- 1
+-- 3
+-- 5
+SELECT id FROM sizes WHERE marks & 4 ORDER BY id;
+-- [id]
+-- 1
+-- 5
+SELECT id FROM sizes WHERE marks ORDER BY id;
+-- [id]
+-- 1
+-- 2
+-- 5
+SELECT SUM(size), MIN(size), MAX(size), CAST(MAX(marks) AS CHAR), GROUP_CONCAT(size ORDER BY size) FROM sizes;
+-- [SUM(size), MIN(size), MAX(size), CAST(MAX(marks) AS CHAR), GROUP_CONCAT(size ORDER BY size)]
+-- 8 | huge | small | y | small,large,large,huge
+SELECT size, COUNT(*) FROM sizes GROUP BY size ORDER BY size;
+-- [size, COUNT(*)]
+-- NULL | 1
+-- small | 1
+-- large | 2
+-- huge | 1
