@@ -74,7 +74,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     let recovered = db.recovered();
     let instance = Instance::open(db.clone()).map_err(|error| error.to_string())?;
     let server = Server::start(
-        instance,
+        instance.clone(),
         ServerSettings {
             bind: args.bind,
             port: args.port,
@@ -98,5 +98,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     let _ = signals.forever().next();
     println!("stopping");
     server.stop();
+    instance.close();
     db.close().map_err(|error| error.to_string())
 }

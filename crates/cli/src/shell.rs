@@ -98,6 +98,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result<(), String> {
         None => read_loop(&mut session, table),
     };
     drop(session);
+    instance.close();
     db.close().map_err(|error| error.to_string())?;
     outcome
 }

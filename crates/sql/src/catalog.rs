@@ -2,7 +2,8 @@
 //!
 //! The catalog is kept in a table of its own, `sys.catalog`: one JSON document for each database (`d/NAME`), table
 //! (`t/DB/NAME`) and user (`u/NAME@HOST`). Sessions read an immutable snapshot in memory, which each change
-//! replaces whole.
+//! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`), and for tables with an
+//! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32, big-endian).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -307,6 +308,33 @@ impl<'t> Change<'t> {
         Ok(self.txn.delete(self.space, format!("t/{}/{}", table.db, table.name).as_bytes())?)
     }
 
+    fn number(&self, key: &[u8]) -> Result<u64> {
+        let mut value = Vec::new();
+        self.txn.get(self.space, key, &mut value)?;
+        Ok(value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
+    }
+
+    /// A number for a table, that none has had.
+    pub(crate) fn next_table_id(&self, catalog: &Catalog) -> Result<u32> {
+        let used = catalog.tables.values().map(|table| table.id).max().unwrap_or(0);
+        let next = self.number(b"n")?.max(u64::from(used)) + 1;
+        self.txn.put(self.space, b"n", &next.to_le_bytes())?;
+        u32::try_from(next).map_err(|_| SqlError::new(1105, "there are no more table numbers"))
+    }
+
+    /// The bound that no number reaches that a table's AUTO_INCREMENT column has given; 0 for none.
+    pub(crate) fn auto_increment_bound(&self, table: u32) -> Result<u64> {
+        self.number(&bound_key(table))
+    }
+
+    pub(crate) fn put_auto_increment_bound(&self, table: u32, bound: u64) -> Result<()> {
+        Ok(self.txn.put(self.space, &bound_key(table), &bound.to_le_bytes())?)
+    }
+
+    pub(crate) fn delete_auto_increment_bound(&self, table: u32) -> Result<()> {
+        Ok(self.txn.delete(self.space, &bound_key(table))?)
+    }
+
     pub(crate) fn put_user(&self, user: &UserDef) -> Result<()> {
         let key = format!("u/{}@{}", user.name, user.host);
         Ok(self.txn.put(self.space, key.as_bytes(), &json(user)?)?)
@@ -335,6 +363,10 @@ impl<'t> Change<'t> {
         }
         Ok(())
     }
+}
+
+fn bound_key(table: u32) -> Vec<u8> {
+    [b"a/".as_slice(), &table.to_be_bytes()].concat()
 }
 
 /// The end of the keys that begin with a prefix, for a range.

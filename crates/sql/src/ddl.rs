@@ -1,5 +1,7 @@
 //! Statements that change what there is: databases, tables, indexes. Each runs in one transaction.
 
+use std::cell::RefCell;
+
 use spillway::{Direction, KeyRange, Transaction};
 use spillway_types::column::{IntWidth, LobSize};
 use spillway_types::{Collation, ColumnType, Value};
@@ -149,6 +151,9 @@ pub(crate) struct Ddl<'a> {
     pub(crate) database: Option<&'a str>,
     pub(crate) warnings: &'a mut Vec<SqlError>,
     pub(crate) foreign_key_checks: bool,
+    /// Tables whose AUTO_INCREMENT numbers, and whose row numbers, in memory are void once this is committed.
+    pub(crate) restarted: RefCell<Vec<u32>>,
+    pub(crate) renumbered: RefCell<Vec<u32>>,
 }
 
 fn last_name(name: &ast::ObjectName) -> String {
@@ -238,8 +243,7 @@ impl Ddl<'_> {
                 for target in &truncate.table_names {
                     let mut def = self.find(&target.name)?;
                     self.fresh_spaces(&mut def)?;
-                    def.auto_increment = 1;
-                    self.instance.forget_counters(def.id);
+                    self.restart_numbers(&mut def, 1)?;
                     self.change()?.put_table(&def)?;
                 }
             }
@@ -288,8 +292,17 @@ impl Ddl<'_> {
     fn drop_table(&self, table: &TableDef) -> Result<()> {
         let change = self.change()?;
         change.drop_space(table.space)?;
+        self.restarted.borrow_mut().push(table.id);
+        change.delete_auto_increment_bound(table.id)?;
         table.indexes.iter().try_for_each(|index| change.drop_space(index.space))?;
         change.delete_table(table)
+    }
+
+    /// Has a table's AUTO_INCREMENT column go on with `next`, or after the largest number that a row has.
+    fn restart_numbers(&self, table: &mut TableDef, next: u64) -> Result<()> {
+        table.auto_increment = next;
+        self.restarted.borrow_mut().push(table.id);
+        self.change()?.delete_auto_increment_bound(table.id)
     }
 
     /// Gives a table empty key spaces in place of its own.
@@ -408,7 +421,7 @@ impl Ddl<'_> {
             }
             return Err(error);
         }
-        let id = self.instance.next_table_id(self.txn)?;
+        let id = self.change()?.next_table_id(self.catalog)?;
         if let Some(like) = &create.like {
             let (ast::CreateTableLikeKind::Parenthesized(like)
             | ast::CreateTableLikeKind::Plain(like)) = like;
@@ -517,10 +530,7 @@ impl Ddl<'_> {
                     self.warnings.push(SqlError::new(1266, text));
                 }
             }
-            "AUTO_INCREMENT" => {
-                def.auto_increment = value.parse().unwrap_or(1).max(def.auto_increment);
-                self.instance.forget_counters(def.id);
-            }
+            "AUTO_INCREMENT" => self.restart_numbers(def, value.parse().unwrap_or(1))?,
             "COMMENT" => value.clone_into(&mut def.comment),
             "COLLATE" | "DEFAULT COLLATE" => def.collation = Self::collation(value)?,
             "CHARSET" | "DEFAULT CHARSET" | "CHARACTER SET" | "DEFAULT CHARACTER SET" => {
@@ -895,7 +905,11 @@ impl Ddl<'_> {
             store::insert_row(self.txn, def, &row, &pk)?;
         }
         drop(scan);
-        self.instance.forget_counters(def.id);
+        self.renumbered.borrow_mut().push(def.id);
+        let auto = |def: &TableDef| def.auto_column();
+        if auto(def).map(|at| origin[at]) != auto(before).map(Some) {
+            self.restart_numbers(def, 1)?;
+        }
         change.drop_space(before.space)
     }
 }

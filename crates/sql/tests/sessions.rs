@@ -232,3 +232,100 @@ fn a_catalog_without_initial_values_means_the_defaults_it_has() {
     run(&mut one, "ALTER TABLE t ALTER COLUMN n SET DEFAULT 9").unwrap();
     assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1 7"]);
 }
+
+#[test]
+fn tables_that_come_and_go_at_once_are_all_known() {
+    const THREADS: u64 = 4;
+    let instance = instance();
+    let makers: Vec<_> = (0..THREADS)
+        .map(|thread| {
+            let instance = instance.clone();
+            thread::spawn("maker", move || {
+                let mut session = session(&instance, 10 + thread);
+                for round in 0..60 {
+                    run(&mut session, &format!("CREATE TABLE t{thread}_{round} (id INT)")).unwrap();
+                    let written = format!("INSERT INTO t{thread}_{round} VALUES (1)");
+                    run(&mut session, &written).unwrap();
+                    run(&mut session, &format!("DROP TABLE t{thread}_{round}")).unwrap();
+                }
+                run(&mut session, &format!("CREATE TABLE t{thread} (id INT)")).unwrap();
+            })
+            .unwrap()
+        })
+        .collect();
+    makers.into_iter().for_each(|maker| maker.join().unwrap());
+    let wanted: Vec<String> = (0..THREADS).map(|thread| format!("t{thread}")).collect();
+    let mut session = session(&instance, 1);
+    assert_eq!(run(&mut session, "SHOW TABLES").unwrap(), wanted);
+}
+
+/// The numbers that the rows of `t` have.
+fn numbers(session: &mut Session) -> String {
+    run(session, "SELECT id FROM t ORDER BY id").unwrap().join(" ")
+}
+
+/// The number that SHOW CREATE TABLE says comes next.
+fn next(session: &mut Session) -> u64 {
+    let shown = run(session, "SHOW CREATE TABLE t").unwrap().join("");
+    let after = shown.split("AUTO_INCREMENT=").nth(1).unwrap_or("1");
+    after.split(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_number_is_not_given_again_after_a_restart() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let opened = Instance::open(db.clone()).unwrap();
+    let mut one = session(&opened, 1);
+    run(&mut one, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)").unwrap();
+    run(&mut one, "INSERT INTO t VALUES (), (), (); DELETE FROM t WHERE id = 3").unwrap();
+    drop((one, opened));
+    // What a clean end left is gone on with.
+    let opened = Instance::open(db.clone()).unwrap();
+    let mut one = session(&opened, 1);
+    assert_eq!(next(&mut one), 4);
+    run(&mut one, "INSERT INTO t VALUES (), (20), (); DELETE FROM t WHERE id > 4").unwrap();
+    assert_eq!((numbers(&mut one).as_str(), next(&mut one)), ("1 2 4", 22));
+    drop(one);
+    // No end at all.
+    std::mem::forget(opened);
+    let opened = Instance::open(db).unwrap();
+    let mut one = session(&opened, 1);
+    assert!((22..22 + 256).contains(&next(&mut one)), "{}", next(&mut one));
+    let given = next(&mut one);
+    run(&mut one, "INSERT INTO t VALUES ()").unwrap();
+    assert_eq!(numbers(&mut one), format!("1 2 4 {given}"));
+}
+
+#[test]
+fn the_number_that_comes_next_can_be_set() {
+    let instance = instance();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT) AUTO_INCREMENT=10")
+        .unwrap();
+    assert_eq!(next(&mut one), 10);
+    run(&mut one, "INSERT INTO t VALUES (), (), ()").unwrap();
+    // Not below what is there.
+    for (set, wanted) in [(100, 100), (5, 13), (40, 40)] {
+        run(&mut one, &format!("ALTER TABLE t AUTO_INCREMENT={set}")).unwrap();
+        assert_eq!(next(&mut one), wanted);
+    }
+    run(&mut one, "INSERT INTO t VALUES (); ALTER TABLE t MODIFY n BIGINT").unwrap();
+    assert_eq!((numbers(&mut one).as_str(), next(&mut one)), ("10 11 12 40", 41));
+    run(&mut one, "TRUNCATE TABLE t").unwrap();
+    assert_eq!(next(&mut one), 1);
+    run(&mut one, "INSERT INTO t VALUES ()").unwrap();
+    assert_eq!(numbers(&mut one), "1");
+}
+
+#[test]
+fn a_table_does_not_take_up_the_numbers_of_one_that_was_dropped() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    for round in 0..3 {
+        let opened = Instance::open(db.clone()).unwrap();
+        let mut one = session(&opened, 1);
+        run(&mut one, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)").unwrap();
+        run(&mut one, "INSERT INTO t VALUES (), ()").unwrap();
+        assert_eq!(numbers(&mut one), "1 2", "{round}");
+        run(&mut one, "DROP TABLE t").unwrap();
+    }
+}

@@ -1,6 +1,8 @@
 //! Changes of the catalog, each in a transaction of its own.
 
-use spillway::TransactionOptions;
+use std::cell::RefCell;
+
+use spillway::{LockMode, LockWait, TransactionOptions};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
@@ -54,35 +56,7 @@ impl Session {
             }
             alone.push(table);
         }
-        let outcome = locked.and_then(|()| {
-            let txn = self.instance.0.db.begin(TransactionOptions::new());
-            // One change of the catalog at a time.
-            let space = txn.table(CATALOG)?;
-            txn.lock(space, b"ddl", spillway::LockMode::Exclusive, spillway::LockWait::Wait)?;
-            let catalog = self.instance.0.catalog.load_full();
-            let (database, checks) = {
-                let variables = self.variables.borrow();
-                let checks = variables
-                    .system
-                    .get("foreign_key_checks")
-                    .is_none_or(|text| text != "OFF" && text != "0");
-                (variables.database.clone(), checks)
-            };
-            let mut warnings = Vec::new();
-            let mut ddl = Ddl {
-                instance: &self.instance,
-                txn: &txn,
-                catalog: &catalog,
-                database: database.as_deref(),
-                warnings: &mut warnings,
-                foreign_key_checks: checks,
-            };
-            let done = body(&mut ddl);
-            self.warnings.extend(warnings);
-            done?;
-            txn.commit().wait()?;
-            self.instance.reload()
-        });
+        let outcome = locked.and_then(|()| self.change_catalog(body));
         for table in alone {
             self.instance.0.metadata.unlock(&table, true);
         }
@@ -93,6 +67,56 @@ impl Session {
             self.variables.borrow_mut().database = None;
         }
         outcome
+    }
+
+    /// One change of the catalog at a time: read, changed, committed, and read anew for the others.
+    fn change_catalog(&mut self, body: impl FnOnce(&mut Ddl<'_>) -> Result<()>) -> Result<()> {
+        let instance = self.instance.clone();
+        let Some(mut behind) = instance.0.changing.try_lock_for(self.lock_wait()) else {
+            return Err(SqlError::new(
+                1205,
+                "Lock wait timeout exceeded; try restarting transaction",
+            ));
+        };
+        if *behind {
+            instance.reload()?;
+            *behind = false;
+        }
+        let txn = instance.0.db.begin(TransactionOptions::new());
+        // A transaction that locks before it reads has the newest state as its snapshot.
+        let space = txn.table(CATALOG)?;
+        txn.forget_snapshot();
+        txn.lock_name(space, b"ddl", LockMode::Exclusive, LockWait::Wait)?;
+        let catalog = instance.0.catalog.load_full();
+        let (database, checks) = {
+            let variables = self.variables.borrow();
+            let checks = variables
+                .system
+                .get("foreign_key_checks")
+                .is_none_or(|text| text != "OFF" && text != "0");
+            (variables.database.clone(), checks)
+        };
+        let mut warnings = Vec::new();
+        let mut ddl = Ddl {
+            instance: &instance,
+            txn: &txn,
+            catalog: &catalog,
+            database: database.as_deref(),
+            warnings: &mut warnings,
+            foreign_key_checks: checks,
+            restarted: RefCell::default(),
+            renumbered: RefCell::default(),
+        };
+        let done = body(&mut ddl);
+        let (restarted, renumbered) = (ddl.restarted.into_inner(), ddl.renumbered.into_inner());
+        self.warnings.extend(warnings);
+        done?;
+        txn.commit().wait()?;
+        instance.forget_numbers(&restarted, &renumbered);
+        *behind = true;
+        instance.reload()?;
+        *behind = false;
+        Ok(())
     }
 
     pub(super) fn users(&mut self, tokens: &[Token]) -> Result<()> {

@@ -8,22 +8,16 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use spillway::{CancelHandle, Database, Durability, Transaction, TransactionOptions};
+use spillway::{CancelHandle, Database, Durability};
 use spillway_types::DateTime;
 
 use super::Session;
+use super::counters::Counters;
 use super::front::Front;
 use super::metadata::MetadataLocks;
 use super::variables::{VARIABLES, Variables};
-use crate::catalog::{Catalog, TableDef, UserDef, utc};
+use crate::catalog::{Catalog, UserDef, utc};
 use crate::errors::Result;
-
-/// Counts of a table that are handed out from memory.
-#[derive(Default)]
-pub(super) struct Counters {
-    auto_increment: HashMap<u32, u64>,
-    rows: HashMap<u32, u64>,
-}
 
 pub(super) struct Process {
     pub(super) user: String,
@@ -37,7 +31,10 @@ pub(super) struct Process {
 pub(super) struct Inner {
     pub(super) db: Database,
     pub(super) catalog: ArcSwap<Catalog>,
-    pub(super) counters: Mutex<Counters>,
+    pub(super) counters: Counters,
+    /// Held by a change of the catalog, from before it reads the catalog until others see what it did. Whether the
+    /// catalog in memory is behind the stored one.
+    pub(super) changing: Mutex<bool>,
     pub(super) metadata: MetadataLocks,
     pub(super) processes: Mutex<BTreeMap<u64, Process>>,
     pub(super) globals: Mutex<BTreeMap<String, String>>,
@@ -45,6 +42,12 @@ pub(super) struct Inner {
     pub(super) questions: AtomicU64,
     pub(super) started: Duration,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.give_back_numbers();
+    }
 }
 
 /// An open database that speaks SQL. Cheap to clone.
@@ -69,7 +72,8 @@ impl Instance {
         Ok(Instance(Arc::new(Inner {
             db,
             catalog: ArcSwap::from_pointee(catalog),
-            counters: Mutex::default(),
+            counters: Counters::default(),
+            changing: Mutex::new(false),
             metadata: MetadataLocks::default(),
             processes: Mutex::default(),
             globals: Mutex::new(globals),
@@ -222,130 +226,10 @@ impl Instance {
         utc(spillway_base::clock::wall().as_micros() as i64)
     }
 
-    pub(crate) fn next_table_id(&self, _txn: &Transaction) -> Result<u32> {
-        let used = self.0.catalog.load().tables.values().map(|table| table.id).max().unwrap_or(0);
-        let given = self.0.numbers.fetch_max(u64::from(used) + 1, Ordering::Relaxed);
-        let _ = given;
-        Ok(self.next_number() as u32)
-    }
-
-    pub(crate) fn forget_counters(&self, table: u32) {
-        let mut counters = self.0.counters.lock();
-        counters.auto_increment.remove(&table);
-        counters.rows.remove(&table);
-    }
-
-    /// The number of a new row in a table without a primary key.
-    pub(crate) fn next_row_number(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
-        if let Some(next) = self.0.counters.lock().rows.get_mut(&table.id) {
-            *next += 1;
-            return Ok(*next);
-        }
-        let last = last_key(&self.0.db, txn, table.rows())?;
-        let last = last.and_then(|key| key.first_chunk().copied()).map_or(0, u64::from_be_bytes);
-        let mut counters = self.0.counters.lock();
-        let next = counters.rows.entry(table.id).or_insert(last);
-        *next = (*next).max(last) + 1;
-        Ok(*next)
-    }
-
-    /// The next number of a table's AUTO_INCREMENT column.
-    pub(crate) fn next_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
-        self.load_auto_increment(txn, table)?;
-        let mut counters = self.0.counters.lock();
-        let next = counters.auto_increment.entry(table.id).or_insert(1);
-        let given = *next;
-        *next = next.saturating_add(1);
-        Ok(given)
-    }
-
-    /// A number that a statement gave itself: the counter goes on after it.
-    pub(crate) fn note_auto_increment(
-        &self,
-        txn: &Transaction,
-        table: &TableDef,
-        given: u64,
-    ) -> Result<()> {
-        self.load_auto_increment(txn, table)?;
-        let mut counters = self.0.counters.lock();
-        let next = counters.auto_increment.entry(table.id).or_insert(1);
-        *next = (*next).max(given.saturating_add(1));
-        Ok(())
-    }
-
-    /// The counter as SHOW CREATE TABLE shows it, if it is known.
-    pub(crate) fn auto_increment_of(&self, table: &TableDef) -> u64 {
-        let known = self.0.counters.lock().auto_increment.get(&table.id).copied();
-        if let Some(next) = known {
-            return next;
-        }
-        let txn = self.0.db.begin(TransactionOptions::new().read_only(true));
-        let _ = self.load_auto_increment(&txn, table);
-        self.0
-            .counters
-            .lock()
-            .auto_increment
-            .get(&table.id)
-            .copied()
-            .unwrap_or(table.auto_increment)
-    }
-
-    /// After an opening, the counter begins after the largest number that any row has.
-    fn load_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<()> {
-        if self.0.counters.lock().auto_increment.contains_key(&table.id) {
-            return Ok(());
-        }
-        let Some(column) = table.auto_column() else { return Ok(()) };
-        let leads = |parts: &[crate::catalog::IndexPart]| {
-            parts.first().is_some_and(|part| part.column == column)
-        };
-        let space = if leads(&table.primary) {
-            Some(table.rows())
-        } else {
-            let index = table.indexes.iter().find(|index| leads(&index.parts));
-            index.map(|index| spillway_base::TableId(index.space))
-        };
-        let mut next = table.auto_increment.max(1);
-        if let Some(space) = space
-            && let Some(key) = last_key(&self.0.db, txn, space)?
-            && let Some(bytes) = key.get(1..9).and_then(|rest| rest.first_chunk::<8>())
-        {
-            let mut number = u64::from_be_bytes(*bytes);
-            if !table.columns[column].ty.is_unsigned() {
-                number ^= 1 << 63;
-            }
-            if (number as i64) > 0 || table.columns[column].ty.is_unsigned() {
-                next = next.max(number.saturating_add(1));
-            }
-        }
-        let mut counters = self.0.counters.lock();
-        let known = counters.auto_increment.entry(table.id).or_insert(next);
-        *known = (*known).max(next);
-        Ok(())
-    }
-
     pub(super) fn reload(&self) -> Result<()> {
         let mut fresh = Catalog::load(&self.0.db)?;
         fresh.version = self.0.catalog.load().version + 1;
         self.0.catalog.store(Arc::new(fresh));
         Ok(())
     }
-}
-
-/// The last key of a key space, as others left it.
-fn last_key(db: &Database, txn: &Transaction, space: spillway::Table) -> Result<Option<Vec<u8>>> {
-    let fresh = db.begin(TransactionOptions::new().read_only(true));
-    let mut best: Option<Vec<u8>> = None;
-    for from in [&fresh, txn] {
-        match from.scan(space, spillway::KeyRange::ALL, spillway::Direction::Backward) {
-            Ok(mut scan) => {
-                if scan.advance()? {
-                    best = best.max(Some(scan.key().to_vec()));
-                }
-            }
-            Err(error) if error.kind() == spillway::ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(best)
 }

@@ -98,7 +98,7 @@ CREATE UNIQUE INDEX once ON t (extra);
 -- ERROR 1062 (23000): Duplicate entry '9' for key 't.once'
 SHOW CREATE TABLE t;
 -- [Table, Create Table]
--- t | CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `u` int DEFAULT NULL,\n  `v` varchar(5) NOT NULL DEFAULT 'd',\n  `extra` int NOT NULL DEFAULT '9',\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`u`)\n) ENGINE=TIERED AUTO_INCREMENT=8 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
+-- t | CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `u` int DEFAULT NULL,\n  `v` varchar(5) NOT NULL DEFAULT 'd',\n  `extra` int NOT NULL DEFAULT '9',\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`u`)\n) ENGINE=TIERED AUTO_INCREMENT=12 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
 RENAME TABLE t TO s;
 -- ok, 0 rows
 TRUNCATE TABLE s;

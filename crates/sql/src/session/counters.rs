@@ -1,0 +1,218 @@
+//! Numbers that tables give out: of AUTO_INCREMENT columns, and of rows without a primary key.
+//!
+//! Numbers are given from memory. So that one is not given again after a restart, when the row that had it may be gone,
+//! the catalog keeps for each table a bound that no number given reaches. It is moved on by a block at a time, in
+//! a transaction of its own, before a number past it is given: that transaction is ordered before the one that uses
+//! the number, so no crash keeps the second and loses the first, and nobody waits for it.
+//!
+//! What is left of a block is given back at the end. After a crash it is skipped: as many numbers as the table had given since
+//! the opening, and at least [`BLOCK_MIN`] and at most [`BLOCK_MAX`].
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use spillway::{Database, Durability, Transaction, TransactionOptions};
+
+use super::instance::{Inner, Instance};
+use crate::catalog::{Change, IndexPart, TableDef};
+use crate::errors::Result;
+
+const BLOCK_MIN: u64 = 4;
+const BLOCK_MAX: u64 = 256;
+
+/// The numbers of one AUTO_INCREMENT column.
+struct Counter {
+    first: u64,
+    next: u64,
+    /// Numbers below may be given.
+    reserved: u64,
+}
+
+impl Counter {
+    /// A bound for what is given next, `number` among it.
+    fn bound_past(&self, number: u64) -> u64 {
+        let given = number.saturating_sub(self.first);
+        number.saturating_add(given.clamp(BLOCK_MIN, BLOCK_MAX))
+    }
+}
+
+/// Counts of all tables that are handed out from memory.
+#[derive(Default)]
+pub(super) struct Counters {
+    auto_increment: Mutex<HashMap<u32, Counter>>,
+    rows: Mutex<HashMap<u32, u64>>,
+    /// Held while a bound is moved. `auto_increment` is taken within it.
+    reserving: Mutex<()>,
+}
+
+impl Instance {
+    /// Forgets what tables have given, after they were changed: of AUTO_INCREMENT columns, and of rows.
+    pub(super) fn forget_numbers(&self, restarted: &[u32], renumbered: &[u32]) {
+        self.0.counters.auto_increment.lock().retain(|table, _| !restarted.contains(table));
+        let mut rows = self.0.counters.rows.lock();
+        rows.retain(|table, _| !restarted.contains(table) && !renumbered.contains(table));
+    }
+
+    /// The number of a new row in a table without a primary key.
+    pub(crate) fn next_row_number(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
+        if let Some(next) = self.0.counters.rows.lock().get_mut(&table.id) {
+            *next += 1;
+            return Ok(*next);
+        }
+        let last = last_key(&self.0.db, txn, table.rows())?;
+        let last = last.and_then(|key| key.first_chunk().copied()).map_or(0, u64::from_be_bytes);
+        let mut rows = self.0.counters.rows.lock();
+        let next = rows.entry(table.id).or_insert(last);
+        *next = (*next).max(last) + 1;
+        Ok(*next)
+    }
+
+    /// The next number of a table's AUTO_INCREMENT column.
+    pub(crate) fn next_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
+        self.load_auto_increment(txn, table)?;
+        loop {
+            let wanted = {
+                let mut counters = self.0.counters.auto_increment.lock();
+                let Some(counter) = counters.get_mut(&table.id) else { return Ok(1) };
+                if counter.next < counter.reserved || counter.next == u64::MAX {
+                    let given = counter.next;
+                    counter.next = given.saturating_add(1);
+                    return Ok(given);
+                }
+                counter.next
+            };
+            self.reserve(table, wanted)?;
+        }
+    }
+
+    /// A number that a statement gave itself: the counter goes on after it.
+    pub(crate) fn note_auto_increment(
+        &self,
+        txn: &Transaction,
+        table: &TableDef,
+        given: u64,
+    ) -> Result<()> {
+        self.load_auto_increment(txn, table)?;
+        let after = given.saturating_add(1);
+        let known = |counter: &mut Counter| {
+            counter.next = counter.next.max(after);
+            counter.next <= counter.reserved
+        };
+        if self.0.counters.auto_increment.lock().get_mut(&table.id).is_none_or(known) {
+            return Ok(());
+        }
+        self.reserve(table, given)
+    }
+
+    /// Moves a table's bound past `number`.
+    fn reserve(&self, table: &TableDef, number: u64) -> Result<()> {
+        let _one_at_a_time = self.0.counters.reserving.lock();
+        let bound = match self.0.counters.auto_increment.lock().get(&table.id) {
+            Some(counter) if counter.reserved <= number => counter.bound_past(number),
+            _ => return Ok(()),
+        };
+        put_bound(&self.0.db, table.id, bound)?;
+        if let Some(counter) = self.0.counters.auto_increment.lock().get_mut(&table.id) {
+            counter.reserved = counter.reserved.max(bound);
+        }
+        Ok(())
+    }
+
+    /// The number that comes next, as SHOW CREATE TABLE shows it.
+    pub(crate) fn auto_increment_of(&self, table: &TableDef) -> u64 {
+        let known = self.0.counters.auto_increment.lock().get(&table.id).map(|known| known.next);
+        known.unwrap_or_else(|| {
+            let txn = self.0.db.begin(TransactionOptions::new().read_only(true));
+            self.stored_auto_increment(&txn, table).unwrap_or(table.auto_increment)
+        })
+    }
+
+    fn load_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<()> {
+        if self.0.counters.auto_increment.lock().contains_key(&table.id) {
+            return Ok(());
+        }
+        let next = self.stored_auto_increment(txn, table)?;
+        let fresh = || Counter { first: next, next, reserved: next };
+        self.0.counters.auto_increment.lock().entry(table.id).or_insert_with(fresh);
+        Ok(())
+    }
+
+    /// The number that comes next as far as it is stored: after the bound, and after the largest that any row has.
+    fn stored_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
+        let Some(column) = table.auto_column() else { return Ok(1) };
+        let leads = |parts: &[IndexPart]| parts.first().is_some_and(|part| part.column == column);
+        let space = if leads(&table.primary) {
+            Some(table.rows())
+        } else {
+            let index = table.indexes.iter().find(|index| leads(&index.parts));
+            index.map(|index| spillway_base::TableId(index.space))
+        };
+        let fresh = self.0.db.begin(soon().read_only(true));
+        let bound = Change::new(&fresh)?.auto_increment_bound(table.id)?;
+        let mut next = table.auto_increment.max(bound).max(1);
+        if let Some(space) = space
+            && let Some(key) = last_key(&self.0.db, txn, space)?
+            && let Some(bytes) = key.get(1..9).and_then(|rest| rest.first_chunk::<8>())
+        {
+            let mut number = u64::from_be_bytes(*bytes);
+            let unsigned = table.columns[column].ty.is_unsigned();
+            if !unsigned {
+                number ^= 1 << 63;
+            }
+            if unsigned || (number as i64) > 0 {
+                next = next.max(number.saturating_add(1));
+            }
+        }
+        Ok(next)
+    }
+
+    /// Gives back the numbers that were reserved and not given, so that the next opening goes on with them. To be called
+    /// before the database is closed, when the sessions are gone; without it they are skipped, as after a crash.
+    pub fn close(&self) {
+        self.0.give_back_numbers();
+    }
+}
+
+impl Inner {
+    pub(super) fn give_back_numbers(&self) {
+        let _nobody_reserves = self.counters.reserving.lock();
+        for (table, counter) in self.counters.auto_increment.lock().drain() {
+            if counter.next < counter.reserved {
+                // Failing that, the numbers are skipped.
+                let _ = put_bound(&self.db, table, counter.next);
+            }
+        }
+    }
+}
+
+/// A transaction that reads what is not durable yet, and waits for nothing.
+fn soon() -> TransactionOptions {
+    TransactionOptions::new().durability(Durability::Within(Duration::from_secs(1)))
+}
+
+/// Stores a table's bound. It is durable with the next commit that is.
+fn put_bound(db: &Database, table: u32, bound: u64) -> Result<()> {
+    let txn = db.begin(soon());
+    Change::new(&txn)?.put_auto_increment_bound(table, bound)?;
+    txn.commit().wait()?;
+    Ok(())
+}
+
+/// The last key of a key space, as others left it.
+fn last_key(db: &Database, txn: &Transaction, space: spillway::Table) -> Result<Option<Vec<u8>>> {
+    let fresh = db.begin(TransactionOptions::new().read_only(true));
+    let mut best: Option<Vec<u8>> = None;
+    for from in [&fresh, txn] {
+        match from.scan(space, spillway::KeyRange::ALL, spillway::Direction::Backward) {
+            Ok(mut scan) => {
+                if scan.advance()? {
+                    best = best.max(Some(scan.key().to_vec()));
+                }
+            }
+            Err(error) if error.kind() == spillway::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(best)
+}
