@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients loom sanitize fuzz crash bench bench-kv bench-sysbench setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-sysbench setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,11 @@ clients: setup ## Run a session from Python, Go, Java, Node and the mariadb tool
 	@scripts/setup clients
 	cargo build --quiet --bin spillway
 	tests/clients/run target/debug/spillway
+
+differential: setup ## Compare answers to random statements with MariaDB's (SEED=, STATEMENTS=)
+	@scripts/setup clients
+	cargo build --quiet --bin spillway
+	tests/differential/run target/debug/spillway
 
 crash: setup ## Kill a loaded server again and again and look for anything lost (KILLS=)
 	@scripts/setup clients

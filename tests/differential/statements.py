@@ -1,0 +1,184 @@
+"""Random tables, rows and statements over them."""
+
+from expressions import ANY, NUMBER, TYPES, Expressions, Node, kind_of
+
+
+class Table:
+    def __init__(self, rng, name):
+        self.name = name
+        types = rng.sample(sorted(TYPES), rng.randint(3, 8))
+        self.columns = [(f"{name}{at}", ty) for at, ty in enumerate(types)]
+        self.rows = rng.randint(0, 12)
+        self.not_null = {column for column, _ in self.columns if rng.random() < 0.15}
+        keys = []
+        for at in range(rng.randint(0, 2)):
+            parts = []
+            for column, ty in rng.sample(self.columns, rng.randint(1, 2)):
+                parts.append(column + ("(3)" if ty in ("TEXT", "BLOB") else ""))
+            unique = "UNIQUE " if rng.random() < 0.4 else ""
+            keys.append(f"{unique}KEY k{at} ({', '.join(parts)})")
+        self.keys = keys
+
+    def create(self):
+        lines = [f"id{self.name} INT NOT NULL AUTO_INCREMENT PRIMARY KEY"]
+        for column, ty in self.columns:
+            null = " NOT NULL" if column in self.not_null else ""
+            ty = ty.replace(" NULL", "") if null else ty
+            default = " DEFAULT " + TYPES[ty if ty in TYPES else ty + " NULL"][0] if null and ty not in ("TEXT", "BLOB") else ""
+            lines.append(f"{column} {ty}{null}{default}")
+        return f"CREATE TABLE {self.name} ({', '.join(lines + self.keys)})"
+
+    def value(self, rng, column, ty):
+        if column not in self.not_null and rng.random() < 0.12:
+            return "NULL"
+        return rng.choice(TYPES[ty])
+
+    def insert(self, rng):
+        values = ", ".join(self.value(rng, column, ty) for column, ty in self.columns)
+        return f"INSERT IGNORE INTO {self.name} ({', '.join(c for c, _ in self.columns)}) VALUES ({values})"
+
+
+class Statements:
+    def __init__(self, rng, tables):
+        self.rng = rng
+        self.tables = tables
+
+    def over(self, tables):
+        columns = [column for table in tables for column in table.columns]
+        columns += [(f"id{table.name}", "INT") for table in tables]
+        return Expressions(self.rng, columns)
+
+    def table(self):
+        return self.rng.choice(self.tables)
+
+    def scalar(self):
+        """Expressions of literals alone."""
+        make = Expressions(self.rng)
+        return Node("SELECT {}", make.any(ANY, self.rng.choice([1, 1, 2, 3])))
+
+    def rows(self):
+        """Expressions over a table's rows, in order."""
+        table = self.table()
+        make = self.over([table])
+        return Node(f"SELECT id{table.name}, {{}} FROM {table.name} WHERE {{}} ORDER BY 1",
+                    make.any(ANY, 2), make.condition(2) if self.rng.random() < 0.7 else "1")
+
+    def joined(self):
+        rng = self.rng
+        a, b = self.tables[0], self.tables[1]
+        make = self.over([a, b])
+        join = rng.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "INNER JOIN"])
+        if rng.random() < 0.2:
+            return Node(f"SELECT ida, idb, {{}} FROM a CROSS JOIN b WHERE {{}} ORDER BY 1, 2", make.any(ANY, 1), make.condition(1))
+        if rng.random() < 0.6:
+            on = Node("({} = {})", rng.choice(a.columns)[0], rng.choice(b.columns)[0])
+        else:
+            on = make.condition(1)
+        return Node(f"SELECT ida, idb, {{}} FROM a {join} b ON {{}} WHERE {{}} ORDER BY 1, 2",
+                    make.any(ANY, 1), on, make.condition(1) if rng.random() < 0.5 else "1")
+
+    def using(self):
+        rng = self.rng
+        join = rng.choice(["JOIN", "LEFT JOIN", "NATURAL JOIN", "RIGHT JOIN"])
+        using = "" if join.startswith("NATURAL") else " USING (k)"
+        (a, _), (b, _) = rng.choice(self.tables[0].columns), rng.choice(self.tables[1].columns)
+        return Node(f"SELECT * FROM (SELECT ida % 4 AS k, {a} AS x FROM a) p {join} (SELECT idb % 5 AS k, {b} AS y FROM b) q{using}")
+
+    def grouped(self):
+        rng = self.rng
+        table = self.table()
+        make = self.over([table])
+        column, ty = rng.choice(table.columns)
+        aggregates = ["COUNT(*)", "COUNT({})", "COUNT(DISTINCT {})", "SUM({})", "AVG({})", "MIN({})", "MAX({})", "BIT_AND({})",
+                      "BIT_OR({})", "BIT_XOR({})", "STD({})", "VAR_SAMP({})", "SUM(DISTINCT {})"]
+        chosen = [Node(rng.choice(aggregates)) for _ in range(2)]
+        for node in chosen:
+            if "{}" in node.text:
+                node.parts = [make.any(ANY, rng.choice([0, 1]))]
+        if rng.random() < 0.4:
+            return Node(f"SELECT {{}}, {{}} FROM {table.name} WHERE {{}}", *chosen, make.condition(1))
+        if rng.random() < 0.5:
+            having = rng.choice(["COUNT(*) > 1", f"SUM(id{table.name}) > 5", f"MIN(id{table.name}) < 4"])
+            return Node(f"SELECT COUNT(*), SUM(id{table.name}), {{}} FROM {table.name} GROUP BY {{}} HAVING {having}",
+                        chosen[0], make.any(ANY, rng.choice([0, 0, 1])))
+        return Node(f"SELECT SUM(id{table.name}) s, {{}} FROM {table.name} GROUP BY {column}, {rng.choice(table.columns)[0]} ORDER BY s DESC, 2", chosen[0])
+
+    def concatenated(self):
+        table = self.table()
+        column, _ = self.rng.choice(table.columns)
+        return Node(f"SELECT GROUP_CONCAT({{}} ORDER BY {column} DESC, id{table.name} SEPARATOR '|') FROM {table.name}", column)
+
+    def distinct(self):
+        table = self.table()
+        columns = self.rng.sample(table.columns, self.rng.randint(1, 2))
+        # A binary form of text, so that it does not matter which of equals stands for all.
+        shown = ", ".join(f"LOWER({c})" if kind_of(ty) == "text" and "BIN" not in ty and "BLOB" not in ty else c for c, ty in columns)
+        return Node(f"SELECT DISTINCT {shown} FROM {table.name}")
+
+    def limited(self):
+        rng = self.rng
+        table = self.table()
+        by = ", ".join(f"{c}{rng.choice([' DESC', '', ' ASC'])}" for c, _ in rng.sample(table.columns, rng.randint(1, 2)))
+        limit = rng.choice(["LIMIT 3", "LIMIT 2, 4", "LIMIT 5 OFFSET 1", "LIMIT 0", ""])
+        return Node(f"SELECT * FROM {table.name} ORDER BY {by}, id{table.name} {limit}")
+
+    def subquery(self):
+        rng = self.rng
+        a, b = self.tables[0], self.tables[1]
+        (x, _), (y, _) = rng.choice(a.columns), rng.choice(b.columns)
+        within = self.over([b]).condition(1)
+        both = self.over([a, b])
+        return rng.choice([
+            lambda: Node(f"SELECT ida FROM a WHERE {x} {rng.choice(['', 'NOT '])}IN (SELECT {y} FROM b WHERE {{}}) ORDER BY 1", within),
+            lambda: Node(f"SELECT ida FROM a WHERE {rng.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM b WHERE {{}}) ORDER BY 1", both.condition(1)),
+            lambda: Node(f"SELECT ida, (SELECT MAX({y}) FROM b WHERE {{}}) FROM a ORDER BY 1", both.condition(1)),
+            lambda: Node(f"SELECT ida FROM a WHERE {x} {rng.choice(['>', '<=', '='])} {rng.choice(['ANY', 'ALL'])} (SELECT {y} FROM b WHERE {{}}) ORDER BY 1", within),
+            lambda: Node(f"SELECT ida FROM a WHERE ({x}, ida) {rng.choice(['', 'NOT '])}IN (SELECT {y}, idb FROM b) ORDER BY 1"),
+            lambda: Node(f"SELECT * FROM (SELECT {x} AS x, COUNT(*) AS n FROM a GROUP BY {x}) d WHERE n > 1"),
+            lambda: Node(f"SELECT (SELECT {y} FROM b ORDER BY idb LIMIT 1), ida FROM a ORDER BY ida"),
+        ])()
+
+    def union(self):
+        rng = self.rng
+        (x, _), (y, _) = rng.choice(self.tables[0].columns), rng.choice(self.tables[1].columns)
+        op = rng.choice(["UNION", "UNION ALL", "UNION", "INTERSECT", "EXCEPT"])
+        wrap = rng.random() < 0.3
+        tail = rng.choice([" ORDER BY 1 LIMIT 3", "", ""]) if op == "UNION ALL" and not wrap else ""
+        if wrap:
+            return Node(f"SELECT COUNT(*) FROM (SELECT {x} FROM a {op} SELECT {y} FROM b) u")
+        return Node(f"SELECT HEX({x}) FROM a {op} SELECT {{}} FROM b{tail}", self.over([self.tables[1]]).any(ANY, 1)) if rng.random() < 0.4 else Node(
+            f"SELECT {x} FROM a {op} SELECT {y} FROM b{tail}")
+
+    def query(self):
+        return self.rng.choice([self.scalar] * 6 + [self.rows] * 5 + [self.joined] * 2 + [self.using, self.grouped, self.grouped,
+                               self.concatenated, self.distinct, self.limited, self.subquery, self.subquery, self.union])()
+
+    def change(self):
+        """A statement that changes a table; what it left is compared after it."""
+        rng = self.rng
+        table = self.table()
+        name, columns = table.name, table.columns
+        make = self.over([table])
+        chosen = rng.sample(columns, rng.randint(1, len(columns)))
+        names = ", ".join(c for c, _ in chosen)
+        values = ", ".join(table.value(rng, c, ty) if rng.random() < 0.6 else str(Expressions(rng).any(kind_of(ty), 1)) for c, ty in chosen)
+        column, ty = rng.choice(columns)
+        ignore = rng.choice(["", "", " IGNORE"])
+        wild = lambda depth: make.any(kind_of(ty) if rng.random() < 0.7 else ANY, depth)
+        other = self.table()
+        copies = ", ".join(self.over([other]).leaf(kind_of(t)).text for _, t in chosen)
+        keyed = f"id{name}, {names}"
+        return name, rng.choice([
+            lambda: Node(f"INSERT{ignore} INTO {name} ({names}) VALUES ({{}})", values),
+            lambda: Node(f"INSERT{ignore} INTO {name} ({keyed}) VALUES ({rng.randint(1, 14)}, {{}})", values),
+            lambda: Node(f"INSERT{ignore} INTO {name} SET {column} = {{}}", Expressions(rng).any(kind_of(ty), 1)),
+            lambda: Node(f"INSERT{ignore} INTO {name} ({names}) SELECT {copies} FROM {other.name} ORDER BY id{other.name} LIMIT 3"),
+            lambda: Node(f"REPLACE INTO {name} ({keyed}) VALUES ({rng.randint(1, 14)}, {{}})", values),
+            lambda: Node(f"INSERT INTO {name} ({keyed}) VALUES ({rng.randint(1, 14)}, {{}}) ON DUPLICATE KEY UPDATE {column} = {{}}",
+                         values, rng.choice([lambda: Node(f"VALUES({column})"), lambda: wild(1)])()),
+            lambda: Node(f"UPDATE{ignore} {name} SET {column} = {{}} WHERE {{}}", wild(1), make.condition(1)),
+            lambda: Node(f"UPDATE {name} SET {column} = {{}}, {columns[0][0]} = {column} ORDER BY id{name} DESC LIMIT 2", wild(1)),
+            lambda: Node(f"UPDATE {name} SET {column} = {{}} ORDER BY {columns[-1][0]}, id{name} LIMIT 3", wild(0)),
+            lambda: Node(f"DELETE FROM {name} WHERE {{}} ORDER BY id{name} LIMIT 1", make.condition(1)),
+            lambda: Node(f"DELETE FROM {name} WHERE {{}} AND id{name} % 3 = 0", make.condition(1)),
+        ])()
