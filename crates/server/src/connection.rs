@@ -191,9 +191,8 @@ impl<S: Read + Write> Connection<S> {
             }
             0x0C => {
                 let id = Take(rest).u32().unwrap_or(0);
-                let known = self.instance.kill(u64::from(id), true);
-                let unknown = || SqlError::new(1094, format!("Unknown thread id: {id}"));
-                self.answer(if known { Ok(()) } else { Err(unknown()) })?;
+                let killed = self.session.kill(u64::from(id), true);
+                self.answer(killed)?;
             }
             0x0E => self.ok()?,
             0x11 => return self.change_user(rest),

@@ -7,15 +7,17 @@
 //! - `catalog`: which databases, tables and users there are;
 //! - `expr`: expressions bound and evaluated; `query`: queries planned and run;
 //! - `dml`, `store`: rows and their index entries changed;
-//! - `ddl`, `users`, `show`: tables, users and what is told of them;
+//! - `ddl`, `show`: tables, and what is told of them; `accounts`, `grants`, `users`: accounts, their rights and passwords;
 //! - `api`, `errors`: what comes out.
 
+mod accounts;
 mod api;
 mod catalog;
 mod ddl;
 mod dml;
 mod errors;
 mod expr;
+mod grants;
 mod parse;
 mod query;
 mod session;

@@ -159,7 +159,13 @@ impl Instance {
             connection_id,
             assignments: 0,
             connection_status: Vec::new(),
+            all_rights: std::cell::Cell::new(0),
         }
+    }
+
+    /// The user whose session has a number.
+    pub(super) fn owner_of(&self, connection_id: u64) -> Option<String> {
+        self.0.processes.lock().get(&connection_id).map(|process| process.user.clone())
     }
 
     /// Interrupts a session's statement, or ends the session. `false` when there is none of that number.

@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use sqlparser::ast;
 
 use super::Session;
-use super::rights::tables_of;
+use super::tables::tables_of;
 use crate::errors::{Result, SqlError};
 
 /// Who uses a table: statements share it, DDL has it alone.

@@ -12,10 +12,11 @@ mod own;
 mod prepared;
 mod rights;
 mod run;
+mod tables;
 mod transactions;
 mod variables;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ use crate::parse::{self, Statement};
 pub use self::front::{Front, Limits};
 pub use self::instance::Instance;
 pub use self::prepared::Prepared;
-pub(crate) use self::rights::path_of;
+pub(crate) use self::tables::path_of;
 pub(crate) use self::variables::Variables;
 
 /// What clients are told of the version. Clients look at the number before the first dash to learn which SQL they may use.
@@ -64,6 +65,8 @@ pub struct Session {
     /// How often a variable was set.
     assignments: u64,
     connection_status: Vec<(String, String)>,
+    /// The version of the catalog by which the account was last seen to hold every right; zero for none.
+    all_rights: Cell<u64>,
 }
 
 impl Drop for Session {
@@ -122,6 +125,7 @@ impl Session {
         if !self.instance.0.catalog.load().has_database(name) {
             return Err(SqlError::new(1049, format!("Unknown database '{name}'")));
         }
+        self.check_sees(name)?;
         self.variables.borrow_mut().database = Some(name.to_owned());
         if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
             process.database = Some(name.to_owned());
@@ -170,7 +174,10 @@ impl Session {
             parse::parse(parse::split(&sql, parse::Mode::default())?.pop().unwrap_or_default())?;
         match &statement {
             Statement::Sql(statement) => match &**statement {
-                ast::Statement::Query(query) => Ok(self.plan(query)?.columns.clone()),
+                ast::Statement::Query(query) => {
+                    self.check_rights(statement)?;
+                    Ok(self.plan(query)?.columns.clone())
+                }
                 _ => Ok(Vec::new()),
             },
             Statement::Own(..) => Ok(Vec::new()),

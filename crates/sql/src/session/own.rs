@@ -5,7 +5,7 @@ use spillway_types::{ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::rights::path_of;
+use super::tables::{parts_of, path_of};
 use crate::api::ResultSink;
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
@@ -42,18 +42,20 @@ impl Session {
                 let connection = at(1) != "query";
                 let id = self.evaluate(&plain[plain.len() - 1..], params)?;
                 let id = spillway_types::convert::to_i128(&id.as_ref()).unwrap_or(0);
-                if !self.instance.kill(u64::try_from(id).unwrap_or(0), connection) {
-                    return Err(SqlError::new(1094, format!("Unknown thread id: {id}")));
-                }
+                self.kill(u64::try_from(id).unwrap_or(0), connection)?;
             }
             "prepare" => self.prepare_named(&plain)?,
             "execute" => return self.execute_named(&plain, sink),
             "deallocate" => self.deallocate(&plain)?,
             // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps no other out.
-            "lock" | "unlock" if at(1) == "tables" || at(1) == "table" => self.commit()?,
+            "unlock" if matches!(at(1), "tables" | "table") && plain.len() == 2 => self.commit()?,
+            "lock" if matches!(at(1), "tables" | "table") => self.lock_tables(&plain)?,
             "flush"
                 if ["privileges", "tables", "status", "logs", "hosts", "table"]
-                    .contains(&at(1)) => {}
+                    .contains(&at(1)) =>
+            {
+                self.check_everywhere(&["RELOAD"])?;
+            }
             "analyze" | "optimize" | "check" | "repair"
                 if words.iter().any(|word| word == "table") =>
             {
@@ -61,7 +63,7 @@ impl Session {
             }
             "alter" => self.alter(tokens, &plain)?,
             "rename" if at(1) == "table" => self.rename(&plain)?,
-            "create" | "drop" | "grant" | "revoke" => self.users(tokens)?,
+            "create" | "drop" | "grant" | "revoke" => self.accounts(tokens)?,
             "show" | "describe" | "desc" | "explain" => {
                 return self.show(&plain, &words, more, sink);
             }
@@ -70,9 +72,38 @@ impl Session {
         sink.ok(&self.outcome(Changed::default(), more))
     }
 
+    /// Ends a session, or its statement, if it is the user's own or the user may do so with anybody's.
+    ///
+    /// # Errors
+    /// 1094 where there is none of that number, 1095 where it may not be ended.
+    pub fn kill(&self, id: u64, connection: bool) -> Result<()> {
+        let unknown = || SqlError::new(1094, format!("Unknown thread id: {id}"));
+        let owner = self.instance.owner_of(id).ok_or_else(unknown)?;
+        let any = self.check_everywhere(&["CONNECTION_ADMIN", "SUPER"]).is_ok();
+        if !any && owner != self.variables.borrow().user_name {
+            return Err(SqlError::new(1095, format!("You are not owner of thread {id}")));
+        }
+        if self.instance.kill(id, connection) { Ok(()) } else { Err(unknown()) }
+    }
+
+    /// LOCK TABLES: each `name [AS alias] READ | WRITE`.
+    fn lock_tables(&mut self, plain: &[Token]) -> Result<()> {
+        let database = self.variables.borrow().database.clone();
+        for part in split_commas(&plain[2..]) {
+            let dots = part.iter().skip(1).step_by(2).take_while(|token| **token == Token::Period);
+            let (name, _) = part.split_at(1 + 2 * dots.count());
+            let (db, table) = path_of(&parts_of(name)?, database.as_deref())?;
+            self.check_table(&["LOCK TABLES"], &db, Some(&table))?;
+            self.check_table(&["SELECT"], &db, Some(&table))?;
+            self.instance.0.catalog.load().table(&db, &table)?;
+        }
+        self.commit()
+    }
+
     /// The value of an expression that stands by itself.
     pub(super) fn evaluate(&self, tokens: &[Token], params: &[Value]) -> Result<Value> {
         let expr = parse::parse_tokens(tokens)?;
+        self.check_expr(&expr)?;
         let catalog = self.instance.0.catalog.load_full();
         let bound = {
             let variables = self.variables.borrow();
@@ -103,8 +134,11 @@ impl Session {
         let from = plain.iter().position(|token| word(Some(token)) == "table").unwrap_or(0);
         let mut rows = Vec::new();
         for part in split_commas(plain.get(from + 1..).unwrap_or_default()) {
-            let text: String = part.iter().map(ToString::to_string).collect();
-            let (db, name) = path_of(&text, database.as_deref())?;
+            let (db, name) = path_of(&parts_of(&part)?, database.as_deref())?;
+            self.check_table(&["SELECT"], &db, Some(&name))?;
+            if what != "check" {
+                self.check_table(&["INSERT"], &db, Some(&name))?;
+            }
             let known = self.instance.0.catalog.load().table(&db, &name).is_ok();
             let (kind, text) = if known {
                 ("status", "OK".to_owned())
@@ -177,6 +211,7 @@ impl Session {
         };
         let catalog = self.instance.0.catalog.load_full();
         let variables = self.variables.borrow();
+        let catalog = variables.seen(&catalog);
         let shown = crate::show::show(&self.instance, &catalog, &variables, lines, plain, words)?;
         drop(variables);
         let columns: Vec<(&str, ColumnType)> =

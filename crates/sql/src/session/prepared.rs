@@ -55,6 +55,7 @@ impl Session {
         if let Statement::Sql(statement) = &*stored.statement
             && let ast::Statement::Query(query) = &**statement
         {
+            self.check_rights(statement)?;
             let plan = self.plan(query)?;
             columns.clone_from(&plan.columns);
             let catalog = self.instance.0.catalog.load().version;

@@ -252,6 +252,7 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.check_rights(statement)?;
         let ast::Statement::Query(query) = statement else {
             return Err(SqlError::unsupported("EXPLAIN of a change"));
         };

@@ -216,7 +216,7 @@ impl Session {
         let words: Vec<String> = plain.iter().map(|token| word(Some(token))).collect();
         let at = |index: usize| words.get(index).map_or("", String::as_str);
         if at(1) == "password" {
-            return self.users(tokens);
+            return self.accounts(tokens);
         }
         if at(1) == "names" || at(1) == "character" || at(1) == "charset" {
             let charset = name_of(plain.get(if at(1) == "character" { 3 } else { 2 }));
@@ -345,6 +345,7 @@ impl Session {
         }
         self.assignments += 1;
         if global {
+            self.check_everywhere(&["SUPER", "SYSTEM_VARIABLES_ADMIN"])?;
             self.instance.0.globals.lock().insert(name.to_owned(), text);
         } else {
             self.variables.borrow_mut().system.insert(name.to_owned(), text);

@@ -9,8 +9,10 @@ use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use crate::api::{ColumnFlags, ResultColumn};
+use crate::catalog::UserDef;
 use crate::catalog::{Catalog, SYSTEM};
 use crate::errors::{Result, SqlError};
+use crate::grants;
 use crate::parse::word;
 use crate::session::{Instance, Variables, path_of};
 
@@ -126,19 +128,33 @@ fn after<'t>(plain: &'t [Token], words: &[String], names: &[&str]) -> Option<(us
     Some((at, &plain[at + 1..]))
 }
 
-fn path_at(tokens: &[Token]) -> String {
-    let mut out = String::new();
-    for token in tokens {
-        match token {
-            Token::Word(_) | Token::Period
-                if out.is_empty() || out.ends_with('.') || *token == Token::Period =>
-            {
-                out += &token.to_string();
-            }
-            _ => break,
+/// The parts of the name that tokens begin with.
+fn path_at(tokens: &[Token]) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut rest = tokens.iter();
+    while let Some(Token::Word(word)) = rest.next() {
+        parts.push(word.value.clone());
+        if rest.next() != Some(&Token::Period) {
+            break;
         }
     }
-    out
+    parts
+}
+
+/// Refuses what the user may know nothing of.
+fn check_seen(user: Option<&UserDef>, db: &str, table: Option<&str>) -> Result<()> {
+    let Some(user) = user else { return Err(SqlError::new(1045, "Access denied")) };
+    match table {
+        _ if user.sees(db) => Ok(()),
+        None => Err(grants::no_database(user, db)),
+        Some(table) => Err(SqlError::new(
+            1142,
+            format!(
+                "SELECT command denied to user '{}'@'{}' for table '{table}'",
+                user.name, user.host
+            ),
+        )),
+    }
 }
 
 /// Runs a SHOW, DESCRIBE or EXPLAIN of a table.
@@ -164,8 +180,13 @@ pub(crate) fn show(
         }
     }
     let at = |index: usize| words.get(index).map_or("", String::as_str);
+    let user = variables.account(catalog);
+    let table_at = |parts: &[String]| {
+        let (db, name) = path_of(parts, database)?;
+        check_seen(user, &db, Some(&name)).map(|()| (db, name))
+    };
     if at(0) != "show" {
-        return columns_of(catalog, database, &path_at(&plain[1..]), false);
+        return columns_of(catalog, &table_at(&path_at(&plain[1..]))?, false);
     }
     let in_database = |place: usize| -> Result<String> {
         let rest: &[String] = words.get(place..).unwrap_or_default();
@@ -188,6 +209,7 @@ pub(crate) fn show(
         }
         "tables" => {
             let db = in_database(2)?;
+            check_seen(user, &db, None)?;
             if !catalog.has_database(&db) {
                 return Err(SqlError::new(1049, format!("Unknown database '{db}'")));
             }
@@ -209,9 +231,9 @@ pub(crate) fn show(
             if let Some(found) =
                 words[place + 2..].iter().position(|word| word == "from" || word == "in")
             {
-                path = format!("{}.{path}", path_at(&plain[place + 3 + found..]));
+                path.splice(..path.len() - 1, path_at(&plain[place + 3 + found..]));
             }
-            columns_of(catalog, database, &path, full)?
+            columns_of(catalog, &table_at(&path)?, full)?
         }
         "index" | "indexes" | "keys" => {
             let (place, rest) = after(&plain, &words, &["from", "in"])
@@ -220,13 +242,13 @@ pub(crate) fn show(
             if let Some(found) =
                 words[place + 2..].iter().position(|word| word == "from" || word == "in")
             {
-                path = format!("{}.{path}", path_at(&plain[place + 3 + found..]));
+                path.splice(..path.len() - 1, path_at(&plain[place + 3 + found..]));
             }
-            let (db, name) = path_of(&path, database)?;
+            let (db, name) = table_at(&path)?;
             indexes_of(instance, catalog.table(&db, &name)?)
         }
         "create" if at(2) == "table" => {
-            let (db, name) = path_of(&path_at(&plain[3..]), database)?;
+            let (db, name) = table_at(&path_at(&plain[3..]))?;
             let table = catalog.table(&db, &name)?;
             let row = vec![text(table.name.clone()), text(create_table(instance, table))];
             Shown {
@@ -243,6 +265,7 @@ pub(crate) fn show(
         "create" if at(2) == "database" || at(2) == "schema" => {
             let name =
                 plain.last().map_or(String::new(), |token| token.to_string().replace('`', ""));
+            check_seen(user, &name, None)?;
             if !catalog.has_database(&name) {
                 return Err(SqlError::new(1049, format!("Unknown database '{name}'")));
             }
@@ -255,19 +278,26 @@ pub(crate) fn show(
         "create" => {
             return Err(SqlError::unsupported(format!("SHOW CREATE {}", at(2).to_uppercase())));
         }
-        "table" if at(2) == "status" => table_status(instance, catalog, &in_database(3)?),
+        "table" if at(2) == "status" => {
+            let db = in_database(3)?;
+            check_seen(user, &db, None)?;
+            table_status(instance, catalog, &db)
+        }
         "variables" | "status" => {
             let rows = lines.into_iter().map(|(name, value)| vec![text(name), text(value)]);
             shown(&["Variable_name", "Value"], rows.collect())
         }
         "processlist" => Shown {
             columns: virtual_table("information_schema.processlist").unwrap_or_default(),
-            rows: process_rows(instance),
+            rows: process_rows(instance, user),
         },
         "engines" | "storage" => shown(
             &["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"],
             engine_rows(),
         ),
+        "engine" if !user.is_some_and(|user| user.may_everywhere("PROCESS")) => {
+            return Err(grants::missing(&["PROCESS"]));
+        }
         "engine" => shown(
             &["Type", "Name", "Status"],
             vec![vec![text("TIERED"), text(""), text(engine_status(instance))]],
@@ -290,6 +320,13 @@ pub(crate) fn show(
                 }
                 _ => (variables.user_name.clone(), variables.user_host.clone()),
             };
+            let other = (&name, &host) != (&variables.user_name, &variables.user_host);
+            if let Some(asker) = user
+                && other
+                && !asker.may_everywhere("SELECT")
+            {
+                return Err(grants::no_database(asker, "mysql"));
+            }
             let user = catalog.users.get(&(name.clone(), host.clone()));
             let user = user.ok_or_else(|| {
                 SqlError::new(

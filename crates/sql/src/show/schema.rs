@@ -102,10 +102,12 @@ pub(crate) fn virtual_table(name: &str) -> Option<Vec<(String, ColumnType)>> {
 pub(crate) fn virtual_rows(
     instance: &Instance,
     catalog: &Catalog,
-    _variables: &RefCell<Variables>,
+    variables: &RefCell<Variables>,
     name: &str,
 ) -> Vec<Vec<Value>> {
     let def = || text("def");
+    let variables = variables.borrow();
+    let (catalog, user) = (&*variables.seen(catalog), variables.account(catalog));
     let tables = || catalog.tables.values();
     match name {
         "information_schema.schemata" => {
@@ -269,7 +271,7 @@ pub(crate) fn virtual_rows(
             .collect(),
         "information_schema.collations" => collation_rows(),
         "information_schema.engines" => engine_rows(),
-        "information_schema.processlist" => process_rows(instance),
+        "information_schema.processlist" => process_rows(instance, user),
         "information_schema.user_privileges" => catalog
             .users
             .values()

@@ -3,6 +3,7 @@
 use spillway_types::{Collation, Value};
 
 use super::{int, text};
+use crate::catalog::UserDef;
 use crate::session::Instance;
 
 pub(super) fn engine_rows() -> Vec<Vec<Value>> {
@@ -63,8 +64,12 @@ pub(super) fn charset_rows() -> Vec<Vec<Value>> {
     ]
 }
 
-pub(super) fn process_rows(instance: &Instance) -> Vec<Vec<Value>> {
-    let rows = instance.process_lines().into_iter().map(|(id, user, host, db, statement)| {
+pub(super) fn process_rows(instance: &Instance, user: Option<&UserDef>) -> Vec<Vec<Value>> {
+    // Others' statements may hold what is not to be known.
+    let seen =
+        |name: &str| user.is_some_and(|user| user.name == name || user.may_everywhere("PROCESS"));
+    let lines = instance.process_lines().into_iter().filter(|(_, name, ..)| seen(name));
+    let rows = lines.map(|(id, user, host, db, statement)| {
         let command = if statement.is_some() { "Query" } else { "Sleep" };
         vec![
             int(id as i64),

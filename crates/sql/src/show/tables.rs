@@ -5,7 +5,7 @@ use spillway_types::{ColumnType, Value};
 use super::{Shown, escape, int, quote, shown, text, virtual_table};
 use crate::catalog::{Catalog, ColumnDef, DefaultValue, IndexPart, TableDef};
 use crate::errors::Result;
-use crate::session::{Instance, path_of};
+use crate::session::Instance;
 
 /// The default of a column, as `COLUMN_DEFAULT` has it.
 pub(super) fn default_text(column: &ColumnDef) -> Value {
@@ -150,11 +150,9 @@ pub(super) fn create_table(instance: &Instance, table: &TableDef) -> String {
 
 pub(super) fn columns_of(
     catalog: &Catalog,
-    database: Option<&str>,
-    path: &str,
+    (db, name): &(String, String),
     full: bool,
 ) -> Result<Shown> {
-    let (db, name) = path_of(path, database)?;
     if let Some(columns) = virtual_table(&format!("{}.{}", db.to_lowercase(), name.to_lowercase()))
     {
         let rows = columns.into_iter().map(|(name, ty)| {
@@ -162,7 +160,7 @@ pub(super) fn columns_of(
         });
         return Ok(shown(&["Field", "Type", "Null", "Key", "Default", "Extra"], rows.collect()));
     }
-    let table = catalog.table(&db, &name)?;
+    let table = catalog.table(db, name)?;
     let mut rows = Vec::new();
     for (at, column) in table.columns.iter().enumerate() {
         let collation =

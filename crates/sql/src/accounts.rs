@@ -1,0 +1,411 @@
+//! Statements about accounts: CREATE, ALTER and DROP USER, SET PASSWORD, GRANT and REVOKE.
+
+use std::collections::BTreeMap;
+
+use sqlparser::tokenizer::Token;
+
+use crate::catalog::{Catalog, Change, UserDef};
+use crate::errors::{Result, SqlError};
+use crate::grants::{self, ALL, GRANT_OPTION};
+use crate::parse::word;
+use crate::users::{NATIVE, stored_password};
+
+struct Words {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+impl Words {
+    fn word(&mut self) -> String {
+        let word = word(self.tokens.get(self.at));
+        if !word.is_empty() {
+            self.at += 1;
+        }
+        word
+    }
+
+    fn eat(&mut self, wanted: &str) -> bool {
+        let is = word(self.tokens.get(self.at)) == wanted;
+        self.at += usize::from(is);
+        is
+    }
+
+    fn peek(&self, wanted: &str) -> bool {
+        word(self.tokens.get(self.at)) == wanted
+    }
+
+    fn take(&mut self, wanted: &Token) -> bool {
+        let is = self.tokens.get(self.at) == Some(wanted);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn near_text(&self) -> String {
+        self.tokens.get(self.at).map_or_else(|| "the end".to_owned(), ToString::to_string)
+    }
+
+    fn near(&self) -> SqlError {
+        SqlError::syntax(format!("near '{}'", self.near_text()))
+    }
+
+    fn end(&self) -> Result<()> {
+        if self.at < self.tokens.len() { Err(self.near()) } else { Ok(()) }
+    }
+
+    fn text(&mut self) -> Result<String> {
+        let text = match self.tokens.get(self.at) {
+            Some(Token::SingleQuotedString(text) | Token::DoubleQuotedString(text)) => text.clone(),
+            Some(Token::Word(word)) => word.value.clone(),
+            _ => return Err(self.near()),
+        };
+        self.at += 1;
+        Ok(text)
+    }
+
+    /// `'u'@'h'`, `u@h`, `u`.
+    fn account(&mut self) -> Result<(String, String)> {
+        let unquoted =
+            matches!(self.tokens.get(self.at), Some(Token::Word(w)) if w.quote_style.is_none());
+        let name = self.text()?;
+        if let (true, Some((name, host))) = (unquoted, name.split_once('@')) {
+            let host = if host.is_empty() { self.text()? } else { host.to_owned() };
+            return Ok((name.to_owned(), host));
+        }
+        let host = match self.tokens.get(self.at) {
+            Some(Token::AtSign) => {
+                self.at += 1;
+                self.text()?
+            }
+            Some(Token::Word(word)) if word.value.starts_with('@') => {
+                let host = word.value[1..].to_owned();
+                self.at += 1;
+                if host.is_empty() { self.text()? } else { host }
+            }
+            _ => "%".to_owned(),
+        };
+        Ok((name, host))
+    }
+}
+
+/// Who runs a statement, and where.
+pub(crate) struct Asker<'a> {
+    pub(crate) user: &'a UserDef,
+    pub(crate) database: Option<&'a str>,
+}
+
+/// A statement about accounts while it is read.
+struct Accounts<'a> {
+    words: Words,
+    change: &'a Change<'a>,
+    catalog: &'a Catalog,
+    asker: &'a Asker<'a>,
+}
+
+fn failed(what: &str, name: &str, host: &str) -> SqlError {
+    SqlError::new(1396, format!("Operation {what} failed for '{name}'@'{host}'"))
+}
+
+/// Runs a statement about accounts, for a user who must have the right to.
+pub(crate) fn execute(
+    change: &Change<'_>,
+    catalog: &Catalog,
+    tokens: &[Token],
+    asker: &Asker<'_>,
+) -> Result<()> {
+    let words = Words { tokens: crate::parse::solid(tokens), at: 0 };
+    let mut accounts = Accounts { words, change, catalog, asker };
+    let verb = accounts.words.word();
+    let or_replace = accounts.words.eat("or") && accounts.words.eat("replace");
+    if or_replace {
+        return Err(SqlError::unsupported("CREATE OR REPLACE USER"));
+    }
+    match verb.as_str() {
+        "create" | "alter" if accounts.words.eat("user") => accounts.define(verb == "create")?,
+        "drop" if accounts.words.eat("user") => accounts.drop()?,
+        "grant" => accounts.grant(true)?,
+        "revoke" => accounts.grant(false)?,
+        "set" if accounts.words.eat("password") => accounts.set_password()?,
+        _ => return Err(SqlError::unsupported(verb.to_ascii_uppercase())),
+    }
+    accounts.words.end()
+}
+
+impl Accounts<'_> {
+    fn may_define(&self) -> Result<()> {
+        if self.asker.user.may_everywhere("CREATE USER") {
+            return Ok(());
+        }
+        Err(grants::missing(&["CREATE USER"]))
+    }
+
+    fn is_asker(&self, name: &str, host: &str) -> bool {
+        self.asker.user.name == name && self.asker.user.host == host
+    }
+
+    fn account(&mut self) -> Result<(String, String)> {
+        let words = &mut self.words;
+        if words.eat("current_user") || words.eat("user") {
+            if words.take(&Token::LParen) && !words.take(&Token::RParen) {
+                return Err(words.near());
+            }
+            return Ok((self.asker.user.name.clone(), self.asker.user.host.clone()));
+        }
+        words.account()
+    }
+
+    fn known(&self, name: &str, host: &str) -> Option<UserDef> {
+        self.catalog.users.get(&(name.to_owned(), host.to_owned())).cloned()
+    }
+
+    /// CREATE USER and ALTER USER.
+    fn define(&mut self, create: bool) -> Result<()> {
+        let lenient = self.words.eat("if") && {
+            let not = self.words.eat("not");
+            if !self.words.eat("exists") || not != create {
+                return Err(self.words.near());
+            }
+            true
+        };
+        let what = if create { "CREATE USER" } else { "ALTER USER" };
+        loop {
+            let (name, host) = self.account()?;
+            if create || !self.is_asker(&name, &host) {
+                self.may_define()?;
+            }
+            let known = self.known(&name, &host);
+            let skip = known.is_some() == create;
+            if skip && !lenient {
+                return Err(failed(what, &name, &host));
+            }
+            let mut user = known.unwrap_or(UserDef {
+                name,
+                host,
+                plugin: NATIVE.to_owned(),
+                stored: Vec::new(),
+                grants: BTreeMap::default(),
+            });
+            self.identified(&mut user)?;
+            if !skip {
+                self.change.put_user(&user)?;
+            }
+            if !self.words.take(&Token::Comma) {
+                break;
+            }
+        }
+        match self.words.tokens.get(self.words.at) {
+            None => Ok(()),
+            Some(token) => Err(SqlError::unsupported(format!("{token} in {what}"))),
+        }
+    }
+
+    /// `IDENTIFIED [WITH plugin] [BY 'password']`.
+    fn identified(&mut self, user: &mut UserDef) -> Result<()> {
+        if !self.words.eat("identified") {
+            return Ok(());
+        }
+        let with = self.words.eat("with");
+        if with {
+            user.plugin = self.words.text()?.to_ascii_lowercase();
+            // Another plugin's secret is of no use to this one.
+            user.stored = stored_password(&user.plugin, "")?;
+        }
+        if self.words.eat("by") {
+            if self.words.peek("password") || self.words.peek("random") {
+                return Err(SqlError::unsupported("IDENTIFIED BY PASSWORD"));
+            }
+            user.stored = stored_password(&user.plugin, &self.words.text()?)?;
+            return Ok(());
+        }
+        if self.words.peek("as") {
+            return Err(SqlError::unsupported("IDENTIFIED WITH ... AS"));
+        }
+        if with { Ok(()) } else { Err(self.words.near()) }
+    }
+
+    fn drop(&mut self) -> Result<()> {
+        self.may_define()?;
+        let if_exists = self.words.eat("if") && self.words.eat("exists");
+        loop {
+            let (name, host) = self.account()?;
+            match self.known(&name, &host) {
+                Some(user) => self.change.delete_user(&user)?,
+                None if if_exists => {}
+                None => return Err(failed("DROP USER", &name, &host)),
+            }
+            if !self.words.take(&Token::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn set_password(&mut self) -> Result<()> {
+        let (name, host) = if self.words.eat("for") {
+            self.account()?
+        } else {
+            (self.asker.user.name.clone(), self.asker.user.host.clone())
+        };
+        if !self.is_asker(&name, &host) {
+            self.may_define()?;
+        }
+        if !self.words.take(&Token::Eq) {
+            return Err(self.words.near());
+        }
+        let call = self.words.eat("password") && self.words.take(&Token::LParen);
+        let password = self.words.text()?;
+        if call && !self.words.take(&Token::RParen) {
+            return Err(self.words.near());
+        }
+        let user = self.known(&name, &host);
+        let mut user = user.ok_or_else(|| failed("SET PASSWORD", &name, &host))?;
+        user.stored = stored_password(&user.plugin, &password)?;
+        self.change.put_user(&user)
+    }
+
+    /// The names of rights, up to ON or FROM.
+    fn right_names(&mut self) -> Result<Vec<String>> {
+        let (mut names, mut name) = (Vec::new(), String::new());
+        loop {
+            let token = self.words.tokens.get(self.words.at).cloned();
+            match token {
+                None => return Err(self.words.near()),
+                Some(token) if ["on", "from", "to"].contains(&word(Some(&token)).as_str()) => {
+                    names.push(name);
+                    return Ok(names);
+                }
+                Some(Token::Comma) => names.push(std::mem::take(&mut name)),
+                Some(Token::LParen) => return Err(SqlError::unsupported("GRANT on columns")),
+                Some(token @ Token::Word(_)) => {
+                    name = format!("{name} {token}").trim().to_ascii_uppercase();
+                }
+                Some(_) => return Err(self.words.near()),
+            }
+            self.words.at += 1;
+        }
+    }
+
+    /// `*.*`, `db.*` and `*`, which is the current database.
+    fn scope(&mut self) -> Result<String> {
+        if self.words.peek("function") || self.words.peek("procedure") {
+            return Err(SqlError::unsupported("GRANT on routines"));
+        }
+        self.words.eat("table");
+        let scope = if self.words.take(&Token::Mul) {
+            if !self.words.take(&Token::Period) {
+                let current = self.asker.database;
+                let current = current.ok_or_else(|| SqlError::new(1046, "No database selected"))?;
+                return Ok(current.to_owned());
+            }
+            "*".to_owned()
+        } else {
+            let name = self.words.text()?;
+            if !self.words.take(&Token::Period) {
+                return Err(SqlError::unsupported("GRANT on a single table"));
+            }
+            name
+        };
+        if self.words.take(&Token::Mul) {
+            return Ok(scope);
+        }
+        if scope == "*" {
+            Err(self.words.near())
+        } else {
+            Err(SqlError::unsupported("GRANT on a single table"))
+        }
+    }
+
+    /// GRANT and REVOKE.
+    fn grant(&mut self, grant: bool) -> Result<()> {
+        let names = self.right_names()?;
+        if !self.words.eat("on") {
+            let all = names.iter().map(String::as_str).collect::<Vec<_>>();
+            let everything = matches!(all.as_slice(), ["ALL" | "ALL PRIVILEGES", GRANT_OPTION]);
+            if grant || !everything {
+                return Err(SqlError::unsupported(if grant {
+                    "GRANT of roles"
+                } else {
+                    "REVOKE of roles"
+                }));
+            }
+            return self.revoke_everything();
+        }
+        let scope = self.scope()?;
+        let mut rights = Vec::new();
+        for name in &names {
+            rights.extend(grants::right(name, &scope)?);
+        }
+        if !self.words.eat(if grant { "to" } else { "from" }) {
+            return Err(self.words.near());
+        }
+        let accounts = self.account_list()?;
+        if grant && self.words.eat("with") {
+            if !(self.words.eat("grant") && self.words.eat("option")) {
+                let token = self.words.near_text();
+                return Err(SqlError::unsupported(format!("GRANT ... WITH {token}")));
+            }
+            rights.push(GRANT_OPTION);
+        }
+        self.may_give(&scope, &rights)?;
+        for (name, host) in accounts {
+            let mut user = self.known(&name, &host).ok_or_else(|| {
+                let text =
+                    format!("You are not allowed to create a user with GRANT: '{name}'@'{host}'");
+                SqlError::new(1410, text)
+            })?;
+            if grant {
+                user.give(&scope, &rights);
+            } else if !user.take(&scope, &rights) {
+                return Err(SqlError::new(
+                    1141,
+                    format!("There is no such grant defined for user '{name}' on host '{host}'"),
+                ));
+            }
+            self.change.put_user(&user)?;
+        }
+        Ok(())
+    }
+
+    /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM u`.
+    fn revoke_everything(&mut self) -> Result<()> {
+        if !self.words.eat("from") {
+            return Err(self.words.near());
+        }
+        self.may_define()?;
+        self.may_give("*", &[ALL])?;
+        for (name, host) in self.account_list()? {
+            let user = self.known(&name, &host);
+            let mut user = user.ok_or_else(|| failed("REVOKE", &name, &host))?;
+            user.grants.clear();
+            self.change.put_user(&user)?;
+        }
+        Ok(())
+    }
+
+    fn account_list(&mut self) -> Result<Vec<(String, String)>> {
+        let mut accounts = vec![self.account()?];
+        while self.words.take(&Token::Comma) {
+            accounts.push(self.account()?);
+        }
+        Ok(accounts)
+    }
+
+    /// Nobody gives what it does not hold, nor without the option to.
+    fn may_give(&self, scope: &str, rights: &[&str]) -> Result<()> {
+        let user = self.asker.user;
+        let holds = |right: &str| match (scope, right) {
+            ("*", right) => user.may_everywhere(right),
+            // A pattern is held by who holds that pattern, or everything.
+            (scope, right) if scope.contains(['%', '_']) && !user.grants.contains_key(scope) => {
+                user.may_everywhere(right)
+            }
+            (scope, right) => user.may(right, scope),
+        };
+        let all = !rights.contains(&ALL) || holds(ALL);
+        if holds(GRANT_OPTION) && all && rights.iter().all(|right| holds(right)) {
+            return Ok(());
+        }
+        if scope == "*" {
+            return Err(grants::missing(&[GRANT_OPTION]));
+        }
+        Err(grants::no_database(user, scope))
+    }
+}
