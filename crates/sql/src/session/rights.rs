@@ -208,10 +208,8 @@ impl Needs<'_> {
                 truncate.table_names.iter().for_each(|target| self.name(&["DROP"], &target.name));
             }
             S::CreateDatabase { db_name, .. } => self.database(&["CREATE"], db_name),
-            S::CreateSchema { schema_name, .. } => {
-                if let ast::SchemaName::Simple(name) = schema_name {
-                    self.database(&["CREATE"], name);
-                }
+            S::CreateSchema { schema_name: ast::SchemaName::Simple(name), .. } => {
+                self.database(&["CREATE"], name);
             }
             S::Drop { object_type, names, table, .. } => match object_type {
                 ObjectType::Database | ObjectType::Schema => {

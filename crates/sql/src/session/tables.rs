@@ -25,7 +25,7 @@ pub(super) fn parts_of(tokens: &[Token]) -> Result<Vec<String>> {
     let names = tokens.iter().step_by(2);
     let dots = tokens.iter().skip(1).step_by(2);
     let text: String = tokens.iter().map(ToString::to_string).collect();
-    if tokens.len() % 2 == 0
+    if tokens.len().is_multiple_of(2)
         || !names.clone().all(|token| matches!(token, Token::Word(_)))
         || !dots.clone().all(|token| *token == Token::Period)
     {
