@@ -20,6 +20,7 @@ mod record;
 mod recovery;
 mod serializable;
 mod snapshots;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod throttle;

@@ -12,7 +12,7 @@ use spillway_base::clock::Clock;
 use spillway_base::engine::{Engine, Horizon, Metric};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
-use crate::lane::Lane;
+use crate::lane::{Lane, Room};
 use crate::locks::Locks;
 use crate::options::{Durability, TransactionOptions};
 use crate::serializable::Serializable;
@@ -138,22 +138,28 @@ impl Shared {
     }
 
     /// Makes sure that a batch can be logged and installed, slowing down where that is asked for.
-    pub(crate) fn admit(&self, batch: &WriteBatch) -> Result<()> {
+    pub(crate) fn admit(&self, batch: &WriteBatch) -> Result<Room<'_>> {
         self.check_open()?;
         let bytes = batch.as_bytes().len();
-        self.lane.admit(bytes)?;
+        let room = self.lane.admit(bytes)?;
         let mut debt: f64 = 0.0;
         for engine in self.engines.iter() {
             debt = debt.max(engine.debt().total());
             engine.admit(bytes)?;
         }
         self.throttle.pass(&self.clock, debt, bytes);
-        Ok(())
+        Ok(room)
     }
 
     /// Orders and installs a commit. Its locks may go when this returns.
-    pub(crate) fn commit(&self, batch: &WriteBatch) -> Result<Csn> {
-        let csn = self.lane.enqueue(batch)?;
+    pub(crate) fn commit(
+        &self,
+        room: Room<'_>,
+        batch: &WriteBatch,
+        touched: impl Iterator<Item = TableId>,
+        dropped: &[TableId],
+    ) -> Result<Csn> {
+        let csn = self.lane.enqueue(room, batch, touched, dropped)?;
         for engine in self.engines.iter() {
             engine.install(csn, batch);
         }
@@ -273,17 +279,17 @@ impl TransactionManager {
     /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`].
     pub fn truncate_log(&self) -> Result<()> {
         let shared = &self.0;
-        match shared.lane.prepare() {
-            // Commits say so themselves, once they need the room.
-            Err(error) if error.kind() == ErrorKind::DiskFull => {}
-            other => other?,
-        }
-        shared.lane.truncate(shared.engines.persisted().min(shared.snapshots.stable_csn()))?;
+        let persisted = shared.engines.persisted().min(shared.snapshots.stable_csn());
+        let truncated = shared.lane.truncate(persisted);
         if shared.lane.log_bytes() > shared.settings.log_bytes_max {
             let stable = shared.snapshots.stable_csn();
             shared.engines.iter().for_each(|engine| engine.request_persist(stable));
         }
-        Ok(())
+        // After the cut, which may have left a file to use again. A commit that finds no room says so itself.
+        match shared.lane.prepare() {
+            Err(error) if error.kind() == ErrorKind::DiskFull => truncated,
+            prepared => truncated.and(prepared),
+        }
     }
 
     /// Every commit up to this one is durable and visible.

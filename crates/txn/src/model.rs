@@ -1,6 +1,7 @@
 //! An engine over a map in memory, that keeps every version: the oracle of the real ones.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use spillway_base::batch::{Op, WriteBatch};
@@ -12,13 +13,18 @@ type Table = BTreeMap<Vec<u8>, Versions>;
 
 /// The model. It persists nothing, so that recovery reads the whole log into it.
 #[derive(Default)]
-pub struct ModelEngine(Mutex<BTreeMap<TableId, Table>>);
+pub struct ModelEngine(Mutex<BTreeMap<TableId, Table>>, AtomicU64);
 
 impl ModelEngine {
     /// A model without tables.
     #[must_use]
     pub fn new() -> ModelEngine {
         ModelEngine::default()
+    }
+
+    /// Claims that every commit up to `csn` is in files, for tests of cutting the log.
+    pub fn claim_persisted(&self, csn: Csn) {
+        self.1.store(csn.0, Ordering::Release);
     }
 
     fn table<T>(&self, table: TableId, read: impl FnOnce(&Table) -> T) -> Result<T> {
@@ -118,7 +124,7 @@ impl Engine for ModelEngine {
     }
 
     fn persisted(&self) -> Csn {
-        Csn::ZERO
+        Csn(self.1.load(Ordering::Acquire))
     }
 
     fn request_persist(&self, _csn: Csn) {}

@@ -21,6 +21,8 @@ const NOTE: u8 = 2;
 
 /// The bytes that a commit record adds to its batch.
 pub(crate) const COMMIT_OVERHEAD: usize = 13;
+/// The bytes of a note.
+pub(crate) const NOTE_BYTES: usize = 9;
 
 /// One record, read back.
 #[derive(Clone, Debug)]

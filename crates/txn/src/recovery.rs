@@ -68,6 +68,27 @@ impl Replay {
         self.commits += 1;
         Ok(())
     }
+
+    /// Checks that the log goes on where the engines' own files end, and that it comes as far as the last
+    /// opening found.
+    fn check_ends(&mut self, reopened: Csn, fence: Option<Csn>, dir: &Path) -> Result<()> {
+        self.floor = self.floor.max(reopened);
+        if let Some(first) = self.first.filter(|first| *first > self.floor.next()) {
+            return Err(Error::corruption(format!(
+                "{}: the log begins with commit {first}, but the data files end with commit {}",
+                dir.display(),
+                self.floor
+            )));
+        }
+        let (last, fence) = (self.last.max(self.floor), fence.unwrap_or(Csn::ZERO));
+        if last < fence {
+            return Err(Error::corruption(format!(
+                "{}: the log ends with commit {last}, but commit {fence} was there when it was last opened",
+                dir.display(),
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// Reads the log into the engines and opens it for writing.
@@ -112,15 +133,8 @@ fn replay(disk: &dyn Disk, dir: &Path, engines: &Engines) -> Result<(Recovered, 
         commits: 0,
         bytes: 0,
     };
-    let reopened = engines.reopened_at();
-    let fences = fences(disk, dir)?;
     let found = read_log(disk, dir, LANE, &mut |position, segment, payload| {
-        let fence = fences
-            .iter()
-            .filter(|(generation, _)| *generation > segment.generation)
-            .map(|(_, fence)| *fence)
-            .min()
-            .unwrap_or(Csn::MAX);
+        let fence = segment.fence_after.map_or(Csn::MAX, Csn);
         replay.bytes += payload.len() as u64;
         read_frame(payload, &mut |record| {
             match record {
@@ -147,25 +161,10 @@ fn replay(disk: &dyn Disk, dir: &Path, engines: &Engines) -> Result<(Recovered, 
         }
         Ok(())
     })?;
-    let fence = fences.last().map_or(Csn::ZERO, |(_, fence)| *fence);
-    replay.floor = replay.floor.max(fence).max(reopened);
-    if let Some(first) = replay.first.filter(|first| *first > replay.floor.next()) {
-        return Err(Error::corruption(format!(
-            "{}: the log begins with commit {first}, but the data files end with commit {}",
-            dir.display(),
-            replay.floor
-        )));
-    }
+    replay.check_ends(
+        engines.reopened_at(),
+        found.segments.last().map(|last| Csn(last.fence)),
+        dir,
+    )?;
     Ok((found, replay))
-}
-
-/// The generations of the log with their fences, ascending.
-fn fences(disk: &dyn Disk, dir: &Path) -> Result<Vec<(u64, Csn)>> {
-    let mut fences: Vec<(u64, Csn)> = Vec::new();
-    for segment in read_log(disk, dir, LANE, &mut |_, _, _| Ok(()))?.segments {
-        if fences.last().is_none_or(|(generation, _)| *generation < segment.generation) {
-            fences.push((segment.generation, Csn(segment.fence)));
-        }
-    }
-    Ok(fences)
 }

@@ -8,9 +8,10 @@
 //! stable CSN again: if that has passed the number it wrote, it takes a newer one and tries anew.
 //! A collector reads the stable CSN first, and the slots after.
 //!
-//! Why that is enough: say the collector read S as stable, and a reader uses s < S. The reader looked after its
-//! store and found stable at most s, so its look came before the collector's, its store before
-//! that, and the collector's pass over the slots after: it sees s. All four steps are sequentially consistent.
+//! Why that is enough: both have a sequentially consistent fence between their two steps, and of two such fences
+//! one comes first. If the collector's does, the reader's look finds what the collector found, S, or more; so
+//! it uses nothing below S. If the reader's does, the collector's pass over the slots finds what the reader
+//! wrote.
 //!
 //! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the one
 //! lock on every read's path.
@@ -18,11 +19,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use spillway_base::Csn;
 use spillway_base::engine::Horizon;
-use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
 
+use crate::sync::Mutex;
 use crate::watermark::Watermark;
 
 #[cfg(not(loom))]
@@ -60,16 +61,16 @@ impl Snapshots {
     /// Everything up to `done` is installed and durable. For recovery, before any commit.
     pub(crate) fn recovered(&self, done: Csn) {
         self.installed.reset(done);
-        self.stable.store(done.0, Ordering::SeqCst);
+        self.stable.store(done.0, Ordering::Release);
     }
 
     /// Moves the stable CSN on to `csn`, unless it is there already.
     pub(crate) fn advance_stable(&self, csn: Csn) {
-        self.stable.fetch_max(csn.0, Ordering::SeqCst);
+        self.stable.fetch_max(csn.0, Ordering::AcqRel);
     }
 
     pub(crate) fn stable_csn(&self) -> Csn {
-        Csn(self.stable.load(Ordering::SeqCst))
+        Csn(self.stable.load(Ordering::Acquire))
     }
 
     /// Registers a snapshot at `read()`, which must never answer less than the stable CSN did
@@ -79,7 +80,7 @@ impl Snapshots {
         for index in (0..SLOTS).map(|step| (start + step) % SLOTS) {
             let slot = &self.slots[index].0;
             let free = slot.load(Ordering::Relaxed) == FREE
-                && slot.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+                && slot.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();
             if free {
                 let csn = self.publish(slot, &read);
                 return Snapshot { snapshots: self.clone(), slot: Some(index), csn };
@@ -96,7 +97,8 @@ impl Snapshots {
     fn publish(&self, slot: &AtomicU64, read: &impl Fn() -> Csn) -> Csn {
         loop {
             let csn = read();
-            slot.store(csn.0 + 1, Ordering::SeqCst);
+            slot.store(csn.0 + 1, Ordering::Release);
+            fence(Ordering::SeqCst);
             if self.stable_csn() <= csn {
                 return csn;
             }
@@ -116,8 +118,9 @@ impl Horizon for Snapshots {
     fn live_snapshots(&self, out: &mut Vec<Csn>) {
         out.clear();
         out.push(self.stable_csn());
+        fence(Ordering::SeqCst);
         for slot in &self.slots {
-            match slot.0.load(Ordering::SeqCst) {
+            match slot.0.load(Ordering::Acquire) {
                 FREE | TAKEN => {}
                 csn => out.push(Csn(csn - 1)),
             }
@@ -152,7 +155,7 @@ impl Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            self.snapshots.slots[slot].0.store(FREE, Ordering::SeqCst);
+            self.snapshots.slots[slot].0.store(FREE, Ordering::Release);
             return;
         }
         let mut overflow = self.snapshots.overflow.lock();

@@ -8,13 +8,13 @@
 //! was rejected: every commit of every lane would meet on it twice.
 //!
 //! Invariants: the prefix never falls; a number at or below the prefix is done; when no call of
-//! [`Watermark::finish`] is under way, the number after the prefix is not done. For the last one, a thread
-//! that stored its number and failed to move the prefix has been beaten by another that moved it,
-//! and that one looks at the next slot after its own move, so it sees the store or is seen by it: both are
-//! sequentially consistent.
+//! [`Watermark::finish`] is under way, the number after the prefix is not done. For the last one, take a
+//! thread that stored its number and found the prefix not there yet, and the thread that moves the prefix there.
+//! Each stores first (its number, the prefix) and then looks at what the other stored, with a sequentially
+//! consistent fence in between: one of them sees the other.
 
 use spillway_base::Csn;
-use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
 use spillway_base::sync::{hint, thread};
 
 /// Numbers that may be under way at once; more wait for the oldest.
@@ -40,7 +40,7 @@ impl Watermark {
 
     /// Every commit up to this one is finished.
     pub(crate) fn prefix(&self) -> Csn {
-        Csn(self.prefix.load(Ordering::SeqCst))
+        Csn(self.prefix.load(Ordering::Acquire))
     }
 
     /// Commit `csn` is finished. Called once for each number.
@@ -50,14 +50,15 @@ impl Watermark {
             // The slot still belongs to an older number.
             pause(&mut tries);
         }
-        self.slot(csn.0).store(csn.0, Ordering::SeqCst);
+        self.slot(csn.0).store(csn.0, Ordering::Release);
         loop {
-            let next = self.prefix.load(Ordering::SeqCst) + 1;
-            if self.slot(next).load(Ordering::SeqCst) != next {
+            fence(Ordering::SeqCst);
+            let next = self.prefix.load(Ordering::Acquire) + 1;
+            if self.slot(next).load(Ordering::Acquire) != next {
                 return;
             }
             let _ =
-                self.prefix.compare_exchange(next - 1, next, Ordering::SeqCst, Ordering::SeqCst);
+                self.prefix.compare_exchange(next - 1, next, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 
@@ -71,7 +72,7 @@ impl Watermark {
 
     /// Starts over from `done`. For recovery, before any commit.
     pub(crate) fn reset(&self, done: Csn) {
-        self.prefix.store(done.0, Ordering::SeqCst);
+        self.prefix.store(done.0, Ordering::Release);
     }
 
     fn slot(&self, number: u64) -> &AtomicU64 {

@@ -3,43 +3,47 @@
 //! Segments are made ahead, full of zeros, so that a commit's write changes no metadata of the file
 //! system: neither a length nor an extent map has to reach the journal with it. Writing zeros, not
 //! only allocating, is what makes that true: an allocated extent is marked as written at its first write,
-//! which is metadata again. [`Plog::prepare`] makes them beside the writer; only a writer that ran out
-//! of room waits for one.
+//! which is metadata again. For the same reason, and because a full disk can then do no harm, the files of
+//! segments that are given back become the next ones. [`Plog::prepare`] makes segments beside the writer; only a
+//! writer that ran out of room waits for one.
+//!
+//! # Room
+//!
+//! The rooms handed out and not yet used add up to `claimed`, and the largest piece of free log in one place, the
+//! rest of the current segment or one spare, is `piece`. `claimed` is at most `piece`, so whatever frames the
+//! rooms are put together to, and in whatever order, they fit: a frame that fits in the current
+//! segment takes as much from the rest as from the claims, and one that does not goes on to the spare that
+//! holds all of them. Rooms are handed out without a lock: a claim is added first and compared after, and an
+//! append stores the smaller piece before it gives up its claim, so a claim is never compared with a piece that
+//! is larger than what is left when all other claims are used.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use spillway_base::checksum::crc32c;
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::segment::{
-    FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, Header, PAYLOAD_MAX, file_name, frame_bytes,
-};
-use super::{Plog, Position, Recovered};
-use crate::{Disk, File, OpenMode};
+use super::make::{Maker, Segment};
+use super::segment::{FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, Header, frame_bytes};
+use super::{PAYLOAD_MAX, Plog, PlogSettings, Position, Recovered, Room};
+use crate::Disk;
 
-/// Where and how a lane's log is kept.
-#[derive(Clone, Debug)]
-pub struct PlogSettings {
-    /// The folder.
-    pub dir: PathBuf,
-    /// The lane.
-    pub lane: u32,
-    /// The size of a segment's file, in bytes.
-    pub segment_bytes: u64,
-}
+/// Segments no longer needed that are kept to be used again.
+const IDLE_MAX: usize = 2;
+/// Memory for a frame's bytes that is kept between frames.
+const SCRATCH_KEPT: usize = 32 << 20;
 
-struct Segment {
-    header: Header,
-    file: Arc<dyn File>,
+/// A segment before the current one.
+#[derive(Clone, Copy)]
+struct Older {
+    sequence: u64,
     bytes: u64,
 }
 
 struct State {
-    /// Given to frames; the last is written to.
+    /// The segment written to.
     current: Segment,
     /// Where the next frame begins.
     end: u64,
@@ -47,28 +51,40 @@ struct State {
     durable: u64,
     /// Made ahead, in order.
     spare: VecDeque<Segment>,
-    /// Sequence number and file size of those before the current one.
-    older: VecDeque<(u64, u64)>,
-    sequence_next: u64,
-    /// Whether a thread makes a segment beside the writer; no other is made meanwhile.
-    making: bool,
+    /// Those before the current one, in order. The first `idle` are no longer needed.
+    older: VecDeque<Older>,
+    idle: usize,
+    /// Whether a thread makes or removes segments beside the writer; no other does meanwhile.
+    busy: bool,
     scratch: Vec<u8>,
     failure: Option<Error>,
 }
 
+impl State {
+    fn sequence_next(&self) -> u64 {
+        self.spare.back().map_or(self.current.header.sequence, |last| last.header.sequence) + 1
+    }
+
+    /// The most room in one place.
+    fn piece(&self) -> u64 {
+        let ahead = self.spare.iter().map(Segment::capacity).max().unwrap_or(0);
+        ahead.max(self.current.bytes - self.end)
+    }
+}
+
 /// A plog in segment files of one folder. [`Plog`] says what it guarantees.
 pub struct FilePlog {
-    disk: Arc<dyn Disk>,
-    settings: PlogSettings,
+    maker: Maker,
     state: Mutex<State>,
-    made: Condvar,
-    /// Room for payload in the current segment and the spare ones; a hint that saves the lock.
-    room: AtomicU64,
+    free: Condvar,
+    /// See the module's page.
+    claimed: AtomicU64,
+    piece: AtomicU64,
 }
 
 impl FilePlog {
     /// Opens a lane's log for writing, after what [`super::read_log`] found there. `fence` is noted in
-    /// every segment of the new generation.
+    /// every segment of the new generation. What was found is durable when this returns.
     ///
     /// # Errors
     /// [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
@@ -78,41 +94,47 @@ impl FilePlog {
         found: &Recovered,
         fence: u64,
     ) -> Result<FilePlog> {
-        disk.create_dir_all(&settings.dir)?;
-        // A process that was killed between a write and its sync left frames that only the cache has. They were
-        // read back, so they count from now on, and must be durable before anybody acts on them.
-        for segment in &found.segments {
-            let path = settings.dir.join(file_name(settings.lane, segment.sequence));
-            disk.open(&path, OpenMode::Write)?.sync()?;
-        }
-        let last = found.segments.last().map_or(0, |segment| segment.sequence);
+        let maker = Maker { disk, settings };
+        maker.disk.create_dir_all(&maker.settings.dir)?;
+        maker.settle(found)?;
+        let again = maker.clear(found)?;
+        let kept = found
+            .segments
+            .iter()
+            .filter(|segment| again.is_none_or(|(unused, _)| segment.sequence < unused));
+        let older: VecDeque<Older> =
+            kept.map(|old| Older { sequence: old.sequence, bytes: old.bytes }).collect();
         let header = Header {
-            lane: settings.lane,
-            sequence: last + 1,
+            lane: maker.settings.lane,
+            sequence: next_sequence(found, again),
             generation: found.generation + 1,
             fence,
+            end: found.end,
         };
-        let current = make(&*disk, &settings, header, settings.segment_bytes)?;
+        let wanted = maker.settings.segment_bytes.max(HEADER_BYTES + FRAME_HEAD_BYTES as u64);
+        let current = match again {
+            Some((sequence, bytes)) if bytes == wanted => maker.reuse(sequence, header, bytes)?,
+            _ => maker.make(header, wanted)?,
+        };
         let state = State {
             end: HEADER_BYTES,
             durable: HEADER_BYTES,
             spare: VecDeque::new(),
-            older: found.segments.iter().map(|old| (old.sequence, old.bytes)).collect(),
-            sequence_next: header.sequence + 1,
-            making: false,
+            older,
+            idle: 0,
+            busy: false,
             scratch: Vec::new(),
             failure: None,
             current,
         };
-        let plog = FilePlog {
-            disk,
-            settings,
+        let piece = AtomicU64::new(state.piece());
+        Ok(FilePlog {
+            maker,
             state: Mutex::new(state),
-            made: Condvar::new(),
-            room: AtomicU64::new(0),
-        };
-        plog.update_room(&plog.state.lock());
-        Ok(plog)
+            free: Condvar::new(),
+            claimed: AtomicU64::new(0),
+            piece,
+        })
     }
 
     /// The generation this opening writes.
@@ -120,47 +142,71 @@ impl FilePlog {
         self.state.lock().current.header.generation
     }
 
-    fn update_room(&self, state: &State) {
-        let ahead: u64 = state.spare.iter().map(|spare| spare.bytes - HEADER_BYTES).sum();
-        let here = state.current.bytes.saturating_sub(state.end);
-        self.room.store(here + ahead, Ordering::Release);
-    }
-
-    /// Makes one more segment ahead, large enough for `frame` bytes.
-    fn make_spare(&self, state: &mut State, frame: u64) -> Result<()> {
-        let header = Header { sequence: state.sequence_next, ..state.current.header };
-        let bytes = self.settings.segment_bytes.max(HEADER_BYTES + frame);
-        let segment = make(&*self.disk, &self.settings, header, bytes)?;
-        state.sequence_next += 1;
-        state.spare.push_back(segment);
-        Ok(())
-    }
-
-    /// Goes on to the next segment. The current one is sealed and durable first, so that a later
-    /// segment proves an earlier one (L4).
-    fn rotate(&self, state: &mut State, frame: u64) -> Result<()> {
-        if state.spare.iter().all(|spare| spare.bytes - HEADER_BYTES < frame) {
-            self.make_spare(state, frame)?;
+    /// Claims room, unless more is claimed then than there is in one piece.
+    fn claim(&self, room: u64) -> bool {
+        let claimed = self.claimed.fetch_add(room, Ordering::SeqCst) + room;
+        let fits = claimed <= self.piece.load(Ordering::SeqCst);
+        if !fits {
+            self.claimed.fetch_sub(room, Ordering::SeqCst);
         }
-        loop {
+        fits
+    }
+
+    /// Makes one more segment with at least this much room, beside the writer. Nobody else is busy.
+    fn make_ahead<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        room: u64,
+    ) -> (MutexGuard<'s, State>, Result<()>) {
+        let wanted = self.maker.settings.segment_bytes.max(HEADER_BYTES + room);
+        let header = Header { sequence: state.sequence_next(), ..state.current.header };
+        let old = (state.idle > 0).then(|| state.older[0]);
+        state.busy = true;
+        drop(state);
+        let (made, gone) = match old {
+            Some(old) if old.bytes == wanted => {
+                let made = self.maker.reuse(old.sequence, header, wanted);
+                let gone = made.is_ok() || self.maker.is_gone(old.sequence);
+                (made, gone)
+            }
+            _ => (self.maker.make(header, wanted), false),
+        };
+        let mut state = self.state.lock();
+        state.busy = false;
+        self.free.notify_all();
+        if gone {
+            state.older.pop_front();
+            state.idle -= 1;
+        }
+        let outcome = made.map(|segment| {
+            state.spare.push_back(segment);
+            self.note_piece(&state);
+        });
+        (state, outcome)
+    }
+
+    fn note_piece(&self, state: &State) {
+        let piece = if state.failure.is_some() { 0 } else { state.piece() };
+        self.piece.store(piece, Ordering::SeqCst);
+    }
+
+    /// Goes on to the next segment with room for a frame. Each one before it is sealed and durable first, so
+    /// that a later segment proves an earlier one (L4).
+    fn rotate(&self, state: &mut State, frame: u64) -> Result<()> {
+        while state.current.bytes - state.end < frame {
             seal(&state.current, state.end, state.durable)?;
-            let Some(next) = state.spare.pop_front() else { return Ok(()) };
+            let next = state.spare.pop_front().expect("a frame's room is in one piece");
             let full = std::mem::replace(&mut state.current, next);
-            state.older.push_back((full.header.sequence, full.bytes));
+            state.older.push_back(Older { sequence: full.header.sequence, bytes: full.bytes });
             state.end = HEADER_BYTES;
             state.durable = HEADER_BYTES;
-            // One that is too small for this frame is passed over.
-            if state.current.bytes - HEADER_BYTES >= frame {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     fn write(&self, state: &mut State, payload: &[u8], durable: bool) -> Result<Position> {
         let frame = frame_bytes(payload.len());
-        if state.end + frame > state.current.bytes {
-            self.rotate(state, frame)?;
-        }
+        self.rotate(state, frame)?;
         let offset = state.end;
         let head = FrameHead {
             length: payload.len() as u32,
@@ -180,7 +226,9 @@ impl FilePlog {
         } else {
             state.current.file.write_at(offset, &scratch)
         };
-        state.scratch = scratch;
+        if scratch.capacity() <= SCRATCH_KEPT {
+            state.scratch = scratch;
+        }
         written?;
         state.end += frame;
         if durable {
@@ -189,14 +237,22 @@ impl FilePlog {
         Ok(Position { segment: state.current.header.sequence, offset })
     }
 
+    /// What is on the device is unknown from now on, a full disk or not (L7).
     fn stop(&self, state: &mut State, cause: &Error) -> Error {
         let stopped = Error::new(
             ErrorKind::WritesStopped,
             format!("the log failed, so writes have stopped: {cause}"),
         );
         state.failure = Some(stopped.clone());
+        self.note_piece(state);
         stopped
     }
+}
+
+/// The number of the first segment of a new generation.
+fn next_sequence(found: &Recovered, again: Option<(u64, u64)>) -> u64 {
+    let last = found.segments.last().map_or(found.end.segment, |last| last.sequence);
+    again.map_or(last + 1, |(sequence, _)| sequence)
 }
 
 /// Ends a segment, durably, with all before.
@@ -207,58 +263,22 @@ fn seal(segment: &Segment, end: u64, durable: u64) -> Result<()> {
     segment.file.sync()
 }
 
-/// Makes a segment's file: a durable name, a durable header, and zeros behind it.
-fn make(disk: &dyn Disk, settings: &PlogSettings, header: Header, bytes: u64) -> Result<Segment> {
-    let path = settings.dir.join(file_name(header.lane, header.sequence));
-    let filled = || -> Result<Arc<dyn File>> {
-        let file = disk.open(&path, OpenMode::Create)?;
-        file.allocate(0, bytes)?;
-        file.write_at(0, &header.encode())?;
-        let zeros = vec![0; (1 << 20).min(bytes as usize)];
-        let mut offset = HEADER_BYTES;
-        while offset < bytes {
-            let count = (bytes - offset).min(zeros.len() as u64);
-            file.write_at(offset, &zeros[..count as usize])?;
-            offset += count;
-        }
-        file.sync()?;
-        disk.sync_dir(&settings.dir)?;
-        Ok(file)
-    };
-    match filled() {
-        Ok(file) => Ok(Segment { header, file, bytes }),
-        Err(error) => {
-            // Give the space back; a file that stays is met again as a last segment without frames.
-            let _ = disk.remove(&path);
-            Err(error)
-        }
-    }
-}
-
 impl Plog for FilePlog {
-    fn append(&self, payload: &[u8], durable: bool) -> Result<Position> {
-        assert!(!payload.is_empty(), "a log frame has a payload");
-        if payload.len() > PAYLOAD_MAX {
-            return Err(Error::invalid(format!(
-                "a log frame of {} bytes is past the limit of {PAYLOAD_MAX}",
-                payload.len()
-            )));
-        }
+    fn append(&self, payload: &[u8], durable: bool, room: Room) -> Result<Position> {
+        let frame = frame_bytes(payload.len());
+        assert!(!payload.is_empty() && payload.len() <= PAYLOAD_MAX, "a payload of a valid size");
+        assert!(frame <= room.0, "a frame of {frame} bytes with room for {}", room.0);
         let mut state = self.state.lock();
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
         }
-        let full = state.end + frame_bytes(payload.len()) > state.current.bytes;
-        while full && state.making {
-            self.made.wait(&mut state);
-        }
-        let outcome = self.write(&mut state, payload, durable);
-        self.update_room(&state);
-        match outcome {
-            // No file was changed: the segment for the frame could not be made.
-            Err(error) if error.kind() == ErrorKind::DiskFull => Err(error),
+        match self.write(&mut state, payload, durable) {
+            Ok(position) => {
+                self.note_piece(&state);
+                self.release(room);
+                Ok(position)
+            }
             Err(error) => Err(self.stop(&mut state, &error)),
-            Ok(position) => Ok(position),
         }
     }
 
@@ -279,62 +299,72 @@ impl Plog for FilePlog {
         }
     }
 
-    fn reserve(&self, bytes: u64) -> Result<()> {
-        // Twice the need, for heads, padding and the ends of segments.
-        let need = 2 * (bytes + FRAME_HEAD_BYTES as u64 + 8);
-        if self.room.load(Ordering::Acquire) >= need {
-            return Ok(());
+    fn reserve(&self, payload: u64) -> Result<Room> {
+        let room = frame_bytes(payload as usize);
+        if self.claim(room) {
+            return Ok(Room(room));
         }
         let mut state = self.state.lock();
         loop {
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
             }
-            self.update_room(&state);
-            if self.room.load(Ordering::Acquire) >= need {
-                return Ok(());
+            if self.claim(room) {
+                return Ok(Room(room));
             }
-            if state.making {
-                self.made.wait(&mut state);
-            } else {
-                self.make_spare(&mut state, need)?;
+            if state.busy {
+                self.free.wait(&mut state);
+                continue;
             }
+            let needed = self.claimed.load(Ordering::SeqCst) + room;
+            let (again, outcome) = self.make_ahead(state, needed);
+            outcome?;
+            state = again;
         }
+    }
+
+    fn release(&self, room: Room) {
+        self.claimed.fetch_sub(room.0, Ordering::SeqCst);
     }
 
     fn prepare(&self) -> Result<()> {
-        let mut state = self.state.lock();
-        if state.making || !state.spare.is_empty() || state.failure.is_some() {
+        let state = self.state.lock();
+        if state.busy || !state.spare.is_empty() || state.failure.is_some() {
             return Ok(());
         }
-        let header = Header { sequence: state.sequence_next, ..state.current.header };
-        state.making = true;
-        drop(state);
-        let segment = make(&*self.disk, &self.settings, header, self.settings.segment_bytes);
-        let mut state = self.state.lock();
-        state.making = false;
-        self.made.notify_all();
-        state.spare.push_back(segment?);
-        state.sequence_next += 1;
-        self.update_room(&state);
-        Ok(())
+        self.make_ahead(state, 0).1
     }
 
     fn truncate_before(&self, segment: u64) -> Result<()> {
-        let gone: Vec<u64> = {
-            let mut state = self.state.lock();
-            let count = state.older.iter().take_while(|(sequence, _)| *sequence < segment).count();
-            state.older.drain(..count).map(|(sequence, _)| sequence).collect()
-        };
-        for sequence in &gone {
-            self.disk.remove(&self.settings.dir.join(file_name(self.settings.lane, *sequence)))?;
+        let mut state = self.state.lock();
+        while state.busy {
+            self.free.wait(&mut state);
         }
-        if gone.is_empty() { Ok(()) } else { self.disk.sync_dir(&self.settings.dir) }
+        let given = state.older.iter().take_while(|older| older.sequence < segment).count();
+        state.idle = state.idle.max(given);
+        let surplus = state.idle.saturating_sub(IDLE_MAX);
+        let standard = self.maker.settings.segment_bytes;
+        let odd = state.older.range(..state.idle).rposition(|older| older.bytes != standard);
+        let count = surplus.max(odd.map_or(0, |odd| odd + 1));
+        if count == 0 {
+            return Ok(());
+        }
+        let gone: Vec<u64> = state.older.range(..count).map(|older| older.sequence).collect();
+        state.busy = true;
+        drop(state);
+        let outcome = self.maker.remove(&gone);
+        let mut state = self.state.lock();
+        state.busy = false;
+        self.free.notify_all();
+        let removed = *outcome.as_ref().unwrap_or_else(|(removed, _)| removed);
+        state.older.drain(..removed);
+        state.idle -= removed;
+        outcome.map(drop).map_err(|(_, error)| error)
     }
 
     fn bytes(&self) -> u64 {
         let state = self.state.lock();
-        state.older.iter().map(|(_, bytes)| bytes).sum::<u64>() + state.end
+        state.older.range(state.idle..).map(|older| older.bytes).sum::<u64>() + state.end
     }
 
     fn health(&self) -> Result<()> {

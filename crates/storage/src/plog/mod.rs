@@ -10,31 +10,51 @@
 //! - **L2 (durability).** Once [`Plog::sync`] or a durable [`Plog::append`] has returned, every frame appended
 //!   before is read back after any crash.
 //! - **L3 (torn tail).** After a crash, of the frames appended since the last good sync a prefix is read
-//!   back, possibly none. The rest is normal loss, not an error.
+//!   back, possibly none. The rest is normal loss, not an error. What an opening read back stays: it is made
+//!   durable before the opening ends, also where only the system's cache had it.
 //! - **L4 (corruption).** A frame that L2 covers and that cannot be read back is reported as
-//!   [`spillway_base::ErrorKind::Corruption`] with file and offset, never skipped, wherever anything after it
-//!   proves that it was durable: a later frame, or a later segment that holds one. The last durable
-//!   frames of a log have no such witness; damage there looks like a torn tail.
+//!   [`spillway_base::ErrorKind::Corruption`] with file and offset, never skipped, wherever anything
+//!   proves that it was durable: a later frame, a later segment that holds one, or a later opening, which notes where
+//!   it found the end. So is a damaged header, and a missing segment between two others. The frames durable last
+//!   in a log that was not opened since have no such witness; damage there looks like a torn tail.
 //! - **L5 (generations).** Each opening for writing starts a segment of a new, larger generation. What an
 //!   earlier opening left after its readable end is never read again, also when the machine
 //!   stops during the opening.
-//! - **L6 (room).** An append for which [`Plog::reserve`] made room never meets a full disk. `reserve` fails with
-//!   [`spillway_base::ErrorKind::DiskFull`] while there is none, harms nothing, and succeeds when space returns.
-//! - **L7 (failure).** After a failed write or sync every later append and sync fails with the same cause
-//!   (DESIGN, D6). A failed sync is never tried again.
+//! - **L6 (room).** An append has room, which [`Plog::reserve`] handed out; it never meets a full disk. Rooms are kept
+//!   apart from each other, and may be put together in any way. `reserve` fails with
+//!   [`spillway_base::ErrorKind::DiskFull`] while there is no room, harms nothing, and succeeds when space returns.
+//! - **L7 (failure).** After a failed write or sync, for whatever reason, every later append and sync fails with the
+//!   same cause (DESIGN, D6). A failed sync is never tried again.
 //!
-//! The file implementation is in [`file`](self::FilePlog); the bytes are described in `segment`.
+//! The implementation in files is [`FilePlog`]; the bytes are described in `segment`.
 
 mod file;
+mod make;
 mod reader;
 mod segment;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
+
 use spillway_base::Result;
 
-pub use file::{FilePlog, PlogSettings};
+pub use file::FilePlog;
 pub use reader::{Recovered, RecoveredSegment, VisitFrame, read_log};
+
+/// The largest payload of one frame.
+pub const PAYLOAD_MAX: usize = 1 << 30;
+
+/// Where and how a lane's log is kept in files.
+#[derive(Clone, Debug)]
+pub struct PlogSettings {
+    /// The folder.
+    pub dir: PathBuf,
+    /// The lane.
+    pub lane: u32,
+    /// The size of a segment's file, in bytes. One that must hold more is larger.
+    pub segment_bytes: u64,
+}
 
 /// A place in a log: a segment, and a byte in it. Positions rise along the log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -45,17 +65,42 @@ pub struct Position {
     pub offset: u64,
 }
 
+/// Room for payload, handed out by [`Plog::reserve`]. It goes back with [`Plog::append`] or [`Plog::release`].
+#[derive(PartialEq, Eq, Debug, Default)]
+#[must_use = "room that is not given back is lost until the log is opened again"]
+pub struct Room(u64);
+
+impl Room {
+    /// Room of this size, by an implementation's own measure.
+    pub fn new(size: u64) -> Room {
+        Room(size)
+    }
+
+    /// Its size, by the implementation's own measure.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.0
+    }
+
+    /// Adds other room, for a frame that holds the payloads of both.
+    pub fn join(&mut self, other: Room) {
+        self.0 += other.0;
+    }
+}
+
 /// A persistent log, open for writing. The module's page says what it guarantees.
 ///
 /// One thread appends and syncs at a time; the rest may be called beside it.
 pub trait Plog: Send + Sync {
     /// Appends a frame, and makes it and all before it durable if `durable`. Answers where the frame
-    /// begins.
+    /// begins. `room` was handed out for this payload, or for the parts it is put together from.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::DiskFull`] without reserved room (the log is unharmed);
     /// [`spillway_base::ErrorKind::WritesStopped`] from the first failed write or sync on.
-    fn append(&self, payload: &[u8], durable: bool) -> Result<Position>;
+    ///
+    /// # Panics
+    /// When the payload is empty, larger than [`PAYLOAD_MAX`], or larger than its room.
+    fn append(&self, payload: &[u8], durable: bool, room: Room) -> Result<Position>;
 
     /// Makes every appended frame durable.
     ///
@@ -63,23 +108,28 @@ pub trait Plog: Send + Sync {
     /// [`spillway_base::ErrorKind::WritesStopped`].
     fn sync(&self) -> Result<()>;
 
-    /// Makes sure that `bytes` more payload can be appended (L6).
+    /// Hands out room for this many bytes of payload (L6).
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::DiskFull`]; [`spillway_base::ErrorKind::WritesStopped`].
-    fn reserve(&self, bytes: u64) -> Result<()>;
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]: no room could be made, the log is
+    /// unharmed; [`spillway_base::ErrorKind::WritesStopped`].
+    fn reserve(&self, payload: u64) -> Result<Room>;
 
-    /// Makes the next segment now, so that the writer will not wait for it, unless there is one. For a background
+    /// Takes room back that was not used.
+    fn release(&self, room: Room);
+
+    /// Makes the next segment now, so that nobody will wait for it, unless there is one. For a background
     /// thread.
     ///
     /// # Errors
     /// As [`Plog::reserve`].
     fn prepare(&self) -> Result<()>;
 
-    /// Gives back every segment before this one. The segment written to is never given back.
+    /// Gives back every segment before this one, to be written over or removed. The segment written to is never
+    /// given back.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed.
+    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call tries again.
     fn truncate_before(&self, segment: u64) -> Result<()>;
 
     /// Bytes of all segments that are kept for recovery.

@@ -1,6 +1,8 @@
 //! Reading a log back.
 
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use spillway_base::checksum::crc32c;
 use spillway_base::{Error, ErrorKind, Result};
@@ -9,7 +11,7 @@ use super::Position;
 use super::segment::{
     FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, Header, file_name, frame_bytes, parse_name,
 };
-use crate::{Disk, OpenMode};
+use crate::{Disk, File, OpenMode};
 
 /// What is left of one lane's log.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +20,11 @@ pub struct Recovered {
     pub segments: Vec<RecoveredSegment>,
     /// The largest generation met, 0 for none.
     pub generation: u64,
+    /// Where the last frame ends, or ended before the log was truncated.
+    pub(super) end: Position,
+    /// What of the last frame's segment no later write proves to be durable. [`super::FilePlog::open`]
+    /// writes it again.
+    pub(super) tail: Range<u64>,
 }
 
 /// A segment of a log that was read.
@@ -29,6 +36,8 @@ pub struct RecoveredSegment {
     pub generation: u64,
     /// What the user noted when that generation began.
     pub fence: u64,
+    /// The smallest fence of a later generation, if there is one.
+    pub fence_after: Option<u64>,
     /// The length of its file, in bytes.
     pub bytes: u64,
     /// Frames read from it.
@@ -38,8 +47,7 @@ pub struct RecoveredSegment {
 /// Takes a frame: where it begins, the segment it is in, and its payload.
 pub type VisitFrame<'v> = dyn FnMut(Position, &RecoveredSegment, &[u8]) -> Result<()> + 'v;
 
-/// Reads one lane of the log in a folder, giving every frame in order to `visit` with its segment's
-/// generation and fence.
+/// Reads every frame of a lane's log in order. Changes nothing.
 ///
 /// # Errors
 /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`], and what `visit`
@@ -50,6 +58,61 @@ pub fn read_log(
     lane: u32,
     visit: &mut VisitFrame<'_>,
 ) -> Result<Recovered> {
+    let found = read_headers(disk, dir, lane)?;
+    let mut recovered = Recovered {
+        end: found.first().map_or(Position::default(), |first| first.header.end),
+        ..Recovered::default()
+    };
+    // Where an earlier segment ended without a seal: damage, if its generation went on after it.
+    let mut doubt: Option<(u64, Error)> = None;
+    for (index, segment) in found.iter().enumerate() {
+        let mut bytes = vec![0; segment.bytes as usize];
+        segment.file.read_at(0, &mut bytes)?;
+        let generation = segment.header.generation;
+        let later = || found[index..].iter().filter(|later| later.header.generation > generation);
+        let mut about = RecoveredSegment {
+            sequence: segment.header.sequence,
+            generation,
+            fence: segment.header.fence,
+            fence_after: later().map(|later| later.header.fence).min(),
+            bytes: segment.bytes,
+            frames: 0,
+        };
+        let known = later().next().map(|later| later.header.end);
+        let read = Reading { segment, bytes: &bytes, known }.frames(&mut about, visit)?;
+        if let (true, Some((of, error))) = (about.frames > 0, &doubt) {
+            // The writer goes on to the next segment of a generation once the last one is durable.
+            if *of == generation {
+                return Err(error.clone());
+            }
+        }
+        doubt = read.torn.map(|error| (generation, error)).or(doubt);
+        if about.frames > 0 {
+            recovered.end = Position { segment: about.sequence, offset: read.end };
+            recovered.tail = read.durable..read.end;
+        }
+        recovered.generation = generation;
+        recovered.segments.push(about);
+    }
+    Ok(recovered)
+}
+
+/// A segment whose header has been read.
+struct Found {
+    path: PathBuf,
+    file: Arc<dyn File>,
+    bytes: u64,
+    header: Header,
+}
+
+impl Found {
+    fn damaged(&self, offset: u64, what: &str) -> Error {
+        Error::corruption(format!("{}: offset {offset}: {what}", self.path.display()))
+    }
+}
+
+/// Reads the headers of all segments, and checks that they are one log without a gap.
+fn read_headers(disk: &dyn Disk, dir: &Path, lane: u32) -> Result<Vec<Found>> {
     let mut sequences: Vec<u64> = disk
         .list(dir)?
         .iter()
@@ -57,112 +120,148 @@ pub fn read_log(
         .filter_map(|(of, sequence)| (of == lane).then_some(sequence))
         .collect();
     sequences.sort_unstable();
-    let mut recovered = Recovered::default();
-    // Where an earlier segment ended without a seal: damage, if its generation went on after it.
-    let mut doubt: Option<(u64, Error)> = None;
-    for (index, &sequence) in sequences.iter().enumerate() {
-        let path = dir.join(file_name(lane, sequence));
-        let bytes = read_file(disk, &path)?;
-        let header = match Header::decode(&bytes) {
-            Ok(header) if (header.lane, header.sequence) == (lane, sequence) => header,
-            Err(error) if error.kind() == ErrorKind::UnsupportedFormat => {
-                return Err(error.context(path.display()));
-            }
-            // A segment is named before its header is durable, so the last one may have none yet.
-            _ if index + 1 == sequences.len() => break,
-            _ => {
-                return Err(Error::corruption(format!(
-                    "{}: offset 0: the segment header is damaged",
-                    path.display()
-                )));
-            }
-        };
-        let mut segment = RecoveredSegment {
-            sequence,
-            generation: header.generation,
-            fence: header.fence,
-            bytes: bytes.len() as u64,
-            frames: 0,
-        };
-        let torn = read_segment(&path, &bytes, &header, &mut segment, visit)?;
-        if let (true, Some((generation, error))) = (segment.frames > 0, &doubt) {
-            // The writer goes on to the next segment of a generation once the last one is durable.
-            if *generation == segment.generation {
-                return Err(error.clone());
-            }
+    let mut found: Vec<Found> = Vec::with_capacity(sequences.len());
+    for sequence in sequences {
+        let segment = read_header(disk, dir.join(file_name(lane, sequence)), (lane, sequence))?;
+        if let Some(before) = found.last() {
+            check_order(dir, before, &segment)?;
         }
-        doubt = torn.map(|error| (segment.generation, error)).or(doubt);
-        recovered.generation = recovered.generation.max(segment.generation);
-        recovered.segments.push(segment);
+        found.push(segment);
     }
-    Ok(recovered)
+    Ok(found)
 }
 
-/// Reads the frames of one segment. Answers what to report if a later segment shows that its end
-/// was durable.
-fn read_segment(
-    path: &Path,
-    bytes: &[u8],
-    header: &Header,
-    segment: &mut RecoveredSegment,
-    visit: &mut VisitFrame<'_>,
-) -> Result<Option<Error>> {
-    let mut offset = HEADER_BYTES;
-    loop {
-        match frame(bytes, header, offset) {
-            Frame::Payload(payload) => {
-                segment.frames += 1;
-                visit(Position { segment: header.sequence, offset }, segment, payload)?;
-                offset += frame_bytes(payload.len());
+fn read_header(disk: &dyn Disk, path: PathBuf, named: (u32, u64)) -> Result<Found> {
+    let file = disk.open(&path, OpenMode::Read)?;
+    let bytes = file.len()?;
+    let mut head = vec![0; bytes.min(HEADER_BYTES) as usize];
+    file.read_at(0, &mut head)?;
+    match Header::decode(&head) {
+        Ok(header) if (header.lane, header.sequence) == named => {
+            Ok(Found { path, file, bytes, header })
+        }
+        Err(error) if error.kind() == ErrorKind::UnsupportedFormat => {
+            Err(error.context(path.display()))
+        }
+        // A segment gets its name once its header is durable.
+        _ => Err(Error::corruption(format!(
+            "{}: offset 0: the segment header is damaged",
+            path.display()
+        ))),
+    }
+}
+
+/// Checks that one segment follows another: that none is missing between them, and that a new generation began
+/// where the one before ends.
+fn check_order(dir: &Path, before: &Found, next: &Found) -> Result<()> {
+    let wanted = before.header.sequence + 1;
+    if next.header.sequence != wanted {
+        return Err(Error::corruption(format!(
+            "{}: offset 0: the segment is missing, and the log goes on after it",
+            dir.join(file_name(before.header.lane, wanted)).display()
+        )));
+    }
+    let (old, new) = (&before.header, &next.header);
+    let same = new.generation == old.generation && (new.end, new.fence) == (old.end, old.fence);
+    let begun = new.generation > old.generation && new.end.segment == old.sequence;
+    if same || begun {
+        return Ok(());
+    }
+    Err(next.damaged(0, "the segment does not belong after the one before it"))
+}
+
+/// A segment that is being read.
+struct Reading<'s> {
+    segment: &'s Found,
+    bytes: &'s [u8],
+    /// Where the next generation found the end of the log.
+    known: Option<Position>,
+}
+
+/// How a segment ended.
+struct Read {
+    /// The end of its last frame.
+    end: u64,
+    /// Bytes that were durable when the last frame was written.
+    durable: u64,
+    /// What to report if a later segment shows that the end was durable.
+    torn: Option<Error>,
+}
+
+impl Reading<'_> {
+    fn frames(&self, about: &mut RecoveredSegment, visit: &mut VisitFrame<'_>) -> Result<Read> {
+        let sequence = self.segment.header.sequence;
+        // Where the frames end, if a later opening has said so.
+        let last_of_generation = self.known.filter(|known| known.segment == sequence);
+        let limit = last_of_generation.map_or(u64::MAX, |known| known.offset);
+        let mut read = Read { end: HEADER_BYTES, durable: HEADER_BYTES, torn: None };
+        let mut sealed = false;
+        while read.end < limit {
+            match self.frame(read.end) {
+                Frame::Payload(head, payload) => {
+                    about.frames += 1;
+                    visit(Position { segment: sequence, offset: read.end }, about, payload)?;
+                    read.end += frame_bytes(payload.len());
+                    read.durable = head.durable;
+                }
+                Frame::Sealed => {
+                    sealed = true;
+                    break;
+                }
+                Frame::Unreadable => break,
             }
-            Frame::Sealed => return Ok(None),
-            Frame::Unreadable => break,
+        }
+        let damage = self
+            .segment
+            .damaged(read.end, "the log frame is damaged, and the log went on after it");
+        if let Some(known) = last_of_generation {
+            return if read.end == known.offset { Ok(read) } else { Err(damage) };
+        }
+        if !sealed {
+            // A later generation, or a frame further on, may prove that there was more.
+            if self.known.is_some() || self.witness(read.end) {
+                return Err(damage);
+            }
+            read.torn = Some(damage);
+        }
+        Ok(read)
+    }
+
+    fn frame(&self, offset: u64) -> Frame<'_> {
+        let rest = self.bytes.get(offset as usize..).unwrap_or_default();
+        if rest.len() < FRAME_HEAD_BYTES {
+            return Frame::Sealed;
+        }
+        let Some(head) = FrameHead::decode(rest, &self.segment.header, offset) else {
+            return Frame::Unreadable;
+        };
+        if head.is_seal() {
+            return Frame::Sealed;
+        }
+        match rest[FRAME_HEAD_BYTES..].get(..head.length as usize) {
+            Some(payload) if crc32c(payload) == head.crc => Frame::Payload(head, payload),
+            _ => Frame::Unreadable,
         }
     }
-    let damage = Error::corruption(format!(
-        "{}: offset {offset}: the log frame is damaged, and the log went on after it",
-        path.display()
-    ));
-    if witness(bytes, header, offset) { Err(damage) } else { Ok(Some(damage)) }
+
+    /// Whether a frame further on says that the bytes at `offset` were durable when it was written.
+    fn witness(&self, offset: u64) -> bool {
+        let mut at = offset + 8;
+        while let Some(rest) =
+            self.bytes.get(at as usize..).filter(|rest| rest.len() >= FRAME_HEAD_BYTES)
+        {
+            let head = FrameHead::decode(rest, &self.segment.header, at);
+            if head.is_some_and(|head| head.durable > offset) {
+                return true;
+            }
+            at += 8;
+        }
+        false
+    }
 }
 
 enum Frame<'a> {
-    Payload(&'a [u8]),
+    Payload(FrameHead, &'a [u8]),
     Sealed,
     Unreadable,
-}
-
-fn frame<'a>(bytes: &'a [u8], header: &Header, offset: u64) -> Frame<'a> {
-    let rest = bytes.get(offset as usize..).unwrap_or_default();
-    if rest.len() < FRAME_HEAD_BYTES {
-        return Frame::Sealed;
-    }
-    let Some(head) = FrameHead::decode(rest, header, offset) else { return Frame::Unreadable };
-    if head.is_seal() {
-        return Frame::Sealed;
-    }
-    match rest[FRAME_HEAD_BYTES..].get(..head.length as usize) {
-        Some(payload) if crc32c(payload) == head.crc => Frame::Payload(payload),
-        _ => Frame::Unreadable,
-    }
-}
-
-/// Whether a frame further on says that the bytes at `offset` were durable when it was written.
-fn witness(bytes: &[u8], header: &Header, offset: u64) -> bool {
-    let mut at = offset + 8;
-    while let Some(rest) = bytes.get(at as usize..).filter(|rest| rest.len() >= FRAME_HEAD_BYTES) {
-        let head = FrameHead::decode(rest, header, at);
-        if head.is_some_and(|head| head.durable > offset) {
-            return true;
-        }
-        at += 8;
-    }
-    false
-}
-
-fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
-    let file = disk.open(path, OpenMode::Read)?;
-    let mut bytes = vec![0; file.len()? as usize];
-    file.read_at(0, &mut bytes)?;
-    Ok(bytes)
 }

@@ -1,7 +1,8 @@
 //! The bytes of a log segment.
 //!
-//! A segment is a file `LL-NNNNNNNNNNNNNNNN.plog`: lane and sequence number in hexadecimal. All integers are
-//! little-endian; CRCs are CRC32C.
+//! A segment is a file `LL-NNNNNNNNNNNNNNNN.plog`: lane and sequence number in hexadecimal. It bears that name only
+//! once its header is durable; until then it is `LL-next.tmp`. The segments of a log have consecutive
+//! numbers. All integers are little-endian; CRCs are CRC32C.
 //!
 //! ```text
 //! header, 4096 bytes
@@ -11,35 +12,39 @@
 //!  16  sequence     u64 the segment's number, from 1
 //!  24  generation   u64 the opening that wrote it (L5)
 //!  32  fence        u64 meaning is the user's: written at the opening that began the generation
-//!  40  crc          u32 of bytes 0..40
+//!  40  end segment  u64 where the opening that began the generation found the end of the log
+//!  48  end offset   u64   (both 0: it found no frame)
+//!  56  crc          u32 of bytes 0..56
 //!      zero up to 4096
 //! frame, at every multiple of 8 from 4096 on
 //!   0  length       u32 payload bytes, never 0; 0xFFFFFFFF seals the segment: nothing follows
 //!   4  crc          u32 of the payload
 //!   8  durable      u64 bytes of this segment that were durable when the frame was written
-//!  16  head crc     u32 of generation, sequence, the frame's offset (each u64), and bytes 0..16
-//!  20  payload
+//!  16  tag          u32 crc of generation and sequence (each u64)
+//!  20  head crc     u32 of generation, sequence, the frame's offset (each u64), and bytes 0..16
+//!  24  payload
 //!      zero up to a multiple of 8
 //! ```
 //!
-//! A frame whose head crc is right was written at this place by this generation: the crc covers
-//! both, so bytes left by an earlier use of the file never pass. `durable` is what tells a torn tail
-//! from damage: a frame that cannot be read, below the `durable` of a later one, was readable once. So
-//! was one that is missing before the seal of a segment which the log went on from.
+//! A frame whose head passes was written at this place by this generation: tag and crc cover both, so bytes
+//! left by an earlier use of the file do not pass, nor would a payload among them that happens to look like a
+//! head, but for one chance in 2^64. `durable` is what tells a torn tail from damage: a frame that cannot be
+//! read, below the `durable` of a later one, was readable once. So was one that is missing before the seal of a
+//! segment which the log went on from, and one before the end that a later generation found.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;
 use spillway_base::{Error, ErrorKind, Result};
 
+use super::Position;
+
 pub(super) const HEADER_BYTES: u64 = 4096;
-pub(super) const FRAME_HEAD_BYTES: usize = 20;
+pub(super) const FRAME_HEAD_BYTES: usize = 24;
 /// The length that seals a segment.
 const SEAL: u32 = u32::MAX;
-/// The largest payload of one frame.
-pub(super) const PAYLOAD_MAX: usize = 1 << 30;
 const MAGIC: &[u8; 8] = b"SPLWPLOG";
 const FORMAT: u32 = 1;
-const HEADER_USED: usize = 44;
+const HEADER_USED: usize = 60;
 
 /// The header of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +53,8 @@ pub(super) struct Header {
     pub(super) sequence: u64,
     pub(super) generation: u64,
     pub(super) fence: u64,
+    /// Where the log ended before the generation.
+    pub(super) end: Position,
 }
 
 impl Header {
@@ -59,6 +66,8 @@ impl Header {
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
         bytes.extend_from_slice(&self.generation.to_le_bytes());
         bytes.extend_from_slice(&self.fence.to_le_bytes());
+        bytes.extend_from_slice(&self.end.segment.to_le_bytes());
+        bytes.extend_from_slice(&self.end.offset.to_le_bytes());
         bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
         bytes.resize(HEADER_BYTES as usize, 0);
         bytes
@@ -73,6 +82,7 @@ impl Header {
             sequence: reader.u64()?,
             generation: reader.u64()?,
             fence: reader.u64()?,
+            end: Position { segment: reader.u64()?, offset: reader.u64()? },
         };
         let crc = reader.u32()?;
         if magic != MAGIC || crc != crc32c(&bytes[..HEADER_USED - 4]) {
@@ -81,10 +91,14 @@ impl Header {
         if format != FORMAT {
             return Err(Error::new(
                 ErrorKind::UnsupportedFormat,
-                format!("log format {format} is newer than this version, which reads {FORMAT}"),
+                format!("the log has format {format}; this version reads format {FORMAT}"),
             ));
         }
         Ok(header)
+    }
+
+    fn tag(&self) -> u32 {
+        crc32c_append(crc32c(&self.generation.to_le_bytes()), &self.sequence.to_le_bytes())
     }
 }
 
@@ -98,9 +112,7 @@ pub(super) struct FrameHead {
 
 impl FrameHead {
     fn head_crc(&self, header: &Header, offset: u64) -> u32 {
-        let mut crc = crc32c(&header.generation.to_le_bytes());
-        crc = crc32c_append(crc, &header.sequence.to_le_bytes());
-        crc = crc32c_append(crc, &offset.to_le_bytes());
+        let mut crc = crc32c_append(header.tag(), &offset.to_le_bytes());
         crc = crc32c_append(crc, &self.length.to_le_bytes());
         crc = crc32c_append(crc, &self.crc.to_le_bytes());
         crc32c_append(crc, &self.durable.to_le_bytes())
@@ -120,7 +132,8 @@ impl FrameHead {
         bytes[0..4].copy_from_slice(&self.length.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.crc.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.durable.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.head_crc(header, offset).to_le_bytes());
+        bytes[16..20].copy_from_slice(&header.tag().to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.head_crc(header, offset).to_le_bytes());
         bytes
     }
 
@@ -132,8 +145,9 @@ impl FrameHead {
             crc: reader.u32().ok()?,
             durable: reader.u64().ok()?,
         };
-        let crc = reader.u32().ok()?;
-        (head.length > 0 && crc == head.head_crc(header, offset)).then_some(head)
+        let (tag, crc) = (reader.u32().ok()?, reader.u32().ok()?);
+        let passes = head.length > 0 && tag == header.tag() && crc == head.head_crc(header, offset);
+        passes.then_some(head)
     }
 }
 
@@ -144,6 +158,11 @@ pub(super) fn frame_bytes(payload: usize) -> u64 {
 
 pub(super) fn file_name(lane: u32, sequence: u64) -> String {
     format!("{lane:02x}-{sequence:016x}.plog")
+}
+
+/// The name of a segment's file while it is made.
+pub(super) fn next_name(lane: u32) -> String {
+    format!("{lane:02x}-next.tmp")
 }
 
 /// Lane and sequence number of a segment's file name.

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::rng::Rng;
 
@@ -24,6 +25,10 @@ fn read(disk: &dyn Disk, dir: &Path) -> Result<(Vec<Vec<u8>>, Recovered)> {
     Ok((frames, found))
 }
 
+fn put(plog: &FilePlog, payload: &[u8], durable: bool) -> Result<Position> {
+    plog.append(payload, durable, plog.reserve(payload.len() as u64)?)
+}
+
 fn open(disk: &SimDisk, fence: u64) -> Result<FilePlog> {
     let dir = Path::new("/log");
     let (_, found) = read(disk, dir)?;
@@ -46,7 +51,7 @@ fn l1_frames_come_back_over_segments_and_openings() {
         for number in 0..40 {
             // The last is larger than a segment.
             let frame = payload(number, if number == 39 { 50_000 } else { 900 });
-            plog.append(&frame, number % 3 == 0).unwrap();
+            put(&plog, &frame, number % 3 == 0).unwrap();
             wanted.push(frame);
         }
         plog.sync().unwrap();
@@ -66,13 +71,13 @@ fn the_real_file_system_keeps_a_log_too() {
     plog.prepare().unwrap();
     let wanted: Vec<_> = (0..100).map(|number| payload(number, 700)).collect();
     for frame in &wanted {
-        plog.append(frame, true).unwrap();
+        put(&plog, frame, true).unwrap();
     }
     assert_eq!(read(&*disk, dir.path()).unwrap().0, wanted);
 }
 
 /// Appends until the disk stops it. Answers the number of frames that were durable, and of all.
-fn drive(disk: &SimDisk, from: u64, seed: u64) -> (u64, u64) {
+fn drive(disk: &SimDisk, from: u64, seed: u64, truncate: bool) -> (u64, u64) {
     let mut rng = Rng::new(seed);
     let (mut durable, mut written) = (from, from);
     let Ok(plog) = open(disk, from) else { return (durable, written) };
@@ -82,8 +87,13 @@ fn drive(disk: &SimDisk, from: u64, seed: u64) -> (u64, u64) {
             let _ = plog.prepare();
         }
         written = number + 1;
-        match plog.append(&payload(number, 8 + rng.below(2500) as usize), sync) {
-            Ok(_) if sync => durable = number + 1,
+        match put(&plog, &payload(number, 8 + rng.below(2500) as usize), sync) {
+            Ok(place) if sync => {
+                durable = number + 1;
+                if truncate && rng.chance(1, 4) {
+                    let _ = plog.truncate_before(place.segment);
+                }
+            }
             Ok(_) => {}
             Err(_) => break,
         }
@@ -95,32 +105,70 @@ fn numbers(frames: &[Vec<u8>]) -> Vec<u64> {
     frames.iter().map(|frame| u64::from_le_bytes(frame[..8].try_into().unwrap())).collect()
 }
 
+/// Reads a log and checks that it is a run of frames without a gap. Answers the number of the first and the one
+/// after the last.
+fn run(disk: &SimDisk) -> (u64, u64) {
+    let found = numbers(&read(disk, Path::new("/log")).unwrap().0);
+    let from = found.first().copied().unwrap_or(0);
+    assert_eq!(found, (from..from + found.len() as u64).collect::<Vec<_>>());
+    (from, from + found.len() as u64)
+}
+
 /// L2, L3, L5: the log is crashed at every operation of a history, and again at every few of the
-/// opening and appends after it; each time a prefix comes back that holds all that was durable.
+/// opening and appends after it; each time a prefix comes back that holds all that was durable. With
+/// truncation, files are used again, and what is in them from before never comes back.
 #[test]
 fn l2_l3_l5_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
-    let whole = SimDisk::new(0);
-    drive(&whole, 0, 5);
-    for crash_at in 1..=whole.operations() {
-        let disk = SimDisk::new(crash_at);
-        disk.fail_operation(crash_at, Fault::Crash);
-        let (durable, written) = drive(&disk, 0, 5);
-        disk.crash();
-        disk.restart();
-        let first = numbers(&read(&disk, Path::new("/log")).unwrap().0);
-        assert_eq!(first, (0..first.len() as u64).collect::<Vec<_>>(), "crash at {crash_at}");
-        assert!((durable..=written).contains(&(first.len() as u64)), "crash at {crash_at}");
-
-        for second in [1, 3, 5, 6, 9, 20] {
-            let disk = disk.fork();
-            let from = first.len() as u64;
-            disk.fail_operation(disk.operations() + second, Fault::Crash);
-            let (durable, written) = drive(&disk, from, crash_at);
+    for truncate in [false, true] {
+        let whole = SimDisk::new(0);
+        drive(&whole, 0, 5, truncate);
+        for crash_at in 1..=whole.operations() {
+            let disk = SimDisk::new(crash_at);
+            disk.fail_operation(crash_at, Fault::Crash);
+            let (durable, written) = drive(&disk, 0, 5, truncate);
             disk.crash();
             disk.restart();
-            let again = numbers(&read(&disk, Path::new("/log")).unwrap().0);
-            assert_eq!(again, (0..again.len() as u64).collect::<Vec<_>>());
-            assert!((durable..=written).contains(&(again.len() as u64)));
+            let (from, end) = run(&disk);
+            assert!(truncate || from == 0, "crash at {crash_at}");
+            assert!((durable..=written).contains(&end), "crash at {crash_at}");
+
+            for second in [1, 3, 5, 6, 9, 20, 40] {
+                let disk = disk.fork();
+                disk.fail_operation(disk.operations() + second, Fault::Crash);
+                let (durable, written) = drive(&disk, end, crash_at, truncate);
+                disk.crash();
+                disk.restart();
+                let (_, again) = run(&disk);
+                assert!((durable..=written).contains(&again), "{crash_at}, then {second}");
+            }
+        }
+    }
+}
+
+/// L3: what an opening has read is durable when it ends, also when its writer was killed, and also when the sync
+/// of its last frames failed and they are in the cache only.
+#[test]
+fn l3_what_an_opening_read_is_there_after_a_crash() {
+    for seed in 0..60 {
+        for fail in [false, true] {
+            let disk = SimDisk::new(seed);
+            let plog = open(&disk, 0).unwrap();
+            put(&plog, &payload(0, 100), true).unwrap();
+            for number in 1..5 {
+                put(&plog, &payload(number, 700), false).unwrap();
+            }
+            if fail {
+                disk.fail_syncs();
+                put(&plog, &payload(5, 700), true).unwrap_err();
+                disk.heal();
+            }
+            disk.kill();
+            let read = run(&disk);
+            assert_eq!(read, (0, 5 + u64::from(fail)));
+            drop(open(&disk, 0).unwrap());
+            disk.crash();
+            disk.restart();
+            assert_eq!(run(&disk), read, "seed {seed}");
         }
     }
 }
@@ -129,7 +177,7 @@ fn l2_l3_l5_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
 fn sample() -> (SimDisk, Vec<Position>) {
     let disk = SimDisk::new(1);
     let plog = open(&disk, 0).unwrap();
-    let places = (0..6).map(|number| plog.append(&payload(number, 4000), true).unwrap()).collect();
+    let places = (0..6).map(|number| put(&plog, &payload(number, 4000), true).unwrap()).collect();
     (disk, places)
 }
 
@@ -158,18 +206,58 @@ fn l4_damage_before_the_durable_end_is_reported_where_it_is() {
             }
         }
     }
-    for byte in 0..44 {
-        let disk = whole.fork();
-        disk.rot(&segment_path(1), byte, 1);
-        assert!(read(&disk, Path::new("/log")).is_err());
+    for segment in [1, 2] {
+        for byte in 0..60 {
+            let disk = whole.fork();
+            disk.rot(&segment_path(segment), byte, 1);
+            let error = read(&disk, Path::new("/log")).unwrap_err();
+            let wanted = format!("{}: offset 0", file_name(3, segment));
+            assert!(error.to_string().contains(&wanted), "{error}");
+        }
     }
+}
+
+#[test]
+fn l4_a_segment_missing_between_others_is_reported() {
+    let disk = SimDisk::new(1);
+    let plog = open(&disk, 0).unwrap();
+    for number in 0..9 {
+        put(&plog, &payload(number, 5000), true).unwrap();
+    }
+    disk.remove(&segment_path(2)).unwrap();
+    let error = read(&disk, Path::new("/log")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert!(error.to_string().contains(&file_name(3, 2)), "{error}");
+}
+
+/// The last frames of a log have no witness until the next opening has noted where they end.
+#[test]
+fn l4_what_an_opening_found_is_missed() {
+    let (disk, places) = sample();
+    let last = places[5];
+    let whole = disk.fork();
+    drop(open(&whole, 0).unwrap());
+    for (offset, wanted) in [(last.offset + 100, last.offset), (last.offset + 2, last.offset)] {
+        let disk = whole.fork();
+        disk.rot(&segment_path(last.segment), offset, 1);
+        let error = read(&disk, Path::new("/log")).unwrap_err();
+        let wanted = format!("{}: offset {wanted}", file_name(3, last.segment));
+        assert!(error.to_string().contains(&wanted), "{error}");
+        assert!(open(&disk, 0).is_err());
+    }
+    let disk = whole.fork();
+    disk.remove(&segment_path(last.segment)).unwrap();
+    let error = read(&disk, Path::new("/log")).unwrap_err();
+    assert!(error.to_string().contains(&file_name(3, last.segment)), "{error}");
+    // What comes after the noted end is never read, whatever it looks like.
+    assert_eq!(read(&whole, Path::new("/log")).unwrap().0.len(), 6);
 }
 
 #[test]
 fn l4_the_last_frame_has_no_witness() {
     let (disk, places) = sample();
     disk.rot(&segment_path(places[5].segment), places[5].offset + 100, 1);
-    assert_eq!(read(&disk, Path::new("/log")).unwrap().0.len(), 5);
+    assert_eq!(run(&disk), (0, 5));
 }
 
 #[test]
@@ -195,17 +283,124 @@ fn l6_a_full_disk_refuses_room_and_harms_nothing() {
     let disk = SimDisk::new(1);
     let plog = open(&disk, 0).unwrap();
     disk.set_capacity(Some(disk.used() + SEGMENT));
-    plog.reserve(5500).unwrap();
+    let room = plog.reserve(5500).unwrap();
     let refused = plog.reserve(60_000).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::DiskFull);
-    for number in 0..4 {
-        plog.append(&payload(number, 3000), true).unwrap();
+    plog.release(room);
+    for number in 0..6 {
+        put(&plog, &payload(number, 3000), true).unwrap();
     }
     assert_eq!(plog.health().err().map(|error| error.kind()), None);
     disk.set_capacity(None);
-    plog.reserve(60_000).unwrap();
-    plog.append(&payload(4, 60_000), true).unwrap();
-    assert_eq!(read(&disk, Path::new("/log")).unwrap().0.len(), 5);
+    put(&plog, &payload(6, 60_000), true).unwrap();
+    assert_eq!(run(&disk), (0, 7));
+}
+
+/// L6: whatever was handed out until the disk was full can be used, in any order and put together in any way.
+#[test]
+fn l6_rooms_do_not_share_a_byte() {
+    for seed in 0..40 {
+        let mut rng = Rng::new(seed);
+        let disk = SimDisk::new(seed);
+        let plog = open(&disk, 0).unwrap();
+        put(&plog, &payload(0, 8 + rng.below(9000) as usize), true).unwrap();
+        disk.set_capacity(Some(disk.used() + rng.below(3) * SEGMENT));
+        let mut rooms = Vec::new();
+        let refused = loop {
+            let bytes = 8 + rng.below(3000);
+            match plog.reserve(bytes) {
+                Ok(room) => rooms.push((bytes as usize, room)),
+                Err(error) => break error,
+            }
+            assert!(rooms.len() < 1000, "more room than the disk has");
+        };
+        assert_eq!(refused.kind(), ErrorKind::DiskFull);
+        let mut number = 1;
+        while !rooms.is_empty() {
+            let (mut bytes, mut room) = rooms.swap_remove(rng.below(rooms.len() as u64) as usize);
+            for _ in 0..rng.below(4).min(rooms.len() as u64) {
+                let (more, other) = rooms.pop().unwrap();
+                bytes += more;
+                room.join(other);
+            }
+            plog.append(&payload(number, bytes), rng.chance(1, 2), room).unwrap();
+            number += 1;
+        }
+        disk.set_capacity(None);
+        put(&plog, &payload(number, 20_000), true).unwrap();
+        assert_eq!(run(&disk), (0, number + 1));
+    }
+}
+
+/// L6: many threads on a disk that fills up and empties again. A thread that has room is never refused later,
+/// and all go on once there is space.
+#[test]
+fn l6_concurrent_users_are_refused_or_served() {
+    let disk = SimDisk::new(1);
+    let plog = Arc::new(open(&disk, 0).unwrap());
+    let writer = Arc::new(parking_lot::Mutex::new(0));
+    let refusals = Arc::new(AtomicU64::new(0));
+    disk.set_capacity(Some(disk.used() + 3 * SEGMENT));
+    let users: Vec<_> = (0..8)
+        .map(|seed| {
+            let (plog, writer) = (plog.clone(), writer.clone());
+            let (refusals, disk) = (refusals.clone(), disk.clone());
+            spillway_base::thread::spawn("user", move || {
+                let mut rng = Rng::new(seed);
+                let mut served = 0;
+                while served < 200 {
+                    let bytes = 8 + rng.below(4000);
+                    let room = match plog.reserve(bytes) {
+                        Ok(room) => room,
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::DiskFull);
+                            // Space returns once everybody has met the full disk a while.
+                            if refusals.fetch_add(1, Ordering::SeqCst) == 500 {
+                                disk.set_capacity(None);
+                            }
+                            continue;
+                        }
+                    };
+                    if rng.chance(1, 10) {
+                        plog.release(room);
+                        continue;
+                    }
+                    let mut number = writer.lock();
+                    plog.append(&payload(*number, bytes as usize), true, room).unwrap();
+                    *number += 1;
+                    served += 1;
+                }
+            })
+            .unwrap()
+        })
+        .collect();
+    for user in users {
+        user.join().unwrap();
+    }
+    plog.health().unwrap();
+    assert!(refusals.load(Ordering::SeqCst) > 500);
+    assert_eq!(run(&disk), (0, 1600));
+}
+
+#[test]
+fn l7_a_full_disk_met_by_a_frame_is_a_failure_as_any() {
+    for operation in 1..=2 {
+        let disk = SimDisk::new(1);
+        let plog = open(&disk, 0).unwrap();
+        put(&plog, &payload(0, 100), true).unwrap();
+        disk.fail_operation(disk.operations() + operation, Fault::Full);
+        assert_eq!(
+            put(&plog, &payload(1, 100), true).unwrap_err().kind(),
+            ErrorKind::WritesStopped
+        );
+        assert_eq!(
+            put(&plog, &payload(2, 100), true).unwrap_err().kind(),
+            ErrorKind::WritesStopped
+        );
+        disk.crash();
+        disk.restart();
+        assert!(run(&disk).1 <= 2);
+    }
 }
 
 #[test]
@@ -214,9 +409,9 @@ fn l7_a_failed_write_or_sync_stops_the_log_for_good() {
         for later in 1..=2 {
             let disk = SimDisk::new(1);
             let plog = open(&disk, 0).unwrap();
-            plog.append(&payload(0, 100), true).unwrap();
+            put(&plog, &payload(0, 100), true).unwrap();
             disk.fail_operation(disk.operations() + later, fault);
-            let stopped = plog.append(&payload(1, 100), true);
+            let stopped = put(&plog, &payload(1, 100), true);
             if fault == Fault::ShortWrite && later == 2 {
                 // A sync has no bytes to cut short.
                 stopped.unwrap();
@@ -224,7 +419,7 @@ fn l7_a_failed_write_or_sync_stops_the_log_for_good() {
             }
             assert_eq!(stopped.unwrap_err().kind(), ErrorKind::WritesStopped);
             disk.heal();
-            for again in [plog.append(&payload(2, 10), false).map(drop), plog.sync(), plog.health()]
+            for again in [put(&plog, &payload(2, 10), false).map(drop), plog.sync(), plog.health()]
             {
                 let again = again.unwrap_err();
                 assert_eq!(again.kind(), ErrorKind::WritesStopped);
@@ -239,21 +434,54 @@ fn l7_a_failed_write_or_sync_stops_the_log_for_good() {
 }
 
 #[test]
-fn truncation_gives_segments_back_and_keeps_the_rest() {
+fn truncation_keeps_the_rest_and_uses_files_again() {
     let disk = SimDisk::new(1);
     let plog = open(&disk, 0).unwrap();
     let places: Vec<_> =
-        (0..12).map(|number| plog.append(&payload(number, 5000), true).unwrap()).collect();
+        (0..12).map(|number| put(&plog, &payload(number, 5000), true).unwrap()).collect();
     let before = (plog.bytes(), disk.used());
     let keep = places[8].segment;
     plog.truncate_before(keep).unwrap();
     assert!(plog.bytes() < before.0 && disk.used() < before.1);
-    let wanted: Vec<u64> =
-        (0..12).filter(|number| places[*number as usize].segment >= keep).collect();
-    assert_eq!(numbers(&read(&disk, Path::new("/log")).unwrap().0), wanted);
+    let found = numbers(&read(&disk, Path::new("/log")).unwrap().0);
+    assert!(found.contains(&8) && found.ends_with(&[8, 9, 10, 11]), "{found:?}");
+    // From here on the log goes round in the files it has.
+    let steady = disk.used();
+    disk.set_capacity(Some(steady));
+    for number in 12..200 {
+        let place = put(&plog, &payload(number, 5000), true).unwrap();
+        plog.truncate_before(place.segment).unwrap();
+        let found = run(&disk);
+        assert!(found.0 <= number && found.1 == number + 1, "{found:?}");
+    }
+    assert!(disk.used() <= steady);
     plog.truncate_before(u64::MAX).unwrap();
-    plog.append(&payload(12, 10), true).unwrap();
-    assert_eq!(numbers(&read(&disk, Path::new("/log")).unwrap().0).last(), Some(&12));
+    put(&plog, &payload(200, 10), true).unwrap();
+    assert_eq!(run(&disk).1, 201);
+    // So does an opening.
+    disk.kill();
+    put(&open(&disk, 0).unwrap(), &payload(201, 10), true).unwrap();
+    assert_eq!(run(&disk).1, 202);
+}
+
+#[test]
+fn a_truncation_that_failed_is_made_up_for() {
+    for operation in 1..6 {
+        let disk = SimDisk::new(1);
+        let plog = open(&disk, 0).unwrap();
+        for number in 0..15 {
+            put(&plog, &payload(number, 5000), true).unwrap();
+        }
+        let used = disk.used();
+        disk.fail_operation(disk.operations() + operation, Fault::Io);
+        let failed = plog.truncate_before(4).and_then(|()| plog.prepare());
+        plog.truncate_before(4).unwrap();
+        plog.prepare().unwrap();
+        assert!(failed.is_err() || operation > 4, "{operation}");
+        assert!(disk.used() < used);
+        put(&plog, &payload(15, 5000), true).unwrap();
+        assert_eq!(run(&disk).1, 16);
+    }
 }
 
 #[test]
@@ -265,8 +493,8 @@ fn a_newer_format_is_told_apart_from_damage() {
     let mut header = vec![0; HEADER_BYTES as usize];
     file.read_at(0, &mut header).unwrap();
     header[8] = 9;
-    let crc = spillway_base::checksum::crc32c(&header[..40]);
-    header[40..44].copy_from_slice(&crc.to_le_bytes());
+    let crc = spillway_base::checksum::crc32c(&header[..56]);
+    header[56..60].copy_from_slice(&crc.to_le_bytes());
     file.write_at(0, &header).unwrap();
     let error: Error = read(&disk, Path::new("/log")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnsupportedFormat);

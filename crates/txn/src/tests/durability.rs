@@ -144,6 +144,52 @@ fn d6_a_full_disk_refuses_commits_and_they_resume() {
     assert_eq!(db.value("x").as_deref(), Some("after"));
 }
 
+/// Many commit at once while others fill the disk, and it empties again: each commit is acknowledged or refused, none
+/// stops the log, and all go on once there is space. What was acknowledged is there after a crash.
+#[test]
+fn d6_commits_meet_a_full_disk_before_the_log_does() {
+    let disk = SimDisk::new(7);
+    let db = open(&disk).unwrap();
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    disk.set_capacity(Some(disk.used() + (150 << 10)));
+    let refused = AtomicUsize::new(0);
+    let writer = |thread: u64| {
+        let mut rng = Rng::new(thread);
+        let mut acknowledged = BTreeMap::new();
+        while acknowledged.len() < 60 {
+            let key = format!("{thread}-{}", acknowledged.len());
+            let value = "v".repeat(rng.below(6000) as usize);
+            match write(&db, &key, &value).wait() {
+                Ok(_) => {
+                    acknowledged.insert(key, value);
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::DiskFull, "{error}");
+                    if refused.fetch_add(1, Ordering::SeqCst) == 300 {
+                        disk.set_capacity(None);
+                    }
+                }
+            }
+        }
+        acknowledged
+    };
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let writer = &writer;
+        let threads: Vec<_> = (0..8).map(|thread| scope.spawn(move || writer(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    db.manager.health().unwrap();
+    assert!(refused.load(Ordering::SeqCst) > 300);
+    disk.crash();
+    disk.restart();
+    let db = open(&disk).unwrap();
+    for (key, value) in all.into_iter().flatten() {
+        assert_eq!(db.value(&key), Some(value));
+    }
+}
+
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn contents(db: &Db) -> Contents {
@@ -241,9 +287,49 @@ fn a_log_that_begins_too_late_is_corruption() {
             db.set("x", &"v".repeat(9000));
         }
     }
-    let first = disk.files()[0].0.clone();
+    let whole = disk.fork();
+    let logs =
+        || disk.files().into_iter().filter(|(path, _)| path.extension() == Some("plog".as_ref()));
+    let first = logs().next().unwrap().0;
     disk.remove(&first).unwrap();
     let error = open(&disk).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert!(error.to_string().contains("begins with commit"), "{error}");
+
+    // What the last opening found is missed also when all of it is gone.
+    let disk = whole;
+    drop(open(&disk).unwrap());
+    let count = disk.files().len();
+    for (path, _) in disk.files().into_iter().take(count - 1) {
+        disk.remove(&path).unwrap();
+    }
+    let error = open(&disk).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert!(error.to_string().contains("when it was last opened"), "{error}");
+}
+
+#[test]
+fn a_log_is_cut_also_when_its_next_segment_cannot_be_made() {
+    let disk = SimDisk::new(5);
+    let db = open(&disk).unwrap();
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    for _ in 0..30 {
+        db.set("x", &"v".repeat(9000));
+    }
+    db.engine.claim_persisted(db.manager.stable());
+    let before =
+        db.manager.metrics().into_iter().find(|metric| metric.name == "log_bytes").unwrap();
+    // The cut takes one operation to write its note and one to sync it; the rest fail.
+    for operation in 3..20 {
+        disk.fail_operation(disk.operations() + operation, Fault::Io);
+    }
+    db.manager.truncate_log().unwrap_err();
+    let after = db.manager.metrics().into_iter().find(|metric| metric.name == "log_bytes").unwrap();
+    assert!(after.value < before.value / 2.0, "{} of {}", after.value, before.value);
+    disk.heal();
+    db.manager.truncate_log().unwrap();
+    db.set("x", "after");
+    assert_eq!(db.value("x").as_deref(), Some("after"));
 }

@@ -136,6 +136,17 @@ impl WriteBuffer {
         !self.tables.contains_key(&table)
     }
 
+    /// The tables written to that were there before.
+    pub(super) fn touched(&self) -> impl Iterator<Item = TableId> {
+        let there = |table: &TableId| !self.created.contains(table);
+        self.tables.keys().chain(&self.dropped).copied().filter(there)
+    }
+
+    /// The tables dropped.
+    pub(super) fn dropped(&self) -> &[TableId] {
+        &self.dropped
+    }
+
     /// Everything, as one batch: new tables, then writes by table and key, then dropped tables.
     pub(super) fn encode(&self, batch: &mut WriteBatch) {
         let lived = |table: &&TableId| !self.dropped.contains(table);

@@ -540,14 +540,18 @@ impl Transaction {
 
     fn commit_now(&self) -> Result<Option<Csn>> {
         let mut batch = WriteBatch::new();
-        self.writes.borrow().encode(&mut batch);
-        if !batch.is_empty() {
-            self.shared.admit(&batch)?;
-        }
+        let writes = self.writes.borrow();
+        writes.encode(&mut batch);
+        let room = if batch.is_empty() { None } else { Some(self.shared.admit(&batch)?) };
         if self.serializable() {
             self.shared.serializable.prepare(self.id)?;
         }
-        let csn = if batch.is_empty() { None } else { Some(self.shared.commit(&batch)?) };
+        let csn = match room {
+            Some(room) => {
+                Some(self.shared.commit(room, &batch, writes.touched(), writes.dropped())?)
+            }
+            None => None,
+        };
         if self.serializable() {
             self.shared.serializable.committed(self.id, csn.unwrap_or(self.snapshot()));
         }

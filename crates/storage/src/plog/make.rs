@@ -1,0 +1,138 @@
+//! Making the files of segments, new or from ones no longer needed.
+//!
+//! A file is made under a name of its own and gets its segment's name once its header is durable. So a segment
+//! that can be found has a header, and a header that cannot be read is damage.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use spillway_base::{Error, ErrorKind, Result};
+
+use super::segment::{HEADER_BYTES, Header, file_name, next_name};
+use super::{PlogSettings, Recovered};
+use crate::{Disk, File, OpenMode};
+
+/// Zeros written at a time.
+const ZEROS: usize = 1 << 20;
+
+/// A segment whose name and header are durable, and whose bytes take space.
+pub(super) struct Segment {
+    pub(super) header: Header,
+    pub(super) file: Arc<dyn File>,
+    pub(super) bytes: u64,
+}
+
+impl Segment {
+    /// Bytes for frames.
+    pub(super) fn capacity(&self) -> u64 {
+        self.bytes - HEADER_BYTES
+    }
+}
+
+/// Makes segments of one lane. One at a time: they share the name under which they are made.
+pub(super) struct Maker {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) settings: PlogSettings,
+}
+
+impl Maker {
+    pub(super) fn path(&self, sequence: u64) -> PathBuf {
+        self.settings.dir.join(file_name(self.settings.lane, sequence))
+    }
+
+    fn next_path(&self) -> PathBuf {
+        self.settings.dir.join(next_name(self.settings.lane))
+    }
+
+    /// Makes a segment in a new file.
+    pub(super) fn make(&self, header: Header, bytes: u64) -> Result<Segment> {
+        let made = self.fill(&header, bytes).and_then(|file| self.name(header, file, bytes));
+        if made.is_err() {
+            // Gives the space back now; what stays is written over by the next one made.
+            let _ = self.disk.remove(&self.next_path());
+        }
+        made
+    }
+
+    fn fill(&self, header: &Header, bytes: u64) -> Result<Arc<dyn File>> {
+        let file = self.disk.open(&self.next_path(), OpenMode::Create)?;
+        file.allocate(0, bytes)?;
+        file.write_at(0, &header.encode())?;
+        let zeros = vec![0; ZEROS.min(bytes as usize)];
+        let mut offset = HEADER_BYTES;
+        while offset < bytes {
+            let count = (bytes - offset).min(zeros.len() as u64);
+            file.write_at(offset, &zeros[..count as usize])?;
+            offset += count;
+        }
+        file.sync()?;
+        Ok(file)
+    }
+
+    /// Makes a segment from the file of one that is no longer needed. It takes no space. The frames left in
+    /// it are of another sequence number or generation, and are never taken for new ones.
+    pub(super) fn reuse(&self, sequence: u64, header: Header, bytes: u64) -> Result<Segment> {
+        // The old name goes before the old header does: a segment with a name has its own header.
+        self.disk.rename(&self.path(sequence), &self.next_path())?;
+        self.disk.sync_dir(&self.settings.dir)?;
+        let file = self.disk.open(&self.next_path(), OpenMode::Write)?;
+        file.write_at(0, &header.encode())?;
+        file.sync()?;
+        self.name(header, file, bytes)
+    }
+
+    fn name(&self, header: Header, file: Arc<dyn File>, bytes: u64) -> Result<Segment> {
+        self.disk.rename(&self.next_path(), &self.path(header.sequence))?;
+        self.disk.sync_dir(&self.settings.dir)?;
+        Ok(Segment { header, file, bytes })
+    }
+
+    /// Makes sure that what was read back stays readable, whatever its writer left undone: it may have been killed
+    /// between a write and its sync, or after a sync that failed, whose bytes count as clean since and are
+    /// brought to the device only by writing them again.
+    pub(super) fn settle(&self, found: &Recovered) -> Result<()> {
+        if found.tail.is_empty() {
+            return Ok(());
+        }
+        let file = self.disk.open(&self.path(found.end.segment), OpenMode::Write)?;
+        let mut bytes = vec![0; (found.tail.end - found.tail.start) as usize];
+        file.read_at(found.tail.start, &mut bytes)?;
+        file.write_at(found.tail.start, &bytes)?;
+        file.sync()
+    }
+
+    /// Removes what an earlier opening made ahead and did not use, and what it was making. Answers a segment that
+    /// can be used again as the next one.
+    pub(super) fn clear(&self, found: &Recovered) -> Result<Option<(u64, u64)>> {
+        if self.disk.exists(&self.next_path())? {
+            self.disk.remove(&self.next_path())?;
+        }
+        let used = found.segments.iter().rposition(|segment| segment.frames > 0);
+        let mut unused = found.segments[used.map_or(0, |used| used + 1)..].iter();
+        let again = unused.next().map(|segment| (segment.sequence, segment.bytes));
+        // From the last on, so that no crash leaves a gap.
+        for segment in unused.rev() {
+            self.disk.remove(&self.path(segment.sequence))?;
+        }
+        self.disk.sync_dir(&self.settings.dir)?;
+        Ok(again)
+    }
+
+    /// Removes segments, in order. A failure comes with the number of those that are gone all the same.
+    pub(super) fn remove(&self, sequences: &[u64]) -> Result<usize, (usize, Error)> {
+        for (count, sequence) in sequences.iter().enumerate() {
+            match self.disk.remove(&self.path(*sequence)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err((count, error)),
+                _ => {}
+            }
+        }
+        let count = sequences.len();
+        self.disk.sync_dir(&self.settings.dir).map_err(|error| (count, error))?;
+        Ok(count)
+    }
+
+    /// Whether a segment's file has lost its name in an attempt to reuse it.
+    pub(super) fn is_gone(&self, sequence: u64) -> bool {
+        matches!(self.disk.exists(&self.path(sequence)), Ok(false))
+    }
+}
