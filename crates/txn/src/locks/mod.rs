@@ -13,9 +13,14 @@
 //! that: a waiter ahead is either served, and then is a holder, or waits for the same holders; and when a
 //! served waiter later waits for another key, it looks in turn.
 //!
-//! The look is taken under one mutex, `detector`, after the wait is published. Two transactions
-//! that close a cycle from both sides therefore look one after the other, and only the second sees it. The
-//! victim is the one that looks: it has not yet gone to sleep, and its peers keep their progress.
+//! A wait is published and the look taken under one mutex, `detector`, so that waits come to be one after the
+//! other, and the one that closes a cycle is the one that finds it. It is the victim: it has not yet gone to
+//! sleep, and its peers keep their progress. Only those who must wait come to the mutex.
+//!
+//! A look reads the edges one after another, while locks are given back and waits end. It still finds every
+//! cycle, since a cycle stays until one in it gives up. And what it finds is one, unless a wait in it times out or
+//! is cancelled just then: a transaction that was seen to hold a lock gives it back only at its end, and so not
+//! before the wait that it was seen in later has ended.
 //!
 //! Lock order: `detector`, then a shard, then an owner's own cell. No two shards are held at once.
 
@@ -29,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use crate::options::{LockMode, LockWait};
@@ -87,7 +92,7 @@ impl Line {
             }
             if let Some(Waiter { owner, mode }) = self.waiters.pop_front() {
                 self.hold(&owner, mode);
-                owner.decide(Verdict::Granted);
+                owner.grant();
             }
         }
     }
@@ -134,67 +139,44 @@ impl Locks {
         timeout: Duration,
     ) -> Result<Acquired> {
         let key = LockKey { table, key: key.into() };
-        {
-            let mut shard = self.shard(&key).lock();
-            let line = shard.entry(key.clone()).or_default();
-            let held = line.holder(owner).map(|holder| holder.mode);
-            if held >= Some(mode) {
-                return Ok(Acquired::Held);
-            }
-            let upgrade = held.is_some();
-            if line.admits(owner, mode) && (upgrade || line.waiters.is_empty()) {
-                line.hold(owner, mode);
-                drop(shard);
-                if !upgrade {
-                    owner.held.lock().push(key);
-                }
-                return Ok(Acquired::New);
-            }
-            match wait {
-                LockWait::Wait => {}
-                LockWait::SkipLocked => return Ok(Acquired::Skipped),
-                LockWait::NoWait => {
-                    return Err(Error::new(
-                        ErrorKind::LockNotAvailable,
-                        "the row is locked by another transaction, and NOWAIT was given",
-                    ));
-                }
-            }
-            owner.prepare_wait(&key)?;
-            let waiter = Waiter { owner: owner.clone(), mode };
-            if upgrade {
-                line.waiters.push_front(waiter);
-            } else {
-                line.waiters.push_back(waiter);
+        if let Some(acquired) = self.try_acquire(&mut self.shard(&key).lock(), owner, &key, mode) {
+            return Ok(acquired);
+        }
+        match wait {
+            LockWait::Wait => {}
+            LockWait::SkipLocked => return Ok(Acquired::Skipped),
+            LockWait::NoWait => {
+                return Err(Error::new(
+                    ErrorKind::LockNotAvailable,
+                    "the row is locked by another transaction, and NOWAIT was given",
+                ));
             }
         }
-        if self.closes_a_cycle(owner) {
-            self.withdraw(owner, &key);
-            return Err(Error::new(
+        let deadline = spillway_base::clock::now().saturating_add(timeout);
+        let deadlock = {
+            let _one_at_a_time = self.detector.lock();
+            if let Some(acquired) = self.try_acquire_or_queue(owner, &key, mode)? {
+                return Ok(acquired);
+            }
+            self.closes_a_cycle(owner)
+        };
+        let verdict = if deadlock { Verdict::Deadlock } else { owner.await_verdict(deadline) };
+        // A grant may have come between the end of the wait and the withdrawal; then the lock is held, and goes
+        // back with the others.
+        let granted = verdict == Verdict::Granted || !self.withdraw(owner, &key);
+        if granted {
+            owner.remember(&key);
+        }
+        match verdict {
+            Verdict::Interrupted => {
+                Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"))
+            }
+            _ if granted => Ok(Acquired::New),
+            Verdict::Deadlock => Err(Error::new(
                 ErrorKind::Deadlock,
                 "the transaction was chosen to break a deadlock; run it again",
-            ));
-        }
-        self.sleep(owner, &key, timeout)
-    }
-
-    fn sleep(&self, owner: &Arc<LockOwner>, key: &LockKey, timeout: Duration) -> Result<Acquired> {
-        let verdict = owner.await_verdict(timeout);
-        // A grant may have come between the end of the wait and the withdrawal.
-        let granted = verdict == Verdict::Granted || !self.withdraw(owner, key);
-        match (granted, verdict) {
-            (true, Verdict::Interrupted) => {
-                owner.remember(key);
-                Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"))
-            }
-            (true, _) => {
-                owner.remember(key);
-                Ok(Acquired::New)
-            }
-            (false, Verdict::Interrupted) => {
-                Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"))
-            }
-            (false, _) => Err(Error::new(
+            )),
+            Verdict::Granted | Verdict::TimedOut => Err(Error::new(
                 ErrorKind::LockTimeout,
                 format!(
                     "no lock was granted within {} s; try the statement again",
@@ -202,6 +184,56 @@ impl Locks {
                 ),
             )),
         }
+    }
+
+    /// Takes the lock if nobody is in the way.
+    fn try_acquire(
+        &self,
+        shard: &mut FxHashMap<LockKey, Line>,
+        owner: &Arc<LockOwner>,
+        key: &LockKey,
+        mode: LockMode,
+    ) -> Option<Acquired> {
+        let Some(line) = shard.get_mut(key) else {
+            let holders = vec![Holder { owner: owner.clone(), mode }];
+            shard.insert(key.clone(), Line { holders, waiters: VecDeque::new() });
+            owner.held.lock().push(key.clone());
+            return Some(Acquired::New);
+        };
+        let held = line.holder(owner).map(|holder| holder.mode);
+        if held >= Some(mode) {
+            return Some(Acquired::Held);
+        }
+        if !line.admits(owner, mode) || (held.is_none() && !line.waiters.is_empty()) {
+            return None;
+        }
+        line.hold(owner, mode);
+        if held.is_none() {
+            owner.held.lock().push(key.clone());
+        }
+        Some(Acquired::New)
+    }
+
+    /// Takes the lock after all, or gets in line.
+    fn try_acquire_or_queue(
+        &self,
+        owner: &Arc<LockOwner>,
+        key: &LockKey,
+        mode: LockMode,
+    ) -> Result<Option<Acquired>> {
+        let mut shard = self.shard(key).lock();
+        if let Some(acquired) = self.try_acquire(&mut shard, owner, key, mode) {
+            return Ok(Some(acquired));
+        }
+        owner.prepare_wait(key)?;
+        let line = shard.entry(key.clone()).or_default();
+        let waiter = Waiter { owner: owner.clone(), mode };
+        if line.holder(owner).is_some() {
+            line.waiters.push_front(waiter);
+        } else {
+            line.waiters.push_back(waiter);
+        }
+        Ok(None)
     }
 
     /// Takes a waiter out of its line. `false` when it is not in it: it was granted.
@@ -216,9 +248,9 @@ impl Locks {
         found
     }
 
+    /// Whether `start`, which has just got in line, waits for itself. The caller holds `detector`.
     fn closes_a_cycle(&self, start: &Arc<LockOwner>) -> bool {
-        let _one_at_a_time = self.detector.lock();
-        let mut seen: Vec<u64> = Vec::new();
+        let mut seen: FxHashSet<u64> = FxHashSet::default();
         let mut look: Vec<Arc<LockOwner>> = vec![start.clone()];
         while let Some(owner) = look.pop() {
             let Some(key) = owner.waits_for() else { continue };
@@ -235,8 +267,7 @@ impl Locks {
                     start.end_wait();
                     return true;
                 }
-                if !seen.contains(&holder.owner.id) {
-                    seen.push(holder.owner.id);
+                if seen.insert(holder.owner.id) {
                     look.push(holder.owner.clone());
                 }
             }

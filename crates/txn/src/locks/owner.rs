@@ -11,6 +11,7 @@ use super::LockKey;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Granted,
+    Deadlock,
     Interrupted,
     TimedOut,
 }
@@ -20,9 +21,6 @@ struct Cell {
     waits_for: Option<LockKey>,
     granted: bool,
     interrupted: bool,
-    /// Whether the owner has looked for a deadlock and sleeps.
-    #[cfg(test)]
-    asleep: bool,
 }
 
 /// Holds and waits for locks. One thread waits for it at a time; others grant, interrupt and look.
@@ -66,10 +64,6 @@ impl LockOwner {
         }
         cell.waits_for = Some(key.clone());
         cell.granted = false;
-        #[cfg(test)]
-        {
-            cell.asleep = false;
-        }
         Ok(())
     }
 
@@ -77,29 +71,20 @@ impl LockOwner {
         self.cell.lock().waits_for.clone()
     }
 
-    #[cfg(test)]
-    pub(super) fn is_asleep(&self) -> bool {
-        self.cell.lock().asleep
-    }
-
     pub(super) fn end_wait(&self) {
         self.cell.lock().waits_for = None;
     }
 
-    pub(super) fn decide(&self, verdict: Verdict) {
+    pub(super) fn grant(&self) {
         let mut cell = self.cell.lock();
         cell.waits_for = None;
-        cell.granted |= verdict == Verdict::Granted;
+        cell.granted = true;
         drop(cell);
         self.changed.notify_all();
     }
 
-    pub(super) fn await_verdict(&self, timeout: Duration) -> Verdict {
+    pub(super) fn await_verdict(&self, deadline: Duration) -> Verdict {
         let mut cell = self.cell.lock();
-        #[cfg(test)]
-        {
-            cell.asleep = true;
-        }
         loop {
             if cell.granted {
                 return Verdict::Granted;
@@ -107,9 +92,11 @@ impl LockOwner {
             if std::mem::take(&mut cell.interrupted) {
                 return Verdict::Interrupted;
             }
-            if self.changed.wait_for(&mut cell, timeout).timed_out() && !cell.granted {
+            let left = deadline.saturating_sub(spillway_base::clock::now());
+            if left.is_zero() {
                 return Verdict::TimedOut;
             }
+            self.changed.wait_for(&mut cell, left);
         }
     }
 

@@ -3,6 +3,7 @@ use std::sync::mpsc;
 
 use super::*;
 use spillway_base::EngineKind;
+use spillway_base::rng::Rng;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -27,7 +28,7 @@ impl Bench {
         self.locks.acquire(owner, table(), key, mode, LockWait::Wait, LONG)
     }
 
-    /// Asks in another thread, and returns once the owner sleeps in line.
+    /// Asks in another thread, and returns once the owner stands in line and has looked for a deadlock.
     fn take_later(
         &self,
         owner: &Arc<LockOwner>,
@@ -41,10 +42,10 @@ impl Bench {
             let _ = tell.send(outcome);
         })
         .unwrap();
-        // It has looked for a deadlock by then, so whoever closes a cycle after it is the one to see that.
-        while !owner.is_asleep() {
+        while owner.waits_for().is_none() {
             std::thread::yield_now();
         }
+        drop(self.locks.detector.lock());
         told
     }
 }
@@ -183,4 +184,81 @@ fn hundreds_in_one_line_never_overlap() {
         }
     });
     assert_eq!((passed.into_inner(), bench.locks.lines()), (4000, 0));
+}
+
+/// Locks, upgrades, times out, is cancelled and breaks deadlocks at random: nobody is let in beside an exclusive
+/// holder, and no lock outlives its transaction.
+#[test]
+fn no_lock_outlives_its_transaction() {
+    const KEYS: [&[u8]; 4] = [b"0", b"1", b"2", b"3"];
+    let bench = Bench::new();
+    let state: [AtomicUsize; 4] = Default::default();
+    let ended: [AtomicUsize; 4] = Default::default();
+    // An exclusive holder counts as this many shared ones.
+    let exclusive = 1 << 16;
+    let transact = |id: u64, rng: &mut Rng| {
+        let owner = bench.owner(id);
+        let mut held = [0; 4];
+        for _ in 0..4 {
+            let at = rng.below(4) as usize;
+            let mode = if rng.chance(1, 2) { LockMode::Shared } else { LockMode::Exclusive };
+            let timeout = Duration::from_micros(rng.below(200));
+            if rng.chance(1, 8) {
+                owner.interrupt();
+            }
+            let wait = LockWait::Wait;
+            let outcome = bench.locks.acquire(&owner, table(), KEYS[at], mode, wait, timeout);
+            let end = match outcome.as_ref().map_err(Error::kind) {
+                Ok(_) => 0,
+                Err(ErrorKind::Deadlock) => 1,
+                Err(ErrorKind::LockTimeout) => 2,
+                Err(_) => 3,
+            };
+            ended[end].fetch_add(1, Ordering::Relaxed);
+            if end != 0 {
+                break;
+            }
+            let weight = if mode == LockMode::Shared { 1 } else { exclusive };
+            if weight > held[at] {
+                let before = state[at].fetch_add(weight - held[at], Ordering::SeqCst) - held[at];
+                assert!(before == 0 || (before < exclusive && weight == 1), "{before}");
+                held[at] = weight;
+            }
+        }
+        for (state, held) in state.iter().zip(held) {
+            state.fetch_sub(held, Ordering::SeqCst);
+        }
+        bench.locks.release_all(&owner);
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let transact = &transact;
+            scope.spawn(move || {
+                let mut rng = Rng::new(thread);
+                for round in 0..4000 {
+                    transact(thread * 10_000 + round, &mut rng);
+                }
+            });
+        }
+    });
+    assert_eq!(bench.locks.lines(), 0);
+    assert!(ended.iter().all(|count| count.load(Ordering::Relaxed) > 0), "{ended:?}");
+}
+
+#[test]
+fn a_deadline_that_is_far_away_is_none() {
+    let bench = Bench::new();
+    let (a, b) = (bench.owner(1), bench.owner(2));
+    bench.take(&a, b"k", LockMode::Exclusive).unwrap();
+    let (locks, asking) = (bench.locks.clone(), b.clone());
+    let told = spillway_base::thread::spawn("asks", move || {
+        let mode = LockMode::Exclusive;
+        locks.acquire(&asking, table(), b"k", mode, LockWait::Wait, Duration::MAX)
+    })
+    .unwrap();
+    while b.waits_for().is_none() {
+        std::thread::yield_now();
+    }
+    bench.locks.release_all(&a);
+    assert_eq!(told.join().unwrap().unwrap(), Acquired::New);
 }
