@@ -103,7 +103,7 @@ impl Inode {
             let within = (len % PAGE) as usize;
             if let (true, Some(content)) = (within > 0, self.cached.get_mut(&(len / PAGE))) {
                 Arc::make_mut(content)[within..].fill(0);
-                self.dirty.insert(len / PAGE, 0xFF);
+                *self.dirty.entry(len / PAGE).or_default() |= 0xFF << (within / SECTOR);
             }
         }
         self.len = len;

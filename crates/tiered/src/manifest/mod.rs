@@ -1,8 +1,10 @@
 //! The manifest: the record of which extents make up which tables.
 //!
 //! A file `MANIFEST-NNNNNN` of checksummed edits; the file `CURRENT` holds the number of the one in
-//! force. When it has grown past its limit, a fresh one is written with the state alone, and `CURRENT` is
-//! switched by a rename.
+//! force. When it has grown past its limit, and at every opening, a fresh one is written with the state alone, and
+//! `CURRENT` is switched by a rename. An opening does so because what it has read may be in the system's cache
+//! alone, if its writer was killed before a sync, or after one that failed: the bytes count as clean then, and
+//! only writing them again brings them to the device.
 
 mod edit;
 mod record;
@@ -51,6 +53,7 @@ struct Loaded {
     slot_bytes: u32,
     end: u64,
     sequence_next: u64,
+    bytes: Vec<u8>,
 }
 
 fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Loaded>> {
@@ -84,6 +87,7 @@ fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Loaded>> {
         slot_bytes: contents.slot_bytes,
         end: contents.end as u64,
         sequence_next: contents.next_sequence,
+        bytes,
     }))
 }
 
@@ -122,31 +126,42 @@ impl Manifest {
                 ),
             ));
         }
-        // A torn tail is cut off, so that it is not met behind a later record.
-        let path = dir.join(file_name(loaded.number));
-        let file = disk.open(&path, OpenMode::Write)?;
-        if file.len()? > loaded.end {
-            file.set_len(loaded.end)?;
-        }
-        // What was read may be in the cache alone, if the last process was killed before its sync; it counts from now on.
-        file.sync()?;
-        for name in disk.list(dir)?.iter().filter(|name| name.starts_with("MANIFEST-")) {
-            if *name != file_name(loaded.number) {
-                disk.remove(&dir.join(name))?;
+        let Loaded { number, state, end, sequence_next, bytes, .. } = loaded;
+        let (folder, fresh) = (dir.to_owned(), number + 1);
+        let manifest = match Manifest::write(
+            disk.clone(),
+            folder.clone(),
+            slot_bytes,
+            fresh,
+            state.clone(),
+            bytes_max,
+        ) {
+            // A full disk is opened with the file that is there.
+            Err(error) if error.kind() == ErrorKind::DiskFull => {
+                let file = settle(&*disk, &folder.join(file_name(number)), &bytes[..end as usize])?;
+                disk.sync_dir(dir)?;
+                let (dir, failure) = (folder, None);
+                Manifest {
+                    disk,
+                    dir,
+                    slot_bytes,
+                    number,
+                    file,
+                    end,
+                    sequence_next,
+                    state,
+                    bytes_max,
+                    failure,
+                }
+            }
+            written => written?,
+        };
+        for name in manifest.disk.list(dir)?.iter().filter(|name| name.starts_with("MANIFEST-")) {
+            if *name != file_name(manifest.number) {
+                manifest.disk.remove(&dir.join(name))?;
             }
         }
-        Ok(Manifest {
-            disk,
-            dir: dir.to_owned(),
-            slot_bytes,
-            number: loaded.number,
-            file,
-            end: loaded.end,
-            sequence_next: loaded.sequence_next,
-            state: loaded.state,
-            bytes_max,
-            failure: None,
-        })
+        Ok(manifest)
     }
 
     /// Writes a manifest of this state under a new number, and puts it in force.
@@ -161,14 +176,21 @@ impl Manifest {
         let mut bytes = encode_header(slot_bytes, number);
         encode_record(&mut bytes, 1, &snapshot(&state));
         encode_record(&mut bytes, 2, &[]);
-        let file = disk.open(&dir.join(file_name(number)), OpenMode::Create)?;
-        file.write_and_sync(0, &bytes)?;
-        let temporary = dir.join("CURRENT.new");
-        let pointer = disk.open(&temporary, OpenMode::Create)?;
+        let (path, temporary) = (dir.join(file_name(number)), dir.join("CURRENT.new"));
         let digits = number.to_string();
         let text = format!("{digits} {}\n", crc32c(digits.as_bytes()));
-        pointer.write_and_sync(0, text.as_bytes())?;
-        disk.sync_dir(&dir)?;
+        let made = || -> Result<Arc<dyn File>> {
+            let file = disk.open(&path, OpenMode::Create)?;
+            file.write_and_sync(0, &bytes)?;
+            let pointer = disk.open(&temporary, OpenMode::Create)?;
+            pointer.write_and_sync(0, text.as_bytes())?;
+            disk.sync_dir(&dir)?;
+            Ok(file)
+        };
+        let file = made().inspect_err(|_| {
+            // Their space comes back now where it can; what stays is written over or removed later.
+            let _ = (disk.remove(&path), disk.remove(&temporary));
+        })?;
         disk.rename(&temporary, &dir.join(CURRENT))?;
         // From here on nobody knows which manifest a crash would leave in force.
         disk.sync_dir(&dir).map_err(|error| failed(&error))?;
@@ -267,6 +289,16 @@ impl Manifest {
         let _ = self.disk.remove(&self.dir.join(file_name(old.number)));
         Ok(())
     }
+}
+
+/// Writes what was read from a manifest in its place again, and cuts off a torn tail, so that it is not met behind a
+/// later record. It takes no space.
+fn settle(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<Arc<dyn File>> {
+    let file = disk.open(path, OpenMode::Write)?;
+    file.set_len(bytes.len() as u64)?;
+    file.write_at(0, bytes)?;
+    file.sync()?;
+    Ok(file)
 }
 
 /// The failure that ends a manifest.

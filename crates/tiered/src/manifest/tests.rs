@@ -1,10 +1,16 @@
+use std::path::Path;
+use std::sync::Arc;
+
 use spillway_base::rng::Rng;
 use spillway_base::{Csn, EngineKind, ErrorKind, TableId};
 
+use super::Manifest;
 use super::edit::{Edit, Place, State};
 use super::record::{HEADER_LEN, decode, encode_header, encode_record};
 use crate::extent_meta::{ExtentId, ExtentMeta};
 use crate::space::SlotRun;
+use spillway_storage::Disk;
+use spillway_storage::sim::SimDisk;
 
 fn table(ordinal: u32) -> TableId {
     TableId::new(EngineKind::Tiered, ordinal)
@@ -164,4 +170,42 @@ fn any_payload_is_edits_or_an_error() {
         }
     }
     assert!(sound > 100 && unsound > 100, "{sound} sound, {unsound} unsound");
+}
+
+fn open(disk: &SimDisk) -> Manifest {
+    disk.create_dir_all(Path::new("/d")).unwrap();
+    Manifest::open(Arc::new(disk.clone()), Path::new("/d"), 4096, 1 << 20).unwrap()
+}
+
+/// What an opening has read is durable when it ends: its writer may have been killed after a sync that failed, and then
+/// the cache has what the device has not.
+#[test]
+fn what_an_opening_read_is_there_after_a_crash() {
+    for full in [false, true] {
+        for seed in 0..40 {
+            let disk = SimDisk::new(seed);
+            let mut manifest = open(&disk);
+            for edits in &history()[..2] {
+                manifest.commit(edits.clone()).unwrap();
+            }
+            disk.fail_syncs();
+            let add =
+                |id| Edit::AddExtent { table: table(1), place: Place::Level2, meta: meta(id) };
+            manifest.commit((20..60).map(add).collect()).unwrap_err();
+            disk.heal();
+            disk.kill();
+            if full {
+                disk.set_capacity(Some(disk.used()));
+            }
+            let read = open(&disk).state().clone();
+            assert_eq!(read.tables[&table(1)].extents.len(), 42);
+            disk.crash();
+            disk.restart();
+            disk.set_capacity(None);
+            let mut manifest = open(&disk);
+            assert_eq!(*manifest.state(), read, "seed {seed}");
+            manifest.commit(history()[3].clone()).unwrap();
+            assert_eq!(open(&disk).state().next_extent, ExtentId(100));
+        }
+    }
 }
