@@ -8,13 +8,16 @@
 //!         1  coding     u8   0: stored as is
 //!         2  zero       u16
 //!         4  length     u32  bytes of body
-//!         8  checksum   u32  CRC32C of bytes 0..8 and the body
+//!         8  checksum   u32  CRC32C of table (u32), extent id (u64), the frame's offset in the extent (u64),
+//!                            bytes 0..8 and the body
 //!        12  body
 //! body       entries, each: key length (varint), value length + 1 or 0 for a tombstone (varint),
 //!                           CSN (u64), key, value
 //!            offset of each entry in the body (u32 each)
 //!            number of entries (u32)
 //! ```
+//!
+//! The checksum covers which frame it is, so that one that was written or read in another's place is damage.
 //!
 //! Entries are in order of key, and of one key the newest first. Offsets let a search and a step in
 //! either direction touch only the entries they compare. A block is checked whole when it is read from a
@@ -24,12 +27,15 @@ use std::cmp::Ordering;
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::{Reader, put_varint, varint_len};
-use spillway_base::{Csn, Error, Result};
+use spillway_base::{Csn, Error, Result, TableId};
+
+use crate::extent_meta::ExtentId;
 
 /// Bytes of body at which a block is full.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 /// Bytes of a frame beside its body.
 pub(crate) const FRAME_BYTES: usize = 12;
+const CHECKSUM_AT: usize = 8;
 const VERSION: u8 = 1;
 const STORED: u8 = 0;
 
@@ -86,7 +92,7 @@ impl BlockBuilder {
         self.body.extend_from_slice(entry.value.unwrap_or_default());
     }
 
-    /// Appends the block's frame to `out`, and starts over.
+    /// Appends the block's frame to `out`, to be sealed later, and starts over.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         for offset in &self.offsets {
             self.body.extend_from_slice(&offset.to_le_bytes());
@@ -98,25 +104,47 @@ impl BlockBuilder {
     }
 }
 
-/// Appends a checksummed frame.
+/// Which frame it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FrameId {
+    pub(crate) table: TableId,
+    pub(crate) extent: ExtentId,
+    /// Where it begins in the extent.
+    pub(crate) offset: u64,
+}
+
+impl FrameId {
+    fn checksum(&self, frame: &[u8], body: &[u8]) -> u32 {
+        let crc = crc32c_append(crc32c(&self.table.0.to_le_bytes()), &self.extent.0.to_le_bytes());
+        let crc = crc32c_append(crc, &self.offset.to_le_bytes());
+        crc32c_append(crc32c_append(crc, &frame[..CHECKSUM_AT]), body)
+    }
+}
+
+/// Appends a frame that has no checksum yet.
 pub(crate) fn put_frame(out: &mut Vec<u8>, body: &[u8]) {
-    let start = out.len();
+    let len = u32::try_from(body.len()).expect("batches are far below 4 GiB, and so are frames");
     out.extend_from_slice(&[VERSION, STORED, 0, 0]);
-    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    let crc = crc32c_append(crc32c(&out[start..]), body);
-    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(body);
 }
 
+/// Fills in the checksum of a frame.
+pub(crate) fn seal_frame(frame: &mut [u8], id: FrameId) {
+    let crc = id.checksum(frame, &frame[FRAME_BYTES..]);
+    frame[CHECKSUM_AT..FRAME_BYTES].copy_from_slice(&crc.to_le_bytes());
+}
+
 /// The body of a frame.
-pub(crate) fn open_frame(frame: &[u8]) -> Result<&[u8]> {
+pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
     let mut reader = Reader::new(frame);
     let (version, coding) = (reader.u8()?, reader.u8()?);
     reader.u16()?;
     let len = reader.u32()? as usize;
     let crc = reader.u32()?;
     let body = reader.take(len)?;
-    if crc != crc32c_append(crc32c(&frame[..8]), body) {
+    if crc != id.checksum(frame, body) {
         return Err(Error::corruption("its bytes do not match their checksum"));
     }
     if (version, coding) != (VERSION, STORED) {
@@ -137,8 +165,8 @@ impl Block {
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].
-    pub(crate) fn open(frame: &[u8]) -> Result<Block> {
-        let body = open_frame(frame)?;
+    pub(crate) fn open(frame: &[u8], id: FrameId) -> Result<Block> {
+        let body = open_frame(frame, id)?;
         let bad = |what: &str| Error::corruption(format!("its {what} make no sense"));
         let count_at = body.len().checked_sub(4).ok_or_else(|| bad("lengths"))?;
         let entries = Reader::new(&body[count_at..]).u32()? as usize;
@@ -248,6 +276,8 @@ mod tests {
     use super::*;
     use spillway_base::rng::Rng;
 
+    const ID: FrameId = FrameId { table: TableId(3), extent: ExtentId(7), offset: 4096 };
+
     fn sample() -> (Vec<(Vec<u8>, u64, Option<Vec<u8>>)>, Vec<u8>) {
         let mut rows = Vec::new();
         for key in 0..200_u32 {
@@ -262,13 +292,14 @@ mod tests {
         }
         let mut frame = Vec::new();
         builder.finish(&mut frame);
+        seal_frame(&mut frame, ID);
         (rows, frame)
     }
 
     #[test]
     fn entries_come_back_and_are_found() {
         let (rows, frame) = sample();
-        let block = Block::open(&frame).unwrap();
+        let block = Block::open(&frame, ID).unwrap();
         assert_eq!(block.len(), rows.len());
         for (index, (key, csn, value)) in rows.iter().enumerate() {
             let entry = Entry { key, csn: Csn(*csn), value: value.as_deref() };
@@ -286,10 +317,23 @@ mod tests {
             let mut bad = frame.clone();
             bad[at] ^= 1 << (at % 8);
             // Two bytes of the frame mean nothing yet, and are under the checksum all the same.
-            assert!(Block::open(&bad).is_err(), "byte {at}");
+            assert!(Block::open(&bad, ID).is_err(), "byte {at}");
         }
         for len in 0..frame.len() {
-            assert!(Block::open(&frame[..len]).is_err());
+            assert!(Block::open(&frame[..len], ID).is_err());
+        }
+    }
+
+    #[test]
+    fn a_frame_in_the_place_of_another_is_noticed() {
+        let (_, frame) = sample();
+        let table = TableId(4);
+        for id in [
+            FrameId { table, ..ID },
+            FrameId { extent: ExtentId(8), ..ID },
+            FrameId { offset: 0, ..ID },
+        ] {
+            assert!(Block::open(&frame, id).is_err(), "{id:?}");
         }
     }
 
@@ -297,7 +341,7 @@ mod tests {
     fn any_body_is_a_block_or_an_error() {
         let mut rng = Rng::new(2);
         let (_, frame) = sample();
-        let body = open_frame(&frame).unwrap();
+        let body = open_frame(&frame, ID).unwrap();
         for _ in 0..3000 {
             let mut body = body.to_vec();
             for _ in 0..1 + rng.below(4) {
@@ -307,7 +351,8 @@ mod tests {
             body.truncate(body.len() - rng.below(20) as usize);
             let mut frame = Vec::new();
             put_frame(&mut frame, &body);
-            if let Ok(block) = Block::open(&frame) {
+            seal_frame(&mut frame, ID);
+            if let Ok(block) = Block::open(&frame, ID) {
                 (0..block.len()).for_each(|index| drop(block.entry(index).key.to_vec()));
             }
         }

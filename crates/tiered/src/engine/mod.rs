@@ -49,6 +49,8 @@ type Tables = FxHashMap<TableId, Arc<Table>>;
 
 /// How long an installer may be made to wait for a flush.
 const ADMIT_WAIT: Duration = Duration::from_secs(10);
+/// The largest batch that is taken: formats give the length of a value and of a block four bytes.
+const BATCH_BYTES_MAX: usize = 1 << 30;
 
 #[derive(Default)]
 struct Counts {
@@ -263,6 +265,12 @@ impl Engine for TieredEngine {
     }
 
     fn admit(&self, bytes: usize) -> Result<()> {
+        if bytes > BATCH_BYTES_MAX {
+            return Err(Error::new(
+                ErrorKind::TransactionTooLarge,
+                format!("a batch of {bytes} bytes is past the engine's limit of {BATCH_BYTES_MAX}"),
+            ));
+        }
         let inner = &self.0;
         let limit = inner.settings.memtables_bytes;
         if inner.budget.used_for(spillway_base::budget::Use::Memtables) + bytes <= limit {

@@ -4,7 +4,7 @@ use spillway_base::codec::{put_bytes, put_varint};
 use spillway_base::{Csn, TableId};
 
 use super::{FOOTER_BYTES, Footer};
-use crate::block::{BLOCK_BYTES, BlockBuilder, Entry, FRAME_BYTES, put_frame};
+use crate::block::{BLOCK_BYTES, BlockBuilder, Entry, FRAME_BYTES, FrameId, put_frame, seal_frame};
 use crate::extent_meta::{ExtentId, ExtentMeta};
 use crate::filter;
 use crate::space::SlotRun;
@@ -21,6 +21,8 @@ pub(crate) struct ExtentBuilder {
     table: TableId,
     slot_bytes: usize,
     bytes: Vec<u8>,
+    /// Where each frame begins.
+    frames: Vec<usize>,
     block: BlockBuilder,
     index: Vec<u8>,
     hashes: Vec<u64>,
@@ -38,6 +40,7 @@ impl ExtentBuilder {
             table,
             slot_bytes,
             bytes: Vec::with_capacity(slot_bytes),
+            frames: Vec::new(),
             block: BlockBuilder::default(),
             index: Vec::new(),
             hashes: Vec::new(),
@@ -91,6 +94,7 @@ impl ExtentBuilder {
 
     fn finish_block(&mut self) {
         let offset = self.bytes.len();
+        self.frames.push(offset);
         self.block.finish(&mut self.bytes);
         put_bytes(&mut self.index, &self.largest);
         put_varint(&mut self.index, offset as u64);
@@ -102,12 +106,19 @@ impl ExtentBuilder {
         self.finish_block();
         let mut done = std::mem::replace(self, ExtentBuilder::new(self.table, self.slot_bytes));
         let mut part = |body: &[u8]| {
-            let offset = done.bytes.len() as u32;
+            let offset = done.bytes.len();
+            done.frames.push(offset);
             put_frame(&mut done.bytes, body);
-            (offset, done.bytes.len() as u32 - offset)
+            (offset as u64, (done.bytes.len() - offset) as u32)
         };
         let index = part(&done.index);
         let filter = part(&filter::build(&done.hashes));
+        // The number is known only now, and is part of what the checksums cover.
+        let ends = done.frames.iter().skip(1).copied().chain([done.bytes.len()]);
+        for (start, end) in done.frames.iter().copied().zip(ends) {
+            let frame = FrameId { table: done.table, extent: id, offset: start as u64 };
+            seal_frame(&mut done.bytes[start..end], frame);
+        }
         let footer = Footer { table: done.table, id, index, filter, versions: done.versions };
         done.bytes.extend_from_slice(&footer.encode());
         let count = done.bytes.len().div_ceil(self.slot_bytes) as u32;

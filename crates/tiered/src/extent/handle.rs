@@ -8,7 +8,7 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_storage::File;
 
 use super::{FOOTER_BYTES, Footer, Resident};
-use crate::block::Block;
+use crate::block::{Block, FrameId, open_frame};
 use crate::cache::{BlockCache, BlockKey, HasSeat, Seat, TableCache};
 use crate::extent_meta::ExtentMeta;
 use crate::space::SpaceManager;
@@ -121,6 +121,10 @@ impl ExtentHandle {
         Ok(bytes)
     }
 
+    fn frame(&self, offset: u64) -> FrameId {
+        FrameId { table: self.home().table, extent: self.meta.id, offset }
+    }
+
     fn footer(&self) -> Result<Footer> {
         let at = self.meta.len.saturating_sub(FOOTER_BYTES as u64);
         let bytes = self.read("footer", at, FOOTER_BYTES)?;
@@ -145,9 +149,15 @@ impl ExtentHandle {
             return Err(would_block());
         }
         let footer = self.footer()?;
-        let index = self.read("index", footer.index.0.into(), footer.index.1 as usize)?;
-        let filter = self.read("filter", footer.filter.0.into(), footer.filter.1 as usize)?;
-        let resident = Resident::decode(&index, &filter, self.meta.len)
+        let parts = [("index", footer.index), ("filter", footer.filter)];
+        let [index, filter] =
+            parts.map(|(part, (offset, len))| self.read(part, offset, len as usize));
+        let (index, filter) = (index?, filter?);
+        let resident = open_frame(&index, self.frame(footer.index.0))
+            .and_then(|index| {
+                let filter = open_frame(&filter, self.frame(footer.filter.0))?;
+                Resident::decode(index, filter, self.meta.len)
+            })
             .map_err(|error| self.damaged("index or filter", &error))?;
         let (resident, bytes) = (Arc::new(resident), 0);
         let bytes = bytes + resident.bytes();
@@ -181,8 +191,8 @@ impl ExtentHandle {
     /// A data block, past the cache: for compaction and verification.
     pub(crate) fn read_block(&self, resident: &Resident, index: usize) -> Result<Block> {
         let place = &resident.blocks[index];
-        let bytes = self.read("data block", place.offset.into(), place.len as usize)?;
-        Block::open(&bytes).map_err(|error| {
+        let bytes = self.read("data block", place.offset, place.len as usize)?;
+        Block::open(&bytes, self.frame(place.offset)).map_err(|error| {
             self.damaged(format!("block {index} at byte {}", place.offset), &error)
         })
     }

@@ -15,10 +15,10 @@
 //!    8  version    u32  1
 //!   12  table      u32
 //!   16  extent id  u64
-//!   24  index      offset u32, length u32
-//!   32  filter     offset u32, length u32
-//!   40  versions   u64
-//!   48  zero       12 bytes
+//!   24  index      offset u64, length u32
+//!   36  filter     offset u64, length u32
+//!   48  versions   u64
+//!   56  zero       4 bytes
 //!   60  checksum   u32  CRC32C of bytes 0..60
 //! ```
 
@@ -31,7 +31,6 @@ use spillway_base::checksum::crc32c;
 use spillway_base::codec::Reader;
 use spillway_base::{Error, Result, TableId};
 
-use crate::block::open_frame;
 use crate::extent_meta::ExtentId;
 
 pub(crate) use builder::{BuiltExtent, ExtentBuilder};
@@ -46,8 +45,8 @@ pub(crate) const FOOTER_BYTES: usize = 64;
 struct Footer {
     table: TableId,
     id: ExtentId,
-    index: (u32, u32),
-    filter: (u32, u32),
+    index: (u64, u32),
+    filter: (u64, u32),
     versions: u64,
 }
 
@@ -63,8 +62,9 @@ impl Footer {
         put(&VERSION.to_le_bytes());
         put(&self.table.0.to_le_bytes());
         put(&self.id.0.to_le_bytes());
-        for part in [self.index.0, self.index.1, self.filter.0, self.filter.1] {
-            put(&part.to_le_bytes());
+        for (offset, len) in [self.index, self.filter] {
+            put(&offset.to_le_bytes());
+            put(&len.to_le_bytes());
         }
         put(&self.versions.to_le_bytes());
         let crc = crc32c(&bytes[..FOOTER_BYTES - 4]);
@@ -79,11 +79,11 @@ impl Footer {
         let footer = Footer {
             table: TableId(reader.u32()?),
             id: ExtentId(reader.u64()?),
-            index: (reader.u32()?, reader.u32()?),
-            filter: (reader.u32()?, reader.u32()?),
+            index: (reader.u64()?, reader.u32()?),
+            filter: (reader.u64()?, reader.u32()?),
             versions: reader.u64()?,
         };
-        reader.take(12)?;
+        reader.take(4)?;
         if magic != MAGIC || reader.u32()? != crc32c(&bytes[..FOOTER_BYTES - 4]) {
             return Err(Error::corruption("the footer does not match its checksum"));
         }
@@ -98,7 +98,7 @@ impl Footer {
 #[derive(Clone, Debug)]
 struct BlockPlace {
     last: Box<[u8]>,
-    offset: u32,
+    offset: u64,
     len: u32,
 }
 
@@ -110,15 +110,16 @@ pub(crate) struct Resident {
 
 impl Resident {
     fn decode(index: &[u8], filter: &[u8], extent_len: u64) -> Result<Resident> {
-        let mut reader = Reader::new(open_frame(index)?);
+        let mut reader = Reader::new(index);
         let mut blocks: Vec<BlockPlace> = Vec::new();
         while !reader.is_empty() {
             let place = BlockPlace {
                 last: reader.bytes()?.into(),
-                offset: reader.varint_u32()?,
+                offset: reader.varint()?,
                 len: reader.varint_u32()?,
             };
-            let inside = u64::from(place.offset) + u64::from(place.len) <= extent_len;
+            let end = place.offset.checked_add(u64::from(place.len));
+            let inside = end.is_some_and(|end| end <= extent_len);
             if !inside || blocks.last().is_some_and(|before| before.last > place.last) {
                 return Err(Error::corruption("the block index makes no sense"));
             }
@@ -127,7 +128,7 @@ impl Resident {
         if blocks.is_empty() {
             return Err(Error::corruption("the block index is empty"));
         }
-        Ok(Resident { blocks, filter: open_frame(filter)?.into() })
+        Ok(Resident { blocks, filter: filter.into() })
     }
 
     fn bytes(&self) -> usize {

@@ -77,6 +77,9 @@ impl Arena {
     /// Memory of this size, aligned to 16 bytes, never given out again.
     pub(super) fn allocate(&self, bytes: usize) -> NonNull<u8> {
         let bytes = bytes.next_multiple_of(ALIGN);
+        if bytes > CHUNK_BYTES_MAX / 4 {
+            return self.allocate_alone(bytes);
+        }
         loop {
             let current = self.current.load(Ordering::Acquire);
             // SAFETY: a chunk that was ever current stays in `chunks`, boxed, until the arena is dropped.
@@ -88,14 +91,6 @@ impl Arena {
             if self.current.load(Ordering::Acquire) != current {
                 continue;
             }
-            if bytes > CHUNK_BYTES_MAX / 4 {
-                // A large one gets a chunk of its own, and leaves the current one to others.
-                let own = Box::new(Chunk::new(bytes));
-                self.bytes.fetch_add(own.layout.size(), Ordering::Relaxed);
-                let memory = own.take(bytes);
-                chunks.push(own);
-                return memory.expect("a new chunk holds what it was made for");
-            }
             let size = self.bytes().clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).max(4 * bytes);
             let mut next = Box::new(Chunk::new(size));
             self.bytes.fetch_add(next.layout.size(), Ordering::Relaxed);
@@ -103,5 +98,33 @@ impl Arena {
             chunks.push(next);
             self.current.store(pointer, Ordering::Release);
         }
+    }
+
+    /// A chunk of its own for something large, which leaves the current one to others: what does not fit into a
+    /// chunk spoils the rest of it.
+    fn allocate_alone(&self, bytes: usize) -> NonNull<u8> {
+        let own = Box::new(Chunk::new(bytes));
+        self.bytes.fetch_add(own.layout.size(), Ordering::Relaxed);
+        let memory = own.take(bytes);
+        self.chunks.lock().push(own);
+        memory.expect("a new chunk holds what it was made for")
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn something_large_leaves_the_current_chunk_to_others() {
+        let arena = Arena::new();
+        arena.allocate(16);
+        let before = arena.bytes();
+        for large in [CHUNK_BYTES_MAX / 4 + 1, 3 << 20] {
+            arena.allocate(large);
+        }
+        let large = (CHUNK_BYTES_MAX / 4 + ALIGN) + (3 << 20);
+        arena.allocate(16);
+        assert_eq!(arena.bytes(), before + large);
     }
 }

@@ -24,6 +24,13 @@ fn with_table(disk: &SimDisk) -> Bench {
     bench
 }
 
+#[test]
+fn a_batch_past_the_formats_limits_is_refused() {
+    let bench = with_table(&SimDisk::new(1));
+    let refused = bench.engine.admit(5 << 30).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::TransactionTooLarge);
+}
+
 /// A crash discards the commits above the stable CSN, and gives their numbers to others. Neither the
 /// table's figure of what is flushed nor the engine's may reach past it, or the others would be skipped.
 #[test]
