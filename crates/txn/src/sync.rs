@@ -10,6 +10,7 @@ pub(crate) use modelled::{Condvar, Mutex, MutexGuard};
 #[cfg(loom)]
 mod modelled {
     use std::ops::{Deref, DerefMut};
+    use std::time::Duration;
 
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
@@ -52,6 +53,15 @@ mod modelled {
         pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
             let inner = guard.0.take().expect("a guard holds its lock");
             guard.0 = Some(self.0.wait(inner).expect("no thread panics with a lock"));
+        }
+
+        /// Time does not pass in a model.
+        pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _timeout: Duration) {
+            self.wait(guard);
+        }
+
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
         }
 
         pub(crate) fn notify_one(&self) {

@@ -24,8 +24,10 @@
 //!
 //! Lock order: `detector`, then a shard, then an owner's own cell. No two shards are held at once.
 
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod owner;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::collections::VecDeque;
@@ -33,11 +35,11 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use crate::options::{LockMode, LockWait};
+use crate::sync::Mutex;
 pub(crate) use owner::LockOwner;
 use owner::Verdict;
 
@@ -100,7 +102,10 @@ impl Line {
 
 type Shard = Mutex<FxHashMap<LockKey, Line>>;
 
+#[cfg(not(loom))]
 const SHARDS: usize = 256;
+#[cfg(loom)]
+const SHARDS: usize = 1;
 
 /// The row locks of a database.
 pub(crate) struct Locks {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::LockKey;
+use crate::sync::{Condvar, Mutex};
 
 /// How a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +33,12 @@ pub(crate) struct LockOwner {
 
 impl LockOwner {
     pub(crate) fn new(id: u64) -> LockOwner {
-        LockOwner { id, held: Mutex::default(), cell: Mutex::default(), changed: Condvar::new() }
+        LockOwner {
+            id,
+            held: Mutex::default(),
+            cell: Mutex::default(),
+            changed: Condvar::default(),
+        }
     }
 
     /// Whether it holds any lock.
