@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use spillway::{Database, Durability, Settings};
-use spillway_server::{Server, ServerSettings};
+use spillway_server::{Server, ServerSettings, TlsFiles};
 use spillway_sql::Instance;
 
 #[derive(Args)]
@@ -24,6 +24,15 @@ pub(crate) struct ServeArgs {
     /// A Unix socket to listen on as well
     #[arg(long)]
     socket: Option<PathBuf>,
+    /// The server's certificate for TLS, in PEM [default: one that it signs itself, in the data folder]
+    #[arg(long, requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Refuse clients over a network that do not use TLS
+    #[arg(long)]
+    require_secure_transport: bool,
     /// The one memory budget, as 512MiB or 4GiB
     #[arg(long, default_value = "1GiB", value_parser = bytes)]
     memory: usize,
@@ -33,7 +42,7 @@ pub(crate) struct ServeArgs {
     /// When a commit is acknowledged
     #[arg(long, value_enum, default_value = "commit")]
     durability: DurabilityArg,
-    /// Clients at once
+    /// Clients at once; root may be one more
     #[arg(long, default_value_t = 512)]
     max_connections: usize,
 }
@@ -73,6 +82,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;
     let recovered = db.recovered();
     let instance = Instance::open(db.clone()).map_err(|error| error.to_string())?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => TlsFiles { cert: cert.clone(), key: key.clone() },
+        _ => TlsFiles::self_signed(&args.data.join("tls")).map_err(|error| error.to_string())?,
+    };
     let server = Server::start(
         instance.clone(),
         ServerSettings {
@@ -80,7 +93,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
             port: args.port,
             socket: args.socket.clone(),
             connections_max: args.max_connections,
-            ..ServerSettings::default()
+            tls: Some(tls),
+            require_secure_transport: args.require_secure_transport,
         },
     )
     .map_err(|error| error.to_string())?;

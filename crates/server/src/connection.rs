@@ -1,357 +1,452 @@
-//! One client: its handshake, then its commands until it goes.
+//! One client: its login, then its commands until it goes.
 
-use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io;
+use std::sync::atomic::Ordering;
 
-use spillway_sql::{Instance, Outcome, Session, SqlError};
+use rustc_hash::FxHashMap;
+use spillway_sql::{Outcome, ResultColumn, Session, SqlError};
 use spillway_types::{Collation, ColumnType};
 
-use crate::auth::{self, Hello};
-use crate::packet::{Packets, ReadError, Take};
-use crate::params::{Bound, read_params};
-use crate::results::{WireSink, put_column, put_eof, put_error, put_ok};
+use crate::auth::{self, NATIVE, Nonce};
+use crate::capabilities as can;
+use crate::codec::Take;
+use crate::columns::{Columns, put_column};
+use crate::escape::escape_bytes;
+use crate::login::{LOGIN_PACKET_MAX, Login, Peer, authenticate, log_in};
+use crate::packet::{LARGE, Packets, ReadError};
+use crate::params::Bound;
+use crate::results::{WireSink, put_end, put_eof, put_error, put_ok};
+use crate::server::Shared;
+use crate::transport::{Security, Transport};
 
-/// The longest command that a client may send, in bytes.
-pub(crate) const PACKET_MAX: usize = 64 << 20;
-
-struct Connection<S> {
-    packets: Packets<S>,
-    instance: Instance,
-    session: Session,
-    capabilities: u32,
-    host: String,
-    id: u64,
-    bound: HashMap<u32, Bound>,
+/// What is kept of a prepared statement.
+struct Statement {
+    params: usize,
+    bound: Bound,
+    columns: Columns,
 }
 
-fn too_large() -> SqlError {
-    SqlError::new(1153, "Got a packet bigger than 'max_allowed_packet' bytes")
+struct Connection<'a, T> {
+    packets: Packets<T>,
+    shared: &'a Shared,
+    peer: &'a Peer,
+    session: Session,
+    capabilities: u32,
+    cache_metadata: bool,
+    /// Of the greeting, for a client that changes its user and can be asked no other.
+    nonce: Nonce,
+    statements: FxHashMap<u32, Statement>,
+    /// Of the last query that was not prepared.
+    columns: Columns,
+    /// Those of the session when its limits were read.
+    assignments: u64,
+}
+
+/// How a client's last command left it.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Command,
+    End,
 }
 
 /// Serves a client until it goes. Failures of its stream end it, and are nobody else's business.
-pub(crate) fn serve<S: Read + Write>(
-    stream: S,
-    instance: &Instance,
-    host: &str,
-    id: u64,
-    ready: impl FnOnce(&S),
-) -> io::Result<()> {
-    let mut packets = Packets::new(stream, PACKET_MAX);
-    let nonce = auth::scramble()?;
-    packets.packet(|out| auth::greeting(out, id, &nonce))?;
-    packets.send()?;
-    let mut payload = Vec::new();
-    if packets.read(&mut payload).is_err() {
-        return Ok(());
-    }
-    let Some(hello) = auth::read_hello(&payload) else {
-        let error = SqlError::new(1043, "Bad handshake");
-        packets.packet(|out| put_error(out, &error))?;
-        return packets.send();
-    };
-    if let Err(error) = authenticate(&mut packets, instance, host, &hello, &nonce)? {
-        packets.packet(|out| put_error(out, &error))?;
-        return packets.send();
-    }
-    ready(packets.stream());
-    let mut session = instance.session(&hello.user, host, id);
-    session.set_flags(
-        hello.capabilities & auth::FOUND_ROWS != 0,
-        hello.capabilities & auth::MULTI_STATEMENTS != 0,
-    );
-    let mut connection = Connection {
-        packets,
-        instance: instance.clone(),
-        session,
-        capabilities: hello.capabilities & auth::CAPABILITIES,
-        host: host.to_owned(),
-        id,
-        bound: HashMap::new(),
-    };
-    let used = hello.database.map_or(Ok(()), |name| connection.session.use_database(&name));
-    match used {
-        Ok(()) => connection.ok()?,
+pub(crate) fn serve<T: Transport>(mut transport: T, shared: &Shared, peer: &Peer) {
+    transport.set_deadline(Some(spillway_base::clock::now() + shared.connect_timeout()));
+    let budget = shared.instance.database().budget().clone();
+    let mut packets = Packets::new(transport, LOGIN_PACKET_MAX, budget);
+    let login = match log_in(&mut packets, shared, peer) {
+        Ok(Some(login)) => login,
+        Ok(None) => return shared.counters.aborted_connects.add(),
         Err(error) => {
-            connection.error(&error)?;
-            return connection.packets.send();
+            shared.counters.aborted_connects.add();
+            // Whoever is there learns why, if it still listens.
+            let a_little = spillway_base::clock::now() + std::time::Duration::from_secs(1);
+            packets.transport().set_deadline(Some(a_little));
+            let _ = tell(&mut packets, &error);
+            return;
         }
+    };
+    match Connection::begin(packets, shared, peer, login) {
+        Ok(Some(mut connection)) => {
+            if connection.commands().is_err() {
+                shared.counters.aborted_clients.add();
+            }
+        }
+        Ok(None) | Err(_) => shared.counters.aborted_connects.add(),
     }
-    connection.packets.send()?;
-    connection.commands(&mut payload)
 }
 
-/// Checks who a client is, asking it for another plugin's answer where its user has another.
-fn authenticate<S: Read + Write>(
-    packets: &mut Packets<S>,
-    instance: &Instance,
-    host: &str,
-    hello: &Hello,
-    nonce: &[u8; 20],
-) -> io::Result<Result<(), SqlError>> {
-    let user = instance.user(&hello.user, host);
-    let plugin = user.as_ref().map_or(auth::NATIVE, |user| user.plugin.as_str());
-    let mut answer = hello.answer.clone();
-    let empty = user.as_ref().is_some_and(|user| user.stored.is_empty()) && answer.is_empty();
-    if hello.plugin != plugin && !empty {
-        packets.packet(|out| {
-            out.push(0xFE);
-            out.extend_from_slice(plugin.as_bytes());
-            out.push(0);
-            out.extend_from_slice(nonce);
-            out.push(0);
-        })?;
-        packets.send()?;
-        if packets.read(&mut answer).is_err() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+/// Tells a client why it is not read any further.
+fn tell<T: Transport>(packets: &mut Packets<T>, why: &ReadError) -> io::Result<()> {
+    let error = match why {
+        ReadError::Io(_) => return Ok(()),
+        ReadError::Silent => SqlError::new(
+            4031,
+            "The client was disconnected by the server because of inactivity. \
+             See wait_timeout and interactive_timeout for configuring this behavior.",
+        ),
+        ReadError::Stalled => SqlError::new(1159, "Got timeout reading communication packets"),
+        ReadError::TooLarge => {
+            SqlError::new(1153, "Got a packet bigger than 'max_allowed_packet' bytes")
         }
-    }
-    let known =
-        user.as_ref().is_some_and(|user| auth::verify(plugin, &user.stored, nonce, &answer));
-    if !known {
-        let using = if answer.is_empty() { "NO" } else { "YES" };
-        let text =
-            format!("Access denied for user '{}'@'{host}' (using password: {using})", hello.user);
-        return Ok(Err(SqlError::new(1045, text)));
-    }
-    if plugin == auth::CACHING && !answer.is_empty() && answer != [0] {
-        // The fast exchange went well.
-        packets.packet(|out| out.extend_from_slice(&[1, 3]))?;
-    }
-    Ok(Ok(()))
+        ReadError::NoMemory => {
+            SqlError::new(1041, "Out of memory; the packet does not fit the memory budget")
+        }
+        ReadError::OutOfOrder => SqlError::new(1156, "Got packets out of order"),
+    };
+    packets.packet(|out| put_error(out, &error))?;
+    packets.send()
 }
 
-impl<S: Read + Write> Connection<S> {
+fn malformed() -> SqlError {
+    SqlError::new(1835, "Malformed communication packet.")
+}
+
+fn unknown_command() -> SqlError {
+    SqlError::new(1047, "Unknown command")
+}
+
+fn unknown_statement(id: u32, place: &str) -> SqlError {
+    SqlError::new(1243, format!("Unknown prepared statement handler ({id}) given to {place}"))
+}
+
+impl<'a, T: Transport> Connection<'a, T> {
+    /// Begins the session of a client that is known. `None` where it asks for a database that it cannot have, and was told.
+    fn begin(
+        packets: Packets<T>,
+        shared: &'a Shared,
+        peer: &'a Peer,
+        login: Login,
+    ) -> io::Result<Option<Connection<'a, T>>> {
+        let Login { hello, host, nonce } = login;
+        let session = shared.instance.session(&hello.user, &host, peer.id);
+        let mut connection = Connection {
+            packets,
+            shared,
+            peer,
+            assignments: session.assignments(),
+            session,
+            capabilities: hello.capabilities & can::OURS,
+            cache_metadata: hello.extended & can::CACHE_METADATA != 0,
+            nonce,
+            statements: FxHashMap::default(),
+            columns: Columns::default(),
+        };
+        connection.prepare_session()?;
+        let used = hello.database.map_or(Ok(()), |name| connection.session.use_database(&name));
+        connection.answer(&used)?;
+        connection.packets.send()?;
+        connection.packets.restart_sequence();
+        Ok(used.is_ok().then_some(connection))
+    }
+
+    /// Tells a new session, or one that was reset, what is known of its connection.
+    fn prepare_session(&mut self) -> io::Result<()> {
+        let has = |capability| self.capabilities & capability != 0;
+        self.session.set_flags(has(can::FOUND_ROWS), has(can::MULTI_STATEMENTS));
+        if has(can::INTERACTIVE) {
+            self.session.set_interactive();
+        }
+        let (version, cipher) = match self.packets.transport().security() {
+            Security::Tls(version, cipher) => (version, cipher),
+            Security::Plain | Security::Local => ("", ""),
+        };
+        self.session.set_connection_status(vec![
+            ("Ssl_cipher".to_owned(), cipher.to_owned()),
+            ("Ssl_version".to_owned(), version.to_owned()),
+        ]);
+        self.assignments = self.session.assignments();
+        self.packets.set_limits(self.session.limits())
+    }
+
+    fn outcome(&self) -> Outcome {
+        Outcome { status: self.session.status(), ..Outcome::default() }
+    }
+
     fn ok(&mut self) -> io::Result<()> {
-        let outcome = Outcome { status: self.session.status(), ..Outcome::default() };
-        self.packets.packet(|out| put_ok(out, 0, &outcome))
+        let outcome = self.outcome();
+        self.packets.packet(|out| put_ok(out, &outcome))
     }
 
     fn error(&mut self, error: &SqlError) -> io::Result<()> {
         self.packets.packet(|out| put_error(out, error))
     }
 
-    fn answer(&mut self, outcome: Result<(), SqlError>) -> io::Result<()> {
+    fn answer(&mut self, outcome: &Result<(), SqlError>) -> io::Result<()> {
         match outcome {
             Ok(()) => self.ok(),
-            Err(error) => self.error(&error),
+            Err(error) => self.error(error),
         }
     }
 
-    fn commands(&mut self, payload: &mut Vec<u8>) -> io::Result<()> {
+    /// Runs the client's commands. An error where it went without saying so.
+    fn commands(&mut self) -> Result<(), ReadError> {
+        let mut payload = Vec::new();
         loop {
-            match self.packets.read(payload) {
-                Ok(()) => {}
-                Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    return Ok(());
+            match self.packets.read(&mut payload) {
+                Ok(()) => {
+                    if self.command(&payload)? == Next::End || self.session.is_killed() {
+                        return Ok(self.packets.send()?);
+                    }
                 }
-                Err(ReadError::Io(error)) => return Err(error),
-                Err(ReadError::TooLarge) => {
-                    self.error(&too_large())?;
-                    return self.packets.send();
+                // The command was read to its end: only it fails.
+                Err(why @ ReadError::NoMemory) => tell(&mut self.packets, &why)?,
+                // Woken, because there is nothing more to come.
+                Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(()),
+                Err(why) => {
+                    tell(&mut self.packets, &why)?;
+                    return Err(why);
                 }
             }
-            if !self.command(payload)? {
-                return self.packets.send();
+            self.packets.send()?;
+            self.packets.restart_sequence();
+            if payload.capacity() > LARGE {
+                payload = Vec::new();
             }
-            if self.session.is_killed() {
-                return self.packets.send();
+            if self.session.assignments() != self.assignments {
+                self.assignments = self.session.assignments();
+                self.packets.set_limits(self.session.limits())?;
             }
-            // Commands that were sent together are answered together.
-            if !self.packets.has_input() {
-                self.packets.send()?;
-            }
-            if payload.capacity() > 1 << 20 {
-                *payload = Vec::new();
-            }
-            self.packets_ready();
         }
     }
 
-    fn packets_ready(&mut self) {
-        self.packets.restart_sequence();
-    }
-
-    /// Runs one command; `false` when the client is done.
-    fn command(&mut self, payload: &[u8]) -> io::Result<bool> {
+    fn command(&mut self, payload: &[u8]) -> io::Result<Next> {
         let Some((&command, rest)) = payload.split_first() else {
-            self.error(&SqlError::new(1047, "Unknown command"))?;
-            return Ok(true);
+            self.error(&malformed())?;
+            return Ok(Next::Command);
         };
         match command {
-            0x01 => return Ok(false),
+            // COM_QUIT
+            0x01 => return Ok(Next::End),
+            // COM_INIT_DB
             0x02 => {
                 let used = self.session.use_database(&String::from_utf8_lossy(rest));
-                self.answer(used)?;
+                self.answer(&used)?;
             }
+            // COM_QUERY
             0x03 => self.query(rest)?,
             0x04 => self.field_list(rest)?,
+            // COM_STATISTICS
             0x09 => {
-                let text = format!("Uptime: {}", spillway_base::clock::now().as_secs());
+                let text = self.shared.instance.statistics();
                 self.packets.packet(|out| out.extend_from_slice(text.as_bytes()))?;
             }
-            0x0C => {
-                let id = Take(rest).u32().unwrap_or(0);
-                let killed = self.session.kill(u64::from(id), true);
-                self.answer(killed)?;
-            }
+            // COM_PROCESS_INFO
+            0x0A => self.query(b"SHOW FULL PROCESSLIST")?,
+            // COM_PROCESS_KILL
+            0x0C => match Take(rest).u32() {
+                Some(id) => {
+                    let killed = self.session.kill(u64::from(id), true);
+                    self.answer(&killed)?;
+                }
+                None => self.error(&malformed())?,
+            },
+            // COM_PING
             0x0E => self.ok()?,
             0x11 => return self.change_user(rest),
             0x16 => self.prepare(rest)?,
             0x17 => self.execute(rest)?,
-            0x18 => {
-                // Answers nothing, also when it makes no sense.
-                let mut take = Take(rest);
-                if let (Some(id), Some(at)) = (take.u32(), take.array().map(u16::from_le_bytes)) {
-                    let held = self
-                        .bound
-                        .get(&id)
-                        .map_or(0, |bound| bound.long.values().map(Vec::len).sum());
-                    if self.session.param_count(id).is_some() && held + take.0.len() <= PACKET_MAX {
-                        self.bound
-                            .entry(id)
-                            .or_default()
-                            .long
-                            .entry(at)
-                            .or_default()
-                            .extend_from_slice(take.0);
-                    }
-                }
-            }
+            0x18 => self.send_long_data(rest),
+            // COM_STMT_CLOSE: answers nothing, also when it makes no sense.
             0x19 => {
                 if let Some(id) = Take(rest).u32() {
-                    self.session.close_statement(id);
-                    self.bound.remove(&id);
+                    self.close_statement(id);
                 }
             }
+            // COM_STMT_RESET
             0x1A => {
+                let id = Take(rest).u32();
+                let reset =
+                    match id.and_then(|id| self.statements.get_mut(&id)) {
+                        Some(statement) => {
+                            statement.bound.reset();
+                            Ok(())
+                        }
+                        None => Err(id.map_or_else(malformed, |id| {
+                            unknown_statement(id, "mysqld_stmt_reset")
+                        })),
+                    };
+                self.answer(&reset)?;
+            }
+            0x1B => self.set_option(rest)?,
+            // COM_STMT_FETCH: cursors are never opened, rows follow their execution.
+            0x1C => {
                 let id = Take(rest).u32().unwrap_or(0);
-                let known = self.session.param_count(id).is_some();
-                if let Some(bound) = self.bound.get_mut(&id) {
-                    bound.long.clear();
-                }
-                self.answer(if known { Ok(()) } else { Err(unknown_statement(id)) })?;
+                let text = format!("The statement ({id}) has no open cursor.");
+                self.error(&SqlError::new(1421, text))?;
             }
-            0x1B => {
-                let on = rest.first() == Some(&0);
-                self.session.set_flags(self.capabilities & auth::FOUND_ROWS != 0, on);
-                let status = self.session.status();
-                self.packets.packet(|out| put_eof(out, 0, status))?;
-            }
+            // COM_RESET_CONNECTION
             0x1F => {
                 self.session.reset();
-                self.bound.clear();
+                self.forget_statements();
+                self.prepare_session()?;
                 self.ok()?;
             }
-            _ => self.error(&SqlError::new(1047, "Unknown command"))?,
+            _ => self.error(&unknown_command())?,
         }
-        Ok(true)
-    }
-
-    fn run(
-        &mut self,
-        binary: bool,
-        body: impl FnOnce(&mut Session, &mut WireSink<'_, S>) -> Result<(), SqlError>,
-    ) -> io::Result<()> {
-        let status = self.session.status();
-        let mut sink = WireSink {
-            packets: &mut self.packets,
-            capabilities: self.capabilities,
-            binary,
-            columns: Vec::new(),
-            status,
-        };
-        match body(&mut self.session, &mut sink) {
-            Ok(()) => Ok(()),
-            Err(error) if error.code == 1160 => Err(io::ErrorKind::BrokenPipe.into()),
-            Err(error) => self.error(&error),
-        }
+        Ok(Next::Command)
     }
 
     fn query(&mut self, sql: &[u8]) -> io::Result<()> {
-        match std::str::from_utf8(sql) {
-            Ok(sql) => self.run(false, |session, sink| session.query(sql, sink)),
-            // Bytes in a text literal: each that is no text becomes an escape of its own.
-            Err(_) => {
-                let sql = escape_bytes(sql);
-                self.run(false, |session, sink| session.query(&sql, sink))
-            }
+        let escaped;
+        let sql = match std::str::from_utf8(sql) {
+            Ok(sql) => sql,
+            Err(_) => match escape_bytes(sql) {
+                Ok(sql) => {
+                    escaped = sql;
+                    &escaped
+                }
+                Err(error) => return self.error(&error),
+            },
+        };
+        let mut sink = WireSink {
+            packets: &mut self.packets,
+            capabilities: self.capabilities,
+            binary: false,
+            columns: &mut self.columns,
+            cache_metadata: self.cache_metadata,
+            status: self.session.status(),
+            gone: None,
+        };
+        let outcome = self.session.query(sql, &mut sink);
+        let gone = sink.gone.take();
+        self.finish(outcome, gone)
+    }
+
+    fn finish(&mut self, outcome: Result<(), SqlError>, gone: Option<io::Error>) -> io::Result<()> {
+        match (outcome, gone) {
+            (_, Some(error)) => Err(error),
+            (Ok(()), None) => Ok(()),
+            (Err(error), None) => self.error(&error),
         }
     }
 
+    /// COM_FIELD_LIST: a table, and a pattern of columns' names.
     fn field_list(&mut self, rest: &[u8]) -> io::Result<()> {
-        let table = Take(rest).until_zero().unwrap_or(rest);
-        match self.session.field_list(&String::from_utf8_lossy(table)) {
+        let mut take = Take(rest);
+        let table = String::from_utf8_lossy(take.until_zero_or_end());
+        let pattern = String::from_utf8_lossy(take.0);
+        match self.session.field_list(&table) {
             Ok(columns) => {
-                for column in &columns {
+                let wanted = |column: &&ResultColumn| {
+                    pattern.is_empty()
+                        || Collation::GeneralCi.like(&column.name, &pattern, Some('\\'))
+                };
+                for column in columns.iter().filter(wanted) {
                     self.packets.packet(|out| {
                         put_column(out, column);
+                        // Its default, which is not told.
                         out.push(0xFB);
                     })?;
                 }
-                let status = self.session.status();
-                self.packets.packet(|out| put_eof(out, 0, status))
+                self.end()
             }
             Err(error) => self.error(&error),
         }
     }
 
-    fn change_user(&mut self, rest: &[u8]) -> io::Result<bool> {
-        let Some(hello) = auth::read_change_user(rest, self.capabilities) else {
-            self.error(&SqlError::new(1047, "Malformed COM_CHANGE_USER"))?;
-            return Ok(false);
-        };
-        // The client answers a nonce of its own exchange, so that it is always asked anew.
-        let nonce = auth::scramble()?;
-        let asked = Hello { plugin: String::new(), ..hello };
-        match authenticate(&mut self.packets, &self.instance, &self.host, &asked, &nonce)? {
-            Err(error) => {
-                self.error(&error)?;
-                return Ok(false);
-            }
-            Ok(()) => {
-                self.session = self.instance.session(&asked.user, &self.host, self.id);
-                self.session.set_flags(
-                    self.capabilities & auth::FOUND_ROWS != 0,
-                    self.capabilities & auth::MULTI_STATEMENTS != 0,
-                );
-                self.bound.clear();
-            }
-        }
-        let used = asked.database.map_or(Ok(()), |name| self.session.use_database(&name));
-        self.answer(used)?;
-        Ok(true)
+    fn end(&mut self) -> io::Result<()> {
+        let (capabilities, outcome) = (self.capabilities, self.outcome());
+        self.packets.packet(|out| put_end(out, capabilities, &outcome))
     }
 
+    /// COM_SET_OPTION: whether a query may be several.
+    fn set_option(&mut self, rest: &[u8]) -> io::Result<()> {
+        let several = match Take(rest).u16() {
+            Some(0) => can::MULTI_STATEMENTS,
+            Some(1) => 0,
+            _ => return self.error(&unknown_command()),
+        };
+        self.capabilities = self.capabilities & !can::MULTI_STATEMENTS | several;
+        self.session.set_flags(self.capabilities & can::FOUND_ROWS != 0, several != 0);
+        self.end()
+    }
+
+    fn change_user(&mut self, rest: &[u8]) -> io::Result<Next> {
+        let Some(mut hello) = auth::read_change_user(rest, self.capabilities) else {
+            self.error(&malformed())?;
+            return Ok(Next::End);
+        };
+        // It answers the greeting's nonce, which is long known: where it can be asked anew it is.
+        let able = self.capabilities & can::PLUGIN_AUTH != 0;
+        hello.plugin = if able { String::new() } else { NATIVE.to_owned() };
+        let host = self.peer.host(self.shared, &hello.user);
+        let (packets, nonce) = (&mut self.packets, &self.nonce);
+        match authenticate(packets, self.shared, self.peer, &host, &hello, nonce) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                self.error(&error)?;
+                return Ok(Next::End);
+            }
+            Err(ReadError::Io(error)) => return Err(error),
+            Err(why) => {
+                tell(&mut self.packets, &why)?;
+                return Ok(Next::End);
+            }
+        }
+        self.session = self.shared.instance.session(&hello.user, &host, self.peer.id);
+        self.forget_statements();
+        self.prepare_session()?;
+        let used = hello.database.map_or(Ok(()), |name| self.session.use_database(&name));
+        self.answer(&used)?;
+        Ok(if used.is_ok() { Next::Command } else { Next::End })
+    }
+}
+
+/// Prepared statements.
+impl<T: Transport> Connection<'_, T> {
     fn prepare(&mut self, sql: &[u8]) -> io::Result<()> {
         let prepared = match std::str::from_utf8(sql) {
             Ok(sql) => self.session.prepare(sql),
-            Err(_) => self.session.prepare(&escape_bytes(sql)),
+            Err(_) => escape_bytes(sql).and_then(|sql| self.session.prepare(&sql)),
         };
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return self.error(&error),
         };
-        let columns = prepared.columns.len() as u16;
+        let id = prepared.id;
+        let (Ok(params), Ok(columns)) =
+            (u16::try_from(prepared.params), u16::try_from(prepared.columns.len()))
+        else {
+            self.session.close_statement(id);
+            let text = "Prepared statement contains too many placeholders";
+            return self.error(&SqlError::new(1390, text));
+        };
+        let most = self.shared.statements_max();
+        let held = &self.shared.counters.prepared;
+        if held.fetch_add(1, Ordering::Relaxed) >= most {
+            held.fetch_sub(1, Ordering::Relaxed);
+            self.session.close_statement(id);
+            let text = format!(
+                "Can't create more than max_prepared_stmt_count statements (current value: {most})"
+            );
+            return self.error(&SqlError::new(1461, text));
+        }
+        let (bound, kept) = (Bound::default(), Columns::default());
+        let statement = Statement { params: prepared.params, bound, columns: kept };
+        self.statements.insert(id, statement);
         self.packets.packet(|out| {
             out.push(0);
-            out.extend_from_slice(&prepared.id.to_le_bytes());
+            out.extend_from_slice(&id.to_le_bytes());
             out.extend_from_slice(&columns.to_le_bytes());
-            out.extend_from_slice(&(prepared.params as u16).to_le_bytes());
+            out.extend_from_slice(&params.to_le_bytes());
             out.extend_from_slice(&[0, 0, 0]);
         })?;
-        let status = self.session.status();
-        let eof = self.capabilities & auth::DEPRECATE_EOF == 0;
         let param = param_column();
-        for _ in 0..prepared.params {
+        for _ in 0..params {
             self.packets.packet(|out| put_column(out, &param))?;
         }
-        if prepared.params > 0 && eof {
-            self.packets.packet(|out| put_eof(out, 0, status))?;
-        }
+        self.end_definitions(params > 0)?;
         for column in &prepared.columns {
             self.packets.packet(|out| put_column(out, column))?;
         }
-        if columns > 0 && eof {
+        self.end_definitions(columns > 0)
+    }
+
+    /// After definitions, for a client that looks for their end.
+    fn end_definitions(&mut self, any: bool) -> io::Result<()> {
+        if any && self.capabilities & can::DEPRECATE_EOF == 0 {
+            let status = self.session.status();
             self.packets.packet(|out| put_eof(out, 0, status))?;
         }
         Ok(())
@@ -359,27 +454,63 @@ impl<S: Read + Write> Connection<S> {
 
     fn execute(&mut self, rest: &[u8]) -> io::Result<()> {
         let mut take = Take(rest);
-        let (id, _flags, _once) = (take.u32(), take.u8(), take.u32());
-        let Some(id) = id else {
-            return self.error(&SqlError::new(1210, "Incorrect arguments to EXECUTE"));
+        // The number, the cursor that is asked for and never given, and how often, which is once.
+        let (Some(id), Some(_cursor), Some(_times)) = (take.u32(), take.u8(), take.u32()) else {
+            return self.error(&malformed());
         };
-        let Some(count) = self.session.param_count(id) else {
-            return self.error(&unknown_statement(id));
+        let Some(statement) = self.statements.get_mut(&id) else {
+            return self.error(&unknown_statement(id, "mysqld_stmt_execute"));
         };
-        let bound = self.bound.entry(id).or_default();
-        let Some(params) = read_params(take.0, count, bound) else {
-            return self.error(&SqlError::new(1210, "Incorrect arguments to EXECUTE"));
+        let params = match statement.bound.read(take.0, statement.params) {
+            Ok(params) => params,
+            Err(error) => return self.error(&error),
         };
-        self.run(true, |session, sink| session.execute(id, params, sink))
+        let mut sink = WireSink {
+            packets: &mut self.packets,
+            capabilities: self.capabilities,
+            binary: true,
+            columns: &mut statement.columns,
+            cache_metadata: self.cache_metadata,
+            status: self.session.status(),
+            gone: None,
+        };
+        let outcome = self.session.execute(id, params, &mut sink);
+        let gone = sink.gone.take();
+        self.finish(outcome, gone)
+    }
+
+    /// COM_STMT_SEND_LONG_DATA: answers nothing, also when it makes no sense.
+    fn send_long_data(&mut self, rest: &[u8]) {
+        let mut take = Take(rest);
+        let (Some(id), Some(at)) = (take.u32(), take.u16()) else { return };
+        if let Some(statement) = self.statements.get_mut(&id) {
+            let max = self.session.limits().packet_max;
+            let budget = self.shared.instance.database().budget();
+            statement.bound.append(at, statement.params, take.0, max, budget);
+        }
+    }
+
+    fn close_statement(&mut self, id: u32) {
+        if self.statements.remove(&id).is_some() {
+            self.session.close_statement(id);
+            self.shared.counters.prepared.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn forget_statements(&mut self) {
+        self.shared.counters.prepared.fetch_sub(self.statements.len(), Ordering::Relaxed);
+        self.statements.clear();
     }
 }
 
-fn unknown_statement(id: u32) -> SqlError {
-    SqlError::new(1243, format!("Unknown prepared statement handler ({id}) given to EXECUTE"))
+impl<T> Drop for Connection<'_, T> {
+    fn drop(&mut self) {
+        self.shared.counters.prepared.fetch_sub(self.statements.len(), Ordering::Relaxed);
+    }
 }
 
-fn param_column() -> spillway_sql::ResultColumn {
-    spillway_sql::ResultColumn {
+fn param_column() -> ResultColumn {
+    ResultColumn {
         schema: "".into(),
         table: "".into(),
         org_table: "".into(),
@@ -389,62 +520,4 @@ fn param_column() -> spillway_sql::ResultColumn {
         collation: Collation::GeneralCi,
         flags: spillway_sql::ColumnFlags::default(),
     }
-}
-
-/// Literals with bytes that are no UTF-8 become hexadecimal ones, which mean the same bytes.
-fn escape_bytes(sql: &[u8]) -> String {
-    let mut out = String::with_capacity(sql.len() * 2);
-    let mut at = 0;
-    let mut plain = 0;
-    while at < sql.len() {
-        let quote = sql[at];
-        if quote != b'\'' && quote != b'"' {
-            at += 1;
-            continue;
-        }
-        let start = at;
-        let mut content = Vec::new();
-        at += 1;
-        while at < sql.len() {
-            match sql[at] {
-                b'\\' if at + 1 < sql.len() => {
-                    content.push(match sql[at + 1] {
-                        b'0' => 0,
-                        b'n' => b'\n',
-                        b'r' => b'\r',
-                        b't' => b'\t',
-                        b'b' => 8,
-                        b'Z' => 26,
-                        other => other,
-                    });
-                    at += 2;
-                }
-                byte if byte == quote && sql.get(at + 1) == Some(&quote) => {
-                    content.push(quote);
-                    at += 2;
-                }
-                byte if byte == quote => break,
-                byte => {
-                    content.push(byte);
-                    at += 1;
-                }
-            }
-        }
-        at = (at + 1).min(sql.len());
-        if std::str::from_utf8(&content).is_err() {
-            let mut before = &sql[plain..start];
-            // The introducer says what the literal is by itself.
-            let trimmed = before.trim_ascii_end();
-            if trimmed.len() >= 7 && trimmed[trimmed.len() - 7..].eq_ignore_ascii_case(b"_binary") {
-                before = &trimmed[..trimmed.len() - 7];
-            }
-            out.push_str(&String::from_utf8_lossy(before));
-            out.push_str("X'");
-            content.iter().for_each(|byte| out.push_str(&format!("{byte:02X}")));
-            out.push('\'');
-            plain = at;
-        }
-    }
-    out.push_str(&String::from_utf8_lossy(&sql[plain..]));
-    out
 }

@@ -1,22 +1,32 @@
 //! The MySQL wire protocol over an [`spillway_sql::Instance`].
 //!
-//! - `packet`: packets in and out of a stream, each response in one write;
-//! - `auth`: the handshake and the password plugins;
-//! - `results`: result sets as packets, straight from borrowed values;
-//! - `params`: the parameters of prepared statements;
-//! - `connection`: one client's commands;
-//! - `listener`: listening, admission, the graceful stop.
+//! In the order a client passes them:
+//!
+//! - `listener`: listening, and the graceful stop; `server`: what connections share, their limits and counters;
+//! - `transport`: a client's bytes, plain or in TLS (`tls`); `packet`: packets of them, each response in one write;
+//! - `capabilities`, `auth`, `login`: who the client is, and whether it can prove it;
+//! - `connection`: its commands; `escape`: statements that are no UTF-8; `params`: parameters of prepared statements;
+//! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes.
 //!
 //! One thread serves one connection, and blocks on its socket: measured on two cores shared with the client, a
 //! hand-off to another thread costs more than a point select.
 
 mod auth;
+mod capabilities;
+mod codec;
+mod columns;
 mod connection;
+mod escape;
 mod listener;
+mod login;
 mod packet;
 mod params;
 mod results;
-#[cfg(test)]
-mod tests;
+mod rows;
+mod server;
+mod tls;
+mod transport;
 
-pub use listener::{Server, ServerSettings};
+pub use listener::Server;
+pub use server::ServerSettings;
+pub use tls::TlsFiles;

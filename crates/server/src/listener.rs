@@ -1,131 +1,89 @@
 //! Listening for clients, and the end of it.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use spillway_base::clock::Clock;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use spillway::Metric;
 use spillway_base::thread;
-use spillway_sql::{Instance, SqlError};
+use spillway_sql::{Front, Instance, SqlError};
 
 use crate::connection::serve;
+use crate::login::Peer;
 use crate::packet::Packets;
-use crate::results::put_error;
-
-/// Where to listen, and for how many.
-#[derive(Clone, Debug)]
-pub struct ServerSettings {
-    /// The address.
-    pub bind: IpAddr,
-    /// The port; 0 for any that is free.
-    pub port: u16,
-    /// A Unix socket beside it.
-    pub socket: Option<PathBuf>,
-    /// Clients at once.
-    pub connections_max: usize,
-    /// How long a client may be silent.
-    pub idle: Duration,
-}
-
-impl Default for ServerSettings {
-    fn default() -> ServerSettings {
-        ServerSettings {
-            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: 3306,
-            socket: None,
-            connections_max: 512,
-            idle: Duration::from_secs(28_800),
-        }
-    }
-}
-
-struct Shared {
-    instance: Instance,
-    settings: ServerSettings,
-    connections: AtomicUsize,
-    ids: AtomicU64,
-    stop: AtomicBool,
-    /// Closes the streams of those connected.
-    streams: Mutex<Vec<(u64, Box<dyn Fn() + Send>)>>,
-}
+use crate::results::put_early_error;
+use crate::server::{ServerSettings, Shared};
+use crate::transport::{Raw, Socket};
 
 /// A listening server.
 pub struct Server {
     shared: Arc<Shared>,
     address: SocketAddr,
-    threads: Vec<std::thread::JoinHandle<()>>,
+    socket: Option<SocketFile>,
+    accepting: Option<JoinHandle<()>>,
+    /// Closing it wakes and ends the accepting thread.
+    wake: Option<UnixStream>,
 }
 
 /// How long running statements may take to end when the server stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// How often a listener looks whether it should stop.
-const POLL: Duration = Duration::from_millis(20);
+/// How long nobody is accepted after that failed, for want of descriptors or memory.
+const ACCEPT_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+fn refused(kind: ErrorKind, text: String) -> io::Error {
+    io::Error::new(kind, text)
+}
 
 impl Server {
     /// Starts to listen.
     ///
     /// # Errors
-    /// Where the address or socket cannot be had; and for an address beyond this machine while `root` has no
-    /// password.
+    /// Where the address or socket cannot be had, or the certificate not be read; and for an address beyond this machine
+    /// while `root` has no password.
     pub fn start(instance: Instance, settings: ServerSettings) -> io::Result<Server> {
         if !settings.bind.is_loopback() && instance.root_password_is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!(
-                    "will not listen on {} while root has an empty password; start on 127.0.0.1, run \
-                     ALTER USER 'root'@'%' IDENTIFIED BY '...', then listen elsewhere",
-                    settings.bind
-                ),
-            ));
+            let text = format!(
+                "will not listen on {} while root has an empty password; start on 127.0.0.1, run \
+                 ALTER USER 'root'@'%' IDENTIFIED BY '...', then listen elsewhere",
+                settings.bind
+            );
+            return Err(refused(ErrorKind::PermissionDenied, text));
+        }
+        let tls = settings.tls.as_ref().map(|files| files.config()).transpose()?;
+        if settings.require_secure_transport && tls.is_none() {
+            let text = "secure transport is required, and there is no certificate for it";
+            return Err(refused(ErrorKind::InvalidInput, text.to_owned()));
         }
         let tcp = TcpListener::bind((settings.bind, settings.port)).map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("cannot listen on {}:{}: {error}", settings.bind, settings.port),
-            )
+            let text = format!("cannot listen on {}:{}: {error}", settings.bind, settings.port);
+            refused(error.kind(), text)
         })?;
         tcp.set_nonblocking(true)?;
         let address = tcp.local_addr()?;
-        let unix = match &settings.socket {
-            None => None,
+        let (unix, socket) = match &settings.socket {
+            None => (None, None),
             Some(path) => {
-                // A socket that a killed server left is nobody's.
-                if UnixStream::connect(path).is_err() {
-                    let _ = std::fs::remove_file(path);
-                }
-                let unix = UnixListener::bind(path).map_err(|error| {
-                    io::Error::new(
-                        error.kind(),
-                        format!("cannot listen on {}: {error}", path.display()),
-                    )
-                })?;
-                unix.set_nonblocking(true)?;
-                Some(unix)
+                let (unix, socket) = SocketFile::bind(path)?;
+                (Some(unix), Some(socket))
             }
         };
-        let shared = Arc::new(Shared {
-            instance,
-            settings,
-            connections: AtomicUsize::new(0),
-            ids: AtomicU64::new(1),
-            stop: AtomicBool::new(false),
-            streams: Mutex::default(),
-        });
-        let mut server = Server { shared: shared.clone(), address, threads: Vec::new() };
-        let start = |name: &str, body: Box<dyn FnOnce() + Send>| {
-            thread::spawn(name, body).map_err(io::Error::other)
-        };
-        let of_tcp = shared.clone();
-        server.threads.push(start("accept-tcp", Box::new(move || of_tcp.accept_tcp(&tcp)))?);
-        if let Some(unix) = unix {
-            server.threads.push(start("accept-unix", Box::new(move || shared.accept_unix(&unix)))?);
-        }
-        Ok(server)
+        tell_variables(&instance, &settings, address);
+        let shared = Arc::new(Shared::new(instance.clone(), settings, tls));
+        let front: Weak<dyn Front> = Arc::<Shared>::downgrade(&shared);
+        instance.attach(front);
+        let (wake, woken) = UnixStream::pair()?;
+        let listeners = Listeners { shared: shared.clone(), tcp, unix, woken };
+        let accepting =
+            thread::spawn("accept", move || listeners.accept()).map_err(io::Error::other)?;
+        Ok(Server { shared, address, socket, accepting: Some(accepting), wake: Some(wake) })
     }
 
     /// Where it listens.
@@ -134,120 +92,209 @@ impl Server {
         self.address
     }
 
-    /// Stops listening, ends the connections, and waits for their statements to end.
-    pub fn stop(mut self) {
-        let shared = &self.shared;
-        shared.stop.store(true, Ordering::Release);
-        for thread in self.threads.drain(..) {
+    /// A source of the figures of its connections.
+    pub fn metrics(&self) -> impl Fn() -> Vec<Metric> + Send + Sync + 'static {
+        let shared = Arc::downgrade(&self.shared);
+        move || shared.upgrade().map_or_else(Vec::new, |shared| shared.metrics())
+    }
+
+    /// Stops listening, lets running statements end, and ends the connections.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(accepting) = self.accepting.take() {
             // A panic in it has been reported by the panic hook.
-            let _ = thread.join();
+            let _ = accepting.join();
         }
-        shared.instance.shut_down();
-        shared.streams.lock().iter().for_each(|(_, close)| close());
-        let clock = Clock::system();
-        let end = clock.now() + STOP_WAIT;
-        while shared.connections.load(Ordering::Acquire) > 0 && clock.now() < end {
-            clock.sleep(POLL);
-        }
-        if let Some(path) = &shared.settings.socket {
-            let _ = std::fs::remove_file(path);
+        self.shared.end_connections(STOP_WAIT);
+        if let Some(socket) = self.socket.take() {
+            socket.remove();
         }
     }
 }
 
-impl Shared {
-    fn accept_tcp(self: &Arc<Self>, listener: &TcpListener) {
-        self.accept(
-            || listener.accept().map(|(stream, from)| (stream, from.ip().to_string())),
-            |stream: &TcpStream| {
-                stream.set_nonblocking(false)?;
-                stream.set_nodelay(true)
+/// Says in SHOW VARIABLES what the server is.
+fn tell_variables(instance: &Instance, settings: &ServerSettings, address: SocketAddr) {
+    let path =
+        |path: Option<&PathBuf>| path.map_or_else(String::new, |path| path.display().to_string());
+    let on = |on: bool, yes: &str, no: &str| if on { yes } else { no }.to_owned();
+    let tls = settings.tls.as_ref();
+    instance.set_global("port", address.port().to_string());
+    instance.set_global("socket", path(settings.socket.as_ref()));
+    instance.set_global("max_connections", settings.connections_max.to_string());
+    instance.set_global("have_ssl", on(tls.is_some(), "YES", "DISABLED"));
+    instance.set_global("have_openssl", on(tls.is_some(), "YES", "DISABLED"));
+    instance.set_global("ssl_cert", path(tls.map(|files| &files.cert)));
+    instance.set_global("ssl_key", path(tls.map(|files| &files.key)));
+    instance.set_global("tls_version", on(tls.is_some(), "TLSv1.2,TLSv1.3", ""));
+    let required = on(settings.require_secure_transport, "ON", "OFF");
+    instance.set_global("require_secure_transport", required);
+}
+
+/// A Unix socket's name in the file system.
+struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    /// Listens under a path. A socket that nobody answers on any more makes way; nothing else does.
+    fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+        let cannot = |error: io::Error| {
+            refused(error.kind(), format!("cannot listen on {}: {error}", path.display()))
+        };
+        match fs::symlink_metadata(path) {
+            Err(_) => {}
+            Ok(file) if !file.file_type().is_socket() => {
+                let text = format!("{} is there already, and is no socket", path.display());
+                return Err(refused(ErrorKind::AlreadyExists, text));
+            }
+            Ok(_) => match UnixStream::connect(path) {
+                Ok(_) => {
+                    let text = format!("another server answers on {}", path.display());
+                    return Err(refused(ErrorKind::AddrInUse, text));
+                }
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    fs::remove_file(path).map_err(cannot)?;
+                }
+                Err(error) => return Err(cannot(error)),
             },
-        );
+        }
+        let unix = UnixListener::bind(path).map_err(cannot)?;
+        unix.set_nonblocking(true)?;
+        let file = fs::symlink_metadata(path).map_err(cannot)?;
+        Ok((unix, SocketFile { path: path.to_owned(), identity: (file.dev(), file.ino()) }))
     }
 
-    fn accept_unix(self: &Arc<Self>, listener: &UnixListener) {
-        self.accept(
-            || listener.accept().map(|(stream, _)| (stream, "localhost".to_owned())),
-            |stream: &UnixStream| stream.set_nonblocking(false),
-        );
+    /// Removes it, unless another has taken its place.
+    fn remove(self) {
+        if let Ok(file) = fs::symlink_metadata(&self.path)
+            && (file.dev(), file.ino()) == self.identity
+        {
+            // Whoever starts next finds a socket that nobody answers on, and removes that.
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
 
-    fn accept<S: Stream>(
-        self: &Arc<Self>,
-        accept: impl Fn() -> io::Result<(S, String)>,
-        prepare: impl Fn(&S) -> io::Result<()>,
-    ) {
-        let clock = Clock::system();
-        while !self.stop.load(Ordering::Acquire) {
-            let (stream, host) = match accept() {
-                Ok(accepted) => accepted,
-                // Nobody came, or the one who came has gone, or there are no more descriptors for now.
+/// What the accepting thread waits for.
+struct Listeners {
+    shared: Arc<Shared>,
+    tcp: TcpListener,
+    unix: Option<UnixListener>,
+    woken: UnixStream,
+}
+
+impl Listeners {
+    /// Accepts clients until the other end of `woken` is closed.
+    fn accept(self) {
+        loop {
+            let mut waits = vec![
+                PollFd::new(&self.woken, PollFlags::IN),
+                PollFd::new(&self.tcp, PollFlags::IN),
+            ];
+            if let Some(unix) = &self.unix {
+                waits.push(PollFd::from_borrowed_fd(unix.as_fd(), PollFlags::IN));
+            }
+            match poll(&mut waits, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                // Without memory for it there is nobody to be accepted either.
                 Err(_) => {
-                    clock.sleep(POLL);
+                    if self.pause() {
+                        return;
+                    }
                     continue;
                 }
-            };
-            if prepare(&stream).is_ok() {
-                self.admit(stream, host);
+            }
+            let ready: Vec<bool> = waits.iter().map(|wait| !wait.revents().is_empty()).collect();
+            if ready[0] {
+                return;
+            }
+            let tcp = !ready[1] || self.accept_tcp();
+            let unix = !ready.get(2).is_some_and(|ready| *ready) || self.accept_unix();
+            if !(tcp && unix) {
+                self.shared.counters.accept_errors.add();
+                if self.pause() {
+                    return;
+                }
             }
         }
     }
 
-    fn admit<S: Stream>(self: &Arc<Self>, stream: S, host: String) {
-        let refuse = |stream: S, error: &SqlError| {
-            let mut packets = Packets::new(stream, 0);
-            let _ = packets.packet(|out| put_error(out, error)).and_then(|()| packets.send());
-        };
-        let before = self.connections.fetch_add(1, Ordering::AcqRel);
-        if before >= self.settings.connections_max {
-            self.connections.fetch_sub(1, Ordering::AcqRel);
-            return refuse(stream, &SqlError::new(1040, "Too many connections"));
-        }
-        let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let shared = self.clone();
-        let idle = self.settings.idle;
-        let started = thread::spawn(format!("client-{id}"), move || {
-            if let Some(close) = stream.closer() {
-                shared.streams.lock().push((id, close));
+    /// Waits a while; whether the server stops.
+    fn pause(&self) -> bool {
+        let mut wait = [PollFd::new(&self.woken, PollFlags::IN)];
+        matches!(poll(&mut wait, Some(&ACCEPT_PAUSE)), Ok(ready) if ready > 0)
+    }
+
+    fn accept_tcp(&self) -> bool {
+        match self.tcp.accept() {
+            Ok((stream, from)) => {
+                // Clients that have gone without a word are found out; short answers are not held back.
+                let ready = rustix::net::sockopt::set_socket_keepalive(&stream, true)
+                    .map_err(io::Error::from)
+                    .and_then(|()| stream.set_nodelay(true));
+                if ready.is_ok() {
+                    self.admit(stream.into(), Some(from.ip().to_canonical()));
+                }
+                true
             }
-            // A stream that fails is a client that has gone.
-            let _ = serve(stream, &shared.instance, &host, id, |stream| {
-                let _ = stream.set_idle(idle);
-            });
-            shared.streams.lock().retain(|(other, _)| *other != id);
-            shared.connections.fetch_sub(1, Ordering::AcqRel);
+            Err(error) => gone_again(&error),
+        }
+    }
+
+    fn accept_unix(&self) -> bool {
+        match self.unix.as_ref().map(UnixListener::accept) {
+            None => true,
+            Some(Ok((stream, _))) => {
+                self.admit(stream.into(), None);
+                true
+            }
+            Some(Err(error)) => gone_again(&error),
+        }
+    }
+
+    /// Starts a client's thread, or tells it why there is no place for it.
+    fn admit(&self, raw: Raw, address: Option<std::net::IpAddr>) {
+        let raw = Arc::new(raw);
+        let socket = Socket::new(raw.clone(), self.shared.traffic.clone());
+        let slot = match self.shared.admit(raw) {
+            Ok(slot) => slot,
+            Err(error) => return self.refuse(socket, &error),
+        };
+        let shared = self.shared.clone();
+        let id = slot.id;
+        let started = thread::spawn(format!("client-{id}"), move || {
+            // Dropped in the opposite order, also where the thread ends with a panic.
+            let _slot = slot;
+            let shared = shared;
+            serve(socket, &shared, &Peer { id, address });
         });
         if started.is_err() {
-            self.connections.fetch_sub(1, Ordering::AcqRel);
+            self.shared.counters.aborted_connects.add();
         }
     }
-}
 
-/// What a server needs of a client's stream.
-trait Stream: io::Read + io::Write + Send + 'static {
-    fn closer(&self) -> Option<Box<dyn Fn() + Send>>;
-    fn set_idle(&self, idle: Duration) -> io::Result<()>;
-}
-
-impl Stream for TcpStream {
-    fn closer(&self) -> Option<Box<dyn Fn() + Send>> {
-        let stream = self.try_clone().ok()?;
-        Some(Box::new(move || drop(stream.shutdown(Shutdown::Read))))
-    }
-
-    fn set_idle(&self, idle: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(idle))
+    /// Tells a client that was not asked anything yet why it is not served. The few bytes fit an empty socket's buffer.
+    fn refuse(&self, socket: Socket, error: &SqlError) {
+        let budget = self.shared.instance.database().budget().clone();
+        let mut packets = Packets::new(socket, 0, budget);
+        // Whoever does not hear it finds the connection closed.
+        let _ = packets.packet(|out| put_early_error(out, error)).and_then(|()| packets.send());
     }
 }
 
-impl Stream for UnixStream {
-    fn closer(&self) -> Option<Box<dyn Fn() + Send>> {
-        let stream = self.try_clone().ok()?;
-        Some(Box::new(move || drop(stream.shutdown(Shutdown::Read))))
-    }
-
-    fn set_idle(&self, idle: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(idle))
-    }
+/// Whether an accept failed only because the client has gone again.
+fn gone_again(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+    )
 }

@@ -1,73 +1,139 @@
-//! Packets: three bytes of length, one of sequence, the payload. A payload of 16 MB - 1 goes on in the next packet.
+//! Packets: three bytes of length, one of sequence, the payload. A payload of 16 MB - 1 goes on in the next packet, so that
+//! one of exactly that length, or a multiple of it, ends with an empty packet.
+//!
+//! A command is read whole, with one system call where it is short. Nothing is set aside for bytes that a client only
+//! announces. A response is gathered and written with one call; a long one goes out in pieces while it is made.
 
-use std::io::{self, Read, Write};
+use std::io;
+
+use spillway_base::budget::{Budget, Charge, Use};
+use spillway_sql::Limits;
+
+use crate::transport::Transport;
 
 /// The longest payload of one packet.
 const CHUNK: usize = 0xFF_FFFF;
 /// Responses are sent on once they are this long.
 const SEND_AT: usize = 64 << 10;
+/// Read at once, at most, before it is known how much there is to read.
+const INPUT: usize = 16 << 10;
+/// What grows past this is let go of again, and charged to the memory budget while it is held.
+pub(crate) const LARGE: usize = 1 << 20;
 
 /// Why no command came.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     /// The stream failed or ended.
     Io(io::Error),
-    /// The client sent more than it may.
+    /// The client sent nothing for too long.
+    Silent,
+    /// The client began a command and did not end it in time.
+    Stalled,
+    /// The client sent more than it may. It was read and dropped.
     TooLarge,
+    /// The client sent more than fits the memory budget. It was read and dropped.
+    NoMemory,
+    /// A packet does not bear the number that is due.
+    OutOfOrder,
 }
 
-impl From<io::Error> for ReadError {
-    fn from(error: io::Error) -> ReadError {
-        ReadError::Io(error)
-    }
+fn timed_out(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// A connection's packets.
-pub(crate) struct Packets<S> {
-    stream: S,
-    /// What was read and not yet taken.
-    input: Vec<u8>,
+pub(crate) struct Packets<T> {
+    transport: T,
+    /// Read and not yet taken: `input[taken..filled]`.
+    input: Box<[u8]>,
     taken: usize,
+    filled: usize,
     output: Vec<u8>,
     sequence: u8,
     packet_max: usize,
+    /// Set once the client is known; before, the transport's deadline is the only limit in time.
+    limits: Option<Limits>,
+    /// Whether the transport waits as for the rest of a command.
+    rest: bool,
+    budget: Budget,
+    /// For a command longer than [`LARGE`].
+    large: Option<Charge>,
 }
 
-impl<S: Read + Write> Packets<S> {
-    pub(crate) fn new(stream: S, packet_max: usize) -> Packets<S> {
-        Packets { stream, input: Vec::new(), taken: 0, output: Vec::new(), sequence: 0, packet_max }
+impl<T: Transport> Packets<T> {
+    /// Packets of a client that is not known yet, of at most `packet_max` bytes.
+    pub(crate) fn new(transport: T, packet_max: usize, budget: Budget) -> Packets<T> {
+        Packets {
+            transport,
+            input: vec![0; INPUT].into(),
+            taken: 0,
+            filled: 0,
+            output: Vec::with_capacity(INPUT),
+            sequence: 0,
+            packet_max,
+            limits: None,
+            rest: false,
+            budget,
+            large: None,
+        }
     }
 
-    pub(crate) fn stream(&self) -> &S {
-        &self.stream
+    pub(crate) fn transport(&mut self) -> &mut T {
+        &mut self.transport
     }
 
-    /// The next packet follows this one of the client's.
+    /// From now on these limits hold, and the deadline no longer does.
+    pub(crate) fn set_limits(&mut self, limits: Limits) -> io::Result<()> {
+        self.packet_max = limits.packet_max;
+        self.limits = Some(limits);
+        self.rest = false;
+        self.transport.set_deadline(None);
+        self.transport.set_timeouts(limits.wait, limits.write)
+    }
+
+    /// The next packet is the first of a command.
     pub(crate) fn restart_sequence(&mut self) {
         self.sequence = 0;
     }
 
-    /// Whether another command has arrived already.
-    pub(crate) fn has_input(&self) -> bool {
-        self.input.len() > self.taken
+    /// Says for which of its two waits the transport reads: the next command, or the rest of one.
+    fn wait_for(&mut self, rest: bool) -> io::Result<()> {
+        if let Some(limits) = self.limits
+            && self.rest != rest
+        {
+            self.rest = rest;
+            self.transport
+                .set_timeouts(if rest { limits.read } else { limits.wait }, limits.write)?;
+        }
+        Ok(())
     }
 
-    fn fill(&mut self, need: usize) -> io::Result<()> {
-        if self.taken > 0 && self.input.len() - self.taken < need {
-            self.input.drain(..self.taken);
+    fn receive(transport: &mut T, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match transport.read(into) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Has `need` bytes of input, which is no more than the input holds. `first` where none of a command may have come yet.
+    fn fill(&mut self, need: usize, first: bool) -> Result<(), ReadError> {
+        if self.taken > 0 && self.taken + need > self.input.len() || self.taken == self.filled {
+            self.input.copy_within(self.taken..self.filled, 0);
+            self.filled -= self.taken;
             self.taken = 0;
         }
-        while self.input.len() - self.taken < need {
-            let start = self.input.len();
-            let more = (need - (start - self.taken)).clamp(4 << 10, 1 << 20);
-            self.input.resize(start + more, 0);
-            let read = self.stream.read(&mut self.input[start..]);
-            self.input.truncate(start + *read.as_ref().unwrap_or(&0));
-            match read {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+        while self.filled - self.taken < need {
+            let silent = first && self.filled == self.taken && self.limits.is_some();
+            self.wait_for(!silent)?;
+            // Before the client is known nothing is read ahead: what follows may be for TLS.
+            let end = if self.limits.is_some() { self.input.len() } else { self.taken + need };
+            match Self::receive(&mut self.transport, &mut self.input[self.filled..end]) {
+                Ok(read) => self.filled += read,
+                Err(error) if timed_out(&error) && silent => return Err(ReadError::Silent),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
@@ -76,21 +142,84 @@ impl<S: Read + Write> Packets<S> {
     /// Reads one command or answer of the client, joined from its packets.
     pub(crate) fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), ReadError> {
         payload.clear();
+        self.large = None;
+        let mut first = true;
         loop {
-            self.fill(4)?;
+            self.fill(4, first)?;
+            first = false;
             let head = &self.input[self.taken..self.taken + 4];
             let len = usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16;
-            self.sequence = head[3].wrapping_add(1);
+            if head[3] != self.sequence {
+                return Err(ReadError::OutOfOrder);
+            }
+            self.sequence = self.sequence.wrapping_add(1);
             self.taken += 4;
-            if payload.len() + len > self.packet_max {
+            let total = payload.len() + len;
+            if total > self.packet_max {
+                self.drop_rest(len)?;
                 return Err(ReadError::TooLarge);
             }
-            self.fill(len)?;
-            payload.extend_from_slice(&self.input[self.taken..self.taken + len]);
-            self.taken += len;
+            if total > LARGE {
+                self.large = None;
+                match self.budget.try_charge(Use::Connections, total) {
+                    Ok(charge) => self.large = Some(charge),
+                    Err(_) => {
+                        self.drop_rest(len)?;
+                        return Err(ReadError::NoMemory);
+                    }
+                }
+            }
+            self.body(len, payload)?;
             if len < CHUNK {
                 return Ok(());
             }
+        }
+    }
+
+    /// Appends the next `len` bytes of input to a payload.
+    fn body(&mut self, len: usize, payload: &mut Vec<u8>) -> Result<(), ReadError> {
+        if len <= self.input.len() {
+            self.fill(len, false)?;
+            payload.extend_from_slice(&self.input[self.taken..self.taken + len]);
+            self.taken += len;
+            return Ok(());
+        }
+        let here = len.min(self.filled - self.taken);
+        payload.extend_from_slice(&self.input[self.taken..self.taken + here]);
+        self.taken += here;
+        let end = payload.len() + len - here;
+        let mut filled = payload.len();
+        while filled < end {
+            self.wait_for(true)?;
+            payload.resize(end.min(filled + LARGE), 0);
+            filled += Self::receive(&mut self.transport, &mut payload[filled..])?;
+        }
+        Ok(())
+    }
+
+    /// Reads a command to its end and drops it, so that its sender comes to reading why.
+    fn drop_rest(&mut self, mut len: usize) -> Result<(), ReadError> {
+        if self.limits.is_none() {
+            return Ok(());
+        }
+        loop {
+            let mut left = len;
+            while left > 0 {
+                if self.taken == self.filled {
+                    self.fill(1, false)?;
+                }
+                let here = left.min(self.filled - self.taken);
+                self.taken += here;
+                left -= here;
+            }
+            if len < CHUNK {
+                return Ok(());
+            }
+            self.fill(4, false)?;
+            let head = &self.input[self.taken..self.taken + 4];
+            len = usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16;
+            self.sequence = head[3].wrapping_add(1);
+            self.taken += 4;
         }
     }
 
@@ -103,22 +232,28 @@ impl<S: Read + Write> Packets<S> {
         if len < CHUNK {
             self.head(start, len);
         } else {
-            let payload = self.output.split_off(start + 4);
-            self.output.truncate(start);
-            let mut rest = payload.as_slice();
-            loop {
-                let (now, later) = rest.split_at(rest.len().min(CHUNK));
-                let at = self.output.len();
-                self.output.extend_from_slice(&[0; 4]);
-                self.output.extend_from_slice(now);
-                self.head(at, now.len());
-                rest = later;
-                if now.len() < CHUNK {
-                    break;
-                }
-            }
+            self.split(start);
         }
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
+    }
+
+    /// Makes packets of the one that is too long for one.
+    #[cold]
+    fn split(&mut self, start: usize) {
+        let payload = self.output.split_off(start + 4);
+        self.output.truncate(start);
+        let mut rest = payload.as_slice();
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(CHUNK));
+            let at = self.output.len();
+            self.output.extend_from_slice(&[0; 4]);
+            self.output.extend_from_slice(now);
+            self.head(at, now.len());
+            rest = later;
+            if now.len() < CHUNK {
+                break;
+            }
+        }
     }
 
     fn head(&mut self, at: usize, len: usize) {
@@ -127,86 +262,37 @@ impl<S: Read + Write> Packets<S> {
         self.sequence = self.sequence.wrapping_add(1);
     }
 
+    /// The number of the packet that is next.
+    pub(crate) fn sequence(&self) -> u8 {
+        self.sequence
+    }
+
+    /// Appends packets that were made before, the first with the number that is next.
+    pub(crate) fn made(&mut self, packets: &[u8], count: u8) -> io::Result<()> {
+        self.output.extend_from_slice(packets);
+        self.sequence = self.sequence.wrapping_add(count);
+        if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
+    }
+
     /// Sends the response.
     pub(crate) fn send(&mut self) -> io::Result<()> {
-        let sent = self.stream.write_all(&self.output);
-        self.output.clear();
-        if self.output.capacity() > 1 << 20 {
-            self.output = Vec::new();
+        if self.output.is_empty() {
+            return Ok(());
         }
+        let len = self.output.len();
+        let held = (len > LARGE).then(|| self.budget.charge(Use::Connections, len));
+        let sent = self.transport.write_all(&self.output).and_then(|()| self.transport.flush());
+        self.output.clear();
+        if self.output.capacity() > LARGE {
+            self.output = Vec::with_capacity(INPUT);
+        }
+        drop(held);
         sent
     }
 }
 
-/// Appends a length-encoded integer.
-pub(crate) fn put_len(out: &mut Vec<u8>, number: u64) {
-    match number {
-        0..=250 => out.push(number as u8),
-        251..=0xFFFF => {
-            out.push(0xFC);
-            out.extend_from_slice(&(number as u16).to_le_bytes());
-        }
-        0x1_0000..=0xFF_FFFF => {
-            out.push(0xFD);
-            out.extend_from_slice(&(number as u32).to_le_bytes()[..3]);
-        }
-        _ => {
-            out.push(0xFE);
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-    }
-}
-
-/// Appends bytes with their length before them.
-pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_len(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-/// Reads a client's payload; every method answers `None` where it ends too early.
-pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
-
-impl<'a> Take<'a> {
-    pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (now, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(now)
-    }
-
-    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.bytes(N)?.try_into().ok()
-    }
-
-    pub(crate) fn u8(&mut self) -> Option<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    pub(crate) fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    /// Bytes up to a zero byte.
-    pub(crate) fn until_zero(&mut self) -> Option<&'a [u8]> {
-        let at = self.0.iter().position(|byte| *byte == 0)?;
-        let text = self.bytes(at)?;
-        self.bytes(1)?;
-        Some(text)
-    }
-
-    pub(crate) fn len(&mut self) -> Option<u64> {
-        match self.u8()? {
-            0xFC => self.array().map(|bytes| u64::from(u16::from_le_bytes(bytes))),
-            0xFD => self.array::<3>().map(|[a, b, c]| u64::from(u32::from_le_bytes([a, b, c, 0]))),
-            // The upper half is no part of it: a packet is shorter, and clients are known to fill it with
-            // something else, which MySQL does not look at either.
-            0xFE => self.array().map(|bytes| u64::from_le_bytes(bytes) & 0xFFFF_FFFF),
-            0xFB | 0xFF => None,
-            small => Some(u64::from(small)),
-        }
-    }
-
-    pub(crate) fn sized(&mut self) -> Option<&'a [u8]> {
-        let len = usize::try_from(self.len()?).ok()?;
-        self.bytes(len)
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> ReadError {
+        if timed_out(&error) { ReadError::Stalled } else { ReadError::Io(error) }
     }
 }

@@ -1,52 +1,113 @@
-//! The parameters of COM_STMT_EXECUTE.
+//! The parameters of prepared statements, as COM_STMT_EXECUTE and COM_STMT_SEND_LONG_DATA bring them.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
+use spillway_base::budget::{Budget, Charge, Use};
+use spillway_sql::SqlError;
 use spillway_types::{Date, DateTime, Time, Value};
 
-use crate::packet::Take;
+use crate::codec::Take;
 
-/// What the server keeps of a statement for its executions.
+/// What is kept of a statement's parameters between its commands.
 #[derive(Default)]
 pub(crate) struct Bound {
     /// The types of the last execution that said them: type, and whether unsigned.
     types: Vec<(u8, bool)>,
     /// Parameters that came in pieces.
-    pub(crate) long: HashMap<u16, Vec<u8>>,
+    long: FxHashMap<u16, Vec<u8>>,
+    long_bytes: usize,
+    charge: Option<Charge>,
+    /// Why a piece was not taken: the next execution says so, for a piece is not answered.
+    refused: Option<SqlError>,
 }
 
-/// Reads the parameters after the fixed head of the command; `None` where they make no sense.
-pub(crate) fn read_params(bytes: &[u8], count: usize, bound: &mut Bound) -> Option<Vec<Value>> {
-    let long = std::mem::take(&mut bound.long);
-    if count == 0 {
-        return Some(Vec::new());
+fn wrong_arguments() -> SqlError {
+    SqlError::new(1210, "Incorrect arguments to mysqld_stmt_execute")
+}
+
+impl Bound {
+    /// Forgets the parameters that came in pieces.
+    pub(crate) fn reset(&mut self) {
+        self.long.clear();
+        self.long_bytes = 0;
+        self.charge = None;
+        self.refused = None;
     }
-    let mut take = Take(bytes);
-    let nulls = take.bytes(count.div_ceil(8))?;
-    if take.u8()? == 1 {
-        let mut types = Vec::with_capacity(count);
-        for _ in 0..count {
-            let [kind, flags] = take.array::<2>()?;
-            types.push((kind, flags & 0x80 != 0));
-        }
-        bound.types = types;
-    }
-    if bound.types.len() != count {
-        // A client that has only ever bound NULLs need not say of which type.
-        let all_null = (0..count).all(|at| nulls[at / 8] >> (at % 8) & 1 == 1);
-        return all_null.then(|| vec![Value::Null; count]);
-    }
-    let mut values = Vec::with_capacity(count);
-    for (at, (kind, unsigned)) in bound.types.iter().enumerate() {
-        if let Some(bytes) = u16::try_from(at).ok().and_then(|at| long.get(&at)) {
-            values.push(text_or_bytes(bytes, *kind));
-        } else if nulls[at / 8] >> (at % 8) & 1 == 1 {
-            values.push(Value::Null);
+
+    /// Takes a piece of a parameter.
+    pub(crate) fn append(
+        &mut self,
+        at: u16,
+        count: usize,
+        piece: &[u8],
+        max: usize,
+        budget: &Budget,
+    ) {
+        let len = self.long.get(&at).map_or(0, Vec::len);
+        let refused = if usize::from(at) >= count {
+            Some(SqlError::new(1210, "Incorrect arguments to mysqld_stmt_send_long_data"))
+        } else if len + piece.len() > max {
+            let text = "Parameter of prepared statement which is set through mysql_send_long_data() \
+                        is longer than 'max_allowed_packet' bytes";
+            Some(SqlError::new(1105, text))
         } else {
-            values.push(read_value(&mut take, *kind, *unsigned)?);
+            self.hold(piece.len(), budget).err()
+        };
+        if let Some(error) = refused {
+            self.refused.get_or_insert(error);
+            return;
         }
+        self.long.entry(at).or_default().extend_from_slice(piece);
     }
-    Some(values)
+
+    fn hold(&mut self, more: usize, budget: &Budget) -> Result<(), SqlError> {
+        let charge = self.charge.get_or_insert_with(|| budget.charge(Use::Connections, 0));
+        // Asked for, and then made part of the one charge that is held.
+        drop(budget.try_charge(Use::Connections, more)?);
+        self.long_bytes += more;
+        charge.resize(self.long_bytes);
+        Ok(())
+    }
+
+    /// Reads the parameters after the fixed head of COM_STMT_EXECUTE.
+    ///
+    /// # Errors
+    /// 1210 where they make no sense, 1292 for a time that there is not, and why a piece was not taken.
+    pub(crate) fn read(&mut self, bytes: &[u8], count: usize) -> Result<Vec<Value>, SqlError> {
+        let long = std::mem::take(&mut self.long);
+        let refused = self.refused.take();
+        self.reset();
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut take = Take(bytes);
+        let nulls = take.bytes(count.div_ceil(8)).ok_or_else(wrong_arguments)?;
+        let is_null = |at: usize| nulls[at / 8] >> (at % 8) & 1 == 1;
+        if take.u8().ok_or_else(wrong_arguments)? != 0 {
+            let types = take.bytes(count * 2).ok_or_else(wrong_arguments)?;
+            self.types = types.chunks(2).map(|pair| (pair[0], pair[1] & 0x80 != 0)).collect();
+        }
+        if self.types.len() != count {
+            // A client that has only ever bound NULLs need not say of which type.
+            return if (0..count).all(is_null) {
+                Ok(vec![Value::Null; count])
+            } else {
+                Err(wrong_arguments())
+            };
+        }
+        let mut values = Vec::with_capacity(count);
+        for (at, (kind, unsigned)) in self.types.iter().enumerate() {
+            let piece = if long.is_empty() { None } else { long.get(&(at as u16)) };
+            values.push(match piece {
+                Some(bytes) => text_or_bytes(bytes, *kind),
+                None if is_null(at) => Value::Null,
+                None => read_value(&mut take, *kind, *unsigned)?,
+            });
+        }
+        Ok(values)
+    }
 }
 
 fn text_or_bytes(bytes: &[u8], kind: u8) -> Value {
@@ -59,7 +120,16 @@ fn text_or_bytes(bytes: &[u8], kind: u8) -> Value {
     }
 }
 
-fn read_value(take: &mut Take<'_>, kind: u8, unsigned: bool) -> Option<Value> {
+fn read_value(take: &mut Take<'_>, kind: u8, unsigned: bool) -> Result<Value, SqlError> {
+    match kind {
+        7 | 10 | 12 | 14 => return read_datetime(take, kind == 10 || kind == 14),
+        11 => return read_time(take),
+        _ => {}
+    }
+    read_plain(take, kind, unsigned).ok_or_else(wrong_arguments)
+}
+
+fn read_plain(take: &mut Take<'_>, kind: u8, unsigned: bool) -> Option<Value> {
     let integer =
         |signed: i64, plain: u64| if unsigned { Value::UInt(plain) } else { Value::Int(signed) };
     Some(match kind {
@@ -69,7 +139,7 @@ fn read_value(take: &mut Take<'_>, kind: u8, unsigned: bool) -> Option<Value> {
             integer(i64::from(byte as i8), u64::from(byte))
         }
         2 | 13 => {
-            let number = take.array().map(u16::from_le_bytes)?;
+            let number = take.u16()?;
             integer(i64::from(number as i16), u64::from(number))
         }
         3 | 9 => {
@@ -77,70 +147,110 @@ fn read_value(take: &mut Take<'_>, kind: u8, unsigned: bool) -> Option<Value> {
             integer(i64::from(number as i32), u64::from(number))
         }
         8 => {
-            let number = take.array().map(u64::from_le_bytes)?;
+            let number = take.u64()?;
             integer(number as i64, number)
         }
         4 => {
             let number = take.array().map(f32::from_le_bytes)?;
+            // The double that is written as the float is.
             Value::Double(number.to_string().parse().unwrap_or(f64::from(number)))
         }
         5 => Value::Double(take.array().map(f64::from_le_bytes)?),
-        7 | 10 | 12 | 14 => {
-            let len = take.u8()?;
-            let mut date = Take(take.bytes(usize::from(len))?);
-            if len == 0 {
-                return Some(Value::DateTime(DateTime::default()));
-            }
-            let year = date.array().map(u16::from_le_bytes)?;
-            let (month, day) = (date.u8()?, date.u8()?);
-            let day = Date::new(year, month, day)?;
-            let micros = if len >= 7 {
-                let clock = [date.u8()?, date.u8()?, date.u8()?].map(u64::from);
-                let part = if len >= 11 { u64::from(date.u32()?) } else { 0 };
-                (clock[0] * 3600 + clock[1] * 60 + clock[2]) * 1_000_000 + part
-            } else {
-                0
-            };
-            if kind == 10 {
-                Value::Date(day)
-            } else {
-                Value::DateTime(DateTime { date: day, micros: micros.min(86_399_999_999) })
-            }
-        }
-        11 => {
-            let len = take.u8()?;
-            let mut span = Take(take.bytes(usize::from(len))?);
-            if len == 0 {
-                return Some(Value::Time(Time::default()));
-            }
-            let negative = span.u8()? == 1;
-            let days = i64::from(span.u32()?);
-            if days > 1000 {
-                return None;
-            }
-            let clock = [span.u8()?, span.u8()?, span.u8()?].map(i64::from);
-            let part = if len >= 12 { i64::from(span.u32()?) } else { 0 };
-            let seconds = days * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2];
-            let micros = seconds * 1_000_000 + part;
-            Value::Time(Time { micros: if negative { -micros } else { micros } })
-        }
-        0 | 15 | 16 | 245..=255 => {
-            let bytes = take.sized()?;
-            match kind {
-                0 | 246 => Value::Text(std::str::from_utf8(bytes).ok()?.to_owned()),
-                kind => text_or_bytes(bytes, kind),
-            }
-        }
+        0 | 246 => Value::Text(std::str::from_utf8(take.sized()?).ok()?.to_owned()),
+        15 | 16 | 245 | 247..=255 => text_or_bytes(take.sized()?, kind),
         _ => return None,
     })
+}
+
+/// Hours, minutes, seconds and microseconds, where the value has them.
+fn read_clock(take: &mut Take<'_>, micros: bool) -> Option<[u64; 4]> {
+    let [hour, minute, second] = take.array::<3>()?.map(u64::from);
+    let part = if micros { u64::from(take.u32()?) } else { 0 };
+    Some([hour, minute, second, part])
+}
+
+fn on_the_clock([hour, minute, second, part]: [u64; 4]) -> bool {
+    hour < 24 && minute < 60 && second < 60 && part < 1_000_000
+}
+
+fn in_micros([hour, minute, second, part]: [u64; 4]) -> u64 {
+    (hour * 3600 + minute * 60 + second) * 1_000_000 + part
+}
+
+fn read_datetime(take: &mut Take<'_>, date_only: bool) -> Result<Value, SqlError> {
+    let len = take.u8().ok_or_else(wrong_arguments)?;
+    let (mut year, mut month, mut day, mut clock) = (0, 0, 0, [0; 4]);
+    if len > 0 {
+        if ![4, 7, 11].contains(&len) {
+            return Err(wrong_arguments());
+        }
+        let mut read = || -> Option<()> {
+            year = take.u16()?;
+            [month, day] = take.array()?;
+            if len > 4 {
+                clock = read_clock(take, len == 11)?;
+            }
+            Some(())
+        };
+        read().ok_or_else(wrong_arguments)?;
+    }
+    let wrong = |kind: &str| {
+        let [hour, minute, second, part] = clock;
+        let text = format!(
+            "Incorrect {kind} value: '{year:04}-{month:02}-{day:02} \
+             {hour:02}:{minute:02}:{second:02}.{part:06}'"
+        );
+        SqlError::new(1292, text)
+    };
+    let kind = if date_only { "DATE" } else { "DATETIME" };
+    let date = if (year, month, day) == (0, 0, 0) {
+        Some(Date::default())
+    } else {
+        Date::new(year, month, day)
+    };
+    let date = date.filter(|_| on_the_clock(clock)).ok_or_else(|| wrong(kind))?;
+    Ok(if date_only {
+        Value::Date(date)
+    } else {
+        Value::DateTime(DateTime { date, micros: in_micros(clock) })
+    })
+}
+
+/// The longest TIME, in seconds.
+const TIME_MAX_SECONDS: u64 = 838 * 3600 + 59 * 60 + 59;
+
+fn read_time(take: &mut Take<'_>) -> Result<Value, SqlError> {
+    let len = take.u8().ok_or_else(wrong_arguments)?;
+    if len == 0 {
+        return Ok(Value::Time(Time::default()));
+    }
+    if ![8, 12].contains(&len) {
+        return Err(wrong_arguments());
+    }
+    let mut read = || Some((take.u8()?, u64::from(take.u32()?), read_clock(take, len == 12)?));
+    let (sign, days, clock) = read().ok_or_else(wrong_arguments)?;
+    let micros = (days * 86_400).saturating_mul(1_000_000).saturating_add(in_micros(clock));
+    if !on_the_clock(clock) || micros > TIME_MAX_SECONDS * 1_000_000 {
+        let [hour, minute, second, part] = clock;
+        let minus = if sign == 0 { "" } else { "-" };
+        let text = format!(
+            "Incorrect TIME value: '{minus}{days} {hour:02}:{minute:02}:{second:02}.{part:06}'"
+        );
+        return Err(SqlError::new(1292, text));
+    }
+    Ok(Value::Time(Time { micros: if sign == 0 { micros as i64 } else { -(micros as i64) } }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn same(read: &[Value], wanted: &[Value]) {
+        assert_eq!(format!("{read:?}"), format!("{wanted:?}"));
+    }
+
     #[test]
-    fn any_bytes_are_parameters_or_none() {
+    fn any_bytes_are_parameters_or_an_error() {
         let mut rng = spillway_base::rng::Rng::new(5);
         let (mut some, mut none) = (0, 0);
         for _ in 0..50_000 {
@@ -150,23 +260,130 @@ mod tests {
                 bytes[1] = 1;
                 bytes[2] %= 16;
             }
-            let mut bound = Bound::default();
-            match read_params(&bytes, 1 + rng.below(2) as usize, &mut bound) {
-                Some(_) => some += 1,
-                None => none += 1,
+            match Bound::default().read(&bytes, 1 + rng.below(2) as usize) {
+                Ok(_) => some += 1,
+                Err(_) => none += 1,
             }
         }
         assert!(some > 10 && none > 1000, "{some} {none}");
     }
 
+    /// One parameter of every type with its value, and what it is.
+    fn samples() -> Vec<(u8, u8, Vec<u8>, Value)> {
+        let at = |date: (u16, u8, u8), micros| {
+            Value::DateTime(DateTime { date: Date::new(date.0, date.1, date.2).unwrap(), micros })
+        };
+        let nine_hours = (9 * 3600 + 10 * 60 + 11) * 1_000_000;
+        vec![
+            (1, 0, vec![0x80], Value::Int(-128)),
+            (1, 0x80, vec![0x80], Value::UInt(128)),
+            (2, 0, vec![0, 0x80], Value::Int(-32_768)),
+            (13, 0x80, vec![0xE9, 7], Value::UInt(2025)),
+            (3, 0, vec![0, 0, 0, 0x80], Value::Int(i64::from(i32::MIN))),
+            (9, 0x80, vec![0xFF; 4], Value::UInt(u64::from(u32::MAX))),
+            (8, 0, vec![0, 0, 0, 0, 0, 0, 0, 0x80], Value::Int(i64::MIN)),
+            (8, 0x80, vec![0xFF; 8], Value::UInt(u64::MAX)),
+            (4, 0, 0.1_f32.to_le_bytes().to_vec(), Value::Double(0.1)),
+            (5, 0, (-2.5_f64).to_le_bytes().to_vec(), Value::Double(-2.5)),
+            (246, 0, b"\x041.50".to_vec(), Value::Text("1.50".to_owned())),
+            (253, 0, b"\x02ok".to_vec(), Value::Text("ok".to_owned())),
+            (252, 0, vec![2, 0xFF, 0], Value::Bytes(vec![0xFF, 0])),
+            (12, 0, vec![4, 0xE8, 7, 2, 29], at((2024, 2, 29), 0)),
+            (7, 0, vec![7, 0xE8, 7, 2, 29, 9, 10, 11], at((2024, 2, 29), nine_hours)),
+            (
+                12,
+                0,
+                vec![11, 0xE8, 7, 2, 29, 9, 10, 11, 5, 0, 0, 0],
+                at((2024, 2, 29), nine_hours + 5),
+            ),
+            (10, 0, vec![4, 0xE8, 7, 2, 29], Value::Date(Date::new(2024, 2, 29).unwrap())),
+            (12, 0, vec![0], Value::DateTime(DateTime::default())),
+            (11, 0, vec![0], Value::Time(Time::default())),
+            (
+                11,
+                0,
+                vec![8, 1, 1, 0, 0, 0, 9, 10, 11],
+                Value::Time(Time { micros: -(86_400_000_000 + nine_hours as i64) }),
+            ),
+            (
+                11,
+                0,
+                vec![12, 0, 0, 0, 0, 0, 9, 10, 11, 5, 0, 0, 0],
+                Value::Time(Time { micros: nine_hours as i64 + 5 }),
+            ),
+        ]
+    }
+
     #[test]
-    fn types_are_remembered_and_truncation_is_noticed() {
+    fn every_type_is_read_and_every_shorter_length_is_refused() {
+        for (kind, flags, bytes, value) in samples() {
+            let whole = [&[0, 1, kind, flags][..], &bytes].concat();
+            let read = Bound::default().read(&whole, 1).unwrap();
+            same(&read, &[value]);
+            for cut in 0..whole.len() {
+                let error = Bound::default().read(&whole[..cut], 1).unwrap_err();
+                assert_eq!(error.code, 1210, "type {kind} cut to {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn times_that_there_are_not_are_refused() {
+        let code = |bytes: &[u8]| {
+            Bound::default()
+                .read(&[&[0, 1], bytes].concat(), 1)
+                .map_or_else(|error| error.code, |_| 0)
+        };
+        for (hour, minute, second) in [(24, 0, 0), (0, 60, 0), (0, 0, 60), (255, 255, 255)] {
+            let at = [12, 0, 7, 0xE8, 7, 2, 29, hour, minute, second];
+            assert_eq!(code(&at), 1292);
+            let span = [11, 0, 8, 0, 0, 0, 0, 0, hour, minute, second];
+            assert_eq!(code(&span), 1292);
+        }
+        // A microsecond too many, a day that there is not, a month that there is not, 839 hours.
+        assert_eq!(code(&[12, 0, 11, 0xE8, 7, 2, 29, 0, 0, 0, 0x40, 0x42, 0x0F, 0]), 1292);
+        assert_eq!(code(&[10, 0, 4, 0xE9, 7, 2, 29]), 1292);
+        assert_eq!(code(&[10, 0, 4, 0xE9, 7, 13, 1]), 1292);
+        assert_eq!(code(&[11, 0, 8, 0, 34, 0, 0, 0, 23, 0, 0]), 1292);
+        // Lengths that no value has.
+        for len in [1, 2, 3, 5, 6, 8, 9, 10, 12, 255] {
+            assert_eq!(code(&[&[12, 0, len][..], &[1; 255]].concat()), 1210, "{len}");
+        }
+        for len in [1, 4, 7, 9, 11, 13] {
+            assert_eq!(code(&[&[11, 0, len][..], &[1; 255]].concat()), 1210, "{len}");
+        }
+    }
+
+    #[test]
+    fn types_are_remembered_between_executions() {
         let mut bound = Bound::default();
         let first = [0, 1, 8, 0, 5, 0, 0, 0, 0, 0, 0, 0];
-        assert!(matches!(read_params(&first, 1, &mut bound).as_deref(), Some([Value::Int(5)])));
+        same(&bound.read(&first, 1).unwrap(), &[Value::Int(5)]);
         let again = [0, 0, 6, 0, 0, 0, 0, 0, 0, 0];
-        assert!(matches!(read_params(&again, 1, &mut bound).as_deref(), Some([Value::Int(6)])));
-        assert!(read_params(&again[..9], 1, &mut bound).is_none());
-        assert!(read_params(&again, 1, &mut Bound::default()).is_none());
+        same(&bound.read(&again, 1).unwrap(), &[Value::Int(6)]);
+        assert_eq!(Bound::default().read(&again, 1).unwrap_err().code, 1210);
+        same(&Bound::default().read(&[1, 0], 1).unwrap(), &[Value::Null]);
+    }
+
+    #[test]
+    fn pieces_are_joined_once_and_refused_past_their_limits() {
+        let budget = Budget::new(100);
+        let mut bound = Bound::default();
+        let command = [0, 1, 252, 0];
+        bound.append(0, 1, b"ab", 10, &budget);
+        bound.append(0, 1, b"cd", 10, &budget);
+        assert_eq!(budget.used_for(Use::Connections), 4);
+        same(&bound.read(&command, 1).unwrap(), &[Value::Text("abcd".to_owned())]);
+        assert_eq!(budget.used_for(Use::Connections), 0);
+        assert_eq!(bound.read(&command, 1).unwrap_err().code, 1210, "pieces serve once");
+        bound.append(1, 1, b"ab", 10, &budget);
+        assert_eq!(bound.read(&command, 1).unwrap_err().code, 1210);
+        bound.append(0, 1, b"0123456789X", 10, &budget);
+        assert_eq!(bound.read(&command, 1).unwrap_err().code, 1105);
+        bound.append(0, 1, &[0; 101], 1000, &budget);
+        assert_eq!(bound.read(&command, 1).unwrap_err().code, 1041);
+        bound.append(1, 1, b"ab", 10, &budget);
+        bound.reset();
+        same(&bound.read(&[0, 1, 1, 0, 7], 1).unwrap(), &[Value::Int(7)]);
     }
 }

@@ -2,6 +2,7 @@
 //! which limits a session's variables put on its connection.
 
 use std::sync::Weak;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Instance, Session};
@@ -35,6 +36,7 @@ const BOUNDS: &[(&str, u64, u64)] = &[
     ("interactive_timeout", 1, 31_536_000),
     ("max_allowed_packet", 1024, 1 << 30),
     ("max_connections", 1, 100_000),
+    ("max_prepared_stmt_count", 0, 4_194_304),
     ("net_read_timeout", 1, 31_536_000),
     ("net_write_timeout", 1, 31_536_000),
     ("wait_timeout", 1, 31_536_000),
@@ -50,7 +52,8 @@ pub(super) fn check_limit(
     let Some((_, least, most)) = BOUNDS.iter().find(|(other, ..)| *other == name) else {
         return Ok(());
     };
-    if !global && matches!(name, "connect_timeout" | "max_connections") {
+    if !global && matches!(name, "connect_timeout" | "max_connections" | "max_prepared_stmt_count")
+    {
         let text =
             format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL");
         return Err(SqlError::new(1229, text));
@@ -86,6 +89,20 @@ impl Instance {
     #[must_use]
     pub fn global_number(&self, name: &str) -> Option<u64> {
         self.0.globals.lock().get(name)?.parse().ok()
+    }
+
+    /// A line for people: how long this life lasts, and what was asked in it.
+    #[must_use]
+    pub fn statistics(&self) -> String {
+        let uptime = (spillway_base::clock::now() - self.0.started).as_secs();
+        let questions = self.0.questions.load(Ordering::Relaxed);
+        let sessions = self.0.processes.lock().len();
+        let tables = self.0.catalog.load().tables.len();
+        let average = questions as f64 / uptime.max(1) as f64;
+        format!(
+            "Uptime: {uptime}  Threads: {sessions}  Questions: {questions}  Open tables: {tables}  \
+             Queries per second avg: {average:.3}"
+        )
     }
 
     pub(super) fn wake(&self, connection_id: u64) {

@@ -1,0 +1,151 @@
+//! Who a client is: the greeting, its hello, TLS where it asks for it, and the proof of its password.
+
+use std::net::IpAddr;
+
+use spillway_sql::SqlError;
+
+use crate::auth::{self, Hello, Nonce};
+use crate::capabilities as can;
+use crate::packet::{Packets, ReadError};
+use crate::results::put_error;
+use crate::server::Shared;
+use crate::transport::{Security, Transport};
+
+/// The longest packet of a client that is not known yet: 64 KB of what it says of itself, and the rest.
+pub(crate) const LOGIN_PACKET_MAX: usize = 80 << 10;
+
+/// Where a client comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) id: u64,
+    /// Its address; none over a Unix socket.
+    pub(crate) address: Option<IpAddr>,
+}
+
+impl Peer {
+    /// The host of its account: one of this machine may be named `localhost` or by its address.
+    pub(crate) fn host(&self, shared: &Shared, user: &str) -> String {
+        const LOCAL: &str = "localhost";
+        match self.address {
+            None => LOCAL.to_owned(),
+            Some(address) => {
+                let account = shared.instance.user(user, LOCAL);
+                if address.is_loopback() && account.is_some_and(|account| account.host == LOCAL) {
+                    LOCAL.to_owned()
+                } else {
+                    address.to_string()
+                }
+            }
+        }
+    }
+}
+
+/// A client that has proved who it is.
+pub(crate) struct Login {
+    pub(crate) hello: Hello,
+    pub(crate) host: String,
+    pub(crate) nonce: Nonce,
+}
+
+/// Learns who a client is. `None` where it was refused, and told so.
+pub(crate) fn log_in<T: Transport>(
+    packets: &mut Packets<T>,
+    shared: &Shared,
+    peer: &Peer,
+) -> Result<Option<Login>, ReadError> {
+    let nonce = auth::nonce()?;
+    let tls = if shared.tls.is_some() { can::SSL } else { 0 };
+    packets.packet(|out| auth::greeting(out, peer.id, &nonce, can::OURS | tls))?;
+    packets.send()?;
+    let mut payload = Vec::new();
+    packets.read(&mut payload)?;
+    if let Some(config) = &shared.tls
+        && auth::asks_for_tls(&payload)
+    {
+        packets.transport().start_tls(config)?;
+        shared.counters.tls_accepted.add();
+        packets.read(&mut payload)?;
+    }
+    let Some(hello) = auth::read_hello(&payload) else {
+        return refuse(packets, &SqlError::new(1043, "Bad handshake"));
+    };
+    if shared.settings.require_secure_transport && packets.transport().security() == Security::Plain
+    {
+        let text = "Connections using insecure transport are prohibited while \
+                    --require_secure_transport=ON.";
+        return refuse(packets, &SqlError::new(3159, text));
+    }
+    let host = peer.host(shared, &hello.user);
+    if let Err(error) = authenticate(packets, shared, peer, &host, &hello, &nonce)? {
+        return refuse(packets, &error);
+    }
+    // One more than the limit are let in this far, so that root can always see what is going on.
+    if shared.over_limit() && hello.user != "root" {
+        shared.counters.refused.add();
+        return refuse(packets, &too_many());
+    }
+    Ok(Some(Login { hello, host, nonce }))
+}
+
+pub(crate) fn too_many() -> SqlError {
+    SqlError::new(1040, "Too many connections")
+}
+
+fn refuse<T: Transport>(
+    packets: &mut Packets<T>,
+    error: &SqlError,
+) -> Result<Option<Login>, ReadError> {
+    packets.packet(|out| put_error(out, error))?;
+    packets.send()?;
+    Ok(None)
+}
+
+/// Checks who a client is, asking it for another plugin's answer where its user has another, or where `hello` names none.
+pub(crate) fn authenticate<T: Transport>(
+    packets: &mut Packets<T>,
+    shared: &Shared,
+    peer: &Peer,
+    host: &str,
+    hello: &Hello,
+    nonce: &Nonce,
+) -> Result<Result<(), SqlError>, ReadError> {
+    let user = shared.instance.user(&hello.user, host);
+    let plugin = user.as_ref().map_or(auth::NATIVE, |user| user.plugin.as_str());
+    let (mut answer, mut nonce) = (hello.answer.clone(), *nonce);
+    let no_password = user.as_ref().is_some_and(|user| user.stored.is_empty());
+    if hello.plugin != plugin && !(no_password && answer.is_empty()) {
+        if hello.capabilities & can::PLUGIN_AUTH == 0 {
+            let text = "Client does not support authentication protocol requested by server; \
+                        consider upgrading MySQL client";
+            return Ok(Err(SqlError::new(1251, text)));
+        }
+        nonce = auth::nonce()?;
+        packets.packet(|out| {
+            out.push(0xFE);
+            out.extend_from_slice(plugin.as_bytes());
+            out.push(0);
+            out.extend_from_slice(&nonce);
+            out.push(0);
+        })?;
+        packets.send()?;
+        packets.read(&mut answer)?;
+    }
+    let known =
+        user.as_ref().is_some_and(|user| auth::verify(plugin, &user.stored, &nonce, &answer));
+    if !known || no_password && hello.user == "root" && !near(peer) {
+        let using = if answer.is_empty() || answer == [0] { "NO" } else { "YES" };
+        let text =
+            format!("Access denied for user '{}'@'{host}' (using password: {using})", hello.user);
+        return Ok(Err(SqlError::new(1045, text)));
+    }
+    if plugin == auth::CACHING && !no_password {
+        // The fast exchange went well.
+        packets.packet(|out| out.extend_from_slice(&[1, 3]))?;
+    }
+    Ok(Ok(()))
+}
+
+/// Whether a client is on this machine. From elsewhere root needs a password, whatever it was when the server started.
+fn near(peer: &Peer) -> bool {
+    peer.address.is_none_or(|address| address.is_loopback())
+}

@@ -1,0 +1,300 @@
+//! What the connections of a server share: their slots, their limits, and what is counted of them.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use rustls::ServerConfig;
+use spillway::Metric;
+use spillway_base::budget::{Charge, Use};
+use spillway_sql::{Front, Instance, SqlError};
+
+use crate::login::too_many;
+use crate::tls::TlsFiles;
+use crate::transport::{Raw, Traffic};
+
+/// Where to listen, and for whom.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// The address.
+    pub bind: IpAddr,
+    /// The port; 0 for any that is free.
+    pub port: u16,
+    /// A Unix socket beside it.
+    pub socket: Option<PathBuf>,
+    /// Clients at once; `root` may be one more. `max_connections` says so from then on, and can be set.
+    pub connections_max: usize,
+    /// The certificate and key for TLS; none for no TLS.
+    pub tls: Option<TlsFiles>,
+    /// Whether clients over a network must use TLS.
+    pub require_secure_transport: bool,
+}
+
+impl Default for ServerSettings {
+    fn default() -> ServerSettings {
+        ServerSettings {
+            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 3306,
+            socket: None,
+            connections_max: 512,
+            tls: None,
+            require_secure_transport: false,
+        }
+    }
+}
+
+/// A figure that only rises.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What is counted of connections.
+#[derive(Default)]
+pub(crate) struct Counters {
+    /// Connections that came.
+    pub(crate) connections: Counter,
+    /// Clients that did not get as far as their first command.
+    pub(crate) aborted_connects: Counter,
+    /// Clients that went without saying so.
+    pub(crate) aborted_clients: Counter,
+    /// Clients that were one too many.
+    pub(crate) refused: Counter,
+    /// Connections that could not be accepted.
+    pub(crate) accept_errors: Counter,
+    pub(crate) tls_accepted: Counter,
+    /// Most connections at once.
+    pub(crate) connections_most: AtomicU64,
+    /// Prepared statements there are.
+    pub(crate) prepared: AtomicUsize,
+}
+
+/// What the connections of a server share.
+pub(crate) struct Shared {
+    pub(crate) instance: Instance,
+    pub(crate) settings: ServerSettings,
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) counters: Counters,
+    pub(crate) traffic: Arc<Traffic>,
+    clients: Arc<Clients>,
+    ids: AtomicU64,
+}
+
+/// Those who are connected.
+#[derive(Default)]
+struct Clients {
+    sockets: Mutex<HashMap<u64, Arc<Raw>>>,
+    /// One has left.
+    gone: Condvar,
+}
+
+/// What a connection costs before it does anything: its buffers and the part of its stack that is touched.
+const CONNECTION_BYTES: usize = 96 << 10;
+
+/// A client's place among those connected. Dropping it frees the place, however its thread ends; whoever waits for that may
+/// then count on nothing else being held by the thread, which drops it last.
+pub(crate) struct Slot {
+    clients: Arc<Clients>,
+    pub(crate) id: u64,
+    _charge: Charge,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.clients.sockets.lock().remove(&self.id);
+        self.clients.gone.notify_all();
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        instance: Instance,
+        settings: ServerSettings,
+        tls: Option<Arc<ServerConfig>>,
+    ) -> Shared {
+        Shared {
+            instance,
+            settings,
+            tls,
+            counters: Counters::default(),
+            traffic: Arc::default(),
+            clients: Arc::default(),
+            ids: AtomicU64::new(1),
+        }
+    }
+
+    fn connections_max(&self) -> usize {
+        self.instance.global_number("max_connections").map_or(usize::MAX, |most| most as usize)
+    }
+
+    /// How long a client may take to say who it is.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        Duration::from_secs(self.instance.global_number("connect_timeout").unwrap_or(10))
+    }
+
+    pub(crate) fn statements_max(&self) -> usize {
+        let most = self.instance.global_number("max_prepared_stmt_count");
+        most.map_or(usize::MAX, |most| most as usize)
+    }
+
+    /// Whether one more than the limit are connected.
+    pub(crate) fn over_limit(&self) -> bool {
+        self.clients.sockets.lock().len() > self.connections_max()
+    }
+
+    /// Gives a client its place, if there is one.
+    pub(crate) fn admit(&self, raw: Arc<Raw>) -> Result<Slot, SqlError> {
+        self.counters.connections.add();
+        let most = self.connections_max();
+        let mut clients = self.clients.sockets.lock();
+        if clients.len() > most {
+            self.counters.refused.add();
+            return Err(too_many());
+        }
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        clients.insert(id, raw);
+        self.counters.connections_most.fetch_max(clients.len() as u64, Ordering::Relaxed);
+        let charge = self.instance.database().budget().charge(Use::Connections, CONNECTION_BYTES);
+        Ok(Slot { clients: self.clients.clone(), id, _charge: charge })
+    }
+
+    /// Lets every client finish what it runs, and ends the connections; cuts those off that take longer than `wait`.
+    pub(crate) fn end_connections(&self, wait: Duration) {
+        self.instance.shut_down();
+        let mut clients = self.clients.sockets.lock();
+        clients.values().for_each(|client| client.wake());
+        let all_gone = |clients: &mut HashMap<_, _>| !clients.is_empty();
+        let timeout = self.clients.gone.wait_while_for(&mut clients, all_gone, wait);
+        if timeout.timed_out() {
+            clients.values().for_each(|client| client.close());
+            self.clients.gone.wait_while_for(&mut clients, all_gone, Duration::from_secs(1));
+        }
+    }
+
+    /// The figures of the server, as the metrics page names them.
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
+        let traffic = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let connected = self.clients.sockets.lock().len() as u64;
+        let figures = [
+            ("connections_total", "Connections that came.", true, self.counters.connections.get()),
+            ("connections_now", "Connections there are.", false, connected),
+            (
+                "connections_most",
+                "Most connections at once.",
+                false,
+                traffic(&self.counters.connections_most),
+            ),
+            (
+                "connections_refused_total",
+                "Connections that were one too many.",
+                true,
+                self.counters.refused.get(),
+            ),
+            (
+                "connections_failed_total",
+                "Clients that did not get as far as their first command.",
+                true,
+                self.counters.aborted_connects.get(),
+            ),
+            (
+                "connections_aborted_total",
+                "Clients that went without saying so.",
+                true,
+                self.counters.aborted_clients.get(),
+            ),
+            (
+                "tls_connections_total",
+                "Connections that went on in TLS.",
+                true,
+                self.counters.tls_accepted.get(),
+            ),
+            (
+                "prepared_statements_now",
+                "Prepared statements there are.",
+                false,
+                self.counters.prepared.load(Ordering::Relaxed) as u64,
+            ),
+            (
+                "received_bytes_total",
+                "Bytes received from clients.",
+                true,
+                traffic(&self.traffic.received),
+            ),
+            ("sent_bytes_total", "Bytes sent to clients.", true, traffic(&self.traffic.sent)),
+        ];
+        figures
+            .into_iter()
+            .map(|(name, help, counter, value)| Metric { name, help, counter, value: value as f64 })
+            .collect()
+    }
+}
+
+impl Front for Shared {
+    fn status(&self) -> Vec<(String, String)> {
+        let counters = &self.counters;
+        let figures = [
+            ("Aborted_clients", counters.aborted_clients.get()),
+            ("Aborted_connects", counters.aborted_connects.get()),
+            ("Bytes_received", self.traffic.received.load(Ordering::Relaxed)),
+            ("Bytes_sent", self.traffic.sent.load(Ordering::Relaxed)),
+            ("Connection_errors_accept", counters.accept_errors.get()),
+            ("Connection_errors_max_connections", counters.refused.get()),
+            ("Connections", counters.connections.get()),
+            ("Max_used_connections", counters.connections_most.load(Ordering::Relaxed)),
+            ("Prepared_stmt_count", counters.prepared.load(Ordering::Relaxed) as u64),
+            ("Ssl_finished_accepts", counters.tls_accepted.get()),
+        ];
+        figures.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+    }
+
+    fn wake(&self, connection_id: u64) {
+        if let Some(client) = self.clients.sockets.lock().get(&connection_id) {
+            client.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    use spillway::{Database, Settings};
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_free_again_however_its_thread_ends() {
+        let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap());
+        let instance = instance.unwrap();
+        instance.set_global("max_connections", "1");
+        let shared = Shared::new(instance, ServerSettings::default(), None);
+        let admit = || shared.admit(Arc::new(UnixStream::pair().unwrap().0.into()));
+        let used = || shared.instance.database().budget().used_for(Use::Connections);
+        for _ in 0..3 {
+            let (first, extra) = (admit().unwrap(), admit().unwrap());
+            assert_eq!(admit().map(drop).unwrap_err().code, 1040);
+            assert!(used() >= 2 * CONNECTION_BYTES);
+            drop(first);
+            let panicked = catch_unwind(AssertUnwindSafe(move || {
+                let _slot = extra;
+                // Not a panic that the hook reports: this one is meant.
+                resume_unwind(Box::new(()));
+            }));
+            assert!(panicked.is_err());
+            assert_eq!((used(), shared.clients.sockets.lock().len()), (0, 0));
+        }
+    }
+}

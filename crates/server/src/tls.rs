@@ -1,0 +1,104 @@
+//! TLS: the server's certificate and key, from files or made by itself.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Where the server's certificate and key are.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificate and those that vouch for it, in PEM.
+    pub cert: PathBuf,
+    /// Its private key, in PEM.
+    pub key: PathBuf,
+}
+
+fn named<E: std::fmt::Display>(path: &Path) -> impl FnOnce(E) -> io::Error {
+    let path = path.display().to_string();
+    move |error| io::Error::new(io::ErrorKind::InvalidData, format!("{path}: {error}"))
+}
+
+impl TlsFiles {
+    /// A certificate that this server signed itself, in `folder`; made if there is none. It encrypts, and proves nothing to
+    /// a client that does not have a copy of it.
+    ///
+    /// # Errors
+    /// Where the files cannot be written, or there is one of them without the other.
+    pub fn self_signed(folder: &Path) -> io::Result<TlsFiles> {
+        let files =
+            TlsFiles { cert: folder.join("server-cert.pem"), key: folder.join("server-key.pem") };
+        match (files.cert.exists(), files.key.exists()) {
+            (true, true) => return Ok(files),
+            (false, false) => {}
+            _ => {
+                let text = format!(
+                    "{} has one of server-cert.pem and server-key.pem without the other; \
+                     bring it back, or remove both for new ones",
+                    folder.display()
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
+        }
+        let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
+        fs::create_dir_all(folder)?;
+        write_new(&files.key, made.signing_key.serialize_pem().as_bytes(), 0o600)?;
+        write_new(&files.cert, made.cert.pem().as_bytes(), 0o644)?;
+        Ok(files)
+    }
+
+    /// Reads them.
+    pub(crate) fn config(&self) -> io::Result<Arc<ServerConfig>> {
+        let certs = CertificateDer::pem_file_iter(&self.cert)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(named(&self.cert))?;
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(named(&self.key))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_single_cert(certs, key)
+            .map_err(named(&self.cert))?;
+        Ok(Arc::new(config))
+    }
+}
+
+/// Writes a file whole or not at all.
+fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&fresh)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&fresh, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_made_once_and_kept() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let files = TlsFiles::self_signed(folder.path()).unwrap();
+        let first = fs::read(&files.cert).unwrap();
+        files.config().unwrap();
+        assert_eq!(fs::metadata(&files.key).unwrap().permissions().mode() & 0o777, 0o600);
+        let again = TlsFiles::self_signed(folder.path()).unwrap();
+        assert_eq!(fs::read(&again.cert).unwrap(), first);
+        fs::remove_file(&files.key).unwrap();
+        let half = TlsFiles::self_signed(folder.path()).unwrap_err().to_string();
+        assert!(half.contains("without the other"), "{half}");
+        let missing = files.config().unwrap_err().to_string();
+        assert!(missing.contains("server-key.pem"), "{missing}");
+    }
+}

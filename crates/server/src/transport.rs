@@ -1,0 +1,274 @@
+//! The seam to the network: a stream of bytes from and to one client, which may become a TLS one.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustls::{ServerConfig, ServerConnection};
+use spillway_base::clock;
+
+/// How a client's bytes travel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Security {
+    /// As they are, over a network.
+    Plain,
+    /// As they are, within this machine's kernel.
+    Local,
+    /// In TLS: the version and the cipher.
+    Tls(&'static str, &'static str),
+}
+
+/// A stream of bytes from and to a client. Reads and writes block.
+pub(crate) trait Transport: Read + Write {
+    /// Reads fail at this time of [`clock::now`], however often they gave something before.
+    fn set_deadline(&mut self, deadline: Option<Duration>);
+
+    /// A read fails after `read` without a byte, a write after `write` without one taken.
+    fn set_timeouts(&mut self, read: Duration, write: Duration) -> io::Result<()>;
+
+    /// Goes on in TLS.
+    fn start_tls(&mut self, config: &Arc<ServerConfig>) -> io::Result<()>;
+
+    fn security(&self) -> Security;
+}
+
+/// Bytes received and sent, of a whole server.
+#[derive(Default)]
+pub(crate) struct Traffic {
+    pub(crate) received: AtomicU64,
+    pub(crate) sent: AtomicU64,
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A socket that its connection's thread reads and writes, and others may shut.
+pub(crate) struct Raw {
+    stream: Stream,
+    /// Whether a write is under way.
+    writing: AtomicBool,
+}
+
+impl From<TcpStream> for Raw {
+    fn from(stream: TcpStream) -> Raw {
+        Raw { stream: Stream::Tcp(stream), writing: AtomicBool::new(false) }
+    }
+}
+
+impl From<UnixStream> for Raw {
+    fn from(stream: UnixStream) -> Raw {
+        Raw { stream: Stream::Unix(stream), writing: AtomicBool::new(false) }
+    }
+}
+
+impl Raw {
+    fn shut(&self, how: Shutdown) {
+        // A socket that cannot be shut is shut already.
+        let _ = match &self.stream {
+            Stream::Tcp(stream) => stream.shutdown(how),
+            Stream::Unix(stream) => stream.shutdown(how),
+        };
+    }
+
+    /// Ends a wait for the client: nothing more is read. What is still to be written is, unless the client takes nothing.
+    pub(crate) fn wake(&self) {
+        self.shut(if self.writing.load(Ordering::Acquire) {
+            Shutdown::Both
+        } else {
+            Shutdown::Read
+        });
+    }
+
+    /// Ends everything.
+    pub(crate) fn close(&self) {
+        self.shut(Shutdown::Both);
+    }
+
+    fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
+        match &self.stream {
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(Some(read))?;
+                stream.set_write_timeout(Some(write))
+            }
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(Some(read))?;
+                stream.set_write_timeout(Some(write))
+            }
+        }
+    }
+}
+
+/// A client's socket.
+pub(crate) struct Socket {
+    raw: Arc<Raw>,
+    tls: Option<Box<ServerConnection>>,
+    deadline: Option<Duration>,
+    traffic: Arc<Traffic>,
+    /// Not yet added to `traffic`, which every connection writes.
+    received: u64,
+    sent: u64,
+}
+
+/// Bytes are added to the shared counters once there are this many.
+const TELL_AT: u64 = 16 << 10;
+
+impl Socket {
+    pub(crate) fn new(raw: Arc<Raw>, traffic: Arc<Traffic>) -> Socket {
+        Socket { raw, tls: None, deadline: None, traffic, received: 0, sent: 0 }
+    }
+
+    fn tell(&mut self, at: u64) {
+        if self.received + self.sent >= at {
+            self.traffic.received.fetch_add(std::mem::take(&mut self.received), Ordering::Relaxed);
+            self.traffic.sent.fetch_add(std::mem::take(&mut self.sent), Ordering::Relaxed);
+        }
+    }
+
+    /// The TLS layer, if there is one, over the socket.
+    fn split(&mut self) -> (Option<&mut ServerConnection>, Plain<'_>) {
+        let Socket { raw, tls, deadline, received, sent, .. } = self;
+        (tls.as_deref_mut(), Plain { raw, deadline: *deadline, received, sent })
+    }
+}
+
+/// The socket beneath TLS.
+struct Plain<'a> {
+    raw: &'a Raw,
+    deadline: Option<Duration>,
+    received: &'a mut u64,
+    sent: &'a mut u64,
+}
+
+impl Plain<'_> {
+    fn meet_deadline(&self) -> io::Result<()> {
+        let Some(deadline) = self.deadline else { return Ok(()) };
+        let left = deadline.saturating_sub(clock::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.raw.set_timeouts(left, left)
+    }
+}
+
+impl Read for Plain<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.meet_deadline()?;
+        let read = match &self.raw.stream {
+            Stream::Tcp(stream) => (&*stream).read(buf),
+            Stream::Unix(stream) => (&*stream).read(buf),
+        };
+        *self.received += *read.as_ref().unwrap_or(&0) as u64;
+        read
+    }
+}
+
+impl Write for Plain<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.meet_deadline()?;
+        self.raw.writing.store(true, Ordering::Release);
+        let sent = match &self.raw.stream {
+            Stream::Tcp(stream) => (&*stream).write(buf),
+            Stream::Unix(stream) => (&*stream).write(buf),
+        };
+        self.raw.writing.store(false, Ordering::Release);
+        *self.sent += *sent.as_ref().unwrap_or(&0) as u64;
+        sent
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = match self.split() {
+            (None, mut plain) => plain.read(buf),
+            (Some(tls), mut plain) => rustls::Stream::new(tls, &mut plain).read(buf),
+        };
+        self.tell(TELL_AT);
+        read
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        match self.split() {
+            (None, mut plain) => plain.write(buf),
+            (Some(tls), mut plain) => rustls::Stream::new(tls, &mut plain).write(buf),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.split() {
+            (None, _) => Ok(()),
+            (Some(tls), mut plain) => rustls::Stream::new(tls, &mut plain).flush(),
+        }
+    }
+}
+
+impl Transport for Socket {
+    fn set_deadline(&mut self, deadline: Option<Duration>) {
+        self.deadline = deadline;
+    }
+
+    fn set_timeouts(&mut self, read: Duration, write: Duration) -> io::Result<()> {
+        self.raw.set_timeouts(read, write)
+    }
+
+    fn start_tls(&mut self, config: &Arc<ServerConfig>) -> io::Result<()> {
+        let tls = ServerConnection::new(config.clone()).map_err(io::Error::other)?;
+        self.tls = Some(Box::new(tls));
+        if let (Some(tls), mut plain) = self.split() {
+            while tls.is_handshaking() {
+                tls.complete_io(&mut plain)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn security(&self) -> Security {
+        let version = |tls: &ServerConnection| {
+            let old = tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2);
+            if old { "TLSv1.2" } else { "TLSv1.3" }
+        };
+        match (&self.tls, &self.raw.stream) {
+            (Some(tls), _) => Security::Tls(version(tls), cipher(tls)),
+            (None, Stream::Unix(_)) => Security::Local,
+            (None, Stream::Tcp(_)) => Security::Plain,
+        }
+    }
+}
+
+/// A cipher's name as MySQL and its clients know it.
+fn cipher(tls: &ServerConnection) -> &'static str {
+    use rustls::CipherSuite as C;
+    match tls.negotiated_cipher_suite().map(|suite| suite.suite()) {
+        Some(C::TLS13_AES_256_GCM_SHA384) => "TLS_AES_256_GCM_SHA384",
+        Some(C::TLS13_AES_128_GCM_SHA256) => "TLS_AES_128_GCM_SHA256",
+        Some(C::TLS13_CHACHA20_POLY1305_SHA256) => "TLS_CHACHA20_POLY1305_SHA256",
+        Some(C::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384) => "ECDHE-ECDSA-AES256-GCM-SHA384",
+        Some(C::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256) => "ECDHE-ECDSA-AES128-GCM-SHA256",
+        Some(C::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256) => "ECDHE-ECDSA-CHACHA20-POLY1305",
+        Some(C::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384) => "ECDHE-RSA-AES256-GCM-SHA384",
+        Some(C::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) => "ECDHE-RSA-AES128-GCM-SHA256",
+        Some(C::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256) => "ECDHE-RSA-CHACHA20-POLY1305",
+        other => other.and_then(|suite| suite.as_str()).unwrap_or("unknown"),
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let (Some(tls), mut plain) = self.split() {
+            // A client that has gone need not be told.
+            tls.send_close_notify();
+            let _ = tls.write_tls(&mut plain);
+        }
+        self.tell(0);
+    }
+}

@@ -1,0 +1,213 @@
+//! Limits in number, size and time, and the end of connections and servers.
+
+use std::os::unix::net::UnixListener;
+
+use mysql_common::constants::CapabilityFlags as Can;
+use spillway::{Database, Settings};
+use spillway_base::budget::Use;
+use spillway_server::{Server, ServerSettings};
+use spillway_sql::Instance;
+
+use crate::client::{Client, Options, TestServer, shown};
+
+fn status(client: &mut Client, name: &str) -> u64 {
+    let answer = client.run(format!("SHOW STATUS LIKE '{name}'"));
+    shown(&answer.rows()[0][1]).parse().unwrap()
+}
+
+#[test]
+fn there_is_one_place_more_for_root() {
+    let settings = ServerSettings { connections_max: 2, ..ServerSettings::default() };
+    let server = TestServer::with(settings, Settings::default());
+    let mut root = server.client();
+    root.run("CREATE USER open");
+    let open = || Options { database: None, ..server.options().user("open", "") }.log_in(&server);
+    let second = open().unwrap();
+    assert_eq!(open().err(), Some(1040));
+    let mut third = server.client();
+    assert_eq!(server.options().log_in(&server).err(), Some(1040), "two more than the limit");
+    assert!(status(&mut root, "Connection_errors_max_connections") >= 2);
+    assert_eq!(status(&mut root, "Max_used_connections"), 3);
+    third.run("SET GLOBAL max_connections = 10");
+    assert!(open().is_ok());
+    drop(second);
+}
+
+#[test]
+fn commands_have_a_longest_length_and_logins_a_shorter_one() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.run("SET GLOBAL max_allowed_packet = 20971520");
+    assert_eq!(client.run("SELECT @@max_allowed_packet").one(), (64 << 20).to_string());
+    let mut client = server.client();
+    // The longest, then one byte more: it is read to its end, so that the answer is heard.
+    for (len, code) in [((20 << 20) - 1, None), (20 << 20, Some(1153)), (50 << 20, Some(1153))] {
+        let mut client = server.client();
+        client.command(0x0E, &vec![b' '; len]);
+        match code {
+            None => assert_eq!(client.answer().affected(), 0),
+            Some(code) => {
+                assert_eq!(client.answer().code(), code);
+                assert!(client.packet().is_none());
+            }
+        }
+    }
+    assert_eq!(client.ping().affected(), 0);
+    let mut stranger = Client::over(server.tcp());
+    stranger.greeting().unwrap();
+    // Announced is enough.
+    assert!(stranger.raw(&[0, 0, 2, 1]));
+    stranger.sequence = 2;
+    assert_eq!(stranger.answer().code(), 1153);
+}
+
+#[test]
+fn a_command_that_does_not_fit_the_memory_budget_fails_alone() {
+    let mut database = Settings::default();
+    database.memory_bytes = 64 << 20;
+    let server = TestServer::with(ServerSettings::default(), database);
+    let budget = server.instance.database().budget().clone();
+    let mut client = server.client();
+    let held = budget.used_for(Use::Connections);
+    assert!(held > 0, "a connection is charged");
+    let rest = budget.limit() - budget.used();
+    let hog = budget.charge(Use::Connections, rest - (2 << 20));
+    client.command(0x0E, &vec![b' '; 10 << 20]);
+    assert_eq!(client.answer().code(), 1041);
+    assert_eq!(client.ping().affected(), 0);
+    drop(hog);
+    client.command(0x0E, &vec![b' '; 10 << 20]);
+    assert_eq!(client.answer().affected(), 0);
+    assert_eq!(client.ping().affected(), 0);
+    assert_eq!(budget.used_for(Use::Connections), held, "and given back");
+}
+
+#[test]
+fn who_says_nothing_is_let_go() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.run("SET wait_timeout = 1");
+    client.sequence = 0;
+    assert_eq!(client.answer().code(), 4031);
+    assert!(client.packet().is_none());
+    let mut root = server.client();
+    root.run("SET GLOBAL interactive_timeout = 1");
+    let mut typed = server.options().with(Can::CLIENT_INTERACTIVE).log_in(&server).unwrap();
+    assert_eq!(typed.run("SELECT @@wait_timeout").one(), "1");
+    typed.sequence = 0;
+    assert_eq!(typed.answer().code(), 4031);
+    assert!(typed.packet().is_none());
+    let mut program = server.client();
+    assert_eq!(program.run("SELECT @@wait_timeout").one(), "28800");
+    assert!(status(&mut root, "Aborted_clients") >= 2);
+}
+
+#[test]
+fn who_begins_a_command_has_to_end_it() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.run("SET net_read_timeout = 1");
+    assert!(client.raw(&[9, 0, 0, 0, 3, b'S']));
+    client.sequence = 1;
+    assert_eq!(client.answer().code(), 1159);
+    assert!(client.packet().is_none());
+}
+
+#[test]
+fn who_does_not_say_who_it_is_is_let_go_however_slowly_it_speaks() {
+    let server = TestServer::start();
+    server.instance.set_global("connect_timeout", "1");
+    let mut silent = Client::over(server.tcp());
+    silent.greeting().unwrap();
+    let mut slow = Client::over(server.tcp());
+    slow.greeting().unwrap();
+    // A byte at a time, for as long as it is taken.
+    let mut sent = 0;
+    while slow.raw(if sent < 3 { &[80, 0, 0, 1][sent..=sent] } else { &[1] }) {
+        sent += 1;
+        std::thread::yield_now();
+    }
+    assert_eq!(silent.answer().code(), 1159);
+    assert!(silent.packet().is_none());
+    let mut root = server.client();
+    assert!(status(&mut root, "Aborted_connects") >= 2);
+}
+
+#[test]
+fn a_killed_connection_ends_though_it_is_idle() {
+    let server = TestServer::start();
+    let mut idle = server.client();
+    let id = idle.run("SELECT CONNECTION_ID()").one();
+    let mut root = server.client();
+    root.run(format!("KILL {id}"));
+    assert!(idle.packet().is_none());
+    assert_eq!(root.query(format!("KILL {id}0")).code(), 1094);
+    // A query that is killed leaves its connection, a connection takes its transaction along.
+    let mut writer = server.client();
+    writer.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    writer.run("BEGIN");
+    writer.run("INSERT INTO t VALUES (1)");
+    let id = writer.run("SELECT CONNECTION_ID()").one();
+    root.run(format!("KILL QUERY {id}"));
+    assert_eq!(writer.ping().affected(), 0);
+    root.run(format!("KILL {id}"));
+    assert!(writer.packet().is_none());
+    root.run("INSERT INTO t VALUES (1)");
+}
+
+#[test]
+fn a_socket_makes_way_only_if_it_is_one_and_nobody_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spillway.sock");
+    let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
+    let start = || {
+        let settings =
+            ServerSettings { port: 0, socket: Some(path.clone()), ..ServerSettings::default() };
+        Server::start(instance.clone(), settings)
+    };
+    std::fs::write(&path, "mine").unwrap();
+    let text = start().err().unwrap().to_string();
+    assert!(text.contains("no socket"), "{text}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    std::fs::remove_file(&path).unwrap();
+    // Left by a server that was killed.
+    drop(UnixListener::bind(&path).unwrap());
+    let server = start().unwrap();
+    let mut client = Options::default().log_in_unix(&path).unwrap();
+    assert_eq!(client.run("SELECT CURRENT_USER()").one(), "root@%");
+    let text = start().err().unwrap().to_string();
+    assert!(text.contains("another server"), "{text}");
+    server.stop();
+    assert!(!path.exists());
+    // Another's in its place is left alone.
+    let server = start().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let other = UnixListener::bind(&path).unwrap();
+    server.stop();
+    assert!(path.exists());
+    drop(other);
+}
+
+#[test]
+fn a_server_that_stops_ends_its_connections_and_lets_go_of_its_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Database::open(folder.path(), Settings::default());
+    let instance = Instance::open(open().unwrap()).unwrap();
+    let server = TestServer {
+        server: Server::start(
+            instance.clone(),
+            ServerSettings { port: 0, ..ServerSettings::default() },
+        )
+        .unwrap(),
+        instance,
+    };
+    let (mut idle, mut busy) = (server.client(), server.client());
+    busy.run("BEGIN");
+    let stranger = server.tcp();
+    let address = server.server.address();
+    server.server.stop();
+    assert!(idle.packet().is_none() && busy.packet().is_none());
+    assert!(std::net::TcpStream::connect(address).is_err());
+    drop((stranger, server.instance));
+    assert!(open().is_ok(), "nothing holds the folder");
+}

@@ -1,0 +1,168 @@
+//! Who gets in, and as whom.
+
+use mysql_common::constants::CapabilityFlags as Can;
+use spillway::{Database, Settings};
+use spillway_server::{Server, ServerSettings};
+use spillway_sql::Instance;
+
+use crate::client::{CACHING, Client, NATIVE, Options, TestServer, proof};
+
+fn with_users() -> TestServer {
+    let server = TestServer::start();
+    let mut root = server.client();
+    root.run("CREATE USER native IDENTIFIED WITH mysql_native_password BY 'secret'");
+    root.run("CREATE USER caching IDENTIFIED WITH caching_sha2_password BY 'secret'");
+    root.run("CREATE USER open");
+    root.run("GRANT ALL ON *.* TO native, caching, open");
+    server
+}
+
+#[test]
+fn both_plugins_let_in_those_who_know_the_password() {
+    let server = with_users();
+    for user in ["native", "caching"] {
+        // Whatever plugin the client begins with.
+        for plugin in [NATIVE, CACHING, "dialog"] {
+            let options = |password| Options {
+                plugin: Some(plugin),
+                ..server.options().user(user, password)
+            };
+            let mut client = options("secret").log_in(&server).unwrap();
+            let who = client.run("SELECT CURRENT_USER()").one();
+            assert_eq!(who, format!("{user}@%"));
+            assert_eq!(options("Secret").log_in(&server).err(), Some(1045), "{user} {plugin}");
+            assert_eq!(options("").log_in(&server).err(), Some(1045), "{user} {plugin}");
+        }
+    }
+    assert_eq!(server.options().user("nobody", "x").log_in(&server).err(), Some(1045));
+    assert_eq!(server.options().user("open", "x").log_in(&server).err(), Some(1045));
+    assert!(server.options().user("open", "").log_in(&server).is_ok());
+}
+
+#[test]
+fn a_client_without_plugins_has_the_native_one() {
+    let server = with_users();
+    let old = |user, password| {
+        Options { plugin: None, ..server.options().user(user, password) }
+            .without(Can::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA)
+    };
+    assert!(old("native", "secret").log_in(&server).is_ok());
+    assert_eq!(old("native", "wrong").log_in(&server).err(), Some(1045));
+    assert_eq!(old("caching", "secret").log_in(&server).err(), Some(1251));
+    // It changes its user by the nonce that it was greeted with.
+    let mut client = Client::over(server.tcp());
+    let greeting = client.greeting().unwrap();
+    let flags = Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SECURE_CONNECTION;
+    let mut hello = flags.bits().to_le_bytes().to_vec();
+    hello.extend_from_slice(&[0; 28]);
+    hello.extend_from_slice(b"root\0\0");
+    client.send(&hello);
+    client.answer().affected();
+    let mut change = b"native\0\x14".to_vec();
+    change.extend_from_slice(&proof(NATIVE.as_bytes(), "secret", &greeting.nonce()));
+    change.push(0);
+    client.command(0x11, &change);
+    client.answer().affected();
+    assert_eq!(client.run("SELECT CURRENT_USER()").one(), "native@%");
+}
+
+#[test]
+fn hellos_that_make_no_sense_are_refused() {
+    let server = TestServer::start();
+    let hello = |bytes: &[u8]| {
+        let mut client = Client::over(server.tcp());
+        client.greeting().unwrap();
+        client.send(bytes);
+        let answer = client.answer().code();
+        assert!(client.packet().is_none());
+        answer
+    };
+    // The protocol before 4.1, nothing, TLS that is not offered, and a hello cut at every length.
+    assert_eq!(hello(&[0; 40]), 1043);
+    assert_eq!(hello(&[]), 1043);
+    let ssl = (Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SSL).bits().to_le_bytes();
+    assert_eq!(hello(&[&ssl[..], &[0; 28]].concat()), 1043);
+    let mut whole =
+        (Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SECURE_CONNECTION).bits().to_le_bytes().to_vec();
+    whole.extend_from_slice(&[0; 28]);
+    whole.extend_from_slice(b"root\0\x02ab");
+    for len in 0..whole.len() {
+        assert_eq!(hello(&whole[..len]), 1043, "{len}");
+    }
+    assert_eq!(hello(&whole), 1045);
+}
+
+#[test]
+fn a_database_that_there_is_not_ends_the_login() {
+    let server = TestServer::start();
+    let options = Options { database: Some("missing"), ..server.options() };
+    assert_eq!(options.log_in(&server).err(), Some(1049));
+    let options = Options { database: None, ..server.options() };
+    let mut client = options.log_in(&server).unwrap();
+    assert_eq!(client.run("SELECT DATABASE()").one(), "NULL");
+}
+
+#[test]
+fn users_are_changed_by_a_new_proof_and_take_nothing_along() {
+    let server = with_users();
+    let mut client = server.client();
+    let id = client.prepare("SELECT 1").unwrap().id;
+    client.run("SET @mine = 1");
+    client.run("BEGIN");
+    for user in ["native", "caching"] {
+        // An answer to the greeting is not believed: the client is asked again.
+        let change = [user.as_bytes(), b"\0\x01xtest\0\x2D\0mysql_native_password\0"].concat();
+        client.command(0x11, &change);
+        client.prove(|plugin, nonce| proof(plugin, "secret", nonce)).unwrap();
+        assert_eq!(client.run("SELECT CURRENT_USER()").one(), format!("{user}@%"));
+        assert_eq!(client.run("SELECT DATABASE()").one(), "test");
+    }
+    assert_eq!(client.execute(id, &[]).code(), 1243);
+    assert_eq!(client.run("SELECT @mine").one(), "NULL");
+    client.command(0x11, b"native\0\0missing\0\x2D\0mysql_native_password\0");
+    assert_eq!(client.prove(|plugin, nonce| proof(plugin, "secret", nonce)), Err(1049));
+    let mut client = server.client();
+    client.command(0x11, b"native\0\0test\0\x2D\0mysql_native_password\0");
+    assert_eq!(client.prove(|plugin, nonce| proof(plugin, "guess", nonce)), Err(1045));
+    assert!(client.packet().is_none(), "who fails is let go");
+    let mut client = server.client();
+    client.command(0x11, b"native");
+    assert_eq!(client.answer().code(), 1835);
+}
+
+#[test]
+fn hosts_of_this_machine_have_two_names() {
+    let server = TestServer::start();
+    let mut root = server.client();
+    root.run("CREATE USER 'by_name'@'localhost' IDENTIFIED BY 'a'");
+    root.run("CREATE USER 'by_address'@'127.0.0.1' IDENTIFIED BY 'b'");
+    let mut client = Options { database: None, ..server.options().user("by_name", "a") }
+        .log_in(&server)
+        .unwrap();
+    assert_eq!(client.run("SELECT CURRENT_USER()").one(), "by_name@localhost");
+    let mut client = Options { database: None, ..server.options().user("by_address", "b") }
+        .log_in(&server)
+        .unwrap();
+    assert_eq!(client.run("SELECT CURRENT_USER()").one(), "by_address@127.0.0.1");
+}
+
+#[test]
+fn an_open_address_needs_a_password_for_root() {
+    let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
+    let bind = std::net::Ipv4Addr::UNSPECIFIED.into();
+    let settings = ServerSettings { bind, port: 0, ..ServerSettings::default() };
+    let refused = Server::start(instance.clone(), settings.clone());
+    let text = refused.err().unwrap().to_string();
+    assert!(text.contains("ALTER USER"), "{text}");
+    let server = TestServer {
+        server: Server::start(
+            instance.clone(),
+            ServerSettings { port: 0, ..ServerSettings::default() },
+        )
+        .unwrap(),
+        instance,
+    };
+    server.client().run("ALTER USER 'root'@'%' IDENTIFIED BY 'now'");
+    let instance = server.instance.clone();
+    assert!(Server::start(instance, settings).is_ok());
+}

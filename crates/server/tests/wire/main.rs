@@ -1,0 +1,11 @@
+//! The protocol over real sockets, as a client sees it that knows no mercy.
+#![allow(missing_docs)]
+
+mod client;
+mod framing;
+mod limits;
+mod login;
+mod metadata;
+mod results;
+mod statements;
+mod tls;
