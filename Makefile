@@ -46,9 +46,13 @@ loom: setup ## Model-check the lock-free cores
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release --quiet \
 		-p spillway-tiered -p spillway-txn --lib loom
 
-sanitize: setup ## Run the concurrency tests under the address sanitizer (nightly)
+sanitize: setup ## Run the concurrency tests under the address and the thread sanitizer (nightly)
 	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo +nightly test --quiet \
-		--target x86_64-unknown-linux-gnu -p spillway-tiered -p spillway-txn --lib
+		--target x86_64-unknown-linux-gnu -p spillway-storage -p spillway-tiered -p spillway-txn --lib
+	RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" CARGO_TARGET_DIR=target/tsan \
+		TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/tsan-suppressions history_size=4" \
+		cargo +nightly test --quiet --target x86_64-unknown-linux-gnu \
+		-p spillway-storage -p spillway-tiered -p spillway-txn --lib
 
 bench: bench-kv bench-sysbench ## Run every comparison and print its table
 

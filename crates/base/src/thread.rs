@@ -18,3 +18,21 @@ where
         Error::with_source(ErrorKind::MemoryFull, format!("cannot start thread {name}"), source)
     })
 }
+
+/// Runs `body` in this many threads at once, each with its number, and joins them. For tests: unlike the end of a
+/// scope, a join is something that the thread sanitizer sees.
+///
+/// # Panics
+/// When a thread does.
+pub fn together(threads: usize, body: impl Fn(usize) + Sync) {
+    std::thread::scope(|scope| {
+        let body = &body;
+        let running: Vec<_> =
+            (0..threads).map(|number| scope.spawn(move || body(number))).collect();
+        for thread in running {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}

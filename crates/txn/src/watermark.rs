@@ -108,17 +108,13 @@ mod tests {
         let mark = Watermark::new(Csn(0));
         let next = std::sync::atomic::AtomicU64::new(1);
         let total = 5 * RING as u64;
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    loop {
-                        let csn = Csn(next.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
-                        if csn.0 > total {
-                            break;
-                        }
-                        mark.finish(csn);
-                    }
-                });
+        spillway_base::thread::together(4, |_| {
+            loop {
+                let csn = Csn(next.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
+                if csn.0 > total {
+                    break;
+                }
+                mark.finish(csn);
             }
         });
         assert_eq!(mark.prefix(), Csn(total));

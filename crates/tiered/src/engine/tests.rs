@@ -435,29 +435,24 @@ fn e2_threads_install_read_and_flush_at_once() {
     let next = AtomicU64::new(2);
     // Commits installed, and those that wait for an earlier one.
     let done = Mutex::new((1, std::collections::BTreeSet::new()));
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let (bench, done, next) = (&bench, &done, &next);
-            scope.spawn(move || {
-                for step in 0..3000_u64 {
-                    let key = format!("t{thread}k{:04}", step % 300);
-                    let mut batch = WriteBatch::new();
-                    let value = vec![step as u8; 2000];
-                    batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: &value });
-                    bench.engine.admit(batch.as_bytes().len()).unwrap();
-                    let csn = Csn(next.fetch_add(1, Ordering::SeqCst));
-                    bench.engine.install(csn, &batch);
-                    let found = bench.get(table(1), key.as_bytes(), Csn(u64::MAX - 1)).unwrap();
-                    assert_eq!(found.as_ref(), Some(&value));
-                    let mut done = done.lock();
-                    let (prefix, waiting) = &mut *done;
-                    waiting.insert(csn.0);
-                    while waiting.remove(&(*prefix + 1)) {
-                        *prefix += 1;
-                    }
-                    bench.horizon.stable.store(*prefix, Ordering::SeqCst);
-                }
-            });
+    spillway_base::thread::together(threads as usize, |thread| {
+        for step in 0..3000_u64 {
+            let key = format!("t{thread}k{:04}", step % 300);
+            let mut batch = WriteBatch::new();
+            let value = vec![step as u8; 2000];
+            batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: &value });
+            bench.engine.admit(batch.as_bytes().len()).unwrap();
+            let csn = Csn(next.fetch_add(1, Ordering::SeqCst));
+            bench.engine.install(csn, &batch);
+            let found = bench.get(table(1), key.as_bytes(), Csn(u64::MAX - 1)).unwrap();
+            assert_eq!(found.as_ref(), Some(&value));
+            let mut done = done.lock();
+            let (prefix, waiting) = &mut *done;
+            waiting.insert(csn.0);
+            while waiting.remove(&(*prefix + 1)) {
+                *prefix += 1;
+            }
+            bench.horizon.stable.store(*prefix, Ordering::SeqCst);
         }
     });
     assert_eq!(bench.horizon.stable(), Csn(1 + 3000 * threads));

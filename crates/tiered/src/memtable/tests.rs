@@ -91,24 +91,17 @@ mod model {
     fn threads_insert_and_read_at_once() {
         let memtable = new();
         let threads = 4;
-        std::thread::scope(|scope| {
-            for thread in 0..threads {
-                let memtable = &memtable;
-                scope.spawn(move || {
-                    let mut rng = Rng::new(thread);
-                    for step in 0..5000_u64 {
-                        let csn = step * threads + thread + 1;
-                        let key = [rng.below(200) as u8, 0xAA];
-                        put(memtable, &key, csn, Some(&csn.to_le_bytes()));
-                        let seen = memtable.get(&key, Csn(csn)).unwrap();
-                        assert!(seen.csn <= Csn(csn));
-                        assert_eq!(seen.value.unwrap(), seen.csn.0.to_le_bytes());
-                        assert_eq!(
-                            memtable.get(&key, Csn::MAX).map(|v| v.csn >= seen.csn),
-                            Some(true)
-                        );
-                    }
-                });
+        spillway_base::thread::together(threads as usize, |thread| {
+            let (thread, memtable) = (thread as u64, &memtable);
+            let mut rng = Rng::new(thread);
+            for step in 0..5000_u64 {
+                let csn = step * threads + thread + 1;
+                let key = [rng.below(200) as u8, 0xAA];
+                put(memtable, &key, csn, Some(&csn.to_le_bytes()));
+                let seen = memtable.get(&key, Csn(csn)).unwrap();
+                assert!(seen.csn <= Csn(csn));
+                assert_eq!(seen.value.unwrap(), seen.csn.0.to_le_bytes());
+                assert_eq!(memtable.get(&key, Csn::MAX).map(|v| v.csn >= seen.csn), Some(true));
             }
         });
         let (mut place, mut versions, mut last) = (memtable.seek(b""), 0, Vec::new());

@@ -168,19 +168,14 @@ fn hundreds_in_one_line_never_overlap() {
     let bench = Bench::new();
     let inside = AtomicUsize::new(0);
     let passed = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for id in 0..200 {
-            let (bench, inside, passed) = (&bench, &inside, &passed);
-            scope.spawn(move || {
-                for _ in 0..20 {
-                    let owner = bench.owner(id);
-                    bench.take(&owner, b"hot", LockMode::Exclusive).unwrap();
-                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                    inside.fetch_sub(1, Ordering::SeqCst);
-                    passed.fetch_add(1, Ordering::SeqCst);
-                    bench.locks.release_all(&owner);
-                }
-            });
+    spillway_base::thread::together(200, |id| {
+        for _ in 0..20 {
+            let owner = bench.owner(id as u64);
+            bench.take(&owner, b"hot", LockMode::Exclusive).unwrap();
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+            inside.fetch_sub(1, Ordering::SeqCst);
+            passed.fetch_add(1, Ordering::SeqCst);
+            bench.locks.release_all(&owner);
         }
     });
     assert_eq!((passed.into_inner(), bench.locks.lines()), (4000, 0));
@@ -230,15 +225,10 @@ fn no_lock_outlives_its_transaction() {
         }
         bench.locks.release_all(&owner);
     };
-    std::thread::scope(|scope| {
-        for thread in 0..6 {
-            let transact = &transact;
-            scope.spawn(move || {
-                let mut rng = Rng::new(thread);
-                for round in 0..4000 {
-                    transact(thread * 10_000 + round, &mut rng);
-                }
-            });
+    spillway_base::thread::together(6, |thread| {
+        let mut rng = Rng::new(thread as u64);
+        for round in 0..4000 {
+            transact(thread as u64 * 10_000 + round, &mut rng);
         }
     });
     assert_eq!(bench.locks.lines(), 0);

@@ -378,28 +378,24 @@ fn concurrent_increments_add_up_at_every_level() {
     for level in ALL {
         let db = new();
         db.set("n", "0");
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    let mut done = 0;
-                    while done < 100 {
-                        let txn = db.begin(level);
-                        let step = || -> Result<()> {
-                            let mut value = Vec::new();
-                            let mode = LockMode::Exclusive;
-                            txn.get_locked(TABLE, b"n", mode, LockWait::Wait, &mut value)?;
-                            let n: u64 = String::from_utf8(value).unwrap().parse().unwrap();
-                            put(&txn, "n", &(n + 1).to_string())
-                        };
-                        match step().and_then(|()| txn.commit().wait().map(drop)) {
-                            Ok(()) => done += 1,
-                            Err(error) => {
-                                assert_eq!(error.kind(), ErrorKind::SerializationFailure);
-                                assert_eq!(level, Serializable);
-                            }
-                        }
+        spillway_base::thread::together(4, |_| {
+            let mut done = 0;
+            while done < 100 {
+                let txn = db.begin(level);
+                let step = || -> Result<()> {
+                    let mut value = Vec::new();
+                    let mode = LockMode::Exclusive;
+                    txn.get_locked(TABLE, b"n", mode, LockWait::Wait, &mut value)?;
+                    let n: u64 = String::from_utf8(value).unwrap().parse().unwrap();
+                    put(&txn, "n", &(n + 1).to_string())
+                };
+                match step().and_then(|()| txn.commit().wait().map(drop)) {
+                    Ok(()) => done += 1,
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::SerializationFailure);
+                        assert_eq!(level, Serializable);
                     }
-                });
+                }
             }
         });
         assert_eq!(db.value("n").as_deref(), Some("400"), "{level:?}");
