@@ -2,7 +2,9 @@
 //!
 //! The default plugin is `mysql_native_password`: every client library still in use has it, on any transport. Both plugins
 //! keep the hash of the password's hash. That is enough to check the fast answer of `caching_sha2_password` each time, so
-//! that its slow exchange, which sends the password itself, is never asked for: no password is ever received.
+//! that nothing has to be cached. Its slow exchange, in which the client sends the password itself, is for clients whose fast
+//! answer is wrong, and only in TLS or over a Unix socket: some drivers reckon it wrongly after a change of plugins, and
+//! rely on being asked again. The RSA exchange, by which MySQL takes passwords over an open network, is not offered.
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
@@ -137,6 +139,12 @@ pub(crate) fn verify(plugin: &str, stored: &[u8], nonce: &Nonce, answer: &[u8]) 
         }
         _ => false,
     }
+}
+
+/// Whether a password that was sent as it is, with a zero after it, is the one.
+pub(crate) fn verify_password(stored: &[u8], sent: &[u8]) -> bool {
+    let password = sent.strip_suffix(&[0]).unwrap_or(sent);
+    same(&Sha256::digest(Sha256::digest(password)), stored)
 }
 
 /// The client's side of both plugins.

@@ -130,17 +130,24 @@ pub(crate) fn authenticate<T: Transport>(
         packets.send()?;
         packets.read(&mut answer)?;
     }
-    let known =
+    let mut known =
         user.as_ref().is_some_and(|user| auth::verify(plugin, &user.stored, &nonce, &answer));
+    let caching = plugin == auth::CACHING && !no_password;
+    if caching && known {
+        // The fast exchange went well.
+        packets.packet(|out| out.extend_from_slice(&[1, 3]))?;
+    } else if caching && answer.len() == 32 && packets.transport().security() != Security::Plain {
+        packets.packet(|out| out.extend_from_slice(&[1, 4]))?;
+        packets.send()?;
+        let mut sent = Vec::new();
+        packets.read(&mut sent)?;
+        known = user.as_ref().is_some_and(|user| auth::verify_password(&user.stored, &sent));
+    }
     if !known || no_password && hello.user == "root" && !near(peer) {
         let using = if answer.is_empty() || answer == [0] { "NO" } else { "YES" };
         let text =
             format!("Access denied for user '{}'@'{host}' (using password: {using})", hello.user);
         return Ok(Err(SqlError::new(1045, text)));
-    }
-    if plugin == auth::CACHING && !no_password {
-        // The fast exchange went well.
-        packets.packet(|out| out.extend_from_slice(&[1, 3]))?;
     }
     Ok(Ok(()))
 }

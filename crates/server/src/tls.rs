@@ -46,10 +46,13 @@ impl TlsFiles {
             }
         }
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
+        let mut params = rcgen::CertificateParams::new(names).map_err(io::Error::other)?;
+        params.distinguished_name.push(rcgen::DnType::CommonName, "Spillway, by itself");
+        let key = rcgen::KeyPair::generate().map_err(io::Error::other)?;
+        let cert = params.self_signed(&key).map_err(io::Error::other)?;
         fs::create_dir_all(folder)?;
-        write_new(&files.key, made.signing_key.serialize_pem().as_bytes(), 0o600)?;
-        write_new(&files.cert, made.cert.pem().as_bytes(), 0o644)?;
+        write_new(&files.key, key.serialize_pem().as_bytes(), 0o600)?;
+        write_new(&files.cert, cert.pem().as_bytes(), 0o644)?;
         Ok(files)
     }
 

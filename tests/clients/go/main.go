@@ -4,6 +4,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -48,12 +50,30 @@ func expectError(code uint16, query string, args ...any) {
 }
 
 func main() {
-	dsn := fmt.Sprintf("root@tcp(%s:%s)/?parseTime=false&maxAllowedPacket=0",
-		os.Getenv("SPILLWAY_HOST"), os.Getenv("SPILLWAY_PORT"))
+	user := os.Getenv("SPILLWAY_USER")
+	if user == "" {
+		user = "root"
+	}
+	dsn := fmt.Sprintf("%s:%s@tcp(%s:%s)/?parseTime=false&maxAllowedPacket=0",
+		user, os.Getenv("SPILLWAY_PASSWORD"), os.Getenv("SPILLWAY_HOST"), os.Getenv("SPILLWAY_PORT"))
+	cert := os.Getenv("SPILLWAY_CERT")
+	if cert != "" {
+		// Trusting nobody but the server's own certificate.
+		pem, err := os.ReadFile(cert)
+		must(err)
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(pem)
+		must(mysql.RegisterTLSConfig("own", &tls.Config{RootCAs: roots}))
+		dsn += "&tls=own"
+	}
 	pool, err := sql.Open("mysql", dsn)
 	must(err)
 	db, err = pool.Conn(ctx)
 	must(err)
+
+	var variable, cipher string
+	must(db.QueryRowContext(ctx, "SHOW STATUS LIKE 'Ssl_cipher'").Scan(&variable, &cipher))
+	expect(cipher != "", cert != "")
 
 	run("DROP DATABASE IF EXISTS client_go")
 	run("CREATE DATABASE client_go")

@@ -1,15 +1,20 @@
 // The scripted session through mysql2: `query` is the text protocol, `execute` the binary one.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import mysql from "mysql2/promise";
 
+const cert = process.env.SPILLWAY_CERT;
 const connection = await mysql.createConnection({
   host: process.env.SPILLWAY_HOST,
   port: Number(process.env.SPILLWAY_PORT),
-  user: "root",
+  user: process.env.SPILLWAY_USER ?? "root",
+  password: process.env.SPILLWAY_PASSWORD ?? "",
   supportBigNumbers: true,
   bigNumberStrings: true,
   dateStrings: true,
   multipleStatements: true,
+  // Trusting nobody but the server's own certificate.
+  ...(cert && { ssl: { ca: readFileSync(cert) } }),
 });
 
 async function run(sql, args) {
@@ -25,6 +30,8 @@ async function expectError(code, sql, args) {
   await assert.rejects(run(sql, args), (error) => error.errno === code, `no ${code} from ${sql}`);
 }
 
+const [[, cipher]] = await values("SHOW STATUS LIKE 'Ssl_cipher'");
+assert.equal(cipher !== "", cert !== undefined);
 await run("DROP DATABASE IF EXISTS client_node; CREATE DATABASE client_node");
 await connection.changeUser({ database: "client_node" });
 await run(`CREATE TABLE kinds (

@@ -9,10 +9,12 @@ import pymysql
 connection = pymysql.connect(
     host=os.environ["SPILLWAY_HOST"],
     port=int(os.environ["SPILLWAY_PORT"]),
-    user="root",
-    password="",
+    user=os.environ.get("SPILLWAY_USER", "root"),
+    password=os.environ.get("SPILLWAY_PASSWORD", ""),
     charset="utf8mb4",
     autocommit=True,
+    # Trusting nobody but the server's own certificate.
+    ssl_ca=os.environ.get("SPILLWAY_CERT"),
     max_allowed_packet=64 << 20,
 )
 cursor = connection.cursor()
@@ -36,6 +38,8 @@ def expect_error(code, sql, *args):
         raise AssertionError(f"no error {code} from {sql}")
 
 
+cipher = run("SHOW STATUS LIKE 'Ssl_cipher'")[0][1]
+expect(cipher != "", "SPILLWAY_CERT" in os.environ)
 run("DROP DATABASE IF EXISTS client_python")
 run("CREATE DATABASE client_python")
 connection.select_db("client_python")

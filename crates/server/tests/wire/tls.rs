@@ -18,7 +18,7 @@ fn settings(folder: &tempfile::TempDir, require_secure_transport: bool) -> Serve
 fn clients_go_on_in_tls_if_they_ask() {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(&folder, false);
-    let cert = settings.tls.clone().unwrap().cert;
+    let (cert, socket) = (settings.tls.clone().unwrap().cert, settings.socket.clone().unwrap());
     let server = TestServer::with(settings, Settings::default());
     let mut client = server.options().log_in_tls(&server, &cert).unwrap();
     let cipher = client.run("SHOW STATUS LIKE 'Ssl_cipher'");
@@ -36,6 +36,12 @@ fn clients_go_on_in_tls_if_they_ask() {
     };
     assert!(caching("secret").log_in_tls(&server, &cert).is_ok());
     assert_eq!(caching("guess").log_in_tls(&server, &cert).err(), Some(1045));
+    // A wrong fast answer has a second chance where nobody listens in, and there alone.
+    let second = |sent: &'static [u8]| Options { password_sent: sent, ..caching("misreckoned") };
+    assert!(second(b"secret\0").log_in_tls(&server, &cert).is_ok());
+    assert_eq!(second(b"guess\0").log_in_tls(&server, &cert).err(), Some(1045));
+    assert!(second(b"secret\0").log_in_unix(&socket).is_ok());
+    assert_eq!(second(b"secret\0").log_in(&server).err(), Some(1045));
     let mut plain = server.client();
     assert_eq!(shown(&plain.run("SHOW STATUS LIKE 'Ssl_cipher'").rows()[0][1]), "");
     // A killed connection is woken in TLS as well, and a silent one let go of.

@@ -62,7 +62,24 @@ public final class Session {
         String url = "jdbc:mysql://" + System.getenv("SPILLWAY_HOST") + ":"
                 + System.getenv("SPILLWAY_PORT")
                 + "/?useServerPrepStmts=true&allowPublicKeyRetrieval=true";
-        connection = DriverManager.getConnection(url, "root", "");
+        String store = System.getenv("SPILLWAY_STORE");
+        if (store != null) {
+            // Trusting nobody but the server's own certificate.
+            url += "&sslMode=VERIFY_IDENTITY&trustCertificateKeyStoreType=PKCS12"
+                    + "&trustCertificateKeyStoreUrl=file:" + store
+                    + "&trustCertificateKeyStorePassword=trusted";
+        } else {
+            url += "&sslMode=DISABLED";
+        }
+        connection = DriverManager.getConnection(
+                url,
+                System.getenv().getOrDefault("SPILLWAY_USER", "root"),
+                System.getenv().getOrDefault("SPILLWAY_PASSWORD", ""));
+        try (Statement statement = connection.createStatement();
+                ResultSet cipher = statement.executeQuery("SHOW STATUS LIKE 'Ssl_cipher'")) {
+            cipher.next();
+            expect(!cipher.getString(2).isEmpty(), store != null);
+        }
         run("DROP DATABASE IF EXISTS client_java");
         run("CREATE DATABASE client_java");
         connection.setCatalog("client_java");
