@@ -5,17 +5,22 @@
 //! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`), and for tables with an
 //! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32, big-endian).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spillway::{Database, Direction, KeyRange, Table, Transaction, TransactionOptions, prefix_end};
+use spillway::{
+    Database, Direction, Durability, KeyRange, Table, Transaction, TransactionOptions, prefix_end,
+};
 use spillway_types::row::RowReader;
 use spillway_types::{Collation, ColumnType, Date, DateTime, Value};
 
 use crate::errors::{Result, SqlError};
 
 pub(crate) const CATALOG: &str = "sys.catalog";
+/// How the names of tables' key spaces begin.
+const SPACE_NAMES: &str = "i/";
 /// Databases that are not stored.
 pub(crate) const SYSTEM: [&str; 3] = ["information_schema", "mysql", "performance_schema"];
 
@@ -89,6 +94,30 @@ pub(crate) struct TableDef {
 }
 
 impl TableDef {
+    /// A table without columns, with its database's collation.
+    pub(crate) fn empty(id: u32, db: String, name: String, catalog: &Catalog) -> TableDef {
+        let collation =
+            catalog.databases.get(&db).map_or_else(Collation::default, |db| db.collation);
+        TableDef {
+            id,
+            db,
+            name,
+            columns: Vec::new(),
+            primary: Vec::new(),
+            space: 0,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            collation,
+            comment: String::new(),
+            auto_increment: 1,
+        }
+    }
+
+    /// The key spaces that it has.
+    pub(crate) fn spaces(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.space).chain(self.indexes.iter().map(|index| index.space))
+    }
+
     pub(crate) fn rows(&self) -> Table {
         spillway_base::TableId(self.space)
     }
@@ -197,7 +226,6 @@ impl Catalog {
     /// Reads the catalog, and begins one where there is none.
     pub(crate) fn load(db: &Database) -> Result<Catalog> {
         let txn = db.begin(TransactionOptions::new());
-        let mut catalog = Catalog { version: 1, ..Catalog::default() };
         let space = match txn.table(CATALOG) {
             Ok(space) => space,
             Err(error) if error.kind() == spillway::ErrorKind::NotFound => {
@@ -222,6 +250,13 @@ impl Catalog {
             }
             Err(error) => return Err(error.into()),
         };
+        let catalog = Catalog::read(&txn, space)?;
+        txn.commit().wait()?;
+        Ok(catalog)
+    }
+
+    fn read(txn: &Transaction, space: Table) -> Result<Catalog> {
+        let mut catalog = Catalog { version: 1, ..Catalog::default() };
         let mut scan = txn.scan(space, KeyRange::ALL, Direction::Forward)?;
         while scan.advance()? {
             let (key, value) = (scan.key(), scan.value());
@@ -243,7 +278,6 @@ impl Catalog {
             }
         }
         drop(scan);
-        txn.commit().wait()?;
         Ok(catalog)
     }
 
@@ -346,8 +380,7 @@ impl<'t> Change<'t> {
 
     /// Makes a key space for an index. Its name is never shown and never changes.
     pub(crate) fn create_space(&self, table: u32, label: &str) -> Result<u32> {
-        let name = format!("i/{table}/{label}/{}", self.txn.table_names()?.len());
-        let mut name = name;
+        let mut name = format!("{SPACE_NAMES}{table}/{label}/{}", self.txn.table_names()?.len());
         while self.txn.table(&name).is_ok() {
             name.push('\'');
         }
@@ -367,6 +400,26 @@ impl<'t> Change<'t> {
 
 fn bound_key(table: u32) -> Vec<u8> {
     [b"a/".as_slice(), &table.to_be_bytes()].concat()
+}
+
+/// A transaction that reads what is not durable yet, and whose commit waits for nothing.
+pub(crate) fn unawaited() -> TransactionOptions {
+    TransactionOptions::new().durability(Durability::Within(Duration::from_secs(1)))
+}
+
+/// Drops those of some key spaces that no table in the stored catalog has.
+pub(crate) fn remove_unnamed_spaces(db: &Database, some: impl Fn(u32) -> bool) -> Result<()> {
+    let txn = db.begin(unawaited());
+    let catalog = Catalog::read(&txn, txn.table(CATALOG)?)?;
+    let named: BTreeSet<u32> = catalog.tables.values().flat_map(|table| table.spaces()).collect();
+    for name in txn.table_names()? {
+        let space = txn.table(&name)?.0;
+        if name.starts_with(SPACE_NAMES) && some(space) && !named.contains(&space) {
+            txn.drop_table(&name)?;
+        }
+    }
+    txn.commit().wait()?;
+    Ok(())
 }
 
 /// The end of the keys that begin with a prefix, for a range.

@@ -56,7 +56,12 @@ fn unique_prefix(table: &TableDef, index: &IndexDef, row: &[Value]) -> Option<Ve
     Some(key)
 }
 
-fn duplicate(table: &TableDef, parts: &[IndexPart], row: &[Value], name: &str) -> SqlError {
+pub(crate) fn duplicate(
+    table: &TableDef,
+    parts: &[IndexPart],
+    row: &[Value],
+    name: &str,
+) -> SqlError {
     let shown: Vec<String> = parts.iter().map(|part| row[part.column].to_text()).collect();
     let shown: String = shown.join("-").chars().take(64).collect();
     SqlError::new(1062, format!("Duplicate entry '{shown}' for key '{}.{name}'", table.name))
@@ -203,14 +208,25 @@ pub(crate) fn insert_row(
 ) -> Result<()> {
     let mut bytes = Vec::new();
     write_row(row.iter().map(Value::as_ref), &mut bytes);
-    txn.insert(table.rows(), pk, &bytes).map_err(|error| match error.kind() {
-        ErrorKind::DuplicateKey => duplicate(table, &table.primary, row, "PRIMARY"),
-        _ => error.into(),
-    })?;
+    insert_bytes(txn, table, row, pk, &bytes)?;
     for index in &table.indexes {
         insert_entry(txn, table, index, row, pk)?;
     }
     Ok(())
+}
+
+/// Writes a new row alone, as its bytes.
+pub(crate) fn insert_bytes(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+    bytes: &[u8],
+) -> Result<()> {
+    txn.insert(table.rows(), pk, bytes).map_err(|error| match error.kind() {
+        ErrorKind::DuplicateKey => duplicate(table, &table.primary, row, "PRIMARY"),
+        _ => error.into(),
+    })
 }
 
 /// Writes a row's entry in one index.

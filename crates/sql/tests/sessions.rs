@@ -1,7 +1,7 @@
 //! What several sessions at once may rely on: what is unique stays so, and nothing that one committed is undone by another.
 #![allow(missing_docs)]
 
-use spillway::{Database, Settings, TransactionOptions};
+use spillway::{Database, Durability, Settings, TransactionOptions};
 use spillway_base::thread;
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;
@@ -61,9 +61,9 @@ const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
 /// Runs a statement in a transaction that has read before another session's statement. Answers the error and the rows that
 /// are there after the commit.
-fn after(level: &str, others: &str, own: &str) -> (u16, Vec<String>) {
-    let instance = instance();
-    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+fn after(instance: &Instance, level: &str, others: &str, own: &str) -> (u16, Vec<String>) {
+    let (mut one, mut two) = (session(instance, 1), session(instance, 2));
+    run(&mut one, "DROP TABLE IF EXISTS t").unwrap();
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, u VARCHAR(9) UNIQUE, n INT DEFAULT 0)")
         .unwrap();
     run(&mut one, "INSERT INTO t VALUES (1, 'a', 0)").unwrap();
@@ -78,13 +78,14 @@ fn after(level: &str, others: &str, own: &str) -> (u16, Vec<String>) {
 
 #[test]
 fn a_unique_value_that_came_after_the_snapshot_is_a_duplicate() {
+    let instance = instance();
     for level in LEVELS {
         for own in [
             "INSERT INTO t VALUES (3, 'x', 0)",
             "UPDATE t SET u = 'x' WHERE id = 1",
             "INSERT INTO t VALUES (2, 'z', 0)",
         ] {
-            let (code, rows) = after(level, "INSERT INTO t VALUES (2, 'x', 0)", own);
+            let (code, rows) = after(&instance, level, "INSERT INTO t VALUES (2, 'x', 0)", own);
             assert_eq!(code, 1062, "{level}: {own}");
             assert_eq!(rows, ["1 a 0", "2 x 0"], "{level}: {own}");
         }
@@ -93,6 +94,7 @@ fn a_unique_value_that_came_after_the_snapshot_is_a_duplicate() {
 
 #[test]
 fn a_duplicate_that_cannot_be_read_is_a_conflict() {
+    let instance = instance();
     for level in LEVELS {
         for (own, changed) in [
             ("INSERT INTO t VALUES (3, 'x', 0) ON DUPLICATE KEY UPDATE n = n + 1", "2 x 1"),
@@ -102,7 +104,7 @@ fn a_duplicate_that_cannot_be_read_is_a_conflict() {
             ("INSERT IGNORE INTO t VALUES (3, 'x', 7)", "2 x 0"),
             ("INSERT IGNORE INTO t VALUES (2, 'y', 7)", "2 x 0"),
         ] {
-            let (code, rows) = after(level, "INSERT INTO t VALUES (2, 'x', 0)", own);
+            let (code, rows) = after(&instance, level, "INSERT INTO t VALUES (2, 'x', 0)", own);
             let reads = level == "READ COMMITTED";
             assert_eq!(code, if reads { 0 } else { 1213 }, "{level}: {own}");
             let second = if reads { changed } else { "2 x 0" };
@@ -113,9 +115,10 @@ fn a_duplicate_that_cannot_be_read_is_a_conflict() {
 
 #[test]
 fn a_unique_value_that_was_given_up_after_the_snapshot_is_free() {
+    let instance = instance();
     for level in LEVELS {
         for others in ["DELETE FROM t", "UPDATE t SET u = 'b'"] {
-            let (code, rows) = after(level, others, "INSERT INTO t VALUES (2, 'a', 0)");
+            let (code, rows) = after(&instance, level, others, "INSERT INTO t VALUES (2, 'a', 0)");
             // No order of the two gives what the second would then have read.
             assert_eq!(code, if level == "SERIALIZABLE" { 1213 } else { 0 }, "{level}: {others}");
             assert_eq!(rows.contains(&"2 a 0".to_owned()), code == 0, "{level}: {others}");
@@ -328,4 +331,150 @@ fn a_table_does_not_take_up_the_numbers_of_one_that_was_dropped() {
         assert_eq!(numbers(&mut one), "1 2", "{round}");
         run(&mut one, "DROP TABLE t").unwrap();
     }
+}
+
+/// An instance whose transactions may write two megabytes, and a table `t` of more.
+fn large() -> (Instance, Session) {
+    let mut settings = Settings::default();
+    settings.memory_bytes = 16 << 20;
+    let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, n INT, s VARCHAR(7000))").unwrap();
+    for chunk in 0..4 {
+        let ids = (0..100).map(|row| chunk * 100 + row);
+        let rows: Vec<String> =
+            ids.map(|id| format!("({id}, {id}, CONCAT({id}, REPEAT('x', 6000)))")).collect();
+        run(&mut one, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    }
+    let all = "BEGIN; UPDATE t SET s = REPEAT('y', 6000)";
+    assert_eq!(code(&mut one, all), 1197, "the table is larger than a transaction");
+    run(&mut one, "ROLLBACK").unwrap();
+    (instance, one)
+}
+
+/// The key spaces that the library has for tables of the catalog and for none.
+fn spaces(instance: &Instance) -> usize {
+    // Nobody waits until the last of them is durable.
+    let newest = TransactionOptions::new().durability(Durability::Relaxed);
+    let txn = instance.database().begin(newest);
+    txn.table_names().unwrap().iter().filter(|name| name.starts_with("i/")).count()
+}
+
+#[test]
+fn a_table_larger_than_a_transaction_is_altered() {
+    let (instance, mut one) = large();
+    run(&mut one, "CREATE INDEX s ON t (s)").unwrap();
+    run(&mut one, "CREATE UNIQUE INDEX n ON t (n)").unwrap();
+    assert_eq!(run(&mut one, "SELECT id FROM t WHERE n = 399").unwrap(), ["399"]);
+    run(&mut one, "ALTER TABLE t ADD COLUMN front INT DEFAULT 5 FIRST, MODIFY n BIGINT").unwrap();
+    assert_eq!(
+        run(&mut one, "SELECT COUNT(*), SUM(front), SUM(n) FROM t").unwrap(),
+        ["400 2000 79800"]
+    );
+    assert_eq!(run(&mut one, "SELECT id FROM t WHERE n = 17").unwrap(), ["17"]);
+    assert_eq!(spaces(&instance), 3);
+    // What fails leaves nothing behind.
+    run(&mut one, "UPDATE t SET s = 'twice' WHERE id IN (5, 398)").unwrap();
+    assert_eq!(code(&mut one, "CREATE UNIQUE INDEX once ON t (s)"), 1062);
+    assert_eq!(code(&mut one, "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (s(9))"), 1062);
+    assert_eq!(code(&mut one, "ALTER TABLE t ADD CHECK (n < 399)"), 3819);
+    assert_eq!(spaces(&instance), 3);
+    assert_eq!(run(&mut one, "SELECT COUNT(*) FROM t WHERE s = 'twice'").unwrap(), ["2"]);
+}
+
+#[test]
+fn an_alter_that_is_killed_stops_and_leaves_nothing() {
+    let instance = instance();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT); INSERT INTO t VALUES (1)").unwrap();
+    let before = spaces(&instance);
+    let killer = {
+        let instance = instance.clone();
+        thread::spawn("killer", move || {
+            // From the moment on that there is something to build in.
+            while spaces(&instance) == before {
+                std::thread::yield_now();
+            }
+            assert!(instance.kill(1, false));
+        })
+        .unwrap()
+    };
+    assert_eq!(code(&mut one, "ALTER TABLE t ADD COLUMN n INT DEFAULT (SLEEP(600))"), 1317);
+    killer.join().unwrap();
+    assert_eq!(spaces(&instance), before);
+    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1"]);
+}
+
+#[test]
+fn what_a_crash_left_of_an_alter_goes_with_the_next_opening() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let opened = Instance::open(db.clone()).unwrap();
+    let mut one = session(&opened, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, n INT, KEY (n))").unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let left = txn.create_table("i/1/left/over", spillway::EngineKind::Tiered).unwrap();
+    txn.put(left, b"k", b"v").unwrap();
+    txn.commit().wait().unwrap();
+    assert_eq!(spaces(&opened), 3);
+    drop((one, opened));
+    let opened = Instance::open(db).unwrap();
+    assert_eq!(spaces(&opened), 2);
+    let mut one = session(&opened, 1);
+    run(&mut one, "INSERT INTO t VALUES (1, 2)").unwrap();
+    assert_eq!(run(&mut one, "SELECT id FROM t WHERE n = 2").unwrap(), ["1"]);
+}
+
+#[test]
+fn a_database_is_dropped_when_nobody_uses_its_tables() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE DATABASE d; CREATE TABLE d.t (id INT)").unwrap();
+    run(&mut two, "SET lock_wait_timeout = 0").unwrap();
+    run(&mut one, "BEGIN; INSERT INTO d.t VALUES (1)").unwrap();
+    assert_eq!(code(&mut two, "DROP DATABASE d"), 1205);
+    run(&mut one, "COMMIT").unwrap();
+    assert_eq!(code(&mut two, "DROP DATABASE d"), 0);
+    assert_eq!(code(&mut one, "SELECT * FROM d.t"), 1049);
+}
+
+#[test]
+fn locked_tables_keep_others_out() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE t (id INT); CREATE TABLE u (id INT)").unwrap();
+    run(&mut two, "SET lock_wait_timeout = 0").unwrap();
+    run(&mut one, "LOCK TABLES t WRITE, u AS alias READ").unwrap();
+    for sql in ["SELECT * FROM t", "INSERT INTO t VALUES (1)", "INSERT INTO u VALUES (1)"] {
+        assert_eq!(code(&mut two, sql), 1205, "{sql}");
+    }
+    assert_eq!(code(&mut two, "DROP TABLE u"), 1205);
+    assert_eq!(code(&mut two, "SELECT * FROM u"), 0);
+    // The session itself may do what it asked for, and no more.
+    for (sql, wanted) in [
+        ("INSERT INTO t VALUES (1)", 0),
+        ("ALTER TABLE t ADD COLUMN n INT", 0),
+        ("SELECT * FROM u", 0),
+        ("WITH w AS (SELECT * FROM u) SELECT * FROM w", 0),
+        ("INSERT INTO u VALUES (1)", 1099),
+        ("INSERT INTO t SELECT id, 1 FROM missing", 1100),
+        ("DROP TABLE u", 1099),
+        ("CREATE TABLE v (id INT)", 1100),
+        ("DROP DATABASE test", 1192),
+        ("LOCK TABLES missing READ", 1146),
+    ] {
+        assert_eq!(code(&mut one, sql), wanted, "{sql}");
+    }
+    run(&mut one, "LOCK TABLES t READ LOCAL").unwrap();
+    assert_eq!(code(&mut two, "INSERT INTO u VALUES (1)"), 0);
+    assert_eq!(code(&mut two, "DELETE FROM t"), 1205);
+    run(&mut one, "UNLOCK TABLES").unwrap();
+    assert_eq!(code(&mut two, "DELETE FROM t"), 0);
+    // A transaction, and the session's end, give the locks back.
+    run(&mut one, "LOCK TABLES t WRITE; BEGIN").unwrap();
+    assert_eq!(code(&mut two, "SELECT * FROM t"), 0);
+    run(&mut one, "LOCK TABLES t WRITE").unwrap();
+    assert_eq!(code(&mut two, "SELECT * FROM t"), 1205);
+    drop(one);
+    assert_eq!(code(&mut two, "SELECT * FROM t"), 0);
+    assert_eq!(code(&mut two, "FLUSH TABLES WITH READ LOCK"), 1235);
 }

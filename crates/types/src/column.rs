@@ -502,9 +502,9 @@ impl fmt::Display for ColumnType {
         let digits = |name: &str, digits: u8| {
             if digits == 0 { name.to_owned() } else { format!("{name}({digits})") }
         };
+        let escaped = |name: &str| name.replace('\\', "\\\\").replace('\'', "''");
         let list = |names: &[String]| {
-            let quoted: Vec<_> =
-                names.iter().map(|name| format!("'{}'", name.replace('\'', "''"))).collect();
+            let quoted: Vec<_> = names.iter().map(|name| format!("'{}'", escaped(name))).collect();
             quoted.join(",")
         };
         match self {

@@ -709,7 +709,7 @@ impl<'a> Binder<'a> {
             "UNSIGNED" | "UNSIGNED INTEGER" => ColumnType::UBIGINT,
             "BINARY" if !upper.contains('(') => ColumnType::Blob(LobSize::Long),
             "CHAR" | "CHARACTER" if !upper.contains('(') => ColumnType::Text(LobSize::Long),
-            _ => crate::ddl::parse_type(name)?.0,
+            _ => crate::ddl::parse_type(name, name)?.0,
         };
         let inner = if ty.is_numeric() { inner.counted() } else { inner };
         Ok(Typed {

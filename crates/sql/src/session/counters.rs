@@ -9,13 +9,12 @@
 //! the opening, and at least [`BLOCK_MIN`] and at most [`BLOCK_MAX`].
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use parking_lot::Mutex;
-use spillway::{Database, Durability, Transaction, TransactionOptions};
+use spillway::{Database, Transaction, TransactionOptions};
 
 use super::instance::{Inner, Instance};
-use crate::catalog::{Change, IndexPart, TableDef};
+use crate::catalog::{Change, IndexPart, TableDef, unawaited};
 use crate::errors::Result;
 
 const BLOCK_MIN: u64 = 4;
@@ -148,7 +147,7 @@ impl Instance {
             let index = table.indexes.iter().find(|index| leads(&index.parts));
             index.map(|index| spillway_base::TableId(index.space))
         };
-        let fresh = self.0.db.begin(soon().read_only(true));
+        let fresh = self.0.db.begin(unawaited().read_only(true));
         let bound = Change::new(&fresh)?.auto_increment_bound(table.id)?;
         let mut next = table.auto_increment.max(bound).max(1);
         if let Some(space) = space
@@ -186,14 +185,9 @@ impl Inner {
     }
 }
 
-/// A transaction that reads what is not durable yet, and waits for nothing.
-fn soon() -> TransactionOptions {
-    TransactionOptions::new().durability(Durability::Within(Duration::from_secs(1)))
-}
-
 /// Stores a table's bound. It is durable with the next commit that is.
 fn put_bound(db: &Database, table: u32, bound: u64) -> Result<()> {
-    let txn = db.begin(soon());
+    let txn = db.begin(unawaited());
     Change::new(&txn)?.put_auto_increment_bound(table, bound)?;
     txn.commit().wait()?;
     Ok(())

@@ -12,11 +12,11 @@ use super::own::{name_of, split_commas};
 use super::tables::{parts_of, path, path_of, tables_of};
 use crate::accounts::{self, Asker};
 use crate::api::ResultSink;
-use crate::catalog::{CATALOG, Change, DatabaseDef};
-use crate::ddl::Ddl;
+use crate::catalog::{CATALOG, Catalog, Change, DatabaseDef, unawaited};
+use crate::ddl::{Alter, Alteration, Ddl, Terms};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
-use crate::parse::{self, word};
+use crate::parse::word;
 
 impl Session {
     pub(super) fn run_ddl(
@@ -26,61 +26,98 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.check_rights(statement)?;
-        let mut tables = tables_of(statement, self.variables.borrow().database.as_deref());
-        if let ast::Statement::Drop { object_type, names, .. } = statement
-            && matches!(object_type, ast::ObjectType::Database | ast::ObjectType::Schema)
-        {
-            let catalog = self.instance.0.catalog.load();
-            for (_, db) in names.iter().filter_map(|name| path(name, Some("")).ok()) {
-                tables.extend(catalog.tables_of(&db).map(|table| (db.clone(), table.name.clone())));
+        match statement {
+            ast::Statement::CreateIndex(create) => {
+                self.alter_table(&Alter::create_index(create)?)?;
             }
+            ast::Statement::Drop {
+                object_type: ast::ObjectType::Index,
+                names,
+                table: Some(table),
+                ..
+            } => self.alter_table(&Alter::drop_index(table, names))?,
+            statement => self.execute_ddl(statement)?,
         }
-        let run = |ddl: &mut Ddl<'_>| {
+        sink.ok(&self.outcome(Changed::default(), more))
+    }
+
+    /// Runs a statement that changes the catalog and no rows.
+    fn execute_ddl(&mut self, statement: &ast::Statement) -> Result<()> {
+        self.commit()?;
+        let _held = match statement {
+            ast::Statement::Drop {
+                object_type: ast::ObjectType::Database | ast::ObjectType::Schema,
+                names,
+                ..
+            } => {
+                let paths = names.iter().filter_map(|name| path(name, Some("")).ok());
+                let (database, tables) =
+                    self.have_databases_alone(&paths.map(|(_, db)| db).collect::<Vec<_>>())?;
+                [Some(tables), Some(database)]
+            }
+            statement => {
+                let tables = tables_of(statement, self.variables.borrow().database.as_deref());
+                [Some(self.have_alone(&tables)?), None]
+            }
+        };
+        self.change_catalog(|ddl| {
             if ddl.execute(statement)? {
                 Ok(())
             } else {
                 Err(SqlError::unsupported(statement_name(statement)))
             }
-        };
-        self.ddl(run, tables)?;
-        sink.ok(&self.outcome(Changed::default(), more))
-    }
-
-    /// Runs a change of the catalog in a transaction of its own, with the tables to itself.
-    pub(super) fn ddl(
-        &mut self,
-        body: impl FnOnce(&mut Ddl<'_>) -> Result<()>,
-        mut tables: Vec<(String, String)>,
-    ) -> Result<()> {
-        self.commit()?;
-        let wait = self.lock_wait();
-        let mut alone = Vec::new();
-        let mut locked = Ok(());
-        // In one order, so that two changes never wait for each other.
-        tables.sort();
-        tables.dedup();
-        for table in tables {
-            locked = self.instance.0.metadata.lock(&table, true, wait, &self.killed);
-            if locked.is_err() {
-                break;
-            }
-            alone.push(table);
-        }
-        let outcome = locked.and_then(|()| self.change_catalog(body));
-        for table in alone {
-            self.instance.0.metadata.unlock(&table, true);
-        }
+        })?;
         let gone = self.variables.borrow().database.clone();
         if let Some(database) = gone
             && !self.instance.0.catalog.load().has_database(&database)
         {
             self.variables.borrow_mut().database = None;
         }
-        outcome
+        Ok(())
+    }
+
+    /// What the statement's names are read by.
+    fn terms<'a>(&self, catalog: &'a Catalog, database: Option<&'a str>) -> Terms<'a> {
+        let variables = self.variables.borrow();
+        let checks = variables.system.get("foreign_key_checks");
+        Terms {
+            catalog,
+            database,
+            foreign_key_checks: checks.is_none_or(|text| text != "OFF" && text != "0"),
+            warnings: RefCell::default(),
+        }
+    }
+
+    /// ALTER TABLE: rows are written first, with the table alone, and then the catalog turns to them.
+    fn alter_table(&mut self, alter: &Alter) -> Result<()> {
+        self.commit()?;
+        let database = self.variables.borrow().database.clone();
+        let table = path(&alter.table, database.as_deref())?;
+        let mut tables = vec![table.clone()];
+        for name in alter.new_names() {
+            tables.push(path(name, database.as_deref())?);
+        }
+        let _held = self.have_alone(&tables)?;
+        let catalog = self.instance.0.catalog.load_full();
+        let terms = self.terms(&catalog, database.as_deref());
+        let before = catalog.table(&table.0, &table.1)?;
+        let planned = Alteration::plan(&terms, before, &alter.operations);
+        self.warnings.extend(terms.warnings.into_inner());
+        let mut alteration = planned?;
+        let built = {
+            let txn = self.instance.0.db.begin(unawaited().read_only(true));
+            if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
+                process.cancel = Some(txn.cancel_handle());
+            }
+            alteration.build(&self.context(&txn, &catalog, &[]))?
+        };
+        let switched = self.change_catalog(|ddl| ddl.switch(&mut alteration));
+        drop(built);
+        switched
     }
 
     /// One change of the catalog at a time: read, changed, committed, and read anew for the others.
-    fn change_catalog(&mut self, body: impl FnOnce(&mut Ddl<'_>) -> Result<()>) -> Result<()> {
+    fn change_catalog(&mut self, body: impl FnOnce(&Ddl<'_>) -> Result<()>) -> Result<()> {
         let instance = self.instance.clone();
         let Some(mut behind) = instance.0.changing.try_lock_for(self.lock_wait()) else {
             return Err(SqlError::new(
@@ -98,28 +135,16 @@ impl Session {
         txn.forget_snapshot();
         txn.lock_name(space, b"ddl", LockMode::Exclusive, LockWait::Wait)?;
         let catalog = instance.0.catalog.load_full();
-        let (database, checks) = {
-            let variables = self.variables.borrow();
-            let checks = variables
-                .system
-                .get("foreign_key_checks")
-                .is_none_or(|text| text != "OFF" && text != "0");
-            (variables.database.clone(), checks)
-        };
-        let mut warnings = Vec::new();
-        let mut ddl = Ddl {
-            instance: &instance,
+        let database = self.variables.borrow().database.clone();
+        let ddl = Ddl {
+            terms: self.terms(&catalog, database.as_deref()),
             txn: &txn,
-            catalog: &catalog,
-            database: database.as_deref(),
-            warnings: &mut warnings,
-            foreign_key_checks: checks,
             restarted: RefCell::default(),
             renumbered: RefCell::default(),
         };
-        let done = body(&mut ddl);
+        let done = body(&ddl);
         let (restarted, renumbered) = (ddl.restarted.into_inner(), ddl.renumbered.into_inner());
-        self.warnings.extend(warnings);
+        self.warnings.extend(ddl.terms.warnings.into_inner());
         done?;
         txn.commit().wait()?;
         instance.forget_numbers(&restarted, &renumbered);
@@ -134,10 +159,10 @@ impl Session {
         let user = self.as_user(|user| Ok(user.clone()))?;
         let database = self.variables.borrow().database.clone();
         let asker = Asker { user: &user, database: database.as_deref() };
-        let body = |ddl: &mut Ddl<'_>| {
-            accounts::execute(&Change::new(ddl.txn)?, ddl.catalog, tokens, &asker)
-        };
-        self.ddl(body, Vec::new())
+        self.commit()?;
+        self.change_catalog(|ddl| {
+            accounts::execute(&Change::new(ddl.txn)?, ddl.terms.catalog, tokens, &asker)
+        })
     }
 
     /// `ALTER DATABASE [name] [[DEFAULT] CHARACTER SET [=] c] [[DEFAULT] COLLATE [=] c]`.
@@ -181,56 +206,33 @@ impl Session {
             }
         }
         let collation = collation.ok_or_else(|| SqlError::syntax("near the end"))?;
-        self.ddl(
-            |ddl| {
-                let def = ddl.catalog.databases.get(&name).cloned();
-                let def =
-                    def.ok_or_else(|| SqlError::new(1049, format!("Unknown database '{name}'")))?;
-                Change::new(ddl.txn)?.put_database(&DatabaseDef { collation, ..def })
-            },
-            Vec::new(),
-        )
+        self.commit()?;
+        self.change_catalog(|ddl| {
+            let def = ddl.terms.catalog.databases.get(&name).cloned();
+            let def =
+                def.ok_or_else(|| SqlError::new(1049, format!("Unknown database '{name}'")))?;
+            Change::new(ddl.txn)?.put_database(&DatabaseDef { collation, ..def })
+        })
     }
 
-    /// ALTER TABLE: the clauses that the parser does not know are taken here, the rest goes to it.
     pub(super) fn alter(&mut self, tokens: &[Token], plain: &[Token]) -> Result<()> {
-        let words: Vec<String> = plain.iter().map(|token| word(Some(token))).collect();
-        match words.get(1).map(String::as_str) {
-            Some("user") => return self.accounts(tokens),
-            Some("database" | "schema") => return self.alter_database(plain),
-            Some("table") => {}
+        match word(plain.get(1)).as_str() {
+            "user" => return self.accounts(tokens),
+            "database" | "schema" => return self.alter_database(plain),
+            "table" => {}
             _ => return Err(SqlError::unsupported("ALTER")),
         }
+        let alter = Alter::parse(tokens.to_vec())?;
         let database = self.variables.borrow().database.clone();
-        let dots = plain.iter().skip(3).step_by(2).take_while(|token| **token == Token::Period);
-        let end = (3 + 2 * dots.count()).min(plain.len());
-        let (db, name) = path_of(&parts_of(&plain[2.min(end)..end])?, database.as_deref())?;
-        if let ["disable" | "enable", "keys"] =
-            words[end..].iter().map(String::as_str).collect::<Vec<_>>().as_slice()
-        {
-            return self.check_table(&["ALTER"], &db, Some(&name));
+        let (db, name) = path(&alter.table, database.as_deref())?;
+        self.check_table(&["ALTER"], &db, Some(&name))?;
+        for new in alter.new_names() {
+            let (to_db, to) = path(new, database.as_deref())?;
+            self.check_table(&["DROP"], &db, Some(&name))?;
+            self.check_table(&["CREATE"], &to_db, Some(&to))?;
+            self.check_table(&["INSERT"], &to_db, Some(&to))?;
         }
-        if let Some(options) = table_options(&plain[end..]) {
-            self.check_table(&["ALTER"], &db, Some(&name))?;
-            return self.ddl(
-                |ddl| {
-                    let mut table = (**ddl.catalog.table(&db, &name)?).clone();
-                    for (option, value) in &options {
-                        ddl.table_option(&mut table, option, value)?;
-                    }
-                    Change::new(ddl.txn)?.put_table(&table)
-                },
-                vec![(db.clone(), name.clone())],
-            );
-        }
-        let mut parser = parse::parser(tokens.to_vec());
-        let statement = parser.parse_statement().map_err(SqlError::syntax)?;
-        if parser.peek_token().token != Token::EOF {
-            return Err(SqlError::syntax(format!("near '{}'", parser.peek_token())));
-        }
-        self.check_rights(&statement)?;
-        let tables = tables_of(&statement, self.variables.borrow().database.as_deref());
-        self.ddl(|ddl| ddl.execute(&statement).map(drop), tables)
+        self.alter_table(&alter)
     }
 
     pub(super) fn rename(&mut self, plain: &[Token]) -> Result<()> {
@@ -252,54 +254,15 @@ impl Session {
                 self.check_table(&[right], to_db, Some(to))?;
             }
         }
-        let tables = moves.iter().map(|(from, _)| from.clone()).collect();
-        self.ddl(
-            |ddl| {
-                for ((db, name), (to_db, to)) in &moves {
-                    let mut table = (**ddl.catalog.table(db, name)?).clone();
-                    ddl.rename(&mut table, to_db, to)?;
-                    Change::new(ddl.txn)?.put_table(&table)?;
-                }
-                Ok(())
-            },
-            tables,
-        )
+        self.commit()?;
+        let tables: Vec<_> =
+            moves.iter().flat_map(|(from, to)| [from.clone(), to.clone()]).collect();
+        let _held = self.have_alone(&tables)?;
+        self.change_catalog(|ddl| ddl.rename_tables(&moves))
     }
 }
 
 fn statement_name(statement: &ast::Statement) -> String {
     let text = statement.to_string();
     text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
-}
-
-/// `ALTER TABLE t` followed by options alone, each `name [=] value`: the parser knows none of them.
-fn table_options(rest: &[Token]) -> Option<Vec<(String, String)>> {
-    let mut options = Vec::new();
-    for part in split_commas(rest) {
-        let words: Vec<String> = part.iter().map(|token| word(Some(token))).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (name, rest) = match words.as_slice() {
-            ["default", "character", "set", ..] => ("CHARSET", 3),
-            ["default", "charset", ..] => ("CHARSET", 2),
-            ["default", "collate", ..] => ("COLLATE", 2),
-            ["character", "set", ..] => ("CHARSET", 2),
-            ["charset", ..] => ("CHARSET", 1),
-            ["collate", ..] => ("COLLATE", 1),
-            ["engine", ..] => ("ENGINE", 1),
-            ["comment", ..] => ("COMMENT", 1),
-            ["row_format", ..] => ("ROW_FORMAT", 1),
-            ["auto_increment", ..] => ("AUTO_INCREMENT", 1),
-            _ => return None,
-        };
-        let value = match &part[rest..] {
-            [Token::Eq, value] | [value] => value,
-            _ => return None,
-        };
-        let value = match value {
-            Token::Number(digits, _) => digits.clone(),
-            value => name_of(Some(value)),
-        };
-        options.push((name.to_owned(), value));
-    }
-    (!options.is_empty()).then_some(options)
 }

@@ -16,7 +16,7 @@ use super::counters::Counters;
 use super::front::Front;
 use super::metadata::MetadataLocks;
 use super::variables::{VARIABLES, Variables};
-use crate::catalog::{Catalog, UserDef, utc};
+use crate::catalog::{Catalog, UserDef, remove_unnamed_spaces, utc};
 use crate::errors::Result;
 
 pub(super) struct Process {
@@ -62,6 +62,8 @@ impl Instance {
     /// What the database says, and 1034 for a damaged catalog.
     pub fn open(db: Database) -> Result<Instance> {
         let catalog = Catalog::load(&db)?;
+        // What a crash left of an ALTER TABLE.
+        remove_unnamed_spaces(&db, |_| true)?;
         let mut globals: BTreeMap<String, String> = VARIABLES
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -144,7 +146,8 @@ impl Instance {
             variables: RefCell::new(variables),
             txn: None,
             savepoints: Vec::new(),
-            held: Vec::new(),
+            held: None,
+            locked: None,
             autocommit: true,
             next_isolation: None,
             next_read_only: None,

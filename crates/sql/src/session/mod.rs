@@ -25,6 +25,7 @@ use spillway::{Isolation, Savepoint, Transaction};
 use spillway_types::Value;
 use sqlparser::ast;
 
+use self::metadata::Held;
 use self::prepared::Stored;
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
 use crate::dml::Changed;
@@ -47,7 +48,9 @@ pub struct Session {
     txn: Option<Transaction>,
     savepoints: Vec<(String, Savepoint)>,
     /// Tables that the transaction uses.
-    held: Vec<(String, String)>,
+    held: Option<Held>,
+    /// Tables that LOCK TABLES has locked.
+    locked: Option<Held>,
     autocommit: bool,
     next_isolation: Option<Isolation>,
     next_read_only: Option<bool>,
@@ -136,6 +139,7 @@ impl Session {
     /// Rolls back, and forgets all that was set and prepared.
     pub fn reset(&mut self) {
         self.end_transaction();
+        self.locked = None;
         let (database, flag) = {
             let variables = self.variables.borrow();
             (variables.database.clone(), variables.found_rows_flag)

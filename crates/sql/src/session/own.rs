@@ -48,8 +48,13 @@ impl Session {
             "execute" => return self.execute_named(&plain, sink),
             "deallocate" => self.deallocate(&plain)?,
             // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps no other out.
-            "unlock" if matches!(at(1), "tables" | "table") && plain.len() == 2 => self.commit()?,
-            "lock" if matches!(at(1), "tables" | "table") => self.lock_tables(&plain)?,
+            "unlock" if matches!(at(1), "tables" | "table") && plain.len() == 2 => {
+                self.unlock_tables()?;
+            }
+            "lock" if matches!(at(1), "tables" | "table") => self.lock_tables(&plain[2..])?,
+            "flush" if words.iter().any(|word| word == "lock" || word == "export") => {
+                return Err(SqlError::unsupported("FLUSH TABLES ... WITH READ LOCK"));
+            }
             "flush"
                 if ["privileges", "tables", "status", "logs", "hosts", "table"]
                     .contains(&at(1)) =>
@@ -84,20 +89,6 @@ impl Session {
             return Err(SqlError::new(1095, format!("You are not owner of thread {id}")));
         }
         if self.instance.kill(id, connection) { Ok(()) } else { Err(unknown()) }
-    }
-
-    /// LOCK TABLES: each `name [AS alias] READ | WRITE`.
-    fn lock_tables(&mut self, plain: &[Token]) -> Result<()> {
-        let database = self.variables.borrow().database.clone();
-        for part in split_commas(&plain[2..]) {
-            let dots = part.iter().skip(1).step_by(2).take_while(|token| **token == Token::Period);
-            let (name, _) = part.split_at(1 + 2 * dots.count());
-            let (db, table) = path_of(&parts_of(name)?, database.as_deref())?;
-            self.check_table(&["LOCK TABLES"], &db, Some(&table))?;
-            self.check_table(&["SELECT"], &db, Some(&table))?;
-            self.instance.0.catalog.load().table(&db, &table)?;
-        }
-        self.commit()
     }
 
     /// The value of an expression that stands by itself.

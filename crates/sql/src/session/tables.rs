@@ -72,6 +72,31 @@ pub(super) fn tables_of(
     tables
 }
 
+/// The tables whose rows a statement changes or locks.
+pub(super) fn targets_of(
+    statement: &ast::Statement,
+    database: Option<&str>,
+) -> Vec<(String, String)> {
+    let named = |table: &ast::TableWithJoins| match &table.relation {
+        ast::TableFactor::Table { name, .. } => path(name, database).ok(),
+        _ => None,
+    };
+    match statement {
+        ast::Statement::Insert(insert) => match &insert.table {
+            ast::TableObject::TableName(name) => path(name, database).into_iter().collect(),
+            _ => Vec::new(),
+        },
+        ast::Statement::Update(update) => named(&update.table).into_iter().collect(),
+        ast::Statement::Delete(delete) => {
+            let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
+                &delete.from;
+            from.iter().filter_map(named).collect()
+        }
+        ast::Statement::Query(query) if !query.locks.is_empty() => tables_of(statement, database),
+        _ => Vec::new(),
+    }
+}
+
 /// What a part of a statement reads: which stored tables, and whether it names any column.
 ///
 /// A name of a common table expression is no table, but only where that expression is in force: within its query, after its

@@ -154,6 +154,7 @@ impl Session {
 
     fn start(&mut self, read_only: Option<bool>, snapshot: bool) -> Result<()> {
         self.commit()?;
+        self.locked = None;
         if read_only.is_some() {
             self.next_read_only = read_only;
         }

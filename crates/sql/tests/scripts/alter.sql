@@ -48,3 +48,227 @@ SELECT * FROM a;
 SHOW CREATE TABLE a;
 -- [Table, Create Table]
 -- a | CREATE TABLE `a` (\n  `e` int DEFAULT '1',\n  `id` int NOT NULL,\n  `n` int NOT NULL DEFAULT '11',\n  `t` varchar(6) DEFAULT 'fourth',\n  `z` date NOT NULL,\n  PRIMARY KEY (`id`),\n  KEY `n` (`n`)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
+# Several clauses, also those that the parser does not know.
+CREATE TABLE b (a INT, engine INT);
+-- ok, 0 rows
+INSERT INTO b VALUES (1, 2);
+-- ok, 1 rows
+ALTER TABLE b ENGINE=innodb, ADD COLUMN c INT DEFAULT 3;
+-- ok, 0 rows, 2 warnings
+ALTER TABLE b MODIFY engine BIGINT, COMMENT='two words', ADD INDEX (engine), AUTO_INCREMENT=5;
+-- ok, 0 rows
+ALTER TABLE b ENGINE=TIERED ROW_FORMAT=DYNAMIC;
+-- ok, 0 rows, 1 warnings
+ALTER TABLE b DISABLE KEYS;
+-- ok, 0 rows
+ALTER TABLE b ADD COLUMN (d INT, e INT DEFAULT 4), FORCE;
+-- ok, 0 rows
+ALTER TABLE b ADD UNIQUE KEY both_ (a, c), RENAME INDEX engine TO by_engine, DROP COLUMN d;
+-- ok, 0 rows
+ALTER TABLE b nonsense;
+-- ERROR 1064 (42000): You have an error in your SQL syntax: sql parser error: Expected: ADD, RENAME, PARTITION, SWAP, DROP, REPLICA IDENTITY, SET, or SET TBLPROPERTIES after ALTER TABLE, found: nonsense
+ALTER TABLE b ADD COLUMN;
+-- ERROR 1064 (42000): You have an error in your SQL syntax: sql parser error: Expected: identifier, found: EOF
+ALTER TABLE b DROP COLUMN e, ;
+-- ERROR 1064 (42000): You have an error in your SQL syntax: sql parser error: Expected: ADD, RENAME, PARTITION, SWAP, DROP, REPLICA IDENTITY, SET, or SET TBLPROPERTIES after ALTER TABLE, found: EOF
+ALTER TABLE b RENAME bb;
+-- ok, 0 rows
+ALTER TABLE bb RENAME TO b, ALGORITHM=INSTANT;
+-- ok, 0 rows
+ALTER TABLE b ADD INDEX (a), ALGORITHM=INSTANT;
+-- ERROR 1845 (0A000): ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY.
+ALTER TABLE b ADD INDEX (a), LOCK=NONE;
+-- ERROR 1845 (0A000): LOCK=NONE is not supported for this operation. Try LOCK=EXCLUSIVE.
+SHOW CREATE TABLE b;
+-- [Table, Create Table]
+-- b | CREATE TABLE `b` (\n  `a` int DEFAULT NULL,\n  `engine` bigint DEFAULT NULL,\n  `c` int DEFAULT '3',\n  `e` int DEFAULT '4',\n  KEY `by_engine` (`engine`),\n  UNIQUE KEY `both_` (`a`,`c`)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci COMMENT='two words'
+SELECT * FROM b;
+-- [a, engine, c, e]
+-- 1 | 2 | 3 | 4
+# Names of columns.
+ALTER TABLE b RENAME COLUMN a TO c;
+-- ERROR 1060 (42S21): Duplicate column name 'c'
+ALTER TABLE b CHANGE a c INT;
+-- ERROR 1060 (42S21): Duplicate column name 'c'
+ALTER TABLE b RENAME COLUMN a TO c, RENAME COLUMN c TO a;
+-- ok, 0 rows
+SELECT a, c FROM b;
+-- [a, c]
+-- 3 | 1
+CREATE TABLE n (x INT, y INT, CHECK (n.x < y), CONSTRAINT named CHECK (x <> 7));
+-- ok, 0 rows
+ALTER TABLE n RENAME COLUMN x TO z;
+-- ok, 0 rows
+INSERT INTO n VALUES (2, 1);
+-- ERROR 3819 (23000): Check constraint 'n_chk_1' is violated.
+INSERT INTO n VALUES (7, 8);
+-- ERROR 3819 (23000): Check constraint 'named' is violated.
+ALTER TABLE n CHANGE y x BIGINT, DROP COLUMN z;
+-- ERROR 3959 (HY000): Check constraint 'n_chk_1' uses column 'z', hence column cannot be dropped or renamed.
+ALTER TABLE n DROP CHECK named, ADD CHECK (z > 0), RENAME TO m;
+-- ok, 0 rows
+SHOW CREATE TABLE m;
+-- [Table, Create Table]
+-- m | CREATE TABLE `m` (\n  `z` int DEFAULT NULL,\n  `y` int DEFAULT NULL,\n  CONSTRAINT `m_chk_1` CHECK (`z` < y),\n  CONSTRAINT `m_chk_2` CHECK (z > 0)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
+ALTER TABLE m DROP CHECK m_chk_1, ADD CHECK (y > 0);
+-- ok, 0 rows
+ALTER TABLE m DROP CHECK m_chk_1;
+-- ERROR 3821 (HY000): Check constraint 'm_chk_1' is not found in the table.
+INSERT INTO m VALUES (5, 6);
+-- ok, 1 rows
+ALTER TABLE m ADD CONSTRAINT m_chk_3 CHECK (z = 1);
+-- ERROR 3822 (HY000): Duplicate check constraint name 'm_chk_3'.
+ALTER TABLE m ADD CHECK (z = 1);
+-- ERROR 3819 (23000): Check constraint 'm_chk_4' is violated.
+ALTER TABLE m ADD CHECK (z = 1) NOT ENFORCED;
+-- ok, 0 rows
+ALTER TABLE m ALTER CHECK m_chk_4 ENFORCED;
+-- ERROR 3819 (23000): Check constraint 'm_chk_4' is violated.
+ALTER TABLE m ADD CHECK (missing = 1);
+-- ERROR 3820 (HY000): Check constraint 'm_chk_5' refers to non-existing column 'missing'.
+ALTER TABLE m ADD CHECK (z IN (SELECT 1));
+-- ERROR 3815 (HY000): An expression of a check constraint 'm_chk_5' contains disallowed function.
+ALTER TABLE m DROP CHECK absent;
+-- ERROR 3821 (HY000): Check constraint 'absent' is not found in the table.
+CREATE TABLE bad (a INT, CHECK (b > 1));
+-- ERROR 3820 (HY000): Check constraint 'bad_chk_1' refers to non-existing column 'b'.
+CREATE TABLE bad (a INT AUTO_INCREMENT PRIMARY KEY, CHECK (a > 1));
+-- ERROR 3818 (HY000): Check constraint 'bad_chk_1' cannot refer to an auto-increment column.
+CREATE TABLE bad (a INT DEFAULT (b + 1));
+-- ERROR 1054 (42S22): Unknown column 'b' in 'field list'
+DROP TABLE m, n;
+-- ERROR 1051 (42S02): Unknown table 'test.n'
+# Keys.
+CREATE TABLE k (id INT NOT NULL, s VARCHAR(20), t TEXT, KEY (s(5)));
+-- ok, 0 rows
+ALTER TABLE k MODIFY s TEXT;
+-- ok, 0 rows
+ALTER TABLE k DROP INDEX s, ADD INDEX (s);
+-- ERROR 1170 (42000): BLOB/TEXT column 's' used in key specification without a key length
+ALTER TABLE k MODIFY s TEXT;
+-- ok, 0 rows
+ALTER TABLE k ADD PRIMARY KEY (t);
+-- ERROR 1170 (42000): BLOB/TEXT column 't' used in key specification without a key length
+ALTER TABLE k ADD INDEX (t(3)), ADD INDEX (id(3));
+-- ERROR 1089 (HY000): Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys
+ALTER TABLE k ADD INDEX (id, id);
+-- ERROR 1060 (42S21): Duplicate column name 'id'
+ALTER TABLE k ADD INDEX `PRIMARY` (id);
+-- ERROR 1280 (42000): Incorrect index name 'PRIMARY'
+ALTER TABLE k ADD COLUMN u INT UNIQUE, ADD COLUMN p INT AUTO_INCREMENT PRIMARY KEY FIRST;
+-- ok, 0 rows
+INSERT INTO k (id, u) VALUES (1, 1), (2, 2);
+-- ok, 2 rows, id 1
+INSERT INTO k (id, u) VALUES (3, 2);
+-- ERROR 1062 (23000): Duplicate entry '2' for key 'k.u'
+ALTER TABLE k ADD COLUMN v INT DEFAULT 1 UNIQUE;
+-- ERROR 1062 (23000): Duplicate entry '1' for key 'k.v'
+ALTER TABLE k DROP PRIMARY KEY;
+-- ERROR 1075 (42000): Incorrect table definition; there can be only one auto column and it must be defined as a key
+ALTER TABLE k MODIFY p INT;
+-- ok, 0 rows
+DROP INDEX `PRIMARY` ON k;
+-- ok, 0 rows
+DROP INDEX `PRIMARY` ON k;
+-- ERROR 1091 (42000): Can't DROP 'PRIMARY'; check that column/key exists
+ALTER TABLE k ADD PRIMARY KEY (id), DROP INDEX u;
+-- ok, 0 rows
+SELECT p, id, u FROM k;
+-- [p, id, u]
+-- 1 | 1 | 1
+-- 2 | 2 | 2
+INSERT INTO k (id) VALUES (1);
+-- ERROR 1364 (HY000): Field 'p' doesn't have a default value
+ALTER TABLE k ADD COLUMN at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP, ADD COLUMN r VARCHAR(40) DEFAULT (CONCAT('x', 1 + 1)), ADD COLUMN j JSON;
+-- ok, 0 rows
+SELECT p, id, at > '2020-01-01', r, j FROM k;
+-- [p, id, at > '2020-01-01', r, j]
+-- 1 | 1 | 1 | x2 | NULL
+-- 2 | 2 | 1 | x2 | NULL
+ALTER TABLE k MODIFY u TINYINT NOT NULL, MODIFY r INT;
+-- ERROR 1366 (HY000): Incorrect integer value: 'x2' for column 'r' at row 1
+ALTER TABLE k MODIFY r JSON;
+-- ERROR 3140 (HY000): Invalid JSON text for column 'r' at row 1
+UPDATE k SET u = NULL;
+-- ok, 2 rows
+ALTER TABLE k MODIFY u INT NOT NULL;
+-- ERROR 1138 (22004): Invalid use of NULL value
+SHOW CREATE TABLE k;
+-- [Table, Create Table]
+-- k | CREATE TABLE `k` (\n  `p` int NOT NULL,\n  `id` int NOT NULL,\n  `s` text,\n  `t` text,\n  `u` int DEFAULT NULL,\n  `at` datetime(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),\n  `r` varchar(40) DEFAULT (CONCAT('x', 1 + 1)),\n  `j` json,\n  PRIMARY KEY (`id`),\n  KEY `s` (`s`(5))\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
+# Types.
+CREATE TABLE bad (a DECIMAL(5,7));
+-- ERROR 1427 (42000): For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column 'a').
+CREATE TABLE bad (a DECIMAL(66,2));
+-- ERROR 1426 (42000): Too-big precision 66 specified for 'a'. Maximum is 65.
+CREATE TABLE bad (a DECIMAL(40,31));
+-- ERROR 1425 (42000): Too big scale 31 specified for column 'a'. Maximum is 30.
+CREATE TABLE bad (a CHAR(256));
+-- ERROR 1074 (42000): Column length too big for column 'a' (max = 255); use BLOB or TEXT instead
+CREATE TABLE bad (a VARCHAR(20000));
+-- ERROR 1074 (42000): Column length too big for column 'a' (max = 16383); use BLOB or TEXT instead
+CREATE TABLE bad (a BIT(65));
+-- ERROR 1439 (42000): Display width out of range for column 'a' (max = 64)
+CREATE TABLE bad (a DATETIME(7));
+-- ERROR 1426 (42000): Too-big precision 7 specified for 'a'. Maximum is 6.
+CREATE TABLE bad (a ENUM('x', 'X'));
+-- ERROR 1291 (HY000): Column 'a' has duplicated value 'X' in ENUM
+CREATE TABLE bad (a VARCHAR(10) COLLATE klingon_ci);
+-- ERROR 1273 (HY000): Unknown collation: 'klingon_ci'
+CREATE TABLE bad (a VARCHAR(10) CHARACTER SET klingon);
+-- ERROR 1115 (42000): Unknown character set: 'klingon'
+CREATE TABLE bad (a VARCHAR(10) AUTO_INCREMENT PRIMARY KEY);
+-- ERROR 1063 (42000): Incorrect column specifier for column 'a'
+CREATE TABLE bad (a INT NOT NULL DEFAULT NULL);
+-- ERROR 1067 (42000): Invalid default value for 'a'
+CREATE TABLE bad (a INT, A INT);
+-- ERROR 1060 (42S21): Duplicate column name 'A'
+CREATE TABLE good (a CHARACTER VARYING(10), b ENUM('x)', 'y\\', 'it''s', 'a,b') DEFAULT 'x)', c INT KEY);
+-- ok, 0 rows
+INSERT INTO good VALUES ('0123456789', 'y\\', 1), ('', 'it''s', 2), ('', 'a,b', 3), ('', DEFAULT, 4);
+-- ok, 4 rows
+SELECT * FROM good ORDER BY b;
+-- [a, b, c]
+--  | x) | 4
+-- 0123456789 | y\ | 1
+--  | it's | 2
+--  | a,b | 3
+SHOW CREATE TABLE good;
+-- [Table, Create Table]
+-- good | CREATE TABLE `good` (\n  `a` varchar(10) DEFAULT NULL,\n  `b` enum('x)','y\\','it''s','a,b') DEFAULT 'x)',\n  `c` int NOT NULL,\n  PRIMARY KEY (`c`)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
+ALTER TABLE good CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+-- ok, 0 rows
+SHOW CREATE TABLE good;
+-- [Table, Create Table]
+-- good | CREATE TABLE `good` (\n  `a` varchar(10) DEFAULT NULL,\n  `b` enum('x)','y\\','it''s','a,b') DEFAULT 'x)',\n  `c` int NOT NULL,\n  PRIMARY KEY (`c`)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+# Databases, and tables that change their names.
+CREATE DATABASE d COLLATE utf8mb4_bin;
+-- ok, 0 rows
+CREATE TABLE d.x (a VARCHAR(3));
+-- ok, 0 rows
+SHOW CREATE TABLE d.x;
+-- [Table, Create Table]
+-- x | CREATE TABLE `x` (\n  `a` varchar(3) DEFAULT NULL\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+ALTER DATABASE d CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci;
+-- ok, 0 rows
+CREATE TABLE d.y LIKE d.x;
+-- ok, 0 rows
+INSERT INTO d.x VALUES ('x');
+-- ok, 1 rows
+INSERT INTO d.y VALUES ('y');
+-- ok, 1 rows
+RENAME TABLE d.x TO d.z, d.y TO d.x, d.z TO d.y;
+-- ok, 0 rows
+SELECT * FROM d.x;
+-- [a]
+-- y
+RENAME TABLE d.x TO d.y;
+-- ERROR 1050 (42S01): Table 'y' already exists
+ALTER TABLE d.x RENAME nowhere.x;
+-- ERROR 1049 (42000): Unknown database 'nowhere'
+DROP DATABASE d;
+-- ok, 0 rows
+DROP DATABASE d;
+-- ERROR 1008 (HY000): Can't drop database 'd'; database doesn't exist
+ALTER DATABASE d CHARACTER SET utf8mb4;
+-- ERROR 1049 (42000): Unknown database 'd'

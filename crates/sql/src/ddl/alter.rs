@@ -1,0 +1,371 @@
+//! ALTER TABLE: from operations to the table's new definition, and to what must be done to its rows for it.
+
+use std::sync::Arc;
+
+use spillway_types::ColumnType;
+use sqlparser::ast::{self, AlterTableOperation, MySQLColumnPosition, TableConstraint};
+
+use super::checks::{
+    NewCheck, check_no_column_is_missed, find_check, rename_checks, rename_in_checks,
+};
+use super::columns::{
+    Extras, Spelling, cannot_drop, charset_named, check_names, collation_named, drop_column,
+    find_column, insert_column, move_column, place,
+};
+use super::keys::{UNBUILT, add_index, check_keys, parts, set_primary};
+use super::{Ddl, Operation, Terms, exists};
+use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef};
+use crate::errors::{Result, SqlError};
+use crate::expr::literal;
+
+/// A table as it is and as it will be.
+pub(crate) struct Alteration {
+    pub(super) before: Arc<TableDef>,
+    pub(super) after: TableDef,
+    /// For each column of the new table: the old one it comes from.
+    pub(super) origin: Vec<Option<usize>>,
+    /// Whether every row is written anew. Without, indexes that have no key space yet are built over the rows as they are.
+    pub(super) rewrite: bool,
+    /// Whether rows are numbered anew.
+    pub(super) renumber: bool,
+    /// Constraints that the rows are held to.
+    pub(super) validate: Vec<String>,
+    /// Whether the AUTO_INCREMENT column is told what comes next.
+    restart: bool,
+    renames: Vec<(String, String)>,
+    checks: Vec<NewCheck>,
+    /// The weakest way to do it, and the lock, that the statement insists on.
+    instant: bool,
+    lock_none: bool,
+}
+
+impl Alteration {
+    /// What operations make of a table.
+    pub(crate) fn plan(
+        terms: &Terms<'_>,
+        before: &Arc<TableDef>,
+        operations: &[Operation],
+    ) -> Result<Alteration> {
+        let mut plan = Alteration {
+            before: before.clone(),
+            after: (**before).clone(),
+            origin: (0..before.columns.len()).map(Some).collect(),
+            rewrite: false,
+            renumber: false,
+            validate: Vec::new(),
+            restart: false,
+            renames: Vec::new(),
+            checks: Vec::new(),
+            instant: false,
+            lock_none: false,
+        };
+        operations.iter().try_for_each(|operation| plan.apply(terms, operation))?;
+        plan.finish(terms)?;
+        Ok(plan)
+    }
+
+    /// Looks at the whole, once every operation is known.
+    fn finish(&mut self, terms: &Terms<'_>) -> Result<()> {
+        let (before, after) = (&self.before, &mut self.after);
+        check_names(after)?;
+        let old = |name: &str| before.checks.iter().any(|check| check.name == name);
+        let (mut old_checks, new_checks) =
+            std::mem::take(&mut after.checks).into_iter().partition::<Vec<_>, _>(|c| old(&c.name));
+        rename_in_checks(&mut old_checks, &self.renames)?;
+        after.checks = old_checks;
+        check_no_column_is_missed(after)?;
+        after.checks.extend(new_checks);
+        for check in std::mem::take(&mut self.checks) {
+            self.validate.push(terms.add_check(after, check)?);
+        }
+        check_keys(after)?;
+        let enforced =
+            |name: &String| find_check(after, name).is_some_and(|at| after.checks[at].enforced);
+        self.validate.retain(enforced);
+        if self.rewrite {
+            let all = after.checks.iter().filter(|check| check.enforced);
+            self.validate = all.map(|check| check.name.clone()).collect();
+            self.renumber = after.primary.is_empty() && !before.primary.is_empty();
+            let auto = after.auto_column().map(|at| self.origin[at]);
+            if auto.is_some() && auto != Some(before.auto_column()) {
+                after.auto_increment = after.auto_increment.max(1);
+                self.restart = true;
+            }
+        }
+        let rebuilds = self.touches_rows();
+        if self.instant && rebuilds {
+            return Err(SqlError::new(
+                1845,
+                "ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY.",
+            ));
+        }
+        if self.lock_none && rebuilds {
+            return Err(SqlError::new(
+                1845,
+                "LOCK=NONE is not supported for this operation. Try LOCK=EXCLUSIVE.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether rows are read, and perhaps written, for it.
+    pub(crate) fn touches_rows(&self) -> bool {
+        let unbuilt = self.after.indexes.iter().any(|index| index.space == UNBUILT);
+        self.rewrite || unbuilt || !self.validate.is_empty()
+    }
+
+    fn apply(&mut self, terms: &Terms<'_>, operation: &Operation) -> Result<()> {
+        let after = &mut self.after;
+        match operation {
+            Operation::Sql(operation) => return self.apply_parsed(terms, operation),
+            Operation::Options(options) => {
+                let next = std::mem::replace(&mut after.auto_increment, 0);
+                terms.table_options(after, options)?;
+                self.restart |= after.auto_increment > 0;
+                if after.auto_increment == 0 {
+                    after.auto_increment = next;
+                }
+            }
+            Operation::Convert(charset, collation) => {
+                self.convert(charset.as_deref(), collation.as_deref())?;
+            }
+            Operation::AddIndex { name, columns, unique } => {
+                let parts = parts(after, columns)?;
+                add_index(after, name.clone(), parts, *unique)?;
+            }
+            Operation::DropIndex(name) => self.drop_index(name)?,
+            Operation::RenameIndex(from, to) => {
+                let missing = || {
+                    let text = format!("Key '{from}' doesn't exist in table '{}'", after.name);
+                    SqlError::new(1176, text)
+                };
+                let at = after.index(from).ok_or_else(missing)?;
+                if after.index(to).is_some_and(|other| other != at) {
+                    return Err(SqlError::new(1061, format!("Duplicate key name '{to}'")));
+                }
+                after.indexes[at].name.clone_from(to);
+            }
+            Operation::DropCheck(name) => match find_check(after, name) {
+                Some(at) => drop(after.checks.remove(at)),
+                None if after.index(name).is_some() => self.drop_index(name)?,
+                None => {
+                    let text = format!("Check constraint '{name}' is not found in the table.");
+                    return Err(SqlError::new(3821, text));
+                }
+            },
+            Operation::EnforceCheck(name, enforced) => {
+                let missing = || {
+                    let text = format!("Check constraint '{name}' is not found in the table.");
+                    SqlError::new(3821, text)
+                };
+                let at = find_check(after, name).ok_or_else(missing)?;
+                after.checks[at].enforced = *enforced;
+                self.validate.push(after.checks[at].name.clone());
+            }
+            Operation::RenameTable(name) => {
+                let (db, name) = terms.path(name)?;
+                rename_checks(after, &name);
+                (after.db, after.name) = (db, name);
+            }
+            Operation::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn apply_parsed(&mut self, terms: &Terms<'_>, operation: &AlterTableOperation) -> Result<()> {
+        use AlterTableOperation as A;
+        match operation {
+            A::AddConstraint { constraint, .. } => {
+                self.rewrite |= matches!(constraint, TableConstraint::PrimaryKey(_));
+                terms.constraint(&mut self.after, constraint, &mut self.checks)?;
+            }
+            A::AddColumn { column_def, column_position, .. } => {
+                self.add_column(terms, &Spelling::from(column_def), column_position.as_ref())?;
+            }
+            A::DropColumn { column_names, .. } => {
+                for name in column_names {
+                    let at = drop_column(&mut self.after, &name.value)?;
+                    self.origin.remove(at);
+                }
+                self.rewrite = true;
+            }
+            A::RenameColumn { old_column_name, new_column_name } => {
+                let at = self.find(&old_column_name.value)?;
+                self.rename_column(at, &new_column_name.value);
+            }
+            A::ChangeColumn { old_name, new_name, data_type, options, column_position } => {
+                let spelling = Spelling {
+                    name: &new_name.value,
+                    ty: data_type,
+                    options: options.iter().collect(),
+                };
+                self.change_column(terms, &old_name.value, &spelling, column_position.as_ref())?;
+            }
+            A::ModifyColumn { col_name, data_type, options, column_position } => {
+                let spelling = Spelling {
+                    name: &col_name.value,
+                    ty: data_type,
+                    options: options.iter().collect(),
+                };
+                self.change_column(terms, &col_name.value, &spelling, column_position.as_ref())?;
+            }
+            A::AlterColumn { column_name, op } => {
+                let at = find_column(&self.after, &column_name.value)?;
+                let column = &mut self.after.columns[at];
+                column.default = match op {
+                    ast::AlterColumnOperation::SetDefault { value } => {
+                        terms.default_value(value, column)?
+                    }
+                    ast::AlterColumnOperation::DropDefault => DefaultValue::None,
+                    other => return Err(SqlError::unsupported(other)),
+                };
+            }
+            A::DropPrimaryKey { .. } => self.drop_index("PRIMARY")?,
+            A::DropForeignKey { name, .. } => return Err(cannot_drop(&name.value)),
+            A::AutoIncrement { value, .. } => {
+                let next = literal(&value.value)?.to_text().parse::<u64>();
+                self.after.auto_increment = next.map_err(SqlError::syntax)?.max(1);
+                self.restart = true;
+            }
+            A::Algorithm { algorithm, .. } => {
+                self.instant |= *algorithm == ast::AlterTableAlgorithm::Instant;
+            }
+            A::Lock { lock, .. } => self.lock_none |= *lock == ast::AlterTableLock::None,
+            other => return Err(SqlError::unsupported(other)),
+        }
+        Ok(())
+    }
+
+    /// The column that had a name before the statement, or has it now.
+    fn find(&self, name: &str) -> Result<usize> {
+        let old = self.before.column(name);
+        let kept = old.and_then(|old| self.origin.iter().position(|from| *from == Some(old)));
+        kept.map_or_else(|| find_column(&self.after, name), Ok)
+    }
+
+    fn rename_column(&mut self, at: usize, name: &str) {
+        let old = std::mem::replace(&mut self.after.columns[at].name, name.to_owned());
+        if old != name {
+            self.renames.push((old, name.to_owned()));
+        }
+    }
+
+    /// Takes in the keys and checks of a column's definition.
+    fn add_extras(&mut self, at: usize, extras: Extras) -> Result<()> {
+        let part = vec![IndexPart { column: at, prefix: None }];
+        if extras.primary {
+            set_primary(&mut self.after, part)?;
+            self.rewrite = true;
+        } else if extras.unique {
+            add_index(&mut self.after, None, part, true)?;
+        }
+        self.checks.extend(extras.checks);
+        Ok(())
+    }
+
+    fn add_column(
+        &mut self,
+        terms: &Terms<'_>,
+        spelling: &Spelling<'_>,
+        position: Option<&MySQLColumnPosition>,
+    ) -> Result<()> {
+        let (column, extras) = terms.column(spelling, self.after.collation)?;
+        let constant =
+            !matches!(column.default, DefaultValue::CurrentTimestamp | DefaultValue::Expr(_));
+        self.rewrite |= !constant || column.auto_increment || position.is_some();
+        let at = place(&self.after, position)?;
+        insert_column(&mut self.after, at, column);
+        self.origin.insert(at, None);
+        self.add_extras(at, extras)
+    }
+
+    fn change_column(
+        &mut self,
+        terms: &Terms<'_>,
+        old: &str,
+        spelling: &Spelling<'_>,
+        position: Option<&MySQLColumnPosition>,
+    ) -> Result<()> {
+        let at = self.find(old)?;
+        let (mut column, extras) = terms.column(spelling, self.after.collation)?;
+        let was = self.after.columns[at].clone();
+        if self.after.primary.iter().any(|part| part.column == at) {
+            column.nullable = false;
+            if column.default == DefaultValue::Null {
+                column.default = DefaultValue::None;
+            }
+        }
+        column.initial.clone_from(&was.initial);
+        let stored = |column: &ColumnDef| (column.ty.clone(), column.collation, column.nullable);
+        self.rewrite |= stored(&column) != stored(&was);
+        self.after.columns[at] = column;
+        if was.name != spelling.name {
+            self.renames.push((was.name, spelling.name.to_owned()));
+        }
+        let mut to = at;
+        if let Some(position) = position {
+            to = place(&self.after, Some(position))?;
+            to -= usize::from(to > at);
+            move_column(&mut self.after, at, to);
+            let from = self.origin.remove(at);
+            self.origin.insert(to, from);
+            self.rewrite |= to != at;
+        }
+        self.add_extras(to, extras)
+    }
+
+    /// CONVERT TO CHARACTER SET: every text column takes the collation.
+    fn convert(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<()> {
+        let to = match (charset, collation) {
+            (_, Some(collation)) => collation_named(collation)?,
+            (Some(charset), None) => charset_named(charset)?,
+            (None, None) => self.after.collation,
+        };
+        self.after.collation = to;
+        let texts = self.after.columns.iter_mut();
+        for column in texts.filter(|column| column.ty.is_text() && column.ty != ColumnType::Json) {
+            self.rewrite |= column.collation != to;
+            column.collation = to;
+        }
+        Ok(())
+    }
+
+    fn drop_index(&mut self, name: &str) -> Result<()> {
+        if name.eq_ignore_ascii_case("PRIMARY") {
+            if self.after.primary.is_empty() {
+                return Err(cannot_drop("PRIMARY"));
+            }
+            self.after.primary.clear();
+            self.rewrite = true;
+            return Ok(());
+        }
+        let at = self.after.index(name).ok_or_else(|| cannot_drop(name))?;
+        self.after.indexes.remove(at);
+        Ok(())
+    }
+}
+
+impl Ddl<'_> {
+    /// Turns the catalog to a table's new definition, whose key spaces are built.
+    pub(crate) fn switch(&self, alteration: &mut Alteration) -> Result<()> {
+        let (before, after) = (alteration.before.clone(), &mut alteration.after);
+        let change = self.change()?;
+        if (&before.db, &before.name) != (&after.db, &after.name) {
+            if self.terms.catalog.table(&after.db, &after.name).is_ok() {
+                return Err(exists(&after.name));
+            }
+            self.terms.check_database(&after.db)?;
+            change.delete_table(&before)?;
+        }
+        for space in before.spaces().filter(|old| after.spaces().all(|new| new != *old)) {
+            change.drop_space(space)?;
+        }
+        if alteration.restart {
+            self.restart_numbers(after, after.auto_increment)?;
+        }
+        if alteration.rewrite {
+            self.renumbered.borrow_mut().push(after.id);
+        }
+        change.put_table(after)
+    }
+}

@@ -1,0 +1,316 @@
+//! Rows and index entries of a table that is altered: any number of them, in as many transactions as it takes.
+//!
+//! The caller has the table to itself. What is built goes into key spaces that nothing names yet; the catalog turns to them
+//! in one transaction of its own, later, and lets the old ones go with it. A crash before that leaves key spaces that
+//! the catalog does not name, which the next opening removes; a failure removes them at once ([`Built`]).
+//!
+//! One transaction for all was the simpler design, and rejected: a transaction is kept in memory until it is committed, so a
+//! table larger than a transaction's share could never be altered.
+
+use spillway::{Database, Direction, Isolation, KeyRange, Table, Transaction, TransactionOptions};
+use spillway_base::TableId;
+use spillway_types::row::write_row;
+use spillway_types::{ColumnType, StoreError, Value, key};
+
+use super::Alteration;
+use super::keys::UNBUILT;
+use crate::catalog::{
+    Change, ColumnDef, DefaultValue, IndexDef, TableDef, remove_unnamed_spaces, shift_timestamps,
+    unawaited,
+};
+use crate::errors::{Result, SqlError};
+use crate::expr::{Binder, Context, Expr, truth_of};
+use crate::parse::parse_expr;
+use crate::query::table_scope;
+use crate::store;
+
+/// Bytes of rows and keys that are written in one transaction, and what an entry takes beside them.
+const BATCH_BYTES: usize = 256 << 10;
+const ENTRY_BYTES: usize = 128;
+
+/// Key spaces that were built. Those that the catalog does not name when this is dropped are removed.
+pub(crate) struct Built {
+    db: Database,
+    spaces: Vec<u32>,
+}
+
+impl Drop for Built {
+    fn drop(&mut self) {
+        if !self.spaces.is_empty() {
+            // Failing that, the next opening does it.
+            let _ = remove_unnamed_spaces(&self.db, |space| self.spaces.contains(&space));
+        }
+    }
+}
+
+/// Writes in transactions of a bounded size. Each is waited for: the engine makes room only of what is durable.
+struct Batches<'d> {
+    db: &'d Database,
+    txn: Option<Transaction>,
+    bytes: usize,
+}
+
+impl Batches<'_> {
+    fn txn(&mut self) -> &Transaction {
+        // Nobody else writes there, so there is nothing to compare a snapshot with.
+        let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
+        self.txn.get_or_insert_with(|| self.db.begin(options))
+    }
+
+    /// Makes room for an entry of this size.
+    fn make_room(&mut self, bytes: usize) -> Result<()> {
+        if self.bytes > 0 && self.bytes + ENTRY_BYTES + bytes > BATCH_BYTES {
+            self.commit()?;
+        }
+        self.bytes += ENTRY_BYTES + bytes;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.bytes = 0;
+        match self.txn.take() {
+            Some(txn) => Ok(txn.commit().wait().map(drop)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a new column has in a row that was there before.
+enum Filling {
+    Const(Value),
+    /// Numbers from one on.
+    Numbers,
+    Expr(Expr),
+}
+
+impl Alteration {
+    /// Builds what the new definition needs, and gives the definition its key spaces. Holds the rows to new constraints.
+    pub(crate) fn build(&mut self, context: &Context<'_>) -> Result<Built> {
+        let db = context.instance.database();
+        let mut built = Built { db: db.clone(), spaces: Vec::new() };
+        if !self.touches_rows() {
+            return Ok(built);
+        }
+        let new = self.create_spaces(db, &mut built)?;
+        let checks = self.bound_checks(context)?;
+        let fillings = self.fillings(context)?;
+        let mut out = Batches { db, txn: None, bytes: 0 };
+        let mut scan = context.txn.scan(self.before.rows(), KeyRange::ALL, Direction::Forward)?;
+        let (mut number, mut old) = (0_u64, Vec::new());
+        while scan.advance()? {
+            number += 1;
+            context.check_killed()?;
+            old.clear();
+            if self.rewrite {
+                self.before.decode(scan.value(), &mut old)?;
+                let row = self.new_row(context, &old, &fillings, number)?;
+                self.hold_to(context, &checks, &row)?;
+                let given = self.after.primary.is_empty() && !self.renumber;
+                let pk = if given {
+                    scan.key().to_vec()
+                } else {
+                    store::primary_key(&self.after, &row, number)
+                };
+                self.put_row(&mut out, &row, &pk)?;
+            } else {
+                self.after.decode(scan.value(), &mut old)?;
+                self.hold_to(context, &checks, &old)?;
+                for index in self.after.indexes.iter().filter(|index| new.contains(&index.space)) {
+                    put_entry(&mut out, &self.after, index, &old, scan.key())?;
+                }
+            }
+        }
+        drop(scan);
+        context.check_killed()?;
+        out.commit()?;
+        for index in self.after.indexes.iter().filter(|index| new.contains(&index.space)) {
+            if index.unique {
+                self.check_unique(context, index)?;
+            }
+        }
+        Ok(built)
+    }
+
+    /// Creates the key spaces that are to be filled. Answers those of the indexes.
+    fn create_spaces(&mut self, db: &Database, built: &mut Built) -> Result<Vec<u32>> {
+        let txn = db.begin(unawaited());
+        let change = Change::new(&txn)?;
+        let mut create = |label: &str| -> Result<u32> {
+            let space = change.create_space(self.before.id, label)?;
+            built.spaces.push(space);
+            Ok(space)
+        };
+        if self.rewrite {
+            self.after.space = create("rows")?;
+        }
+        let mut new = Vec::new();
+        for index in &mut self.after.indexes {
+            if self.rewrite || index.space == UNBUILT {
+                index.space = create(&index.name)?;
+                new.push(index.space);
+            }
+        }
+        txn.commit().wait()?;
+        Ok(new)
+    }
+
+    fn bound_checks(&self, context: &Context<'_>) -> Result<Vec<(String, Expr)>> {
+        let checks = self.after.checks.iter();
+        let checks = checks.filter(|check| self.validate.contains(&check.name));
+        checks
+            .map(|check| {
+                let none = |_: &str, _: &str| None;
+                let mut binder = Binder::new(context.catalog, None, &none);
+                binder.scope.tables.push(table_scope(&self.after));
+                Ok((check.name.clone(), binder.bind(&parse_expr(&check.expr)?)?.expr))
+            })
+            .collect()
+    }
+
+    /// Refuses a row that a constraint does not hold for.
+    fn hold_to(
+        &self,
+        context: &Context<'_>,
+        checks: &[(String, Expr)],
+        row: &[Value],
+    ) -> Result<()> {
+        if checks.is_empty() {
+            return Ok(());
+        }
+        let mut row = row.to_vec();
+        shift_timestamps(&self.after, &mut row, context.variables.borrow().time_offset_micros);
+        for (name, expr) in checks {
+            let value = context.eval(expr, &row)?;
+            if !value.is_null() && !truth_of(&value) {
+                let text = format!("Check constraint '{name}' is violated.");
+                return Err(SqlError::new(3819, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// What each column of the new table has that comes from no old one.
+    fn fillings(&self, context: &Context<'_>) -> Result<Vec<Option<Filling>>> {
+        let filling = |column: &ColumnDef| -> Result<Filling> {
+            Ok(match &column.default {
+                _ if column.auto_increment => Filling::Numbers,
+                DefaultValue::CurrentTimestamp => {
+                    let now = match column.ty {
+                        ColumnType::Timestamp(_) => context.instance.now_utc(),
+                        _ => context.now,
+                    };
+                    Filling::Const(Value::DateTime(now))
+                }
+                DefaultValue::Expr(text) => {
+                    let none = |_: &str, _: &str| None;
+                    let bound =
+                        Binder::new(context.catalog, None, &none).bind(&parse_expr(text)?)?;
+                    Filling::Expr(bound.expr)
+                }
+                _ => Filling::Const(column.constant_default()),
+            })
+        };
+        let columns = self.after.columns.iter().zip(&self.origin);
+        columns.map(|(column, from)| from.is_none().then(|| filling(column)).transpose()).collect()
+    }
+
+    /// A row in the table's new form.
+    fn new_row(
+        &self,
+        context: &Context<'_>,
+        old: &[Value],
+        fillings: &[Option<Filling>],
+        number: u64,
+    ) -> Result<Vec<Value>> {
+        let mut row = Vec::with_capacity(self.after.columns.len());
+        for ((column, from), filling) in self.after.columns.iter().zip(&self.origin).zip(fillings) {
+            let value = match (from, filling) {
+                (Some(from), _) => old[*from].clone(),
+                (None, Some(Filling::Numbers)) => Value::UInt(number),
+                (None, Some(Filling::Expr(expr))) => context.eval(expr, &[])?,
+                (None, Some(Filling::Const(value))) => value.clone(),
+                (None, None) => Value::Null,
+            };
+            row.push(stored(column, &value, number)?);
+        }
+        Ok(row)
+    }
+
+    fn put_row(&self, out: &mut Batches<'_>, row: &[Value], pk: &[u8]) -> Result<()> {
+        let mut bytes = Vec::new();
+        write_row(row.iter().map(Value::as_ref), &mut bytes);
+        out.make_room(pk.len() + bytes.len())?;
+        store::insert_bytes(out.txn(), &self.after, row, pk, &bytes)?;
+        let mut indexes = self.after.indexes.iter();
+        indexes.try_for_each(|index| put_entry(out, &self.after, index, row, pk))
+    }
+
+    /// Reads a new index in order: entries with the same values stand beside each other.
+    fn check_unique(&self, context: &Context<'_>, index: &IndexDef) -> Result<()> {
+        let txn = context.instance.database().begin(unawaited().read_only(true));
+        let space: Table = TableId(index.space);
+        let mut scan = txn.scan(space, KeyRange::ALL, Direction::Forward)?;
+        let (mut last, mut count) = (Vec::new(), 0_u32);
+        while scan.advance()? {
+            count = count.wrapping_add(1);
+            if count.is_multiple_of(256) {
+                context.check_killed()?;
+            }
+            let Some(len) = values_len(&self.after, index, scan.key())? else { continue };
+            let (values, pk) = scan.key().split_at(len);
+            if values == last.as_slice() {
+                let (mut bytes, mut row) = (Vec::new(), Vec::new());
+                txn.get(self.after.rows(), pk, &mut bytes)?;
+                self.after.decode(&bytes, &mut row)?;
+                return Err(store::duplicate(&self.after, &index.parts, &row, &index.name));
+            }
+            last.clear();
+            last.extend_from_slice(values);
+        }
+        Ok(())
+    }
+}
+
+fn put_entry(
+    out: &mut Batches<'_>,
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<()> {
+    let key = store::index_key(table, index, row, pk);
+    out.make_room(key.len())?;
+    Ok(out.txn().put(TableId(index.space), &key, &[])?)
+}
+
+/// The length of the values at the front of an entry; `None` where one is NULL, which is never a duplicate.
+fn values_len(table: &TableDef, index: &IndexDef, entry: &[u8]) -> Result<Option<usize>> {
+    let mut len = 0;
+    for part in &index.parts {
+        let rest = entry.get(len..).unwrap_or_default();
+        if rest.first() == Some(&0) {
+            return Ok(None);
+        }
+        len += key::part_len(rest, &table.columns[part.column].ty)
+            .ok_or("an index key makes no sense")?;
+    }
+    Ok((len <= entry.len()).then_some(len))
+}
+
+/// A value as a column keeps it.
+fn stored(column: &ColumnDef, value: &Value, row: u64) -> Result<Value> {
+    if value.is_null() {
+        if !column.nullable {
+            return Err(SqlError::new(1138, "Invalid use of NULL value"));
+        }
+        return Ok(Value::Null);
+    }
+    let error = |why| SqlError::store(why, &column.name, &value.to_text(), row);
+    let stored = column.ty.store(value).map_err(|(why, _)| error(why))?;
+    if column.ty == ColumnType::Json
+        && serde_json::from_str::<serde::de::IgnoredAny>(&stored.to_text()).is_err()
+    {
+        return Err(error(StoreError::Json));
+    }
+    Ok(stored)
+}

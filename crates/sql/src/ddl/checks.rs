@@ -1,0 +1,195 @@
+//! CHECK constraints: their names, and the expressions they keep as text.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{self, Expr};
+
+use super::Terms;
+use crate::catalog::{CheckDef, TableDef};
+use crate::errors::{Result, SqlError};
+use crate::expr::Binder;
+use crate::parse::parse_expr;
+use crate::query::table_scope;
+
+/// A constraint as a statement spells it.
+pub(super) struct NewCheck {
+    name: Option<String>,
+    expr: Expr,
+    enforced: bool,
+}
+
+impl From<&ast::CheckConstraint> for NewCheck {
+    fn from(check: &ast::CheckConstraint) -> NewCheck {
+        NewCheck {
+            name: check.name.as_ref().map(|name| name.value.clone()),
+            expr: (*check.expr).clone(),
+            enforced: check.enforced.unwrap_or(true),
+        }
+    }
+}
+
+/// The name of a column that an expression is, with or without its table's.
+fn column_of(expr: &mut Expr) -> Option<&mut ast::Ident> {
+    match expr {
+        Expr::Identifier(ident) => Some(ident),
+        Expr::CompoundIdentifier(path) => path.last_mut(),
+        _ => None,
+    }
+}
+
+/// Calls `body` with each column that an expression names.
+fn each_column(expr: &mut Expr, mut body: impl FnMut(&mut ast::Ident)) {
+    let _ = ast::visit_expressions_mut(expr, |expr| {
+        if let Some(column) = column_of(expr) {
+            body(column);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+/// The number at the end of a name that was made up for a table's check.
+fn made_up(table: &str, name: &str) -> Option<u64> {
+    name.strip_prefix(table)?.strip_prefix("_chk_")?.parse().ok()
+}
+
+impl Terms<'_> {
+    /// Adds a constraint to a table whose columns are all there. Answers its name.
+    pub(super) fn add_check(&self, def: &mut TableDef, check: NewCheck) -> Result<String> {
+        let NewCheck { name, mut expr, enforced } = check;
+        let name = match name {
+            Some(name) if find_check(def, &name).is_some() => {
+                return Err(SqlError::new(
+                    3822,
+                    format!("Duplicate check constraint name '{name}'."),
+                ));
+            }
+            Some(name) => name,
+            None => {
+                let numbers = def.checks.iter().filter_map(|old| made_up(&def.name, &old.name));
+                format!("{}_chk_{}", def.name, numbers.max().unwrap_or(0) + 1)
+            }
+        };
+        // A name that the table had then would not survive a renaming.
+        let _ = ast::visit_expressions_mut(&mut expr, |expr| {
+            if let Expr::CompoundIdentifier(path) = expr
+                && let Some(column) = path.last().cloned()
+            {
+                *expr = Expr::Identifier(column);
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        self.bind_check(def, &name, &expr)?;
+        def.checks.push(CheckDef { name: name.clone(), expr: expr.to_string(), enforced });
+        Ok(name)
+    }
+
+    /// Refuses an expression that cannot be told from a row alone.
+    fn bind_check(&self, def: &TableDef, name: &str, expr: &Expr) -> Result<()> {
+        let mut disallowed = None;
+        let _ = ast::visit_expressions(expr, |expr| {
+            disallowed = match expr {
+                Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => Some((
+                    3815,
+                    format!(
+                        "An expression of a check constraint '{name}' contains disallowed function."
+                    ),
+                )),
+                Expr::Identifier(ident) if ident.value.starts_with('@') => Some((
+                    3816,
+                    format!(
+                        "An expression of a check constraint '{name}' cannot refer to a user or system variable."
+                    ),
+                )),
+                _ => return ControlFlow::Continue(()),
+            };
+            ControlFlow::Break(())
+        });
+        if let Some((code, text)) = disallowed {
+            return Err(SqlError::new(code, text));
+        }
+        let mut expr = expr.clone();
+        let mut unknown = None;
+        each_column(&mut expr, |column| match def.column(&column.value) {
+            None => {
+                unknown.get_or_insert(format!(
+                    "Check constraint '{name}' refers to non-existing column '{}'.",
+                    column.value
+                ));
+            }
+            Some(at) if def.columns[at].auto_increment => {
+                unknown.get_or_insert(format!(
+                    "Check constraint '{name}' cannot refer to an auto-increment column."
+                ));
+            }
+            Some(_) => {}
+        });
+        if let Some(text) = unknown {
+            let code = if text.contains("auto-increment") { 3818 } else { 3820 };
+            return Err(SqlError::new(code, text));
+        }
+        let none = |_: &str, _: &str| None;
+        let mut binder = Binder::new(self.catalog, None, &none);
+        binder.scope.tables.push(table_scope(def));
+        binder.bind(&expr)?;
+        Ok(())
+    }
+}
+
+pub(super) fn find_check(def: &TableDef, name: &str) -> Option<usize> {
+    def.checks.iter().position(|check| check.name.eq_ignore_ascii_case(name))
+}
+
+/// Refuses that a column which a constraint names is gone.
+pub(super) fn check_no_column_is_missed(def: &TableDef) -> Result<()> {
+    for check in &def.checks {
+        let mut missed = None;
+        each_column(&mut parse_expr(&check.expr)?, |column| {
+            if def.column(&column.value).is_none() {
+                missed = Some(column.value.clone());
+            }
+        });
+        if let Some(column) = missed {
+            let text = format!(
+                "Check constraint '{}' uses column '{column}', hence column cannot be dropped or renamed.",
+                check.name
+            );
+            return Err(SqlError::new(3959, text));
+        }
+    }
+    Ok(())
+}
+
+/// Gives columns new names in constraints.
+pub(super) fn rename_in_checks(
+    checks: &mut [CheckDef],
+    renames: &[(String, String)],
+) -> Result<()> {
+    if renames.is_empty() {
+        return Ok(());
+    }
+    for check in checks {
+        let mut expr = parse_expr(&check.expr)?;
+        let mut changed = false;
+        each_column(&mut expr, |column| {
+            let to = renames.iter().find(|(from, _)| from.eq_ignore_ascii_case(&column.value));
+            if let Some((_, to)) = to {
+                *column = ast::Ident::with_quote('`', to);
+                changed = true;
+            }
+        });
+        if changed {
+            check.expr = expr.to_string();
+        }
+    }
+    Ok(())
+}
+
+/// Gives constraints whose names were made up from a table's name those that its new name makes.
+pub(super) fn rename_checks(def: &mut TableDef, table: &str) {
+    let old = def.name.clone();
+    for check in &mut def.checks {
+        if let Some(number) = made_up(&old, &check.name) {
+            check.name = format!("{table}_chk_{number}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Columns: what their options say, and their places in a table.
+
+use spillway_types::{Collation, ColumnType, Value};
+use sqlparser::ast::{self, ColumnOption, MySQLColumnPosition};
+
+use super::Terms;
+use super::checks::NewCheck;
+use super::types::column_type;
+use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef};
+use crate::errors::{Result, SqlError};
+use crate::expr::{Binder, literal};
+
+/// The keys and checks that a column's definition brings along.
+#[derive(Default)]
+pub(super) struct Extras {
+    pub(super) primary: bool,
+    pub(super) unique: bool,
+    pub(super) checks: Vec<NewCheck>,
+}
+
+/// A column as a statement spells it.
+pub(super) struct Spelling<'s> {
+    pub(super) name: &'s str,
+    pub(super) ty: &'s ast::DataType,
+    pub(super) options: Vec<&'s ColumnOption>,
+}
+
+impl<'s> From<&'s ast::ColumnDef> for Spelling<'s> {
+    fn from(column: &'s ast::ColumnDef) -> Spelling<'s> {
+        let options = column.options.iter().map(|option| &option.option).collect();
+        Spelling { name: &column.name.value, ty: &column.data_type, options }
+    }
+}
+
+/// The collation of this name, or of this character set.
+pub(super) fn collation_named(name: &str) -> Result<Collation> {
+    let name = name.replace(['`', '\'', '"'], "");
+    Collation::from_name(&name)
+        .ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{name}'")))
+}
+
+/// The collation that a character set has by itself.
+pub(super) fn charset_named(name: &str) -> Result<Collation> {
+    let name = name.replace(['`', '\'', '"'], "");
+    match Collation::from_name(&name) {
+        Some(collation) if !name.contains('_') => Ok(collation),
+        _ => Err(SqlError::new(1115, format!("Unknown character set: '{name}'"))),
+    }
+}
+
+impl Terms<'_> {
+    /// A column of a table that has this collation.
+    pub(super) fn column(
+        &self,
+        spelling: &Spelling<'_>,
+        table: Collation,
+    ) -> Result<(ColumnDef, Extras)> {
+        let (ty, named) = column_type(spelling.ty, spelling.name)?;
+        let mut column = ColumnDef {
+            name: spelling.name.to_owned(),
+            collation: named.unwrap_or(if ty.is_text() { table } else { Collation::Binary }),
+            nullable: true,
+            default: DefaultValue::None,
+            initial: None,
+            on_update_now: false,
+            auto_increment: false,
+            comment: String::new(),
+            ty,
+        };
+        let mut extras = Extras::default();
+        for option in &spelling.options {
+            self.column_option(option, &mut column, &mut extras)?;
+        }
+        if column.auto_increment && !matches!(column.ty, ColumnType::Int { .. }) {
+            let text = format!("Incorrect column specifier for column '{}'", column.name);
+            return Err(SqlError::new(1063, text));
+        }
+        if matches!(column.default, DefaultValue::None) && column.nullable {
+            column.default = DefaultValue::Null;
+        }
+        if column.default == DefaultValue::Null && !column.nullable {
+            return Err(invalid_default(&column));
+        }
+        column.fix_initial();
+        Ok((column, extras))
+    }
+
+    fn column_option(
+        &self,
+        option: &ColumnOption,
+        column: &mut ColumnDef,
+        extras: &mut Extras,
+    ) -> Result<()> {
+        let is = |tokens: &[sqlparser::tokenizer::Token], word: &str| {
+            tokens.iter().any(|token| token.to_string().eq_ignore_ascii_case(word))
+        };
+        match option {
+            ColumnOption::Null => column.nullable = true,
+            ColumnOption::NotNull => column.nullable = false,
+            ColumnOption::Default(expr) => column.default = self.default_value(expr, column)?,
+            ColumnOption::PrimaryKey(_) => extras.primary = true,
+            ColumnOption::Unique(_) => extras.unique = true,
+            ColumnOption::Comment(text) => column.comment.clone_from(text),
+            ColumnOption::Collation(name) => {
+                column.collation = collation_named(&name.to_string())?;
+            }
+            ColumnOption::CharacterSet(name) => {
+                column.collation = charset_named(&name.to_string())?;
+            }
+            ColumnOption::OnUpdate(_) => column.on_update_now = true,
+            ColumnOption::Check(check) => extras.checks.push(NewCheck::from(check)),
+            ColumnOption::DialectSpecific(tokens) if is(tokens, "AUTO_INCREMENT") => {
+                column.auto_increment = true;
+                column.nullable = false;
+            }
+            ColumnOption::DialectSpecific(tokens)
+                if tokens.iter().all(|token| is(std::slice::from_ref(token), "KEY")) =>
+            {
+                // `KEY` by itself is a primary key; after UNIQUE it says nothing more.
+                extras.primary |= !extras.unique;
+            }
+            ColumnOption::ForeignKey(_) => self.foreign_key()?,
+            other => return Err(SqlError::unsupported(other)),
+        }
+        Ok(())
+    }
+
+    /// Foreign keys are not kept. A dump, which says so first, is let pass.
+    pub(super) fn foreign_key(&self) -> Result<()> {
+        if self.foreign_key_checks {
+            return Err(SqlError::unsupported("FOREIGN KEY"));
+        }
+        Ok(())
+    }
+
+    /// What DEFAULT says of a column.
+    pub(super) fn default_value(
+        &self,
+        expr: &ast::Expr,
+        column: &ColumnDef,
+    ) -> Result<DefaultValue> {
+        let mut expr = expr;
+        // SHOW CREATE TABLE puts the parentheses that an expression needs.
+        while let ast::Expr::Nested(inner) = expr {
+            expr = inner;
+        }
+        let shown = expr.to_string();
+        let upper = shown.to_ascii_uppercase();
+        if upper == "NULL" {
+            return Ok(DefaultValue::Null);
+        }
+        if ["CURRENT_TIMESTAMP", "NOW(", "LOCALTIME"].iter().any(|name| upper.starts_with(name)) {
+            return Ok(DefaultValue::CurrentTimestamp);
+        }
+        let (value, sign) = match expr {
+            ast::Expr::Value(value) => (literal(&value.value)?, ""),
+            ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr: inner } => match &**inner {
+                ast::Expr::Value(value) => (literal(&value.value)?, "-"),
+                _ => return self.default_expr(expr, shown),
+            },
+            _ => return self.default_expr(expr, shown),
+        };
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+        Ok(match value {
+            Value::Bytes(bytes) => DefaultValue::Const(hex(&bytes), true),
+            value => {
+                let text = format!("{sign}{}", value.to_text());
+                let fits = column.ty.store(&Value::Text(text.clone())).is_ok();
+                if !fits && !matches!(column.ty, ColumnType::Bit(_)) {
+                    return Err(invalid_default(column));
+                }
+                DefaultValue::Const(text, false)
+            }
+        })
+    }
+
+    /// An expression, which must make sense by itself.
+    fn default_expr(&self, expr: &ast::Expr, shown: String) -> Result<DefaultValue> {
+        let none = |_: &str, _: &str| None;
+        Binder::new(self.catalog, None, &none).bind(expr)?;
+        Ok(DefaultValue::Expr(shown))
+    }
+}
+
+fn invalid_default(column: &ColumnDef) -> SqlError {
+    SqlError::new(1067, format!("Invalid default value for '{}'", column.name))
+}
+
+pub(super) fn find_column(def: &TableDef, name: &str) -> Result<usize> {
+    def.column(name).ok_or_else(|| SqlError::unknown_column(name, &def.name))
+}
+
+pub(super) fn cannot_drop(name: &str) -> SqlError {
+    SqlError::new(1091, format!("Can't DROP '{name}'; check that column/key exists"))
+}
+
+/// Where a column goes.
+pub(super) fn place(def: &TableDef, position: Option<&MySQLColumnPosition>) -> Result<usize> {
+    Ok(match position {
+        None => def.columns.len(),
+        Some(MySQLColumnPosition::First) => 0,
+        Some(MySQLColumnPosition::After(name)) => find_column(def, &name.value)? + 1,
+    })
+}
+
+/// The parts of all keys of a table.
+fn all_parts(def: &mut TableDef) -> impl Iterator<Item = &mut Vec<IndexPart>> {
+    let indexes = def.indexes.iter_mut().map(|index| &mut index.parts);
+    std::iter::once(&mut def.primary).chain(indexes)
+}
+
+/// Puts a column in a place; keys go on meaning the columns they meant.
+pub(super) fn insert_column(def: &mut TableDef, at: usize, column: ColumnDef) {
+    def.columns.insert(at, column);
+    for parts in all_parts(def) {
+        parts.iter_mut().filter(|part| part.column >= at).for_each(|part| part.column += 1);
+    }
+}
+
+/// Takes a column out, from keys as well. A key that had no other is gone.
+pub(super) fn drop_column(def: &mut TableDef, name: &str) -> Result<usize> {
+    let at = def.column(name).ok_or_else(|| cannot_drop(name))?;
+    if def.columns.len() == 1 {
+        return Err(SqlError::new(
+            1090,
+            "You can't delete all columns with ALTER TABLE; use DROP TABLE instead",
+        ));
+    }
+    def.columns.remove(at);
+    for parts in all_parts(def) {
+        parts.retain(|part| part.column != at);
+        parts.iter_mut().filter(|part| part.column > at).for_each(|part| part.column -= 1);
+    }
+    def.indexes.retain(|index| !index.parts.is_empty());
+    Ok(at)
+}
+
+/// Moves a column to another place.
+pub(super) fn move_column(def: &mut TableDef, from: usize, to: usize) {
+    let column = def.columns.remove(from);
+    def.columns.insert(to, column);
+    let moved = |at: usize| match at {
+        at if at == from => to,
+        at if from < at && at <= to => at - 1,
+        at if to <= at && at < from => at + 1,
+        at => at,
+    };
+    for parts in all_parts(def) {
+        parts.iter_mut().for_each(|part| part.column = moved(part.column));
+    }
+}
+
+/// Refuses two columns of one name.
+pub(super) fn check_names(def: &TableDef) -> Result<()> {
+    for (at, column) in def.columns.iter().enumerate() {
+        if def.column(&column.name) != Some(at) {
+            let text = format!("Duplicate column name '{}'", column.name);
+            return Err(SqlError::new(1060, text));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! Statements that change what there is: databases, tables, indexes.
+//!
+//! What a statement says becomes a definition first: `columns`, `keys`, `checks` and `types` read its parts, under the
+//! [`Terms`] that hold for it. Most statements then change the catalog at once, in one transaction ([`Ddl`], `create`).
+//! ALTER TABLE and what is short for it (`alter`) may have rows to read and write first, which `build` does in as many
+//! transactions as it takes, before the catalog turns to the outcome in one.
+
+mod alter;
+mod build;
+mod checks;
+mod columns;
+mod create;
+mod keys;
+mod operations;
+mod types;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use spillway::Transaction;
+use sqlparser::ast::{self, ObjectType, Statement};
+
+use crate::catalog::{Catalog, Change, SYSTEM, TableDef};
+use crate::errors::{Result, SqlError};
+
+pub(crate) use alter::Alteration;
+pub(crate) use operations::{Alter, Operation};
+pub(crate) use types::parse_type;
+
+/// What a statement's names and options are read by.
+pub(crate) struct Terms<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) database: Option<&'a str>,
+    pub(crate) foreign_key_checks: bool,
+    pub(crate) warnings: RefCell<Vec<SqlError>>,
+}
+
+/// A change of the catalog, within its transaction.
+pub(crate) struct Ddl<'a> {
+    pub(crate) terms: Terms<'a>,
+    pub(crate) txn: &'a Transaction,
+    /// Tables whose AUTO_INCREMENT numbers, and whose row numbers, in memory are void once this is committed.
+    pub(crate) restarted: RefCell<Vec<u32>>,
+    pub(crate) renumbered: RefCell<Vec<u32>>,
+}
+
+/// Database and name of a table.
+pub(crate) type Path = (String, String);
+
+fn part_name(part: &ast::ObjectNamePart) -> String {
+    match part {
+        ast::ObjectNamePart::Identifier(ident) => ident.value.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn last_name(name: &ast::ObjectName) -> String {
+    name.0.last().map(part_name).unwrap_or_default()
+}
+
+impl Terms<'_> {
+    pub(crate) fn path(&self, name: &ast::ObjectName) -> Result<Path> {
+        let parts: Vec<String> = name.0.iter().map(part_name).collect();
+        match parts.as_slice() {
+            [table] => {
+                let db =
+                    self.database.ok_or_else(|| SqlError::new(1046, "No database selected"))?;
+                Ok((db.to_owned(), table.clone()))
+            }
+            [db, table] => Ok((db.clone(), table.clone())),
+            _ => Err(SqlError::syntax(format!("near '{name}'"))),
+        }
+    }
+
+    fn find(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
+        let (db, table) = self.path(name)?;
+        self.catalog.table(&db, &table).cloned()
+    }
+
+    fn warn(&self, warning: SqlError) {
+        self.warnings.borrow_mut().push(warning);
+    }
+
+    /// An error where the statement does not say that it may be so, and a note where it does.
+    fn unless(&self, forgiven: bool, error: SqlError) -> Result<()> {
+        if !forgiven {
+            return Err(error);
+        }
+        self.warn(error);
+        Ok(())
+    }
+
+    /// Refuses a table in a database that is none, or where nothing is stored.
+    fn check_database(&self, db: &str) -> Result<()> {
+        if SYSTEM.contains(&db.to_ascii_lowercase().as_str()) {
+            return Err(SqlError::new(1044, format!("Access denied to database '{db}'")));
+        }
+        if !self.catalog.has_database(db) {
+            return Err(SqlError::new(1049, format!("Unknown database '{db}'")));
+        }
+        Ok(())
+    }
+}
+
+fn exists(name: &str) -> SqlError {
+    SqlError::new(1050, format!("Table '{name}' already exists"))
+}
+
+impl Ddl<'_> {
+    fn change(&self) -> Result<Change<'_>> {
+        Change::new(self.txn)
+    }
+
+    /// Runs a statement; `false` when it is none of these.
+    pub(crate) fn execute(&self, statement: &Statement) -> Result<bool> {
+        match statement {
+            Statement::CreateDatabase { db_name, if_not_exists, .. } => {
+                let options = create::database_collation(statement)?;
+                self.create_database(&last_name(db_name), *if_not_exists, options)?;
+            }
+            Statement::CreateSchema {
+                schema_name: ast::SchemaName::Simple(name),
+                if_not_exists,
+                ..
+            } => {
+                let options = create::database_collation(statement)?;
+                self.create_database(&last_name(name), *if_not_exists, options)?;
+            }
+            Statement::Drop {
+                object_type: ObjectType::Database | ObjectType::Schema,
+                if_exists,
+                names,
+                ..
+            } => {
+                for name in names {
+                    self.drop_database(&last_name(name), *if_exists)?;
+                }
+            }
+            Statement::Drop { object_type: ObjectType::Table, if_exists, names, .. } => {
+                self.drop_tables(names, *if_exists)?;
+            }
+            Statement::Drop { object_type: ObjectType::View, if_exists: true, .. } => {}
+            Statement::CreateTable(create) => self.create_table(create)?,
+            Statement::Truncate(truncate) => {
+                for target in &truncate.table_names {
+                    self.truncate(&target.name)?;
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn drop_database(&self, name: &str, if_exists: bool) -> Result<()> {
+        if !self.terms.catalog.databases.contains_key(name) {
+            let text = format!("Can't drop database '{name}'; database doesn't exist");
+            return self.terms.unless(if_exists, SqlError::new(1008, text));
+        }
+        for table in self.terms.catalog.tables_of(name) {
+            self.drop_table(table)?;
+        }
+        self.change()?.delete_database(name)
+    }
+
+    fn drop_tables(&self, names: &[ast::ObjectName], if_exists: bool) -> Result<()> {
+        let mut missing = Vec::new();
+        for name in names {
+            let (db, table) = self.terms.path(name)?;
+            match self.terms.catalog.table(&db, &table) {
+                Ok(table) => self.drop_table(table)?,
+                Err(_) => missing.push(format!("{db}.{table}")),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let text = format!("Unknown table '{}'", missing.join(","));
+        self.terms.unless(if_exists, SqlError::new(1051, text))
+    }
+
+    fn drop_table(&self, table: &TableDef) -> Result<()> {
+        let change = self.change()?;
+        for space in table.spaces() {
+            change.drop_space(space)?;
+        }
+        self.restarted.borrow_mut().push(table.id);
+        change.delete_auto_increment_bound(table.id)?;
+        change.delete_table(table)
+    }
+
+    fn truncate(&self, name: &ast::ObjectName) -> Result<()> {
+        let mut table = (*self.terms.find(name)?).clone();
+        let change = self.change()?;
+        for space in table.spaces() {
+            change.drop_space(space)?;
+        }
+        self.create_spaces(&mut table)?;
+        self.restart_numbers(&mut table, 1)?;
+        change.put_table(&table)
+    }
+
+    /// Gives a table empty key spaces.
+    fn create_spaces(&self, table: &mut TableDef) -> Result<()> {
+        let change = self.change()?;
+        table.space = change.create_space(table.id, "rows")?;
+        for index in &mut table.indexes {
+            index.space = change.create_space(table.id, &index.name)?;
+        }
+        Ok(())
+    }
+
+    /// Has a table's AUTO_INCREMENT column go on with `next`, or after the largest number that a row has.
+    fn restart_numbers(&self, table: &mut TableDef, next: u64) -> Result<()> {
+        table.auto_increment = next;
+        self.restarted.borrow_mut().push(table.id);
+        self.change()?.delete_auto_increment_bound(table.id)
+    }
+
+    /// RENAME TABLE: one after the other, so that two can change their names.
+    pub(crate) fn rename_tables(&self, moves: &[(Path, Path)]) -> Result<()> {
+        let change = self.change()?;
+        let mut moved: BTreeMap<Path, Option<TableDef>> = BTreeMap::new();
+        for (from, to) in moves {
+            let find = |path: &Path| match moved.get(path) {
+                Some(table) => table.clone(),
+                None => {
+                    self.terms.catalog.table(&path.0, &path.1).ok().map(|table| (**table).clone())
+                }
+            };
+            let mut table = find(from).ok_or_else(|| SqlError::unknown_table(&from.0, &from.1))?;
+            if find(to).is_some() {
+                return Err(exists(&to.1));
+            }
+            self.terms.check_database(&to.0)?;
+            change.delete_table(&table)?;
+            checks::rename_checks(&mut table, &to.1);
+            (table.db, table.name) = to.clone();
+            change.put_table(&table)?;
+            moved.insert(from.clone(), None);
+            moved.insert(to.clone(), Some(table));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! ALTER TABLE, from tokens to operations: those that the parser knows are its own, the others are read here.
+
+use sqlparser::ast::{self, AlterTableOperation, ObjectName, SqlOption};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use crate::errors::{Result, SqlError};
+use crate::parse;
+
+/// One clause of ALTER TABLE.
+pub(crate) enum Operation {
+    Sql(Box<AlterTableOperation>),
+    Options(Vec<SqlOption>),
+    /// CONVERT TO CHARACTER SET, with the character set and the collation.
+    Convert(Option<String>, Option<String>),
+    AddIndex {
+        name: Option<String>,
+        columns: Vec<ast::IndexColumn>,
+        unique: bool,
+    },
+    DropIndex(String),
+    RenameIndex(String, String),
+    DropCheck(String),
+    EnforceCheck(String, bool),
+    RenameTable(ObjectName),
+    /// A clause that changes nothing here: keys are never disabled, and a table is never in need of a rebuild.
+    Nothing,
+}
+
+/// ALTER TABLE, and what is short for it.
+pub(crate) struct Alter {
+    pub(crate) table: ObjectName,
+    pub(crate) operations: Vec<Operation>,
+}
+
+impl Alter {
+    /// Reads an ALTER TABLE.
+    pub(crate) fn parse(tokens: Vec<Token>) -> Result<Alter> {
+        let mut parser = parse::parser(tokens);
+        let read = |parser: &mut Parser<'_>| {
+            parser.expect_keywords(&[Keyword::ALTER, Keyword::TABLE])?;
+            let table = parser.parse_object_name(false)?;
+            let mut operations = Vec::new();
+            if parser.peek_token().token != Token::EOF {
+                clause(parser, &mut operations)?;
+            }
+            while parser.consume_token(&Token::Comma) {
+                clause(parser, &mut operations)?;
+            }
+            parser.expect_token(&Token::EOF)?;
+            Ok::<_, ParserError>(Alter { table, operations })
+        };
+        read(&mut parser).map_err(SqlError::syntax)
+    }
+
+    /// A CREATE INDEX.
+    pub(crate) fn create_index(create: &ast::CreateIndex) -> Result<Alter> {
+        let foreign = create.concurrently
+            || create.if_not_exists
+            || !create.include.is_empty()
+            || create.predicate.is_some();
+        if foreign {
+            return Err(SqlError::unsupported(create));
+        }
+        let operation = Operation::AddIndex {
+            name: create.name.as_ref().map(super::last_name),
+            columns: create.columns.clone(),
+            unique: create.unique,
+        };
+        Ok(Alter { table: create.table_name.clone(), operations: vec![operation] })
+    }
+
+    /// A DROP INDEX.
+    pub(crate) fn drop_index(table: &ObjectName, names: &[ObjectName]) -> Alter {
+        let drop = |name| Operation::DropIndex(super::last_name(name));
+        Alter { table: table.clone(), operations: names.iter().map(drop).collect() }
+    }
+
+    /// The other names that it gives the table.
+    pub(crate) fn new_names(&self) -> impl Iterator<Item = &ObjectName> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::RenameTable(name) => Some(name),
+            _ => None,
+        })
+    }
+}
+
+/// The words that come next, in lower case.
+fn words<const N: usize>(parser: &Parser<'_>) -> [String; N] {
+    std::array::from_fn(|at| parse::word(Some(&parser.peek_nth_token(at).token)))
+}
+
+fn skip(parser: &mut Parser<'_>, tokens: usize) {
+    (0..tokens).for_each(|_| drop(parser.next_token()));
+}
+
+fn name(parser: &mut Parser<'_>) -> Result<String, ParserError> {
+    Ok(parser.parse_identifier()?.value)
+}
+
+/// Reads one clause; ADD with several columns is several operations.
+fn clause(parser: &mut Parser<'_>, out: &mut Vec<Operation>) -> Result<(), ParserError> {
+    let next: [String; 3] = words(parser);
+    let next = next.each_ref().map(String::as_str);
+    let operation = match next {
+        ["add", "column", _] if parser.peek_nth_token(2).token == Token::LParen => {
+            skip(parser, 2);
+            return columns(parser, out);
+        }
+        ["add", "", _] if parser.peek_nth_token(1).token == Token::LParen => {
+            skip(parser, 1);
+            return columns(parser, out);
+        }
+        ["disable" | "enable", "keys", _] => {
+            skip(parser, 2);
+            Operation::Nothing
+        }
+        ["force", ..] => {
+            skip(parser, 1);
+            Operation::Nothing
+        }
+        ["convert", "to", _] => convert(parser)?,
+        ["drop", "key" | "index", _] => {
+            skip(parser, 2);
+            Operation::DropIndex(name(parser)?)
+        }
+        ["drop", "check" | "constraint", _] => {
+            skip(parser, 2);
+            Operation::DropCheck(name(parser)?)
+        }
+        ["alter", "check" | "constraint", _] => {
+            skip(parser, 2);
+            let name = name(parser)?;
+            let not = parser.parse_keyword(Keyword::NOT);
+            parser.expect_keyword(Keyword::ENFORCED)?;
+            Operation::EnforceCheck(name, !not)
+        }
+        ["rename", "key" | "index", _] => {
+            skip(parser, 2);
+            let from = name(parser)?;
+            parser.expect_keyword(Keyword::TO)?;
+            Operation::RenameIndex(from, name(parser)?)
+        }
+        ["rename", "column", _] => Operation::Sql(Box::new(parser.parse_alter_table_operation()?)),
+        ["rename", ..] => rename_table(parser)?,
+        _ => match parser.maybe_parse(table_options)? {
+            Some(options) if !options.is_empty() => Operation::Options(options),
+            _ => Operation::Sql(Box::new(parser.parse_alter_table_operation()?)),
+        },
+    };
+    out.push(operation);
+    Ok(())
+}
+
+/// The options that stand beside each other, up to a comma.
+fn table_options(parser: &mut Parser<'_>) -> Result<Vec<SqlOption>, ParserError> {
+    // The parser's own loop goes on past commas, into what may be a clause of another kind.
+    let mut tokens = Vec::new();
+    let mut depth = 0;
+    loop {
+        let token = parser.peek_nth_token_no_skip(tokens.len()).token;
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::EOF => break,
+            Token::Comma if depth == 0 => break,
+            _ => {}
+        }
+        tokens.push(token);
+    }
+    let count = tokens.len();
+    let mut own = parse::parser(tokens);
+    let options = own.parse_plain_options()?;
+    if own.peek_token().token != Token::EOF {
+        return own.expected("a table option", own.peek_token());
+    }
+    for _ in 0..count {
+        parser.next_token_no_skip();
+    }
+    Ok(options)
+}
+
+/// `(a INT, b INT)` behind ADD.
+fn columns(parser: &mut Parser<'_>, out: &mut Vec<Operation>) -> Result<(), ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let columns = parser.parse_comma_separated(Parser::parse_column_def)?;
+    parser.expect_token(&Token::RParen)?;
+    out.extend(columns.into_iter().map(|column_def| {
+        Operation::Sql(Box::new(AlterTableOperation::AddColumn {
+            column_keyword: true,
+            if_not_exists: false,
+            column_def,
+            column_position: None,
+        }))
+    }));
+    Ok(())
+}
+
+fn convert(parser: &mut Parser<'_>) -> Result<Operation, ParserError> {
+    skip(parser, 2);
+    if !parser.parse_keyword(Keyword::CHARSET) {
+        parser.expect_keywords(&[Keyword::CHARACTER, Keyword::SET])?;
+    }
+    let charset = if parser.parse_keyword(Keyword::DEFAULT) { None } else { Some(name(parser)?) };
+    let collation = if parser.parse_keyword(Keyword::COLLATE) { Some(name(parser)?) } else { None };
+    Ok(Operation::Convert(charset, collation))
+}
+
+/// `RENAME [TO | AS | =] name`, or `RENAME a TO b`, which is of a column.
+fn rename_table(parser: &mut Parser<'_>) -> Result<Operation, ParserError> {
+    let [_, second, third]: [String; 3] = words(parser);
+    if third == "to" && !matches!(second.as_str(), "to" | "as") {
+        return Ok(Operation::Sql(Box::new(parser.parse_alter_table_operation()?)));
+    }
+    skip(parser, 1);
+    if !parser.consume_token(&Token::Eq) {
+        let _ = parser.parse_one_of_keywords(&[Keyword::TO, Keyword::AS]);
+    }
+    Ok(Operation::RenameTable(parser.parse_object_name(false)?))
+}
