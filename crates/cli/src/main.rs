@@ -33,11 +33,20 @@ enum Command {
     /// Run SQL on a data folder that no server has open
     Sql(shell::SqlArgs),
     /// Verify every checksum and structure of a data folder that no server has open
+    #[command(
+        after_help = "It reads everything and changes nothing. Each damaged place is named with its file and offset, and \
+                            makes the command fail.
+
+Examples:
+  spillway check ./data
+  spillway check ./backup && echo sound"
+    )]
     Check {
         /// The data folder
         data: PathBuf,
     },
     /// Measure
+    #[command(after_help = "SQL is measured from outside: make bench-sysbench")]
     Bench {
         #[command(subcommand)]
         what: Bench,
@@ -47,6 +56,10 @@ enum Command {
 #[derive(Subcommand)]
 enum Bench {
     /// The library as a key-value store, under db_bench's shapes
+    #[command(after_help = "Examples:
+  spillway bench kv --keys 100000 --rounds 1                   a first impression, in a minute
+  spillway bench kv --workloads fillsync --threads 1 16 128    durable puts as more threads wait for them
+  make bench-kv                                                the same beside RocksDB")]
     Kv(KvArgs),
 }
 

@@ -1,16 +1,32 @@
 //! `spillway serve`.
 
-use std::net::IpAddr;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use spillway::{Database, Durability, Settings};
-use spillway_server::{Server, ServerSettings, TlsFiles};
+use spillway_server::{MetricsPage, Server, ServerSettings, TlsFiles};
 use spillway_sql::Instance;
 
 #[derive(Args)]
+#[command(
+    after_help = "A new folder has one user, root, without a password, and a database named test. SIGTERM stops the \
+                        server when running statements have ended; kill -9 loses nothing that was acknowledged. \
+                        docs/server.md tells of users, TLS and limits.
+
+Examples:
+  spillway serve --data ./data
+  spillway serve --data ./data --memory 8GiB --socket /run/spillway.sock
+  spillway serve --data ./data --bind 0.0.0.0 --require-secure-transport
+  spillway serve --data ./data --tls-cert server.pem --tls-key key.pem --metrics-addr 127.0.0.1:9104
+
+Then:
+  mariadb -h 127.0.0.1 -u root test
+  mariadb -h 127.0.0.1 -u root --ssl-ca=data/tls/server-cert.pem --ssl-verify-server-cert test"
+)]
 pub(crate) struct ServeArgs {
     /// The data folder
     #[arg(long, default_value = "data")]
@@ -33,6 +49,9 @@ pub(crate) struct ServeArgs {
     /// Refuse clients over a network that do not use TLS
     #[arg(long)]
     require_secure_transport: bool,
+    /// Show figures for Prometheus at http://ADDRESS/metrics, as 127.0.0.1:9104 [default: nowhere]
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_addr: Option<SocketAddr>,
     /// The one memory budget, as 512MiB or 4GiB
     #[arg(long, default_value = "1GiB", value_parser = bytes)]
     memory: usize,
@@ -99,19 +118,47 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     )
     .map_err(|error| error.to_string())?;
     let address = server.address();
-    println!(
+    say(format_args!(
         "Spillway {} on {}, {} commits read from the log",
         env!("CARGO_PKG_VERSION"),
         args.data.display(),
         recovered.commits
-    );
-    println!("connect with: mariadb -h {} -P {} -u root test", address.ip(), address.port());
+    ));
+    say(format_args!(
+        "connect with: mariadb -h {} -P {} -u root test",
+        address.ip(),
+        address.port()
+    ));
     if let Some(socket) = &args.socket {
-        println!("or with:      mariadb -S {} -u root test", socket.display());
+        say(format_args!("or with:      mariadb -S {} -u root test", socket.display()));
     }
+    let page = args.metrics_addr.map(|address| show_metrics(address, &server, &db)).transpose()?;
     let _ = signals.forever().next();
-    println!("stopping");
+    say(format_args!("stopping"));
+    drop(page);
     server.stop();
     instance.close();
     db.close().map_err(|error| error.to_string())
+}
+
+fn show_metrics(
+    address: SocketAddr,
+    server: &Server,
+    db: &Database,
+) -> Result<MetricsPage, String> {
+    let (of_server, of_database) = (server.metrics(), db.clone());
+    let figures = move || {
+        let mut figures = of_server();
+        figures.extend(of_database.metrics());
+        figures
+    };
+    let page = MetricsPage::start(address, figures).map_err(|error| error.to_string())?;
+    say(format_args!("metrics:      http://{}/metrics", page.address()));
+    Ok(page)
+}
+
+/// Tells whoever started the server. That nobody listens any more is no reason to stop, or to stop badly.
+fn say(line: std::fmt::Arguments<'_>) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -10,6 +10,15 @@ use spillway_types::ValueRef;
 use spillway_types::value::write_text;
 
 #[derive(Args)]
+#[command(
+    after_help = "Statements end with a semicolon at the end of a line. Results are tables on a terminal and lines with tabs \
+                        elsewhere. The first error ends a script, and the command with it.
+
+Examples:
+  spillway sql --data ./data                              type statements; exit ends
+  spillway sql --data ./data -e 'SHOW TABLES'
+  spillway sql --data ./data --database shop < dump.sql"
+)]
 pub(crate) struct SqlArgs {
     /// The data folder, which is made if there is none
     #[arg(long, default_value = "data")]

@@ -6,7 +6,8 @@
 //! - `transport`: a client's bytes, plain or in TLS (`tls`); `packet`: packets of them, each response in one write;
 //! - `capabilities`, `auth`, `login`: who the client is, and whether it can prove it;
 //! - `connection`: its commands; `escape`: statements that are no UTF-8; `params`: parameters of prepared statements;
-//! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes.
+//! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes;
+//! - `metrics`: the figures of all that, over HTTP.
 //!
 //! One thread serves one connection, and blocks on its socket: measured on two cores shared with the client, a
 //! hand-off to another thread costs more than a point select.
@@ -17,8 +18,11 @@ mod codec;
 mod columns;
 mod connection;
 mod escape;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod listener;
 mod login;
+mod metrics;
 mod packet;
 mod params;
 mod results;
@@ -28,5 +32,6 @@ mod tls;
 mod transport;
 
 pub use listener::Server;
+pub use metrics::MetricsPage;
 pub use server::ServerSettings;
 pub use tls::TlsFiles;

@@ -1,0 +1,211 @@
+//! The command as a shell starts it.
+#![allow(missing_docs)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+fn spillway(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spillway")).args(args).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8(text).unwrap()
+}
+
+/// A server of its own, until it is stopped.
+struct Serving {
+    child: Child,
+    port: u16,
+    /// What it said when it started.
+    said: String,
+}
+
+impl Serving {
+    fn start(data: &Path, more: &[&str]) -> Serving {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_spillway"))
+            .args(["serve", "--port", "0", "--data", data.to_str().unwrap()])
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut said = String::new();
+        let last = if more.contains(&"--metrics-addr") { "metrics:" } else { "connect with:" };
+        for line in &mut lines {
+            let line = line.unwrap();
+            said.push_str(&line);
+            said.push('\n');
+            if line.starts_with(last) {
+                break;
+            }
+        }
+        let after = said.split(" -P ").nth(1).unwrap_or_else(|| panic!("no port in {said}"));
+        let port = after.split(' ').next().unwrap().parse().unwrap();
+        // Nobody listens to what it says from here on: it must do without.
+        drop(lines);
+        Serving { child, port, said }
+    }
+
+    fn client(&self) -> Client {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut client = Client(stream);
+        assert_eq!(client.packet().unwrap()[0], 10);
+        // PROTOCOL_41 and SECURE_CONNECTION.
+        let mut hello = (1_u32 << 9 | 1 << 15).to_le_bytes().to_vec();
+        hello.extend_from_slice(&[0; 28]);
+        hello.extend_from_slice(b"root\0\0");
+        client.send(1, &hello);
+        assert_eq!(client.packet().unwrap()[0], 0);
+        client
+    }
+
+    /// Asks it to stop, and waits until it has; whether it went well.
+    fn stop(mut self) -> bool {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.child.wait().unwrap().success()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Stopped already, unless a test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Client(TcpStream);
+
+impl Client {
+    fn send(&mut self, sequence: u8, payload: &[u8]) {
+        let [a, b, c, ..] = (payload.len() as u32).to_le_bytes();
+        self.0.write_all(&[&[a, b, c, sequence], payload].concat()).unwrap();
+    }
+
+    fn packet(&mut self) -> Option<Vec<u8>> {
+        let mut head = [0; 4];
+        self.0.read_exact(&mut head).ok()?;
+        let mut payload = vec![0; u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize];
+        self.0.read_exact(&mut payload).ok()?;
+        Some(payload)
+    }
+
+    fn query(&mut self, sql: &str) {
+        self.send(0, &[&[3], sql.as_bytes()].concat());
+    }
+
+    fn run(&mut self, sql: &str) {
+        self.query(sql);
+        let answer = self.packet().unwrap();
+        assert_eq!(answer[0], 0, "{sql}: {}", String::from_utf8_lossy(&answer));
+    }
+}
+
+#[test]
+fn every_command_teaches_by_examples() {
+    for args in [
+        &["--help"][..],
+        &["serve", "--help"],
+        &["sql", "--help"],
+        &["check", "--help"],
+        &["bench", "kv", "--help"],
+    ] {
+        let output = spillway(args);
+        let text = text(&output);
+        assert!(output.status.success() && text.contains("Examples:"), "{args:?}: {text}");
+        assert!(text.contains("  spillway "), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_server_stops_when_it_is_asked_to_whatever_its_clients_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let socket = folder.path().join("spillway.sock");
+    let server = Serving::start(&data, &["--socket", socket.to_str().unwrap()]);
+    let (mut idle, mut open, mut busy) = (server.client(), server.client(), server.client());
+    idle.run("CREATE TABLE test.t (id INT PRIMARY KEY)");
+    idle.run("INSERT INTO test.t VALUES (1)");
+    open.run("BEGIN");
+    open.run("INSERT INTO test.t VALUES (2)");
+    // One that waits for the other's lock, until it is interrupted or the other has rolled back.
+    busy.query("INSERT INTO test.t VALUES (2)");
+    assert!(socket.exists());
+    let address = ("127.0.0.1", server.port);
+    assert!(server.stop());
+    assert!(idle.packet().is_none() && open.packet().is_none());
+    let acknowledged = busy.packet().is_some_and(|answer| answer[0] == 0);
+    assert!(TcpStream::connect(address).is_err() && !socket.exists());
+    let data = data.to_str().unwrap();
+    let checked = spillway(&["check", data]);
+    assert!(checked.status.success() && text(&checked).contains("no damage"), "{}", text(&checked));
+    let rows = spillway(&["sql", "--data", data, "-e", "SELECT id FROM t"]);
+    assert_eq!(text(&rows), if acknowledged { "id\n1\n2\n" } else { "id\n1\n" });
+}
+
+#[test]
+fn figures_are_shown_to_those_who_ask_and_only_if_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Serving::start(&folder.path().join("data"), &["--metrics-addr", "127.0.0.1:0"]);
+    let url = server.said.lines().find_map(|line| line.strip_prefix("metrics:")).unwrap().trim();
+    let address = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/metrics")).unwrap();
+    let _client = server.client();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    for line in [
+        "spillway_connections_total 1",
+        "spillway_connections_now 1",
+        "spillway_memory_budget_bytes ",
+    ] {
+        assert!(page.contains(line), "{line} is not in {page}");
+    }
+    assert!(server.stop());
+}
+
+#[test]
+fn what_cannot_be_served_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let refused = |more: &[&str], why: &str| {
+        let output = spillway(&[&["serve", "--data", data, "--port", "0"], more].concat());
+        let text = text(&output);
+        assert!(!output.status.success() && text.contains(why), "{more:?}: {text}");
+    };
+    refused(&["--bind", "0.0.0.0"], "root has an empty password");
+    refused(&["--tls-cert", "cert.pem"], "--tls-key");
+    refused(&["--tls-cert", "missing.pem", "--tls-key", "missing.pem"], "missing.pem");
+    refused(&["--memory", "much"], "512MiB");
+    refused(&["--socket", "/proc/none/spillway.sock"], "/proc/none/spillway.sock");
+    let server = Serving::start(Path::new(data), &[]);
+    refused(&[], "open in another process");
+    assert!(server.stop());
+}
+
+#[test]
+fn scripts_stop_at_their_first_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut shell = Command::new(env!("CARGO_BIN_EXE_spillway"))
+        .args(["sql", "--data", data.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let script = "CREATE TABLE t (id INT PRIMARY KEY,\n word TEXT);\nINSERT INTO t VALUES (1, 'a');\nSELECT * FROM t;\n\
+                  SELECT * FROM missing;\nSELECT 'not reached';\n";
+    shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = shell.wait_with_output().unwrap();
+    assert!(!output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "id\tword\n1\ta\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1146"), "{}", text(&output));
+}
