@@ -291,7 +291,7 @@ impl<'a, T: Transport> Connection<'a, T> {
         let escaped;
         let sql = match std::str::from_utf8(sql) {
             Ok(sql) => sql,
-            Err(_) => match escape_bytes(sql) {
+            Err(_) => match escape_bytes(sql, self.backslash()) {
                 Ok(sql) => {
                     escaped = sql;
                     &escaped
@@ -311,6 +311,11 @@ impl<'a, T: Transport> Connection<'a, T> {
         let outcome = self.session.query(sql, &mut sink);
         let gone = sink.gone.take();
         self.finish(outcome, gone)
+    }
+
+    /// Whether a backslash in a text escapes what follows it.
+    fn backslash(&self) -> bool {
+        !self.session.status().no_backslash_escapes
     }
 
     fn finish(&mut self, outcome: Result<(), SqlError>, gone: Option<io::Error>) -> io::Result<()> {
@@ -398,7 +403,9 @@ impl<T: Transport> Connection<'_, T> {
     fn prepare(&mut self, sql: &[u8]) -> io::Result<()> {
         let prepared = match std::str::from_utf8(sql) {
             Ok(sql) => self.session.prepare(sql),
-            Err(_) => escape_bytes(sql).and_then(|sql| self.session.prepare(&sql)),
+            Err(_) => {
+                escape_bytes(sql, self.backslash()).and_then(|sql| self.session.prepare(&sql))
+            }
         };
         let prepared = match prepared {
             Ok(prepared) => prepared,

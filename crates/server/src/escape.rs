@@ -3,17 +3,18 @@
 use spillway_sql::SqlError;
 
 /// Makes text of a statement: a literal with bytes that are no UTF-8 becomes a hexadecimal one, which means the same bytes.
+/// `backslash` says whether one escapes what follows it.
 ///
 /// # Errors
 /// 1300 where such bytes are anywhere but in a literal or a comment.
-pub(crate) fn escape_bytes(sql: &[u8]) -> Result<String, SqlError> {
+pub(crate) fn escape_bytes(sql: &[u8], backslash: bool) -> Result<String, SqlError> {
     let mut out = String::with_capacity(sql.len() * 2);
     let mut at = 0;
     while at < sql.len() {
         let start = at;
         match sql[at] {
             quote @ (b'\'' | b'"') => {
-                let (content, end) = read_literal(sql, at, quote);
+                let (content, end) = read_literal(sql, at, quote, backslash);
                 at = end;
                 if std::str::from_utf8(&content).is_ok() {
                     put_text(&mut out, &sql[start..at])?;
@@ -74,12 +75,12 @@ fn put_hexadecimal(out: &mut String, content: &[u8]) {
 }
 
 /// The bytes that a literal means, and where it ends. One that does not end goes to the end of the statement.
-fn read_literal(sql: &[u8], start: usize, quote: u8) -> (Vec<u8>, usize) {
+fn read_literal(sql: &[u8], start: usize, quote: u8, backslash: bool) -> (Vec<u8>, usize) {
     let mut content = Vec::new();
     let mut at = start + 1;
     while at < sql.len() {
         match sql[at] {
-            b'\\' if at + 1 < sql.len() => {
+            b'\\' if backslash && at + 1 < sql.len() => {
                 match sql[at + 1] {
                     b'0' => content.push(0),
                     b'n' => content.push(b'\n'),
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     fn escaped(sql: &[u8]) -> String {
-        escape_bytes(sql).unwrap()
+        escape_bytes(sql, true).unwrap()
     }
 
     #[test]
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn other_places_have_no_such_bytes() {
         for sql in [&b"SELECT \xFF"[..], b"SELECT `\xFF`", b"SELECT '' AS \xC3(", b"/*! \xFF */"] {
-            assert_eq!(escape_bytes(sql).unwrap_err().code, 1300, "{sql:?}");
+            assert_eq!(escape_bytes(sql, true).unwrap_err().code, 1300, "{sql:?}");
         }
         let mut rng = spillway_base::rng::Rng::new(3);
         for _ in 0..20_000 {
@@ -154,7 +155,7 @@ mod tests {
             let sql: Vec<u8> = (0..rng.below(30))
                 .map(|_| alphabet[rng.below(alphabet.len() as u64) as usize])
                 .collect();
-            let _ = escape_bytes(&sql);
+            let _ = escape_bytes(&sql, true);
         }
     }
 }

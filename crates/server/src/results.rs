@@ -16,6 +16,7 @@ fn status_bits(status: Status) -> u16 {
     u16::from(status.in_transaction)
         | u16::from(status.autocommit) << 1
         | u16::from(status.more_results) << 3
+        | u16::from(status.no_backslash_escapes) << 9
 }
 
 fn put_done(out: &mut Vec<u8>, head: u8, outcome: &Outcome) {

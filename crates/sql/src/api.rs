@@ -49,6 +49,8 @@ pub struct Status {
     pub in_transaction: bool,
     /// Statements commit by themselves.
     pub autocommit: bool,
+    /// A backslash in a text is a backslash: clients escape otherwise.
+    pub no_backslash_escapes: bool,
     /// Another result of the same command follows.
     pub more_results: bool,
 }

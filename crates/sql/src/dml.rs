@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use spillway::{LockMode, LockWait};
-use spillway_types::{Collation, Value};
+use spillway_types::{Collation, Date, Value};
 use sqlparser::ast::{
     self, AssignmentTarget, FromTable, OnInsert, SetExpr, TableFactor, TableObject,
 };
 
-use crate::catalog::{DefaultValue, TableDef, shift_timestamps};
+use crate::catalog::{ColumnDef, DefaultValue, TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr, compare, truth_of};
 use crate::query::{self, Row};
+use crate::session::Step;
 use crate::store;
 
 /// What a statement changed.
@@ -56,6 +57,10 @@ struct Maker<'a> {
     table: &'a TableDef,
     strict: bool,
     shift: i64,
+    /// Whether a date of zeros, and one with a month or a day of zero, are refused.
+    no_zero_date: bool,
+    no_zero_in_date: bool,
+    step: Step,
 }
 
 impl Maker<'_> {
@@ -85,7 +90,7 @@ impl Maker<'_> {
                         row,
                     ));
                 }
-                Ok(value)
+                self.zero_date(def, value, row)
             }
             Err((why, nearest)) => {
                 let error = SqlError::store(why, &def.name, &value.to_text(), row);
@@ -96,6 +101,30 @@ impl Maker<'_> {
                 Ok(nearest)
             }
         }
+    }
+
+    /// Refuses dates that the modes NO_ZERO_DATE and NO_ZERO_IN_DATE refuse.
+    fn zero_date(&self, def: &ColumnDef, value: Value, row: u64) -> Result<Value> {
+        if !self.no_zero_date && !self.no_zero_in_date {
+            return Ok(value);
+        }
+        let (date, kind) = match &value {
+            Value::Date(date) => (*date, "date"),
+            Value::DateTime(at) => (at.date, "datetime"),
+            _ => return Ok(value),
+        };
+        let zero = date == Date::default();
+        let part = !zero && (date.month == 0 || date.day == 0);
+        if !(zero && self.no_zero_date || part && self.no_zero_in_date) {
+            return Ok(value);
+        }
+        let why = spillway_types::StoreError::IncorrectTime(kind);
+        let error = SqlError::store(why, &def.name, &value.to_text(), row);
+        if self.strict {
+            return Err(error);
+        }
+        self.context.warn(error);
+        Ok(def.ty.zero())
     }
 
     fn default(&self, column: usize) -> Result<Value> {
@@ -167,6 +196,12 @@ fn maker<'a>(context: &'a Context<'a>, table: &'a TableDef, ignore: bool) -> Mak
         table,
         strict: variables.strict() && !ignore,
         shift: variables.time_offset_micros,
+        no_zero_date: variables.has_mode("NO_ZERO_DATE"),
+        no_zero_in_date: variables.has_mode("NO_ZERO_IN_DATE"),
+        step: Step {
+            offset: variables.number("auto_increment_offset").unwrap_or(1),
+            increment: variables.number("auto_increment_increment").unwrap_or(1),
+        },
     }
 }
 
@@ -362,7 +397,8 @@ impl InsertWriter<'_> {
             let given = spillway_types::convert::to_i128(&full[column].as_ref()).unwrap_or(0);
             let keep_zero = context.variables.borrow().sql_mode.contains("NO_AUTO_VALUE_ON_ZERO");
             if full[column].is_null() || (given == 0 && !keep_zero) {
-                generated = context.instance.next_auto_increment(context.txn, table)?;
+                generated =
+                    context.instance.next_auto_increment(context.txn, table, self.maker.step)?;
                 full[column] = self.maker.store(column, &Value::UInt(generated), self.records)?;
             } else if given > 0 {
                 context.instance.note_auto_increment(
@@ -504,7 +540,14 @@ fn targets(
             Some(spillway_types::convert::to_i128(&value.as_ref()).unwrap_or(0).max(0) as usize)
         }
     };
+    let safe = context.variables.borrow().flag("sql_safe_updates");
     let source = query::plan_table(table, alias, conditions);
+    if safe && limit.is_none() && source.access.is_full() {
+        return Err(SqlError::new(
+            1175,
+            "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column.",
+        ));
+    }
     let mut row = vec![Value::Null; source.width];
     let mut found: Vec<(Row, Row)> = Vec::new();
     let lock = Some((LockMode::Exclusive, LockWait::Wait));

@@ -478,3 +478,23 @@ fn locked_tables_keep_others_out() {
     assert_eq!(code(&mut two, "SELECT * FROM t"), 0);
     assert_eq!(code(&mut two, "FLUSH TABLES WITH READ LOCK"), 1235);
 }
+
+#[test]
+fn a_wait_for_a_table_ends_when_it_is_killed() {
+    let instance = instance();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY); BEGIN; SELECT * FROM t").unwrap();
+    let mut waiting = session(&instance, 2);
+    let waiter =
+        thread::spawn("waiter", move || code(&mut waiting, "ALTER TABLE t ADD COLUMN a INT"))
+            .unwrap();
+    // Once its statement is shown it waits, or is about to: either way it must see that it is not to.
+    let mut root = session(&instance, 3);
+    let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'ALTER%'";
+    while run(&mut root, waits).unwrap() != ["1"] {
+        std::thread::yield_now();
+    }
+    run(&mut root, "KILL QUERY 2").unwrap();
+    assert_eq!(waiter.join().unwrap(), 1317);
+    assert_eq!(code(&mut one, "SELECT * FROM t"), 0);
+}

@@ -168,6 +168,10 @@ impl Terms<'_> {
         match key {
             "ENGINE" => {
                 if !["TIERED", "XENGINE"].contains(&value.to_ascii_uppercase().as_str()) {
+                    if self.engine_named {
+                        let text = format!("Unknown storage engine '{value}'");
+                        return Err(SqlError::new(1286, text));
+                    }
                     self.warn(SqlError::new(1286, format!("Unknown storage engine '{value}'")));
                     let text = format!("Using storage engine TIERED for table '{}'", def.name);
                     self.warn(SqlError::new(1266, text));

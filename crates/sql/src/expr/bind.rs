@@ -14,6 +14,7 @@ use super::{Ask, Expr, Op, Scalar, Typed};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::query::{self, Aggregate, AggregateKind};
+use crate::session::LITERALS;
 
 /// A column that a scope offers.
 #[derive(Clone, Debug)]
@@ -261,7 +262,15 @@ impl<'a> Binder<'a> {
                     Err(SqlError::syntax("a parameter has no number"))
                 }
                 ast::Value::Placeholder(name) => self.placeholder(name),
-                value => Ok(typed_value(literal(value)?)),
+                value => {
+                    let mut typed = typed_value(literal(value)?);
+                    if let (Expr::Const(Value::Text(_)), Some(name)) =
+                        (&typed.expr, (self.variables)(LITERALS, ""))
+                    {
+                        typed.collation = Collation::from_name(&name.to_text()).unwrap_or_default();
+                    }
+                    Ok(typed)
+                }
             },
             E::Prefixed { prefix, value } => {
                 let inner = self.bind(value)?;
@@ -361,7 +370,10 @@ impl<'a> Binder<'a> {
                 let collation = common_collation(&[&text, &pattern]);
                 let escape = match escape_char {
                     Some(value) => literal(&value.value)?.to_text().chars().next(),
-                    None => Some('\\'),
+                    None => {
+                        let mode = (self.variables)(LITERALS, "escape");
+                        if mode.is_some() { None } else { Some('\\') }
+                    }
                 };
                 let like = Expr::Like {
                     text: boxed(text.expr),

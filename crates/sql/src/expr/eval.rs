@@ -1,10 +1,11 @@
 //! Evaluation, with MySQL's conversions.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use spillway::Transaction;
 use spillway_types::convert::{
@@ -32,6 +33,10 @@ pub(crate) struct Context<'a> {
     pub(crate) inserted: RefCell<Vec<Value>>,
     pub(crate) now: DateTime,
     pub(crate) warnings: RefCell<Vec<SqlError>>,
+    /// Rows of a query that counts them beyond its limit.
+    pub(crate) found: Cell<u64>,
+    /// When a query must have ended, by the clock: `max_execution_time`.
+    pub(crate) deadline: Option<Duration>,
 }
 
 impl Context<'_> {
@@ -46,6 +51,12 @@ impl Context<'_> {
         if self.txn.cancel_handle().is_cancelled() {
             self.txn.cancel_handle().clear();
             return Err(SqlError::new(1317, "Query execution was interrupted"));
+        }
+        if self.deadline.is_some_and(|deadline| spillway_base::clock::now() >= deadline) {
+            return Err(SqlError::new(
+                3024,
+                "Query execution was interrupted, maximum statement execution time exceeded",
+            ));
         }
         Ok(())
     }
@@ -547,7 +558,9 @@ fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) -> Result<Val
 }
 
 fn division_by_zero(context: &Context<'_>) -> Result<Value> {
-    context.warn(SqlError::new(1365, "Division by 0"));
+    if context.variables.borrow().has_mode("ERROR_FOR_DIVISION_BY_ZERO") {
+        context.warn(SqlError::new(1365, "Division by 0"));
+    }
     Ok(Value::Null)
 }
 

@@ -128,6 +128,11 @@ impl Expr {
     /// Calls `visit` with this and every expression inside, but not those of subqueries.
     pub(crate) fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
+        self.parts(&mut |part| part.walk(visit));
+    }
+
+    /// Calls `visit` with the expressions that this is made of.
+    pub(crate) fn parts(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
             Expr::Const(_)
             | Expr::Param(_)
@@ -142,31 +147,31 @@ impl Expr {
             | Expr::IsNull(e)
             | Expr::IsTruth(e, _)
             | Expr::Cast(e, _)
-            | Expr::Member(e, _) => e.walk(visit),
+            | Expr::Member(e, _) => visit(e),
             Expr::Binary(_, a, b, _) => {
-                a.walk(visit);
-                b.walk(visit);
+                visit(a);
+                visit(b);
             }
             Expr::Like { text: a, pattern: b, .. }
             | Expr::Regexp { text: a, pattern: b, .. }
             | Expr::Interval { date: a, amount: b, .. } => {
-                a.walk(visit);
-                b.walk(visit);
+                visit(a);
+                visit(b);
             }
             Expr::In(e, list, _) => {
-                e.walk(visit);
-                list.iter().for_each(|e| e.walk(visit));
+                visit(e);
+                list.iter().for_each(visit);
             }
-            Expr::Tuple(list) | Expr::Call(_, list) => list.iter().for_each(|e| e.walk(visit)),
+            Expr::Tuple(list) | Expr::Call(_, list) => list.iter().for_each(visit),
             Expr::Case { operand, branches, otherwise, .. } => {
-                operand.iter().for_each(|e| e.walk(visit));
+                operand.iter().for_each(|e| visit(e));
                 branches.iter().for_each(|(when, then)| {
-                    when.walk(visit);
-                    then.walk(visit);
+                    visit(when);
+                    visit(then);
                 });
-                otherwise.iter().for_each(|e| e.walk(visit));
+                otherwise.iter().for_each(|e| visit(e));
             }
-            Expr::Subquery { left, .. } => left.iter().for_each(|e| e.walk(visit)),
+            Expr::Subquery { left, .. } => left.iter().for_each(|e| visit(e)),
         }
     }
 

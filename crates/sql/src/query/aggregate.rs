@@ -7,7 +7,7 @@ use spillway_types::convert::{to_decimal, to_double, to_i128};
 use spillway_types::{Collation, ColumnType, Decimal, Value};
 
 use super::group_key;
-use crate::errors::Result;
+use crate::errors::{Result, SqlError};
 use crate::expr::{Context, Expr, Typed, compare};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,10 +146,7 @@ impl State {
                 } else {
                     let number = to_decimal(&value.as_ref()).unwrap_or(Decimal::ZERO);
                     let sum = self.exact.unwrap_or(Decimal::ZERO).add(&number);
-                    self.exact =
-                        Some(sum.ok_or_else(|| {
-                            crate::errors::SqlError::out_of_range("DECIMAL", "sum")
-                        })?);
+                    self.exact = Some(sum.ok_or_else(|| SqlError::out_of_range("DECIMAL", "sum"))?);
                 }
             }
             AggregateKind::Min | AggregateKind::Max => {
@@ -196,7 +193,7 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self, aggregate: &Aggregate) -> Value {
+    pub(crate) fn finish(mut self, aggregate: &Aggregate, context: &Context<'_>) -> Value {
         let spread = |sample: bool| {
             let divisor = self.count as f64 - f64::from(u8::from(sample));
             (divisor > 0.0).then(|| self.squares / divisor)
@@ -228,7 +225,15 @@ impl State {
                         .unwrap_or(std::cmp::Ordering::Equal)
                 });
                 let parts: Vec<String> = self.parts.into_iter().map(|(_, text)| text).collect();
-                Value::Text(parts.join(&aggregate.separator))
+                let mut text = parts.join(&aggregate.separator);
+                let most = context.variables.borrow().number("group_concat_max_len");
+                let most =
+                    most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+                if text.len() > most {
+                    text.truncate(text.floor_char_boundary(most));
+                    context.warn(SqlError::new(1260, "Row was cut by GROUP_CONCAT()"));
+                }
+                Value::Text(text)
             }
             AggregateKind::Variance => spread(false).map_or(Value::Null, Value::Double),
             AggregateKind::VarianceSample => spread(true).map_or(Value::Null, Value::Double),

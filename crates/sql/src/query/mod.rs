@@ -2,6 +2,7 @@
 
 mod access;
 mod aggregate;
+mod full_group;
 mod plan;
 mod run;
 mod spans;
@@ -29,6 +30,8 @@ pub(crate) struct QueryPlan {
     pub(crate) order: Vec<(Expr, bool, Collation)>,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
+    /// Whether the rows beyond the limit are counted, for FOUND_ROWS(): SQL_CALC_FOUND_ROWS.
+    pub(crate) counted: bool,
     /// The slots of the enclosing query that it needs.
     pub(crate) outer_reach: usize,
     pub(crate) correlated: bool,

@@ -11,6 +11,7 @@ use sqlparser::ast::{
 };
 
 use super::access::available;
+use super::full_group::Grouped;
 use super::{Access, Body, QueryPlan, SelectPlan, SetOp, Source, SourceKind, choose_access};
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::catalog::{Catalog, TableDef};
@@ -77,13 +78,27 @@ pub(crate) fn plan_query(
                 order: Vec::new(),
                 limit: None,
                 offset: None,
+                counted: false,
                 id: PLANS.fetch_add(1, Ordering::Relaxed),
             };
         }
         plan.limit = limit;
         plan.offset = offset;
     }
+    plan.counted = parent.is_none() && counts_rows(&query.body);
     Ok(plan)
+}
+
+/// Whether a query says SQL_CALC_FOUND_ROWS: its first SELECT does.
+fn counts_rows(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Select(select) => {
+            select.select_modifiers.as_ref().is_some_and(|words| words.sql_calc_found_rows)
+        }
+        SetExpr::SetOperation { left, .. } => counts_rows(left),
+        SetExpr::Query(query) => counts_rows(&query.body),
+        _ => false,
+    }
 }
 
 fn empty() -> QueryPlan {
@@ -93,6 +108,7 @@ fn empty() -> QueryPlan {
         order: Vec::new(),
         limit: None,
         offset: None,
+        counted: false,
         outer_reach: 0,
         correlated: false,
         id: PLANS.fetch_add(1, Ordering::Relaxed),
@@ -208,6 +224,7 @@ fn plan_body(
                 order: Vec::new(),
                 limit: None,
                 offset: None,
+                counted: false,
                 id: PLANS.fetch_add(1, Ordering::Relaxed),
             })
         }
@@ -620,6 +637,23 @@ fn plan_select(
     binder.place = "order clause";
     let order = order_by(&mut binder, order, &columns, &projections)?;
     let grouped = !group.is_empty() || !binder.aggregates.is_empty();
+    let full = || {
+        let mode = variables("session", "sql_mode").map(|mode| mode.to_text()).unwrap_or_default();
+        mode.split(',').any(|name| name == "ONLY_FULL_GROUP_BY")
+    };
+    if grouped && full() {
+        let group: Vec<Expr> = group.iter().map(|(expr, _)| expr.clone()).collect();
+        let check = Grouped {
+            tables: &binder.scope.tables,
+            sources: &sources,
+            conditions: &conditions,
+            group: &group,
+            width,
+        };
+        check.check("SELECT list", projections.iter().map(|typed| &typed.expr))?;
+        check.check("HAVING clause", having.iter())?;
+        check.check("ORDER BY clause", order.iter().map(|(expr, ..)| expr))?;
+    }
     let mut constant = Vec::new();
     conditions.retain(|expr| {
         let is = expr.reach() == 0 && available(expr, &|_| false);
@@ -680,7 +714,7 @@ fn project(
                 let typed = binder.bind(expr)?;
                 let name = match expr {
                     ast::Expr::Identifier(ident) => ident.value.clone(),
-                    ast::Expr::CompoundIdentifier(parts) => {
+                    ast::Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with("@@") => {
                         parts.last().map(|part| part.value.clone()).unwrap_or_default()
                     }
                     ast::Expr::Value(value) => match &value.value {

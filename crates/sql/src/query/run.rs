@@ -128,17 +128,23 @@ pub(crate) fn run_query(
     let limit = count(context, plan.limit.as_ref())?;
     let mut skip = count(context, plan.offset.as_ref())?.unwrap_or(0);
     let mut left = limit.unwrap_or(u64::MAX);
-    if left == 0 {
+    if left == 0 && !plan.counted {
         return Ok(());
     }
-    let most = limit.map(|limit| limit.saturating_add(skip));
+    let most = limit.map(|limit| limit.saturating_add(skip)).filter(|_| !plan.counted);
     let mut limited = |row: &[Value]| {
+        if plan.counted {
+            context.found.set(context.found.get() + 1);
+        }
         if skip > 0 {
             skip -= 1;
             return Ok(true);
         }
+        if left == 0 {
+            return Ok(true);
+        }
         left -= 1;
-        Ok(emit(row)? && left > 0)
+        Ok((emit(row)? && left > 0) || plan.counted)
     };
     match &plan.body {
         Body::Select(select) => run_select(context, select, most, &mut limited),
@@ -403,7 +409,7 @@ fn run_grouped(
             states
                 .into_iter()
                 .zip(&plan.aggregates)
-                .map(|(state, aggregate)| state.finish(aggregate)),
+                .map(|(state, aggregate)| state.finish(aggregate, context)),
         );
         if let Some(having) = &plan.having
             && !truth_of(&*context.value(having, &row)?)

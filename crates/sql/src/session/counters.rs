@@ -45,6 +45,24 @@ pub(super) struct Counters {
     reserving: Mutex<()>,
 }
 
+/// Which numbers a session is given: `auto_increment_offset`, and from there each `auto_increment_increment`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) offset: u64,
+    pub(crate) increment: u64,
+}
+
+impl Step {
+    /// The smallest of them that is not below `number`.
+    fn at_or_after(self, number: u64) -> u64 {
+        let increment = self.increment.max(1);
+        // An offset beyond the increment is none, as in MySQL.
+        let offset = if self.offset > increment { 1 } else { self.offset.max(1) };
+        let steps = number.saturating_sub(offset).div_ceil(increment);
+        steps.saturating_mul(increment).saturating_add(offset)
+    }
+}
+
 impl Instance {
     /// Forgets what tables have given, after they were changed: of AUTO_INCREMENT columns, and of rows.
     pub(super) fn forget_numbers(&self, restarted: &[u32], renumbered: &[u32]) {
@@ -68,18 +86,23 @@ impl Instance {
     }
 
     /// The next number of a table's AUTO_INCREMENT column.
-    pub(crate) fn next_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
+    pub(crate) fn next_auto_increment(
+        &self,
+        txn: &Transaction,
+        table: &TableDef,
+        step: Step,
+    ) -> Result<u64> {
         self.load_auto_increment(txn, table)?;
         loop {
             let wanted = {
                 let mut counters = self.0.counters.auto_increment.lock();
                 let Some(counter) = counters.get_mut(&table.id) else { return Ok(1) };
-                if counter.next < counter.reserved || counter.next == u64::MAX {
-                    let given = counter.next;
+                let given = step.at_or_after(counter.next);
+                if given < counter.reserved || given == u64::MAX {
                     counter.next = given.saturating_add(1);
                     return Ok(given);
                 }
-                counter.next
+                given
             };
             self.reserve(table, wanted)?;
         }

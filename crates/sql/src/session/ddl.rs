@@ -79,11 +79,11 @@ impl Session {
     /// What the statement's names are read by.
     fn terms<'a>(&self, catalog: &'a Catalog, database: Option<&'a str>) -> Terms<'a> {
         let variables = self.variables.borrow();
-        let checks = variables.system.get("foreign_key_checks");
         Terms {
             catalog,
             database,
-            foreign_key_checks: checks.is_none_or(|text| text != "OFF" && text != "0"),
+            foreign_key_checks: variables.flag("foreign_key_checks"),
+            engine_named: variables.has_mode("NO_ENGINE_SUBSTITUTION"),
             warnings: RefCell::default(),
         }
     }
@@ -102,7 +102,7 @@ impl Session {
         let terms = self.terms(&catalog, database.as_deref());
         let before = catalog.table(&table.0, &table.1)?;
         let planned = Alteration::plan(&terms, before, &alter.operations);
-        self.warnings.extend(terms.warnings.into_inner());
+        terms.warnings.into_inner().into_iter().for_each(|warning| self.warn(warning));
         let mut alteration = planned?;
         let built = {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
@@ -144,7 +144,7 @@ impl Session {
         };
         let done = body(&ddl);
         let (restarted, renumbered) = (ddl.restarted.into_inner(), ddl.renumbered.into_inner());
-        self.warnings.extend(ddl.terms.warnings.into_inner());
+        ddl.terms.warnings.into_inner().into_iter().for_each(|warning| self.warn(warning));
         done?;
         txn.commit().wait()?;
         instance.forget_numbers(&restarted, &renumbered);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use spillway::{CancelHandle, Database, Durability};
-use spillway_types::DateTime;
+use spillway_types::{Collation, DateTime};
 
 use super::Session;
 use super::counters::Counters;
@@ -18,6 +18,23 @@ use super::metadata::MetadataLocks;
 use super::variables::{VARIABLES, Variables};
 use crate::catalog::{Catalog, UserDef, remove_unnamed_spaces, utc};
 use crate::errors::Result;
+use crate::parse::Mode;
+
+/// What others ask of a session.
+#[derive(Default)]
+pub(super) struct Stop {
+    /// It is to end.
+    pub(super) killed: AtomicBool,
+    /// Its statement is to end.
+    pub(super) interrupted: AtomicBool,
+}
+
+impl Stop {
+    /// Whether what runs now is to end.
+    pub(super) fn is_asked(&self) -> bool {
+        self.killed.load(Ordering::Acquire) || self.interrupted.load(Ordering::Acquire)
+    }
+}
 
 pub(super) struct Process {
     pub(super) user: String,
@@ -25,7 +42,7 @@ pub(super) struct Process {
     pub(super) database: Option<String>,
     pub(super) statement: Option<String>,
     pub(super) cancel: Option<CancelHandle>,
-    pub(super) killed: Arc<AtomicBool>,
+    pub(super) stop: Arc<Stop>,
 }
 
 pub(super) struct Inner {
@@ -66,7 +83,7 @@ impl Instance {
         remove_unnamed_spaces(&db, |_| true)?;
         let mut globals: BTreeMap<String, String> = VARIABLES
             .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         if db.settings().durability != Durability::Commit {
             globals.insert("innodb_flush_log_at_trx_commit".to_owned(), "2".to_owned());
@@ -113,21 +130,18 @@ impl Instance {
     #[must_use]
     pub fn session(&self, user: &str, host: &str, connection_id: u64) -> Session {
         let user_host = self.user(user, host).map_or_else(|| "%".to_owned(), |user| user.host);
-        let killed = Arc::new(AtomicBool::new(false));
+        let stop = Arc::new(Stop::default());
         let process = Process {
             user: user.to_owned(),
             host: host.to_owned(),
             database: None,
             statement: None,
             cancel: None,
-            killed: killed.clone(),
+            stop: stop.clone(),
         };
         self.0.processes.lock().insert(connection_id, process);
         let system = self.0.globals.lock().clone();
-        let sql_mode = system.get("sql_mode").cloned().unwrap_or_default();
-        let variables = Variables {
-            mode: crate::parse::Mode::of(&sql_mode),
-            sql_mode,
+        let mut variables = Variables {
             system,
             user: HashMap::new(),
             database: None,
@@ -139,8 +153,13 @@ impl Instance {
             row_count: 0,
             found_rows: 0,
             found_rows_flag: false,
+            sql_mode: String::new(),
+            mode: Mode::default(),
+            collation: Collation::default(),
             time_offset_micros: 0,
         };
+        variables.refresh();
+        let autocommit = variables.flag("autocommit");
         Session {
             instance: self.clone(),
             variables: RefCell::new(variables),
@@ -148,7 +167,7 @@ impl Instance {
             savepoints: Vec::new(),
             held: None,
             locked: None,
-            autocommit: true,
+            autocommit,
             next_isolation: None,
             next_read_only: None,
             running: None,
@@ -157,11 +176,14 @@ impl Instance {
             statements_next: 1,
             named: HashMap::new(),
             warnings: Vec::new(),
+            stale_warnings: false,
             multi_statements: true,
-            killed,
+            stop,
             connection_id,
             assignments: 0,
             connection_status: Vec::new(),
+            told: std::cell::Cell::new(false),
+            asked: std::cell::Cell::new(false),
             all_rights: std::cell::Cell::new(0),
         }
     }
@@ -176,12 +198,16 @@ impl Instance {
         let processes = self.0.processes.lock();
         let Some(process) = processes.get(&connection_id) else { return false };
         if connection {
-            process.killed.store(true, Ordering::Release);
+            process.stop.killed.store(true, Ordering::Release);
         }
-        if let (Some(cancel), true) = (&process.cancel, process.statement.is_some() || connection) {
-            cancel.cancel();
+        if process.statement.is_some() || connection {
+            process.stop.interrupted.store(true, Ordering::Release);
+            if let Some(cancel) = &process.cancel {
+                cancel.cancel();
+            }
         }
         drop(processes);
+        self.0.metadata.wake();
         if connection {
             self.wake(connection_id);
         }
@@ -191,11 +217,12 @@ impl Instance {
     /// Interrupts every running statement.
     pub fn shut_down(&self) {
         for process in self.0.processes.lock().values() {
-            process.killed.store(true, Ordering::Release);
+            process.stop.killed.store(true, Ordering::Release);
             if let Some(cancel) = &process.cancel {
                 cancel.cancel();
             }
         }
+        self.0.metadata.wake();
     }
 
     /// The global system variables.

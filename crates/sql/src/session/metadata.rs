@@ -8,7 +8,6 @@
 //! before it, or it might wait forever.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -16,7 +15,7 @@ use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::instance::Instance;
+use super::instance::{Instance, Stop};
 use super::own::split_commas;
 use super::tables::{Reads, parts_of, path_of, tables_of, targets_of};
 use crate::errors::{Result, SqlError};
@@ -67,7 +66,7 @@ pub(super) struct MetadataLocks {
 }
 
 impl MetadataLocks {
-    fn lock(&self, name: &Name, mode: Mode, wait: Duration, killed: &AtomicBool) -> Result<()> {
+    fn lock(&self, name: &Name, mode: Mode, wait: Duration, stop: &Stop) -> Result<()> {
         let clock = spillway_base::clock::Clock::system();
         let end = clock.now() + wait;
         let mut state = self.state.lock();
@@ -83,14 +82,14 @@ impl MetadataLocks {
                 let text = "Lock wait timeout exceeded; try restarting transaction";
                 break Err(SqlError::new(1205, text));
             }
-            if killed.load(Ordering::Acquire) {
+            if stop.is_asked() {
                 break Err(SqlError::new(1317, "Query execution was interrupted"));
             }
             if mode == Mode::Alone && !queued {
                 users.waiting += 1;
                 queued = true;
             }
-            self.changed.wait_for(&mut state, Duration::from_millis(50));
+            self.changed.wait_for(&mut state, end.saturating_sub(clock.now()));
         };
         if queued && let Some(users) = state.get_mut(name) {
             users.waiting -= 1;
@@ -101,6 +100,12 @@ impl MetadataLocks {
             self.changed.notify_all();
         }
         outcome
+    }
+
+    /// Lets those who wait see whether they are still to.
+    pub(super) fn wake(&self) {
+        drop(self.state.lock());
+        self.changed.notify_all();
     }
 
     fn unlock(&self, name: &Name, mode: Mode) {
@@ -148,7 +153,7 @@ impl Session {
         let wait = self.lock_wait();
         let mut held = Held { instance: self.instance.clone(), locks: Vec::new() };
         for (name, mode) in names {
-            self.instance.0.metadata.lock(&name, mode, wait, &self.killed)?;
+            self.instance.0.metadata.lock(&name, mode, wait, &self.stop)?;
             held.locks.push((name, mode));
         }
         Ok(held)

@@ -12,31 +12,36 @@ mod own;
 mod prepared;
 mod rights;
 mod run;
+mod set;
 mod tables;
 mod transactions;
 mod variables;
+mod warnings;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use spillway::{Isolation, Savepoint, Transaction};
 use spillway_types::Value;
 use sqlparser::ast;
 
+use self::instance::Stop;
 use self::metadata::Held;
 use self::prepared::Stored;
+use self::warnings::Warning;
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::parse::{self, Statement};
 
+pub(crate) use self::counters::Step;
 pub use self::front::{Front, Limits};
 pub use self::instance::Instance;
 pub use self::prepared::Prepared;
 pub(crate) use self::tables::path_of;
-pub(crate) use self::variables::Variables;
+pub(crate) use self::variables::{LITERALS, Variables};
 
 /// What clients are told of the version. Clients look at the number before the first dash to learn which SQL they may use.
 pub const VERSION: &str = "8.0.36-Spillway-0.1.0";
@@ -61,13 +66,19 @@ pub struct Session {
     statements: HashMap<u32, Stored>,
     statements_next: u32,
     named: HashMap<String, u32>,
-    warnings: Vec<SqlError>,
+    warnings: Vec<Warning>,
+    /// Whether the warnings are those of the statement before, which a query may still ask for.
+    stale_warnings: bool,
     multi_statements: bool,
-    killed: Arc<AtomicBool>,
+    stop: Arc<Stop>,
     connection_id: u64,
     /// How often a variable was set.
     assignments: u64,
     connection_status: Vec<(String, String)>,
+    /// Whether anything of the running statement's result has reached its client.
+    told: Cell<bool>,
+    /// Whether the plan made last asked for a system variable: it may be another when the statement runs again.
+    asked: Cell<bool>,
     /// The version of the catalog by which the account was last seen to hold every right; zero for none.
     all_rights: Cell<u64>,
 }
@@ -79,7 +90,7 @@ impl Drop for Session {
         let mut processes = self.instance.0.processes.lock();
         if processes
             .get(&self.connection_id)
-            .is_some_and(|process| Arc::ptr_eq(&process.killed, &self.killed))
+            .is_some_and(|process| Arc::ptr_eq(&process.stop, &self.stop))
         {
             processes.remove(&self.connection_id);
         }
@@ -110,8 +121,10 @@ impl Session {
             } else {
                 tokens.iter().map(ToString::to_string).collect()
             };
-            let (statement, params) =
-                parse::parse(tokens).inspect_err(|error| self.note_error(error))?;
+            let (statement, params) = parse::parse(tokens).inspect_err(|error| {
+                self.warnings.clear();
+                self.note_error(error);
+            })?;
             if params > 0 {
                 return Err(SqlError::syntax("near '?'"));
             }
@@ -150,7 +163,7 @@ impl Session {
         };
         let mut fresh = self.instance.session(&user, &host, self.connection_id);
         self.variables.swap(&fresh.variables);
-        std::mem::swap(&mut self.killed, &mut fresh.killed);
+        std::mem::swap(&mut self.stop, &mut fresh.stop);
         drop(fresh);
         if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
             process.database.clone_from(&database);
@@ -162,7 +175,7 @@ impl Session {
         self.statements.clear();
         self.named.clear();
         self.warnings.clear();
-        self.autocommit = true;
+        self.autocommit = self.variables.borrow().flag("autocommit");
         self.next_isolation = None;
         self.next_read_only = None;
         self.assignments += 1;
@@ -194,6 +207,7 @@ impl Session {
         Status {
             in_transaction: self.txn.is_some(),
             autocommit: self.autocommit,
+            no_backslash_escapes: self.mode().no_backslash_escapes,
             more_results: false,
         }
     }
@@ -201,7 +215,7 @@ impl Session {
     /// Whether the connection should end.
     #[must_use]
     pub fn is_killed(&self) -> bool {
-        self.killed.load(Ordering::Acquire)
+        self.stop.killed.load(Ordering::Acquire)
     }
 
     /// What the client said of itself when it connected.
@@ -213,10 +227,6 @@ impl Session {
     /// How its text is read.
     fn mode(&self) -> parse::Mode {
         self.variables.borrow().mode
-    }
-
-    fn note_error(&mut self, error: &SqlError) {
-        self.warnings = vec![error.clone()];
     }
 
     fn outcome(&self, changed: Changed, more: bool) -> Outcome {
@@ -241,20 +251,23 @@ impl Session {
         if self.is_killed() {
             return Err(SqlError::new(1317, "Query execution was interrupted"));
         }
+        self.stop.interrupted.store(false, Ordering::Release);
         self.instance.0.questions.fetch_add(1, Ordering::Relaxed);
         self.note_statement(Some(shown));
         let outcome = match statement {
             Statement::Own(first, tokens) => self.run_own(first, tokens, params, more, sink),
             Statement::Sql(statement) => {
-                self.warnings.clear();
+                self.stale_warnings = true;
+                if !matches!(**statement, ast::Statement::Query(_)) {
+                    self.forget_warnings();
+                }
                 self.run_sql(statement, prepared, params, more, sink)
             }
         };
+        self.forget_warnings();
         self.note_statement(None);
         if let Err(error) = &outcome {
-            if !self.warnings.contains(error) {
-                self.warnings.push(error.clone());
-            }
+            self.note_error(error);
             self.variables.borrow_mut().row_count = -1;
             if error.ends_transaction {
                 self.end_transaction();

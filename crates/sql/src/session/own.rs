@@ -162,34 +162,9 @@ impl Session {
         let at = |index: usize| words.get(index).map_or("", String::as_str);
         if at(0) == "show"
             && (matches!(at(1), "warnings" | "errors")
-                || at(3) == "warnings"
-                || words.iter().any(|word| word == "warnings"))
+                || (at(1) == "count" && matches!(at(5), "warnings" | "errors")))
         {
-            let rows = self.warnings.iter().map(|warning| {
-                let note =
-                    matches!(warning.code, 1007 | 1008 | 1050 | 1051 | 1266 | 1286 | 1365 | 1478);
-                let level = if note {
-                    if matches!(warning.code, 1050 | 1051 | 1007 | 1008) {
-                        "Note"
-                    } else {
-                        "Warning"
-                    }
-                } else {
-                    "Error"
-                };
-                vec![
-                    Value::from(level),
-                    Value::Int(i64::from(warning.code)),
-                    Value::Text(warning.message.clone()),
-                ]
-            });
-            let columns = [
-                ("Level", ColumnType::VarChar(7)),
-                ("Code", ColumnType::INT),
-                ("Message", ColumnType::VarChar(512)),
-            ];
-            let rows = rows.collect();
-            return self.send(&columns, rows, more, sink);
+            return self.show_warnings(plain, more, sink);
         }
         self.warnings.clear();
         let global = at(1) == "global";

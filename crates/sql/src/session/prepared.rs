@@ -8,6 +8,7 @@ use sqlparser::tokenizer::Token;
 
 use super::Session;
 use super::own::{name_of, split_commas};
+use super::run::PlanKey;
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
 use crate::parse::{self, Statement, word};
@@ -28,8 +29,8 @@ pub(super) struct Stored {
     pub(super) tokens: Vec<Token>,
     pub(super) statement: Arc<Statement>,
     pub(super) params: usize,
-    /// The plan of a query, and the catalog and database it was made for.
-    pub(super) plan: Option<(u64, Option<String>, Arc<query::QueryPlan>)>,
+    /// The plan of a query, and what it was made for.
+    pub(super) plan: Option<(PlanKey, Arc<query::QueryPlan>)>,
 }
 
 impl Session {
@@ -42,8 +43,10 @@ impl Session {
         let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
             return Err(SqlError::syntax("a prepared statement is one statement"));
         };
-        let (statement, params) =
-            parse::parse(tokens.clone()).inspect_err(|error| self.note_error(error))?;
+        let (statement, params) = parse::parse(tokens.clone()).inspect_err(|error| {
+            self.warnings.clear();
+            self.note_error(error);
+        })?;
         if let Statement::Own(first, _) = &statement
             && ["prepare", "execute", "deallocate"].contains(&first.as_str())
         {
@@ -56,10 +59,12 @@ impl Session {
             && let ast::Statement::Query(query) = &**statement
         {
             self.check_rights(statement)?;
+            self.asked.set(false);
             let plan = self.plan(query)?;
             columns.clone_from(&plan.columns);
-            let catalog = self.instance.0.catalog.load().version;
-            stored.plan = Some((catalog, self.variables.borrow().database.clone(), plan));
+            if !self.asked.get() {
+                stored.plan = Some((self.plan_key(), plan));
+            }
         }
         let id = self.statements_next;
         self.statements_next += 1;

@@ -1,11 +1,11 @@
 //! Queries and changes of rows, run in the session's transaction.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Duration;
 
 use spillway::Transaction;
-use spillway_types::{ColumnType, Value, ValueRef};
+use spillway_types::{Collation, ColumnType, Value, ValueRef};
 use sqlparser::ast;
 
 use super::Session;
@@ -19,7 +19,37 @@ use crate::query;
 /// How often a first statement starts over when it meets rows that were changed after its snapshot (DESIGN, D12).
 const RESTARTS: usize = 100;
 
+/// What a plan depends on: it is made anew where any of this is another.
+#[derive(Debug)]
+pub(super) struct PlanKey {
+    catalog: u64,
+    database: Option<String>,
+    collation: Collation,
+    full_group_by: bool,
+    no_backslash_escapes: bool,
+}
+
 impl Session {
+    pub(super) fn plan_key(&self) -> PlanKey {
+        let variables = self.variables.borrow();
+        PlanKey {
+            catalog: self.instance.0.catalog.load().version,
+            database: variables.database.clone(),
+            collation: variables.collation,
+            full_group_by: variables.has_mode("ONLY_FULL_GROUP_BY"),
+            no_backslash_escapes: variables.mode.no_backslash_escapes,
+        }
+    }
+
+    fn fits(&self, key: &PlanKey) -> bool {
+        let variables = self.variables.borrow();
+        key.catalog == self.instance.0.catalog.load().version
+            && key.database == variables.database
+            && key.collation == variables.collation
+            && key.full_group_by == variables.has_mode("ONLY_FULL_GROUP_BY")
+            && key.no_backslash_escapes == variables.mode.no_backslash_escapes
+    }
+
     pub(super) fn plan(&self, query: &ast::Query) -> Result<Arc<query::QueryPlan>> {
         let catalog = self.instance.0.catalog.load_full();
         let variables = self.variables.borrow();
@@ -98,9 +128,10 @@ impl Session {
         let _ = more;
         let catalog = self.instance.0.catalog.load_full();
         let plan = match statement {
-            ast::Statement::Query(query) => Some(self.query_plan(query, prepared, &catalog)?),
+            ast::Statement::Query(query) => Some(self.query_plan(query, prepared)?),
             _ => None,
         };
+        self.forget_warnings();
         let Some(txn) = &self.txn else {
             return Err(SqlError::new(1105, "no transaction is open"));
         };
@@ -108,24 +139,34 @@ impl Session {
         let start = txn.savepoint();
         for attempt in 0.. {
             txn.begin_statement();
-            let context = self.context(txn, &catalog, params);
+            self.told.set(false);
+            let mut context = self.context(txn, &catalog, params);
+            if plan.is_some() {
+                context.deadline = self.deadline();
+            }
             let outcome = match (&plan, statement) {
                 (Some(plan), _) => self.select(&context, plan, sink).map(|()| None),
                 (None, statement) => self.change(&context, statement).map(Some),
             };
             let warnings = context.warnings.into_inner();
             match outcome {
-                Err(error) if error.conflict && !had_snapshot && attempt < RESTARTS => {
+                // What reached the client cannot be told again.
+                Err(error)
+                    if error.conflict
+                        && !had_snapshot
+                        && !self.told.get()
+                        && attempt < RESTARTS =>
+                {
                     txn.rollback_to(start);
                     txn.forget_snapshot();
                 }
                 Err(error) => {
                     txn.rollback_to(start);
-                    self.warnings.extend(warnings);
+                    warnings.into_iter().for_each(|warning| self.warn(warning));
                     return Err(error);
                 }
                 Ok(changed) => {
-                    self.warnings.extend(warnings);
+                    warnings.into_iter().for_each(|warning| self.warn(warning));
                     return Ok(changed);
                 }
             }
@@ -137,19 +178,20 @@ impl Session {
         &mut self,
         query: &ast::Query,
         prepared: Option<u32>,
-        catalog: &Arc<Catalog>,
     ) -> Result<Arc<query::QueryPlan>> {
-        let database = self.variables.borrow().database.clone();
         if let Some(stored) = prepared.and_then(|id| self.statements.get(&id))
-            && let Some((version, db, plan)) = &stored.plan
-            && *version == catalog.version
-            && *db == database
+            && let Some((made_for, plan)) = &stored.plan
+            && self.fits(made_for)
         {
             return Ok(plan.clone());
         }
+        self.asked.set(false);
         let plan = self.plan(query)?;
-        if let Some(stored) = prepared.and_then(|id| self.statements.get_mut(&id)) {
-            stored.plan = Some((catalog.version, database, plan.clone()));
+        let key = self.plan_key();
+        if let Some(stored) =
+            prepared.filter(|_| !self.asked.get()).and_then(|id| self.statements.get_mut(&id))
+        {
+            stored.plan = Some((key, plan.clone()));
         }
         Ok(plan)
     }
@@ -182,7 +224,15 @@ impl Session {
             inserted: RefCell::default(),
             now: utc(wall + offset),
             warnings: RefCell::default(),
+            found: Cell::new(0),
+            deadline: None,
         }
+    }
+
+    /// When a query that begins now must have ended.
+    fn deadline(&self) -> Option<Duration> {
+        let most = self.variables.borrow().number("max_execution_time")?;
+        (most > 0).then(|| spillway_base::clock::now() + Duration::from_millis(most))
     }
 
     /// Sends a query's rows. Those of a locking read are held until they may be told (DESIGN, D2).
@@ -193,26 +243,34 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let locking = matches!(&plan.body, query::Body::Select(select) if select.lock.is_some());
+        let most = match plan.limit {
+            None => self.variables.borrow().number("sql_select_limit").unwrap_or(u64::MAX),
+            Some(_) => u64::MAX,
+        };
         let mut count = 0;
         if locking || context.txn.has_writes() {
             let mut rows: Vec<Vec<Value>> = Vec::new();
             query::run_query(context, plan, &mut |row| {
-                rows.push(row.to_vec());
-                Ok(true)
+                if count < most {
+                    count += 1;
+                    rows.push(row.to_vec());
+                }
+                Ok(count < most || plan.counted)
             })?;
             context.txn.wait_until_told()?;
+            self.told.set(true);
             sink.columns(&plan.columns)?;
             for row in &rows {
                 let refs: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
                 sink.row(&refs)?;
             }
-            count = rows.len() as u64;
         } else {
-            let mut begun = false;
             query::run_query(context, plan, &mut |row| {
-                if !begun {
+                if !self.told.replace(true) {
                     sink.columns(&plan.columns)?;
-                    begun = true;
+                }
+                if count == most {
+                    return Ok(plan.counted);
                 }
                 count += 1;
                 if let [one] = row {
@@ -221,13 +279,14 @@ impl Session {
                     let refs: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
                     sink.row(&refs)?;
                 }
-                Ok(true)
+                Ok(count < most || plan.counted)
             })?;
-            if !begun {
+            if !self.told.replace(true) {
                 sink.columns(&plan.columns)?;
             }
         }
-        self.variables.borrow_mut().found_rows = count;
+        let found = if plan.counted { context.found.get() } else { count };
+        self.variables.borrow_mut().found_rows = found;
         Ok(())
     }
 
@@ -236,14 +295,26 @@ impl Session {
         context: &Context<'_>,
         statement: &ast::Statement,
     ) -> Result<Changed> {
-        let snapshot: BTreeMap<String, String> = self.variables.borrow().system.clone();
-        let lookup = |_: &str, name: &str| snapshot.get(name).map(|text| Value::Text(text.clone()));
-        match statement {
+        let lookup =
+            |scope: &str, name: &str| self.system_variable(&self.variables.borrow(), scope, name);
+        let changed = match statement {
             ast::Statement::Insert(insert) => dml::insert(context, insert, &lookup),
             ast::Statement::Update(update) => dml::update(context, update, &lookup),
             ast::Statement::Delete(delete) => dml::delete(context, delete, &lookup),
             other => Err(SqlError::unsupported(other)),
+        }?;
+        let ignore = match statement {
+            ast::Statement::Insert(insert) => insert.ignore,
+            ast::Statement::Update(update) => update.or.is_some(),
+            _ => false,
+        };
+        if self.variables.borrow().strict() && !ignore {
+            let warnings = context.warnings.borrow();
+            if let Some(error) = warnings.iter().find(|warning| warning.code == 1365) {
+                return Err(error.clone());
+            }
         }
+        Ok(changed)
     }
 
     pub(super) fn explain(

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use spillway::{Durability, Isolation, TransactionOptions};
-use spillway_types::Value;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
@@ -21,13 +20,10 @@ impl Session {
     pub(super) fn options(&mut self) -> TransactionOptions {
         let variables = self.variables.borrow();
         let text = |name: &str| variables.system.get(name).cloned().unwrap_or_default();
-        let isolation = self.next_isolation.take().unwrap_or_else(|| {
-            match text("transaction_isolation").as_str() {
-                "READ-COMMITTED" | "READ-UNCOMMITTED" => Isolation::ReadCommitted,
-                "SERIALIZABLE" => Isolation::Serializable,
-                _ => Isolation::RepeatableRead,
-            }
-        });
+        let isolation = self
+            .next_isolation
+            .take()
+            .unwrap_or_else(|| isolation_of(&text("transaction_isolation")));
         let read_only =
             self.next_read_only.take().unwrap_or_else(|| text("transaction_read_only") == "ON");
         self.running = Some((isolation, read_only));
@@ -127,7 +123,7 @@ impl Session {
                     self.start(None, false)?;
                 }
                 if release {
-                    self.killed.store(true, Ordering::Release);
+                    self.stop.killed.store(true, Ordering::Release);
                 }
                 Ok(())
             }
@@ -181,25 +177,35 @@ impl Session {
         Ok(())
     }
 
+    /// `SET [scope] TRANSACTION`, by the words that follow it.
     pub(super) fn set_transaction(&mut self, words: &[String], scope: &str) -> Result<()> {
-        let has = |word: &str| words.iter().any(|other| other == word);
-        let mut settings = Vec::new();
-        if has("isolation") {
-            let level = if has("serializable") {
-                "SERIALIZABLE"
-            } else if has("committed") {
-                "READ-COMMITTED"
-            } else if has("uncommitted") {
-                "READ-UNCOMMITTED"
-            } else {
-                "REPEATABLE-READ"
+        let (mut isolation, mut read_only) = (None, None);
+        // White space and commas are gone: each characteristic is known by its own words.
+        let mut rest = words.iter().map(String::as_str).filter(|word| !word.is_empty()).peekable();
+        while let Some(first) = rest.next() {
+            let level = match (first, rest.next()) {
+                ("isolation", Some("level")) => match (rest.next(), rest.peek()) {
+                    (Some("serializable"), _) => "SERIALIZABLE",
+                    (Some("repeatable"), Some(&"read")) => "REPEATABLE-READ",
+                    (Some("read"), Some(&"committed")) => "READ-COMMITTED",
+                    (Some("read"), Some(&"uncommitted")) => "READ-UNCOMMITTED",
+                    _ => return Err(SqlError::syntax("near 'ISOLATION LEVEL'")),
+                },
+                ("read", Some(mode @ ("only" | "write"))) if read_only.is_none() => {
+                    read_only = Some(mode == "only");
+                    continue;
+                }
+                (other, _) => return Err(SqlError::syntax(format!("near '{other}'"))),
             };
-            settings.push(("transaction_isolation", level));
+            if isolation.replace(level).is_some() {
+                return Err(SqlError::syntax("near 'ISOLATION'"));
+            }
+            if level != "SERIALIZABLE" {
+                rest.next();
+            }
         }
-        if has("only") {
-            settings.push(("transaction_read_only", "ON"));
-        } else if has("write") {
-            settings.push(("transaction_read_only", "OFF"));
+        if isolation.is_none() && read_only.is_none() {
+            return Err(SqlError::syntax("near the end"));
         }
         if scope == "next" {
             if self.txn.is_some() {
@@ -208,19 +214,26 @@ impl Session {
                     "Transaction characteristics can't be changed while a transaction is in progress",
                 ));
             }
-            for (name, value) in settings {
-                match (name, value) {
-                    ("transaction_read_only", value) => self.next_read_only = Some(value == "ON"),
-                    (_, "SERIALIZABLE") => self.next_isolation = Some(Isolation::Serializable),
-                    (_, "REPEATABLE-READ") => self.next_isolation = Some(Isolation::RepeatableRead),
-                    _ => self.next_isolation = Some(Isolation::ReadCommitted),
-                }
-            }
+            self.next_isolation = isolation.map(isolation_of).or(self.next_isolation);
+            self.next_read_only = read_only.or(self.next_read_only);
             return Ok(());
         }
-        for (name, value) in settings {
-            self.assign(scope == "global", name, &Value::from(value))?;
+        if let Some(level) = isolation {
+            self.assign(scope == "global", "transaction_isolation", level)?;
+        }
+        if let Some(only) = read_only {
+            let text = if only { "ON" } else { "OFF" };
+            self.assign(scope == "global", "transaction_read_only", text)?;
         }
         Ok(())
+    }
+}
+
+/// READ UNCOMMITTED reads what is committed.
+fn isolation_of(level: &str) -> Isolation {
+    match level {
+        "READ-COMMITTED" | "READ-UNCOMMITTED" => Isolation::ReadCommitted,
+        "SERIALIZABLE" => Isolation::Serializable,
+        _ => Isolation::RepeatableRead,
     }
 }

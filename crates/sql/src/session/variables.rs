@@ -1,140 +1,225 @@
-//! System variables, and SET.
+//! System variables: what there are, what they may be set to, and what they are.
+//!
+//! A variable can be set to what is obeyed, and to nothing else: what a client asks for and does not get, it is told (1231, 1235,
+//! 1238). Many can be set to the one value only that says how things are here, because clients and dumps set them to it.
 
 use std::collections::{BTreeMap, HashMap};
 
-use spillway_types::Value;
-use sqlparser::tokenizer::Token;
+use spillway_types::{Collation, Value};
 
-use super::own::{name_of, split_commas};
+use super::warnings::Level;
 use super::{Session, VERSION};
 use crate::errors::{Result, SqlError};
-use crate::parse::{Mode, solid, word};
+use crate::parse::Mode;
 
-/// System variables that a session may read, with their values at its start. What can be set is checked where it is.
-pub(super) const VARIABLES: &[(&str, &str)] = &[
-    ("autocommit", "ON"),
-    ("auto_increment_increment", "1"),
-    ("auto_increment_offset", "1"),
-    ("character_set_client", "utf8mb4"),
-    ("character_set_connection", "utf8mb4"),
-    ("character_set_database", "utf8mb4"),
-    ("character_set_filesystem", "binary"),
-    ("character_set_results", "utf8mb4"),
-    ("character_set_server", "utf8mb4"),
-    ("character_set_system", "utf8mb3"),
-    ("collation_connection", "utf8mb4_general_ci"),
-    ("collation_database", "utf8mb4_general_ci"),
-    ("collation_server", "utf8mb4_general_ci"),
-    ("default_storage_engine", "TIERED"),
-    ("default_tmp_storage_engine", "TIERED"),
-    ("connect_timeout", "10"),
-    ("div_precision_increment", "4"),
-    ("event_scheduler", "OFF"),
-    ("foreign_key_checks", "ON"),
-    ("group_concat_max_len", "1048576"),
-    ("init_connect", ""),
-    ("innodb_flush_log_at_trx_commit", "1"),
-    ("innodb_lock_wait_timeout", "50"),
-    ("interactive_timeout", "28800"),
-    ("license", "Apache-2.0 OR MIT"),
-    ("lock_wait_timeout", "50"),
-    ("lower_case_table_names", "0"),
-    ("max_allowed_packet", "67108864"),
-    ("max_connections", "512"),
-    ("require_secure_transport", "OFF"),
-    ("max_execution_time", "0"),
-    ("max_prepared_stmt_count", "16382"),
-    ("net_buffer_length", "16384"),
-    ("net_read_timeout", "30"),
-    ("net_write_timeout", "60"),
-    ("performance_schema", "OFF"),
-    ("protocol_version", "10"),
-    ("query_cache_size", "0"),
-    ("query_cache_type", "OFF"),
-    ("read_only", "OFF"),
-    ("session_track_schema", "OFF"),
-    ("sql_auto_is_null", "OFF"),
-    ("sql_mode", "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION"),
-    ("sql_notes", "ON"),
-    ("sql_quote_show_create", "ON"),
-    ("sql_safe_updates", "OFF"),
-    ("sql_select_limit", "18446744073709551615"),
-    ("sql_warnings", "OFF"),
-    ("system_time_zone", "UTC"),
-    ("time_zone", "SYSTEM"),
-    ("timestamp", "0"),
-    ("transaction_isolation", "REPEATABLE-READ"),
-    ("transaction_read_only", "OFF"),
-    ("tx_isolation", "REPEATABLE-READ"),
-    ("tx_read_only", "OFF"),
-    ("unique_checks", "ON"),
-    ("version", VERSION),
-    ("version_comment", "Spillway"),
-    ("version_compile_machine", "x86_64"),
-    ("version_compile_os", "Linux"),
-    ("wait_timeout", "28800"),
-    ("have_openssl", "DISABLED"),
-    ("have_ssl", "DISABLED"),
-    ("ssl_ca", ""),
-    ("ssl_cert", ""),
-    ("ssl_key", ""),
-    ("tls_version", ""),
-    ("hostname", "localhost"),
-    ("port", "3306"),
-    ("socket", ""),
-    ("datadir", ""),
-    ("default_authentication_plugin", "mysql_native_password"),
-    ("explicit_defaults_for_timestamp", "ON"),
-    ("storage_engine", "TIERED"),
-    ("profiling", "OFF"),
-    ("optimizer_switch", ""),
-    ("time_format", ""),
-    ("sql_log_bin", "OFF"),
-    ("log_bin", "OFF"),
-    ("gtid_mode", "OFF"),
-    ("server_id", "1"),
-    ("tmpdir", ""),
-    ("thread_stack", "1048576"),
-    ("old_alter_table", "OFF"),
-    ("sql_big_selects", "ON"),
-    ("net_retry_count", "10"),
-    ("default_week_format", "0"),
-    ("ssl_cipher", ""),
-    ("skip_networking", "OFF"),
-    ("information_schema_stats_expiry", "0"),
-    ("character_sets_dir", ""),
-    ("completion_type", "NO_CHAIN"),
-    ("low_priority_updates", "OFF"),
-    ("updatable_views_with_limit", "ON"),
-    ("show_old_temporals", "OFF"),
+/// What a variable may be set to.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// Nothing: it says what the server is.
+    Fixed,
+    /// ON and OFF.
+    Flag,
+    /// Some values only.
+    Only(&'static [&'static str]),
+    /// A number within bounds; one outside becomes the nearest within.
+    Number(u64, u64),
+    /// A number that the server in front of the instance obeys, within bounds of its own.
+    Limit,
+    /// A character set that text may be in.
+    Charset,
+    /// A collation.
+    Collation,
+    /// A storage engine.
+    Engine,
+    /// Checked by its name.
+    Other,
+}
+
+use Kind::{Charset, Engine, Fixed, Flag, Limit, Number, Only, Other};
+
+const OFF: Kind = Only(&["OFF"]);
+const ON: Kind = Only(&["ON"]);
+const ZERO: Kind = Only(&["0"]);
+const SECONDS_MAX: u64 = 31_536_000;
+
+/// System variables, with their values at the start of an instance.
+pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
+    ("auto_increment_increment", "1", Number(1, 65_535)),
+    ("auto_increment_offset", "1", Number(1, 65_535)),
+    ("autocommit", "ON", Flag),
+    ("character_set_client", "utf8mb4", Charset),
+    ("character_set_connection", "utf8mb4", Charset),
+    ("character_set_database", "utf8mb4", Only(&["utf8mb4"])),
+    ("character_set_filesystem", "binary", Only(&["binary"])),
+    ("character_set_results", "utf8mb4", Charset),
+    ("character_set_server", "utf8mb4", Only(&["utf8mb4"])),
+    ("character_set_system", "utf8mb3", Fixed),
+    ("character_sets_dir", "", Fixed),
+    ("collation_connection", "utf8mb4_general_ci", Kind::Collation),
+    ("collation_database", "utf8mb4_general_ci", Only(&["utf8mb4_general_ci"])),
+    ("collation_server", "utf8mb4_general_ci", Only(&["utf8mb4_general_ci"])),
+    ("completion_type", "NO_CHAIN", Only(&["NO_CHAIN", "0"])),
+    ("connect_timeout", "10", Limit),
+    ("datadir", "", Fixed),
+    ("default_authentication_plugin", "mysql_native_password", Fixed),
+    ("default_storage_engine", "TIERED", Engine),
+    ("default_tmp_storage_engine", "TIERED", Engine),
+    ("default_week_format", "0", ZERO),
+    ("div_precision_increment", "4", Only(&["4"])),
+    ("event_scheduler", "OFF", OFF),
+    ("explicit_defaults_for_timestamp", "ON", ON),
+    ("foreign_key_checks", "ON", Flag),
+    ("group_concat_max_len", "1048576", Number(4, u64::MAX)),
+    ("gtid_mode", "OFF", Fixed),
+    ("have_openssl", "DISABLED", Fixed),
+    ("have_ssl", "DISABLED", Fixed),
+    ("hostname", "localhost", Fixed),
+    ("information_schema_stats_expiry", "0", ZERO),
+    ("init_connect", "", Fixed),
+    ("innodb_flush_log_at_trx_commit", "1", Only(&["0", "1", "2"])),
+    ("innodb_lock_wait_timeout", "50", Number(1, 1_073_741_824)),
+    ("interactive_timeout", "28800", Limit),
+    ("license", "Apache-2.0 OR MIT", Fixed),
+    ("lock_wait_timeout", "50", Number(1, SECONDS_MAX)),
+    ("log_bin", "OFF", Fixed),
+    ("low_priority_updates", "OFF", OFF),
+    ("lower_case_table_names", "0", Fixed),
+    ("max_allowed_packet", "67108864", Limit),
+    ("max_connections", "512", Limit),
+    ("max_execution_time", "0", Number(0, 4_294_967_295)),
+    ("max_prepared_stmt_count", "16382", Limit),
+    ("net_buffer_length", "16384", Fixed),
+    ("net_read_timeout", "30", Limit),
+    ("net_retry_count", "10", Only(&["10"])),
+    ("net_write_timeout", "60", Limit),
+    ("old_alter_table", "OFF", OFF),
+    ("optimizer_switch", "", Only(&[""])),
+    ("performance_schema", "OFF", Fixed),
+    ("port", "3306", Fixed),
+    ("profiling", "OFF", OFF),
+    ("protocol_version", "10", Fixed),
+    ("query_cache_size", "0", ZERO),
+    ("query_cache_type", "OFF", OFF),
+    ("read_only", "OFF", OFF),
+    ("require_secure_transport", "OFF", Fixed),
+    ("server_id", "1", Fixed),
+    ("session_track_schema", "OFF", OFF),
+    ("show_old_temporals", "OFF", OFF),
+    ("skip_networking", "OFF", Fixed),
+    ("socket", "", Fixed),
+    ("sql_auto_is_null", "OFF", OFF),
+    ("sql_big_selects", "ON", ON),
+    ("sql_log_bin", "OFF", OFF),
+    ("sql_mode", "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO", Other),
+    ("sql_notes", "ON", Flag),
+    ("sql_quote_show_create", "ON", ON),
+    ("sql_safe_updates", "OFF", Flag),
+    ("sql_select_limit", "18446744073709551615", Number(0, u64::MAX)),
+    ("sql_warnings", "OFF", OFF),
+    ("ssl_ca", "", Fixed),
+    ("ssl_cert", "", Fixed),
+    ("ssl_cipher", "", Fixed),
+    ("ssl_key", "", Fixed),
+    ("system_time_zone", "UTC", Fixed),
+    ("thread_stack", "1048576", Fixed),
+    ("time_format", "", Fixed),
+    ("time_zone", "SYSTEM", Other),
+    ("timestamp", "0", Other),
+    ("tls_version", "", Fixed),
+    ("tmpdir", "", Fixed),
+    ("transaction_isolation", "REPEATABLE-READ", Other),
+    ("transaction_read_only", "OFF", Flag),
+    // Every row is checked, which is what ON asks for and OFF allows.
+    ("unique_checks", "ON", Flag),
+    ("updatable_views_with_limit", "ON", ON),
+    ("version", VERSION, Fixed),
+    ("version_comment", "Spillway", Fixed),
+    ("version_compile_machine", "x86_64", Fixed),
+    ("version_compile_os", "Linux", Fixed),
+    ("wait_timeout", "28800", Limit),
 ];
 
-/// Variables that are what the server is, and cannot be set.
-const READ_ONLY: &[&str] = &[
-    "version",
-    "version_comment",
-    "version_compile_machine",
-    "version_compile_os",
-    "hostname",
-    "license",
-    "lower_case_table_names",
-    "protocol_version",
-    "character_set_system",
-    "system_time_zone",
-    "performance_schema",
-    "have_ssl",
-    "have_openssl",
-    "require_secure_transport",
-    "ssl_ca",
-    "ssl_cert",
-    "ssl_key",
-    "ssl_cipher",
-    "tls_version",
-    "port",
-    "socket",
-    "datadir",
-    "log_bin",
+/// Older names.
+const ALIASES: &[(&str, &str)] = &[
+    ("identity", "last_insert_id"),
+    ("storage_engine", "default_storage_engine"),
+    ("tx_isolation", "transaction_isolation"),
+    ("tx_read_only", "transaction_read_only"),
 ];
+
+/// The name that a variable has in the table.
+pub(super) fn canonical(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
+}
+
+/// A variable's value at the start of an instance, and what it may be set to.
+pub(super) fn variable(name: &str) -> Result<(&'static str, Kind)> {
+    let found = VARIABLES.iter().find(|(other, ..)| *other == name);
+    let (_, value, kind) =
+        found.ok_or_else(|| SqlError::new(1193, format!("Unknown system variable '{name}'")))?;
+    Ok((value, *kind))
+}
+
+/// Modes that are obeyed, those that ask for what is always so here, and what the names of several stand for.
+const MODES: &[(&str, &str)] = &[
+    ("ANSI", "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY"),
+    ("ANSI_QUOTES", ""),
+    ("ERROR_FOR_DIVISION_BY_ZERO", ""),
+    ("IGNORE_SPACE", ""),
+    ("NO_AUTO_CREATE_USER", ""),
+    ("NO_AUTO_VALUE_ON_ZERO", ""),
+    ("NO_BACKSLASH_ESCAPES", ""),
+    ("NO_DIR_IN_CREATE", ""),
+    ("NO_ENGINE_SUBSTITUTION", ""),
+    ("NO_ZERO_DATE", ""),
+    ("NO_ZERO_IN_DATE", ""),
+    ("ONLY_FULL_GROUP_BY", ""),
+    ("PIPES_AS_CONCAT", ""),
+    ("REAL_AS_FLOAT", ""),
+    ("STRICT_ALL_TABLES", ""),
+    ("STRICT_TRANS_TABLES", ""),
+    (
+        "TRADITIONAL",
+        "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
+         ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION",
+    ),
+];
+
+/// Modes of MySQL that ask for what there is not here.
+const MODES_UNSUPPORTED: &[&str] = &[
+    "ALLOW_INVALID_DATES",
+    "HIGH_NOT_PRECEDENCE",
+    "NO_UNSIGNED_SUBTRACTION",
+    "PAD_CHAR_TO_FULL_LENGTH",
+    "TIME_TRUNCATE_FRACTIONAL",
+];
+
+/// A `sql_mode` as it is kept: each name once, those that stand for several beside what they stand for.
+pub(super) fn sql_mode(text: &str) -> Result<String> {
+    let mut modes: Vec<&str> = Vec::new();
+    let upper = text.to_ascii_uppercase();
+    let upper = if upper == "0" { "" } else { upper.as_str() };
+    for name in upper.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        if MODES_UNSUPPORTED.contains(&name) {
+            return Err(SqlError::unsupported(format!("sql_mode {name}")));
+        }
+        let Some((name, parts)) = MODES.iter().find(|(known, _)| *known == name) else {
+            return Err(wrong("sql_mode", name));
+        };
+        for part in parts.split(',').filter(|part| !part.is_empty()).chain([*name]) {
+            if !modes.contains(&part) {
+                modes.push(part);
+            }
+        }
+    }
+    Ok(modes.join(","))
+}
+
+/// 1231: the variable cannot be that.
+#[cold]
+pub(super) fn wrong(name: &str, value: &str) -> SqlError {
+    SqlError::new(1231, format!("Variable '{name}' can't be set to the value of '{value}'"))
+}
 
 /// What a session remembers between statements.
 pub(crate) struct Variables {
@@ -149,15 +234,42 @@ pub(crate) struct Variables {
     pub(crate) row_count: i64,
     pub(crate) found_rows: u64,
     pub(crate) found_rows_flag: bool,
+    // What follows is read often, and kept beside its text in `system`.
     pub(crate) sql_mode: String,
     /// What `sql_mode` says of text.
     pub(crate) mode: Mode,
+    /// How texts that stand in a statement compare: `collation_connection`.
+    pub(crate) collation: Collation,
     pub(crate) time_offset_micros: i64,
 }
 
 impl Variables {
     pub(crate) fn strict(&self) -> bool {
         self.sql_mode.contains("STRICT_")
+    }
+
+    /// Whether a mode is set.
+    pub(crate) fn has_mode(&self, name: &str) -> bool {
+        self.sql_mode.split(',').any(|mode| mode == name)
+    }
+
+    /// A variable that is a number.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.system.get(name).and_then(|text| text.parse().ok())
+    }
+
+    /// Whether a flag is set.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.system.get(name).is_some_and(|text| text == "ON")
+    }
+
+    /// Reads anew what is kept beside its text.
+    pub(super) fn refresh(&mut self) {
+        let text = |name: &str| self.system.get(name).cloned().unwrap_or_default();
+        self.sql_mode = text("sql_mode");
+        self.mode = Mode::of(&self.sql_mode);
+        self.collation = Collation::from_name(&text("collation_connection")).unwrap_or_default();
+        self.time_offset_micros = time_offset(&text("time_zone")).unwrap_or(0);
     }
 }
 
@@ -168,16 +280,25 @@ impl Session {
         scope: &str,
         name: &str,
     ) -> Option<Value> {
-        let text = match (scope, name) {
-            ("global", name) => self.instance.0.globals.lock().get(name).cloned()?,
-            (_, "last_insert_id" | "identity") => {
-                return Some(Value::UInt(variables.last_insert_id));
+        if scope == LITERALS {
+            if name == "escape" {
+                return variables.mode.no_backslash_escapes.then_some(Value::Int(1));
             }
-            (_, "warning_count" | "error_count") => {
-                return Some(Value::Int(self.warnings.len() as i64));
+            let other = variables.collation != Collation::default();
+            return other.then(|| Value::from(variables.collation.name()));
+        }
+        if name != "sql_mode" || scope != "session" {
+            self.asked.set(true);
+        }
+        let text = match (scope, canonical(name)) {
+            ("global", name) => self.instance.0.globals.lock().get(name).cloned()?,
+            (_, "last_insert_id") => return Some(Value::UInt(variables.last_insert_id)),
+            (_, "warning_count") => return Some(Value::Int(self.warnings.len() as i64)),
+            (_, "error_count") => {
+                let errors = self.warnings.iter().filter(|warning| warning.level == Level::Error);
+                return Some(Value::Int(errors.count() as i64));
             }
             (_, "autocommit") => return Some(Value::from(self.autocommit)),
-            (_, "sql_mode") => variables.sql_mode.clone(),
             (_, name) => variables.system.get(name).cloned()?,
         };
         Some(match text.as_str() {
@@ -192,171 +313,26 @@ impl Session {
 
     /// The variables as SHOW VARIABLES lists them.
     pub(super) fn variable_lines(&self, global: bool) -> Vec<(String, String)> {
-        let globals = self.instance.0.globals.lock().clone();
-        let variables = self.variables.borrow();
-        let source = if global { &globals } else { &variables.system };
-        let mut lines: Vec<(String, String)> = source.clone().into_iter().collect();
-        for (name, value) in &mut lines {
-            match name.as_str() {
-                "autocommit" if !global => {
-                    *value = if self.autocommit { "ON" } else { "OFF" }.to_owned()
-                }
-                "sql_mode" if !global => value.clone_from(&variables.sql_mode),
-                _ => {}
-            }
-        }
-        lines
-    }
-
-    pub(super) fn set(
-        &mut self,
-        tokens: &[Token],
-        plain: &[Token],
-        params: &[Value],
-    ) -> Result<()> {
-        let words: Vec<String> = plain.iter().map(|token| word(Some(token))).collect();
-        let at = |index: usize| words.get(index).map_or("", String::as_str);
-        if at(1) == "password" {
-            return self.accounts(tokens);
-        }
-        if at(1) == "names" || at(1) == "character" || at(1) == "charset" {
-            let charset = name_of(plain.get(if at(1) == "character" { 3 } else { 2 }));
-            let known = ["utf8mb4", "utf8mb3", "utf8", "latin1", "ascii", "binary", "default"];
-            if !known.contains(&charset.to_ascii_lowercase().as_str()) {
-                return Err(SqlError::new(1115, format!("Unknown character set: '{charset}'")));
-            }
-            let mut variables = self.variables.borrow_mut();
-            for name in
-                ["character_set_client", "character_set_connection", "character_set_results"]
-            {
-                variables.system.insert(name.to_owned(), charset.clone());
-            }
-            return Ok(());
-        }
-        let scoped = matches!(at(1), "global" | "session" | "local");
-        if at(1) == "transaction" || (scoped && at(2) == "transaction") {
-            return self.set_transaction(&words, if scoped { at(1) } else { "next" });
-        }
-        for part in split_commas(tokens.get(1..).unwrap_or_default()) {
-            self.set_one(&solid(&part), params)?;
-        }
-        Ok(())
-    }
-
-    /// `name = value`, with any of the ways to say whose variable it is.
-    pub(super) fn set_one(&mut self, part: &[Token], params: &[Value]) -> Result<()> {
-        let split = part.iter().position(|token| matches!(token, Token::Eq | Token::Assignment));
-        let split = split.ok_or_else(|| SqlError::syntax("SET needs a value"))?;
-        let target: String =
-            part[..split].iter().map(ToString::to_string).collect::<Vec<_>>().join("");
-        let target = target.replace('`', "");
-        let value_tokens = &part[split + 1..];
-        if let Some(name) = target.strip_prefix('@').filter(|name| !name.starts_with('@')) {
-            let value = self.evaluate(value_tokens, params)?;
-            let name = name.trim_matches('\'').to_ascii_lowercase();
-            self.variables.borrow_mut().user.insert(name, value);
-            return Ok(());
-        }
-        let lower = target.to_ascii_lowercase();
-        let bare = lower.trim_start_matches("@@");
-        let (global, name) =
-            ["global.", "persist.", "global", "session.", "local.", "session", "local"]
-                .iter()
-                .find_map(|scope| {
-                    let rest = bare.strip_prefix(scope)?;
-                    let known = |name: &str| VARIABLES.iter().any(|(other, _)| *other == name);
-                    (known(rest) || scope.ends_with('.')).then(|| {
-                        (scope.starts_with("global") || *scope == "persist.", rest.to_owned())
-                    })
-                })
-                .unwrap_or((false, bare.to_owned()));
-        let value = match value_tokens {
-            [Token::Word(w)] if !w.value.starts_with('@') => Value::Text(w.value.clone()),
-            tokens => self.evaluate(tokens, params)?,
-        };
-        self.assign(global, &name, &value)
-    }
-
-    pub(super) fn assign(&mut self, global: bool, name: &str, value: &Value) -> Result<()> {
-        let name = match name {
-            "tx_isolation" => "transaction_isolation",
-            "tx_read_only" => "transaction_read_only",
-            name => name,
-        };
-        let default = VARIABLES.iter().find(|(other, _)| *other == name).map(|(_, value)| *value);
-        let default = default
-            .ok_or_else(|| SqlError::new(1193, format!("Unknown system variable '{name}'")))?;
-        if READ_ONLY.contains(&name) {
-            return Err(SqlError::new(1238, format!("Variable '{name}' is a read only variable")));
-        }
-        let mut text = value.to_text();
-        if text.eq_ignore_ascii_case("default")
-            || value.is_null() && name.starts_with("character_set")
-        {
-            default.clone_into(&mut text);
-        }
-        let wrong = || {
-            SqlError::new(
-                1231,
-                format!("Variable '{name}' can't be set to the value of '{}'", value.to_text()),
-            )
-        };
-        if matches!(default, "ON" | "OFF") {
-            text = match text.to_ascii_uppercase().as_str() {
-                "1" | "ON" | "TRUE" => "ON".to_owned(),
-                "0" | "OFF" | "FALSE" => "OFF".to_owned(),
-                _ => return Err(wrong()),
-            };
-        }
-        super::front::check_limit(name, global, &mut text, &mut self.warnings)?;
-        match name {
-            "transaction_isolation" => {
-                text = text.to_ascii_uppercase().replace(' ', "-");
-                let known =
-                    ["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"];
-                if !known.contains(&text.as_str()) {
-                    return Err(wrong());
-                }
-            }
-            "innodb_flush_log_at_trx_commit" if !["0", "1", "2"].contains(&text.as_str()) => {
-                return Err(wrong());
-            }
-            "innodb_lock_wait_timeout" | "lock_wait_timeout" if text.parse::<u64>().is_err() => {
-                return Err(wrong());
-            }
-            "time_zone" if !global => {
-                let offset = time_offset(&text).ok_or_else(|| {
-                    SqlError::new(1298, format!("Unknown or incorrect time zone: '{text}'"))
-                })?;
-                self.variables.borrow_mut().time_offset_micros = offset;
-            }
-            "sql_mode" if !global => {
-                let mut variables = self.variables.borrow_mut();
-                variables.sql_mode = text.to_ascii_uppercase();
-                variables.mode = Mode::of(&variables.sql_mode);
-            }
-            "autocommit" if !global => {
-                let on = text == "ON";
-                if on && !self.autocommit {
-                    self.commit()?;
-                }
-                self.autocommit = on;
-            }
-            _ => {}
-        }
-        self.assignments += 1;
-        if global {
-            self.check_everywhere(&["SUPER", "SYSTEM_VARIABLES_ADMIN"])?;
-            self.instance.0.globals.lock().insert(name.to_owned(), text);
+        let mut all = if global {
+            self.instance.0.globals.lock().clone()
         } else {
-            self.variables.borrow_mut().system.insert(name.to_owned(), text);
+            self.variables.borrow().system.clone()
+        };
+        for (alias, name) in ALIASES {
+            if let Some(value) = all.get(*name).cloned() {
+                all.insert((*alias).to_owned(), value);
+            }
         }
-        Ok(())
+        all.into_iter().collect()
     }
 }
 
+/// The scope in which planning asks how texts in a statement are taken, where that is not as usual: by which collation they
+/// compare, and, by the name `escape`, whether LIKE has no escape of its own.
+pub(crate) const LITERALS: &str = "literals";
+
 /// The offset of a time zone, in microseconds. Named zones other than UTC are not known.
-fn time_offset(zone: &str) -> Option<i64> {
+pub(super) fn time_offset(zone: &str) -> Option<i64> {
     if ["system", "utc", "+00:00", "-00:00"].contains(&zone.to_ascii_lowercase().as_str()) {
         return Some(0);
     }

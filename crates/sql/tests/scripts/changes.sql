@@ -118,24 +118,24 @@ CREATE VIEW w AS SELECT 1;
 SET @a := 5, @b = @a + 1;
 -- ok, 0 rows
 SELECT @a, @b, @@autocommit, @@session.sql_mode;
--- [@a, @b, @@autocommit, sql_mode]
--- 5 | 6 | 1 | STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION
+-- [@a, @b, @@autocommit, @@session.sql_mode]
+-- 5 | NULL | 1 | STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO
 PREPARE p FROM 'SELECT ? + ?';
 -- ok, 0 rows
 EXECUTE p USING @a, @b;
 -- [:0 + :1]
--- 11
+-- NULL
 DEALLOCATE PREPARE p;
 -- ok, 0 rows
 SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE;
 -- ok, 0 rows
 SELECT @@transaction_isolation, @@global.transaction_isolation;
--- [@@transaction_isolation, transaction_isolation]
+-- [@@transaction_isolation, @@global.transaction_isolation]
 -- SERIALIZABLE | REPEATABLE-READ
 SET GLOBAL TRANSACTION ISOLATION LEVEL READ COMMITTED;
 -- ok, 0 rows
 SELECT @@transaction_isolation, @@global.transaction_isolation;
--- [@@transaction_isolation, transaction_isolation]
+-- [@@transaction_isolation, @@global.transaction_isolation]
 -- SERIALIZABLE | READ-COMMITTED
 SET nonsense = 1;
 -- ERROR 1193 (HY000): Unknown system variable 'nonsense'

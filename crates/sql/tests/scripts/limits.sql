@@ -5,7 +5,7 @@ SET wait_timeout = 0;
 -- ok, 0 rows, 1 warnings
 SHOW WARNINGS;
 -- [Level, Code, Message]
--- Error | 1292 | Truncated incorrect wait_timeout value: '0'
+-- Warning | 1292 | Truncated incorrect wait_timeout value: '0'
 SELECT @@wait_timeout;
 -- [@@wait_timeout]
 -- 1
@@ -16,7 +16,7 @@ SET max_connections = 1;
 SET GLOBAL max_allowed_packet = 1;
 -- ok, 0 rows, 1 warnings
 SELECT @@global.max_allowed_packet, @@max_allowed_packet;
--- [max_allowed_packet, @@max_allowed_packet]
+-- [@@global.max_allowed_packet, @@max_allowed_packet]
 -- 1024 | 67108864
 SET GLOBAL max_connections = DEFAULT;
 -- ok, 0 rows

@@ -43,7 +43,7 @@ UPDATE LOW_PRIORITY IGNORE quick SET quick = 2 WHERE quick = 1;
 -- ok, 0 rows, 1 warnings
 SHOW WARNINGS;
 -- [Level, Code, Message]
--- Error | 1062 | Duplicate entry '2' for key 'quick.PRIMARY'
+-- Warning | 1062 | Duplicate entry '2' for key 'quick.PRIMARY'
 SELECT * FROM quick;
 -- [quick, delayed_, low]
 -- 1 | 1 | 5
