@@ -30,14 +30,19 @@ struct Member {
     snapshot: Csn,
     /// Its number once it may not be undone any more; `Csn::MAX` while it is being given one.
     committed: Option<Csn>,
-    incoming: bool,
-    outgoing: bool,
+    /// Those that read what this one overwrote, and those that overwrote what this one read: all but the undone.
+    incoming: HashSet<Id>,
+    outgoing: HashSet<Id>,
 }
 
 impl Member {
     /// Whether it ran beside a transaction with this snapshot.
     fn beside(&self, snapshot: Csn) -> bool {
         self.committed.is_none_or(|csn| csn > snapshot)
+    }
+
+    fn is_pivot(&self) -> bool {
+        !self.incoming.is_empty() && !self.outgoing.is_empty()
     }
 }
 
@@ -65,8 +70,8 @@ impl State {
         self.members.entry(id).or_insert(Member {
             snapshot,
             committed: None,
-            incoming: false,
-            outgoing: false,
+            incoming: HashSet::new(),
+            outgoing: HashSet::new(),
         });
     }
 
@@ -83,23 +88,23 @@ impl State {
             return Ok(());
         }
         if let Some(member) = self.members.get_mut(&reader) {
-            member.outgoing = true;
+            member.outgoing.insert(writer);
         }
         if let Some(member) = self.members.get_mut(&writer) {
-            member.incoming = true;
+            member.incoming.insert(reader);
         }
         // A pivot that has committed can only be broken by the one acting now; one that has not is
         // refused at its own next step.
-        let pivot = |id: &Id| self.members[id].incoming && self.members[id].outgoing;
-        let broken = [reader, writer]
-            .iter()
-            .any(|id| pivot(id) && (*id == acting || self.members[id].committed.is_some()));
+        let broken = [reader, writer].iter().any(|id| {
+            let member = &self.members[id];
+            member.is_pivot() && (*id == acting || member.committed.is_some())
+        });
         if broken { Err(refused()) } else { Ok(()) }
     }
 
     fn check(&self, id: Id) -> Result<()> {
         match self.members.get(&id) {
-            Some(member) if member.incoming && member.outgoing => Err(refused()),
+            Some(member) if member.is_pivot() => Err(refused()),
             _ => Ok(()),
         }
     }
@@ -218,7 +223,14 @@ impl Serializable {
     /// The transaction was undone.
     pub(crate) fn aborted(&self, id: Id) {
         let mut state = self.0.lock();
-        if state.members.remove(&id).is_some() {
+        if let Some(undone) = state.members.remove(&id) {
+            // What was undone is in no history: those it would have broken may go on.
+            for other in undone.incoming.iter().chain(&undone.outgoing) {
+                if let Some(other) = state.members.get_mut(other) {
+                    other.incoming.remove(&id);
+                    other.outgoing.remove(&id);
+                }
+            }
             state.forget_strangers();
             state.sweep();
         }

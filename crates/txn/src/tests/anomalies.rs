@@ -166,6 +166,23 @@ fn g2_item_writes_skew_below_serializable_only() {
     assert!(!skew(Serializable, read));
 }
 
+/// Of two that cannot both commit, one can.
+#[test]
+fn a_skew_that_was_undone_refuses_nobody() {
+    let db = new();
+    db.set("x", "0");
+    db.set("y", "0");
+    let (a, b) = (db.begin(Serializable), db.begin(Serializable));
+    for txn in [&a, &b] {
+        get(txn, "x").unwrap();
+        get(txn, "y").unwrap();
+    }
+    put(&a, "x", "1").unwrap();
+    assert_eq!(put(&b, "y", "1").unwrap_err().kind(), ErrorKind::SerializationFailure);
+    b.rollback();
+    a.commit().wait().unwrap();
+}
+
 #[test]
 fn g2_predicate_writes_skew_below_serializable_only() {
     let run = |level: Isolation| {

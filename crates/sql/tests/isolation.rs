@@ -1,0 +1,352 @@
+//! What each isolation level lets a client see (DESIGN, D12), by the names of Adya, in the schedules of Hermitage. A
+//! statement that another session's lock holds up runs beside the others.
+#![allow(missing_docs)]
+
+use spillway::{Database, Settings};
+use spillway_base::thread;
+use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_types::ValueRef;
+use spillway_types::value::write_text;
+
+#[derive(Default)]
+struct Rows(Vec<String>);
+
+impl ResultSink for Rows {
+    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
+        self.0.clear();
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        let cells = values.iter().map(|value| {
+            let mut out = Vec::new();
+            write_text(value, &mut out);
+            String::from_utf8(out).unwrap()
+        });
+        self.0.push(cells.collect::<Vec<_>>().join(" "));
+        Ok(())
+    }
+
+    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+/// A session in a transaction of its own.
+struct Client {
+    session: Session,
+    /// Whether a statement or the commit was refused for another transaction's sake (error 1213).
+    refused: bool,
+}
+
+impl Client {
+    fn run(&mut self, sql: &str) -> Vec<String> {
+        let mut rows = Rows::default();
+        if self.refused {
+            // The transaction is gone; what is left of the schedule must not run by itself.
+            return Vec::new();
+        }
+        match self.session.query(sql, &mut rows) {
+            Ok(()) => rows.0,
+            Err(error) => {
+                assert_eq!(error.code, 1213, "{sql}: {error:?}");
+                self.refused = true;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Runs a statement that waits for what `meanwhile` does, or comes after it: the answer is the same.
+    fn run_beside(mut self, sql: &'static str, meanwhile: impl FnOnce()) -> (Client, Vec<String>) {
+        let waits = thread::spawn("client", move || {
+            let rows = self.run(sql);
+            (self, rows)
+        });
+        meanwhile();
+        waits.unwrap().join().unwrap()
+    }
+}
+
+struct Bench {
+    instance: Instance,
+    level: &'static str,
+    sessions: std::cell::Cell<u64>,
+}
+
+const READ_COMMITTED: &str = "READ COMMITTED";
+const REPEATABLE_READ: &str = "REPEATABLE READ";
+const SERIALIZABLE: &str = "SERIALIZABLE";
+const LEVELS: [&str; 3] = [READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE];
+
+impl Bench {
+    fn new(level: &'static str) -> Bench {
+        let db = Database::open_in_memory(Settings::default()).unwrap();
+        let instance = Instance::open(db).unwrap();
+        let bench = Bench { instance, level, sessions: std::cell::Cell::new(1) };
+        let mut session = bench.session();
+        let mut rows = Rows::default();
+        for sql in [
+            "CREATE TABLE test (id INT PRIMARY KEY, value INT)",
+            "INSERT INTO test VALUES (1, 10), (2, 20)",
+        ] {
+            session.query(sql, &mut rows).unwrap();
+        }
+        bench
+    }
+
+    fn session(&self) -> Session {
+        self.sessions.set(self.sessions.get() + 1);
+        let mut session = self.instance.session("root", "localhost", self.sessions.get());
+        session.use_database("test").unwrap();
+        session
+    }
+
+    fn begin(&self) -> Client {
+        let mut client = Client { session: self.session(), refused: false };
+        client.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {}", self.level));
+        client.run("BEGIN");
+        client
+    }
+
+    fn clients<const N: usize>(&self) -> [Client; N] {
+        std::array::from_fn(|_| self.begin())
+    }
+
+    /// What is there for everybody.
+    fn rows(&self) -> Vec<String> {
+        Client { session: self.session(), refused: false }.run("SELECT * FROM test ORDER BY id")
+    }
+
+    /// What is read again when another has committed since: the new under READ COMMITTED, else the old.
+    fn new_or_old<T>(&self, new: T, old: T) -> T {
+        if self.level == READ_COMMITTED { new } else { old }
+    }
+}
+
+fn on_all(test: impl Fn(&Bench)) {
+    LEVELS.into_iter().for_each(|level| test(&Bench::new(level)));
+}
+
+#[test]
+fn g0_writes_do_not_interleave() {
+    on_all(|bench| {
+        let [mut one, two] = bench.clients();
+        one.run("UPDATE test SET value = 11 WHERE id = 1");
+        let (mut two, _) = two.run_beside("UPDATE test SET value = 12 WHERE id = 1", || {
+            one.run("UPDATE test SET value = 21 WHERE id = 2");
+            one.run("COMMIT");
+        });
+        two.run("UPDATE test SET value = 22 WHERE id = 2");
+        two.run("COMMIT");
+        assert!(!one.refused && !two.refused, "{}", bench.level);
+        assert_eq!(bench.rows(), ["1 12", "2 22"]);
+    });
+}
+
+#[test]
+fn g1a_what_is_rolled_back_is_never_read() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        one.run("UPDATE test SET value = 101 WHERE id = 1");
+        assert_eq!(two.run("SELECT * FROM test"), ["1 10", "2 20"]);
+        one.run("ROLLBACK");
+        assert_eq!(two.run("SELECT * FROM test"), ["1 10", "2 20"]);
+        two.run("COMMIT");
+        assert!(!two.refused);
+    });
+}
+
+#[test]
+fn g1b_what_is_written_over_is_never_read() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        one.run("UPDATE test SET value = 101 WHERE id = 1");
+        assert_eq!(two.run("SELECT value FROM test WHERE id = 1"), ["10"]);
+        one.run("UPDATE test SET value = 11 WHERE id = 1");
+        one.run("COMMIT");
+        let read = two.run("SELECT value FROM test WHERE id = 1");
+        assert_eq!(read, [bench.new_or_old("11", "10")]);
+    });
+}
+
+#[test]
+fn g1c_two_transactions_do_not_read_each_other() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        one.run("UPDATE test SET value = 11 WHERE id = 1");
+        two.run("UPDATE test SET value = 22 WHERE id = 2");
+        assert_eq!(one.run("SELECT value FROM test WHERE id = 2"), ["20"]);
+        let read = two.run("SELECT value FROM test WHERE id = 1");
+        assert!(two.refused || read == ["10"]);
+        one.run("COMMIT");
+        two.run("COMMIT");
+        // Each missed the other's write: no order of the two explains both.
+        assert_eq!(one.refused || two.refused, bench.level == SERIALIZABLE);
+        assert!(!one.refused || !two.refused);
+    });
+}
+
+#[test]
+fn otv_what_was_seen_of_a_transaction_does_not_vanish() {
+    on_all(|bench| {
+        let [mut one, two, mut three] = bench.clients();
+        one.run("UPDATE test SET value = 11 WHERE id = 1");
+        one.run("UPDATE test SET value = 19 WHERE id = 2");
+        let (mut two, _) = two.run_beside("UPDATE test SET value = 12 WHERE id = 1", || {
+            one.run("COMMIT");
+        });
+        assert_eq!(three.run("SELECT value FROM test WHERE id = 1"), ["11"]);
+        two.run("UPDATE test SET value = 18 WHERE id = 2");
+        assert_eq!(three.run("SELECT value FROM test WHERE id = 2"), ["19"]);
+        two.run("COMMIT");
+        assert!(!two.refused);
+        let read = three.run("SELECT value FROM test ORDER BY id");
+        assert_eq!(read, bench.new_or_old(["12", "18"], ["11", "19"]));
+        three.run("COMMIT");
+        assert!(!three.refused, "{}", bench.level);
+    });
+}
+
+#[test]
+fn pmp_a_predicate_keeps_its_rows() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        assert!(one.run("SELECT * FROM test WHERE value = 30").is_empty());
+        two.run("INSERT INTO test VALUES (3, 30)");
+        two.run("COMMIT");
+        let read = one.run("SELECT * FROM test WHERE value % 3 = 0");
+        assert_eq!(read, bench.new_or_old(vec!["3 30"], vec![]));
+        one.run("COMMIT");
+        assert!(!one.refused && !two.refused);
+    });
+}
+
+#[test]
+fn pmp_a_write_by_predicate_meets_no_row_that_changed_under_it() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        one.run("UPDATE test SET value = value + 10");
+        assert_eq!(two.run("SELECT * FROM test WHERE value = 20"), ["2 20"]);
+        let (mut two, _) = two.run_beside("DELETE FROM test WHERE value = 20", || {
+            one.run("COMMIT");
+        });
+        two.run("COMMIT");
+        assert_eq!(two.refused, bench.level != READ_COMMITTED, "{}", bench.level);
+        // Row 2 is 30 now. Row 1 has come to be 20: READ COMMITTED may find it, or not.
+        let rows = bench.rows();
+        assert!(rows.ends_with(&["2 30".to_owned()]), "{rows:?}");
+        assert!(rows.len() == 2 || bench.level == READ_COMMITTED);
+    });
+}
+
+#[test]
+fn p4_an_update_is_lost_under_read_committed_only() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        one.run("SELECT * FROM test WHERE id = 1");
+        two.run("SELECT * FROM test WHERE id = 1");
+        one.run("UPDATE test SET value = 11 WHERE id = 1");
+        let (mut two, _) = two.run_beside("UPDATE test SET value = 12 WHERE id = 1", || {
+            one.run("COMMIT");
+        });
+        two.run("COMMIT");
+        assert_eq!((one.refused, two.refused), (false, bench.level != READ_COMMITTED));
+        assert_eq!(bench.rows()[0], bench.new_or_old("1 12", "1 11"));
+    });
+}
+
+#[test]
+fn g_single_reads_do_not_skew_above_read_committed() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        assert_eq!(one.run("SELECT value FROM test WHERE id = 1"), ["10"]);
+        two.run("SELECT * FROM test");
+        two.run("UPDATE test SET value = 12 WHERE id = 1");
+        two.run("UPDATE test SET value = 18 WHERE id = 2");
+        two.run("COMMIT");
+        let read = one.run("SELECT value FROM test WHERE id = 2");
+        assert_eq!(read, [bench.new_or_old("18", "20")]);
+        one.run("COMMIT");
+        assert!(!one.refused && !two.refused);
+    });
+}
+
+#[test]
+fn g_single_predicates_do_not_skew_above_read_committed() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        assert_eq!(one.run("SELECT id FROM test WHERE value % 5 = 0"), ["1", "2"]);
+        two.run("UPDATE test SET value = 12 WHERE value = 10");
+        two.run("COMMIT");
+        let read = one.run("SELECT id FROM test WHERE value % 3 = 0");
+        assert_eq!(read, bench.new_or_old(vec!["1"], vec![]));
+    });
+}
+
+#[test]
+fn g_single_a_write_by_predicate_does_not_skew() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        assert_eq!(one.run("SELECT value FROM test WHERE id = 1"), ["10"]);
+        two.run("SELECT * FROM test");
+        two.run("UPDATE test SET value = 12 WHERE id = 1");
+        two.run("UPDATE test SET value = 18 WHERE id = 2");
+        two.run("COMMIT");
+        one.run("DELETE FROM test WHERE value = 20");
+        one.run("COMMIT");
+        assert_eq!(one.refused, bench.level != READ_COMMITTED);
+        assert_eq!(bench.rows(), ["1 12", "2 18"]);
+    });
+}
+
+#[test]
+fn g2_item_writes_skew_below_serializable_only() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        one.run("SELECT * FROM test WHERE id IN (1, 2)");
+        two.run("SELECT * FROM test WHERE id IN (1, 2)");
+        one.run("UPDATE test SET value = 11 WHERE id = 1");
+        two.run("UPDATE test SET value = 21 WHERE id = 2");
+        one.run("COMMIT");
+        two.run("COMMIT");
+        assert_eq!(one.refused || two.refused, bench.level == SERIALIZABLE);
+        assert!(!one.refused || !two.refused, "one of them can go on");
+    });
+}
+
+#[test]
+fn g2_predicates_skew_below_serializable_only() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        assert!(one.run("SELECT * FROM test WHERE value % 3 = 0").is_empty());
+        assert!(two.run("SELECT * FROM test WHERE value % 3 = 0").is_empty());
+        one.run("INSERT INTO test VALUES (3, 30)");
+        two.run("INSERT INTO test VALUES (4, 42)");
+        one.run("COMMIT");
+        two.run("COMMIT");
+        assert_eq!(one.refused || two.refused, bench.level == SERIALIZABLE);
+        assert!(!one.refused || !two.refused, "one of them can go on");
+    });
+}
+
+/// Fekete, O'Neil and O'Neil's: the one who only reads is what makes the order of the others wrong.
+#[test]
+fn g2_with_a_reader_skews_below_serializable_only() {
+    on_all(|bench| {
+        let [mut one, mut two] = bench.clients();
+        assert_eq!(one.run("SELECT * FROM test"), ["1 10", "2 20"]);
+        two.run("UPDATE test SET value = value + 5 WHERE id = 2");
+        two.run("COMMIT");
+        let mut three = bench.begin();
+        assert_eq!(three.run("SELECT * FROM test"), ["1 10", "2 25"]);
+        three.run("COMMIT");
+        one.run("UPDATE test SET value = 0 WHERE id = 1");
+        one.run("COMMIT");
+        assert!(!two.refused && !three.refused);
+        assert_eq!(one.refused, bench.level == SERIALIZABLE);
+    });
+}
