@@ -16,6 +16,8 @@ mod engine;
 mod extent;
 mod extent_meta;
 mod filter;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod level;
 mod manifest;
 mod memtable;

@@ -151,3 +151,31 @@ impl Resident {
         crate::filter::may_contain(&self.filter, hash)
     }
 }
+
+#[cfg(fuzzing)]
+pub(crate) mod fuzz {
+    use super::*;
+
+    pub(crate) fn footer(bytes: &[u8]) {
+        let Some(bytes) = bytes.first_chunk::<FOOTER_BYTES>() else { return };
+        let mut bytes = *bytes;
+        crate::fuzz::seal(&mut bytes);
+        if let Ok(footer) = Footer::decode(&bytes) {
+            assert_eq!(Footer::decode(&footer.encode()).ok(), Some(footer));
+        }
+    }
+
+    pub(crate) fn resident(bytes: &[u8]) {
+        let mut reader = Reader::new(bytes);
+        let (Ok(len), Ok(index)) = (reader.u32(), reader.bytes()) else { return };
+        let filter = reader.rest();
+        let Ok(resident) = Resident::decode(index, filter, len.into()) else { return };
+        for (at, block) in resident.blocks.iter().enumerate() {
+            let found = resident.seek(&block.last);
+            assert!(found <= at && resident.blocks[found].last == block.last);
+            assert!(block.offset + u64::from(block.len) <= len.into());
+            resident.may_contain(crate::filter::hash(&block.last));
+        }
+        assert!(resident.bytes() > 0);
+    }
+}

@@ -320,3 +320,32 @@ fn snapshot(state: &State) -> Vec<Edit> {
     edits.push(Edit::NextExtent { id: state.next_extent });
     edits
 }
+
+#[cfg(fuzzing)]
+pub(crate) mod fuzz {
+    use super::*;
+
+    /// Any bytes behind a sound header.
+    pub(crate) fn file(bytes: &[u8]) {
+        let mut file = encode_header(4096, 1);
+        file.extend_from_slice(bytes);
+        if let Ok(contents) = decode(&file, 1) {
+            assert!(contents.end <= file.len());
+        }
+        let _ = decode(bytes, 1);
+    }
+
+    /// Edits that add up are told again by the state they lead to.
+    pub(crate) fn edits(bytes: &[u8]) {
+        let Ok(edits) = Edit::decode_all(bytes) else { return };
+        let mut file = encode_header(4096, 1);
+        encode_record(&mut file, 1, &edits);
+        assert_eq!(decode(&file, 1).ok().map(|contents| contents.edits), Some(edits.clone()));
+        let mut state = State::default();
+        if edits.into_iter().try_for_each(|edit| state.apply(edit)).is_ok() {
+            let mut again = State::default();
+            let told = snapshot(&state).into_iter().try_for_each(|edit| again.apply(edit));
+            assert_eq!((told.is_ok(), again), (true, state));
+        }
+    }
+}

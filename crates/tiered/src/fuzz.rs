@@ -1,0 +1,94 @@
+//! Entries for fuzzing: each takes any bytes, gives them to a decoder behind a checksum that is right, and checks what
+//! must hold of whatever comes out.
+
+use spillway_base::checksum::crc32c;
+use spillway_base::codec::Reader;
+use spillway_base::{Csn, TableId};
+
+use crate::block::{Block, BlockBuilder, Entry, FRAME_BYTES, FrameId, put_frame, seal_frame};
+use crate::extent::fuzz as extent;
+use crate::extent_meta::{ExtentId, ExtentMeta};
+use crate::manifest::fuzz as manifest;
+
+const ID: FrameId = FrameId { table: TableId(1), extent: ExtentId(2), offset: 3 };
+
+/// A data block of these bytes.
+pub fn block_body(body: &[u8]) {
+    let mut frame = Vec::new();
+    put_frame(&mut frame, body);
+    seal_frame(&mut frame, ID);
+    let Ok(block) = Block::open(&frame, ID) else { return };
+    let entries: Vec<Entry<'_>> = (0..block.len()).map(|index| block.entry(index)).collect();
+    for pair in entries.windows(2) {
+        let newer_first = pair[0].key == pair[1].key && pair[0].csn > pair[1].csn;
+        assert!(pair[0].key < pair[1].key || newer_first);
+    }
+    for entry in &entries {
+        let first = entries.iter().position(|other| other.key == entry.key);
+        assert_eq!(Some(block.seek(entry.key)), first);
+    }
+}
+
+/// A data block that was built from these bytes and then changed in a few places.
+pub fn block_changed(bytes: &[u8]) {
+    let mut reader = Reader::new(bytes);
+    let Ok(changes) = reader.u8() else { return };
+    let changes: Vec<(u16, u8)> =
+        (0..changes % 4).map_while(|_| Some((reader.u16().ok()?, reader.u8().ok()?))).collect();
+    let mut keys: Vec<(&[u8], u64, Option<&[u8]>)> = Vec::new();
+    while let (Ok(key), Ok(csn), Ok(value)) = (reader.bytes(), reader.u8(), reader.bytes()) {
+        keys.push((key, csn.into(), (!value.is_empty()).then_some(value)));
+    }
+    keys.sort_by(|a, b| a.0.cmp(b.0).then(b.1.cmp(&a.1)));
+    keys.dedup_by(|a, b| (a.0, a.1) == (b.0, b.1));
+    if keys.is_empty() {
+        return;
+    }
+    let mut builder = BlockBuilder::default();
+    keys.iter().for_each(|(key, csn, value)| {
+        builder.push(&Entry { key, csn: Csn(*csn), value: *value });
+    });
+    let mut frame = Vec::new();
+    builder.finish(&mut frame);
+    let body = &mut frame[FRAME_BYTES..];
+    for (at, byte) in &changes {
+        body[usize::from(*at) % body.len()] ^= byte;
+    }
+    if changes.iter().all(|(_, byte)| *byte == 0) {
+        let mut frame = frame.clone();
+        seal_frame(&mut frame, ID);
+        assert_eq!(Block::open(&frame, ID).map(|block| block.len()).ok(), Some(keys.len()));
+    }
+    block_body(&frame[FRAME_BYTES..]);
+}
+
+/// An extent's footer.
+pub fn footer(bytes: &[u8]) {
+    extent::footer(bytes);
+}
+
+/// An extent's index and filter.
+pub fn resident(bytes: &[u8]) {
+    extent::resident(bytes);
+}
+
+/// The record of an extent.
+pub fn extent_meta(bytes: &[u8]) {
+    let Ok(meta) = ExtentMeta::decode(&mut Reader::new(bytes)) else { return };
+    let mut again = Vec::new();
+    meta.encode(&mut again);
+    assert_eq!(ExtentMeta::decode(&mut Reader::new(&again)).ok(), Some(meta));
+}
+
+/// A manifest: the bytes as a file, and as edits in one.
+pub fn manifest(bytes: &[u8]) {
+    manifest::file(bytes);
+    manifest::edits(bytes);
+}
+
+/// Puts a CRC32C of all before into the last four bytes.
+pub(crate) fn seal(bytes: &mut [u8]) {
+    let at = bytes.len() - 4;
+    let crc = crc32c(&bytes[..at]);
+    bytes[at..].copy_from_slice(&crc.to_le_bytes());
+}
