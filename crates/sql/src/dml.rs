@@ -464,6 +464,7 @@ impl InsertWriter<'_> {
             return Ok(());
         }
         touch(context, table, &mut row, &old);
+        note_number(context, table, &row, &old)?;
         self.maker.check(&row)?;
         let (old, new) = (self.maker.stored(&old), self.maker.stored(&row));
         let new_pk = if table.primary.is_empty() { pk.to_vec() } else { self.maker.key(&new)? };
@@ -479,6 +480,25 @@ fn same(a: &[Value], b: &[Value]) -> bool {
         (Value::Null, Value::Null) => true,
         _ => compare(a, b, Collation::Binary) == Some(std::cmp::Ordering::Equal),
     })
+}
+
+/// An AUTO_INCREMENT column goes on after the number that an update gave a row.
+fn note_number(
+    context: &Context<'_>,
+    table: &TableDef,
+    row: &[Value],
+    old: &[Value],
+) -> Result<()> {
+    match table.auto_column() {
+        Some(at) if !same(&row[at..=at], &old[at..=at]) => {
+            let given = spillway_types::convert::to_i128(&row[at].as_ref()).unwrap_or(0);
+            match u64::try_from(given) {
+                Ok(given) => context.instance.note_auto_increment(context.txn, table, given),
+                Err(_) => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
 }
 
 /// ON UPDATE CURRENT_TIMESTAMP, for columns that were not set themselves.
@@ -631,6 +651,7 @@ fn change_row(
         return Ok(false);
     }
     touch(context, table, &mut new, &old);
+    note_number(context, table, &new, &old)?;
     maker.check(&new)?;
     let (old, new) = (maker.stored(&old), maker.stored(&new));
     let new_pk = if table.primary.is_empty() { pk.clone() } else { maker.key(&new)? };

@@ -300,6 +300,18 @@ fn a_number_is_not_given_again_after_a_restart() {
 }
 
 #[test]
+fn a_number_that_an_update_gives_is_not_given_again() {
+    let instance = instance();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE)").unwrap();
+    run(&mut one, "INSERT INTO t (u) VALUES (1), (2); UPDATE t SET id = 7 WHERE id = 1").unwrap();
+    assert_eq!(next(&mut one), 8);
+    run(&mut one, "INSERT INTO t (u) VALUES (2) ON DUPLICATE KEY UPDATE id = 20").unwrap();
+    run(&mut one, "INSERT INTO t (u) VALUES (3)").unwrap();
+    assert_eq!(numbers(&mut one), "7 20 21");
+}
+
+#[test]
 fn the_number_that_comes_next_can_be_set() {
     let instance = instance();
     let mut one = session(&instance, 1);
@@ -435,6 +447,26 @@ fn a_database_is_dropped_when_nobody_uses_its_tables() {
     run(&mut one, "COMMIT").unwrap();
     assert_eq!(code(&mut two, "DROP DATABASE d"), 0);
     assert_eq!(code(&mut one, "SELECT * FROM d.t"), 1049);
+}
+
+#[test]
+fn a_change_that_waits_lets_those_finish_whom_it_waits_for() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE t (id INT); BEGIN; SELECT * FROM t").unwrap();
+    let alter = {
+        let instance = instance.clone();
+        let body = move || code(&mut session(&instance, 3), "ALTER TABLE t ADD COLUMN n INT");
+        thread::spawn("alter", body).unwrap()
+    };
+    // It waits once nobody new is let in.
+    run(&mut one, "SET lock_wait_timeout = 0").unwrap();
+    run(&mut two, "SET lock_wait_timeout = 0").unwrap();
+    while code(&mut two, "SELECT * FROM t") == 0 {}
+    assert_eq!(code(&mut one, "INSERT INTO t VALUES (1)"), 0);
+    run(&mut one, "COMMIT").unwrap();
+    assert_eq!(alter.join().unwrap(), 0);
+    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1 NULL"]);
 }
 
 #[test]

@@ -92,11 +92,11 @@ impl Instance {
         table: &TableDef,
         step: Step,
     ) -> Result<u64> {
-        self.load_auto_increment(txn, table)?;
         loop {
+            self.load_auto_increment(txn, table)?;
             let wanted = {
                 let mut counters = self.0.counters.auto_increment.lock();
-                let Some(counter) = counters.get_mut(&table.id) else { return Ok(1) };
+                let Some(counter) = counters.get_mut(&table.id) else { continue };
                 let given = step.at_or_after(counter.next);
                 if given < counter.reserved || given == u64::MAX {
                     counter.next = given.saturating_add(1);

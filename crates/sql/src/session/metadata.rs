@@ -66,14 +66,22 @@ pub(super) struct MetadataLocks {
 }
 
 impl MetadataLocks {
-    fn lock(&self, name: &Name, mode: Mode, wait: Duration, stop: &Stop) -> Result<()> {
+    /// Takes a lock. One who holds the name already goes before those who wait to have it alone: they wait for that one.
+    fn lock(
+        &self,
+        name: &Name,
+        mode: Mode,
+        holds: bool,
+        wait: Duration,
+        stop: &Stop,
+    ) -> Result<()> {
         let clock = spillway_base::clock::Clock::system();
         let end = clock.now() + wait;
         let mut state = self.state.lock();
         let mut queued = false;
         let outcome = loop {
             let users = state.entry(name.clone()).or_default();
-            let others_first = users.waiting > usize::from(queued) && mode != Mode::Alone;
+            let others_first = users.waiting > 0 && mode != Mode::Alone && !holds;
             if users.admits(mode) && !others_first {
                 users.counts[mode as usize] += 1;
                 break Ok(());
@@ -153,7 +161,8 @@ impl Session {
         let wait = self.lock_wait();
         let mut held = Held { instance: self.instance.clone(), locks: Vec::new() };
         for (name, mode) in names {
-            self.instance.0.metadata.lock(&name, mode, wait, &self.stop)?;
+            let holds = self.held.as_ref().is_some_and(|held| held.mode(&name).is_some());
+            self.instance.0.metadata.lock(&name, mode, holds, wait, &self.stop)?;
             held.locks.push((name, mode));
         }
         Ok(held)
