@@ -19,7 +19,7 @@ mod columns;
 mod connection;
 mod escape;
 #[cfg(any(test, fuzzing))]
-pub mod fuzzing;
+pub mod fuzz;
 mod listener;
 mod login;
 mod metrics;

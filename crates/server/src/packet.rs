@@ -84,6 +84,9 @@ impl<T: Transport> Packets<T> {
 
     /// From now on these limits hold, and the deadline no longer does.
     pub(crate) fn set_limits(&mut self, limits: Limits) -> io::Result<()> {
+        if self.limits == Some(limits) && !self.rest {
+            return Ok(());
+        }
         self.packet_max = limits.packet_max;
         self.limits = Some(limits);
         self.rest = false;

@@ -78,6 +78,15 @@ pub(crate) fn proof(plugin: &[u8], password: &str, nonce: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Waits for something that takes another thread's doing.
+pub(crate) fn until(mut done: impl FnMut() -> bool) {
+    let end = spillway_base::clock::now() + PATIENCE;
+    while !done() {
+        assert!(spillway_base::clock::now() < end, "waited in vain");
+        std::thread::yield_now();
+    }
+}
+
 /// What a client says of itself.
 pub(crate) struct Options {
     pub(crate) user: &'static str,

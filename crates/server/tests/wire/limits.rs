@@ -8,7 +8,7 @@ use spillway_base::budget::Use;
 use spillway_server::{Server, ServerSettings};
 use spillway_sql::Instance;
 
-use crate::client::{Client, Options, TestServer, shown};
+use crate::client::{Client, Options, TestServer, shown, until};
 
 fn status(client: &mut Client, name: &str) -> u64 {
     let answer = client.run(format!("SHOW STATUS LIKE '{name}'"));
@@ -111,6 +111,33 @@ fn who_begins_a_command_has_to_end_it() {
     client.sequence = 1;
     assert_eq!(client.answer().code(), 1159);
     assert!(client.packet().is_none());
+}
+
+/// Asks for more than fits between server and client, and reads none of it. The connection's number.
+fn takes_nothing(client: &mut Client) -> String {
+    let id = client.run("SELECT CONNECTION_ID()").one();
+    client.command(3, b"SELECT REPEAT('x', 40000000), REPEAT('y', 40000000)");
+    id
+}
+
+fn is_connected(root: &mut Client, id: &str) -> bool {
+    root.run("SHOW PROCESSLIST").rows().iter().any(|row| shown(&row[0]) == id)
+}
+
+#[test]
+fn who_takes_no_answer_is_let_go_in_time_or_when_killed() {
+    let server = TestServer::start();
+    let mut root = server.client();
+    let mut stuck = server.client();
+    stuck.run("SET net_write_timeout = 1");
+    let id = takes_nothing(&mut stuck);
+    until(|| !is_connected(&mut root, &id));
+    // This one would be waited for longer than the test waits.
+    let mut killed = server.client();
+    let id = takes_nothing(&mut killed);
+    assert_eq!(killed.packet().unwrap(), [2], "its answer has begun");
+    root.run(format!("KILL {id}"));
+    until(|| !is_connected(&mut root, &id));
 }
 
 #[test]

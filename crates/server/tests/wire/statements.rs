@@ -3,7 +3,7 @@
 use mysql_common::Value;
 use mysql_common::constants::CapabilityFlags as Can;
 
-use crate::client::{TestServer, shown};
+use crate::client::{TestServer, shown, until};
 
 #[test]
 fn wrong_numbers_and_parameters_are_refused_and_the_connection_goes_on() {
@@ -124,7 +124,7 @@ fn there_are_only_so_many_prepared_statements() {
     other.prepare("SELECT 1").unwrap();
     drop(other);
     // They go with their connection, which goes when its thread sees that its client has.
-    while count(&mut client) != "0" {}
+    until(|| count(&mut client) == "0");
 }
 
 #[test]
