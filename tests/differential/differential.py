@@ -34,15 +34,27 @@ Answer = collections.namedtuple("Answer", "error names kinds rows affected inser
 
 class Server:
     def __init__(self, socket):
-        self.connection = pymysql.connect(unix_socket=socket, user="root", charset="utf8mb4", autocommit=True, conv={})
+        self.socket = socket
+        self.connect()
+
+    def connect(self):
+        self.connection = pymysql.connect(unix_socket=self.socket, user="root", charset="utf8mb4", autocommit=True, conv={})
         self.cursor = self.connection.cursor()
         for setting in (f"sql_mode = '{MODE}'", "time_zone = '+00:00'", "NAMES utf8mb4 COLLATE utf8mb4_general_ci"):
             self.cursor.execute(f"SET {setting}")
+        try:
+            self.connection.select_db("differential")
+        except pymysql.MySQLError:
+            pass
 
     def run(self, sql):
         try:
             self.cursor.execute(sql)
         except pymysql.MySQLError as error:
+            if not error.args or error.args[0] in (0, 2006, 2013):
+                # The server has dropped the connection; that is a difference too.
+                self.connect()
+                return Answer(2013, (), (), (), 0, 0, 0)
             return Answer(error.args[0], (), (), (), 0, 0, 0)
         result = self.cursor._result
         fields = getattr(result, "fields", None) or []

@@ -42,6 +42,8 @@ fn type_code(ty: &ColumnType) -> u8 {
         ColumnType::Char(_) | ColumnType::Binary(_) | ColumnType::Enum(_) | ColumnType::Set(_) => {
             254
         }
+        // The type of NULL itself.
+        ColumnType::VarBinary(0) => 6,
         ColumnType::VarChar(_) | ColumnType::VarBinary(_) => 253,
         ColumnType::Text(_) | ColumnType::Blob(_) => 252,
         ColumnType::Json => 245,

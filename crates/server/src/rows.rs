@@ -73,7 +73,13 @@ fn put_text(out: &mut Vec<u8>, value: &ValueRef<'_>, form: Form) {
                 write_clock(out, time.micros.unsigned_abs(), digits);
             });
         }
-        (ValueRef::Double(_) | ValueRef::Null, _) => put_short(out, |out| write_text(value, out)),
+        // A float reads otherwise than the double that it is.
+        (ValueRef::Double(number), Form::Float) => {
+            put_short(out, |out| write_text(&ValueRef::Float(*number as f32), out))
+        }
+        (ValueRef::Float(_) | ValueRef::Double(_) | ValueRef::Null, _) => {
+            put_short(out, |out| write_text(value, out))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use spillway::{LockMode, LockWait};
-use spillway_types::{Collation, Date, Value};
+use spillway_types::{Collation, ColumnType, Date, DateTime, StoreError, Value};
 use sqlparser::ast::{
     self, AssignmentTarget, FromTable, OnInsert, SetExpr, TableFactor, TableObject,
 };
@@ -20,6 +20,8 @@ use crate::store;
 pub(crate) struct Changed {
     pub(crate) affected: u64,
     pub(crate) insert_id: u64,
+    /// What a client is told where `insert_id` has nothing; LAST_INSERT_ID() does not see it.
+    pub(crate) explicit_id: u64,
     pub(crate) info: String,
 }
 
@@ -78,17 +80,21 @@ impl Maker<'_> {
             self.context.warn(error);
             return Ok(def.ty.zero());
         }
+        // A time of day is one of today.
+        let dated = match (value, &def.ty) {
+            (
+                Value::Time(time),
+                ColumnType::Date | ColumnType::DateTime(_) | ColumnType::Timestamp(_),
+            ) => DateTime::from_micros_of(self.context.now.date, time.micros).map(Value::DateTime),
+            _ => None,
+        };
+        let value = dated.as_ref().unwrap_or(value);
         match def.ty.store(value) {
             Ok(value) => {
-                if def.ty == spillway_types::ColumnType::Json
+                if def.ty == ColumnType::Json
                     && serde_json::from_str::<serde_json::Value>(&value.to_text()).is_err()
                 {
-                    return Err(SqlError::store(
-                        spillway_types::StoreError::Json,
-                        &def.name,
-                        "",
-                        row,
-                    ));
+                    return Err(SqlError::store(StoreError::Json, &def.name, "", row));
                 }
                 self.zero_date(def, value, row)
             }
@@ -191,6 +197,7 @@ impl Maker<'_> {
 
 fn maker<'a>(context: &'a Context<'a>, table: &'a TableDef, ignore: bool) -> Maker<'a> {
     let variables = context.variables.borrow();
+    context.strict.set(variables.strict() && !ignore);
     Maker {
         context,
         table,
@@ -258,6 +265,7 @@ pub(crate) fn insert(
         ignore: insert.ignore,
         update,
         changed: Changed::default(),
+        explicit_id: 0,
         records: 0,
         duplicates: 0,
     };
@@ -310,6 +318,7 @@ pub(crate) fn insert(
         writer.write(columns.iter().map(|_| None).collect())?;
     }
     let mut changed = writer.changed;
+    changed.explicit_id = writer.explicit_id;
     if writer.records > 1 {
         let warnings = context.warnings.borrow().len();
         changed.info = format!(
@@ -357,6 +366,8 @@ struct InsertWriter<'a> {
     ignore: bool,
     update: Vec<(usize, Expr)>,
     changed: Changed,
+    /// The last AUTO_INCREMENT value that was given and not made.
+    explicit_id: u64,
     records: u64,
     duplicates: u64,
 }
@@ -392,7 +403,7 @@ impl InsertWriter<'_> {
                 None => self.maker.default(column)?,
             });
         }
-        let mut generated = 0;
+        let (mut generated, mut explicit) = (0, 0);
         if let Some(column) = table.auto_column() {
             let given = spillway_types::convert::to_i128(&full[column].as_ref()).unwrap_or(0);
             let keep_zero = context.variables.borrow().sql_mode.contains("NO_AUTO_VALUE_ON_ZERO");
@@ -400,12 +411,8 @@ impl InsertWriter<'_> {
                 generated =
                     context.instance.next_auto_increment(context.txn, table, self.maker.step)?;
                 full[column] = self.maker.store(column, &Value::UInt(generated), self.records)?;
-            } else if given > 0 {
-                context.instance.note_auto_increment(
-                    context.txn,
-                    table,
-                    u64::try_from(given).unwrap_or(u64::MAX),
-                )?;
+            } else {
+                explicit = u64::try_from(given).unwrap_or(0);
             }
         }
         self.maker.check(&full)?;
@@ -436,6 +443,11 @@ impl InsertWriter<'_> {
             other => other?,
         }
         self.changed.affected += 1;
+        // A row that was not taken moves nothing.
+        if explicit > 0 {
+            context.instance.note_auto_increment(context.txn, table, explicit)?;
+            self.explicit_id = explicit;
+        }
         if generated > 0 && self.changed.insert_id == 0 {
             self.changed.insert_id = generated;
         }
@@ -576,7 +588,7 @@ fn targets(
     let first_lock = if sorted && limit.is_some() { None } else { lock };
     query::scan_table(context, &source, table, &mut row, first_lock, &mut |row| {
         for filter in &source.filters {
-            if !truth_of(&context.eval(filter, row)?) {
+            if !context.holds(filter, row)? {
                 return Ok(true);
             }
         }
@@ -678,6 +690,8 @@ pub(crate) fn update(
         let value = if default { None } else { Some(binder.bind(&assignment.value)?.expr) };
         assignments.push((column, value));
     }
+    let ignore = update.or.is_some();
+    let maker = maker(context, &table, ignore);
     let selection = update.selection.as_ref();
     let rows = targets(
         context,
@@ -688,8 +702,6 @@ pub(crate) fn update(
         &update.order_by,
         update.limit.as_ref(),
     )?;
-    let ignore = update.or.is_some();
-    let maker = maker(context, &table, ignore);
     let (mut changed, matched) = (0, rows.len() as u64);
     for (number, row) in rows.into_iter().enumerate() {
         let before = context.txn.savepoint();
@@ -706,7 +718,7 @@ pub(crate) fn update(
     let warnings = context.warnings.borrow().len();
     let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
     let affected = if context.variables.borrow().found_rows_flag { matched } else { changed };
-    Ok(Changed { affected, insert_id: 0, info })
+    Ok(Changed { affected, info, ..Changed::default() })
 }
 
 /// Runs a DELETE.
@@ -725,6 +737,7 @@ pub(crate) fn delete(
     let mut scope = query::table_scope(&table);
     scope.alias = alias.clone();
     binder.scope.tables.push(scope);
+    let maker = maker(context, &table, false);
     let selection = delete.selection.as_ref();
     let rows = targets(
         context,
@@ -735,7 +748,6 @@ pub(crate) fn delete(
         &delete.order_by,
         delete.limit.as_ref(),
     )?;
-    let maker = maker(context, &table, false);
     let affected = rows.len() as u64;
     for row in rows {
         let (row, pk) = split_key(row);

@@ -97,11 +97,17 @@ impl Collation {
         }
     }
 
+    /// What a character counts for in comparisons.
+    #[must_use]
+    pub fn weight(self, c: char) -> u32 {
+        if self == Collation::GeneralCi { weight(c) } else { c as u32 }
+    }
+
     /// Whether a text is like a pattern: `%` is any text, `_` any character, and `escape` makes the next one
     /// literal.
     #[must_use]
     pub fn like(self, text: &str, pattern: &str, escape: Option<char>) -> bool {
-        let fold = |c: char| if self == Collation::GeneralCi { weight(c) } else { c as u32 };
+        let fold = |c: char| self.weight(c);
         let text: Vec<u32> = text.chars().map(fold).collect();
         let mut parts = Vec::new();
         let mut chars = pattern.chars();

@@ -214,7 +214,8 @@ impl ColumnType {
             ColumnType::Int { unsigned: true, .. } | ColumnType::Bit(_) => Value::UInt(0),
             ColumnType::Int { .. } | ColumnType::Year => Value::Int(0),
             ColumnType::Decimal { scale, .. } => Value::Decimal(Decimal::ZERO.round(*scale)),
-            ColumnType::Float | ColumnType::Double => Value::Double(0.0),
+            ColumnType::Float => Value::Float(0.0),
+            ColumnType::Double => Value::Double(0.0),
             ColumnType::Date => Value::Date(crate::Date::default()),
             ColumnType::Time(_) => Value::Time(crate::Time::default()),
             ColumnType::DateTime(_) | ColumnType::Timestamp(_) => {
@@ -241,8 +242,7 @@ impl ColumnType {
             ColumnType::Decimal { precision, scale, unsigned } => {
                 store_decimal(value, *precision, *scale, *unsigned)
             }
-            ColumnType::Float => store_double(value)
-                .map(|number| Value::Double(f64::from(number as f32)).shortest_float()),
+            ColumnType::Float => store_float(value),
             ColumnType::Double => store_double(value).map(Value::Double),
             ColumnType::Bit(bits) => store_bit(value, *bits),
             ColumnType::Year => store_year(value),
@@ -285,18 +285,6 @@ impl ColumnType {
     }
 }
 
-impl Value {
-    /// A double that came from a float, as the shortest text of the float reads.
-    fn shortest_float(self) -> Value {
-        match self {
-            Value::Double(number) => {
-                Value::Double((number as f32).to_string().parse().unwrap_or(number))
-            }
-            other => other,
-        }
-    }
-}
-
 fn store_int(value: &Value, width: IntWidth, unsigned: bool) -> Result<Value, (StoreError, Value)> {
     let bits = width.bits();
     let (low, high) = if unsigned {
@@ -312,7 +300,10 @@ fn store_int(value: &Value, width: IntWidth, unsigned: bool) -> Result<Value, (S
         Value::Bytes(bytes) => Some(bytes.as_slice()),
         _ => None,
     };
-    let number = crate::convert::to_i128(&value.as_ref()).unwrap_or(0);
+    let number = match text {
+        Some(text) => crate::convert::text_rounded(text),
+        None => crate::convert::to_i128(&value.as_ref()).unwrap_or(0),
+    };
     let held = number.clamp(low, high);
     if let Some(text) = text
         && !number_prefix(text).1
@@ -374,6 +365,16 @@ fn store_double(value: &Value) -> Result<f64, (StoreError, Value)> {
     }
 }
 
+fn store_float(value: &Value) -> Result<Value, (StoreError, Value)> {
+    let held =
+        |number: f64| Value::Float(number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32);
+    match store_double(value) {
+        Ok(number) if number.abs() <= f64::from(f32::MAX) => Ok(Value::Float(number as f32)),
+        Ok(number) => Err((StoreError::OutOfRange, held(number))),
+        Err((why, nearest)) => Err((why, held(to_double(&nearest.as_ref()).unwrap_or(0.0)))),
+    }
+}
+
 fn store_bit(value: &Value, bits: u8) -> Result<Value, (StoreError, Value)> {
     let most = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
     let number = match value {
@@ -384,6 +385,10 @@ fn store_bit(value: &Value, bits: u8) -> Result<Value, (StoreError, Value)> {
             text.bytes().fold(0, |number, byte| number << 8 | i128::from(byte))
         }
         Value::Bytes(_) | Value::Text(_) => i128::MAX,
+        // Other integers take the nearest.
+        Value::Float(_) | Value::Double(_) => {
+            to_double(&value.as_ref()).unwrap_or(0.0).trunc() as i128
+        }
         _ => crate::convert::to_i128(&value.as_ref()).unwrap_or(0),
     };
     match u64::try_from(number) {
@@ -554,6 +559,7 @@ pub fn type_of(value: &ValueRef<'_>) -> ColumnType {
         ValueRef::Null => ColumnType::VarBinary(0),
         ValueRef::Int(_) => ColumnType::BIGINT,
         ValueRef::UInt(_) => ColumnType::UBIGINT,
+        ValueRef::Float(_) => ColumnType::Float,
         ValueRef::Double(_) => ColumnType::Double,
         ValueRef::Decimal(number) => ColumnType::Decimal {
             precision: number.precision(),

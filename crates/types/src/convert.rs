@@ -74,6 +74,7 @@ pub fn to_double(value: &ValueRef<'_>) -> Option<f64> {
         ValueRef::Null => None,
         ValueRef::Int(number) => Some(number as f64),
         ValueRef::UInt(number) => Some(number as f64),
+        ValueRef::Float(number) => Some(f64::from(number)),
         ValueRef::Double(number) => Some(number),
         ValueRef::Decimal(number) => Some(number.to_f64()),
         ValueRef::Text(text) => Some(text_to_double(text.as_bytes())),
@@ -89,6 +90,7 @@ pub fn to_decimal(value: &ValueRef<'_>) -> Option<Decimal> {
         ValueRef::Null => None,
         ValueRef::Int(number) => Some(number.into()),
         ValueRef::UInt(number) => Some(number.into()),
+        ValueRef::Float(number) => Decimal::from_f64(f64::from(number)),
         ValueRef::Double(number) => Decimal::from_f64(number),
         ValueRef::Decimal(number) => Some(number),
         ValueRef::Text(text) => Some(text_decimal(text.as_bytes())),
@@ -109,14 +111,32 @@ pub fn to_i128(value: &ValueRef<'_>) -> Option<i128> {
         ValueRef::Null => None,
         ValueRef::Int(number) => Some(number.into()),
         ValueRef::UInt(number) => Some(number.into()),
-        ValueRef::Double(number) => Some(number.round() as i128),
+        ValueRef::Float(number) => Some(f64::from(number).round_ties_even() as i128),
+        ValueRef::Double(number) => Some(number.round_ties_even() as i128),
         ValueRef::Text(text) => Some(text_integer(text.as_bytes())),
         ValueRef::Bytes(bytes) => Some(text_integer(bytes)),
         _ => to_decimal(value)?.to_i128(),
     }
 }
 
+/// The digits at the front of a text, held to 64 bits; what follows them does not count, a fraction neither.
 fn text_integer(text: &[u8]) -> i128 {
+    let text = text.trim_ascii_start();
+    let (negative, digits) = match text.first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let number = digits.fold(0_i128, |number, digit| {
+        (number * 10 + i128::from(digit - b'0')).min(i128::from(u64::MAX) + 1)
+    });
+    if negative { (-number).max(i64::MIN.into()) } else { number.min(u64::MAX.into()) }
+}
+
+/// The integer that is nearest to the number at the front of a text, as an integer column takes it.
+#[must_use]
+pub fn text_rounded(text: &[u8]) -> i128 {
     match Decimal::parse_prefix(text.trim_ascii_start()) {
         Some((number, _)) => number.to_i128().unwrap_or(i128::MAX),
         None => text_to_double(text) as i128,
@@ -162,10 +182,16 @@ pub fn to_datetime(value: &ValueRef<'_>) -> Option<DateTime> {
         ValueRef::DateTime(at) => Some(at),
         ValueRef::Text(text) => DateTime::parse(text),
         ValueRef::Bytes(bytes) => DateTime::parse(std::str::from_utf8(bytes).ok()?),
-        ValueRef::Int(0) => Some(DateTime::default()),
+        ValueRef::Int(0) | ValueRef::UInt(0) => Some(DateTime::default()),
         ValueRef::Int(number) if number > 0 => DateTime::parse(&pad_date(&number.to_string())),
         ValueRef::UInt(number) => DateTime::parse(&pad_date(&number.to_string())),
-        ValueRef::Decimal(number) => DateTime::parse(&pad_date(&number.to_string())),
+        ValueRef::Decimal(number) if number.is_zero() => Some(DateTime::default()),
+        ValueRef::Decimal(number) if !number.is_negative() => {
+            DateTime::parse(&pad_date(&number.to_string()))
+        }
+        ValueRef::Double(number) if number >= 1.0 => {
+            DateTime::parse(&pad_date(&Decimal::from_f64(number)?.round(6).to_string()))
+        }
         _ => None,
     }
 }

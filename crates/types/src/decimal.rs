@@ -243,6 +243,24 @@ impl Decimal {
         Some(Decimal { digits: divide(digits, other.digits), scale })
     }
 
+    /// The quotient with more digits than it is shown with, cut and not rounded, as MySQL carries it on: digits come in nines.
+    /// `None` for a division by zero.
+    #[must_use]
+    pub fn quotient(&self, other: &Decimal) -> Option<Decimal> {
+        if other.is_zero() {
+            return None;
+        }
+        let nines = |digits: u8| digits.div_ceil(9) * 9;
+        let (a, b) = (nines(self.scale), nines(other.scale));
+        let more = DIVISION_SCALE.saturating_sub(a - self.scale + b - other.scale);
+        let scale = nines(a + b + more).min(SCALE_MAX);
+        let shift = scale + other.scale - self.scale;
+        match self.digits.checked_mul(power(shift)) {
+            Some(digits) => Decimal::checked(Some(digits / other.digits), scale),
+            None => self.div(other),
+        }
+    }
+
     /// The rest of a division; `None` for a division by zero.
     #[must_use]
     pub fn rem(&self, other: &Decimal) -> Option<Decimal> {

@@ -33,11 +33,8 @@ pub fn write_part(
         ValueRef::Null => {}
         ValueRef::Int(number) => out.extend_from_slice(&(number as u64 ^ 1 << 63).to_be_bytes()),
         ValueRef::UInt(number) => out.extend_from_slice(&number.to_be_bytes()),
-        ValueRef::Double(number) => {
-            let bits = if number == 0.0 { 0 } else { number.to_bits() };
-            let ordered = if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 };
-            out.extend_from_slice(&ordered.to_be_bytes());
-        }
+        ValueRef::Float(number) => write_double(f64::from(number), out),
+        ValueRef::Double(number) => write_double(number, out),
         ValueRef::Decimal(number) => out.extend_from_slice(&number.to_ordered_bytes()),
         ValueRef::Text(text) => {
             if let ColumnType::Enum(names) = column {
@@ -74,6 +71,12 @@ pub fn write_part(
     }
 }
 
+fn write_double(number: f64, out: &mut Vec<u8>) {
+    let bits = if number == 0.0 { 0 } else { number.to_bits() };
+    let ordered = if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 };
+    out.extend_from_slice(&ordered.to_be_bytes());
+}
+
 fn write_groups(bytes: &[u8], out: &mut Vec<u8>) {
     let mut rest = bytes;
     loop {
@@ -99,7 +102,7 @@ pub fn lookup_value(value: &Value, column: &ColumnType) -> Option<Value> {
         (Value::Int(_) | Value::UInt(_), ColumnType::Year) => return Some(value.clone()),
         (Value::Int(_) | Value::UInt(_) | Value::Decimal(_), ColumnType::Decimal { .. }) => true,
         (
-            Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_),
+            Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) | Value::Decimal(_),
             ColumnType::Double,
         ) => true,
         (Value::Text(_), column)

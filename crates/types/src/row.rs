@@ -15,7 +15,7 @@
 //! 2 unsigned    u64            6 bytes
 //! 3 double      f64            7 date        year u16, month u8, day u8
 //! 4 decimal     33 bytes       8 time        microseconds, i64
-//!                              9 datetime    as date, then microseconds of the day, u64
+//! 10 float      f32            9 datetime    as date, then microseconds of the day, u64
 //! ```
 //!
 //! Any column is read without reading the others. Columns that the row does not have, because they were added to the table
@@ -56,6 +56,7 @@ fn write_value(value: &ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Null => {}
         ValueRef::Int(number) => put(1, &number.to_le_bytes()),
         ValueRef::UInt(number) => put(2, &number.to_le_bytes()),
+        ValueRef::Float(number) => put(10, &number.to_le_bytes()),
         ValueRef::Double(number) => put(3, &number.to_le_bytes()),
         ValueRef::Decimal(number) => put(4, &number.to_bytes()),
         ValueRef::Text(text) => put(5, text.as_bytes()),
@@ -148,6 +149,10 @@ fn read_value(bytes: &[u8]) -> Result<ValueRef<'_>, RowError> {
                 date: read_date(rest)?,
                 micros: u64::from_le_bytes(*micros),
             })
+        }
+        10 => {
+            let four = rest.first_chunk::<4>().copied().ok_or(SHORT)?;
+            ValueRef::Float(f32::from_le_bytes(four))
         }
         _ => return Err("a value is of an unknown kind"),
     })

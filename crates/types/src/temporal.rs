@@ -299,6 +299,12 @@ impl Time {
         self.micros.abs() <= TIME_MAX_MICROS
     }
 
+    /// The nearest within MySQL's range.
+    #[must_use]
+    pub fn held(&self) -> Time {
+        Time { micros: self.micros.clamp(-TIME_MAX_MICROS, TIME_MAX_MICROS) }
+    }
+
     /// The text with so many digits of a second.
     #[must_use]
     pub fn format(&self, digits: u8) -> String {

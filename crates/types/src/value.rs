@@ -12,6 +12,8 @@ pub enum Value {
     Int(i64),
     /// An unsigned integer.
     UInt(u64),
+    /// A float.
+    Float(f32),
     /// A double.
     Double(f64),
     /// An exact decimal.
@@ -37,6 +39,8 @@ pub enum ValueRef<'a> {
     Int(i64),
     /// An unsigned integer.
     UInt(u64),
+    /// A float.
+    Float(f32),
     /// A double.
     Double(f64),
     /// An exact decimal.
@@ -61,6 +65,7 @@ impl Value {
             Value::Null => ValueRef::Null,
             Value::Int(number) => ValueRef::Int(*number),
             Value::UInt(number) => ValueRef::UInt(*number),
+            Value::Float(number) => ValueRef::Float(*number),
             Value::Double(number) => ValueRef::Double(*number),
             Value::Decimal(number) => ValueRef::Decimal(*number),
             Value::Text(text) => ValueRef::Text(text),
@@ -124,6 +129,7 @@ impl ValueRef<'_> {
             ValueRef::Null => Value::Null,
             ValueRef::Int(number) => Value::Int(number),
             ValueRef::UInt(number) => Value::UInt(number),
+            ValueRef::Float(number) => Value::Float(number),
             ValueRef::Double(number) => Value::Double(number),
             ValueRef::Decimal(number) => Value::Decimal(number),
             ValueRef::Text(text) => Value::Text(text.to_owned()),
@@ -151,6 +157,7 @@ pub fn write_text(value: &ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::UInt(number) => {
             out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
         }
+        ValueRef::Float(number) => out.extend_from_slice(format_float(number).as_bytes()),
         ValueRef::Double(number) => out.extend_from_slice(format_double(number).as_bytes()),
         ValueRef::Decimal(number) => out.extend_from_slice(number.to_string().as_bytes()),
         ValueRef::Text(text) => out.extend_from_slice(text.as_bytes()),
@@ -159,6 +166,12 @@ pub fn write_text(value: &ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Time(time) => out.extend_from_slice(time.format(time.digits()).as_bytes()),
         ValueRef::DateTime(at) => out.extend_from_slice(at.format(at.digits()).as_bytes()),
     }
+}
+
+/// A float as MySQL shows it: six digits.
+#[must_use]
+pub fn format_float(number: f32) -> String {
+    format_double(format!("{number:.5e}").parse().unwrap_or_else(|_| f64::from(number)))
 }
 
 /// A double as MySQL shows it: the shortest digits that mean it, with an exponent only from 1e15 on and

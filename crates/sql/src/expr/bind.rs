@@ -9,7 +9,7 @@ use sqlparser::ast::{
     UnaryOperator,
 };
 
-use super::functions::merge_types;
+use super::shape::{comparable, merged};
 use super::{Ask, Expr, Op, Scalar, Typed};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
@@ -159,25 +159,30 @@ fn number_literal(text: &str) -> Result<Value> {
         .ok_or_else(|| SqlError::syntax(format!("near '{text}'")))
 }
 
+/// The digits of a second that a literal writes.
+fn fraction_digits(text: &str) -> u8 {
+    text.rsplit_once('.').map_or(0, |(_, digits)| digits.trim_end().len().min(6) as u8)
+}
+
 fn typed_value(value: Value) -> Typed {
     let ty = type_of(&value.as_ref());
     let nullable = value.is_null();
     Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
 }
 
-/// The collation of a comparison: that of a column goes before that of a literal.
-fn common_collation(parts: &[&Typed]) -> Collation {
-    let text = |part: &&&Typed| part.ty.is_text();
-    // Bytes beside text compare as bytes.
-    let bytes = |part: &&&Typed| {
-        let ty = &part.ty;
-        matches!(ty, ColumnType::Binary(_) | ColumnType::VarBinary(_) | ColumnType::Blob(_))
+/// The collation of a comparison: bytes are compared as bytes; the collation of a column goes before that of a literal, and
+/// both before that of a number's text.
+pub(super) fn common_collation(parts: &[&Typed]) -> Collation {
+    let rank = |part: &&&Typed| match &part.expr {
+        Expr::Shown(..) => 2,
+        _ if part.expr.is_constant() => 1,
+        _ => 0,
     };
-    if parts.iter().any(|part| bytes(&part)) {
+    if parts.iter().any(|part| part.ty.is_binary() && !part.is_null()) {
         return Collation::Binary;
     }
-    let column = parts.iter().find(|part| text(part) && !part.expr.is_constant());
-    column.or_else(|| parts.iter().find(text)).map_or(Collation::GeneralCi, |part| part.collation)
+    let texts = parts.iter().filter(|part| part.ty.is_text());
+    texts.min_by_key(rank).map_or(Collation::GeneralCi, |part| part.collation)
 }
 
 impl<'a> Binder<'a> {
@@ -262,6 +267,13 @@ impl<'a> Binder<'a> {
                     Err(SqlError::syntax("a parameter has no number"))
                 }
                 ast::Value::Placeholder(name) => self.placeholder(name),
+                value @ (ast::Value::HexStringLiteral(_)
+                | ast::Value::SingleQuotedByteStringLiteral(_)
+                | ast::Value::DoubleQuotedByteStringLiteral(_)) => {
+                    let made = typed_value(literal(value)?);
+                    let ColumnType::VarBinary(len) = made.ty else { return Ok(made) };
+                    Ok(Typed { ty: ColumnType::Binary(len), ..made })
+                }
                 value => {
                     let mut typed = typed_value(literal(value)?);
                     if let (Expr::Const(Value::Text(_)), Some(name)) =
@@ -328,7 +340,14 @@ impl<'a> Binder<'a> {
                 let mut parts: Vec<&Typed> = vec![&left];
                 parts.extend(&items);
                 let collation = common_collation(&parts);
-                let items = items.into_iter().map(|item| item.expr).collect();
+                // Each is compared on its own, but what stands on the left is one.
+                let items = items
+                    .into_iter()
+                    .map(|item| {
+                        Ok(comparable(vec![left.clone(), item])?.pop().map(|item| item.expr))
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                let items = items.into_iter().flatten().collect();
                 let found = Expr::In(boxed(left.expr), items, collation);
                 Ok(self.truth(if *negated { Expr::Not(boxed(found)) } else { found }))
             }
@@ -354,10 +373,10 @@ impl<'a> Binder<'a> {
                 Ok(self.truth(asked.expr))
             }
             E::Between { expr, negated, low, high } => {
-                let (mut value, low, high) = (self.bind(expr)?, self.bind(low)?, self.bind(high)?);
-                if low.ty.is_numeric() || high.ty.is_numeric() {
-                    value = value.counted();
-                }
+                let parts = vec![self.bind(expr)?, self.bind(low)?, self.bind(high)?];
+                let Ok([value, low, high]) = <[Typed; 3]>::try_from(comparable(parts)?) else {
+                    return Err(SqlError::syntax("BETWEEN takes two bounds"));
+                };
                 let collation = common_collation(&[&value, &low, &high]);
                 let above =
                     Expr::Binary(Op::GtEq, boxed(value.expr.clone()), boxed(low.expr), collation);
@@ -366,7 +385,7 @@ impl<'a> Binder<'a> {
                 Ok(self.truth(if *negated { Expr::Not(boxed(both)) } else { both }))
             }
             E::Like { negated, expr, pattern, escape_char, .. } => {
-                let (text, pattern) = (self.bind(expr)?, self.bind(pattern)?);
+                let (text, pattern) = (self.bind(expr)?.shown(), self.bind(pattern)?.shown());
                 let collation = common_collation(&[&text, &pattern]);
                 let escape = match escape_char {
                     Some(value) => literal(&value.value)?.to_text().chars().next(),
@@ -384,7 +403,7 @@ impl<'a> Binder<'a> {
                 Ok(self.truth(if *negated { Expr::Not(boxed(like)) } else { like }))
             }
             E::RLike { negated, expr, pattern, .. } => {
-                let (text, pattern) = (self.bind(expr)?, self.bind(pattern)?);
+                let (text, pattern) = (self.bind(expr)?.shown(), self.bind(pattern)?.shown());
                 let collation = common_collation(&[&text, &pattern]);
                 let regexp = Expr::Regexp {
                     text: boxed(text.expr),
@@ -395,7 +414,7 @@ impl<'a> Binder<'a> {
             }
             E::Case { operand, conditions, else_result, .. } => {
                 let operand = operand.as_ref().map(|e| self.bind(e)).transpose()?;
-                let mut branches = Vec::new();
+                let mut whens = Vec::new();
                 let mut results = Vec::new();
                 for branch in conditions {
                     let (mut when, then) =
@@ -403,15 +422,18 @@ impl<'a> Binder<'a> {
                     if operand.is_none() {
                         when = when.counted();
                     }
-                    branches.push((when.expr, then.expr.clone()));
+                    whens.push(when.expr);
                     results.push(then);
                 }
                 let otherwise = else_result.as_ref().map(|e| self.bind(e)).transpose()?;
                 let nullable = otherwise.as_ref().is_none_or(|e| e.nullable)
                     || results.iter().any(|e| e.nullable);
-                results.extend(otherwise.clone());
-                let ty = merge_types(results.iter());
-                let collation = results.first().map_or(Collation::GeneralCi, |e| e.collation);
+                let last = otherwise.is_some();
+                results.extend(otherwise);
+                let collation = common_collation(&results.iter().collect::<Vec<_>>());
+                let (mut results, ty) = merged(results);
+                let otherwise = if last { results.pop() } else { None };
+                let branches = whens.into_iter().zip(results.into_iter().map(|e| e.expr)).collect();
                 let expr = Expr::Case {
                     collation: operand.as_ref().map_or(Collation::GeneralCi, |e| e.collation),
                     operand: operand.map(|e| boxed(e.expr)),
@@ -457,14 +479,18 @@ impl<'a> Binder<'a> {
                         .ok_or_else(|| wrong("DATETIME"))?,
                     other => return Err(SqlError::unsupported(other)),
                 };
-                Ok(typed_value(value))
+                let digits = fraction_digits(&text.to_text());
+                let ty = match &value {
+                    Value::Time(_) => ColumnType::Time(digits),
+                    Value::DateTime(_) => ColumnType::DateTime(digits),
+                    _ => ColumnType::Date,
+                };
+                Ok(Typed { ty, ..typed_value(value) })
             }
             E::Extract { field, expr, .. } => {
                 let inner = self.bind(expr)?;
                 let name = field.to_string().to_ascii_lowercase();
-                let call = Scalar::find(&name)
-                    .ok_or_else(|| SqlError::unsupported(format!("EXTRACT({field})")))?;
-                call.typed(vec![inner])
+                Scalar::Extract.typed(vec![typed_value(Value::Text(name)), inner])
             }
             E::Ceil { expr, .. } => self.call(Scalar::Ceil, &[expr]),
             E::Floor { expr, .. } => self.call(Scalar::Floor, &[expr]),
@@ -606,7 +632,9 @@ impl<'a> Binder<'a> {
 
     fn unary(&mut self, op: UnaryOperator, expr: &ast::Expr) -> Result<Typed> {
         let mut inner = self.bind(expr)?;
-        if op != UnaryOperator::Plus {
+        if matches!(op, UnaryOperator::Minus | UnaryOperator::BitwiseNot) {
+            inner = inner.numbered();
+        } else if op != UnaryOperator::Plus {
             inner = inner.counted();
         }
         match op {
@@ -633,8 +661,16 @@ impl<'a> Binder<'a> {
                     }
                 }
                 let ty = match &inner.ty {
-                    ColumnType::Int { .. } => ColumnType::BIGINT,
+                    ColumnType::Int { .. }
+                    | ColumnType::Year
+                    | ColumnType::Bit(_)
+                    | ColumnType::Date => ColumnType::BIGINT,
                     ColumnType::Decimal { .. } => inner.ty.clone(),
+                    ColumnType::Time(scale)
+                    | ColumnType::DateTime(scale)
+                    | ColumnType::Timestamp(scale) => {
+                        ColumnType::Decimal { precision: 20, scale: *scale, unsigned: false }
+                    }
                     _ => ColumnType::Double,
                 };
                 Ok(Typed { expr: Expr::Neg(boxed(inner.expr)), ty, ..inner })
@@ -676,8 +712,18 @@ impl<'a> Binder<'a> {
             return self.call(Scalar::Concat, &[left, right]);
         }
         let (mut a, mut b) = (self.bind(left)?, self.bind(right)?);
-        if comparison(op).is_none() || a.ty.is_numeric() || b.ty.is_numeric() {
+        if matches!(op, BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor) {
             (a, b) = (a.counted(), b.counted());
+        } else if *op == BinaryOperator::Regexp {
+            (a, b) = (a.shown(), b.shown());
+        } else if comparison(op).is_none() {
+            (a, b) = (a.numbered(), b.numbered());
+        } else if !matches!((&a.expr, &b.expr), (Expr::Tuple(_), _) | (_, Expr::Tuple(_))) {
+            let mut both = comparable(vec![a, b])?.into_iter();
+            let (Some(left), Some(right)) = (both.next(), both.next()) else {
+                return Err(SqlError::syntax("a comparison has two sides"));
+            };
+            (a, b) = (left, right);
         }
         let collation = common_collation(&[&a, &b]);
         let make = |op| Expr::Binary(op, boxed(a.expr.clone()), boxed(b.expr.clone()), collation);
@@ -709,6 +755,10 @@ impl<'a> Binder<'a> {
         if matches!(op, Op::And | Op::Or | Op::Xor) {
             return Ok(self.truth(make(op)));
         }
+        if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor) && a.ty.is_binary() && b.ty.is_binary()
+        {
+            return Err(SqlError::unsupported("bit operations on binary strings"));
+        }
         let ty = arithmetic_type(op, &a.ty, &b.ty);
         let nullable = a.nullable || b.nullable || matches!(op, Op::Div | Op::IntDiv | Op::Mod);
         Ok(Typed { expr: make(op), ty, collation: Collation::Binary, nullable })
@@ -719,11 +769,15 @@ impl<'a> Binder<'a> {
         let ty = match upper.split('(').next().unwrap_or_default().trim() {
             "SIGNED" | "SIGNED INTEGER" => ColumnType::BIGINT,
             "UNSIGNED" | "UNSIGNED INTEGER" => ColumnType::UBIGINT,
-            "BINARY" if !upper.contains('(') => ColumnType::Blob(LobSize::Long),
+            "BINARY" if !upper.contains('(') => ColumnType::VarBinary(65_535),
             "CHAR" | "CHARACTER" if !upper.contains('(') => ColumnType::Text(LobSize::Long),
             _ => crate::ddl::parse_type(name, name)?.0,
         };
-        let inner = if ty.is_numeric() { inner.counted() } else { inner };
+        let inner = match &ty {
+            ty if ty.is_numeric() => inner.counted(),
+            ty if ty.is_text() || ty.is_binary() => inner.shown(),
+            _ => inner,
+        };
         Ok(Typed {
             expr: Expr::Cast(boxed(inner.expr), ty.clone()),
             ty,
@@ -862,6 +916,8 @@ impl<'a> Binder<'a> {
         }
         self.aggregates_allowed = false;
         let args: Result<Vec<Typed>> = args.iter().map(|e| self.bind(e)).collect();
+        let shown = |arg: Typed| if kind == AggregateKind::GroupConcat { arg.shown() } else { arg };
+        let args = args.map(|args| args.into_iter().map(shown).collect::<Vec<_>>());
         let (mut separator, mut order) = (",".to_owned(), Vec::new());
         for clause in &list.clauses {
             match clause {
@@ -880,7 +936,7 @@ impl<'a> Binder<'a> {
         self.aggregates_allowed = true;
         let mut args = args?;
         if kind.is_arithmetic() {
-            args = args.into_iter().map(Typed::counted).collect();
+            args = args.into_iter().map(Typed::numbered).collect();
         }
         let (ty, nullable) = kind.result(args.first());
         let collation = args.first().map_or(Collation::GeneralCi, |arg| arg.collation);
@@ -904,14 +960,28 @@ fn unknown_function(name: &str) -> SqlError {
 }
 
 fn interval_expr(date: Typed, amount: Typed, unit: String, negative: bool) -> Typed {
-    let small = ["hour", "minute", "second", "micro"];
-    let lower = unit.to_ascii_lowercase();
+    let unit = unit.to_ascii_lowercase();
+    let timed = ["hour", "minute", "second"].iter().any(|part| unit.contains(part));
+    let micros = unit.contains("micro");
+    let fraction = match &amount.ty {
+        _ if micros => 6,
+        _ if unit != "second" => 0,
+        ColumnType::Decimal { scale, .. } => (*scale).min(6),
+        ty if ty.is_numeric() && !matches!(ty, ColumnType::Float | ColumnType::Double) => 0,
+        _ => match &amount.expr {
+            Expr::Const(Value::Text(text)) => fraction_digits(text),
+            _ => 6,
+        },
+    };
+    let dated = !timed && !micros && !unit.starts_with("day");
     let ty = match &date.ty {
-        ColumnType::Date if small.iter().any(|unit| lower.contains(unit)) => {
-            ColumnType::DateTime(0)
+        ColumnType::Date if timed || micros => ColumnType::DateTime(fraction),
+        ColumnType::Date => ColumnType::Date,
+        ColumnType::Time(digits) if dated => ColumnType::DateTime(*digits),
+        ColumnType::Time(digits) => ColumnType::Time(fraction.max(*digits)),
+        ColumnType::DateTime(digits) | ColumnType::Timestamp(digits) => {
+            ColumnType::DateTime(fraction.max(*digits))
         }
-        ColumnType::Date | ColumnType::Time(_) | ColumnType::DateTime(_) => date.ty.clone(),
-        ColumnType::Timestamp(digits) => ColumnType::DateTime(*digits),
         _ => ColumnType::VarChar(29),
     };
     let expr =
@@ -932,31 +1002,35 @@ fn comparison(op: &BinaryOperator) -> Option<Op> {
     })
 }
 
-fn arithmetic_type(op: Op, a: &ColumnType, b: &ColumnType) -> ColumnType {
+pub(super) fn arithmetic_type(op: Op, a: &ColumnType, b: &ColumnType) -> ColumnType {
     use ColumnType as T;
-    let whole = |ty: &T| matches!(ty, T::Int { .. } | T::Year | T::Bit(_));
+    let whole = |ty: &T| match ty {
+        T::Int { .. } | T::Year | T::Bit(_) | T::Date => true,
+        T::Time(digits) | T::DateTime(digits) | T::Timestamp(digits) => *digits == 0,
+        _ => false,
+    };
     let digits = |ty: &T| match ty {
         T::Decimal { precision, scale, .. } => Some((*precision, *scale)),
         ty if whole(ty) => Some((20, 0)),
-        T::Date | T::Time(_) | T::DateTime(_) | T::Timestamp(_) => Some((20, 0)),
+        T::Time(digits) | T::DateTime(digits) | T::Timestamp(digits) => {
+            Some((14 + digits, *digits))
+        }
         _ => None,
     };
     if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor | Op::ShiftLeft | Op::ShiftRight) {
         return T::UBIGINT;
     }
+    let unsigned = a.is_unsigned() || b.is_unsigned();
     if op == Op::IntDiv || (whole(a) && whole(b) && op != Op::Div) {
-        return if a.is_unsigned() || b.is_unsigned() { T::UBIGINT } else { T::BIGINT };
+        let unsigned = if op == Op::Mod { a.is_unsigned() } else { unsigned };
+        return if unsigned { T::UBIGINT } else { T::BIGINT };
     }
-    match (digits(a), digits(b)) {
-        (Some((p, s)), Some((q, t))) => {
-            let scale = match op {
-                Op::Mul => s + t,
-                Op::Div => s + 4,
-                _ => s.max(t),
-            }
-            .min(30);
-            T::Decimal { precision: (p.max(q) + scale).min(65), scale, unsigned: false }
-        }
-        _ => T::Double,
-    }
+    let (Some((p, s)), Some((q, t))) = (digits(a), digits(b)) else { return T::Double };
+    let (precision, scale) = match op {
+        Op::Mul => (p + q, s + t),
+        Op::Div => (p + t + 4, s + 4),
+        Op::Mod => (p.max(q), s.max(t)),
+        _ => ((p - s).max(q - t) + s.max(t) + 1, s.max(t)),
+    };
+    T::Decimal { precision: precision.min(65), scale: scale.min(30), unsigned: false }
 }

@@ -11,8 +11,9 @@ use spillway::Transaction;
 use spillway_types::convert::{
     self, integer, to_datetime, to_decimal, to_double, to_i128, to_time, truth,
 };
-use spillway_types::{Collation, ColumnType, DateTime, Decimal, Value};
+use spillway_types::{Collation, ColumnType, DateTime, StoreError, Value};
 
+use super::shape::show;
 use super::{Ask, Expr, Op, functions};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
@@ -37,6 +38,8 @@ pub(crate) struct Context<'a> {
     pub(crate) found: Cell<u64>,
     /// When a query must have ended, by the clock: `max_execution_time`.
     pub(crate) deadline: Option<Duration>,
+    /// Whether a strict change is under way: what else is a warning is an error then.
+    pub(crate) strict: Cell<bool>,
 }
 
 impl Context<'_> {
@@ -45,6 +48,65 @@ impl Context<'_> {
         if warnings.len() < 1024 {
             warnings.push(error);
         }
+    }
+
+    /// A warning, or in a strict change an error.
+    pub(crate) fn raise(&self, error: SqlError) -> Result<()> {
+        if self.strict.get() {
+            return Err(error);
+        }
+        self.warn(error);
+        Ok(())
+    }
+
+    /// Notes that text which is no number is taken as one.
+    pub(super) fn as_number(&self, value: &Value, kind: &str) -> Result<()> {
+        let text = match value {
+            Value::Text(text) => text.as_bytes(),
+            Value::Bytes(bytes) => bytes.as_slice(),
+            _ => return Ok(()),
+        };
+        if convert::number_prefix(text).1 {
+            return Ok(());
+        }
+        let shown: String = String::from_utf8_lossy(text).chars().take(128).collect();
+        self.raise(SqlError::new(1292, format!("Truncated incorrect {kind} value: '{shown}'")))
+    }
+
+    /// Whether a condition holds of a row.
+    pub(crate) fn holds(&self, condition: &Expr, row: &[Value]) -> Result<bool> {
+        Ok(self.truth(&*self.value(condition, row)?)? == Some(true))
+    }
+
+    /// Whether a value counts as true; `None` for NULL.
+    pub(super) fn truth(&self, value: &Value) -> Result<Option<bool>> {
+        self.as_number(value, "DOUBLE")?;
+        Ok(truth(&value.as_ref()))
+    }
+
+    /// Compares, and notes text that is compared as a number.
+    pub(super) fn compare(
+        &self,
+        a: &Value,
+        b: &Value,
+        collation: Collation,
+    ) -> Result<Option<Ordering>> {
+        let number = |value: &Value| {
+            matches!(
+                value,
+                Value::Int(_)
+                    | Value::UInt(_)
+                    | Value::Float(_)
+                    | Value::Double(_)
+                    | Value::Decimal(_)
+            )
+        };
+        if number(a) {
+            self.as_number(b, "DOUBLE")?;
+        } else if number(b) {
+            self.as_number(a, "DOUBLE")?;
+        }
+        Ok(compare(a, b, collation))
     }
 
     pub(crate) fn check_killed(&self) -> Result<()> {
@@ -100,7 +162,7 @@ impl Context<'_> {
                 Ok(self.inserted.borrow().get(*column).cloned().unwrap_or_default())
             }
             Expr::Binary(op, a, b, collation) => self.binary(*op, a, b, *collation, row),
-            Expr::Not(e) => Ok(match truth(&self.value(e, row)?.as_ref().as_ref()) {
+            Expr::Not(e) => Ok(match self.truth(self.value(e, row)?.as_ref())? {
                 Some(is) => Value::from(!is),
                 None => Value::Null,
             }),
@@ -111,7 +173,7 @@ impl Context<'_> {
             }),
             Expr::IsNull(e) => Ok(Value::from(self.value(e, row)?.is_null())),
             Expr::IsTruth(e, wanted) => {
-                Ok(Value::from(truth(&self.value(e, row)?.as_ref().as_ref()) == Some(*wanted)))
+                Ok(Value::from(self.truth(self.value(e, row)?.as_ref())? == Some(*wanted)))
             }
             Expr::Tuple(_) => Err(SqlError::new(1241, "Operand should contain 1 column(s)")),
             Expr::In(e, list, collation) => self.in_list(e, list, *collation, row),
@@ -136,9 +198,9 @@ impl Context<'_> {
                     let when = self.value(when, row)?;
                     let hit = match &operand {
                         Some(operand) => {
-                            compare(operand, &when, *collation) == Some(Ordering::Equal)
+                            self.compare(operand, &when, *collation)? == Some(Ordering::Equal)
                         }
-                        None => truth(&when.as_ref().as_ref()) == Some(true),
+                        None => self.truth(&when)? == Some(true),
                     };
                     if hit {
                         return self.eval(then, row);
@@ -151,10 +213,13 @@ impl Context<'_> {
                 self.cast(&value, ty)
             }
             Expr::Member(e, ty) => Ok(member(self.value(e, row)?.as_ref(), ty)),
-            Expr::Call(call, args) => functions::call(self, *call, args, row),
+            Expr::Shown(e, ty) => Ok(show(self.value(e, row)?.as_ref(), ty)),
+            Expr::Call(call, args, collation) => {
+                functions::call(self, *call, args, *collation, row)
+            }
             Expr::Interval { date, amount, unit, negative } => {
                 let (date, amount) = (self.value(date, row)?, self.value(amount, row)?);
-                Ok(functions::add_interval(&date, &amount, unit, *negative))
+                functions::add_interval(self, &date, &amount, unit, *negative)
             }
             Expr::Subquery { plan, ask, left, collation } => {
                 let rows = crate::query::subquery_rows(self, plan, row)?;
@@ -194,7 +259,7 @@ impl Context<'_> {
             };
             let mut holds = Some(true);
             for (a, b) in left.iter().zip(candidate) {
-                match compare(a, b, collation).map(|order| satisfies(op, order)) {
+                match self.compare(a, b, collation)?.map(|order| satisfies(op, order)) {
                     Some(true) => {}
                     Some(false) => {
                         holds = Some(false);
@@ -247,7 +312,7 @@ impl Context<'_> {
         if op == Op::NullEq && (a.is_null() || b.is_null()) {
             return Ok(Some(a.is_null() && b.is_null()));
         }
-        Ok(compare(&a, &b, collation).map(|order| satisfies(op, order)))
+        Ok(self.compare(&a, &b, collation)?.map(|order| satisfies(op, order)))
     }
 
     fn compare_tuples(
@@ -298,11 +363,11 @@ impl Context<'_> {
         }
         match op {
             Op::And => {
-                let left = truth(&self.value(a, row)?.as_ref().as_ref());
+                let left = self.truth(&*self.value(a, row)?)?;
                 if left == Some(false) {
                     return Ok(Value::from(false));
                 }
-                let right = truth(&self.value(b, row)?.as_ref().as_ref());
+                let right = self.truth(&*self.value(b, row)?)?;
                 Ok(match (left, right) {
                     (_, Some(false)) => Value::from(false),
                     (Some(true), Some(true)) => Value::from(true),
@@ -310,11 +375,11 @@ impl Context<'_> {
                 })
             }
             Op::Or => {
-                let left = truth(&self.value(a, row)?.as_ref().as_ref());
+                let left = self.truth(&*self.value(a, row)?)?;
                 if left == Some(true) {
                     return Ok(Value::from(true));
                 }
-                let right = truth(&self.value(b, row)?.as_ref().as_ref());
+                let right = self.truth(&*self.value(b, row)?)?;
                 Ok(match (left, right) {
                     (_, Some(true)) => Value::from(true),
                     (Some(false), Some(false)) => Value::from(false),
@@ -322,8 +387,8 @@ impl Context<'_> {
                 })
             }
             Op::Xor => {
-                let left = truth(&self.value(a, row)?.as_ref().as_ref());
-                let right = truth(&self.value(b, row)?.as_ref().as_ref());
+                let left = self.truth(&*self.value(a, row)?)?;
+                let right = self.truth(&*self.value(b, row)?)?;
                 Ok(match (left, right) {
                     (Some(a), Some(b)) => Value::from(a != b),
                     _ => Value::Null,
@@ -337,17 +402,16 @@ impl Context<'_> {
     }
 
     fn negate(&self, value: &Value) -> Result<Value> {
+        let overflow = || SqlError::out_of_range("BIGINT", &format!("-({})", value.to_text()));
+        self.as_number(value, "DOUBLE")?;
         Ok(match value {
             Value::Null => Value::Null,
-            Value::Int(number) => match number.checked_neg() {
-                Some(number) => Value::Int(number),
-                None => Value::Decimal(Decimal::from(*number).neg()),
-            },
+            Value::Int(number) => Value::Int(number.checked_neg().ok_or_else(overflow)?),
             Value::UInt(number) if *number <= 1 << 63 => Value::Int((-i128::from(*number)) as i64),
-            Value::UInt(_) => {
-                return Err(SqlError::out_of_range("BIGINT", &format!("-({})", value.to_text())));
-            }
+            Value::UInt(_) => return Err(overflow()),
             Value::Decimal(number) => Value::Decimal(number.neg()),
+            Value::Date(_) | Value::Time(_) | Value::DateTime(_) => to_decimal(&value.as_ref())
+                .map_or(Value::Null, |number| Value::Decimal(number.neg())),
             other => Value::Double(-to_double(&other.as_ref()).unwrap_or(0.0)),
         })
     }
@@ -356,32 +420,139 @@ impl Context<'_> {
         if value.is_null() {
             return Ok(Value::Null);
         }
+        let cut = |kind: &str| {
+            let shown: String = value.to_text().chars().take(128).collect();
+            self.raise(SqlError::new(1292, format!("Truncated incorrect {kind} value: '{shown}'")))
+        };
         Ok(match ty {
             ColumnType::Int { unsigned, .. } => {
-                let number = to_i128(&value.as_ref()).unwrap_or(0);
-                if *unsigned { Value::UInt(number as u64) } else { Value::Int(number as i64) }
-            }
-            ColumnType::Char(max) | ColumnType::VarChar(max) => {
-                Value::Text(value.to_text().chars().take(*max as usize).collect())
-            }
-            ColumnType::Text(_) | ColumnType::Json => Value::Text(value.to_text()),
-            ColumnType::Date => match to_datetime(&value.as_ref()) {
-                Some(at) => Value::Date(at.date),
-                None => Value::Null,
-            },
-            ColumnType::DateTime(digits) => to_datetime(&value.as_ref())
-                .and_then(|at| at.round(*digits))
-                .map_or(Value::Null, Value::DateTime),
-            ColumnType::Time(digits) => to_time(&value.as_ref())
-                .map_or(Value::Null, |time| Value::Time(time.round(*digits))),
-            other => match other.store(value) {
-                Ok(value) => value,
-                Err((why, nearest)) => {
-                    self.warn(SqlError::store(why, "cast", &value.to_text(), 1));
-                    nearest
+                if let Value::Text(_) | Value::Bytes(_) = value {
+                    self.as_integer(value)?;
                 }
-            },
+                cast_integer(value, *unsigned)
+            }
+            ColumnType::Char(_)
+            | ColumnType::VarChar(_)
+            | ColumnType::Text(_)
+            | ColumnType::Json => {
+                if let Value::Bytes(bytes) = value
+                    && std::str::from_utf8(bytes).is_err()
+                {
+                    let shown = bytes.iter().take(6).map(|byte| format!("{byte:02X}"));
+                    let shown: String = shown.collect();
+                    let text = format!("Invalid utf8mb4 character string: '{shown}'");
+                    self.raise(SqlError::new(1300, text))?;
+                    return Ok(Value::Null);
+                }
+                let text = value.to_text();
+                match ty {
+                    ColumnType::Char(max) | ColumnType::VarChar(max) => {
+                        let short: String = text.chars().take(*max as usize).collect();
+                        if short.len() < text.len() {
+                            cut(&format!("CHAR({max})"))?;
+                        }
+                        Value::Text(short)
+                    }
+                    _ => Value::Text(text),
+                }
+            }
+            ColumnType::Binary(max) | ColumnType::VarBinary(max) => {
+                let mut bytes = match value {
+                    Value::Bytes(bytes) => bytes.clone(),
+                    other => other.to_text().into_bytes(),
+                };
+                if bytes.len() > *max as usize {
+                    cut(&format!("BINARY({max})"))?;
+                    bytes.truncate(*max as usize);
+                }
+                if matches!(ty, ColumnType::Binary(_)) {
+                    bytes.resize(*max as usize, 0);
+                }
+                Value::Bytes(bytes)
+            }
+            ColumnType::Date | ColumnType::DateTime(_) => {
+                let at = match value {
+                    Value::Time(time) => DateTime::from_micros_of(self.now.date, time.micros),
+                    other => to_datetime(&other.as_ref()),
+                };
+                let made = match ty {
+                    ColumnType::DateTime(digits) => {
+                        at.and_then(|at| at.round(*digits)).map(Value::DateTime)
+                    }
+                    _ => at.map(|at| Value::Date(at.date)),
+                };
+                if made.is_none() {
+                    let shown = value.to_text();
+                    self.raise(SqlError::new(
+                        1292,
+                        format!("Incorrect datetime value: '{shown}'"),
+                    ))?;
+                }
+                made.unwrap_or_default()
+            }
+            ColumnType::Time(digits) => {
+                let time = to_time(&value.as_ref());
+                if time.is_none_or(|time| !time.in_range()) {
+                    cut("time")?;
+                }
+                time.map_or(Value::Null, |time| Value::Time(time.round(*digits).held()))
+            }
+            ColumnType::Decimal { .. } => {
+                self.as_number(value, "DECIMAL")?;
+                self.fitted(ty, value)
+            }
+            ColumnType::Double | ColumnType::Float => {
+                self.as_number(value, "DOUBLE")?;
+                self.fitted(ty, value)
+            }
+            other => self.fitted(other, value),
         })
+    }
+
+    /// The value as a column of this type takes it, or the nearest to it with a warning.
+    fn fitted(&self, ty: &ColumnType, value: &Value) -> Value {
+        match ty.store(value) {
+            Ok(value) => value,
+            Err((why, nearest)) => {
+                if why == StoreError::OutOfRange {
+                    self.warn(SqlError::store(why, "cast", &value.to_text(), 1));
+                }
+                nearest
+            }
+        }
+    }
+
+    /// Notes text that is no integer, where it is taken as one.
+    fn as_integer(&self, value: &Value) -> Result<()> {
+        let shown = value.to_text();
+        let digits = shown.trim_start().trim_start_matches(['-', '+']);
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Ok(());
+        }
+        self.raise(SqlError::new(1292, format!("Truncated incorrect INTEGER value: '{shown}'")))
+    }
+}
+
+fn cast_integer(value: &Value, unsigned: bool) -> Value {
+    let number = to_i128(&value.as_ref()).unwrap_or(i128::MAX);
+    match (value, unsigned) {
+        (Value::Decimal(decimal), _) => {
+            let number = decimal.to_i128().unwrap_or(if decimal.is_negative() {
+                i128::MIN
+            } else {
+                i128::MAX
+            });
+            if unsigned {
+                Value::UInt(number.clamp(0, u64::MAX.into()) as u64)
+            } else {
+                Value::Int(number.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+            }
+        }
+        (Value::Float(_) | Value::Double(_), false) => {
+            Value::Int(number.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+        }
+        (_, true) => Value::UInt(functions::bits_of(number)),
+        (_, false) => Value::Int(functions::bits_of(number) as i64),
     }
 }
 
@@ -436,13 +607,14 @@ pub(crate) fn compare(a: &Value, b: &Value, collation: Collation) -> Option<Orde
         | (Text(_), Date(_) | DateTime(_)) => {
             match (to_datetime(&a.as_ref()), to_datetime(&b.as_ref())) {
                 (Some(a), Some(b)) => a.cmp(&b),
-                _ => collation.compare(a.to_text().as_bytes(), b.to_text().as_bytes()),
+                // Text that is no date compares with none.
+                _ => return None,
             }
         }
         (Time(_), Time(_) | Text(_)) | (Text(_), Time(_)) => {
             match (to_time(&a.as_ref()), to_time(&b.as_ref())) {
                 (Some(a), Some(b)) => a.cmp(&b),
-                _ => collation.compare(a.to_text().as_bytes(), b.to_text().as_bytes()),
+                _ => return None,
             }
         }
         (Double(_) | Text(_) | Bytes(_), _) | (_, Double(_) | Text(_) | Bytes(_)) => {
@@ -455,12 +627,17 @@ pub(crate) fn compare(a: &Value, b: &Value, collation: Collation) -> Option<Orde
     })
 }
 
-fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) -> Result<Value> {
+pub(super) fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) -> Result<Value> {
     if a.is_null() || b.is_null() {
         return Ok(Value::Null);
     }
-    if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor | Op::ShiftLeft | Op::ShiftRight) {
-        let bits = |value: &Value| to_i128(&value.as_ref()).unwrap_or(0) as u64;
+    let bitwise =
+        matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor | Op::ShiftLeft | Op::ShiftRight);
+    let kind = if bitwise { "INTEGER" } else { "DOUBLE" };
+    context.as_number(a, kind)?;
+    context.as_number(b, kind)?;
+    if bitwise {
+        let bits = |value: &Value| functions::bits_of(to_i128(&value.as_ref()).unwrap_or(0));
         let (a, b) = (bits(a), bits(b));
         let shift = u32::try_from(b).unwrap_or(64);
         return Ok(Value::UInt(match op {
@@ -529,13 +706,13 @@ fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) -> Result<Val
             Op::Add => x.add(&y),
             Op::Sub => x.sub(&y),
             Op::Mul => x.mul(&y),
-            Op::Div => x.div(&y),
-            Op::IntDiv => x.div(&y).map(|number| number.truncate(0)),
+            Op::Div => x.quotient(&y),
+            Op::IntDiv => x.quotient(&y).map(|number| number.truncate(0)),
             _ => x.rem(&y),
         };
         let number = number.ok_or_else(|| SqlError::out_of_range("DECIMAL", &shown()))?;
         return Ok(match op {
-            Op::IntDiv => integer(number.to_i128().unwrap_or(i128::MAX)),
+            Op::IntDiv => quotient_of(number.to_i128().unwrap_or(i128::MAX), &shown())?,
             _ => Value::Decimal(number),
         });
     }
@@ -548,7 +725,7 @@ fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) -> Result<Val
         Op::Sub => x - y,
         Op::Mul => x * y,
         Op::Div => x / y,
-        Op::IntDiv => return Ok(integer((x / y).trunc() as i128)),
+        Op::IntDiv => return quotient_of((x / y).trunc() as i128, &shown()),
         _ => x % y,
     };
     if !number.is_finite() {
@@ -557,9 +734,17 @@ fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) -> Result<Val
     Ok(Value::Double(number))
 }
 
+/// A whole quotient, if it fits.
+fn quotient_of(number: i128, shown: &str) -> Result<Value> {
+    if i64::try_from(number).is_err() && u64::try_from(number).is_err() {
+        return Err(SqlError::out_of_range("BIGINT", shown));
+    }
+    Ok(integer(number))
+}
+
 fn division_by_zero(context: &Context<'_>) -> Result<Value> {
     if context.variables.borrow().has_mode("ERROR_FOR_DIVISION_BY_ZERO") {
-        context.warn(SqlError::new(1365, "Division by 0"));
+        context.raise(SqlError::new(1365, "Division by 0"))?;
     }
     Ok(Value::Null)
 }

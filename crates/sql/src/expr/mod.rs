@@ -3,14 +3,17 @@
 mod bind;
 mod eval;
 mod functions;
+mod shape;
 
 use std::sync::Arc;
 
 use spillway_types::{Collation, ColumnType, Value};
 
 pub(crate) use bind::{Binder, ScopeColumn, ScopeTable, literal};
+use bind::{arithmetic_type, common_collation};
 pub(crate) use eval::{Context, compare, truth_of};
-pub(crate) use functions::{Scalar, merge_types as merge};
+pub(crate) use functions::Scalar;
+pub(crate) use shape::{merge_types as merge, reshape};
 
 use crate::query::QueryPlan;
 
@@ -104,9 +107,11 @@ pub(crate) enum Expr {
         collation: Collation,
     },
     Cast(Box<Expr>, ColumnType),
+    /// The text of a value of this type.
+    Shown(Box<Expr>, ColumnType),
     /// The number of a member of this ENUM, or the bits of a value of this SET.
     Member(Box<Expr>, ColumnType),
-    Call(Scalar, Vec<Expr>),
+    Call(Scalar, Vec<Expr>, Collation),
     /// A date and an interval of a unit; negative to subtract.
     Interval {
         date: Box<Expr>,
@@ -147,6 +152,7 @@ impl Expr {
             | Expr::IsNull(e)
             | Expr::IsTruth(e, _)
             | Expr::Cast(e, _)
+            | Expr::Shown(e, _)
             | Expr::Member(e, _) => visit(e),
             Expr::Binary(_, a, b, _) => {
                 visit(a);
@@ -162,7 +168,7 @@ impl Expr {
                 visit(e);
                 list.iter().for_each(visit);
             }
-            Expr::Tuple(list) | Expr::Call(_, list) => list.iter().for_each(visit),
+            Expr::Tuple(list) | Expr::Call(_, list, _) => list.iter().for_each(visit),
             Expr::Case { operand, branches, otherwise, .. } => {
                 operand.iter().for_each(|e| visit(e));
                 branches.iter().for_each(|(when, then)| {
@@ -202,7 +208,7 @@ impl Expr {
             ) {
                 constant = false;
             }
-            if let Expr::Call(call, _) = e {
+            if let Expr::Call(call, ..) = e {
                 constant &= !call.is_volatile();
             }
         });
@@ -228,21 +234,6 @@ pub(crate) struct Typed {
     pub(crate) ty: ColumnType,
     pub(crate) collation: Collation,
     pub(crate) nullable: bool,
-}
-
-impl Typed {
-    /// The value as a number counts and sorts it: of an ENUM its member's number, of a SET its bits, else itself.
-    pub(crate) fn counted(self) -> Typed {
-        match &self.ty {
-            ColumnType::Enum(_) | ColumnType::Set(_) => Typed {
-                expr: Expr::Member(Box::new(self.expr), self.ty),
-                ty: ColumnType::UBIGINT,
-                collation: Collation::Binary,
-                nullable: self.nullable,
-            },
-            _ => self,
-        }
-    }
 }
 
 /// Whether an expression needs nothing but these slots.

@@ -249,6 +249,17 @@ impl Dialect for Dialects {
                 let twice = |expr| bang(bang(expr));
                 return Some(parser.parse_subexpr(BANG).map(twice));
             }
+            token if is_word(token, Keyword::INTERVAL) => {
+                parser.next_token();
+                return Some(super::interval::interval(parser));
+            }
+            token
+                if is_word(token, Keyword::EXTRACT)
+                    && parser.peek_nth_token_ref(1).token == Token::LParen =>
+            {
+                parser.next_token();
+                return Some(super::interval::extract(parser));
+            }
             token if is_word(token, Keyword::BINARY) => {
                 parser.next_token();
                 return Some(parser.parse_subexpr(BANG).map(as_binary));

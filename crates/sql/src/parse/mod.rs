@@ -6,6 +6,7 @@
 //! misread them (hints, `LOCK IN SHARE MODE`), numbers the parameters, and parses with MySQL's precedences (`dialect`).
 
 mod dialect;
+mod interval;
 mod text;
 
 use sqlparser::ast;

@@ -92,7 +92,7 @@ pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
     expr.walk(&mut |e| match e {
         Expr::Column(slot) => all &= known(*slot),
         Expr::Subquery { .. } | Expr::Assign(..) => all = false,
-        Expr::Call(call, _) if call.is_volatile() => all = false,
+        Expr::Call(call, ..) if call.is_volatile() => all = false,
         _ => {}
     });
     all

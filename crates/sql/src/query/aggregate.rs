@@ -60,9 +60,9 @@ impl AggregateKind {
             Some(ColumnType::Decimal { precision, scale, .. }) => {
                 Some((precision + extra, scale + more))
             }
-            Some(ColumnType::Int { .. } | ColumnType::Year | ColumnType::Bit(_)) => {
-                Some((20 + extra, more))
-            }
+            Some(
+                ColumnType::Int { .. } | ColumnType::Year | ColumnType::Bit(_) | ColumnType::Date,
+            ) => Some((20 + extra, more)),
             _ => None,
         };
         let decimal = |digits: Option<(u8, u8)>| match digits {

@@ -47,7 +47,7 @@ impl Grouped<'_> {
         }
         match expr {
             Expr::Column(slot) => (*slot < self.width && !same.contains(slot)).then_some(*slot),
-            Expr::Call(Scalar::AnyValue, _) => None,
+            Expr::Call(Scalar::AnyValue, ..) => None,
             other => {
                 let mut found = None;
                 other.parts(&mut |part| {

@@ -65,6 +65,8 @@ pub(crate) struct SelectPlan {
     pub(crate) aggregates: Vec<Aggregate>,
     pub(crate) having: Option<Expr>,
     pub(crate) projections: Vec<Expr>,
+    /// Of the projections, for DISTINCT.
+    pub(crate) collations: Vec<Collation>,
     pub(crate) distinct: bool,
     pub(crate) order: Vec<(Expr, bool, Collation)>,
     /// Whether the sources give the rows in order already.

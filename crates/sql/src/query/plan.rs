@@ -208,7 +208,13 @@ fn plan_body(
                         not_null: a.flags.not_null && b.flags.not_null,
                         ..ColumnFlags::default()
                     };
-                    ResultColumn { column_type: ty, flags, ..a.clone() }
+                    let text = |column: &&ResultColumn| column.column_type.is_text();
+                    let collation = [a, b].into_iter().find(text).map_or(
+                        if ty.is_text() { Collation::GeneralCi } else { Collation::Binary },
+                        |column| column.collation,
+                    );
+                    let collation = if ty.is_text() { collation } else { Collation::Binary };
+                    ResultColumn { column_type: ty, collation, flags, ..a.clone() }
                 })
                 .collect();
             Ok(QueryPlan {
@@ -670,6 +676,7 @@ fn plan_select(
         group,
         aggregates: std::mem::take(&mut binder.aggregates),
         having,
+        collations: projections.iter().map(|typed| typed.collation).collect(),
         projections: projections.into_iter().map(|typed| typed.expr).collect(),
         distinct: matches!(select.distinct, Some(Distinct::Distinct)),
         order,
@@ -711,7 +718,7 @@ fn project(
                 star(table, false, &mut columns, &mut projections);
             }
             SelectItem::UnnamedExpr(expr) => {
-                let typed = binder.bind(expr)?;
+                let typed = binder.bind(expr)?.settled();
                 let name = match expr {
                     ast::Expr::Identifier(ident) => ident.value.clone(),
                     ast::Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with("@@") => {
@@ -728,7 +735,7 @@ fn project(
                 projections.push(typed);
             }
             SelectItem::ExprWithAlias { expr, alias } => {
-                let typed = binder.bind(expr)?;
+                let typed = binder.bind(expr)?.settled();
                 columns.push(result_column(binder, &alias.value, &typed));
                 projections.push(typed);
             }
@@ -813,6 +820,9 @@ fn group_by(
                 Some(at) => projections[at].clone(),
                 None => binder.bind(e)?,
             };
+            if typed.expr.reach() > binder.aggregate_base {
+                return Err(SqlError::new(1056, format!("Can't group on '{e}'")));
+            }
             Ok((typed.expr, typed.collation))
         })
         .collect();
@@ -825,6 +835,8 @@ fn position(expr: &ast::Expr, columns: usize) -> Result<Option<usize>> {
     let ast::Expr::Value(value) = expr else { return Ok(None) };
     let ast::Value::Number(text, _) = &value.value else { return Ok(None) };
     match text.parse::<usize>() {
+        // A number with a fraction is no position but a constant.
+        Err(_) if !text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(None),
         Ok(at) if (1..=columns).contains(&at) => Ok(Some(at - 1)),
         _ => Err(SqlError::unknown_column(text, "order clause")),
     }

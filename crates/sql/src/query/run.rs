@@ -15,7 +15,7 @@ use super::aggregate::State;
 use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, spans};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Expr, compare, truth_of};
+use crate::expr::{Context, Expr, compare, reshape};
 
 /// What takes rows; `false` when it wants no more.
 type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
@@ -51,6 +51,10 @@ pub(crate) fn group_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
                     &number
                 };
                 out.extend_from_slice(number.as_bytes());
+            }
+            Value::Float(number) => {
+                out.push(3);
+                out.extend_from_slice(&(f64::from(*number) + 0.0).to_bits().to_be_bytes());
             }
             Value::Double(number) => {
                 out.push(3);
@@ -200,13 +204,12 @@ fn run_set(
     let collations: Vec<Collation> = plan.columns.iter().map(|column| column.collation).collect();
     let mut rows = collect(context, left)?;
     let mut others = collect(context, right)?;
-    for row in rows.iter_mut().chain(&mut others) {
-        for (value, column) in row.iter_mut().zip(&plan.columns) {
-            if !value.is_null()
-                && (column.column_type.is_text() != matches!(value, Value::Text(_))
-                    || column.column_type.is_numeric())
-            {
-                *value = column.column_type.store(value).unwrap_or_else(|(_, nearest)| nearest);
+    for (rows, side) in [(&mut rows, left), (&mut others, right)] {
+        for (at, (from, to)) in side.columns.iter().zip(&plan.columns).enumerate() {
+            if from.column_type != to.column_type {
+                for row in rows.iter_mut() {
+                    row[at] = reshape(&row[at], &from.column_type, &to.column_type);
+                }
             }
         }
     }
@@ -255,7 +258,7 @@ fn run_select(
     let mut rows =
         Rows { context, plan, kept: plan.sources.iter().map(|_| None).collect(), lock: plan.lock };
     let never = {
-        let checks = plan.constant.iter().map(|e| Ok(truth_of(&*context.value(e, &[])?)));
+        let checks = plan.constant.iter().map(|e| context.holds(e, &[]));
         checks.collect::<Result<Vec<bool>>>()?.contains(&false)
     };
     if plan.grouped {
@@ -298,8 +301,7 @@ fn run_select(
 }
 
 fn distinct_key(plan: &SelectPlan, values: &[Value]) -> Vec<u8> {
-    // A result's text compares as a column's does by default; ORDER BY and GROUP BY know better where it matters.
-    group_key(values, &vec![Collation::GeneralCi; plan.projections.len()])
+    group_key(values, &plan.collations)
 }
 
 /// Sorts rows, keeping only the first so many where that is enough.
@@ -412,7 +414,7 @@ fn run_grouped(
                 .map(|(state, aggregate)| state.finish(aggregate, context)),
         );
         if let Some(having) = &plan.having
-            && !truth_of(&*context.value(having, &row)?)
+            && !context.holds(having, &row)?
         {
             continue;
         }
@@ -452,7 +454,7 @@ impl Rows<'_, '_> {
             let mut row = vec![Value::Null; plan.width];
             return self
                 .level(0, &mut row, &mut |row| match &plan.having {
-                    Some(having) if !truth_of(&*context.value(having, row)?) => Ok(true),
+                    Some(having) if !context.holds(having, row)? => Ok(true),
                     _ => emit(row),
                 })
                 .map(drop);
@@ -575,7 +577,7 @@ fn hash_class(value: &Value) -> u8 {
     match value {
         Value::Null => 0,
         Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => 1,
-        Value::Double(_) => 2,
+        Value::Float(_) | Value::Double(_) => 2,
         Value::Text(_) => 4,
         Value::Bytes(_) => 8,
         Value::Date(_) | Value::DateTime(_) => 16,
@@ -598,7 +600,7 @@ fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
 
 fn passes(context: &Context<'_>, filters: &[Expr], row: &[Value]) -> Result<bool> {
     for filter in filters {
-        if !truth_of(&*context.value(filter, row)?) {
+        if !context.holds(filter, row)? {
             return Ok(false);
         }
     }
@@ -784,7 +786,7 @@ impl Fetched<'_> {
         let local = |expr: &&Expr| crate::expr::within(expr, &own);
         let hold = |row: &Row| -> Result<bool> {
             for filter in self.source.filters.iter().filter(local) {
-                if !truth_of(&*self.context.value(filter, row)?) {
+                if !self.context.holds(filter, row)? {
                     return Ok(false);
                 }
             }

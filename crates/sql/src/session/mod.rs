@@ -232,7 +232,11 @@ impl Session {
     fn outcome(&self, changed: Changed, more: bool) -> Outcome {
         Outcome {
             affected_rows: changed.affected,
-            last_insert_id: changed.insert_id,
+            last_insert_id: if changed.insert_id > 0 {
+                changed.insert_id
+            } else {
+                changed.explicit_id
+            },
             warnings: self.warnings.len().min(usize::from(u16::MAX)) as u16,
             status: Status { more_results: more, ..self.status() },
             info: changed.info,

@@ -226,6 +226,7 @@ impl Session {
             warnings: RefCell::default(),
             found: Cell::new(0),
             deadline: None,
+            strict: Cell::new(false),
         }
     }
 
@@ -297,24 +298,12 @@ impl Session {
     ) -> Result<Changed> {
         let lookup =
             |scope: &str, name: &str| self.system_variable(&self.variables.borrow(), scope, name);
-        let changed = match statement {
+        match statement {
             ast::Statement::Insert(insert) => dml::insert(context, insert, &lookup),
             ast::Statement::Update(update) => dml::update(context, update, &lookup),
             ast::Statement::Delete(delete) => dml::delete(context, delete, &lookup),
             other => Err(SqlError::unsupported(other)),
-        }?;
-        let ignore = match statement {
-            ast::Statement::Insert(insert) => insert.ignore,
-            ast::Statement::Update(update) => update.or.is_some(),
-            _ => false,
-        };
-        if self.variables.borrow().strict() && !ignore {
-            let warnings = context.warnings.borrow();
-            if let Some(error) = warnings.iter().find(|warning| warning.code == 1365) {
-                return Err(error.clone());
-            }
         }
-        Ok(changed)
     }
 
     pub(super) fn explain(

@@ -10,7 +10,7 @@ INSERT IGNORE INTO t (u) VALUES (2), (5);
 INSERT INTO t (u, v) VALUES (5, 'new') ON DUPLICATE KEY UPDATE v = VALUES(v), n = 7;
 -- ok, 2 rows, id 7
 REPLACE INTO t (id, u, v) VALUES (1, 2, 'r');
--- ok, 3 rows
+-- ok, 3 rows, id 1
 SELECT * FROM t ORDER BY id;
 -- [id, u, v, n]
 -- 1 | 2 | r | NULL

@@ -78,7 +78,7 @@ SELECT !0;
 -- 1
 SELECT CONCAT('a', 1, NULL), SUBSTRING('hello', 2, 3), UPPER('ß'), LENGTH('ß'), HEX('az'), LPAD('7', 3, '0');
 -- [CONCAT('a', 1, NULL), SUBSTRING('hello', 2, 3), UPPER('ß'), LENGTH('ß'), HEX('az'), LPAD('7', 3, '0')]
--- NULL | ell | SS | 2 | 617A | 007
+-- NULL | ell | ß | 2 | 617A | 007
 SELECT DATE_ADD('2024-01-31', INTERVAL 1 MONTH), DATEDIFF('2026-03-01', '2026-02-01'), DATE_FORMAT('2026-11-21', '%W %d %b %Y');
 -- [DATE_ADD('2024-01-31', INTERVAL 1 MONTH), DATEDIFF('2026-03-01', '2026-02-01'), DATE_FORMAT('2026-11-21', '%W %d %b %Y')]
 -- 2024-02-29 | 28 | Saturday 21 Nov 2026

@@ -229,7 +229,7 @@ INSERT INTO n (a) VALUES (1 / 0);
 UPDATE n SET a = a / 0 WHERE id = 1;
 -- ERROR 1365 (22012): Division by 0
 INSERT IGNORE INTO n (a) VALUES (1 / 0);
--- ok, 1 rows, id 28, 1 warnings
+-- ok, 1 rows, id 27, 1 warnings
 INSERT INTO n (d) VALUES ('0000-00-00');
 -- ERROR 1292 (22007): Incorrect date value: '0000-00-00' for column 'd' at row 1
 INSERT INTO n (d) VALUES ('2020-00-01');

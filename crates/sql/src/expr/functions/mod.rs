@@ -1,26 +1,30 @@
 //! Scalar functions: which there are, the types of their results, and their evaluation.
 
+mod calendar;
+mod digests;
 mod json;
 mod numbers;
 mod strings;
 mod times;
+mod types;
 
-use spillway_types::convert::{to_i128, truth};
-use spillway_types::{Collation, ColumnType, Value};
+use spillway_types::convert::to_i128;
+use spillway_types::{Collation, Value};
 
+pub(super) use numbers::bits_of;
 pub(super) use strings::regex;
 pub(super) use times::add_interval;
 
-use super::eval::{Context, compare, number, text, whole};
-use super::{Expr, Typed};
-use crate::errors::{Result, SqlError};
+use super::Expr;
+use super::eval::{Context, number, whole};
+use crate::errors::Result;
 use json::json_of;
 use numbers::number_function;
 use strings::text_function;
 use times::date_function;
 
 macro_rules! scalars {
-    ($($variant:ident $name:literal $min:literal $max:literal $result:ident,)*) => {
+    ($($variant:ident $name:literal $min:literal $max:literal $result:ident $takes:literal,)*) => {
         /// A scalar function.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Scalar { $($variant),* }
@@ -43,65 +47,209 @@ macro_rules! scalars {
             fn result(self) -> Kind {
                 match self { $(Scalar::$variant => Kind::$result),* }
             }
+
+            /// How it takes each argument: as `t`ext, as a `n`umber, or as it is (`r`). The last letter holds for the rest.
+            fn takes(self, at: usize) -> u8 {
+                let letters: &[u8] = match self { $(Scalar::$variant => $takes),* };
+                letters.get(at).or(letters.last()).copied().unwrap_or(b'r')
+            }
         }
     };
 }
 
 /// The kind of a function's result.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Int,
     UInt,
     Double,
     Text,
+    /// Text, or bytes where an argument is bytes.
+    Like,
     Bytes,
     Date,
     Time,
     DateTime,
-    /// As its first argument.
-    First,
-    /// As all of them.
-    Merge,
+    /// What its arguments make of it.
+    Own,
 }
 
 scalars! {
-    Abs "abs" 1 1 First, Ceil "ceil" 1 1 Int, Ceiling "ceiling" 1 1 Int, Floor "floor" 1 1 Int,
-    Round "round" 1 2 First, Truncate "truncate" 2 2 First, Sign "sign" 1 1 Int, Sqrt "sqrt" 1 1 Double,
-    Pow "pow" 2 2 Double, Power "power" 2 2 Double, Exp "exp" 1 1 Double, Ln "ln" 1 1 Double, Log "log" 1 2 Double,
-    Log2 "log2" 1 1 Double, Log10 "log10" 1 1 Double, Sin "sin" 1 1 Double, Cos "cos" 1 1 Double, Tan "tan" 1 1 Double,
-    Atan "atan" 1 2 Double, Asin "asin" 1 1 Double, Acos "acos" 1 1 Double, Pi "pi" 0 0 Double, Rand "rand" 0 1 Double,
-    Mod "mod" 2 2 First, Degrees "degrees" 1 1 Double, Radians "radians" 1 1 Double, Crc32 "crc32" 1 1 UInt,
-    Length "length" 1 1 Int, OctetLength "octet_length" 1 1 Int, CharLength "char_length" 1 1 Int,
-    CharacterLength "character_length" 1 1 Int, BitLength "bit_length" 1 1 Int, Upper "upper" 1 1 Text, Ucase "ucase" 1 1 Text,
-    Lower "lower" 1 1 Text, Lcase "lcase" 1 1 Text, Concat "concat" 1 999 Text, ConcatWs "concat_ws" 2 999 Text,
-    Substring "substring" 2 3 Text, Substr "substr" 2 3 Text, Mid "mid" 3 3 Text, Left "left" 2 2 Text, Right "right" 2 2 Text,
-    SubstringIndex "substring_index" 3 3 Text, Trim "trim" 1 1 Text, TrimBoth "trim both" 2 2 Text, TrimLead "trim leading" 2 2 Text,
-    TrimTrail "trim trailing" 2 2 Text, Ltrim "ltrim" 1 1 Text, Rtrim "rtrim" 1 1 Text, Replace "replace" 3 3 Text,
-    Reverse "reverse" 1 1 Text, Repeat "repeat" 2 2 Text, Space "space" 1 1 Text, Lpad "lpad" 3 3 Text, Rpad "rpad" 3 3 Text,
-    Instr "instr" 2 2 Int, Locate "locate" 2 3 Int, Position "position" 2 2 Int, Strcmp "strcmp" 2 2 Int, Ascii "ascii" 1 1 Int,
-    Ord "ord" 1 1 Int, Char "char" 1 999 Bytes, Hex "hex" 1 1 Text, Unhex "unhex" 1 1 Bytes, Bin "bin" 1 1 Text, Oct "oct" 1 1 Text,
-    Conv "conv" 3 3 Text, Format "format" 2 3 Text, Field "field" 2 999 Int, Elt "elt" 2 999 Text, FindInSet "find_in_set" 2 2 Int,
-    Insert "insert" 4 4 Text, Quote "quote" 1 1 Text, Md5 "md5" 1 1 Text, Sha "sha" 1 1 Text, Sha1 "sha1" 1 1 Text, Sha2 "sha2" 2 2 Text,
-    Uuid "uuid" 0 0 Text, ToBase64 "to_base64" 1 1 Text, RegexpLike "regexp_like" 2 3 Int, RegexpReplace "regexp_replace" 3 3 Text,
-    If "if" 3 3 Merge, Ifnull "ifnull" 2 2 Merge, Nullif "nullif" 2 2 First, Coalesce "coalesce" 1 999 Merge,
-    Greatest "greatest" 2 999 Merge, Least "least" 2 999 Merge, Isnull "isnull" 1 1 Int, Interval "interval" 2 999 Int,
-    Now "now" 0 1 DateTime, CurrentTimestamp "current_timestamp" 0 1 DateTime, Localtime "localtime" 0 1 DateTime,
-    Localtimestamp "localtimestamp" 0 1 DateTime, Sysdate "sysdate" 0 1 DateTime, UtcTimestamp "utc_timestamp" 0 1 DateTime,
-    Curdate "curdate" 0 0 Date, CurrentDate "current_date" 0 0 Date, UtcDate "utc_date" 0 0 Date, Curtime "curtime" 0 1 Time,
-    CurrentTime "current_time" 0 1 Time, UtcTime "utc_time" 0 1 Time, UnixTimestamp "unix_timestamp" 0 1 Int, FromUnixtime "from_unixtime" 1 1 DateTime,
-    DateOf "date" 1 1 Date, TimeOf "time" 1 1 Time, Timestamp "timestamp" 1 1 DateTime, Year "year" 1 1 Int, Month "month" 1 1 Int, Day "day" 1 1 Int,
-    Dayofmonth "dayofmonth" 1 1 Int, Hour "hour" 1 1 Int, Minute "minute" 1 1 Int, Second "second" 1 1 Int,
-    Microsecond "microsecond" 1 1 Int, Quarter "quarter" 1 1 Int, Dayofweek "dayofweek" 1 1 Int, Weekday "weekday" 1 1 Int,
-    Dayofyear "dayofyear" 1 1 Int, Week "week" 1 2 Int, LastDay "last_day" 1 1 Date, Dayname "dayname" 1 1 Text,
-    Monthname "monthname" 1 1 Text, Datediff "datediff" 2 2 Int, Timediff "timediff" 2 2 Time, ToDays "to_days" 1 1 Int,
-    FromDays "from_days" 1 1 Date, DateFormat "date_format" 2 2 Text, TimeToSec "time_to_sec" 1 1 Int, SecToTime "sec_to_time" 1 1 Time,
-    Timestampdiff "timestampdiff" 3 3 Int, Makedate "makedate" 2 2 Date, Maketime "maketime" 3 3 Time, StrToDate "str_to_date" 2 2 DateTime,
-    Database "database" 0 0 Text, Schema "schema" 0 0 Text, User "user" 0 0 Text, CurrentUser "current_user" 0 0 Text,
-    SessionUser "session_user" 0 0 Text, Version "version" 0 0 Text, ConnectionId "connection_id" 0 0 UInt,
-    LastInsertId "last_insert_id" 0 1 UInt, RowCount "row_count" 0 0 Int, FoundRows "found_rows" 0 0 UInt, Charset "charset" 1 1 Text,
-    CollationOf "collation" 1 1 Text, Sleep "sleep" 1 1 Int, GetLock "get_lock" 2 2 Int, ReleaseLock "release_lock" 1 1 Int,
-    JsonValid "json_valid" 1 1 Int, JsonExtract "json_extract" 2 2 Text, JsonUnquote "json_unquote" 1 1 Text, JsonObject "json_object" 0 999 Text,
-    JsonArray "json_array" 0 999 Text, BitCount "bit_count" 1 1 Int, InetAton "inet_aton" 1 1 UInt, InetNtoa "inet_ntoa" 1 1 Text,
-    Benchmark "benchmark" 2 2 Int, AnyValue "any_value" 1 1 First,
+    Abs "abs" 1 1 Own b"n",
+    Ceil "ceil" 1 1 Own b"n",
+    Ceiling "ceiling" 1 1 Own b"n",
+    Floor "floor" 1 1 Own b"n",
+    Round "round" 1 2 Own b"n",
+    Truncate "truncate" 2 2 Own b"n",
+    Sign "sign" 1 1 Int b"n",
+    Sqrt "sqrt" 1 1 Double b"n",
+    Pow "pow" 2 2 Double b"n",
+    Power "power" 2 2 Double b"n",
+    Exp "exp" 1 1 Double b"n",
+    Ln "ln" 1 1 Double b"n",
+    Log "log" 1 2 Double b"n",
+    Log2 "log2" 1 1 Double b"n",
+    Log10 "log10" 1 1 Double b"n",
+    Sin "sin" 1 1 Double b"n",
+    Cos "cos" 1 1 Double b"n",
+    Tan "tan" 1 1 Double b"n",
+    Cot "cot" 1 1 Double b"n",
+    Atan "atan" 1 2 Double b"n",
+    Atan2 "atan2" 1 2 Double b"n",
+    Asin "asin" 1 1 Double b"n",
+    Acos "acos" 1 1 Double b"n",
+    Pi "pi" 0 0 Double b"n",
+    Rand "rand" 0 1 Double b"n",
+    Degrees "degrees" 1 1 Double b"n",
+    Radians "radians" 1 1 Double b"n",
+    Crc32 "crc32" 1 1 UInt b"t",
+    BitCount "bit_count" 1 1 Int b"n",
+    Interval "interval" 2 999 Int b"n",
+    Greatest "greatest" 2 999 Own b"r",
+    Least "least" 2 999 Own b"r",
+    Length "length" 1 1 Int b"t",
+    OctetLength "octet_length" 1 1 Int b"t",
+    CharLength "char_length" 1 1 Int b"t",
+    CharacterLength "character_length" 1 1 Int b"t",
+    BitLength "bit_length" 1 1 Int b"t",
+    Upper "upper" 1 1 Like b"t",
+    Ucase "ucase" 1 1 Like b"t",
+    Lower "lower" 1 1 Like b"t",
+    Lcase "lcase" 1 1 Like b"t",
+    Concat "concat" 1 999 Like b"t",
+    ConcatWs "concat_ws" 2 999 Like b"t",
+    Substring "substring" 2 3 Like b"tn",
+    Substr "substr" 2 3 Like b"tn",
+    Mid "mid" 3 3 Like b"tn",
+    Left "left" 2 2 Like b"tn",
+    Right "right" 2 2 Like b"tn",
+    SubstringIndex "substring_index" 3 3 Like b"ttn",
+    Trim "trim" 1 1 Like b"t",
+    TrimBoth "trim both" 2 2 Like b"t",
+    TrimLead "trim leading" 2 2 Like b"t",
+    TrimTrail "trim trailing" 2 2 Like b"t",
+    Ltrim "ltrim" 1 1 Like b"t",
+    Rtrim "rtrim" 1 1 Like b"t",
+    Replace "replace" 3 3 Like b"t",
+    Reverse "reverse" 1 1 Like b"t",
+    Repeat "repeat" 2 2 Like b"tn",
+    Space "space" 1 1 Text b"n",
+    Lpad "lpad" 3 3 Like b"tnt",
+    Rpad "rpad" 3 3 Like b"tnt",
+    Instr "instr" 2 2 Int b"t",
+    Locate "locate" 2 3 Int b"ttn",
+    Position "position" 2 2 Int b"t",
+    Strcmp "strcmp" 2 2 Int b"t",
+    Ascii "ascii" 1 1 Int b"t",
+    Ord "ord" 1 1 Int b"t",
+    Char "char" 1 999 Bytes b"n",
+    Hex "hex" 1 1 Text b"r",
+    Unhex "unhex" 1 1 Bytes b"t",
+    Bin "bin" 1 1 Text b"t",
+    Oct "oct" 1 1 Text b"t",
+    Conv "conv" 3 3 Text b"tnn",
+    Format "format" 2 3 Text b"n",
+    Field "field" 2 999 Int b"r",
+    Elt "elt" 2 999 Like b"nt",
+    FindInSet "find_in_set" 2 2 Int b"t",
+    Insert "insert" 4 4 Like b"tnnt",
+    Quote "quote" 1 1 Like b"t",
+    Md5 "md5" 1 1 Text b"t",
+    Sha "sha" 1 1 Text b"t",
+    Sha1 "sha1" 1 1 Text b"t",
+    Sha2 "sha2" 2 2 Text b"tn",
+    Uuid "uuid" 0 0 Text b"t",
+    ToBase64 "to_base64" 1 1 Text b"t",
+    FromBase64 "from_base64" 1 1 Bytes b"t",
+    Soundex "soundex" 1 1 Text b"t",
+    ExportSet "export_set" 3 5 Like b"ntttn",
+    MakeSet "make_set" 2 999 Like b"nt",
+    RegexpLike "regexp_like" 2 3 Int b"t",
+    RegexpReplace "regexp_replace" 3 3 Text b"t",
+    Charset "charset" 1 1 Text b"r",
+    CollationOf "collation" 1 1 Text b"r",
+    If "if" 3 3 Own b"r",
+    Ifnull "ifnull" 2 2 Own b"r",
+    Nullif "nullif" 2 2 Own b"r",
+    Coalesce "coalesce" 1 999 Own b"r",
+    Isnull "isnull" 1 1 Int b"r",
+    AnyValue "any_value" 1 1 Own b"r",
+    Mod "mod" 2 2 Own b"n",
+    Now "now" 0 1 DateTime b"r",
+    CurrentTimestamp "current_timestamp" 0 1 DateTime b"r",
+    Localtime "localtime" 0 1 DateTime b"r",
+    Localtimestamp "localtimestamp" 0 1 DateTime b"r",
+    Sysdate "sysdate" 0 1 DateTime b"r",
+    UtcTimestamp "utc_timestamp" 0 1 DateTime b"r",
+    Curdate "curdate" 0 0 Date b"r",
+    CurrentDate "current_date" 0 0 Date b"r",
+    UtcDate "utc_date" 0 0 Date b"r",
+    Curtime "curtime" 0 1 Time b"r",
+    CurrentTime "current_time" 0 1 Time b"r",
+    UtcTime "utc_time" 0 1 Time b"r",
+    UnixTimestamp "unix_timestamp" 0 1 Own b"r",
+    FromUnixtime "from_unixtime" 1 2 Own b"n",
+    DateOf "date" 1 1 Date b"r",
+    TimeOf "time" 1 1 Time b"r",
+    Timestamp "timestamp" 1 2 DateTime b"r",
+    Year "year" 1 1 Int b"r",
+    Month "month" 1 1 Int b"r",
+    Day "day" 1 1 Int b"r",
+    Dayofmonth "dayofmonth" 1 1 Int b"r",
+    Hour "hour" 1 1 Int b"r",
+    Minute "minute" 1 1 Int b"r",
+    Second "second" 1 1 Int b"r",
+    Microsecond "microsecond" 1 1 Int b"r",
+    Quarter "quarter" 1 1 Int b"r",
+    Dayofweek "dayofweek" 1 1 Int b"r",
+    Weekday "weekday" 1 1 Int b"r",
+    Dayofyear "dayofyear" 1 1 Int b"r",
+    Week "week" 1 2 Int b"rn",
+    Weekofyear "weekofyear" 1 1 Int b"r",
+    Yearweek "yearweek" 1 2 Int b"rn",
+    LastDay "last_day" 1 1 Date b"r",
+    Dayname "dayname" 1 1 Text b"r",
+    Monthname "monthname" 1 1 Text b"r",
+    Datediff "datediff" 2 2 Int b"r",
+    Timediff "timediff" 2 2 Time b"r",
+    ToDays "to_days" 1 1 Int b"r",
+    ToSeconds "to_seconds" 1 1 Int b"r",
+    FromDays "from_days" 1 1 Date b"n",
+    DateFormat "date_format" 2 2 Text b"rt",
+    TimeFormat "time_format" 2 2 Text b"rt",
+    TimeToSec "time_to_sec" 1 1 Int b"r",
+    SecToTime "sec_to_time" 1 1 Time b"n",
+    Timestampdiff "timestampdiff" 3 3 Int b"r",
+    Makedate "makedate" 2 2 Date b"n",
+    Maketime "maketime" 3 3 Time b"n",
+    StrToDate "str_to_date" 2 2 Own b"t",
+    Addtime "addtime" 2 2 Own b"r",
+    Subtime "subtime" 2 2 Own b"r",
+    PeriodAdd "period_add" 2 2 Int b"n",
+    PeriodDiff "period_diff" 2 2 Int b"n",
+    Extract "extract" 2 2 Int b"r",
+    Database "database" 0 0 Text b"r",
+    Schema "schema" 0 0 Text b"r",
+    User "user" 0 0 Text b"r",
+    CurrentUser "current_user" 0 0 Text b"r",
+    SessionUser "session_user" 0 0 Text b"r",
+    SystemUser "system_user" 0 0 Text b"r",
+    Version "version" 0 0 Text b"r",
+    ConnectionId "connection_id" 0 0 UInt b"r",
+    LastInsertId "last_insert_id" 0 1 UInt b"n",
+    RowCount "row_count" 0 0 Int b"r",
+    FoundRows "found_rows" 0 0 UInt b"r",
+    Sleep "sleep" 1 1 Int b"n",
+    GetLock "get_lock" 2 2 Int b"r",
+    ReleaseLock "release_lock" 1 1 Int b"r",
+    JsonValid "json_valid" 1 1 Int b"r",
+    JsonExtract "json_extract" 2 2 Text b"r",
+    JsonUnquote "json_unquote" 1 1 Text b"r",
+    JsonObject "json_object" 0 999 Text b"r",
+    JsonArray "json_array" 0 999 Text b"r",
+    InetAton "inet_aton" 1 1 UInt b"t",
+    InetNtoa "inet_ntoa" 1 1 Text b"n",
+    Benchmark "benchmark" 2 2 Int b"r",
 }
 
 impl Scalar {
@@ -112,179 +260,6 @@ impl Scalar {
             Scalar::Rand | Scalar::Uuid | Scalar::Sleep | Scalar::Sysdate | Scalar::LastInsertId
         )
     }
-
-    /// Whether all of its arguments are taken as numbers.
-    fn takes_numbers(self) -> bool {
-        use Scalar as S;
-        matches!(
-            self,
-            S::Abs
-                | S::Ceil
-                | S::Ceiling
-                | S::Floor
-                | S::Round
-                | S::Truncate
-                | S::Sign
-                | S::Sqrt
-                | S::Pow
-                | S::Power
-                | S::Exp
-                | S::Ln
-                | S::Log
-                | S::Log2
-                | S::Log10
-                | S::Sin
-                | S::Cos
-                | S::Tan
-                | S::Atan
-                | S::Asin
-                | S::Acos
-                | S::Mod
-                | S::Degrees
-                | S::Radians
-                | S::Bin
-                | S::Oct
-                | S::Char
-                | S::BitCount
-                | S::Interval
-                | S::InetNtoa
-                | S::FromDays
-                | S::SecToTime
-                | S::Makedate
-                | S::Maketime
-                | S::Space
-        )
-    }
-
-    /// Checks the arguments and derives the type of the result.
-    pub(crate) fn typed(self, args: Vec<Typed>) -> Result<Typed> {
-        let (min, max) = self.arity();
-        if args.len() < min || args.len() > max {
-            return Err(SqlError::new(
-                1582,
-                format!(
-                    "Incorrect parameter count in the call to native function '{}'",
-                    self.name()
-                ),
-            ));
-        }
-        let numeric = match self {
-            Scalar::If => 1,
-            _ if self.takes_numbers() => args.len(),
-            _ => 0,
-        };
-        let counted = |(at, arg): (usize, Typed)| if at < numeric { arg.counted() } else { arg };
-        let args: Vec<Typed> = args.into_iter().enumerate().map(counted).collect();
-        let text = args
-            .iter()
-            .find(|arg| arg.ty.is_text())
-            .map_or(Collation::GeneralCi, |arg| arg.collation);
-        let binary = args
-            .iter()
-            .any(|arg| arg.ty.is_binary() && !matches!(arg.expr, Expr::Const(Value::Null)));
-        let digits = match args.first().map(|arg| &arg.expr) {
-            Some(Expr::Const(Value::Int(digits)))
-                if self.name().ends_with("stamp")
-                    || matches!(
-                        self,
-                        Scalar::Now
-                            | Scalar::Curtime
-                            | Scalar::CurrentTime
-                            | Scalar::Localtime
-                            | Scalar::Sysdate
-                    ) =>
-            {
-                (*digits).clamp(0, 6) as u8
-            }
-            _ => 0,
-        };
-        let ty = match self.result() {
-            Kind::Int => ColumnType::BIGINT,
-            Kind::UInt => ColumnType::UBIGINT,
-            Kind::Double => ColumnType::Double,
-            Kind::Text
-                if binary
-                    && !matches!(
-                        self,
-                        Scalar::Hex | Scalar::Md5 | Scalar::Sha1 | Scalar::Sha2 | Scalar::Quote
-                    ) =>
-            {
-                ColumnType::VarBinary(65_535)
-            }
-            Kind::Text => ColumnType::VarChar(16_383),
-            Kind::Bytes => ColumnType::VarBinary(65_535),
-            Kind::Date => ColumnType::Date,
-            Kind::Time => ColumnType::Time(digits),
-            Kind::DateTime => ColumnType::DateTime(digits),
-            Kind::First => match args.first().map(|arg| &arg.ty) {
-                Some(ty)
-                    if ty.is_numeric() || self == Scalar::Nullif || self == Scalar::AnyValue =>
-                {
-                    ty.clone()
-                }
-                _ => ColumnType::Double,
-            },
-            Kind::Merge => merge_types(args.iter().skip(usize::from(self == Scalar::If))),
-        };
-        let nullable = !matches!(
-            self,
-            Scalar::Now | Scalar::Pi | Scalar::Isnull | Scalar::ConnectionId | Scalar::Version
-        ) && (args.is_empty()
-            || args.iter().any(|arg| arg.nullable)
-            || !matches!(
-                self,
-                Scalar::Length | Scalar::Upper | Scalar::Lower | Scalar::Abs | Scalar::Floor
-            ));
-        let exprs = args.into_iter().map(|arg| arg.expr).collect();
-        Ok(Typed { expr: Expr::Call(self, exprs), ty, collation: text, nullable })
-    }
-}
-
-/// The type that holds values of all of these.
-pub(crate) fn merge_types<'a>(args: impl Iterator<Item = &'a Typed>) -> ColumnType {
-    let mut merged: Option<ColumnType> = None;
-    for arg in args.filter(|arg| !matches!(arg.expr, Expr::Const(Value::Null))) {
-        merged = Some(match merged {
-            None => arg.ty.clone(),
-            Some(ty) => merge_two(&ty, &arg.ty),
-        });
-    }
-    merged.unwrap_or(ColumnType::VarBinary(0))
-}
-
-fn merge_two(a: &ColumnType, b: &ColumnType) -> ColumnType {
-    use ColumnType as T;
-    if a == b && !matches!(a, T::Enum(_) | T::Set(_)) {
-        return a.clone();
-    }
-    match (a, b) {
-        (T::Int { unsigned: x, .. }, T::Int { unsigned: y, .. }) => {
-            if x == y {
-                if *x { T::UBIGINT } else { T::BIGINT }
-            } else {
-                T::Decimal { precision: 20, scale: 0, unsigned: false }
-            }
-        }
-        (T::Decimal { precision: p, scale: s, .. }, T::Decimal { precision: q, scale: t, .. }) => {
-            let scale = *s.max(t);
-            T::Decimal { precision: ((p - s).max(q - t) + scale).min(65), scale, unsigned: false }
-        }
-        (T::Decimal { scale, precision, .. }, T::Int { .. })
-        | (T::Int { .. }, T::Decimal { scale, precision, .. }) => T::Decimal {
-            precision: (20 + scale).max(*precision).min(65),
-            scale: *scale,
-            unsigned: false,
-        },
-        _ if a.is_numeric() && b.is_numeric() => T::Double,
-        (
-            T::Date | T::DateTime(_) | T::Timestamp(_),
-            T::Date | T::DateTime(_) | T::Timestamp(_),
-        ) => T::DateTime(6),
-        _ if a.is_binary() || b.is_binary() => T::Blob(spillway_types::column::LobSize::Long),
-        (T::Text(_), _) | (_, T::Text(_)) => T::Text(spillway_types::column::LobSize::Long),
-        (T::VarChar(x) | T::Char(x), T::VarChar(y) | T::Char(y)) => T::VarChar(*x.max(y)),
-        _ => T::VarChar(16_383),
-    }
 }
 
 /// Calls a function.
@@ -292,13 +267,14 @@ pub(super) fn call(
     context: &Context<'_>,
     call: Scalar,
     exprs: &[Expr],
+    collation: Collation,
     row: &[Value],
 ) -> Result<Value> {
     use Scalar as S;
-    // Those that do not evaluate all of their arguments, or do not mind NULL.
+    // Those that do not evaluate all of their arguments.
     match call {
         S::If => {
-            let hit = truth(&context.value(&exprs[0], row)?.as_ref().as_ref()) == Some(true);
+            let hit = context.truth(&*context.value(&exprs[0], row)?)? == Some(true);
             return context.eval(&exprs[if hit { 1 } else { 2 }], row);
         }
         S::Ifnull | S::Coalesce => {
@@ -310,60 +286,100 @@ pub(super) fn call(
             }
             return Ok(Value::Null);
         }
+        S::Elt => {
+            let at = context.value(&exprs[0], row)?;
+            let at = if at.is_null() { 0 } else { usize::try_from(whole(&at)).unwrap_or(0) };
+            return if at == 0 {
+                Ok(Value::Null)
+            } else {
+                exprs.get(at).map_or(Ok(Value::Null), |e| context.eval(e, row))
+            };
+        }
         _ => {}
     }
     let args: Vec<Value> =
         exprs.iter().map(|expr| context.eval(expr, row)).collect::<Result<_>>()?;
-    match call {
-        S::Nullif => {
-            let same = compare(&args[0], &args[1], Collation::GeneralCi)
-                == Some(std::cmp::Ordering::Equal);
-            return Ok(if same { Value::Null } else { args[0].clone() });
-        }
-        S::Isnull => return Ok(Value::from(args[0].is_null())),
-        S::AnyValue => return Ok(args[0].clone()),
-        S::ConcatWs => {
-            if args[0].is_null() {
-                return Ok(Value::Null);
-            }
-            let parts: Vec<String> =
-                args[1..].iter().filter(|arg| !arg.is_null()).map(text).collect();
-            return Ok(Value::Text(parts.join(&text(&args[0]))));
-        }
-        S::Field => {
-            let at = args[1..].iter().position(|arg| {
-                compare(&args[0], arg, Collation::GeneralCi) == Some(std::cmp::Ordering::Equal)
-            });
-            return Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)));
-        }
-        S::Elt => {
-            let at = usize::try_from(whole(&args[0])).unwrap_or(0);
-            return Ok(if at == 0 {
-                Value::Null
-            } else {
-                args.get(at).cloned().unwrap_or_default()
-            });
-        }
-        S::Quote if args[0].is_null() => return Ok(Value::from("NULL")),
-        S::JsonObject | S::JsonArray => return Ok(Value::Text(json_of(call, &args))),
-        S::Char => {
-            let mut out = Vec::new();
-            for code in args.iter().filter(|arg| !arg.is_null()).map(whole) {
-                let bytes = (code as u32).to_be_bytes();
-                let skip = bytes.iter().position(|byte| *byte != 0).unwrap_or(3);
-                out.extend_from_slice(&bytes[skip..]);
-            }
-            return Ok(Value::Bytes(out));
-        }
-        _ => {}
+    if let Some(value) = minds_no_null(context, call, &args, collation)? {
+        return Ok(value);
     }
     if args.iter().any(Value::is_null) {
         return Ok(Value::Null);
     }
-    session_function(context, call, &args)
-        .or_else(|| date_function(context, call, &args))
-        .or_else(|| number_function(call, &args))
-        .map_or_else(|| text_function(context, call, &args), Ok)
+    for (at, arg) in args.iter().enumerate() {
+        if call.takes(at) == b'n' {
+            context.as_number(arg, "DOUBLE")?;
+        }
+    }
+    if let Some(value) = session_function(context, call, &args) {
+        return Ok(value);
+    }
+    if let Some(value) = date_function(context, call, &args)? {
+        return Ok(value);
+    }
+    match number_function(context, call, &args, collation)? {
+        Some(value) => Ok(value),
+        None => text_function(context, call, &args, collation),
+    }
+}
+
+/// Functions that make something of NULL.
+fn minds_no_null(
+    context: &Context<'_>,
+    call: Scalar,
+    args: &[Value],
+    collation: Collation,
+) -> Result<Option<Value>> {
+    use Scalar as S;
+    let equal = |a: &Value, b: &Value| -> Result<bool> {
+        Ok(context.compare(a, b, collation)? == Some(std::cmp::Ordering::Equal))
+    };
+    Ok(Some(match call {
+        S::Nullif if equal(&args[0], &args[1])? => Value::Null,
+        // Its first argument is compared in one form and given in another.
+        S::Nullif => args.get(2).unwrap_or(&args[0]).clone(),
+        S::Isnull => Value::from(args[0].is_null()),
+        S::AnyValue => args[0].clone(),
+        S::ConcatWs if !args[0].is_null() => {
+            let parts: Vec<Value> =
+                args[1..].iter().filter(|arg| !arg.is_null()).cloned().collect();
+            strings::join(&parts, &args[0])
+        }
+        S::Field => {
+            for (at, arg) in args[1..].iter().enumerate() {
+                if equal(&args[0], arg)? {
+                    return Ok(Some(Value::Int(at as i64 + 1)));
+                }
+            }
+            Value::Int(0)
+        }
+        S::Interval if args[0].is_null() => Value::Int(-1),
+        S::Interval => {
+            let x = number(&args[0]);
+            let passed = |bound: &&Value| bound.is_null() || number(bound) <= x;
+            Value::Int(args[1..].iter().take_while(passed).count() as i64)
+        }
+        S::Quote if args[0].is_null() => Value::from("NULL"),
+        S::JsonObject | S::JsonArray => Value::Text(json_of(call, args)),
+        S::MakeSet if !args[0].is_null() => {
+            let bits = to_i128(&args[0].as_ref()).unwrap_or(0) as u64;
+            let chosen = args[1..].iter().enumerate();
+            let chosen =
+                chosen.filter(|(at, arg)| *at < 64 && bits >> at & 1 == 1 && !arg.is_null());
+            let chosen: Vec<Value> = chosen.map(|(_, arg)| arg.clone()).collect();
+            strings::join(&chosen, &Value::from(","))
+        }
+        S::Char => {
+            let mut out = Vec::new();
+            for code in args.iter().filter(|arg| !arg.is_null()) {
+                let code = to_i128(&code.as_ref()).unwrap_or(0) as u32;
+                let bytes = code.to_be_bytes();
+                let skip = bytes.iter().position(|byte| *byte != 0).unwrap_or(3);
+                out.extend_from_slice(&bytes[skip..]);
+            }
+            Value::Bytes(out)
+        }
+        _ => return Ok(None),
+    }))
 }
 
 fn session_function(context: &Context<'_>, call: Scalar, args: &[Value]) -> Option<Value> {

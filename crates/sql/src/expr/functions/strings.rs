@@ -1,17 +1,20 @@
-//! Functions of text and bytes.
+//! Functions of text and bytes. Places are counted in characters of text, and in bytes of bytes.
 
 use std::fmt::Write as _;
 
 use regex::{Regex, RegexBuilder};
-use sha1::{Digest, Sha1};
-use sha2::{Sha224, Sha256, Sha384, Sha512};
 use spillway_types::convert::{to_decimal, to_i128};
 use spillway_types::{Collation, Decimal, Value};
 
 use super::Scalar;
+use super::digests::digest_function;
+use super::numbers::bits_of;
 use crate::errors::{Result, SqlError};
-use crate::expr::eval::{text, whole};
-use crate::expr::{Context, compare};
+use crate::expr::Context;
+use crate::expr::eval::{number, text, whole};
+
+/// The longest text that a function makes.
+const LENGTH_MAX: usize = 64 << 20;
 
 /// A regular expression, without regard to case where the collation has none.
 pub(in crate::expr) fn regex(pattern: &str, collation: Collation) -> Result<Regex> {
@@ -22,275 +25,488 @@ pub(in crate::expr) fn regex(pattern: &str, collation: Collation) -> Result<Rege
         .map_err(|_| SqlError::new(3685, "Illegal argument to a regular expression."))
 }
 
-fn substring(value: &Value, from: i64, count: Option<i64>) -> Value {
-    fn cut<T: Copy>(items: &[T], from: i64, count: Option<i64>) -> Vec<T> {
-        let len = items.len() as i64;
-        let start = if from > 0 { from - 1 } else { len + from };
-        if from == 0 || start < 0 || start >= len {
-            return Vec::new();
-        }
-        let count = count.unwrap_or(len).max(0).min(len - start);
-        items[start as usize..(start + count) as usize].to_vec()
-    }
-    match value {
-        Value::Bytes(bytes) => Value::Bytes(cut(bytes, from, count)),
-        other => {
-            let chars: Vec<char> = text(other).chars().collect();
-            Value::Text(cut(&chars, from, count).into_iter().collect())
-        }
-    }
-}
-
-fn bytes_of(value: &Value) -> Vec<u8> {
+pub(super) fn bytes_of(value: &Value) -> Vec<u8> {
     match value {
         Value::Bytes(bytes) => bytes.clone(),
         other => text(other).into_bytes(),
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02X}");
-        out
-    })
+/// All of these one after another: bytes where any are bytes.
+pub(super) fn join(parts: &[Value], between: &Value) -> Value {
+    let bytes = |value: &Value| matches!(value, Value::Bytes(_));
+    let mut out = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            out.extend_from_slice(&bytes_of(between));
+        }
+        out.extend_from_slice(&bytes_of(part));
+    }
+    if parts.iter().any(bytes) || bytes(between) {
+        return Value::Bytes(out);
+    }
+    made(out)
 }
 
-fn pad(value: &str, len: i64, with: &str, left: bool) -> Value {
-    let chars: Vec<char> = value.chars().collect();
-    let Ok(len) = usize::try_from(len) else { return Value::Null };
-    if len <= chars.len() {
-        return Value::Text(chars[..len].iter().collect());
+/// Text where the bytes are text.
+fn made(bytes: Vec<u8>) -> Value {
+    String::from_utf8(bytes).map_or_else(|error| Value::Bytes(error.into_bytes()), Value::Text)
+}
+
+/// Characters of text, or bytes.
+struct Units {
+    bytes: bool,
+    units: Vec<u32>,
+}
+
+impl Units {
+    fn of(value: &Value, bytes: bool) -> Units {
+        match value {
+            Value::Bytes(raw) => {
+                Units { bytes: true, units: raw.iter().copied().map(u32::from).collect() }
+            }
+            other if bytes => Units { bytes, units: text(other).bytes().map(u32::from).collect() },
+            other => Units { bytes, units: text(other).chars().map(u32::from).collect() },
+        }
     }
-    if with.is_empty() || len > 16 << 20 {
+
+    fn value(bytes: bool, units: &[u32]) -> Value {
+        if bytes {
+            Value::Bytes(units.iter().map(|unit| *unit as u8).collect())
+        } else {
+            Value::Text(units.iter().filter_map(|unit| char::from_u32(*unit)).collect())
+        }
+    }
+}
+
+/// Values in units of one kind.
+fn alike<const N: usize>(values: [&Value; N]) -> [Units; N] {
+    let bytes = values.iter().any(|value| matches!(value, Value::Bytes(_)));
+    values.map(|value| Units::of(value, bytes))
+}
+
+fn find(hay: &[u32], needle: &[u32]) -> Option<usize> {
+    if needle.is_empty() || needle.len() > hay.len() {
+        return None;
+    }
+    hay.windows(needle.len()).position(|part| part == needle)
+}
+
+fn substring(value: &Value, from: i64, count: Option<i64>) -> Value {
+    let Units { bytes, units } = Units::of(value, false);
+    let len = units.len() as i64;
+    let start = if from > 0 { from - 1 } else { len.saturating_add(from) };
+    let count = count.unwrap_or(len).min(len.saturating_sub(start));
+    if from == 0 || start < 0 || start >= len || count <= 0 {
+        return Units::value(bytes, &[]);
+    }
+    Units::value(bytes, &units[start as usize..(start + count) as usize])
+}
+
+fn substring_index(args: &[Value]) -> Value {
+    let [hay, needle] = alike([&args[0], &args[1]]);
+    let count = whole(&args[2]);
+    if needle.units.is_empty() || count == 0 {
+        return Units::value(hay.bytes, &[]);
+    }
+    let mut left = count.unsigned_abs();
+    let (units, width) = (&hay.units, needle.units.len());
+    if count > 0 {
+        let mut at = 0;
+        while let Some(found) = find(&units[at..], &needle.units) {
+            left -= 1;
+            if left == 0 {
+                return Units::value(hay.bytes, &units[..at + found]);
+            }
+            at += found + width;
+        }
+    } else {
+        let mut end = units.len();
+        while let Some(found) = (0..=end.saturating_sub(width))
+            .rev()
+            .find(|at| at + width <= end && units[*at..at + width] == needle.units)
+        {
+            left -= 1;
+            if left == 0 {
+                return Units::value(hay.bytes, &units[found + width..]);
+            }
+            end = found;
+        }
+    }
+    Units::value(hay.bytes, units)
+}
+
+fn trim(value: &Value, what: &Value, leading: bool, trailing: bool) -> Value {
+    let [hay, what] = alike([value, what]);
+    let mut rest = hay.units.as_slice();
+    if !what.units.is_empty() {
+        while leading && let Some(cut) = rest.strip_prefix(what.units.as_slice()) {
+            rest = cut;
+        }
+        while trailing && let Some(cut) = rest.strip_suffix(what.units.as_slice()) {
+            rest = cut;
+        }
+    }
+    Units::value(hay.bytes, rest)
+}
+
+fn replace(args: &[Value]) -> Value {
+    let [hay, from, to] = alike([&args[0], &args[1], &args[2]]);
+    let (mut out, mut rest) = (Vec::new(), hay.units.as_slice());
+    while let Some(at) = find(rest, &from.units) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(&to.units);
+        rest = &rest[at + from.units.len()..];
+    }
+    out.extend_from_slice(rest);
+    Units::value(hay.bytes, &out)
+}
+
+fn pad(args: &[Value], left: bool) -> Value {
+    let [hay, with] = alike([&args[0], &args[2]]);
+    let Ok(len) = usize::try_from(whole(&args[1])) else { return Value::Null };
+    if len <= hay.units.len() {
+        return Units::value(hay.bytes, &hay.units[..len]);
+    }
+    if len > LENGTH_MAX / 4 {
         return Value::Null;
     }
-    let filling: String = with.chars().cycle().take(len - chars.len()).collect();
-    Value::Text(if left { format!("{filling}{value}") } else { format!("{value}{filling}") })
-}
-
-fn locate(needle: &str, hay: &str, from: i64) -> i64 {
-    let fold = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
-    let (needle, hay) = (fold(needle), fold(hay));
-    let Ok(start) = usize::try_from(from - 1) else { return 0 };
-    if needle.is_empty() {
-        return if start <= hay.len() { from } else { 0 };
+    if with.units.is_empty() {
+        return Units::value(hay.bytes, &[]);
     }
-    let found = hay
-        .get(start..)
-        .and_then(|rest| rest.windows(needle.len()).position(|part| part == needle));
-    found.map_or(0, |at| (start + at + 1) as i64)
+    let filling = with.units.iter().copied().cycle().take(len - hay.units.len());
+    let units: Vec<u32> = if left {
+        filling.chain(hay.units.iter().copied()).collect()
+    } else {
+        hay.units.iter().copied().chain(filling).collect()
+    };
+    Units::value(hay.bytes, &units)
 }
 
-pub(super) fn text_function(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Value> {
+fn locate(needle: &Value, hay: &Value, from: i64, collation: Collation) -> Value {
+    let bytes = matches!(needle, Value::Bytes(_)) || matches!(hay, Value::Bytes(_));
+    let weights = |value: &Value| {
+        if bytes {
+            Units::of(value, true).units
+        } else {
+            text(value).chars().map(|c| collation.weight(c)).collect()
+        }
+    };
+    let (needle, hay) = (weights(needle), weights(hay));
+    let Ok(start) = usize::try_from(from - 1) else { return Value::Int(0) };
+    let Some(rest) = hay.get(start..) else { return Value::Int(0) };
+    if needle.is_empty() {
+        return Value::Int(from);
+    }
+    Value::Int(find(rest, &needle).map_or(0, |at| (start + at + 1) as i64))
+}
+
+fn insert(args: &[Value]) -> Value {
+    let [old, new] = alike([&args[0], &args[3]]);
+    let (at, len) = (whole(&args[1]), whole(&args[2]));
+    if at < 1 || at as usize > old.units.len() {
+        return Units::value(old.bytes, &old.units);
+    }
+    let at = at as usize - 1;
+    let rest = old.units.len() - at;
+    let end = at + usize::try_from(len).map_or(rest, |len| len.min(rest));
+    let mut units = old.units[..at].to_vec();
+    units.extend_from_slice(&new.units);
+    units.extend_from_slice(&old.units[end..]);
+    Units::value(old.bytes, &units)
+}
+
+/// The integer that a text begins with, in a base; held to 64 bits.
+fn parse_base(text: &str, base: u32, signed: bool) -> u64 {
+    let text = text.trim_start();
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut number: u64 = 0;
+    for digit in digits.chars().map_while(|c| c.to_digit(base)) {
+        number = match number.checked_mul(base.into()).and_then(|n| n.checked_add(digit.into())) {
+            Some(number) => number,
+            None if signed && negative => return i64::MIN as u64,
+            None if signed => return i64::MAX as u64,
+            None => return u64::MAX,
+        };
+    }
+    if signed {
+        number = if negative { number.min(1 << 63) } else { number.min(i64::MAX as u64) };
+    }
+    if negative { number.wrapping_neg() } else { number }
+}
+
+fn show_base(number: u64, base: u32, signed: bool) -> String {
+    let (sign, mut number) = if signed && (number as i64) < 0 {
+        ("-", (number as i64).unsigned_abs())
+    } else {
+        ("", number)
+    };
+    let mut digits = Vec::new();
+    loop {
+        let digit = char::from_digit((number % u64::from(base)) as u32, base).unwrap_or('0');
+        digits.push(digit.to_ascii_uppercase());
+        number /= u64::from(base);
+        if number == 0 {
+            break;
+        }
+    }
+    digits.extend(sign.chars());
+    digits.into_iter().rev().collect()
+}
+
+fn conv(value: &Value, from: i64, to: i64) -> Value {
+    let base =
+        |base: i64| u32::try_from(base.unsigned_abs()).ok().filter(|base| (2..=36).contains(base));
+    let shown = text(value);
+    match (base(from), base(to)) {
+        (Some(of), Some(into)) if !shown.is_empty() => {
+            Value::Text(show_base(parse_base(&shown, of, from < 0), into, to < 0))
+        }
+        _ => Value::Null,
+    }
+}
+
+fn format_number(value: &Value, digits: i64) -> String {
+    let digits = digits.clamp(0, 30) as u8;
+    let shown = match value {
+        Value::Float(_) | Value::Double(_) | Value::Text(_) | Value::Bytes(_) => {
+            let x = number(value);
+            let factor = 10f64.powi(i32::from(digits));
+            let scaled = x * factor;
+            let rounded = if scaled.is_finite() && scaled.abs() < 1e15 {
+                scaled.round_ties_even() / factor
+            } else {
+                x
+            };
+            format!("{rounded:.*}", usize::from(digits))
+        }
+        other => to_decimal(&other.as_ref()).unwrap_or(Decimal::ZERO).round(digits).to_string(),
+    };
+    let (sign, shown) = shown.strip_prefix('-').map_or(("", shown.as_str()), |rest| ("-", rest));
+    let (whole, part) = shown.split_once('.').unwrap_or((shown, ""));
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    let dot = if part.is_empty() { "" } else { "." };
+    format!("{sign}{grouped}{dot}{part}")
+}
+
+fn quote(value: &Value) -> Value {
+    let mut out = vec![b'\''];
+    for byte in bytes_of(value) {
+        match byte {
+            b'\\' | b'\'' => out.extend([b'\\', byte]),
+            0 => out.extend(*b"\\0"),
+            26 => out.extend(*b"\\Z"),
+            other => out.push(other),
+        }
+    }
+    out.push(b'\'');
+    if matches!(value, Value::Bytes(_)) { Value::Bytes(out) } else { made(out) }
+}
+
+/// The original Soundex: letters that sound alike in a row count once, vowels between them or not.
+fn soundex(text: &str) -> String {
+    const CODES: &[u8; 26] = b"01230120022455012623010202";
+    let code = |c: char| match c {
+        c if c.is_ascii_alphabetic() => {
+            Some(CODES[usize::from(c.to_ascii_uppercase() as u8 - b'A')] as char)
+        }
+        c if c.is_alphabetic() => Some('0'),
+        _ => None,
+    };
+    let mut out = String::new();
+    let mut last = '0';
+    for c in text.chars() {
+        let Some(code) = code(c) else { continue };
+        if out.is_empty() {
+            out.extend(c.to_uppercase());
+            last = code;
+        } else if code != '0' && code != last {
+            out.push(code);
+            last = code;
+        }
+    }
+    if out.is_empty() {
+        return out;
+    }
+    while out.chars().count() < 4 {
+        out.push('0');
+    }
+    out
+}
+
+fn export_set(args: &[Value]) -> Value {
+    let bits = bits_of(to_i128(&args[0].as_ref()).unwrap_or(0));
+    let count = args.get(4).map_or(64, whole);
+    let count = if (0..=64).contains(&count) { count as usize } else { 64 };
+    let between = args.get(3).cloned().unwrap_or_else(|| Value::from(","));
+    let parts: Vec<Value> =
+        (0..count).map(|at| args[if bits >> at & 1 == 1 { 1 } else { 2 }].clone()).collect();
+    join(&parts, &between)
+}
+
+fn hex(value: &Value) -> String {
+    match value {
+        Value::Float(_) | Value::Double(_) => {
+            let x = number(value);
+            let bits = if x <= i64::MIN as f64 {
+                i64::MIN as u64
+            } else {
+                bits_of((x + 0.5f64.copysign(x)) as i128)
+            };
+            format!("{bits:X}")
+        }
+        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => {
+            format!("{:X}", bits_of(to_i128(&value.as_ref()).unwrap_or(i128::MAX)))
+        }
+        other => bytes_of(other).iter().fold(String::new(), |mut out, byte| {
+            let _ = write!(out, "{byte:02X}");
+            out
+        }),
+    }
+}
+
+fn letters(value: &Value, change: fn(char) -> Option<char>) -> Value {
+    match value {
+        Value::Bytes(_) => value.clone(),
+        other => Value::Text(text(other).chars().map(|c| change(c).unwrap_or(c)).collect()),
+    }
+}
+
+/// The other case of a letter, where that is one letter.
+fn upper(c: char) -> Option<char> {
+    let mut all = c.to_uppercase();
+    all.next().filter(|_| all.next().is_none())
+}
+
+fn lower(c: char) -> Option<char> {
+    let mut all = c.to_lowercase();
+    all.next().filter(|_| all.next().is_none())
+}
+
+fn inet_aton(text: &str) -> Value {
+    let parts: Vec<Option<u64>> =
+        text.split('.').map(|part| part.parse().ok().filter(|n| *n <= 255)).collect();
+    let clean = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let Some(parts) =
+        parts.into_iter().collect::<Option<Vec<u64>>>().filter(|parts| clean && parts.len() <= 4)
+    else {
+        return Value::Null;
+    };
+    let Some((last, rest)) = parts.split_last() else { return Value::Null };
+    let head = rest.iter().enumerate().fold(0, |sum, (at, part)| sum | part << (24 - 8 * at));
+    Value::UInt(head | last)
+}
+
+pub(super) fn text_function(
+    context: &Context<'_>,
+    call: Scalar,
+    args: &[Value],
+    collation: Collation,
+) -> Result<Value> {
     use Scalar as S;
     let first = || text(&args[0]);
     Ok(match call {
         S::Length | S::OctetLength => Value::Int(bytes_of(&args[0]).len() as i64),
         S::BitLength => Value::Int(8 * bytes_of(&args[0]).len() as i64),
-        S::CharLength | S::CharacterLength => Value::Int(match &args[0] {
-            Value::Bytes(bytes) => bytes.len() as i64,
-            other => text(other).chars().count() as i64,
-        }),
-        S::Upper | S::Ucase => Value::Text(first().to_uppercase()),
-        S::Lower | S::Lcase => Value::Text(first().to_lowercase()),
-        S::Concat => {
-            if args.iter().any(|arg| matches!(arg, Value::Bytes(_))) {
-                Value::Bytes(args.iter().flat_map(bytes_of).collect())
-            } else {
-                Value::Text(args.iter().map(text).collect())
-            }
+        S::CharLength | S::CharacterLength => {
+            Value::Int(Units::of(&args[0], false).units.len() as i64)
         }
+        S::Upper | S::Ucase => letters(&args[0], upper),
+        S::Lower | S::Lcase => letters(&args[0], lower),
+        S::Concat => join(args, &Value::from("")),
         S::Substring | S::Substr | S::Mid => {
             substring(&args[0], whole(&args[1]), args.get(2).map(whole))
         }
         S::Left => substring(&args[0], 1, Some(whole(&args[1]))),
         S::Right => {
             let count = whole(&args[1]);
-            let len = match &args[0] {
-                Value::Bytes(bytes) => bytes.len() as i64,
-                other => text(other).chars().count() as i64,
-            };
-            if count <= 0 { Value::from("") } else { substring(&args[0], -count.min(len), None) }
+            let len = Units::of(&args[0], false).units.len() as i64;
+            substring(&args[0], if count <= 0 { 0 } else { -count.min(len) }, None)
         }
-        S::SubstringIndex => {
-            let (hay, needle, count) = (first(), text(&args[1]), whole(&args[2]));
-            if needle.is_empty() || count == 0 {
-                return Ok(Value::from(""));
-            }
-            let parts: Vec<&str> = hay.split(needle.as_str()).collect();
-            let keep = (count.unsigned_abs() as usize).min(parts.len());
-            let kept = if count > 0 { &parts[..keep] } else { &parts[parts.len() - keep..] };
-            Value::Text(kept.join(&needle))
+        S::SubstringIndex => substring_index(args),
+        S::Trim => trim(&args[0], &Value::from(" "), true, true),
+        S::Ltrim => trim(&args[0], &Value::from(" "), true, false),
+        S::Rtrim => trim(&args[0], &Value::from(" "), false, true),
+        S::TrimBoth => trim(&args[0], &args[1], true, true),
+        S::TrimLead => trim(&args[0], &args[1], true, false),
+        S::TrimTrail => trim(&args[0], &args[1], false, true),
+        S::Replace => replace(args),
+        S::Reverse => {
+            let mut all = Units::of(&args[0], false);
+            all.units.reverse();
+            Units::value(all.bytes, &all.units)
         }
-        S::Trim => Value::from(first().trim_matches(' ')),
-        S::Ltrim => Value::from(first().trim_start_matches(' ')),
-        S::Rtrim => Value::from(first().trim_end_matches(' ')),
-        S::TrimBoth | S::TrimLead | S::TrimTrail => {
-            let (hay, what) = (first(), text(&args[1]));
-            let mut rest = hay.as_str();
-            if !what.is_empty() {
-                while call != S::TrimTrail
-                    && let Some(cut) = rest.strip_prefix(what.as_str())
-                {
-                    rest = cut;
-                }
-                while call != S::TrimLead
-                    && let Some(cut) = rest.strip_suffix(what.as_str())
-                {
-                    rest = cut;
-                }
-            }
-            Value::from(rest)
-        }
-        S::Replace => {
-            let from = text(&args[1]);
-            if from.is_empty() {
-                Value::Text(first())
-            } else {
-                Value::Text(first().replace(&from, &text(&args[2])))
-            }
-        }
-        S::Reverse => Value::Text(first().chars().rev().collect()),
-        S::Repeat => {
-            let count = whole(&args[1]).max(0) as usize;
-            if first().len().saturating_mul(count) > 64 << 20 {
+        S::Repeat | S::Space => {
+            let what = if call == S::Space { Value::from(" ") } else { args[0].clone() };
+            let count = whole(&args[args.len() - 1]).max(0) as usize;
+            let bytes = bytes_of(&what);
+            if bytes.len().saturating_mul(count) > LENGTH_MAX {
+                let name = call.name();
                 context.warn(SqlError::new(
                     1301,
-                    "Result of repeat() was larger than max_allowed_packet - truncated",
+                    format!("Result of {name}() was larger than max_allowed_packet - truncated"),
                 ));
                 return Ok(Value::Null);
             }
-            match &args[0] {
-                Value::Bytes(bytes) => Value::Bytes(bytes.repeat(count)),
-                other => Value::Text(text(other).repeat(count)),
-            }
+            let all = bytes.repeat(count);
+            if matches!(what, Value::Bytes(_)) { Value::Bytes(all) } else { made(all) }
         }
-        S::Space => Value::Text(" ".repeat(whole(&args[0]).clamp(0, 16 << 20) as usize)),
-        S::Lpad | S::Rpad => pad(&first(), whole(&args[1]), &text(&args[2]), call == S::Lpad),
-        S::Instr => Value::Int(locate(&text(&args[1]), &first(), 1)),
+        S::Lpad => pad(args, true),
+        S::Rpad => pad(args, false),
+        S::Instr => locate(&args[1], &args[0], 1, collation),
         S::Locate | S::Position => {
-            Value::Int(locate(&first(), &text(&args[1]), args.get(2).map_or(1, whole)))
+            locate(&args[0], &args[1], args.get(2).map_or(1, whole), collation)
         }
-        S::Strcmp => Value::Int(match compare(&args[0], &args[1], Collation::GeneralCi) {
+        S::Strcmp => Value::Int(match context.compare(&args[0], &args[1], collation)? {
             Some(std::cmp::Ordering::Less) => -1,
             Some(std::cmp::Ordering::Greater) => 1,
             _ => 0,
         }),
         S::Ascii => Value::Int(bytes_of(&args[0]).first().map_or(0, |byte| i64::from(*byte))),
-        S::Ord => Value::Int(first().chars().next().map_or(0, |c| {
-            let mut buffer = [0; 4];
-            c.encode_utf8(&mut buffer).bytes().fold(0, |code, byte| code << 8 | i64::from(byte))
-        })),
-        S::Hex => Value::Text(match &args[0] {
-            Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
-                format!("{:X}", to_i128(&args[0].as_ref()).unwrap_or(0) as u64)
-            }
-            other => hex(&bytes_of(other)),
+        S::Ord => Value::Int(match &args[0] {
+            Value::Bytes(bytes) => bytes.first().map_or(0, |byte| i64::from(*byte)),
+            other => text(other).chars().next().map_or(0, |c| {
+                let mut buffer = [0; 4];
+                let bytes = c.encode_utf8(&mut buffer).bytes();
+                bytes.fold(0, |code, byte| code << 8 | i64::from(byte))
+            }),
         }),
+        S::Hex => Value::Text(hex(&args[0])),
         S::Unhex => {
             let digits = first();
-            if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                Value::Bytes(crate::catalog::unhex(&digits))
+            let even = if digits.len() % 2 == 1 { format!("0{digits}") } else { digits };
+            if even.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                Value::Bytes(crate::catalog::unhex(&even))
             } else {
                 Value::Null
             }
         }
-        S::Bin => Value::Text(format!("{:b}", whole(&args[0]))),
-        S::Oct => Value::Text(format!("{:o}", whole(&args[0]))),
-        S::Conv => {
-            let (from, to) =
-                (whole(&args[1]).unsigned_abs() as u32, whole(&args[2]).unsigned_abs());
-            if !(2..=36).contains(&from) || !(2..=36).contains(&to) {
-                return Ok(Value::Null);
-            }
-            let mut number = u64::from_str_radix(first().trim(), from).unwrap_or(0);
-            let mut digits = Vec::new();
-            loop {
-                digits.push(
-                    char::from_digit((number % to) as u32, to as u32)
-                        .unwrap_or('0')
-                        .to_ascii_uppercase(),
-                );
-                number /= to;
-                if number == 0 {
-                    break;
-                }
-            }
-            Value::Text(digits.into_iter().rev().collect())
-        }
-        S::Format => {
-            let digits = whole(&args[1]).clamp(0, 30) as u8;
-            let number =
-                to_decimal(&args[0].as_ref()).unwrap_or(Decimal::ZERO).round(digits).to_string();
-            let (sign, number) =
-                number.strip_prefix('-').map_or(("", number.as_str()), |rest| ("-", rest));
-            let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-            let mut grouped = String::new();
-            for (at, digit) in whole.chars().enumerate() {
-                if at > 0 && (whole.len() - at) % 3 == 0 {
-                    grouped.push(',');
-                }
-                grouped.push(digit);
-            }
-            let dot = if part.is_empty() { "" } else { "." };
-            Value::Text(format!("{sign}{grouped}{dot}{part}"))
-        }
+        S::Bin => conv(&args[0], 10, 2),
+        S::Oct => conv(&args[0], 10, 8),
+        S::Conv => conv(&args[0], whole(&args[1]), whole(&args[2])),
+        S::Format => Value::Text(format_number(&args[0], whole(&args[1]))),
         S::FindInSet => {
-            let needle = first();
-            let list = text(&args[1]);
-            let at = list.split(',').position(|part| {
-                Collation::GeneralCi.compare(part.as_bytes(), needle.as_bytes()).is_eq()
-            });
-            Value::Int(at.map_or(0, |at| at as i64 + 1))
+            let (needle, list) = (bytes_of(&args[0]), bytes_of(&args[1]));
+            let mut parts = list.split(|byte| *byte == b',');
+            let at = parts.position(|part| collation.compare(part, &needle).is_eq());
+            Value::Int(if list.is_empty() { 0 } else { at.map_or(0, |at| at as i64 + 1) })
         }
-        S::Insert => {
-            let chars: Vec<char> = first().chars().collect();
-            let (at, len) = (whole(&args[1]), whole(&args[2]));
-            if at < 1 || at as usize > chars.len() {
-                return Ok(Value::Text(first()));
-            }
-            let at = at as usize - 1;
-            let end = if len < 0 { chars.len() } else { (at + len as usize).min(chars.len()) };
-            let head: String = chars[..at].iter().collect();
-            let tail: String = chars[end..].iter().collect();
-            Value::Text(format!("{head}{}{tail}", text(&args[3])))
-        }
-        S::Quote => {
-            Value::Text(format!("'{}'", first().replace('\\', "\\\\").replace('\'', "\\'")))
-        }
-        S::Md5 => Value::Text(crate::users::md5_hex(&bytes_of(&args[0]))),
-        S::Sha | S::Sha1 => Value::Text(hex(&Sha1::digest(bytes_of(&args[0]))).to_lowercase()),
-        S::Sha2 => {
-            let bytes = bytes_of(&args[0]);
-            let digest = match whole(&args[1]) {
-                224 => hex(&Sha224::digest(&bytes)),
-                0 | 256 => hex(&Sha256::digest(&bytes)),
-                384 => hex(&Sha384::digest(&bytes)),
-                512 => hex(&Sha512::digest(&bytes)),
-                _ => return Ok(Value::Null),
-            };
-            Value::Text(digest.to_lowercase())
-        }
-        S::Uuid => {
-            let seed =
-                spillway_base::clock::wall().as_nanos() as u64 ^ context.instance.next_number();
-            let mut rng = spillway_base::rng::Rng::new(seed);
-            let (a, b) = (rng.next_u64(), rng.next_u64());
-            Value::Text(format!(
-                "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-                a >> 32,
-                (a >> 16) & 0xFFFF,
-                a & 0xFFF,
-                (b >> 48) & 0x3FFF | 0x8000,
-                b & 0xFFFF_FFFF_FFFF
-            ))
-        }
-        S::ToBase64 => Value::Text(base64(&bytes_of(&args[0]))),
-        S::RegexpLike => {
-            Value::from(regex(&text(&args[1]), Collation::GeneralCi)?.is_match(&first()))
-        }
+        S::Insert => insert(args),
+        S::Quote => quote(&args[0]),
+        S::Soundex => Value::Text(soundex(&first())),
+        S::ExportSet => export_set(args),
+        S::RegexpLike => Value::from(regex(&text(&args[1]), collation)?.is_match(&first())),
         S::RegexpReplace => {
-            let regex = regex(&text(&args[1]), Collation::GeneralCi)?;
+            let regex = regex(&text(&args[1]), collation)?;
             Value::Text(regex.replace_all(&first(), text(&args[2]).as_str()).into_owned())
         }
         S::Charset => Value::from(match &args[0] {
@@ -298,66 +514,15 @@ pub(super) fn text_function(context: &Context<'_>, call: Scalar, args: &[Value])
             _ => "binary",
         }),
         S::CollationOf => Value::from(match &args[0] {
-            Value::Text(_) => Collation::GeneralCi.name(),
+            Value::Text(_) => collation.name(),
             _ => "binary",
         }),
-        S::Crc32 => Value::UInt(u64::from(crc32(&bytes_of(&args[0])))),
-        S::JsonValid => Value::from(serde_json::from_str::<serde_json::Value>(&first()).is_ok()),
-        S::JsonUnquote => {
-            let shown = first();
-            Value::Text(serde_json::from_str::<String>(&shown).unwrap_or(shown))
-        }
-        S::JsonExtract => {
-            let document: serde_json::Value = serde_json::from_str(&first()).map_err(|_| {
-                SqlError::new(3141, "Invalid JSON text in argument 1 to function json_extract")
-            })?;
-            let path = text(&args[1]);
-            let mut at = Some(&document);
-            for step in
-                path.trim_start_matches('$').split(['.', '[']).filter(|step| !step.is_empty())
-            {
-                let step = step.trim_end_matches(']').trim_matches('"');
-                at = at.and_then(|at| match step.parse::<usize>() {
-                    Ok(index) if at.is_array() => at.get(index),
-                    _ => at.get(step),
-                });
-            }
-            at.map_or(Value::Null, |at| Value::Text(at.to_string()))
-        }
-        S::InetAton => match first().parse::<std::net::Ipv4Addr>() {
-            Ok(address) => Value::UInt(u64::from(u32::from(address))),
-            Err(_) => Value::Null,
-        },
-        S::InetNtoa => match u32::try_from(whole(&args[0])) {
+        S::InetAton => inet_aton(&first()),
+        S::InetNtoa => match u32::try_from(to_i128(&args[0].as_ref()).unwrap_or(-1)) {
             Ok(number) => Value::Text(std::net::Ipv4Addr::from(number).to_string()),
             Err(_) => Value::Null,
         },
-        other => return Err(SqlError::unsupported(other.name())),
+        S::JsonValid | S::JsonUnquote | S::JsonExtract => super::json::json_function(call, args)?,
+        other => return digest_function(context, other, args),
     })
-}
-
-/// CRC-32 (IEEE), bit by bit.
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = !0u32;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
-        }
-    }
-    !crc
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte))
-            << (8 * (3 - group.len()));
-        for at in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize] as char;
-            out.push(if at <= group.len() { digit } else { '=' });
-        }
-    }
-    out
 }

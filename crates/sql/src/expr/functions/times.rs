@@ -1,290 +1,567 @@
 //! Functions of dates and times.
 
-use std::fmt::Write as _;
-
-use spillway_types::convert::{to_datetime, to_decimal, to_time};
+use spillway_types::convert::{to_datetime, to_decimal, to_i128, to_time};
 use spillway_types::temporal::days_in_month;
 use spillway_types::{Date, DateTime, Decimal, Time, Value};
 
 use super::Scalar;
+use super::calendar::{DAYS, MONTHS, Weeks, extract, format_moment, parse_moment};
+use crate::errors::{Result, SqlError};
 use crate::expr::Context;
-use crate::expr::eval::{number, text, whole};
+use crate::expr::eval::{text, whole};
 
-fn date_unit(at: DateTime, unit: &str) -> i64 {
-    let (hour, minute, second, micros) = at.clock();
-    (match unit {
-        "year" => u64::from(at.date.year),
-        "quarter" => u64::from(at.date.month).div_ceil(3),
-        "month" => u64::from(at.date.month),
-        "day" => u64::from(at.date.day),
-        "hour" => hour,
-        "minute" => minute,
-        "second" => second,
-        _ => micros,
-    }) as i64
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// 838:59:59.
+const TIME_MAX: i64 = (838 * 3600 + 59 * 60 + 59) * SECOND;
+/// What times of the system go to: 3001-01-18 23:59:59.
+const UNIX_MAX: i64 = 32_536_771_199 * SECOND;
+/// Days from year 0 to 1970.
+const EPOCH_DAYS: i64 = 719_528;
+
+/// A value as a date and time; a time is one of today.
+fn moment(context: &Context<'_>, value: &Value) -> Result<Option<DateTime>> {
+    if let Value::Time(time) = value {
+        return Ok(DateTime::from_micros_of(context.now.date, time.micros));
+    }
+    let at = to_datetime(&value.as_ref());
+    if at.is_none() {
+        wrong(context, "datetime", value)?;
+    }
+    Ok(at)
+}
+
+fn wrong(context: &Context<'_>, kind: &str, value: &Value) -> Result<()> {
+    context.raise(SqlError::new(1292, format!("Incorrect {kind} value: '{}'", value.to_text())))
+}
+
+fn span(context: &Context<'_>, value: &Value) -> Result<Option<Time>> {
+    let time = to_time(&value.as_ref());
+    if time.is_none() {
+        context.raise(SqlError::new(
+            1292,
+            format!("Truncated incorrect time value: '{}'", value.to_text()),
+        ))?;
+    }
+    Ok(time)
+}
+
+/// A text or value as what it is: a date and time, or a span.
+enum Moment {
+    At(DateTime),
+    Span(Time),
+}
+
+fn either(value: &Value) -> Option<Moment> {
+    match value {
+        Value::Time(time) => Some(Moment::Span(*time)),
+        Value::Date(_) | Value::DateTime(_) => to_datetime(&value.as_ref()).map(Moment::At),
+        other => {
+            let shown = other.to_text();
+            let dated = shown.trim().bytes().filter(|byte| *byte == b'-').count() >= 2
+                || shown.trim().bytes().take_while(u8::is_ascii_digit).count() >= 12;
+            if dated {
+                to_datetime(&other.as_ref()).map(Moment::At)
+            } else {
+                to_time(&other.as_ref()).map(Moment::Span)
+            }
+        }
+    }
+}
+
+fn held(micros: i64) -> Value {
+    Value::Time(Time { micros: micros.clamp(-TIME_MAX, TIME_MAX) })
+}
+
+/// The numbers of an interval of several units, the last ones where fewer are given.
+fn interval_parts(amount: &Value, count: usize, micros_last: bool) -> Option<Vec<i64>> {
+    let shown = text(amount);
+    let minus = if shown.trim_start().starts_with('-') { -1 } else { 1 };
+    let mut parts: Vec<String> = shown
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if parts.len() > count {
+        return None;
+    }
+    if micros_last && let Some(last) = parts.last_mut() {
+        *last = format!("{last:0<6}")[..6].to_owned();
+    }
+    let mut numbers = vec![0; count - parts.len()];
+    for part in parts {
+        numbers.push(minus * part.parse::<i64>().ok()?);
+    }
+    Some(numbers)
+}
+
+/// Months and microseconds of an interval.
+fn interval(amount: &Value, unit: &str) -> Option<(i64, i64)> {
+    let one = || i64::try_from(to_i128(&amount.as_ref())?).ok();
+    let time = |unit: i64, one: Option<i64>| Some((0, one?.checked_mul(unit)?));
+    match unit {
+        "year" => return Some((one()?.checked_mul(12)?, 0)),
+        "quarter" => return Some((one()?.checked_mul(3)?, 0)),
+        "month" => return Some((one()?, 0)),
+        "week" => return time(7 * DAY, one()),
+        "day" => return time(DAY, one()),
+        "hour" => return time(3600 * SECOND, one()),
+        "minute" => return time(60 * SECOND, one()),
+        "microsecond" => return time(1, one()),
+        "second" => {
+            let seconds = to_decimal(&amount.as_ref())?.mul(&Decimal::new(SECOND.into(), 0))?;
+            return Some((0, i64::try_from(seconds.truncate(0).to_i128()?).ok()?));
+        }
+        "year_month" => {
+            let parts = interval_parts(amount, 2, false)?;
+            return Some((parts[0].checked_mul(12)?.checked_add(parts[1])?, 0));
+        }
+        _ => {}
+    }
+    const UNITS: [(&str, i64); 5] = [
+        ("day", DAY),
+        ("hour", 3600 * SECOND),
+        ("minute", 60 * SECOND),
+        ("second", SECOND),
+        ("microsecond", 1),
+    ];
+    let (from, to) = unit.split_once('_')?;
+    let from = UNITS.iter().position(|(name, _)| *name == from)?;
+    let to = UNITS.iter().position(|(name, _)| *name == to)?;
+    let parts = interval_parts(amount, (to + 1).checked_sub(from)?, to == 4)?;
+    let mut micros = 0_i64;
+    for (part, (_, unit)) in parts.iter().zip(&UNITS[from..]) {
+        micros = micros.checked_add(part.checked_mul(*unit)?)?;
+    }
+    Some((0, micros))
 }
 
 /// A date moved by an interval; NULL where that is no date.
 pub(in crate::expr) fn add_interval(
+    context: &Context<'_>,
     date: &Value,
     amount: &Value,
     unit: &str,
     negative: bool,
-) -> Value {
+) -> Result<Value> {
     if date.is_null() || amount.is_null() {
-        return Value::Null;
+        return Ok(Value::Null);
     }
-    let sign = if negative { -1 } else { 1 };
     let unit = unit.to_ascii_lowercase();
     let unit = unit.strip_suffix('s').unwrap_or(&unit);
-    let parts: Vec<i64> = {
-        let shown = text(amount);
-        let minus = if shown.trim_start().starts_with('-') { -1 } else { 1 };
-        let numbers = shown.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
-        numbers.map(|part| minus * part.parse::<i64>().unwrap_or(0)).collect()
-    };
-    let part = |at: usize| parts.get(at).copied().unwrap_or(0);
-    let one = sign * whole(amount);
-    const SECOND: i64 = 1_000_000;
-    let (months, micros) = match unit {
-        "year" => (12 * one, 0),
-        "quarter" => (3 * one, 0),
-        "month" => (one, 0),
-        "week" => (0, 7 * 86_400 * SECOND * one),
-        "day" => (0, 86_400 * SECOND * one),
-        "hour" => (0, 3600 * SECOND * one),
-        "minute" => (0, 60 * SECOND * one),
-        "second" => (0, (number(amount) * SECOND as f64).round() as i64 * sign),
-        "microsecond" => (0, one),
-        "year_month" => (sign * (12 * part(0) + part(1)), 0),
-        "day_hour" => (0, sign * SECOND * (86_400 * part(0) + 3600 * part(1))),
-        "day_minute" => (0, sign * SECOND * (86_400 * part(0) + 3600 * part(1) + 60 * part(2))),
-        "day_second" => {
-            (0, sign * SECOND * (86_400 * part(0) + 3600 * part(1) + 60 * part(2) + part(3)))
-        }
-        "hour_minute" => (0, sign * SECOND * (3600 * part(0) + 60 * part(1))),
-        "hour_second" => (0, sign * SECOND * (3600 * part(0) + 60 * part(1) + part(2))),
-        "minute_second" => (0, sign * SECOND * (60 * part(0) + part(1))),
-        _ => return Value::Null,
-    };
-    if let Value::Time(time) = date {
-        return Value::Time(Time { micros: time.micros + micros });
+    if !unit.contains('_') {
+        context.as_number(amount, if unit == "second" { "DECIMAL" } else { "INTEGER" })?;
     }
-    let Some(at) = to_datetime(&date.as_ref()) else { return Value::Null };
-    let Some(moved) = at.date.add_months(months) else { return Value::Null };
-    let Some(moved) = DateTime::from_micros_of(moved, at.micros as i64 + micros) else {
-        return Value::Null;
+    let overflow = || {
+        let kind = if matches!(date, Value::Time(_)) { "time" } else { "datetime" };
+        context.raise(SqlError::new(1441, format!("Datetime function: {kind} field overflow")))
     };
-    let whole_days = micros % (86_400 * SECOND) == 0
-        && !unit.contains("hour")
-        && !unit.contains("minute")
-        && !unit.contains("second");
-    match date {
-        Value::Date(_) if whole_days => Value::Date(moved.date),
-        Value::Text(shown) if whole_days && shown.len() <= 10 => {
-            Value::Text(moved.date.to_string())
+    let Some((months, micros)) = interval(amount, unit) else {
+        if unit.contains('_') {
+            return Ok(Value::Null);
         }
-        Value::Text(_) => Value::Text(moved.format(moved.digits())),
-        _ => Value::DateTime(moved),
-    }
-}
-
-fn format_date(at: DateTime, format: &str) -> String {
-    let mut out = String::new();
-    let (hour, minute, second, micros) = at.clock();
-    let twelve = if hour % 12 == 0 { 12 } else { hour % 12 };
-    let mut chars = format.chars();
-    while let Some(c) = chars.next() {
-        if c != '%' {
-            out.push(c);
-            continue;
-        }
-        let _ = match chars.next() {
-            Some('Y') => write!(out, "{:04}", at.date.year),
-            Some('y') => write!(out, "{:02}", at.date.year % 100),
-            Some('m') => write!(out, "{:02}", at.date.month),
-            Some('c') => write!(out, "{}", at.date.month),
-            Some('d') => write!(out, "{:02}", at.date.day),
-            Some('e') => write!(out, "{}", at.date.day),
-            Some('H') => write!(out, "{hour:02}"),
-            Some('k') => write!(out, "{hour}"),
-            Some('h' | 'I') => write!(out, "{twelve:02}"),
-            Some('l') => write!(out, "{twelve}"),
-            Some('i') => write!(out, "{minute:02}"),
-            Some('s' | 'S') => write!(out, "{second:02}"),
-            Some('f') => write!(out, "{micros:06}"),
-            Some('p') => write!(out, "{}", if hour < 12 { "AM" } else { "PM" }),
-            Some('T') => write!(out, "{hour:02}:{minute:02}:{second:02}"),
-            Some('r') => write!(
-                out,
-                "{twelve:02}:{minute:02}:{second:02} {}",
-                if hour < 12 { "AM" } else { "PM" }
-            ),
-            Some('j') => write!(out, "{:03}", at.date.day_of_year()),
-            Some('a') => write!(out, "{}", &DAYS[usize::from(at.date.weekday())][..3]),
-            Some('W') => write!(out, "{}", DAYS[usize::from(at.date.weekday())]),
-            Some('w') => write!(out, "{}", (at.date.weekday() + 1) % 7),
-            Some('b') => write!(out, "{}", &MONTHS[usize::from(at.date.month.max(1)) - 1][..3]),
-            Some('M') => write!(out, "{}", MONTHS[usize::from(at.date.month.max(1)) - 1]),
-            Some(other) => write!(out, "{other}"),
-            None => Ok(()),
+        overflow()?;
+        return Ok(Value::Null);
+    };
+    let (months, micros) = if negative { (-months, -micros) } else { (months, micros) };
+    let dated = matches!(unit, "year" | "quarter" | "month" | "week" | "year_month");
+    if let (Value::Time(time), false) = (date, dated) {
+        let moved = time.micros.checked_add(micros).map(|micros| Time { micros });
+        return match moved.filter(Time::in_range) {
+            Some(time) => Ok(Value::Time(time)),
+            None => overflow().map(|()| Value::Null),
         };
     }
-    out
+    let Some(at) = moment(context, date)? else { return Ok(Value::Null) };
+    let moved = (at.date.year > 0 || at.date.month > 0)
+        .then(|| at.date.add_months(months))
+        .flatten()
+        .and_then(|date| DateTime::from_micros_of(date, (at.micros as i64).checked_add(micros)?));
+    let Some(moved) = moved else {
+        overflow()?;
+        return Ok(Value::Null);
+    };
+    let whole_days = dated || unit == "day";
+    Ok(match date {
+        Value::Date(_) if whole_days => Value::Date(moved.date),
+        Value::Int(_) | Value::UInt(_) | Value::Text(_) | Value::Decimal(_) | Value::Bytes(_) => {
+            let shown = date.to_text();
+            let timed = shown.contains(':') || shown.bytes().filter(u8::is_ascii_digit).count() > 8;
+            Value::Text(if whole_days && !timed {
+                moved.date.to_string()
+            } else {
+                moved.format(moved.digits())
+            })
+        }
+        _ => Value::DateTime(moved),
+    })
 }
 
-const DAYS: [&str; 7] =
-    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
+pub(super) fn date_function(
+    context: &Context<'_>,
+    call: Scalar,
+    args: &[Value],
+) -> Result<Option<Value>> {
+    if let Some(value) = current(context, call, args) {
+        return Ok(Some(value));
+    }
+    if let Some(value) = part_of_date(context, call, args)? {
+        return Ok(Some(value));
+    }
+    if let Some(value) = made(context, call, args)? {
+        return Ok(Some(value));
+    }
+    computed(context, call, args)
+}
 
-pub(super) fn date_function(context: &Context<'_>, call: Scalar, args: &[Value]) -> Option<Value> {
+/// The time of the statement.
+fn current(context: &Context<'_>, call: Scalar, args: &[Value]) -> Option<Value> {
     use Scalar as S;
-    let digits = || args.first().map_or(0, |arg| whole(arg).clamp(0, 6) as u8);
-    let now = |digits: u8| {
-        let unit = 10u64.pow(6 - u32::from(digits));
-        DateTime { date: context.now.date, micros: context.now.micros / unit * unit }
-    };
-    let at = || args.first().and_then(|arg| to_datetime(&arg.as_ref()));
-    let of = |value: Option<i64>| value.map_or(Value::Null, Value::Int);
+    let digits = args.first().map_or(0, |arg| whole(arg).clamp(0, 6) as u8);
+    let unit = 10u64.pow(6 - u32::from(digits));
+    let now = DateTime { date: context.now.date, micros: context.now.micros / unit * unit };
     let offset = context.variables.borrow().time_offset_micros;
     let utc = |at: DateTime| DateTime::from_unix_micros(at.to_unix_micros() - offset).unwrap_or(at);
     Some(match call {
         S::Now | S::CurrentTimestamp | S::Localtime | S::Localtimestamp | S::Sysdate => {
-            Value::DateTime(now(digits()))
+            Value::DateTime(now)
         }
-        S::UtcTimestamp => Value::DateTime(utc(now(digits()))),
+        S::UtcTimestamp => Value::DateTime(utc(now)),
         S::Curdate | S::CurrentDate => Value::Date(context.now.date),
         S::UtcDate => Value::Date(utc(context.now).date),
-        S::Curtime | S::CurrentTime => Value::Time(now(digits()).time()),
-        S::UtcTime => Value::Time(utc(now(digits())).time()),
-        S::UnixTimestamp => match args.first() {
-            None => Value::Int((context.now.to_unix_micros() - offset) / 1_000_000),
-            Some(_) => match at() {
-                Some(at) => {
-                    let micros = at.to_unix_micros() - offset;
-                    if micros % 1_000_000 == 0 {
-                        Value::Int(micros / 1_000_000)
-                    } else {
-                        Value::Decimal(Decimal::new(micros.into(), 6))
-                    }
+        S::Curtime | S::CurrentTime => Value::Time(now.time()),
+        S::UtcTime => Value::Time(utc(now).time()),
+        S::UnixTimestamp if args.is_empty() => {
+            Value::Int((context.now.to_unix_micros() - offset) / SECOND)
+        }
+        _ => return None,
+    })
+}
+
+fn part_of_date(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Value>> {
+    use Scalar as S;
+    let of_span = |part: fn(i64) -> i64| -> Result<Option<Value>> {
+        let time = span(context, &args[0])?;
+        Ok(Some(time.map_or(Value::Null, |time| Value::Int(part(time.micros.abs())))))
+    };
+    match call {
+        S::Hour => return of_span(|micros| micros / (3600 * SECOND)),
+        S::Minute => return of_span(|micros| micros / (60 * SECOND) % 60),
+        S::Second => return of_span(|micros| micros / SECOND % 60),
+        S::Microsecond => return of_span(|micros| micros % SECOND),
+        S::Year
+        | S::Quarter
+        | S::Month
+        | S::Day
+        | S::Dayofmonth
+        | S::Dayofweek
+        | S::Weekday
+        | S::Dayofyear
+        | S::Week
+        | S::Weekofyear
+        | S::Yearweek
+        | S::LastDay
+        | S::Dayname
+        | S::Monthname
+        | S::ToDays
+        | S::ToSeconds
+        | S::DateOf => {}
+        _ => return Ok(None),
+    }
+    let Some(at) = moment(context, &args[0])? else { return Ok(Some(Value::Null)) };
+    let date = at.date;
+    let number = match call {
+        S::Year => i64::from(date.year),
+        S::Quarter => (i64::from(date.month) + 2) / 3,
+        S::Month => i64::from(date.month),
+        S::Day | S::Dayofmonth => i64::from(date.day),
+        _ if date.is_zero() => {
+            return Ok(Some(if call == S::DateOf { Value::Date(date) } else { Value::Null }));
+        }
+        S::Dayofweek => i64::from((date.weekday() + 1) % 7 + 1),
+        S::Weekday => i64::from(date.weekday()),
+        S::Dayofyear => i64::from(date.day_of_year()),
+        S::Week => Weeks::mode(args.get(1).map_or(0, whole)).of(date).1,
+        S::Weekofyear => Weeks::mode(3).of(date).1,
+        S::Yearweek => {
+            let (year, week) = Weeks::mode(args.get(1).map_or(0, whole) | 2).of(date);
+            i64::from(year) * 100 + week
+        }
+        S::ToDays => date.to_days() + EPOCH_DAYS,
+        S::ToSeconds => (date.to_days() + EPOCH_DAYS) * 86_400 + at.micros as i64 / SECOND,
+        other => {
+            return Ok(Some(match other {
+                S::LastDay => {
+                    Value::Date(Date { day: days_in_month(date.year, date.month), ..date })
                 }
-                None => Value::Null,
-            },
-        },
+                S::Dayname => Value::from(DAYS[usize::from(date.weekday())]),
+                S::Monthname => Value::from(MONTHS[usize::from(date.month) - 1]),
+                _ => Value::Date(date),
+            }));
+        }
+    };
+    Ok(Some(Value::Int(number)))
+}
+
+/// Dates and times made of numbers and text.
+fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Value>> {
+    use Scalar as S;
+    let offset = context.variables.borrow().time_offset_micros;
+    Ok(Some(match call {
         S::FromUnixtime => {
             let micros = to_decimal(&args[0].as_ref())
-                .and_then(|n| n.mul(&Decimal::new(1_000_000, 0))?.to_i128());
-            let at = micros.and_then(|micros| {
-                DateTime::from_unix_micros(i64::try_from(micros).ok()? + offset)
-            });
-            at.map_or(Value::Null, Value::DateTime)
+                .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128())
+                .and_then(|micros| i64::try_from(micros).ok())
+                .filter(|micros| (0..=UNIX_MAX).contains(micros));
+            let at = micros.and_then(|micros| DateTime::from_unix_micros(micros + offset));
+            match (at, args.get(1)) {
+                (Some(at), Some(format)) => format_moment(at.date, at.time(), &text(format)),
+                (at, _) => at.map_or(Value::Null, Value::DateTime),
+            }
         }
-        S::DateOf => at().map_or(Value::Null, |at| Value::Date(at.date)),
-        S::Timestamp => at().map_or(Value::Null, Value::DateTime),
-        S::TimeOf => to_time(&args[0].as_ref()).map_or(Value::Null, Value::Time),
-        S::Year => of(at().map(|at| date_unit(at, "year"))),
-        S::Quarter => of(at().map(|at| date_unit(at, "quarter"))),
-        S::Month => of(at().map(|at| date_unit(at, "month"))),
-        S::Day | S::Dayofmonth => of(at().map(|at| date_unit(at, "day"))),
-        S::Hour => of(to_time(&args[0].as_ref()).map(|time| time.micros.abs() / 3_600_000_000)),
-        S::Minute => of(to_time(&args[0].as_ref()).map(|time| time.micros.abs() / 60_000_000 % 60)),
-        S::Second => of(to_time(&args[0].as_ref()).map(|time| time.micros.abs() / 1_000_000 % 60)),
-        S::Microsecond => of(to_time(&args[0].as_ref()).map(|time| time.micros.abs() % 1_000_000)),
-        S::Dayofweek => of(at().map(|at| i64::from((at.date.weekday() + 1) % 7 + 1))),
-        S::Weekday => of(at().map(|at| i64::from(at.date.weekday()))),
-        S::Dayofyear => of(at().map(|at| i64::from(at.date.day_of_year()))),
-        S::Week => of(at().map(|at| {
-            let monday = args.get(1).is_some_and(|mode| whole(mode) % 2 == 1);
-            let first = Date { year: at.date.year, month: 1, day: 1 };
-            let shift = if monday {
-                i64::from(first.weekday())
-            } else {
-                i64::from((first.weekday() + 1) % 7)
+        S::FromDays => match whole(&args[0]) {
+            days if days <= 365 || days > 3_652_424 => Value::Date(Date::default()),
+            days => Date::from_days(days - EPOCH_DAYS).map_or(Value::Null, Value::Date),
+        },
+        S::Makedate => {
+            let (year, day) = (whole(&args[0]), whole(&args[1]));
+            let year = match year {
+                0..70 => 2000 + year,
+                70..100 => 1900 + year,
+                _ => year,
             };
-            let day = i64::from(at.date.day_of_year()) - 1;
-            (day + shift) / 7 + i64::from(shift == 0)
-        })),
-        S::LastDay => at().map_or(Value::Null, |at| {
-            Value::Date(Date { day: days_in_month(at.date.year, at.date.month), ..at.date })
-        }),
-        S::Dayname => {
-            at().map_or(Value::Null, |at| Value::from(DAYS[usize::from(at.date.weekday())]))
+            let first = u16::try_from(year).ok().and_then(|year| Date::new(year, 1, 1));
+            let date = first
+                .filter(|_| day > 0)
+                .and_then(|first| Date::from_days(first.to_days().checked_add(day - 1)?));
+            date.map_or(Value::Null, Value::Date)
         }
-        S::Monthname => at()
-            .map_or(Value::Null, |at| Value::from(MONTHS[usize::from(at.date.month.max(1)) - 1])),
-        S::Datediff => match (at(), to_datetime(&args[1].as_ref())) {
+        S::Maketime => {
+            let (hour, minute) = (whole(&args[0]), whole(&args[1]));
+            let seconds = to_decimal(&args[2].as_ref())
+                .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128());
+            let seconds = seconds.and_then(|micros| i64::try_from(micros).ok());
+            match seconds {
+                Some(seconds)
+                    if (0..60).contains(&minute) && (0..60 * SECOND).contains(&seconds) =>
+                {
+                    if hour.abs() > 838 {
+                        wrong(
+                            context,
+                            "time",
+                            &Value::Text(format!("{hour}:{minute:02}:{:02}", seconds / SECOND)),
+                        )?;
+                        return Ok(Some(Value::Time(Time { micros: hour.signum() * TIME_MAX })));
+                    }
+                    let micros = (hour.abs() * 3600 + minute * 60) * SECOND + seconds;
+                    Value::Time(Time { micros: if hour < 0 { -micros } else { micros } })
+                }
+                _ => Value::Null,
+            }
+        }
+        S::SecToTime => {
+            let micros = to_decimal(&args[0].as_ref())
+                .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128())
+                .map_or(i64::MAX, |micros| micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+            if micros.abs() > TIME_MAX {
+                context.raise(SqlError::new(
+                    1292,
+                    format!("Truncated incorrect time value: '{}'", args[0].to_text()),
+                ))?;
+            }
+            held(micros)
+        }
+        S::StrToDate => {
+            let (shown, format) = (text(&args[0]), text(&args[1]));
+            let Some((date, span, all)) = parse_moment(&shown, &format) else {
+                context.raise(SqlError::new(
+                    1411,
+                    format!("Incorrect datetime value: '{shown}' for function str_to_date"),
+                ))?;
+                return Ok(Some(Value::Null));
+            };
+            if !all {
+                context.raise(SqlError::new(
+                    1292,
+                    format!("Truncated incorrect datetime value: '{shown}'"),
+                ))?;
+            }
+            let has = |letters: &str| {
+                format
+                    .as_bytes()
+                    .windows(2)
+                    .any(|pair| pair[0] == b'%' && letters.as_bytes().contains(&pair[1]))
+            };
+            match (has("abcDdejMmUuVvWwXxYy"), has("fHhIiklprSsT")) {
+                (false, true) => Value::Time(span),
+                (_, timed) if !date.is_zero() => {
+                    if timed {
+                        Value::DateTime(DateTime { date, micros: span.micros as u64 })
+                    } else {
+                        Value::Date(date)
+                    }
+                }
+                _ => Value::Null,
+            }
+        }
+        S::DateFormat => match moment(context, &args[0])? {
+            Some(at) => format_moment(at.date, at.time(), &text(&args[1])),
+            None => Value::Null,
+        },
+        S::TimeFormat => match span(context, &args[0])? {
+            Some(time) => format_moment(Date::default(), time, &text(&args[1])),
+            None => Value::Null,
+        },
+        S::PeriodAdd | S::PeriodDiff => {
+            let months = |period: i64| -> Result<i64> {
+                let (year, month) = (period / 100, period % 100);
+                if period <= 0 || !(1..=12).contains(&month) {
+                    return Err(SqlError::new(
+                        1210,
+                        format!("Incorrect arguments to {}", call.name()),
+                    ));
+                }
+                let year = match year {
+                    0..70 => 2000 + year,
+                    70..100 => 1900 + year,
+                    _ => year,
+                };
+                Ok(year * 12 + month - 1)
+            };
+            let first = months(whole(&args[0]))?;
+            if call == S::PeriodDiff {
+                Value::Int(first - months(whole(&args[1]))?)
+            } else {
+                let moved = first + whole(&args[1]);
+                Value::Int(moved / 12 * 100 + moved % 12 + 1)
+            }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Dates and times computed with.
+fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Value>> {
+    use Scalar as S;
+    let offset = context.variables.borrow().time_offset_micros;
+    Ok(Some(match call {
+        S::UnixTimestamp => match moment(context, &args[0])? {
+            Some(at) => {
+                let micros = at.to_unix_micros() - offset;
+                match micros {
+                    _ if !(SECOND..=UNIX_MAX).contains(&micros) => Value::Int(0),
+                    _ if micros % SECOND == 0 => Value::Int(micros / SECOND),
+                    _ => Value::Decimal(Decimal::new(micros.into(), 6)),
+                }
+            }
+            None => Value::Int(0),
+        },
+        S::TimeOf => match either(&args[0]) {
+            Some(Moment::At(at)) => Value::Time(at.time()),
+            Some(Moment::Span(time)) => held(time.micros),
+            None => span(context, &args[0])?.map_or(Value::Null, Value::Time),
+        },
+        S::Timestamp => {
+            let Some(at) = moment(context, &args[0])? else { return Ok(Some(Value::Null)) };
+            let Some(more) = args.get(1) else { return Ok(Some(Value::DateTime(at))) };
+            let Some(more) = span(context, more)? else { return Ok(Some(Value::Null)) };
+            DateTime::from_micros_of(at.date, at.micros as i64 + more.micros)
+                .map_or(Value::Null, Value::DateTime)
+        }
+        S::Addtime | S::Subtime => {
+            let Some(Moment::Span(more)) = either(&args[1]) else { return Ok(Some(Value::Null)) };
+            let more = if call == S::Addtime { more.micros } else { -more.micros };
+            let shown = matches!(
+                args[0],
+                Value::Text(_)
+                    | Value::Bytes(_)
+                    | Value::Int(_)
+                    | Value::UInt(_)
+                    | Value::Date(_)
+                    | Value::Decimal(_)
+                    | Value::Double(_)
+            );
+            match either(&args[0]) {
+                Some(Moment::At(at)) => {
+                    match DateTime::from_micros_of(at.date, at.micros as i64 + more) {
+                        Some(at) if shown => Value::Text(at.format(at.digits())),
+                        at => at.map_or(Value::Null, Value::DateTime),
+                    }
+                }
+                Some(Moment::Span(time)) => match held(time.micros.saturating_add(more)) {
+                    Value::Time(time) if shown => Value::Text(time.format(time.digits())),
+                    time => time,
+                },
+                None => Value::Null,
+            }
+        }
+        S::Datediff => match (moment(context, &args[0])?, moment(context, &args[1])?) {
             (Some(a), Some(b)) => Value::Int(a.date.to_days() - b.date.to_days()),
             _ => Value::Null,
         },
-        S::Timediff => match (to_datetime(&args[0].as_ref()), to_datetime(&args[1].as_ref())) {
-            (Some(a), Some(b)) => {
-                Value::Time(Time { micros: a.to_unix_micros() - b.to_unix_micros() })
+        S::Timediff => match (either(&args[0]), either(&args[1])) {
+            (Some(Moment::At(a)), Some(Moment::At(b))) => {
+                held(a.to_unix_micros() - b.to_unix_micros())
             }
-            _ => match (to_time(&args[0].as_ref()), to_time(&args[1].as_ref())) {
-                (Some(a), Some(b)) => Value::Time(Time { micros: a.micros - b.micros }),
-                _ => Value::Null,
-            },
+            (Some(Moment::Span(a)), Some(Moment::Span(b))) => held(a.micros - b.micros),
+            _ => Value::Null,
         },
-        S::ToDays => of(at().map(|at| at.date.to_days() + 719_528)),
-        S::FromDays => Date::from_days(whole(&args[0]) - 719_528).map_or(Value::Null, Value::Date),
-        S::DateFormat => {
-            at().map_or(Value::Null, |at| Value::Text(format_date(at, &text(&args[1]))))
+        S::TimeToSec => {
+            span(context, &args[0])?.map_or(Value::Null, |time| Value::Int(time.micros / SECOND))
         }
-        S::TimeToSec => of(to_time(&args[0].as_ref()).map(|time| time.micros / 1_000_000)),
-        S::SecToTime => Value::Time(Time { micros: (number(&args[0]) * 1e6) as i64 }),
-        S::Makedate => Date::from_days(
-            Date { year: whole(&args[0]) as u16, month: 1, day: 1 }.to_days() + whole(&args[1]) - 1,
-        )
-        .map_or(Value::Null, Value::Date),
-        S::Maketime => Value::Time(Time {
-            micros: (whole(&args[0]) * 3600 + whole(&args[1]) * 60) * 1_000_000
-                + (number(&args[2]) * 1e6) as i64,
-        }),
-        S::StrToDate => to_datetime(&args[0].as_ref()).map_or(Value::Null, Value::DateTime),
-        S::Timestampdiff => {
-            let (Some(a), Some(b)) =
-                (to_datetime(&args[1].as_ref()), to_datetime(&args[2].as_ref()))
-            else {
-                return Some(Value::Null);
-            };
-            let micros = b.to_unix_micros() - a.to_unix_micros();
-            let months = || {
-                let index = |at: DateTime| i64::from(at.date.year) * 12 + i64::from(at.date.month);
-                let rest = |at: DateTime| (at.date.day, at.micros);
-                let mut months = index(b) - index(a);
-                if months > 0 && rest(b) < rest(a) {
-                    months -= 1;
-                } else if months < 0 && rest(b) > rest(a) {
-                    months += 1;
+        S::Extract => {
+            let unit = text(&args[0]).to_ascii_lowercase();
+            let dated =
+                ["year", "quarter", "month", "week", "day", "year_month"].contains(&unit.as_str());
+            if dated || unit.starts_with("day_") {
+                if let (Value::Time(_), true) = (&args[1], unit.starts_with("day_")) {
+                    return Ok(Some(Value::Null));
                 }
-                months
-            };
-            Value::Int(match text(&args[0]).to_ascii_lowercase().trim_start_matches("sql_tsi_") {
-                "microsecond" => micros,
-                "second" => micros / 1_000_000,
-                "minute" => micros / 60_000_000,
-                "hour" => micros / 3_600_000_000,
-                "day" => micros / 86_400_000_000,
-                "week" => micros / 604_800_000_000,
-                "month" => months(),
-                "quarter" => months() / 3,
-                "year" => months() / 12,
-                _ => return Some(Value::Null),
-            })
+                let at = moment(context, &args[1])?;
+                at.and_then(|at| extract(&unit, at, at.time())).map_or(Value::Null, Value::Int)
+            } else {
+                let time = span(context, &args[1])?;
+                time.and_then(|time| extract(&unit, DateTime::default(), time))
+                    .map_or(Value::Null, Value::Int)
+            }
         }
+        S::Timestampdiff => {
+            let (Some(a), Some(b)) = (moment(context, &args[1])?, moment(context, &args[2])?)
+            else {
+                return Ok(Some(Value::Null));
+            };
+            let unit = text(&args[0]).to_ascii_lowercase();
+            let unit = unit.trim_start_matches("sql_tsi_").trim_end_matches('s');
+            between(unit, a, b).map_or(Value::Null, Value::Int)
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Whole units from one time to another.
+fn between(unit: &str, a: DateTime, b: DateTime) -> Option<i64> {
+    let micros = b.to_unix_micros() - a.to_unix_micros();
+    let months = || {
+        let index = |at: DateTime| i64::from(at.date.year) * 12 + i64::from(at.date.month);
+        let rest = |at: DateTime| (at.date.day, at.micros);
+        let mut months = index(b) - index(a);
+        if months > 0 && rest(b) < rest(a) {
+            months -= 1;
+        } else if months < 0 && rest(b) > rest(a) {
+            months += 1;
+        }
+        months
+    };
+    Some(match unit {
+        "microsecond" | "frac_second" => micros,
+        "second" => micros / SECOND,
+        "minute" => micros / (60 * SECOND),
+        "hour" => micros / (3600 * SECOND),
+        "day" => micros / DAY,
+        "week" => micros / (7 * DAY),
+        "month" => months(),
+        "quarter" => months() / 3,
+        "year" => months() / 12,
         _ => return None,
     })
 }

@@ -1,0 +1,262 @@
+//! What an operation makes of its operands' types: text of what is not text, numbers of members, one type of several.
+
+use spillway_types::column::LobSize;
+use spillway_types::convert::{number_prefix, to_datetime, to_time};
+use spillway_types::{Collation, ColumnType, Decimal, Value};
+
+use super::{Expr, Op, Scalar, Typed};
+use crate::errors::{Result, SqlError};
+
+impl Typed {
+    /// The value as a number counts and sorts it: of an ENUM its member's number, of a SET its bits, of a hexadecimal literal
+    /// the number that it writes, else itself.
+    pub(crate) fn counted(self) -> Typed {
+        match (&self.ty, &self.expr) {
+            (ColumnType::Enum(_) | ColumnType::Set(_), _) => Typed {
+                expr: Expr::Member(Box::new(self.expr), self.ty),
+                ty: ColumnType::UBIGINT,
+                collation: Collation::Binary,
+                nullable: self.nullable,
+            },
+            (ColumnType::Binary(_), Expr::Const(Value::Bytes(bytes))) => {
+                let last = &bytes[bytes.len().saturating_sub(8)..];
+                let number = last.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+                Typed { expr: Expr::Const(Value::UInt(number)), ty: ColumnType::UBIGINT, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// The value as arithmetic takes it: of a time with a fraction, a decimal of as many digits.
+    pub(crate) fn numbered(self) -> Typed {
+        let to = match &self.ty {
+            ColumnType::Time(digits)
+            | ColumnType::DateTime(digits)
+            | ColumnType::Timestamp(digits) => {
+                ColumnType::Decimal { precision: 14 + digits, scale: *digits, unsigned: false }
+            }
+            _ => return self.counted(),
+        };
+        let ty = if to == (ColumnType::Decimal { precision: 14, scale: 0, unsigned: false }) {
+            ColumnType::BIGINT
+        } else {
+            to
+        };
+        Typed { expr: Expr::Cast(Box::new(self.expr), ty.clone()), ty, ..self }
+    }
+
+    /// The value as text reads it, with as many digits of a second as its type has. Bytes stay bytes.
+    pub(crate) fn shown(self) -> Typed {
+        let ty = match &self.ty {
+            ColumnType::Enum(_) | ColumnType::Set(_) | ColumnType::Json => {
+                return Typed { ty: ColumnType::VarChar(16_383), ..self };
+            }
+            ty if ty.is_text() || ty.is_binary() => return self,
+            ColumnType::Bit(bits) => ColumnType::VarBinary(u32::from(bits.div_ceil(8))),
+            ColumnType::Int { .. } | ColumnType::Year => ColumnType::VarChar(20),
+            ColumnType::Decimal { precision, .. } => ColumnType::VarChar(u32::from(*precision) + 2),
+            ColumnType::Float | ColumnType::Double => ColumnType::VarChar(23),
+            _ => ColumnType::VarChar(29),
+        };
+        if self.is_null() {
+            return self;
+        }
+        let this = self.settled();
+        let collation = if ty.is_text() { Collation::GeneralCi } else { Collation::Binary };
+        Typed { expr: Expr::Shown(Box::new(this.expr), this.ty), ty, collation, ..this }
+    }
+
+    /// The value with no more digits than its type has: a quotient is carried on with more.
+    pub(crate) fn settled(self) -> Typed {
+        let ColumnType::Decimal { scale, .. } = self.ty else { return self };
+        let mut divides = false;
+        self.expr.walk(&mut |e| divides |= matches!(e, Expr::Binary(Op::Div, ..)));
+        if !divides {
+            return self;
+        }
+        let scale = Expr::Const(Value::Int(scale.into()));
+        let expr = Expr::Call(Scalar::Round, vec![self.expr, scale], Collation::Binary);
+        Typed { expr, ..self }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.expr, Expr::Const(Value::Null))
+    }
+
+    pub(crate) fn is_temporal(&self) -> bool {
+        is_temporal(&self.ty)
+    }
+
+    /// The value as a column of this type would give it.
+    pub(crate) fn shaped(self, ty: &ColumnType) -> Typed {
+        if self.ty == *ty || self.is_null() {
+            return self;
+        }
+        let expr = match ty {
+            _ if ty.is_text() || ty.is_binary() => {
+                let shown = self.shown();
+                return Typed { ty: ty.clone(), ..shown };
+            }
+            ColumnType::Double
+            | ColumnType::Decimal { .. }
+            | ColumnType::DateTime(_)
+            | ColumnType::Time(_) => Expr::Cast(Box::new(self.expr), ty.clone()),
+            _ => self.expr,
+        };
+        Typed { expr, ty: ty.clone(), ..self }
+    }
+}
+
+fn is_temporal(ty: &ColumnType) -> bool {
+    use ColumnType as T;
+    matches!(ty, T::Date | T::Time(_) | T::DateTime(_) | T::Timestamp(_))
+}
+
+/// A value of one type as another type has it.
+pub(crate) fn reshape(value: &Value, from: &ColumnType, to: &ColumnType) -> Value {
+    if value.is_null() || from == to {
+        return value.clone();
+    }
+    let text = to.is_text() || to.is_binary();
+    let shown = if text { show(value, from) } else { value.clone() };
+    match to {
+        ColumnType::Enum(_) | ColumnType::Set(_) => shown,
+        _ => to.store(&shown).unwrap_or_else(|(_, nearest)| nearest),
+    }
+}
+
+/// Gives all of these one type.
+pub(crate) fn merged(args: Vec<Typed>) -> (Vec<Typed>, ColumnType) {
+    let ty = merge_types(args.iter());
+    (args.into_iter().map(|arg| arg.shaped(&ty)).collect(), ty)
+}
+
+/// The type that holds values of all of these.
+pub(crate) fn merge_types<'a>(args: impl Iterator<Item = &'a Typed>) -> ColumnType {
+    let mut merged: Option<ColumnType> = None;
+    for arg in args.filter(|arg| !arg.is_null() && arg.ty != ColumnType::VarBinary(0)) {
+        merged = Some(match merged {
+            None => arg.ty.clone(),
+            Some(ty) => merge_two(&ty, &arg.ty),
+        });
+    }
+    merged.unwrap_or(ColumnType::VarBinary(0))
+}
+
+fn merge_two(a: &ColumnType, b: &ColumnType) -> ColumnType {
+    use ColumnType as T;
+    if a == b && !matches!(a, T::Enum(_) | T::Set(_)) {
+        return a.clone();
+    }
+    let digits = |ty: &T| match ty {
+        T::Decimal { precision, scale, .. } => Some((*precision, *scale)),
+        T::Int { .. } | T::Year | T::Bit(_) => Some((20, 0)),
+        _ => None,
+    };
+    let fraction = |ty: &T| match ty {
+        T::Time(digits) | T::DateTime(digits) | T::Timestamp(digits) => *digits,
+        _ => 0,
+    };
+    match (a, b) {
+        (T::Int { .. } | T::Year | T::Bit(_), T::Int { .. } | T::Year | T::Bit(_)) => {
+            match (a.is_unsigned(), b.is_unsigned()) {
+                (true, true) => T::UBIGINT,
+                (false, false) => T::BIGINT,
+                _ => T::Decimal { precision: 20, scale: 0, unsigned: false },
+            }
+        }
+        _ if digits(a).is_some() && digits(b).is_some() => {
+            let ((p, s), (q, t)) = (digits(a).unwrap_or_default(), digits(b).unwrap_or_default());
+            let scale = s.max(t);
+            let precision = ((p - s).max(q - t) + scale).min(65);
+            T::Decimal { precision, scale, unsigned: false }
+        }
+        _ if a.is_numeric() && b.is_numeric() => T::Double,
+        (T::Time(_), T::Time(_)) => T::Time(fraction(a).max(fraction(b))),
+        _ if is_temporal(a) && is_temporal(b) => T::DateTime(fraction(a).max(fraction(b))),
+        _ if a.is_binary() || b.is_binary() => T::Blob(LobSize::Long),
+        (T::Text(_), _) | (_, T::Text(_)) => T::Text(LobSize::Long),
+        (T::VarChar(x) | T::Char(x), T::VarChar(y) | T::Char(y)) => T::VarChar(*x.max(y)),
+        _ => T::VarChar(16_383),
+    }
+}
+
+/// Makes the sides of a comparison such that comparing their values compares them as MySQL does.
+pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
+    let any = |parts: &[Typed], is: fn(&Typed) -> bool| parts.iter().any(is);
+    let numeric = |part: &Typed| part.ty.is_numeric();
+    let text = |part: &Typed| part.ty.is_text() || part.ty.is_binary();
+    if any(&parts, numeric) {
+        parts = parts.into_iter().map(Typed::counted).collect();
+    }
+    let temporal = any(&parts, Typed::is_temporal);
+    if temporal {
+        // A constant beside a date or time is taken as one.
+        let dated = |part: &Typed| part.is_temporal() && !matches!(part.ty, ColumnType::Time(_));
+        let dates = any(&parts, dated);
+        parts.iter_mut().try_for_each(|part| temporal_constant(part, dates))?;
+    } else if any(&parts, |part| matches!(part.ty, ColumnType::Int { .. })) {
+        parts.iter_mut().for_each(exact_constant);
+    }
+    if parts.len() > 2 && !temporal && any(&parts, numeric) && any(&parts, text) {
+        parts = parts.into_iter().map(|part| part.shaped(&ColumnType::Double)).collect();
+    }
+    Ok(parts)
+}
+
+fn temporal_constant(part: &mut Typed, dates: bool) -> Result<()> {
+    let Expr::Const(value) = &part.expr else { return Ok(()) };
+    if part.is_temporal() || value.is_null() {
+        return Ok(());
+    }
+    let made = if dates {
+        to_datetime(&value.as_ref()).map(|at| match at.micros {
+            0 => Value::Date(at.date),
+            _ => Value::DateTime(at),
+        })
+    } else {
+        to_time(&value.as_ref()).map(Value::Time)
+    };
+    match made {
+        Some(made) => {
+            part.ty = if dates { ColumnType::DateTime(6) } else { ColumnType::Time(6) };
+            part.expr = Expr::Const(made);
+            Ok(())
+        }
+        None if dates && matches!(value, Value::Text(_)) => {
+            Err(SqlError::new(1525, format!("Incorrect DATETIME value: '{}'", value.to_text())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Text that is a whole number is that number beside an integer, which a double might not hold.
+fn exact_constant(part: &mut Typed) {
+    let Expr::Const(Value::Text(text)) = &part.expr else { return };
+    if !number_prefix(text.as_bytes()).1 {
+        return;
+    }
+    if let Some(number) = Decimal::parse(text.trim()).filter(|number| number.truncate(0) == *number)
+    {
+        part.ty = ColumnType::Decimal { precision: 65, scale: 0, unsigned: false };
+        part.expr = Expr::Const(Value::Decimal(number.round(0)));
+    }
+}
+
+/// The text of a value of this type.
+pub(super) fn show(value: &Value, ty: &ColumnType) -> Value {
+    match (value, ty) {
+        (Value::Null, _) => Value::Null,
+        (Value::Bytes(_), _) => value.clone(),
+        (Value::DateTime(at), ColumnType::DateTime(digits) | ColumnType::Timestamp(digits)) => {
+            Value::Text(at.format(*digits))
+        }
+        (Value::Time(time), ColumnType::Time(digits)) => Value::Text(time.format(*digits)),
+        (Value::Int(year), ColumnType::Year) => Value::Text(format!("{year:04}")),
+        (Value::UInt(number), ColumnType::Bit(bits)) => {
+            let len = usize::from(bits.div_ceil(8)).min(8);
+            Value::Bytes(number.to_be_bytes()[8 - len..].to_vec())
+        }
+        _ => Value::Text(value.to_text()),
+    }
+}

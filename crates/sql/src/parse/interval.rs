@@ -1,0 +1,90 @@
+//! INTERVAL and EXTRACT with all of MySQL's units, and the function INTERVAL.
+
+use sqlparser::ast::{
+    DateTimeField, Expr, ExtractSyntax, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName,
+};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+const UNITS: &[&str] = &[
+    "MICROSECOND",
+    "SECOND",
+    "MINUTE",
+    "HOUR",
+    "DAY",
+    "WEEK",
+    "MONTH",
+    "QUARTER",
+    "YEAR",
+    "SECOND_MICROSECOND",
+    "MINUTE_MICROSECOND",
+    "MINUTE_SECOND",
+    "HOUR_MICROSECOND",
+    "HOUR_SECOND",
+    "HOUR_MINUTE",
+    "DAY_MICROSECOND",
+    "DAY_SECOND",
+    "DAY_MINUTE",
+    "DAY_HOUR",
+    "YEAR_MONTH",
+];
+
+fn unit(parser: &mut Parser<'_>) -> Result<DateTimeField, ParserError> {
+    let token = parser.next_token();
+    let Token::Word(word) = &token.token else { return parser.expected("a unit of time", token) };
+    let bare = word.value.strip_prefix("SQL_TSI_").unwrap_or(&word.value).to_ascii_uppercase();
+    if word.quote_style.is_some() || !UNITS.contains(&bare.as_str()) {
+        return parser.expected("a unit of time", token);
+    }
+    Ok(DateTimeField::Custom(Ident::new(bare)))
+}
+
+/// What follows INTERVAL: an amount and its unit, or the function's arguments.
+pub(super) fn interval(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    let list = parser.maybe_parse(|parser| {
+        parser.expect_token(&Token::LParen)?;
+        let list = parser.parse_comma_separated(Parser::parse_expr)?;
+        parser.expect_token(&Token::RParen)?;
+        if list.len() < 2 {
+            return Err(ParserError::ParserError("an amount".to_owned()));
+        }
+        Ok(list)
+    })?;
+    if let Some(list) = list {
+        let args = list.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
+        return Ok(Expr::Function(Function {
+            name: ObjectName::from(vec![Ident::new("INTERVAL")]),
+            uses_odbc_syntax: false,
+            parameters: FunctionArguments::None,
+            args: FunctionArguments::List(FunctionArgumentList {
+                duplicate_treatment: None,
+                args: args.collect(),
+                clauses: Vec::new(),
+            }),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        }));
+    }
+    let value = Box::new(parser.parse_expr()?);
+    Ok(Expr::Interval(Interval {
+        value,
+        leading_field: Some(unit(parser)?),
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    }))
+}
+
+/// What follows EXTRACT.
+pub(super) fn extract(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let field = unit(parser)?;
+    parser.expect_keyword(Keyword::FROM)?;
+    let expr = Box::new(parser.parse_expr()?);
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Extract { field, syntax: ExtractSyntax::From, expr })
+}
