@@ -530,3 +530,41 @@ fn a_wait_for_a_table_ends_when_it_is_killed() {
     assert_eq!(waiter.join().unwrap(), 1317);
     assert_eq!(code(&mut one, "SELECT * FROM t"), 0);
 }
+
+/// Whatever a client sends, its session answers: on a thread's usual stack, and also where it is prepared and forgotten.
+#[test]
+fn a_deep_statement_is_run_or_refused() {
+    let instance = instance();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1), (2)").unwrap();
+    let chain = |deep: usize| {
+        [
+            format!("SELECT 1{}", " + 1".repeat(deep)),
+            format!("SELECT * FROM t WHERE id = 1{}", " OR id = 2".repeat(deep)),
+            format!("SELECT 1 FROM t WHERE {} id = 1", "id = 2 AND ".repeat(deep)),
+            format!("SELECT 1{}", " UNION SELECT 1".repeat(deep)),
+            format!("SELECT 'a'{}", " LIKE 'a' = 1".repeat(deep / 2)),
+            format!("UPDATE t SET id = id{} WHERE id = 3", " + 1".repeat(deep)),
+            format!("DO 1{}", " * 1".repeat(deep)),
+        ]
+    };
+    for sql in chain(900) {
+        assert_eq!(code(&mut one, &sql), 0, "{}", &sql[..40]);
+        let prepared = one.prepare(&sql).unwrap();
+        one.execute(prepared.id, Vec::new(), &mut Rows::default()).unwrap();
+        one.close_statement(prepared.id);
+    }
+    for sql in chain(100_000) {
+        assert_eq!(code(&mut one, &sql), 1436, "{}", &sql[..40]);
+        assert_eq!(one.prepare(&sql).unwrap_err().code, 1436);
+    }
+    // What nests is bounded by the parser.
+    for (open, close) in
+        [("(", ")"), ("NOT ", ""), ("- ", ""), ("!", ""), ("(SELECT ", ")"), ("ABS(", ")")]
+    {
+        let sql = |deep: usize| format!("SELECT {}1{}", open.repeat(deep), close.repeat(deep));
+        assert_eq!(code(&mut one, &sql(20)), 0, "{open}");
+        assert_ne!(code(&mut one, &sql(2000)), 0, "{open}");
+        assert_ne!(code(&mut one, &sql(100_000)), 0, "{open}");
+    }
+}

@@ -171,6 +171,11 @@ impl Dialect for Dialects {
         INNER.supports_constraint_keyword_without_name()
     }
 
+    /// To be refused by its name.
+    fn supports_group_by_with_modifier(&self) -> bool {
+        true
+    }
+
     fn supports_key_column_option(&self) -> bool {
         INNER.supports_key_column_option()
     }

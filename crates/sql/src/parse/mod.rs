@@ -5,8 +5,10 @@
 //! PREPARE, SHOW, users), and what there is not here it names. For the rest it mends the tokens where the parser would
 //! misread them (hints, `LOCK IN SHARE MODE`), numbers the parameters, and parses with MySQL's precedences (`dialect`).
 
+mod depth;
 mod dialect;
 mod interval;
+mod refuse;
 mod text;
 
 use sqlparser::ast;
@@ -16,6 +18,7 @@ use sqlparser::tokenizer::{Token, Whitespace};
 use self::dialect::DIALECT;
 use crate::errors::{Result, SqlError};
 
+pub(crate) use self::depth::Depth;
 pub(crate) use self::text::{Mode, split};
 
 /// The longest nesting that the parser follows.
@@ -190,7 +193,10 @@ pub(crate) fn parse(tokens: Vec<Token>) -> Result<(Statement, usize)> {
     let mut parser = parser(mend(tokens));
     let statement = parser.parse_statement().map_err(SqlError::syntax)?;
     match parser.peek_token().token {
-        Token::EOF => Ok((Statement::Sql(Box::new(statement)), params)),
+        Token::EOF => {
+            refuse::check(&statement)?;
+            Ok((Statement::Sql(Box::new(statement)), params))
+        }
         other => Err(SqlError::syntax(format!("near '{other}'"))),
     }
 }
@@ -286,7 +292,10 @@ pub(crate) fn parse_tokens(tokens: &[Token]) -> Result<ast::Expr> {
     let mut parser = parser(tokens.to_vec());
     let expr = parser.parse_expr().map_err(SqlError::syntax)?;
     match parser.peek_token().token {
-        Token::EOF => Ok(expr),
+        Token::EOF => {
+            refuse::check(&expr)?;
+            Ok(expr)
+        }
         other => Err(SqlError::syntax(format!("near '{other}'"))),
     }
 }

@@ -121,14 +121,16 @@ impl Session {
             } else {
                 tokens.iter().map(ToString::to_string).collect()
             };
-            let (statement, params) = parse::parse(tokens).inspect_err(|error| {
-                self.warnings.clear();
-                self.note_error(error);
+            parse::Depth::of(&tokens)?.run(|| {
+                let (statement, params) = parse::parse(tokens).inspect_err(|error| {
+                    self.warnings.clear();
+                    self.note_error(error);
+                })?;
+                if params > 0 {
+                    return Err(SqlError::syntax("near '?'"));
+                }
+                self.run(&statement, None, &[], &shown, at < last, sink)
             })?;
-            if params > 0 {
-                return Err(SqlError::syntax("near '?'"));
-            }
-            self.run(&statement, None, &[], &shown, at < last, sink)?;
         }
         Ok(())
     }
@@ -138,10 +140,10 @@ impl Session {
     /// # Errors
     /// 1049 for one that there is not.
     pub fn use_database(&mut self, name: &str) -> Result<()> {
+        self.check_sees(name)?;
         if !self.instance.0.catalog.load().has_database(name) {
             return Err(SqlError::new(1049, format!("Unknown database '{name}'")));
         }
-        self.check_sees(name)?;
         self.variables.borrow_mut().database = Some(name.to_owned());
         if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
             process.database = Some(name.to_owned());

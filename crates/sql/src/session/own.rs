@@ -1,16 +1,17 @@
 //! Statements that are the session's own, and those that only tell.
 
 use spillway::TransactionOptions;
-use spillway_types::{ColumnType, Value};
+use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
 use super::tables::{parts_of, path_of};
-use crate::api::ResultSink;
+use crate::api::{ColumnFlags, ResultSink};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
-use crate::expr::Binder;
+use crate::expr::{Binder, ScopeColumn, ScopeTable, truth_of};
 use crate::parse::{self, solid, word};
+use crate::show::Shown;
 
 impl Session {
     pub(super) fn run_own(
@@ -152,6 +153,44 @@ impl Session {
         )
     }
 
+    /// Keeps the rows of a SHOW that meet its WHERE, over the columns that it shows.
+    fn keep_where(&self, shown: &mut Shown, condition: &[Token]) -> Result<()> {
+        let expr = parse::parse_tokens(condition)?;
+        self.check_expr(&expr)?;
+        let catalog = self.instance.0.catalog.load_full();
+        let database = self.variables.borrow().database.clone();
+        let lookup =
+            |scope: &str, name: &str| self.system_variable(&self.variables.borrow(), scope, name);
+        let column = |(name, ty): &(String, ColumnType)| ScopeColumn {
+            name: name.clone(),
+            ty: ty.clone(),
+            collation: Collation::GeneralCi,
+            nullable: true,
+            merged: false,
+            flags: ColumnFlags::default(),
+        };
+        let mut binder = Binder::new(&catalog, database.as_deref(), &lookup);
+        binder.place = "where clause";
+        binder.scope.tables.push(ScopeTable {
+            db: String::new(),
+            alias: String::new(),
+            name: String::new(),
+            columns: shown.columns.iter().map(column).collect(),
+            offset: 0,
+        });
+        let condition = binder.condition(&expr)?;
+        let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
+        let context = self.context(&txn, &catalog, &[]);
+        let mut kept = Vec::new();
+        for row in std::mem::take(&mut shown.rows) {
+            if truth_of(&context.eval(&condition, &row)?) {
+                kept.push(row);
+            }
+        }
+        shown.rows = kept;
+        Ok(())
+    }
+
     pub(super) fn show(
         &mut self,
         plain: &[Token],
@@ -176,10 +215,16 @@ impl Session {
             Vec::new()
         };
         let catalog = self.instance.0.catalog.load_full();
-        let variables = self.variables.borrow();
-        let catalog = variables.seen(&catalog);
-        let shown = crate::show::show(&self.instance, &catalog, &variables, lines, plain, words)?;
-        drop(variables);
+        let end = words.iter().position(|word| word == "where").unwrap_or(words.len());
+        let mut shown = {
+            let variables = self.variables.borrow();
+            let catalog = variables.seen(&catalog);
+            let (plain, words) = (&plain[..end], &words[..end]);
+            crate::show::show(&self.instance, &catalog, &variables, lines, plain, words)?
+        };
+        if let Some(condition) = plain.get(end + 1..) {
+            self.keep_where(&mut shown, condition)?;
+        }
         let columns: Vec<(&str, ColumnType)> =
             shown.columns.iter().map(|(name, ty)| (name.as_str(), ty.clone())).collect();
         self.send(&columns, shown.rows, more, sink)

@@ -26,7 +26,8 @@ pub struct Prepared {
 }
 
 pub(super) struct Stored {
-    pub(super) tokens: Vec<Token>,
+    pub(super) shown: Arc<str>,
+    pub(super) depth: parse::Depth,
     pub(super) statement: Arc<Statement>,
     pub(super) params: usize,
     /// The plan of a query, and what it was made for.
@@ -43,7 +44,17 @@ impl Session {
         let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
             return Err(SqlError::syntax("a prepared statement is one statement"));
         };
-        let (statement, params) = parse::parse(tokens.clone()).inspect_err(|error| {
+        let depth = parse::Depth::of(&tokens)?;
+        depth.run(|| self.prepare_tokens(sql, tokens, depth))
+    }
+
+    fn prepare_tokens(
+        &mut self,
+        sql: &str,
+        tokens: Vec<Token>,
+        depth: parse::Depth,
+    ) -> Result<Prepared> {
+        let (statement, params) = parse::parse(tokens).inspect_err(|error| {
             self.warnings.clear();
             self.note_error(error);
         })?;
@@ -53,7 +64,8 @@ impl Session {
             let text = "This command is not supported in the prepared statement protocol yet";
             return Err(SqlError::new(1295, text));
         }
-        let mut stored = Stored { tokens, statement: Arc::new(statement), params, plan: None };
+        let statement = Arc::new(statement);
+        let mut stored = Stored { shown: sql.into(), depth, statement, params, plan: None };
         let mut columns = Vec::new();
         if let Statement::Sql(statement) = &*stored.statement
             && let ast::Statement::Query(query) = &**statement
@@ -92,9 +104,8 @@ impl Session {
         if params.len() != stored.params {
             return Err(SqlError::new(1210, "Incorrect arguments to EXECUTE"));
         }
-        let statement = stored.statement.clone();
-        let shown: String = stored.tokens.iter().map(ToString::to_string).collect();
-        self.run(&statement, Some(id), &params, &shown, false, sink)
+        let (statement, shown) = (stored.statement.clone(), stored.shown.clone());
+        stored.depth.run(|| self.run(&statement, Some(id), &params, &shown, false, sink))
     }
 
     /// The number of a prepared statement's parameters.

@@ -65,62 +65,17 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\'', "''").replace('\n', "\\n")
 }
 
-/// Keeps the rows whose column is like the pattern of a LIKE or a simple WHERE at the end of a statement.
-fn filter(
-    plain: &[Token],
-    words: &[String],
-    rows: &mut Vec<Vec<Value>>,
-    columns: &[String],
-) -> Result<()> {
-    if let Some(at) = words.iter().position(|word| word == "like") {
-        let pattern = match plain.get(at + 1) {
-            Some(Token::SingleQuotedString(pattern) | Token::DoubleQuotedString(pattern)) => {
-                pattern.clone()
-            }
-            _ => return Err(SqlError::syntax("LIKE needs a text")),
-        };
-        let column = if let Some(place) = words.iter().position(|word| word == "where") {
-            let name = crate::parse::word(plain.get(place + 1));
-            columns.iter().position(|column| column.eq_ignore_ascii_case(&name)).unwrap_or(0)
-        } else {
-            0
-        };
-        rows.retain(|row| Collation::GeneralCi.like(&row[column].to_text(), &pattern, Some('\\')));
-    } else if let Some(at) = words.iter().position(|word| word == "where") {
-        let name = match plain.get(at + 1) {
-            Some(Token::Word(word)) => word.value.clone(),
-            _ => String::new(),
-        };
-        let column = columns.iter().position(|column| column.eq_ignore_ascii_case(&name));
-        let column = column.ok_or_else(|| SqlError::unknown_column(&name, "where clause"))?;
-        let list: Vec<&String> = plain[at + 2..]
-            .iter()
-            .filter_map(|token| match token {
-                Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => Some(text),
-                _ => None,
-            })
-            .collect();
-        let known = matches!(plain.get(at + 2), Some(Token::Eq))
-            || crate::parse::word(plain.get(at + 2)) == "in";
-        if !known || words[at..].iter().any(|word| word == "and" || word == "not") {
-            return Err(SqlError::unsupported(
-                "this WHERE of a SHOW statement; use information_schema",
-            ));
+/// Keeps the rows whose first column is like the pattern of a LIKE at the end of a statement.
+fn keep_like(plain: &[Token], words: &[String], rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    let Some(at) = words.iter().position(|word| word == "like") else { return Ok(()) };
+    match &plain[at + 1..] {
+        [Token::SingleQuotedString(pattern) | Token::DoubleQuotedString(pattern)] => {
+            rows.retain(|row| Collation::GeneralCi.like(&row[0].to_text(), pattern, Some('\\')));
+            Ok(())
         }
-        let all_names =
-            plain[at + 2..].iter().filter(|token| matches!(token, Token::Word(_))).count();
-        if words[at..].iter().any(|word| word == "or") || all_names > 1 {
-            // `a = 'x' OR a = 'y'`: the values of one column.
-            rows.retain(|row| {
-                list.iter().any(|value| row[column].to_text().eq_ignore_ascii_case(value))
-            });
-        } else {
-            rows.retain(|row| {
-                list.iter().any(|value| row[column].to_text().eq_ignore_ascii_case(value))
-            });
-        }
+        [_, near, ..] => Err(SqlError::syntax(format!("near '{near}'"))),
+        _ => Err(SqlError::syntax("LIKE needs a text")),
     }
-    Ok(())
 }
 
 fn after<'t>(plain: &'t [Token], words: &[String], names: &[&str]) -> Option<(usize, &'t [Token])> {
@@ -398,7 +353,6 @@ pub(crate) fn show(
         "profiles" => shown(&["Query_ID", "Duration", "Query"], Vec::new()),
         other => return Err(SqlError::unsupported(format!("SHOW {}", other.to_uppercase()))),
     };
-    let names: Vec<String> = out.columns.iter().map(|(name, _)| name.clone()).collect();
-    filter(&plain, &words, &mut out.rows, &names)?;
+    keep_like(&plain, &words, &mut out.rows)?;
     Ok(out)
 }
