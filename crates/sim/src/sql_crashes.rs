@@ -146,23 +146,60 @@ fn check(disk: &SimDisk, acknowledged: u64) -> u64 {
     there
 }
 
-#[test]
-fn a_crash_at_operation_after_operation_keeps_what_clients_rely_on() {
+/// The seeds of a run: one, or as many as `SPILLWAY_ROUNDS` says, from `SPILLWAY_SEED` on.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let first = number("SPILLWAY_SEED").unwrap_or(4);
+    first..first + number("SPILLWAY_ROUNDS").unwrap_or(1)
+}
+
+/// The operations of a whole history, each in turn, or every third in a run of one seed.
+fn operations(seed: u64) -> impl Iterator<Item = u64> {
     let whole = SimDisk::new(0);
-    assert_eq!(drive(&whole, 4, 0, 25), 25);
+    assert_eq!(drive(&whole, seed, 0, 25), 25);
     check(&whole, 25);
     let operations = whole.operations();
     assert!(operations > 100, "{operations}");
-    for crash_at in (1..=operations).step_by(3) {
-        let disk = SimDisk::new(crash_at);
-        disk.fail_operation(crash_at, Fault::Crash);
-        let mut done = drive(&disk, 4, 0, 25);
-        for life in 0..2 {
-            disk.crash();
-            disk.restart();
-            done = check(&disk, done);
-            disk.fail_operation(disk.operations() + 20 + crash_at % 31, Fault::Crash);
-            done = drive(&disk, 5 + life, done, 10);
+    (1..=operations).step_by(if seeds().count() > 1 { 1 } else { 3 })
+}
+
+#[test]
+fn a_crash_at_operation_after_operation_keeps_what_clients_rely_on() {
+    for seed in seeds() {
+        for crash_at in operations(seed) {
+            let disk = SimDisk::new(crash_at);
+            disk.fail_operation(crash_at, Fault::Crash);
+            let mut done = drive(&disk, seed, 0, 25);
+            for life in 0..2 {
+                disk.crash();
+                disk.restart();
+                done = check(&disk, done);
+                disk.fail_operation(disk.operations() + 20 + crash_at % 31, Fault::Crash);
+                done = drive(&disk, seed + 1 + life, done, 10);
+            }
+        }
+    }
+}
+
+/// The disk fails or is full at operation after operation, and the process is killed. What is there when it is opened
+/// again stays there, also when the machine stops right after.
+#[test]
+fn a_fault_at_operation_after_operation_and_a_kill_keep_what_clients_rely_on() {
+    for seed in seeds() {
+        for at in operations(seed) {
+            for fault in [Fault::Io, Fault::ShortWrite, Fault::Full] {
+                let disk = SimDisk::new(at);
+                disk.fail_operation(at, fault);
+                let done = drive(&disk, seed, 0, 25);
+                disk.heal();
+                disk.kill();
+                let there = check(&disk, done);
+                // An opening, and no more.
+                assert_eq!(drive(&disk, seed, there.max(1), 0), there.max(1));
+                disk.crash();
+                disk.restart();
+                assert_eq!(check(&disk, there), there, "{fault:?} at {at}");
+            }
         }
     }
 }

@@ -159,6 +159,10 @@ pub(crate) mod fuzz {
     pub(crate) fn footer(bytes: &[u8]) {
         let Some(bytes) = bytes.first_chunk::<FOOTER_BYTES>() else { return };
         let mut bytes = *bytes;
+        if bytes[0] & 1 == 1 {
+            bytes[..8].copy_from_slice(MAGIC);
+            bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        }
         crate::fuzz::seal(&mut bytes);
         if let Ok(footer) = Footer::decode(&bytes) {
             assert_eq!(Footer::decode(&footer.encode()).ok(), Some(footer));
