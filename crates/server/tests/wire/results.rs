@@ -270,3 +270,70 @@ fn commands_beside_queries_answer() {
     client.command(0x01, &[]);
     assert!(client.packet().is_none());
 }
+
+#[test]
+fn what_changes_reports_its_numbers_and_warnings() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.run("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n TINYINT UNIQUE)");
+    let told = |answer: Answer| match answer {
+        Answer::Ok { affected, insert_id, warnings, .. } => (affected, insert_id, warnings),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told(client.run("INSERT INTO t (n) VALUES (1), (2)")), (2, 1, 0));
+    assert_eq!(told(client.run("INSERT INTO t (n) VALUES (3)")), (1, 3, 0));
+    let (affected, _, warnings) = told(client.run("INSERT IGNORE INTO t (n) VALUES (3), (4)"));
+    assert_eq!((affected, warnings), (1, 1));
+    let id = client.prepare("INSERT INTO t (n) VALUES (?)").unwrap().id;
+    let (affected, insert_id, _) = told(client.execute(id, &[0, 1, 1, 0, 9]));
+    assert_eq!((affected, insert_id.to_string()), (1, client.run("SELECT LAST_INSERT_ID()").one()));
+    assert_eq!(told(client.run("DELETE FROM t")).0, 5);
+}
+
+#[test]
+fn errors_have_the_numbers_and_states_of_mysql() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, w VARCHAR(3) NOT NULL, u BIGINT UNSIGNED)");
+    client.run("INSERT INTO t VALUES (1, 'a', 0), (2, 'b', 0)");
+    let wanted = [
+        ("INSERT INTO t VALUES (1, 'x', 0)", 1062, "23000"),
+        ("INSERT INTO t VALUES (3, NULL, 0)", 1048, "23000"),
+        ("SELECT nothing FROM t", 1054, "42S22"),
+        ("SELEC 1", 1064, "42000"),
+        ("SELECT * FROM missing", 1146, "42S02"),
+        ("INSERT INTO t (id) VALUES (3)", 1364, "HY000"),
+        ("INSERT INTO t VALUES (3, 'long', 0)", 1406, "22001"),
+        ("SELECT u - 1 FROM t", 1690, "22003"),
+        ("USE missing", 1049, "42000"),
+        ("CREATE TABLE t (id INT)", 1050, "42S01"),
+        ("SELECT 1 FROM t PROCEDURE ANALYSE()", 1064, "42000"),
+    ];
+    let told = |answer: Answer| match answer {
+        Answer::Error { code, state, .. } => (code, state),
+        other => panic!("{other:?} is no error"),
+    };
+    for (sql, code, state) in wanted {
+        assert_eq!(told(client.query(sql)), (code, state.to_owned()), "{sql}");
+    }
+    // Two that wait for each other, and one that waits too long.
+    let mut other = server.client();
+    other.run("SET innodb_lock_wait_timeout = 1");
+    client.run("BEGIN");
+    other.run("BEGIN");
+    client.run("UPDATE t SET u = 1 WHERE id = 1");
+    assert_eq!(told(other.query("UPDATE t SET u = 2 WHERE id = 1")), (1205, "HY000".to_owned()));
+    other.run("SET innodb_lock_wait_timeout = 50");
+    other.run("UPDATE t SET u = 2 WHERE id = 2");
+    client.command(3, b"UPDATE t SET u = 1 WHERE id = 2");
+    let second = other.query("UPDATE t SET u = 2 WHERE id = 1");
+    let first = client.answer();
+    let lost: Vec<_> = [first, second]
+        .into_iter()
+        .filter(|answer| matches!(answer, Answer::Error { .. }))
+        .collect();
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    for answer in lost {
+        assert_eq!(told(answer), (1213, "40001".to_owned()));
+    }
+}
