@@ -54,7 +54,7 @@ sanitize: setup ## Run the concurrency tests under the address and the thread sa
 		cargo +nightly test --quiet --target x86_64-unknown-linux-gnu \
 		-p spillway-storage -p spillway-tiered -p spillway-txn --lib
 
-fuzz: setup ## Fuzz every decoder, SECONDS each (60), TARGETS of them (all) (nightly)
+fuzz: setup ## Fuzz every decoder, and SQL: SECONDS each (60), TARGETS of them (all) (nightly)
 	scripts/fuzz "$(or $(SECONDS),60)" $(TARGETS)
 
 bench: bench-kv bench-sysbench ## Run every comparison and print its table

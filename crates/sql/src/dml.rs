@@ -1,5 +1,7 @@
 //! INSERT, REPLACE, UPDATE and DELETE.
 
+mod joined;
+
 use std::sync::Arc;
 
 use spillway::{LockMode, LockWait};
@@ -541,6 +543,15 @@ fn single(
     Ok((table, alias))
 }
 
+/// 1175: `sql_safe_updates` is on.
+#[cold]
+fn unsafe_update() -> SqlError {
+    SqlError::new(
+        1175,
+        "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column.",
+    )
+}
+
 /// The rows that an UPDATE or DELETE changes, locked, with their keys.
 fn targets(
     context: &Context<'_>,
@@ -575,10 +586,7 @@ fn targets(
     let safe = context.variables.borrow().flag("sql_safe_updates");
     let source = query::plan_table(table, alias, conditions);
     if safe && limit.is_none() && source.access.is_full() {
-        return Err(SqlError::new(
-            1175,
-            "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column.",
-        ));
+        return Err(unsafe_update());
     }
     let mut row = vec![Value::Null; source.width];
     let mut found: Vec<(Row, Row)> = Vec::new();
@@ -677,6 +685,9 @@ pub(crate) fn update(
     update: &ast::Update,
     vars: Vars<'_>,
 ) -> Result<Changed> {
+    if !update.table.joins.is_empty() {
+        return joined::update(context, update, vars);
+    }
     let (table, alias) = single(context, std::slice::from_ref(&update.table))?;
     let database = context.variables.borrow().database.clone();
     let mut binder = Binder::new(context.catalog, database.as_deref(), vars);
@@ -721,6 +732,16 @@ pub(crate) fn update(
     Ok(Changed { affected, info, ..Changed::default() })
 }
 
+/// A table's name in the list of `DELETE FROM t, u USING ...`.
+fn target_name(tables: &ast::TableWithJoins) -> Result<Vec<String>> {
+    match &tables.relation {
+        TableFactor::Table { name, alias: None, .. } if tables.joins.is_empty() => {
+            Ok(name_path(name))
+        }
+        other => Err(SqlError::syntax(format!("near '{other}'"))),
+    }
+}
+
 /// Runs a DELETE.
 pub(crate) fn delete(
     context: &Context<'_>,
@@ -729,7 +750,15 @@ pub(crate) fn delete(
 ) -> Result<Changed> {
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
     if !delete.tables.is_empty() || delete.using.is_some() {
-        return Err(SqlError::unsupported("UPDATE or DELETE of several tables"));
+        let (tables, names) = match &delete.using {
+            Some(using) => (using, from.iter().map(target_name).collect::<Result<Vec<_>>>()?),
+            None => (from, delete.tables.iter().map(name_path).collect()),
+        };
+        let clause = if delete.limit.is_some() { "LIMIT" } else { "ORDER BY" };
+        if delete.limit.is_some() || !delete.order_by.is_empty() {
+            return Err(SqlError::new(1221, format!("Incorrect usage of DELETE and {clause}")));
+        }
+        return joined::delete(context, tables, &names, delete.selection.as_ref(), vars);
     }
     let (table, alias) = single(context, from)?;
     let database = context.variables.borrow().database.clone();

@@ -225,7 +225,7 @@ fn number_params(mut tokens: Vec<Token>) -> (Vec<Token>, usize) {
 
 /// Mends what the parser would misread.
 fn mend(tokens: Vec<Token>) -> Vec<Token> {
-    share_mode(hints(tokens))
+    share_mode(comma_joins(hints(tokens)))
 }
 
 /// The words between a change's verb and its table: `UPDATE LOW_PRIORITY t` would be taken for a table of that name.
@@ -259,6 +259,31 @@ fn hints(tokens: Vec<Token>) -> Vec<Token> {
     out
 }
 
+/// The commas between the tables of an UPDATE, which the parser does not know there, become the joins that they mean.
+fn comma_joins(mut tokens: Vec<Token>) -> Vec<Token> {
+    if word(tokens.first()) != "update" {
+        return tokens;
+    }
+    let mut depth = 0;
+    let mut commas = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => commas.push(at),
+            token if depth == 0 && word(Some(token)) == "set" => break,
+            _ => {}
+        }
+    }
+    for at in commas.into_iter().rev() {
+        let space = || Token::Whitespace(Whitespace::Space);
+        let join = [Token::make_keyword("CROSS"), Token::make_keyword("JOIN")];
+        let [cross, join] = join;
+        tokens.splice(at..=at, [space(), cross, space(), join, space()]);
+    }
+    tokens
+}
+
 /// `LOCK IN SHARE MODE` is the older way to say `FOR SHARE`.
 fn share_mode(mut tokens: Vec<Token>) -> Vec<Token> {
     let places: Vec<usize> =
@@ -276,6 +301,12 @@ fn share_mode(mut tokens: Vec<Token>) -> Vec<Token> {
         }
     }
     tokens
+}
+
+/// Parses a query of our own.
+pub(crate) fn parse_query(text: &str) -> Result<ast::Query> {
+    let mut parser = Parser::new(&DIALECT).try_with_sql(text).map_err(SqlError::syntax)?;
+    Ok(*parser.parse_query().map_err(SqlError::syntax)?)
 }
 
 /// Parses an expression of its own.

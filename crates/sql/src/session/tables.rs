@@ -86,7 +86,12 @@ pub(super) fn targets_of(
             ast::TableObject::TableName(name) => path(name, database).into_iter().collect(),
             _ => Vec::new(),
         },
-        ast::Statement::Update(update) => named(&update.table).into_iter().collect(),
+        // Of several, any may be changed.
+        ast::Statement::Update(update) => {
+            let mut reads = Reads::new(database);
+            reads.add(&update.table);
+            reads.tables
+        }
         ast::Statement::Delete(delete) => {
             let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
                 &delete.from;
