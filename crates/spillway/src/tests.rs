@@ -223,3 +223,51 @@ fn an_error_at_every_operation_loses_nothing() {
         }
     }
 }
+
+/// Writes until the disk is full, with flushes between, restarts on the full disk, and goes on when there is space.
+#[test]
+fn a_full_disk_is_opened_and_read_and_written_once_there_is_space() {
+    for seed in 0..8 {
+        let disk = SimDisk::new(seed);
+        let db = open(&disk).unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+        txn.commit().wait().unwrap();
+        disk.set_capacity(Some(disk.used() + (400 << 10) + (seed << 12)));
+        let put = |db: &Database, number: u64| {
+            let txn = db.begin(TransactionOptions::new());
+            txn.put(table, &number.to_be_bytes(), &[number as u8; 3000]).unwrap();
+            txn.commit().wait()
+        };
+        let mut acknowledged = 0;
+        let refused = loop {
+            match put(&db, acknowledged) {
+                Ok(_) => acknowledged += 1,
+                Err(error) => break error,
+            }
+            if acknowledged % 16 == 0 {
+                let _ = db.flush();
+            }
+        };
+        assert_eq!(refused.kind(), ErrorKind::DiskFull, "{refused}");
+        assert!(acknowledged > 30, "{acknowledged}");
+        for _ in 0..2 {
+            disk.kill();
+            let db = open(&disk).unwrap();
+            let txn = db.begin(TransactionOptions::new());
+            assert_eq!(read(&txn, table).len() as u64, acknowledged, "seed {seed}");
+        }
+        disk.kill();
+        let db = open(&disk).unwrap();
+        disk.set_capacity(None);
+        // A flush that met the full disk is tried again, and what it held up goes on.
+        while put(&db, acknowledged).is_err() {
+            db.flush().unwrap();
+        }
+        db.flush().unwrap();
+        disk.crash();
+        disk.restart();
+        let txn = open(&disk).unwrap().begin(TransactionOptions::new());
+        assert_eq!(read(&txn, table).len() as u64, acknowledged + 1);
+    }
+}

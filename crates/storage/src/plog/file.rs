@@ -43,8 +43,10 @@ struct Older {
 }
 
 struct State {
-    /// The segment written to.
-    current: Segment,
+    /// The header of the next segment that is made.
+    next: Header,
+    /// The segment written to; none before the first frame.
+    current: Option<Segment>,
     /// Where the next frame begins.
     end: u64,
     /// Bytes of the current segment that are durable.
@@ -61,14 +63,15 @@ struct State {
 }
 
 impl State {
-    fn sequence_next(&self) -> u64 {
-        self.spare.back().map_or(self.current.header.sequence, |last| last.header.sequence) + 1
+    /// Bytes for frames in the segment written to.
+    fn rest(&self) -> u64 {
+        self.current.as_ref().map_or(0, |current| current.bytes - self.end)
     }
 
     /// The most room in one place.
     fn piece(&self) -> u64 {
         let ahead = self.spare.iter().map(Segment::capacity).max().unwrap_or(0);
-        ahead.max(self.current.bytes - self.end)
+        ahead.max(self.rest())
     }
 }
 
@@ -84,10 +87,11 @@ pub struct FilePlog {
 
 impl FilePlog {
     /// Opens a lane's log for writing, after what [`super::read_log`] found there. `fence` is noted in
-    /// every segment of the new generation. What was found is durable when this returns.
+    /// every segment of the new generation. What was found is durable when this returns. A full disk is no
+    /// obstacle: only room is refused then.
     ///
     /// # Errors
-    /// [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+    /// [`ErrorKind::Io`].
     pub fn open(
         disk: Arc<dyn Disk>,
         settings: PlogSettings,
@@ -111,21 +115,31 @@ impl FilePlog {
             fence,
             end: found.end,
         };
-        let wanted = maker.settings.segment_bytes.max(HEADER_BYTES + FRAME_HEAD_BYTES as u64);
-        let current = match again {
-            Some((sequence, bytes)) if bytes == wanted => maker.reuse(sequence, header, bytes)?,
-            _ => maker.make(header, wanted)?,
+        let wanted = maker.settings.segment_bytes;
+        let made = match again {
+            Some((sequence, bytes)) if bytes == wanted => maker.reuse(sequence, header, bytes),
+            _ => maker.make(header, wanted),
+        };
+        let (next, spare) = match made {
+            Ok(first) => {
+                let next = Header { sequence: header.sequence + 1, ..header };
+                (next, VecDeque::from([first]))
+            }
+            // What is there can be read all the same; room for more is refused until there is space.
+            Err(error) if error.kind() == ErrorKind::DiskFull => (header, VecDeque::new()),
+            Err(error) => return Err(error),
         };
         let state = State {
-            end: HEADER_BYTES,
-            durable: HEADER_BYTES,
-            spare: VecDeque::new(),
+            next,
+            current: None,
+            end: 0,
+            durable: 0,
+            spare,
             older,
             idle: 0,
             busy: false,
             scratch: Vec::new(),
             failure: None,
-            current,
         };
         let piece = AtomicU64::new(state.piece());
         Ok(FilePlog {
@@ -139,7 +153,7 @@ impl FilePlog {
 
     /// The generation this opening writes.
     pub fn generation(&self) -> u64 {
-        self.state.lock().current.header.generation
+        self.state.lock().next.generation
     }
 
     /// Claims room, unless more is claimed then than there is in one piece.
@@ -159,7 +173,7 @@ impl FilePlog {
         room: u64,
     ) -> (MutexGuard<'s, State>, Result<()>) {
         let wanted = self.maker.settings.segment_bytes.max(HEADER_BYTES + room);
-        let header = Header { sequence: state.sequence_next(), ..state.current.header };
+        let header = state.next;
         let old = (state.idle > 0).then(|| state.older[0]);
         state.busy = true;
         drop(state);
@@ -179,6 +193,7 @@ impl FilePlog {
             state.idle -= 1;
         }
         let outcome = made.map(|segment| {
+            state.next.sequence += 1;
             state.spare.push_back(segment);
             self.note_piece(&state);
         });
@@ -193,11 +208,13 @@ impl FilePlog {
     /// Goes on to the next segment with room for a frame. Each one before it is sealed and durable first, so
     /// that a later segment proves an earlier one (L4).
     fn rotate(&self, state: &mut State, frame: u64) -> Result<()> {
-        while state.current.bytes - state.end < frame {
-            seal(&state.current, state.end, state.durable)?;
+        while state.rest() < frame {
+            if let Some(full) = &state.current {
+                seal(full, state.end, state.durable)?;
+                state.older.push_back(Older { sequence: full.header.sequence, bytes: full.bytes });
+            }
             let next = state.spare.pop_front().expect("a frame's room is in one piece");
-            let full = std::mem::replace(&mut state.current, next);
-            state.older.push_back(Older { sequence: full.header.sequence, bytes: full.bytes });
+            state.current = Some(next);
             state.end = HEADER_BYTES;
             state.durable = HEADER_BYTES;
         }
@@ -207,6 +224,7 @@ impl FilePlog {
     fn write(&self, state: &mut State, payload: &[u8], durable: bool) -> Result<Position> {
         let frame = frame_bytes(payload.len());
         self.rotate(state, frame)?;
+        let current = state.current.as_ref().expect("a segment with room");
         let offset = state.end;
         let head = FrameHead {
             length: payload.len() as u32,
@@ -215,17 +233,17 @@ impl FilePlog {
         };
         let mut scratch = std::mem::take(&mut state.scratch);
         scratch.clear();
-        scratch.extend_from_slice(&head.encode(&state.current.header, offset));
+        scratch.extend_from_slice(&head.encode(&current.header, offset));
         scratch.extend_from_slice(payload);
         scratch.resize(frame as usize, 0);
         let written = if durable && state.durable == state.end {
-            state.current.file.write_and_sync(offset, &scratch)
+            current.file.write_and_sync(offset, &scratch)
         } else if durable {
-            let file = &state.current.file;
-            file.write_at(offset, &scratch).and_then(|()| file.sync())
+            current.file.write_at(offset, &scratch).and_then(|()| current.file.sync())
         } else {
-            state.current.file.write_at(offset, &scratch)
+            current.file.write_at(offset, &scratch)
         };
+        let segment = current.header.sequence;
         if scratch.capacity() <= SCRATCH_KEPT {
             state.scratch = scratch;
         }
@@ -234,7 +252,7 @@ impl FilePlog {
         if durable {
             state.durable = state.end;
         }
-        Ok(Position { segment: state.current.header.sequence, offset })
+        Ok(Position { segment, offset })
     }
 
     /// What is on the device is unknown from now on, a full disk or not (L7).
@@ -290,7 +308,7 @@ impl Plog for FilePlog {
         if state.durable == state.end {
             return Ok(());
         }
-        match state.current.file.sync() {
+        match state.current.as_ref().map_or(Ok(()), |current| current.file.sync()) {
             Ok(()) => {
                 state.durable = state.end;
                 Ok(())

@@ -296,6 +296,31 @@ fn l6_a_full_disk_refuses_room_and_harms_nothing() {
     assert_eq!(run(&disk), (0, 7));
 }
 
+#[test]
+fn l6_a_log_is_opened_on_a_full_disk() {
+    let disk = SimDisk::new(1);
+    let plog = open(&disk, 0).unwrap();
+    for number in 0..4 {
+        put(&plog, &payload(number, 7000), true).unwrap();
+    }
+    disk.set_capacity(Some(disk.used()));
+    for generation in 2..5 {
+        disk.kill();
+        let plog = open(&disk, generation).unwrap();
+        assert_eq!(plog.reserve(100).unwrap_err().kind(), ErrorKind::DiskFull);
+        plog.sync().unwrap();
+        assert_eq!(run(&disk), (0, 4));
+    }
+    disk.kill();
+    let plog = open(&disk, 5).unwrap();
+    disk.set_capacity(None);
+    put(&plog, &payload(4, 100), true).unwrap();
+    assert_eq!(run(&disk), (0, 5));
+    disk.crash();
+    disk.restart();
+    assert_eq!(run(&disk), (0, 5));
+}
+
 /// L6: whatever was handed out until the disk was full can be used, in any order and put together in any way.
 #[test]
 fn l6_rooms_do_not_share_a_byte() {

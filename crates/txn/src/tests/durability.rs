@@ -139,6 +139,11 @@ fn d6_a_full_disk_refuses_commits_and_they_resume() {
     });
     assert_eq!(refused.unwrap().kind(), ErrorKind::DiskFull);
     assert!(db.manager.health().is_ok());
+    // A restart finds the disk full too.
+    disk.kill();
+    let db = open(&disk).unwrap();
+    assert_eq!(db.value("x").as_ref(), Some(&value));
+    assert_eq!(write(&db, "x", &value).wait().unwrap_err().kind(), ErrorKind::DiskFull);
     disk.set_capacity(None);
     db.set("x", "after");
     assert_eq!(db.value("x").as_deref(), Some("after"));
