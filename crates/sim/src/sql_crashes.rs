@@ -54,9 +54,26 @@ fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
     Ok((db, session))
 }
 
-/// Runs transfers until the disk stops them. Answers how many were acknowledged, those before included.
-fn drive(disk: &SimDisk, seed: u64, mut done: u64, steps: u64) -> u64 {
-    let Ok((db, mut session)) = open(disk) else { return done };
+/// What clients were told.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+struct Told {
+    /// Transfers.
+    done: u64,
+    /// The largest number that an AUTO_INCREMENT column gave.
+    ticket: i128,
+}
+
+/// Takes a ticket, whose number none had before, and throws it away.
+fn take_ticket(session: &mut Session, told: &mut Told) -> Result<(), SqlError> {
+    let number = ask(session, "INSERT INTO ticket VALUES (); SELECT LAST_INSERT_ID()")?[0][0];
+    assert!(number > told.ticket, "{number} was given again: {} was", told.ticket);
+    told.ticket = number;
+    ask(session, "DELETE FROM ticket").map(drop)
+}
+
+/// Runs transfers until the disk stops them. Answers what was acknowledged, before and now.
+fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
+    let Ok((db, mut session)) = open(disk) else { return told };
     let mut rng = Rng::new(seed);
     let set_up = || -> Result<(), SqlError> {
         let mut session = open_session(&db)?;
@@ -65,6 +82,8 @@ fn drive(disk: &SimDisk, seed: u64, mut done: u64, steps: u64) -> u64 {
             "CREATE TABLE IF NOT EXISTS account (id INT PRIMARY KEY, cents INT NOT NULL, KEY (cents))",
         )?;
         ask(&mut session, "CREATE TABLE IF NOT EXISTS done (n INT PRIMARY KEY)")?;
+        let ticket = "CREATE TABLE IF NOT EXISTS ticket (id INT AUTO_INCREMENT PRIMARY KEY)";
+        ask(&mut session, ticket)?;
         let rows: Vec<String> = (0..ACCOUNTS).map(|id| format!("({id}, 100)")).collect();
         ask(
             &mut session,
@@ -72,14 +91,14 @@ fn drive(disk: &SimDisk, seed: u64, mut done: u64, steps: u64) -> u64 {
         )?;
         Ok(())
     };
-    if done == 0 && set_up().is_err() {
-        return done;
+    if told.done == 0 && set_up().is_err() {
+        return told;
     }
     drop(std::mem::replace(
         &mut session,
         match open_session(&db) {
             Ok(session) => session,
-            Err(_) => return done,
+            Err(_) => return told,
         },
     ));
     for _ in 0..steps {
@@ -87,26 +106,29 @@ fn drive(disk: &SimDisk, seed: u64, mut done: u64, steps: u64) -> u64 {
         let transfer = format!(
             "BEGIN; UPDATE account SET cents = cents - {cents} WHERE id = {from}; \
              UPDATE account SET cents = cents + {cents} WHERE id = {to}; INSERT INTO done VALUES ({}); COMMIT",
-            done + 1
+            told.done + 1
         );
         if ask(&mut session, &transfer).is_err() {
-            return done;
+            return told;
         }
-        done += 1;
+        told.done += 1;
+        if rng.chance(1, 4) && take_ticket(&mut session, &mut told).is_err() {
+            return told;
+        }
         // Rows and the index are written anew, in one order of columns and the other.
         let place = if rng.chance(1, 2) { "FIRST" } else { "AFTER id" };
         let alter = format!("ALTER TABLE account MODIFY cents INT NOT NULL {place}");
         if rng.chance(1, 8) && ask(&mut session, &alter).is_err() {
-            return done;
+            return told;
         }
         if rng.chance(1, 6) && db.flush().is_err() {
-            return done;
+            return told;
         }
         if rng.chance(1, 3) {
             let _ = db.run_background_job();
         }
     }
-    done
+    told
 }
 
 fn open_session(db: &Database) -> Result<Session, SqlError> {
@@ -115,23 +137,23 @@ fn open_session(db: &Database) -> Result<Session, SqlError> {
     Ok(session)
 }
 
-/// What a client may rely on: the sum is conserved, indexes agree with rows, and every acknowledged transfer is
-/// there, and at most the one under way besides. Answers how many there are.
-fn check(disk: &SimDisk, acknowledged: u64) -> u64 {
+/// What a client may rely on: the sum is conserved, indexes agree with rows, every acknowledged transfer is
+/// there, and at most the one under way besides, and no number is given twice. Answers what there is.
+fn check(disk: &SimDisk, told: Told) -> Told {
     let (db, mut session) = open(&disk.fork()).unwrap();
     let tables = ask(&mut session, "SHOW TABLES").unwrap().len();
-    if tables < 2 {
-        assert_eq!(acknowledged, 0);
-        return 0;
+    if tables < 3 {
+        assert_eq!(told.done, 0);
+        return told;
     }
     let count = ask(&mut session, "SELECT COUNT(*), COALESCE(MAX(n), 0) FROM done").unwrap();
     assert_eq!(count[0][0], count[0][1], "a transfer in the middle is missing");
     let there = u64::try_from(count[0][0]).unwrap();
-    assert!((acknowledged..=acknowledged + 1).contains(&there), "{there}, not {acknowledged}");
-    // Rows of two tables and one index: an ALTER TABLE that was cut off leaves nothing.
+    assert!((told.done..=told.done + 1).contains(&there), "{there}, not {}", told.done);
+    // Rows of three tables and one index: an ALTER TABLE that was cut off leaves nothing.
     let newest = TransactionOptions::new().durability(Durability::Relaxed);
     let names = db.begin(newest).table_names().unwrap();
-    assert_eq!(names.iter().filter(|name| name.starts_with("i/")).count(), 3, "{names:?}");
+    assert_eq!(names.iter().filter(|name| name.starts_with("i/")).count(), 4, "{names:?}");
     let accounts = ask(&mut session, "SELECT id, cents FROM account ORDER BY id").unwrap();
     if !accounts.is_empty() {
         assert_eq!(accounts.iter().map(|row| row[1]).sum::<i128>(), 100 * i128::from(ACCOUNTS));
@@ -143,7 +165,8 @@ fn check(disk: &SimDisk, acknowledged: u64) -> u64 {
             );
         }
     }
-    there
+    take_ticket(&mut session, &mut told.clone()).unwrap();
+    Told { done: there, ..told }
 }
 
 /// The seeds of a run: one, or as many as `SPILLWAY_ROUNDS` says, from `SPILLWAY_SEED` on.
@@ -156,8 +179,9 @@ fn seeds() -> std::ops::Range<u64> {
 /// The operations of a whole history, each in turn, or every third in a run of one seed.
 fn operations(seed: u64) -> impl Iterator<Item = u64> {
     let whole = SimDisk::new(0);
-    assert_eq!(drive(&whole, seed, 0, 25), 25);
-    check(&whole, 25);
+    let told = drive(&whole, seed, Told::default(), 25);
+    assert!(told.done == 25 && told.ticket > 1, "{told:?}");
+    check(&whole, told);
     let operations = whole.operations();
     assert!(operations > 100, "{operations}");
     (1..=operations).step_by(if seeds().count() > 1 { 1 } else { 3 })
@@ -169,13 +193,13 @@ fn a_crash_at_operation_after_operation_keeps_what_clients_rely_on() {
         for crash_at in operations(seed) {
             let disk = SimDisk::new(crash_at);
             disk.fail_operation(crash_at, Fault::Crash);
-            let mut done = drive(&disk, seed, 0, 25);
+            let mut told = drive(&disk, seed, Told::default(), 25);
             for life in 0..2 {
                 disk.crash();
                 disk.restart();
-                done = check(&disk, done);
+                told = check(&disk, told);
                 disk.fail_operation(disk.operations() + 20 + crash_at % 31, Fault::Crash);
-                done = drive(&disk, seed + 1 + life, done, 10);
+                told = drive(&disk, seed + 1 + life, told, 10);
             }
         }
     }
@@ -190,12 +214,13 @@ fn a_fault_at_operation_after_operation_and_a_kill_keep_what_clients_rely_on() {
             for fault in [Fault::Io, Fault::ShortWrite, Fault::Full] {
                 let disk = SimDisk::new(at);
                 disk.fail_operation(at, fault);
-                let done = drive(&disk, seed, 0, 25);
+                let told = drive(&disk, seed, Told::default(), 25);
                 disk.heal();
                 disk.kill();
-                let there = check(&disk, done);
+                let there = check(&disk, told);
                 // An opening, and no more.
-                assert_eq!(drive(&disk, seed, there.max(1), 0), there.max(1));
+                let opened = Told { done: there.done.max(1), ..there };
+                assert_eq!(drive(&disk, seed, opened, 0), opened);
                 disk.crash();
                 disk.restart();
                 assert_eq!(check(&disk, there), there, "{fault:?} at {at}");

@@ -52,6 +52,39 @@ fn made_up(table: &str, name: &str) -> Option<u64> {
     name.strip_prefix(table)?.strip_prefix("_chk_")?.parse().ok()
 }
 
+/// Whether a function answers by more than its arguments.
+fn changes(function: &str) -> bool {
+    const NAMES: [&str; 26] = [
+        "benchmark",
+        "connection_id",
+        "curdate",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "current_user",
+        "curtime",
+        "database",
+        "found_rows",
+        "get_lock",
+        "last_insert_id",
+        "load_file",
+        "localtime",
+        "localtimestamp",
+        "now",
+        "rand",
+        "release_lock",
+        "row_count",
+        "schema",
+        "session_user",
+        "sleep",
+        "sysdate",
+        "user",
+        "uuid",
+        "version",
+    ];
+    NAMES.iter().any(|name| name.eq_ignore_ascii_case(function))
+}
+
 impl Terms<'_> {
     /// Adds a constraint to a table whose columns are all there. Answers its name.
     pub(super) fn add_check(&self, def: &mut TableDef, check: NewCheck) -> Result<String> {
@@ -92,6 +125,13 @@ impl Terms<'_> {
                     3815,
                     format!(
                         "An expression of a check constraint '{name}' contains disallowed function."
+                    ),
+                )),
+                Expr::Function(function) if changes(&function.name.to_string()) => Some((
+                    3814,
+                    format!(
+                        "An expression of a check constraint '{name}' contains disallowed function: {}.",
+                        function.name.to_string().to_ascii_lowercase()
                     ),
                 )),
                 Expr::Identifier(ident) if ident.value.starts_with('@') => Some((

@@ -107,7 +107,14 @@ impl Terms<'_> {
             ColumnOption::CharacterSet(name) => {
                 column.collation = charset_named(&name.to_string())?;
             }
-            ColumnOption::OnUpdate(_) => column.on_update_now = true,
+            ColumnOption::OnUpdate(expr) => {
+                let timed = matches!(column.ty, ColumnType::DateTime(_) | ColumnType::Timestamp(_));
+                if !timed || !is_now(expr) {
+                    let text = format!("Invalid ON UPDATE clause for '{}' column", column.name);
+                    return Err(SqlError::new(1294, text));
+                }
+                column.on_update_now = true;
+            }
             ColumnOption::Check(check) => extras.checks.push(NewCheck::from(check)),
             ColumnOption::DialectSpecific(tokens) if is(tokens, "AUTO_INCREMENT") => {
                 column.auto_increment = true;
@@ -139,17 +146,24 @@ impl Terms<'_> {
         expr: &ast::Expr,
         column: &ColumnDef,
     ) -> Result<DefaultValue> {
+        let timed = matches!(column.ty, ColumnType::DateTime(_) | ColumnType::Timestamp(_));
+        if is_now(expr) {
+            return if timed {
+                Ok(DefaultValue::CurrentTimestamp)
+            } else {
+                Err(invalid_default(column))
+            };
+        }
         let mut expr = expr;
         // SHOW CREATE TABLE puts the parentheses that an expression needs.
         while let ast::Expr::Nested(inner) = expr {
             expr = inner;
         }
         let shown = expr.to_string();
-        let upper = shown.to_ascii_uppercase();
-        if upper == "NULL" {
+        if shown.eq_ignore_ascii_case("NULL") {
             return Ok(DefaultValue::Null);
         }
-        if ["CURRENT_TIMESTAMP", "NOW(", "LOCALTIME"].iter().any(|name| upper.starts_with(name)) {
+        if is_now(expr) && timed {
             return Ok(DefaultValue::CurrentTimestamp);
         }
         let (value, sign) = match expr {
@@ -179,6 +193,17 @@ impl Terms<'_> {
         let none = |_: &str, _: &str| None;
         Binder::new(self.catalog, None, &none).bind(expr)?;
         Ok(DefaultValue::Expr(shown))
+    }
+}
+
+/// Whether an expression is one of the names of CURRENT_TIMESTAMP, by itself.
+fn is_now(expr: &ast::Expr) -> bool {
+    let names = ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"];
+    let named = |name: &str| names.iter().any(|other| other.eq_ignore_ascii_case(name));
+    match expr {
+        ast::Expr::Function(function) => named(&function.name.to_string()),
+        ast::Expr::Identifier(ident) => ident.quote_style.is_none() && named(&ident.value),
+        _ => false,
     }
 }
 

@@ -272,3 +272,22 @@ DROP DATABASE d;
 -- ERROR 1008 (HY000): Can't drop database 'd'; database doesn't exist
 ALTER DATABASE d CHARACTER SET utf8mb4;
 -- ERROR 1049 (42000): Unknown database 'd'
+# Defaults that are computed.
+CREATE TABLE now (a INT DEFAULT NOW());
+-- ERROR 1067 (42000): Invalid default value for 'a'
+CREATE TABLE now (a INT ON UPDATE CURRENT_TIMESTAMP);
+-- ERROR 1294 (HY000): Invalid ON UPDATE clause for 'a' column
+CREATE TABLE now (a DATETIME DEFAULT (NOW() + INTERVAL 1 DAY), b VARCHAR(30) DEFAULT (NOW()), c DATE DEFAULT (CURRENT_DATE), d TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), e DATETIME DEFAULT LOCALTIME, f DATETIME DEFAULT (NOW()));
+-- ok, 0 rows
+INSERT INTO now () VALUES ();
+-- ok, 1 rows
+SELECT a > NOW() + INTERVAL 1 HOUR, b > '2020-01-01', c = DATE(d), e > '2020-01-01' FROM now;
+-- [a > NOW() + INTERVAL 1 HOUR, b > '2020-01-01', c = DATE(d), e > '2020-01-01']
+-- 1 | 1 | 1 | 1
+SHOW CREATE TABLE now;
+-- [Table, Create Table]
+-- now | CREATE TABLE `now` (\n  `a` datetime DEFAULT (NOW() + INTERVAL 1 DAY),\n  `b` varchar(30) DEFAULT (NOW()),\n  `c` date DEFAULT (CURRENT_DATE),\n  `d` timestamp(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3),\n  `e` datetime DEFAULT CURRENT_TIMESTAMP,\n  `f` datetime DEFAULT CURRENT_TIMESTAMP\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
+CREATE TABLE checked (a INT, CHECK (a > RAND()));
+-- ERROR 3814 (HY000): An expression of a check constraint 'checked_chk_1' contains disallowed function: rand.
+CREATE TABLE checked (a DATETIME, CHECK (a > NOW()));
+-- ERROR 3814 (HY000): An expression of a check constraint 'checked_chk_1' contains disallowed function: now.
