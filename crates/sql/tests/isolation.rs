@@ -350,3 +350,41 @@ fn g2_with_a_reader_skews_below_serializable_only() {
         assert_eq!(one.refused, bench.level == SERIALIZABLE);
     });
 }
+
+/// What a changing or a locking statement looked for and did not find is read as well as what a SELECT did not.
+#[test]
+fn g2_what_a_write_looked_for_does_not_skew_under_serializable() {
+    let looks = [
+        ("DELETE FROM test WHERE value = 42", "DELETE FROM test WHERE value = 30"),
+        (
+            "UPDATE test SET value = 1 WHERE value = 42",
+            "UPDATE test SET value = 1 WHERE value = 30",
+        ),
+        (
+            "SELECT * FROM test WHERE value = 42 FOR UPDATE",
+            "SELECT * FROM test WHERE value = 30 FOR UPDATE",
+        ),
+        (
+            "SELECT * FROM test WHERE value = 42 LOCK IN SHARE MODE",
+            "SELECT 1 FROM test WHERE value = 30 FOR SHARE",
+        ),
+        ("SELECT * FROM test WHERE id = 4", "SELECT COUNT(*) FROM test WHERE id = 3"),
+        ("DELETE FROM test WHERE id = 4", "SELECT * FROM test WHERE id = 3 FOR UPDATE"),
+        (
+            "INSERT INTO test SELECT 5, value FROM test WHERE id = 4",
+            "DELETE FROM test WHERE id > 2",
+        ),
+    ];
+    for (one_looks, two_looks) in looks {
+        let bench = Bench::new(SERIALIZABLE);
+        let [mut one, mut two] = bench.clients();
+        one.run(one_looks);
+        two.run(two_looks);
+        let (mut two, _) = two.run_beside("INSERT INTO test VALUES (4, 42)", || {
+            one.run("INSERT INTO test VALUES (3, 30)");
+            one.run("COMMIT");
+        });
+        two.run("COMMIT");
+        assert!(one.refused || two.refused, "{one_looks}; {two_looks}: {:?}", bench.rows());
+    }
+}
