@@ -94,7 +94,7 @@ class Statements:
         chosen = [Node(rng.choice(aggregates)) for _ in range(2)]
         for node in chosen:
             if "{}" in node.text:
-                node.parts = [make.any(ANY, rng.choice([0, 1]))]
+                node.parts = [make.any(NUMBER if "BIT" in node.text else ANY, rng.choice([0, 1]))]
         if rng.random() < 0.4:
             return Node(f"SELECT {{}}, {{}} FROM {table.name} WHERE {{}}", *chosen, make.condition(1))
         if rng.random() < 0.5:
@@ -105,7 +105,8 @@ class Statements:
 
     def concatenated(self):
         table = self.table()
-        column, _ = self.rng.choice(table.columns)
+        # MariaDB writes a BIT as a number there.
+        column = self.rng.choice([c for c, ty in table.columns if not ty.startswith("BIT")] or [f"id{table.name}"])
         return Node(f"SELECT GROUP_CONCAT({{}} ORDER BY {column} DESC, id{table.name} SEPARATOR '|') FROM {table.name}", column)
 
     def distinct(self):
@@ -133,14 +134,15 @@ class Statements:
             lambda: Node(f"SELECT ida FROM a WHERE {rng.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM b WHERE {{}}) ORDER BY 1", both.condition(1)),
             lambda: Node(f"SELECT ida, (SELECT MAX({y}) FROM b WHERE {{}}) FROM a ORDER BY 1", both.condition(1)),
             lambda: Node(f"SELECT ida FROM a WHERE {x} {rng.choice(['>', '<=', '='])} {rng.choice(['ANY', 'ALL'])} (SELECT {y} FROM b WHERE {{}}) ORDER BY 1", within),
-            lambda: Node(f"SELECT ida FROM a WHERE ({x}, ida) {rng.choice(['', 'NOT '])}IN (SELECT {y}, idb FROM b) ORDER BY 1"),
+            lambda: Node(f"SELECT ida FROM a WHERE (ida, {rng.choice([x, 'ida'])}) {rng.choice(['', 'NOT '])}IN (SELECT idb, {rng.choice(['idb', 'NULL'])} FROM b) ORDER BY 1"),
             lambda: Node(f"SELECT * FROM (SELECT {x} AS x, COUNT(*) AS n FROM a GROUP BY {x}) d WHERE n > 1"),
             lambda: Node(f"SELECT (SELECT {y} FROM b ORDER BY idb LIMIT 1), ida FROM a ORDER BY ida"),
         ])()
 
     def union(self):
         rng = self.rng
-        (x, _), (y, _) = rng.choice(self.tables[0].columns), rng.choice(self.tables[1].columns)
+        plain = [[c for c in table.columns if not c[1].startswith(("BIT", "FLOAT"))] or [(f"id{table.name}", "INT")] for table in self.tables]
+        (x, _), (y, _) = rng.choice(plain[0]), rng.choice(plain[1])
         op = rng.choice(["UNION", "UNION ALL", "UNION", "INTERSECT", "EXCEPT"])
         wrap = rng.random() < 0.3
         tail = rng.choice([" ORDER BY 1 LIMIT 3", "", ""]) if op == "UNION ALL" and not wrap else ""

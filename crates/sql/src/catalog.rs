@@ -166,8 +166,12 @@ impl ColumnDef {
     fn constant(&self, value: &DefaultValue) -> Value {
         match value {
             DefaultValue::Const(text, hex) => {
-                let value =
-                    if *hex { Value::Bytes(unhex(text)) } else { Value::Text(text.clone()) };
+                let value = match (hex, &self.ty) {
+                    (true, _) => Value::Bytes(unhex(text)),
+                    // Text that goes into a BIT would be its bytes.
+                    (false, ColumnType::Bit(_)) => Value::Int(text.parse().unwrap_or(0)),
+                    _ => Value::Text(text.clone()),
+                };
                 self.ty.store(&value).unwrap_or_else(|(_, nearest)| nearest)
             }
             _ if self.nullable => Value::Null,

@@ -5,6 +5,7 @@ mod joined;
 use std::sync::Arc;
 
 use spillway::{LockMode, LockWait};
+use spillway_types::convert::{to_datetime, to_decimal};
 use spillway_types::{Collation, ColumnType, Date, DateTime, StoreError, Value};
 use sqlparser::ast::{
     self, AssignmentTarget, FromTable, OnInsert, SetExpr, TableFactor, TableObject,
@@ -12,7 +13,7 @@ use sqlparser::ast::{
 
 use crate::catalog::{ColumnDef, DefaultValue, TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Context, Expr, compare, truth_of};
+use crate::expr::{Binder, Context, Expr, compare, handed, truth_of};
 use crate::query::{self, Row};
 use crate::session::Step;
 use crate::store;
@@ -82,6 +83,7 @@ impl Maker<'_> {
             self.context.warn(error);
             return Ok(def.ty.zero());
         }
+        let shown = value;
         // A time of day is one of today.
         let dated = match (value, &def.ty) {
             (
@@ -98,6 +100,7 @@ impl Maker<'_> {
                 {
                     return Err(SqlError::store(StoreError::Json, &def.name, "", row));
                 }
+                self.note_cut(def, shown, &value, row);
                 self.zero_date(def, value, row)
             }
             Err((why, nearest)) => {
@@ -108,6 +111,21 @@ impl Maker<'_> {
                 self.context.warn(error);
                 Ok(nearest)
             }
+        }
+    }
+
+    /// Notes digits of a decimal, a time of a date and a date of a time, which the column has no place for.
+    fn note_cut(&self, def: &ColumnDef, given: &Value, kept: &Value, row: u64) {
+        let cut = match (&def.ty, kept) {
+            (ColumnType::Decimal { .. }, Value::Decimal(kept)) => {
+                to_decimal(&given.as_ref()).is_some_and(|given| given != *kept)
+            }
+            (ColumnType::Date, _) => to_datetime(&given.as_ref()).is_some_and(|at| at.micros != 0),
+            (ColumnType::Time(_), _) => matches!(given, Value::Date(_) | Value::DateTime(_)),
+            _ => false,
+        };
+        if cut {
+            self.context.warn(SqlError::store(StoreError::Truncated, &def.name, "", row));
         }
     }
 
@@ -256,8 +274,9 @@ pub(crate) fn insert(
             binder.scope.tables.push(scope);
         }
         for assignment in assignments {
-            update
-                .push((target(&table, &assignment.target)?, binder.bind(&assignment.value)?.expr));
+            let column = target(&table, &assignment.target)?;
+            let value = binder.bind(&assignment.value)?.handed(&table.columns[column].ty);
+            update.push((column, value.expr));
         }
     }
     let mut writer = InsertWriter {
@@ -273,8 +292,9 @@ pub(crate) fn insert(
     };
     if !insert.assignments.is_empty() {
         let mut values = Vec::new();
-        for assignment in &insert.assignments {
-            values.push(insert_value(&mut binder, context, &assignment.value)?);
+        for (assignment, column) in insert.assignments.iter().zip(&columns) {
+            let ty = &table.columns[*column].ty;
+            values.push(insert_value(&mut binder, context, ty, &assignment.value)?);
         }
         writer.write(values)?;
     } else if let Some(source) = &insert.source {
@@ -292,8 +312,9 @@ pub(crate) fn insert(
                     ));
                 }
                 let mut values = Vec::with_capacity(row.content.len());
-                for expr in &row.content {
-                    values.push(insert_value(&mut binder, context, expr)?);
+                for (expr, column) in row.content.iter().zip(&columns) {
+                    let ty = &table.columns[*column].ty;
+                    values.push(insert_value(&mut binder, context, ty, expr)?);
                 }
                 if values.is_empty() {
                     values = columns.iter().map(|_| None).collect();
@@ -313,7 +334,11 @@ pub(crate) fn insert(
                 Ok(true)
             })?;
             for row in rows {
-                writer.write(row.into_iter().map(Some).collect())?;
+                let values = row.iter().zip(&plan.columns).zip(&columns);
+                let values = values.map(|((value, from), to)| {
+                    Some(handed(value, &from.column_type, &table.columns[*to].ty))
+                });
+                writer.write(values.collect())?;
             }
         }
     } else {
@@ -335,10 +360,11 @@ pub(crate) fn insert(
 fn insert_value(
     binder: &mut Binder<'_>,
     context: &Context<'_>,
+    ty: &ColumnType,
     expr: &ast::Expr,
 ) -> Result<Option<Value>> {
     match expr {
-        ast::Expr::Value(value) if !matches!(value.value, ast::Value::Placeholder(_)) => {
+        ast::Expr::Value(value) if is_plain(&value.value) => {
             crate::expr::literal(&value.value).map(Some)
         }
         ast::Expr::Identifier(ident)
@@ -347,10 +373,16 @@ fn insert_value(
             Ok(None)
         }
         other => {
-            let bound = binder.bind(other)?;
+            let bound = binder.bind(other)?.handed(ty);
             context.eval(&bound.expr, &[]).map(Some)
         }
     }
+}
+
+/// Whether a literal is the same for columns of all types.
+fn is_plain(value: &ast::Value) -> bool {
+    use ast::Value as V;
+    matches!(value, V::Number(..) | V::SingleQuotedString(_) | V::Null | V::Boolean(_))
 }
 
 fn target(table: &TableDef, target: &AssignmentTarget) -> Result<usize> {
@@ -698,7 +730,11 @@ pub(crate) fn update(
     for assignment in &update.assignments {
         let column = target(&table, &assignment.target)?;
         let default = matches!(&assignment.value, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"));
-        let value = if default { None } else { Some(binder.bind(&assignment.value)?.expr) };
+        let value = if default {
+            None
+        } else {
+            Some(binder.bind(&assignment.value)?.handed(&table.columns[column].ty).expr)
+        };
         assignments.push((column, value));
     }
     let ignore = update.or.is_some();

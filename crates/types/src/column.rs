@@ -404,6 +404,9 @@ fn store_year(value: &Value) -> Result<Value, (StoreError, Value)> {
         _ => crate::convert::to_i128(&value.as_ref()).unwrap_or(0),
     };
     let text = matches!(value, Value::Text(_) | Value::Bytes(_));
+    if text && !number_prefix(value.to_text().as_bytes()).1 {
+        return Err((StoreError::Truncated, Value::Int(0)));
+    }
     match number {
         0 if text && value.to_text().trim().len() < 4 => Ok(Value::Int(2000)),
         0 => Ok(Value::Int(0)),

@@ -43,6 +43,8 @@ pub(crate) struct ScopeTable {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     pub(crate) tables: Vec<ScopeTable>,
+    /// What `*` stands for: tables, and columns of them.
+    pub(crate) star: Vec<(usize, usize)>,
 }
 
 impl Scope {
@@ -453,7 +455,8 @@ impl<'a> Binder<'a> {
                     (None, Some(charset)) if charset.to_string().eq_ignore_ascii_case("binary") => {
                         self.cast(inner, "BINARY")
                     }
-                    _ => Ok(inner),
+                    // Text in another character set is text in that set's own collation.
+                    _ => Ok(Typed { collation: Collation::GeneralCi, ..self.cast(inner, "CHAR")? }),
                 }
             }
             E::Collate { expr, collation } => {
@@ -778,10 +781,11 @@ impl<'a> Binder<'a> {
             ty if ty.is_text() || ty.is_binary() => inner.shown(),
             _ => inner,
         };
+        let collation = if inner.ty.is_text() { inner.collation } else { Collation::GeneralCi };
         Ok(Typed {
             expr: Expr::Cast(boxed(inner.expr), ty.clone()),
+            collation: if ty.is_text() { collation } else { Collation::Binary },
             ty,
-            collation: inner.collation,
             nullable: true,
         })
     }
@@ -793,7 +797,7 @@ impl<'a> Binder<'a> {
         left: Option<Typed>,
         width: usize,
     ) -> Result<Typed> {
-        let plan = query::plan_query(
+        let mut plan = query::plan_query(
             self.catalog,
             self.database,
             self.variables,
@@ -801,6 +805,16 @@ impl<'a> Binder<'a> {
             Some(self),
             &self.ctes,
         )?;
+        let left = match (left, plan.columns.first().map(|column| column.column_type.is_numeric()))
+        {
+            // Members beside numbers are numbers.
+            (Some(left), Some(true)) if width == 1 => Some(left.counted()),
+            (Some(left), _) if width == 1 && left.ty.is_numeric() => {
+                plan.count_members();
+                Some(left)
+            }
+            (left, _) => left,
+        };
         if width > 0 && plan.columns.len() != width {
             return Err(SqlError::new(1241, format!("Operand should contain {width} column(s)")));
         }

@@ -106,7 +106,20 @@ impl Context<'_> {
         } else if number(b) {
             self.as_number(a, "DOUBLE")?;
         }
-        Ok(compare(a, b, collation))
+        // A time of day beside a date is one of today.
+        let today = |value: &Value| match value {
+            Value::Time(time) => DateTime::from_micros_of(self.now.date, time.micros),
+            _ => None,
+        };
+        Ok(match (a, b) {
+            (Value::Time(_), Value::Date(_) | Value::DateTime(_)) => {
+                compare(&today(a).map_or(Value::Null, Value::DateTime), b, collation)
+            }
+            (Value::Date(_) | Value::DateTime(_), Value::Time(_)) => {
+                compare(a, &today(b).map_or(Value::Null, Value::DateTime), collation)
+            }
+            _ => compare(a, b, collation),
+        })
     }
 
     pub(crate) fn check_killed(&self) -> Result<()> {
@@ -556,7 +569,7 @@ fn cast_integer(value: &Value, unsigned: bool) -> Value {
     }
 }
 
-fn member(value: &Value, ty: &ColumnType) -> Value {
+pub(super) fn member(value: &Value, ty: &ColumnType) -> Value {
     let Value::Text(text) = value else { return value.clone() };
     match ty {
         ColumnType::Enum(names) => {

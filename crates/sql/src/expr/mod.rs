@@ -12,8 +12,8 @@ use spillway_types::{Collation, ColumnType, Value};
 pub(crate) use bind::{Binder, ScopeColumn, ScopeTable, literal};
 use bind::{arithmetic_type, common_collation};
 pub(crate) use eval::{Context, compare, truth_of};
-pub(crate) use functions::Scalar;
-pub(crate) use shape::{merge_types as merge, reshape};
+pub(crate) use functions::{Scalar, bits_of};
+pub(crate) use shape::{handed, merge_types as merge, reshape};
 
 use crate::query::QueryPlan;
 

@@ -4,6 +4,7 @@ use spillway_types::column::LobSize;
 use spillway_types::convert::{number_prefix, to_datetime, to_time};
 use spillway_types::{Collation, ColumnType, Decimal, Value};
 
+use super::eval::member;
 use super::{Expr, Op, Scalar, Typed};
 use crate::errors::{Result, SqlError};
 
@@ -79,6 +80,16 @@ impl Typed {
         Typed { expr, ..self }
     }
 
+    /// The value in the form in which a column of this type takes it.
+    pub(crate) fn handed(self, to: &ColumnType) -> Typed {
+        match to {
+            _ if to.is_numeric() => self.counted(),
+            ColumnType::Enum(_) | ColumnType::Set(_) if self.ty.is_numeric() => self,
+            _ if (to.is_text() || to.is_binary()) && self.ty != *to => self.shown(),
+            _ => self,
+        }
+    }
+
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.expr, Expr::Const(Value::Null))
     }
@@ -110,6 +121,15 @@ impl Typed {
 fn is_temporal(ty: &ColumnType) -> bool {
     use ColumnType as T;
     matches!(ty, T::Date | T::Time(_) | T::DateTime(_) | T::Timestamp(_))
+}
+
+/// A value of one type in the form in which a column of another type takes it.
+pub(crate) fn handed(value: &Value, from: &ColumnType, to: &ColumnType) -> Value {
+    match from {
+        ColumnType::Enum(_) | ColumnType::Set(_) if to.is_numeric() => member(value, from),
+        _ if from != to && (to.is_text() || to.is_binary()) => show(value, from),
+        _ => value.clone(),
+    }
 }
 
 /// A value of one type as another type has it.

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use spillway_types::column::LobSize;
 use spillway_types::convert::{to_decimal, to_double, to_i128};
+use spillway_types::value::write_text;
 use spillway_types::{Collation, ColumnType, Decimal, Value};
 
 use super::group_key;
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Expr, Typed, compare};
+use crate::expr::{Context, Expr, Typed, bits_of, compare};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AggregateKind {
@@ -82,6 +83,9 @@ impl AggregateKind {
                 Some(ColumnType::Enum(_) | ColumnType::Set(_)) => (ColumnType::VarChar(255), true),
                 _ => (arg.cloned().unwrap_or(ColumnType::BIGINT), true),
             },
+            AggregateKind::GroupConcat if arg.is_some_and(ColumnType::is_binary) => {
+                (ColumnType::Blob(LobSize::Long), true)
+            }
             AggregateKind::GroupConcat => (ColumnType::Text(LobSize::Long), true),
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
                 (ColumnType::UBIGINT, false)
@@ -111,7 +115,7 @@ pub(crate) struct State {
     squares: f64,
     best: Value,
     bits: Option<u64>,
-    parts: Vec<(Vec<(Value, bool, Collation)>, String)>,
+    parts: Vec<(Vec<(Value, bool, Collation)>, Vec<u8>)>,
     seen: HashSet<Vec<u8>>,
 }
 
@@ -161,7 +165,8 @@ impl State {
                 }
             }
             AggregateKind::GroupConcat => {
-                let text: String = values.iter().map(Value::to_text).collect();
+                let mut text = Vec::new();
+                values.iter().for_each(|value| write_text(&value.as_ref(), &mut text));
                 let keys = aggregate
                     .order
                     .iter()
@@ -170,7 +175,7 @@ impl State {
                 self.parts.push((keys, text));
             }
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
-                let bits = to_i128(&value.as_ref()).unwrap_or(0) as u64;
+                let bits = bits_of(to_i128(&value.as_ref()).unwrap_or(0));
                 let old = self.bits.unwrap_or(if aggregate.kind == AggregateKind::BitAnd {
                     u64::MAX
                 } else {
@@ -224,16 +229,23 @@ impl State {
                         .find(|order| order.is_ne())
                         .unwrap_or(std::cmp::Ordering::Equal)
                 });
-                let parts: Vec<String> = self.parts.into_iter().map(|(_, text)| text).collect();
-                let mut text = parts.join(&aggregate.separator);
+                let parts: Vec<Vec<u8>> = self.parts.into_iter().map(|(_, text)| text).collect();
+                let mut bytes = parts.join(aggregate.separator.as_bytes());
                 let most = context.variables.borrow().number("group_concat_max_len");
                 let most =
                     most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-                if text.len() > most {
-                    text.truncate(text.floor_char_boundary(most));
+                if bytes.len() > most {
+                    let text = String::from_utf8_lossy(&bytes);
+                    let cut =
+                        if aggregate.ty.is_text() { text.floor_char_boundary(most) } else { most };
+                    bytes.truncate(cut);
                     context.warn(SqlError::new(1260, "Row was cut by GROUP_CONCAT()"));
                 }
-                Value::Text(text)
+                if aggregate.ty.is_binary() {
+                    Value::Bytes(bytes)
+                } else {
+                    Value::Text(String::from_utf8_lossy(&bytes).into_owned())
+                }
             }
             AggregateKind::Variance => spread(false).map_or(Value::Null, Value::Double),
             AggregateKind::VarianceSample => spread(true).map_or(Value::Null, Value::Double),

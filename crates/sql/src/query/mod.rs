@@ -10,7 +10,7 @@ mod spans;
 use std::sync::Arc;
 
 use spillway::{LockMode, LockWait};
-use spillway_types::{Collation, Value};
+use spillway_types::{Collation, ColumnType, Value};
 
 use crate::api::ResultColumn;
 use crate::catalog::TableDef;
@@ -37,6 +37,23 @@ pub(crate) struct QueryPlan {
     pub(crate) correlated: bool,
     /// Tells plans apart, for the cache of results.
     pub(crate) id: usize,
+}
+
+impl QueryPlan {
+    /// Makes numbers of an ENUM's or SET's members in its first column.
+    pub(crate) fn count_members(&mut self) {
+        let (Some(column), Body::Select(select)) = (self.columns.first_mut(), &mut self.body)
+        else {
+            return;
+        };
+        if let ColumnType::Enum(_) | ColumnType::Set(_) = column.column_type
+            && let Some(expr) = select.projections.first_mut()
+        {
+            let ty = std::mem::replace(&mut column.column_type, ColumnType::UBIGINT);
+            let member = std::mem::replace(expr, Expr::Const(Value::Null));
+            *expr = Expr::Member(Box::new(member), ty);
+        }
+    }
 }
 
 #[derive(Debug)]

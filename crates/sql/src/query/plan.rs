@@ -203,7 +203,12 @@ fn plan_body(
                         collation: column.collation,
                         nullable: !column.flags.not_null,
                     };
+                    let span =
+                        |column: &ResultColumn| matches!(column.column_type, ColumnType::Time(_));
                     let ty = crate::expr::merge([&typed(a), &typed(b)].into_iter());
+                    if span(a) != span(b) && matches!(ty, ColumnType::DateTime(_)) {
+                        return Err(SqlError::unsupported("set operations of times and dates"));
+                    }
                     let flags = ColumnFlags {
                         not_null: a.flags.not_null && b.flags.not_null,
                         ..ColumnFlags::default()
@@ -214,9 +219,9 @@ fn plan_body(
                         |column| column.collation,
                     );
                     let collation = if ty.is_text() { collation } else { Collation::Binary };
-                    ResultColumn { column_type: ty, collation, flags, ..a.clone() }
+                    Ok(ResultColumn { column_type: ty, collation, flags, ..a.clone() })
                 })
-                .collect();
+                .collect::<Result<Vec<_>>>()?;
             Ok(QueryPlan {
                 columns,
                 outer_reach: left.outer_reach.max(right.outer_reach),
@@ -300,6 +305,8 @@ struct From<'a, 'b> {
     conditions: Vec<Expr>,
     width: usize,
     straight: bool,
+    /// What `*` stands for: tables and their columns.
+    shown: Vec<(usize, usize)>,
 }
 
 impl From<'_, '_> {
@@ -326,6 +333,8 @@ impl From<'_, '_> {
             hash: Vec::new(),
         });
         self.width += width;
+        let number = self.binder.scope.tables.len();
+        self.shown.extend((0..table.columns.len()).map(|column| (number, column)));
         self.binder.scope.tables.push(table);
         Ok(())
     }
@@ -384,8 +393,10 @@ impl From<'_, '_> {
 
     fn joins(&mut self, tables: &ast::TableWithJoins, variables: Vars<'_>) -> Result<()> {
         let first = self.sources.len();
+        let others = std::mem::take(&mut self.shown);
         self.factor(&tables.relation, variables)?;
         for join in &tables.joins {
+            let left_shown = std::mem::take(&mut self.shown);
             let left_tables = self.binder.scope.tables.len();
             let before = self.sources.len();
             self.factor(&join.relation, variables)?;
@@ -399,7 +410,14 @@ impl From<'_, '_> {
                 other => return Err(SqlError::unsupported(format!("{other:?}"))),
             };
             let mut on = Vec::new();
-            self.constraint(constraint, left_tables, outer == Some(true), &mut on)?;
+            let names = self.constraint(constraint, left_tables, outer == Some(true), &mut on)?;
+            let right_shown = std::mem::take(&mut self.shown);
+            let (one, other) = if outer == Some(true) {
+                (right_shown, left_shown)
+            } else {
+                (left_shown, right_shown)
+            };
+            self.shown = self.joined(&names, one, other, outer == Some(true));
             match outer {
                 None => self.conditions.extend(on),
                 Some(right) => {
@@ -425,7 +443,30 @@ impl From<'_, '_> {
                 }
             }
         }
+        let all = others.into_iter().chain(std::mem::take(&mut self.shown)).collect();
+        self.shown = all;
         Ok(())
+    }
+
+    /// What `*` shows of a join: the columns that it joins by, once, then the rest of each side.
+    fn joined(
+        &self,
+        names: &[String],
+        one: Vec<(usize, usize)>,
+        other: Vec<(usize, usize)>,
+        right: bool,
+    ) -> Vec<(usize, usize)> {
+        if names.is_empty() {
+            return if right { [other, one].concat() } else { [one, other].concat() };
+        }
+        let tables = &self.binder.scope.tables;
+        let common = |(table, column): &(usize, usize)| {
+            let name = &tables[*table].columns[*column].name;
+            names.iter().any(|other| other.eq_ignore_ascii_case(name))
+        };
+        let (first, rest): (Vec<_>, Vec<_>) = one.into_iter().partition(common);
+        let other = other.into_iter().filter(|place| !common(place));
+        first.into_iter().chain(rest).chain(other).collect()
     }
 
     fn constraint(
@@ -434,15 +475,15 @@ impl From<'_, '_> {
         left_tables: usize,
         right_join: bool,
         on: &mut Vec<Expr>,
-    ) -> Result<()> {
+    ) -> Result<Vec<String>> {
         let names: Vec<String> = match constraint {
-            JoinConstraint::None => return Ok(()),
+            JoinConstraint::None => return Ok(Vec::new()),
             JoinConstraint::On(expr) => {
                 self.binder.place = "on clause";
                 let bound = self.binder.condition(expr)?;
                 self.binder.place = "field list";
                 bound.conjuncts(on);
-                return Ok(());
+                return Ok(Vec::new());
             }
             JoinConstraint::Using(columns) => {
                 columns.iter().map(|name| name.0.last().map_or(String::new(), part_name)).collect()
@@ -460,7 +501,7 @@ impl From<'_, '_> {
                     .collect()
             }
         };
-        for name in names {
+        for name in &names {
             let tables = &mut self.binder.scope.tables;
             let (left, right) = tables.split_at_mut(left_tables);
             let find = |tables: &[ScopeTable]| {
@@ -468,18 +509,18 @@ impl From<'_, '_> {
                     let at = table
                         .columns
                         .iter()
-                        .position(|c| !c.merged && c.name.eq_ignore_ascii_case(&name))?;
+                        .position(|c| !c.merged && c.name.eq_ignore_ascii_case(name))?;
                     Some((table.offset + at, table.columns[at].collation))
                 })
             };
             let (Some((a, collation)), Some((b, _))) = (find(left), find(right)) else {
-                return Err(SqlError::unknown_column(&name, "from clause"));
+                return Err(SqlError::unknown_column(name, "from clause"));
             };
             let hidden = if right_join { left } else { right };
             let column = hidden
                 .iter_mut()
                 .flat_map(|t| &mut t.columns)
-                .find(|c| c.name.eq_ignore_ascii_case(&name));
+                .find(|c| c.name.eq_ignore_ascii_case(name));
             if let Some(column) = column {
                 column.merged = true;
             }
@@ -490,7 +531,7 @@ impl From<'_, '_> {
                 collation,
             ));
         }
-        Ok(())
+        Ok(names)
     }
 }
 
@@ -621,11 +662,13 @@ fn plan_select(
         conditions: Vec::new(),
         width: 0,
         straight: false,
+        shown: Vec::new(),
     };
     for tables in &select.from {
         from.joins(tables, variables)?;
     }
-    let From { sources, mut conditions, width, straight, .. } = from;
+    let From { sources, mut conditions, width, straight, shown, .. } = from;
+    binder.scope.star = shown;
     if let Some(selection) = &select.selection {
         binder.place = "where clause";
         binder.condition(selection)?.conjuncts(&mut conditions);
@@ -705,8 +748,9 @@ fn project(
                 if binder.scope.tables.is_empty() {
                     return Err(SqlError::new(1096, "No tables used"));
                 }
-                for table in binder.scope.tables.clone() {
-                    star(&table, true, &mut columns, &mut projections);
+                for (table, column) in &binder.scope.star {
+                    let table = &binder.scope.tables[*table];
+                    star_column(table, *column, &mut columns, &mut projections);
                 }
             }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
@@ -715,7 +759,9 @@ fn project(
                 let table = tables.iter().find(|table| table.alias.eq_ignore_ascii_case(&alias));
                 let table =
                     table.ok_or_else(|| SqlError::new(1051, format!("Unknown table '{alias}'")))?;
-                star(table, false, &mut columns, &mut projections);
+                for column in 0..table.columns.len() {
+                    star_column(table, column, &mut columns, &mut projections);
+                }
             }
             SelectItem::UnnamedExpr(expr) => {
                 let typed = binder.bind(expr)?.settled();
@@ -770,33 +816,29 @@ fn result_column(binder: &Binder<'_>, name: &str, typed: &Typed) -> ResultColumn
     column
 }
 
-fn star(
+fn star_column(
     table: &ScopeTable,
-    skip_merged: bool,
+    at: usize,
     columns: &mut Vec<ResultColumn>,
     projections: &mut Vec<Typed>,
 ) {
-    for (at, column) in table.columns.iter().enumerate() {
-        if skip_merged && column.merged {
-            continue;
-        }
-        columns.push(ResultColumn {
-            schema: table.db.as_str().into(),
-            table: table.alias.as_str().into(),
-            org_table: table.name.as_str().into(),
-            name: column.name.as_str().into(),
-            org_name: column.name.as_str().into(),
-            column_type: column.ty.clone(),
-            collation: if column.ty.is_text() { column.collation } else { Collation::Binary },
-            flags: ColumnFlags { not_null: !column.nullable, ..column.flags },
-        });
-        projections.push(Typed {
-            expr: Expr::Column(table.offset + at),
-            ty: column.ty.clone(),
-            collation: column.collation,
-            nullable: column.nullable,
-        });
-    }
+    let column = &table.columns[at];
+    columns.push(ResultColumn {
+        schema: table.db.as_str().into(),
+        table: table.alias.as_str().into(),
+        org_table: table.name.as_str().into(),
+        name: column.name.as_str().into(),
+        org_name: column.name.as_str().into(),
+        column_type: column.ty.clone(),
+        collation: if column.ty.is_text() { column.collation } else { Collation::Binary },
+        flags: ColumnFlags { not_null: !column.nullable, ..column.flags },
+    });
+    projections.push(Typed {
+        expr: Expr::Column(table.offset + at),
+        ty: column.ty.clone(),
+        collation: column.collation,
+        nullable: column.nullable,
+    });
 }
 
 fn group_by(
@@ -943,6 +985,9 @@ fn hash_pair(
     before: &dyn Fn(usize) -> bool,
 ) -> Option<(Expr, Expr, Collation)> {
     let Expr::Binary(Op::Eq, a, b, collation) = expr else { return None };
+    if matches!((&**a, &**b), (Expr::Tuple(_), _) | (_, Expr::Tuple(_))) {
+        return None;
+    }
     let inside = |e: &Expr| e.reach() > 0 && available(e, &|slot| own.contains(&slot));
     let outside = |e: &Expr| e.reach() > 0 && available(e, before);
     if inside(a) && outside(b) {

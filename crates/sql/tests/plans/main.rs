@@ -333,7 +333,7 @@ fn indexes_change_no_answer() {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
     };
     let seed = number("SPILLWAY_SEED", 1);
-    let rounds = number("SPILLWAY_ROUNDS", 40);
+    let rounds = number("SPILLWAY_ROUNDS", 20);
     let wrong: Vec<String> = (seed..seed + rounds)
         .filter_map(|seed| round(seed).err().map(|Wrong(what)| what))
         .collect();

@@ -121,3 +121,60 @@ SELECT DISTINCT v COLLATE utf8mb4_bin FROM (SELECT 'a' AS v UNION ALL SELECT 'A'
 -- [v COLLATE utf8mb4_bin]
 -- a
 -- A
+# What a column takes, it takes in its own form.
+CREATE TABLE forms (n INT, v VARCHAR(20), b BIT(4) NOT NULL DEFAULT 5, e ENUM('x', 'y'), t TIME(3), y YEAR);
+-- ok, 0 rows
+INSERT INTO forms (n, v, e, t) VALUES (0x10, 1.50, 2, '01:02:03.5');
+-- ok, 1 rows
+UPDATE forms SET n = e, v = t;
+-- ok, 1 rows
+SELECT n, v, b + 0, e, HEX(t) FROM forms;
+-- [n, v, b + 0, e, HEX(t)]
+-- 2 | 01:02:03.500 | 5 | y | 30313A30323A30332E353030
+INSERT INTO forms (n, v) SELECT e, t FROM forms;
+-- ok, 1 rows
+SELECT n, v FROM forms;
+-- [n, v]
+-- 2 | 01:02:03.500
+-- 2 | 01:02:03.500
+INSERT INTO forms (y) VALUES ('2024-01-01');
+-- ERROR 1265 (01000): Data truncated for column 'y' at row 1
+SELECT COUNT(*) FROM forms WHERE n IN (SELECT e FROM forms);
+-- [COUNT(*)]
+-- 2
+SELECT HEX(GROUP_CONCAT(0xff, '' SEPARATOR ',')) FROM forms;
+-- [HEX(GROUP_CONCAT(X'ff', '' SEPARATOR ','))]
+-- FF2CFF
+SELECT (2, 'a') = (f.n, f.v), f.n FROM forms f JOIN forms g ON (f.n, f.v) = (g.n, g.v);
+-- [(2, 'a') = (f.n, f.v), n]
+-- 0 | 2
+-- 0 | 2
+-- 0 | 2
+-- 0 | 2
+# The columns that a join is by come first, and once.
+CREATE TABLE l (a INT, k INT);
+-- ok, 0 rows
+CREATE TABLE r (b INT, k INT);
+-- ok, 0 rows
+INSERT INTO l VALUES (1, 10), (2, 20);
+-- ok, 2 rows
+INSERT INTO r VALUES (3, 20), (4, 30);
+-- ok, 2 rows
+SELECT * FROM l JOIN r USING (k);
+-- [k, a, b]
+-- 20 | 2 | 3
+SELECT * FROM l LEFT JOIN r USING (k) ORDER BY k;
+-- [k, a, b]
+-- 10 | 1 | NULL
+-- 20 | 2 | 3
+SELECT * FROM l RIGHT JOIN r USING (k) ORDER BY k;
+-- [k, b, a]
+-- 20 | 3 | 2
+-- 30 | 4 | NULL
+SELECT * FROM l NATURAL JOIN r;
+-- [k, a, b]
+-- 20 | 2 | 3
+SELECT * FROM l RIGHT JOIN r ON l.k = r.k ORDER BY r.k;
+-- [a, k, b, k]
+-- 2 | 20 | 3 | 20
+-- NULL | NULL | 4 | 30

@@ -207,7 +207,7 @@ pub(super) fn number_function(
 }
 
 /// The 64 bits of a number, held to what they can be.
-pub(in crate::expr) fn bits_of(number: i128) -> u64 {
+pub(crate) fn bits_of(number: i128) -> u64 {
     if number < 0 {
         number.max(i64::MIN.into()) as u64
     } else {

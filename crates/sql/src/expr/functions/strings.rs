@@ -358,7 +358,7 @@ fn hex(value: &Value) -> String {
         Value::Float(_) | Value::Double(_) => {
             let x = number(value);
             let bits = if x <= i64::MIN as f64 {
-                i64::MIN as u64
+                u64::MAX
             } else {
                 bits_of((x + 0.5f64.copysign(x)) as i128)
             };

@@ -464,7 +464,7 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
         S::Timestamp => {
             let Some(at) = moment(context, &args[0])? else { return Ok(Some(Value::Null)) };
             let Some(more) = args.get(1) else { return Ok(Some(Value::DateTime(at))) };
-            let Some(more) = span(context, more)? else { return Ok(Some(Value::Null)) };
+            let Some(Moment::Span(more)) = either(more) else { return Ok(Some(Value::Null)) };
             DateTime::from_micros_of(at.date, at.micros as i64 + more.micros)
                 .map_or(Value::Null, Value::DateTime)
         }

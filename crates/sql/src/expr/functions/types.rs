@@ -21,6 +21,7 @@ impl Scalar {
         let take = |(at, arg): (usize, Typed)| match self.takes(at) {
             b't' => arg.shown(),
             b'n' => arg.numbered(),
+            _ if self == Scalar::Hex && !arg.ty.is_numeric() => arg.shown(),
             _ => arg,
         };
         let args: Vec<Typed> = args.into_iter().enumerate().map(take).collect();
@@ -89,7 +90,10 @@ impl Scalar {
             S::Ifnull | S::Coalesce | S::Greatest | S::Least => return Ok(merged(args)),
             S::Nullif => {
                 let first = args[0].clone();
-                let ty = first.ty.clone();
+                let ty = match &first.ty {
+                    ColumnType::Enum(_) | ColumnType::Set(_) => ColumnType::VarChar(255),
+                    ty => ty.clone(),
+                };
                 args = comparable(args)?;
                 args.push(first);
                 ty
