@@ -83,6 +83,21 @@ fn after<'t>(plain: &'t [Token], words: &[String], names: &[&str]) -> Option<(us
     Some((at, &plain[at + 1..]))
 }
 
+/// The table that `FROM t`, `FROM d.t` or `FROM t FROM d` names.
+fn named_table(plain: &[Token], words: &[String]) -> Result<Vec<String>> {
+    let (place, rest) =
+        after(plain, words, &["from", "in"]).ok_or_else(|| SqlError::syntax("FROM is missing"))?;
+    let mut path = path_at(rest);
+    let later = plain.get(place + 2..).unwrap_or_default();
+    let later_words = words.get(place + 2..).unwrap_or_default();
+    if let Some((_, database)) = after(later, later_words, &["from", "in"]) {
+        let table = path.pop();
+        path = path_at(database);
+        path.extend(table);
+    }
+    Ok(path)
+}
+
 /// The parts of the name that tokens begin with.
 fn path_at(tokens: &[Token]) -> Vec<String> {
     let mut parts = Vec::new();
@@ -180,25 +195,11 @@ pub(crate) fn show(
             shown(&columns, rows.collect())
         }
         "columns" | "fields" => {
-            let (place, rest) = after(&plain, &words, &["from", "in"])
-                .ok_or_else(|| SqlError::syntax("FROM is missing"))?;
-            let mut path = path_at(rest);
-            if let Some(found) =
-                words[place + 2..].iter().position(|word| word == "from" || word == "in")
-            {
-                path.splice(..path.len() - 1, path_at(&plain[place + 3 + found..]));
-            }
+            let path = named_table(&plain, &words)?;
             columns_of(catalog, &table_at(&path)?, full)?
         }
         "index" | "indexes" | "keys" => {
-            let (place, rest) = after(&plain, &words, &["from", "in"])
-                .ok_or_else(|| SqlError::syntax("FROM is missing"))?;
-            let mut path = path_at(rest);
-            if let Some(found) =
-                words[place + 2..].iter().position(|word| word == "from" || word == "in")
-            {
-                path.splice(..path.len() - 1, path_at(&plain[place + 3 + found..]));
-            }
+            let path = named_table(&plain, &words)?;
             let (db, name) = table_at(&path)?;
             indexes_of(instance, catalog.table(&db, &name)?)
         }
