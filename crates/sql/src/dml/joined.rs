@@ -8,14 +8,36 @@ use std::sync::Arc;
 
 use spillway::{LockMode, LockWait};
 use spillway_types::Value;
-use sqlparser::ast::{self, AssignmentTarget, TableFactor, TableWithJoins};
+use sqlparser::ast::{self, AssignmentTarget, FromTable, TableFactor, TableWithJoins};
 
-use super::{Changed, Vars, change_row, find_table, maker, name_path, unsafe_update};
+use super::{Changed, Maker, Rules, Scope, change_row, is_default, name_path, unsafe_update};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Context, Expr};
-use crate::query::{self, Body, Row, SourceKind};
+use crate::query::{self, Body, QueryPlan, Row, SourceKind};
 use crate::store;
+
+/// An UPDATE or DELETE of several tables, bound.
+#[derive(Debug)]
+pub(crate) struct JoinedPlan {
+    /// The rows of the join: the values to assign, and then the key of each target's row, which is NULL where an outer
+    /// join found none.
+    rows: QueryPlan,
+    keys_at: usize,
+    targets: Vec<Target>,
+    delete: bool,
+    ignore: bool,
+}
+
+/// A table whose rows are changed.
+#[derive(Debug)]
+struct Target {
+    rules: Rules,
+    /// Whether the join reads it whole.
+    full: bool,
+    /// The columns that are assigned to, each with where its value stands; `None` for DEFAULT.
+    columns: Vec<(usize, Option<usize>)>,
+}
 
 /// A stored table of the join, under the name that it has there.
 struct Joined {
@@ -34,14 +56,14 @@ impl Joined {
     }
 }
 
-fn joined(context: &Context<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>> {
+fn joined(scope: Scope<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>> {
     let factors = from.iter().flat_map(|tables| {
         std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation))
     });
     let mut all = Vec::new();
     for factor in factors {
         if let TableFactor::Table { name, alias, .. } = factor {
-            let table = find_table(context, name)?;
+            let table = scope.table(name)?;
             let alias = alias.as_ref().map(|alias| alias.name.value.clone());
             all.push(Joined { alias: alias.unwrap_or_else(|| table.name.clone()), table });
         }
@@ -49,29 +71,26 @@ fn joined(context: &Context<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>>
     Ok(all)
 }
 
-/// The rows of the join: the values of `projection`, and then the key of each target's row, which is NULL where an outer join
-/// found none.
-fn read(
-    context: &Context<'_>,
-    vars: Vars<'_>,
+/// Plans the join: the values of `projection`, and then the key of each target's row. Answers which targets are read whole.
+fn plan(
+    scope: Scope<'_>,
     from: &[TableWithJoins],
     selection: Option<&ast::Expr>,
     projection: Vec<ast::Expr>,
     targets: &[&Joined],
-) -> Result<Vec<Row>> {
+) -> Result<(QueryPlan, Vec<bool>)> {
     let mut query = crate::parse::parse_query("SELECT 1 FOR UPDATE")?;
     if let ast::SetExpr::Select(select) = &mut *query.body {
         select.from = from.to_vec();
         select.selection = selection.cloned();
         select.projection = projection.into_iter().map(ast::SelectItem::UnnamedExpr).collect();
     }
-    let database = context.variables.borrow().database.clone();
-    let mut plan =
-        query::plan_query(context.catalog, database.as_deref(), vars, &query, None, &[])?;
+    let Scope { catalog, database, variables } = scope;
+    let mut plan = query::plan_query(catalog, database, variables, &query, None, &[])?;
     let Body::Select(select) = &mut plan.body else {
         return Err(SqlError::new(1105, "a SELECT has no plan of one"));
     };
-    let safe = context.variables.borrow().flag("sql_safe_updates");
+    let mut full = Vec::new();
     for target in targets {
         let source = select.sources.iter_mut().find(|source| match &source.kind {
             SourceKind::Table(table) => table.id == target.table.id && source.alias == target.alias,
@@ -80,19 +99,12 @@ fn read(
         let source = source.ok_or_else(|| {
             SqlError::new(1109, format!("Unknown table '{}' in MULTI DELETE", target.alias))
         })?;
-        if safe && source.access.is_full() {
-            return Err(unsafe_update());
-        }
+        full.push(source.access.is_full());
         // The key comes with whole rows alone.
         source.needed = None;
         select.projections.push(Expr::Column(source.offset + source.width - 1));
     }
-    let mut rows = Vec::new();
-    query::run_query(context, &plan, &mut |row| {
-        rows.push(row.to_vec());
-        Ok(true)
-    })?;
-    Ok(rows)
+    Ok((plan, full))
 }
 
 /// The newest state of a row, with its key behind it; `None` where it is gone.
@@ -105,11 +117,6 @@ fn newest(context: &Context<'_>, table: &TableDef, key: &[u8]) -> Result<Option<
     let mut row = Vec::new();
     table.decode(&bytes, &mut row)?;
     Ok(Some(row))
-}
-
-fn is_default(expr: &ast::Expr) -> bool {
-    matches!(expr, ast::Expr::Identifier(ident)
-        if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
 /// The table and the column that an assignment names.
@@ -131,106 +138,170 @@ fn assigned(all: &[Joined], target: &AssignmentTarget) -> Result<(usize, usize)>
     Ok(found)
 }
 
-/// Runs an UPDATE of several tables.
-pub(super) fn update(
-    context: &Context<'_>,
-    update: &ast::Update,
-    vars: Vars<'_>,
-) -> Result<Changed> {
-    if !update.order_by.is_empty() || update.limit.is_some() {
-        let clause = if update.limit.is_some() { "LIMIT" } else { "ORDER BY" };
-        return Err(SqlError::new(1221, format!("Incorrect usage of UPDATE and {clause}")));
-    }
-    let from = std::slice::from_ref(&update.table);
-    let all = joined(context, from)?;
-    let ignore = update.or.is_some();
-    // The targets in the order they are first assigned to, each with its columns and where their values stand.
-    let mut targets: Vec<(usize, Vec<(usize, Option<usize>)>)> = Vec::new();
-    let mut projection = Vec::new();
-    for assignment in &update.assignments {
-        let (table, column) = assigned(&all, &assignment.target)?;
-        let value = (!is_default(&assignment.value)).then_some(projection.len());
-        if value.is_some() {
-            projection.push(assignment.value.clone());
+/// A table's name in the list of `DELETE FROM t, u USING ...`.
+fn target_name(tables: &TableWithJoins) -> Result<Vec<String>> {
+    match &tables.relation {
+        TableFactor::Table { name, alias: None, .. } if tables.joins.is_empty() => {
+            Ok(name_path(name))
         }
-        match targets.iter_mut().find(|(target, _)| *target == table) {
-            Some((_, columns)) => columns.push((column, value)),
-            None => targets.push((table, vec![(column, value)])),
-        }
+        other => Err(SqlError::syntax(format!("near '{other}'"))),
     }
-    let keys_at = projection.len();
-    let named: Vec<&Joined> = targets.iter().map(|(target, _)| &all[*target]).collect();
-    let makers: Vec<_> = named.iter().map(|joined| maker(context, &joined.table, ignore)).collect();
-    let rows = read(context, vars, from, update.selection.as_ref(), projection, &named)?;
-    let mut seen = HashSet::new();
-    let (mut matched, mut changed) = (0, 0);
-    for mut row in rows {
-        let keys = row.split_off(keys_at);
-        for (at, (key, (_, columns))) in keys.into_iter().zip(&targets).enumerate() {
-            let Value::Bytes(key) = key else { continue };
-            if !seen.insert((at, key.clone())) {
-                continue;
-            }
-            let maker = &makers[at];
-            let Some(mut old) = newest(context, maker.table, &key)? else { continue };
-            shift_timestamps(maker.table, &mut old, maker.shift);
-            old.push(Value::Bytes(key));
-            matched += 1;
-            let values: Vec<(usize, Option<Expr>)> = columns
-                .iter()
-                .map(|(column, value)| (*column, value.map(|at| Expr::Const(row[at].clone()))))
-                .collect();
-            let before = context.txn.savepoint();
-            match change_row(maker, old, &values, matched) {
-                Ok(done) => changed += u64::from(done),
-                Err(error) if ignore && matches!(error.code, 1062 | 3819 | 1048) => {
-                    context.txn.rollback_to(before);
-                    context.warn(error);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    let warnings = context.warnings.borrow().len();
-    let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
-    let affected = if context.variables.borrow().found_rows_flag { matched } else { changed };
-    Ok(Changed { affected, info, ..Changed::default() })
 }
 
-/// Runs a DELETE of several tables: `DELETE t, u FROM t JOIN u ...`, `DELETE FROM t, u USING t JOIN u ...`.
-pub(super) fn delete(
-    context: &Context<'_>,
-    from: &[TableWithJoins],
-    names: &[Vec<String>],
-    selection: Option<&ast::Expr>,
-    vars: Vars<'_>,
-) -> Result<Changed> {
-    let all = joined(context, from)?;
-    let mut targets: Vec<&Joined> = Vec::new();
-    for name in names {
-        let found = all.iter().find(|joined| joined.is(name)).ok_or_else(|| {
-            SqlError::new(1109, format!("Unknown table '{}' in MULTI DELETE", name.join(".")))
-        })?;
-        if targets.iter().any(|other| std::ptr::eq(*other, found)) {
-            return Err(SqlError::new(1066, format!("Not unique table/alias: '{}'", found.alias)));
-        }
-        targets.push(found);
+/// Refuses a clause that only changes of one table have.
+fn refuse(verb: &str, order: bool, limit: bool) -> Result<()> {
+    if !order && !limit {
+        return Ok(());
     }
-    let one = ast::Expr::value(ast::Value::Number("1".to_owned(), false));
-    let rows = read(context, vars, from, selection, vec![one], &targets)?;
-    let mut seen = HashSet::new();
-    let mut affected = 0;
-    for row in rows {
-        for (target, key) in targets.iter().zip(row.into_iter().skip(1)) {
-            let Value::Bytes(key) = key else { continue };
-            let table = &target.table;
-            if seen.insert((table.id, key.clone()))
-                && let Some(old) = newest(context, table, &key)?
-            {
-                store::delete_row(context.txn, table, &old, &key)?;
-                affected += 1;
+    let clause = if limit { "LIMIT" } else { "ORDER BY" };
+    Err(SqlError::new(1221, format!("Incorrect usage of {verb} and {clause}")))
+}
+
+impl JoinedPlan {
+    /// Binds an UPDATE of several tables.
+    pub(crate) fn update(scope: Scope<'_>, update: &ast::Update) -> Result<JoinedPlan> {
+        refuse("UPDATE", !update.order_by.is_empty(), update.limit.is_some())?;
+        let from = std::slice::from_ref(&update.table);
+        let all = joined(scope, from)?;
+        // In the order they are first assigned to.
+        let mut targets: Vec<(usize, Vec<(usize, Option<usize>)>)> = Vec::new();
+        let mut projection = Vec::new();
+        for assignment in &update.assignments {
+            let (table, column) = assigned(&all, &assignment.target)?;
+            let value = (!is_default(&assignment.value)).then_some(projection.len());
+            if value.is_some() {
+                projection.push(assignment.value.clone());
+            }
+            match targets.iter_mut().find(|(target, _)| *target == table) {
+                Some((_, columns)) => columns.push((column, value)),
+                None => targets.push((table, vec![(column, value)])),
             }
         }
+        let keys_at = projection.len();
+        let named: Vec<&Joined> = targets.iter().map(|(target, _)| &all[*target]).collect();
+        let (rows, full) = plan(scope, from, update.selection.as_ref(), projection, &named)?;
+        let columns = targets.into_iter().map(|(_, columns)| columns);
+        Ok(JoinedPlan {
+            rows,
+            keys_at,
+            targets: targets_of(scope, &named, full, columns)?,
+            delete: false,
+            ignore: update.or.is_some(),
+        })
     }
-    Ok(Changed { affected, ..Changed::default() })
+
+    /// Binds a DELETE of several tables: `DELETE t, u FROM t JOIN u ...`, `DELETE FROM t, u USING t JOIN u ...`.
+    pub(crate) fn delete(scope: Scope<'_>, delete: &ast::Delete) -> Result<JoinedPlan> {
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+        let (from, names) = match &delete.using {
+            Some(using) => (using, from.iter().map(target_name).collect::<Result<Vec<_>>>()?),
+            None => (from, delete.tables.iter().map(name_path).collect()),
+        };
+        refuse("DELETE", !delete.order_by.is_empty(), delete.limit.is_some())?;
+        let all = joined(scope, from)?;
+        let mut named: Vec<&Joined> = Vec::new();
+        for name in &names {
+            let found = all.iter().find(|joined| joined.is(name)).ok_or_else(|| {
+                SqlError::new(1109, format!("Unknown table '{}' in MULTI DELETE", name.join(".")))
+            })?;
+            if named.iter().any(|other| std::ptr::eq(*other, found)) {
+                let text = format!("Not unique table/alias: '{}'", found.alias);
+                return Err(SqlError::new(1066, text));
+            }
+            named.push(found);
+        }
+        let one = ast::Expr::value(ast::Value::Number("1".to_owned(), false));
+        let (rows, full) = plan(scope, from, delete.selection.as_ref(), vec![one], &named)?;
+        let columns = std::iter::repeat_with(Vec::new);
+        let targets = targets_of(scope, &named, full, columns)?;
+        Ok(JoinedPlan { rows, keys_at: 1, targets, delete: true, ignore: false })
+    }
+
+    /// Runs it.
+    pub(crate) fn run(&self, context: &Context<'_>) -> Result<Changed> {
+        let safe = context.variables.borrow().flag("sql_safe_updates");
+        if safe && self.targets.iter().any(|target| target.full) {
+            return Err(unsafe_update());
+        }
+        let makers: Vec<Maker<'_>> = self
+            .targets
+            .iter()
+            .map(|target| Maker::new(context, &target.rules, self.ignore))
+            .collect();
+        let mut rows: Vec<Row> = Vec::new();
+        query::run_query(context, &self.rows, &mut |row| {
+            rows.push(row.to_vec());
+            Ok(true)
+        })?;
+        let mut seen = HashSet::new();
+        let (mut matched, mut changed) = (0, 0);
+        for mut row in rows {
+            let keys = row.split_off(self.keys_at);
+            for (at, key) in keys.into_iter().enumerate() {
+                let Value::Bytes(key) = key else { continue };
+                if !seen.insert((at, key.clone())) {
+                    continue;
+                }
+                let Some(old) = newest(context, makers[at].table(), &key)? else { continue };
+                matched += 1;
+                if self.delete {
+                    store::delete_row(context.txn, makers[at].table(), &old, &key)?;
+                } else {
+                    let done = self.update_row(&makers[at], at, &row, old, key, matched)?;
+                    changed += u64::from(done);
+                }
+            }
+        }
+        if self.delete {
+            return Ok(Changed { affected: matched, ..Changed::default() });
+        }
+        let warnings = context.warnings.borrow().len();
+        let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
+        let affected = if context.variables.borrow().found_rows_flag { matched } else { changed };
+        Ok(Changed { affected, info, ..Changed::default() })
+    }
+
+    /// Assigns a joined row's values to a target's row; whether that changed it.
+    fn update_row(
+        &self,
+        maker: &Maker<'_>,
+        target: usize,
+        joined: &[Value],
+        mut old: Row,
+        key: Vec<u8>,
+        number: u64,
+    ) -> Result<bool> {
+        shift_timestamps(maker.table(), &mut old, maker.shift);
+        old.push(Value::Bytes(key));
+        let values: Vec<(usize, Option<Expr>)> = self.targets[target]
+            .columns
+            .iter()
+            .map(|(column, value)| (*column, value.map(|at| Expr::Const(joined[at].clone()))))
+            .collect();
+        let before = maker.context.txn.savepoint();
+        match change_row(maker, old, &values, number) {
+            Err(error) if self.ignore && matches!(error.code, 1062 | 3819 | 1048) => {
+                maker.context.txn.rollback_to(before);
+                maker.context.warn(error);
+                Ok(false)
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+fn targets_of(
+    scope: Scope<'_>,
+    named: &[&Joined],
+    full: Vec<bool>,
+    columns: impl Iterator<Item = Vec<(usize, Option<usize>)>>,
+) -> Result<Vec<Target>> {
+    named
+        .iter()
+        .zip(full)
+        .zip(columns)
+        .map(|((joined, full), columns)| {
+            Ok(Target { rules: Rules::new(scope.catalog, &joined.table)?, full, columns })
+        })
+        .collect()
 }

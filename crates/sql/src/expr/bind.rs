@@ -16,6 +16,9 @@ use crate::errors::{Result, SqlError};
 use crate::query::{self, Aggregate, AggregateKind};
 use crate::session::LITERALS;
 
+/// Where a binder asks for a value that a parameter may have, by its number. What it compares, and how, depends on the kind.
+pub(crate) const PARAMETERS: &str = "?";
+
 /// A column that a scope offers.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeColumn {
@@ -528,11 +531,15 @@ impl<'a> Binder<'a> {
 
     /// Parameters are numbered by the parser: `:0`, `:1`; others are system variables, or user variables.
     fn placeholder(&mut self, name: &str) -> Result<Typed> {
-        if let Some(number) = name.strip_prefix(':').and_then(|number| number.parse().ok()) {
+        if let Some(number) = name.strip_prefix(':').and_then(|number| number.parse::<usize>().ok())
+        {
+            let sample = (self.variables)(PARAMETERS, &number.to_string());
             return Ok(Typed {
                 expr: Expr::Param(number),
-                ty: ColumnType::VarChar(255),
-                collation: Collation::GeneralCi,
+                ty: sample.map_or(ColumnType::VarChar(255), |value| type_of(&value.as_ref())),
+                collation: (self.variables)(LITERALS, "")
+                    .and_then(|name| Collation::from_name(&name.to_text()))
+                    .unwrap_or_default(),
                 nullable: true,
             });
         }

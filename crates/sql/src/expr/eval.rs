@@ -43,6 +43,20 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The same, with other parameters. Its warnings are its own.
+    pub(crate) fn with_params<'b>(&'b self, params: &'b [Value]) -> Context<'b> {
+        Context {
+            params,
+            outer: RefCell::default(),
+            cached: RefCell::default(),
+            inserted: RefCell::default(),
+            warnings: RefCell::default(),
+            found: Cell::new(0),
+            strict: self.strict.clone(),
+            ..*self
+        }
+    }
+
     pub(crate) fn warn(&self, error: SqlError) {
         let mut warnings = self.warnings.borrow_mut();
         if warnings.len() < 1024 {
@@ -220,6 +234,10 @@ impl Context<'_> {
                     }
                 }
                 otherwise.as_ref().map_or(Ok(Value::Null), |e| self.eval(e, row))
+            }
+            Expr::Fitted(e, fit) => {
+                let value = self.value(e, row)?;
+                Ok(fit.of(&value)?.unwrap_or_else(|| value.into_owned()))
             }
             Expr::Cast(e, ty) => {
                 let value = self.value(e, row)?;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use spillway_types::{Collation, ColumnType, Value};
 
-pub(crate) use bind::{Binder, ScopeColumn, ScopeTable, literal};
+pub(crate) use bind::{Binder, PARAMETERS, ScopeColumn, ScopeTable, literal};
 use bind::{arithmetic_type, common_collation};
 pub(crate) use eval::{Context, compare, truth_of};
 pub(crate) use functions::{Scalar, bits_of};
-pub(crate) use shape::{handed, merge_types as merge, reshape};
+pub(crate) use shape::{Fit, handed, merge_types as merge, reshape};
 
 use crate::query::QueryPlan;
 
@@ -107,6 +107,8 @@ pub(crate) enum Expr {
         collation: Collation,
     },
     Cast(Box<Expr>, ColumnType),
+    /// A parameter, as what it is compared with takes it.
+    Fitted(Box<Expr>, Fit),
     /// The text of a value of this type.
     Shown(Box<Expr>, ColumnType),
     /// The number of a member of this ENUM, or the bits of a value of this SET.
@@ -152,6 +154,7 @@ impl Expr {
             | Expr::IsNull(e)
             | Expr::IsTruth(e, _)
             | Expr::Cast(e, _)
+            | Expr::Fitted(e, _)
             | Expr::Shown(e, _)
             | Expr::Member(e, _) => visit(e),
             Expr::Binary(_, a, b, _) => {

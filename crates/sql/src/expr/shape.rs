@@ -225,41 +225,86 @@ pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
 }
 
 fn temporal_constant(part: &mut Typed, dates: bool) -> Result<()> {
-    let Expr::Const(value) = &part.expr else { return Ok(()) };
-    if part.is_temporal() || value.is_null() {
+    if part.is_temporal() {
         return Ok(());
     }
-    let made = if dates {
-        to_datetime(&value.as_ref()).map(|at| match at.micros {
-            0 => Value::Date(at.date),
-            _ => Value::DateTime(at),
-        })
-    } else {
-        to_time(&value.as_ref()).map(Value::Time)
-    };
-    match made {
-        Some(made) => {
-            part.ty = if dates { ColumnType::DateTime(6) } else { ColumnType::Time(6) };
+    let fit = if dates { Fit::Moment } else { Fit::Time };
+    match &part.expr {
+        Expr::Const(value) => {
+            let Some(made) = fit.of(value)? else { return Ok(()) };
             part.expr = Expr::Const(made);
-            Ok(())
         }
-        None if dates && matches!(value, Value::Text(_)) => {
-            Err(SqlError::new(1525, format!("Incorrect DATETIME value: '{}'", value.to_text())))
-        }
-        None => Ok(()),
+        Expr::Param(_) => part.fit(fit),
+        _ => return Ok(()),
     }
+    part.ty = if dates { ColumnType::DateTime(6) } else { ColumnType::Time(6) };
+    Ok(())
 }
 
 /// Text that is a whole number is that number beside an integer, which a double might not hold.
 fn exact_constant(part: &mut Typed) {
-    let Expr::Const(Value::Text(text)) = &part.expr else { return };
-    if !number_prefix(text.as_bytes()).1 {
-        return;
+    match &part.expr {
+        Expr::Const(value @ Value::Text(_)) => {
+            if let Ok(Some(number)) = Fit::Exact.of(value) {
+                part.ty = ColumnType::Decimal { precision: 65, scale: 0, unsigned: false };
+                part.expr = Expr::Const(number);
+            }
+        }
+        Expr::Param(_) if part.ty.is_text() => part.fit(Fit::Exact),
+        _ => {}
     }
-    if let Some(number) = Decimal::parse(text.trim()).filter(|number| number.truncate(0) == *number)
-    {
-        part.ty = ColumnType::Decimal { precision: 65, scale: 0, unsigned: false };
-        part.expr = Expr::Const(Value::Decimal(number.round(0)));
+}
+
+impl Typed {
+    /// What is done to a constant at once is done to a parameter's value when it is there.
+    fn fit(&mut self, fit: Fit) {
+        let param = std::mem::replace(&mut self.expr, Expr::Const(Value::Null));
+        self.expr = Expr::Fitted(Box::new(param), fit);
+    }
+}
+
+/// What a constant is taken as, beside what it is compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fit {
+    /// A date, or a date and time, beside one.
+    Moment,
+    /// A time, beside one.
+    Time,
+    /// The number that a text is, beside an integer.
+    Exact,
+}
+
+impl Fit {
+    /// The value as it is taken; `None` where it stays what it is.
+    ///
+    /// # Errors
+    /// 1525 for a text that is no date.
+    pub(crate) fn of(self, value: &Value) -> Result<Option<Value>> {
+        if value.is_null() {
+            return Ok(None);
+        }
+        Ok(match self {
+            Fit::Moment => {
+                let made = to_datetime(&value.as_ref()).map(|at| match at.micros {
+                    0 => Value::Date(at.date),
+                    _ => Value::DateTime(at),
+                });
+                if made.is_none() && matches!(value, Value::Text(_)) {
+                    let text = format!("Incorrect DATETIME value: '{}'", value.to_text());
+                    return Err(SqlError::new(1525, text));
+                }
+                made
+            }
+            Fit::Time => to_time(&value.as_ref()).map(Value::Time),
+            Fit::Exact => match value {
+                Value::Text(text) if number_prefix(text.as_bytes()).1 => {
+                    Decimal::parse(text.trim())
+                        .filter(|number| number.truncate(0) == *number)
+                        .map(|number| Value::Decimal(number.round(0)))
+                }
+                _ => None,
+            },
+        })
     }
 }
 

@@ -127,8 +127,13 @@ impl Depth {
         }
     }
 
+    /// Whether it needs a stack of its own.
+    pub(crate) fn is_deep(self) -> bool {
+        self.0 > DEPTH_USUAL
+    }
+
     /// Runs what a statement needs, on a stack that is large enough for it.
     pub(crate) fn run<T>(self, body: impl FnOnce() -> T) -> T {
-        if self.0 <= DEPTH_USUAL { body() } else { stacker::grow(STACK_BYTES, body) }
+        if self.is_deep() { stacker::grow(STACK_BYTES, body) } else { body() }
     }
 }

@@ -9,6 +9,7 @@ mod depth;
 mod dialect;
 mod interval;
 mod refuse;
+mod shape;
 mod text;
 
 use sqlparser::ast;
@@ -19,6 +20,7 @@ use self::dialect::DIALECT;
 use crate::errors::{Result, SqlError};
 
 pub(crate) use self::depth::Depth;
+pub(crate) use self::shape::Shape;
 pub(crate) use self::text::{Mode, split};
 
 /// The longest nesting that the parser follows.

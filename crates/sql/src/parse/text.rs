@@ -7,7 +7,7 @@ use super::dialect::Dialects;
 use crate::errors::{Result, SqlError};
 
 /// What `sql_mode` says of how text is read.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct Mode {
     /// `"a"` is a name, not a text.
     pub(crate) ansi_quotes: bool,

@@ -106,9 +106,7 @@ impl Session {
         let mut alteration = planned?;
         let built = {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
-            if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
-                process.cancel = Some(txn.cancel_handle());
-            }
+            self.process.doing.lock().cancel = Some(txn.cancel_handle());
             alteration.build(&self.context(&txn, &catalog, &[]))?
         };
         let switched = self.change_catalog(|ddl| ddl.switch(&mut alteration));

@@ -12,9 +12,10 @@ use spillway::{CancelHandle, Database, Durability};
 use spillway_types::{Collation, DateTime};
 
 use super::Session;
+use super::compiled::{CommonShapes, Shapes};
 use super::counters::Counters;
 use super::front::Front;
-use super::metadata::MetadataLocks;
+use super::metadata::{Held, MetadataLocks};
 use super::variables::{VARIABLES, Variables};
 use crate::catalog::{Catalog, UserDef, remove_unnamed_spaces, utc};
 use crate::errors::Result;
@@ -36,13 +37,34 @@ impl Stop {
     }
 }
 
+/// A session, as others see it.
 pub(super) struct Process {
-    pub(super) user: String,
-    pub(super) host: String,
+    user: String,
+    host: String,
+    pub(super) stop: Stop,
+    pub(super) questions: AtomicU64,
+    pub(super) doing: Mutex<Doing>,
+}
+
+/// What a session is at. Its own to write, for others to read.
+#[derive(Default)]
+pub(super) struct Doing {
     pub(super) database: Option<String>,
-    pub(super) statement: Option<String>,
+    pub(super) running: bool,
+    /// The statement that is running, or ran last.
+    statement: String,
     pub(super) cancel: Option<CancelHandle>,
-    pub(super) stop: Arc<Stop>,
+}
+
+impl Doing {
+    /// The longest part of a statement that is shown.
+    const SHOWN: usize = 1024;
+
+    pub(super) fn begin(&mut self, statement: &str) {
+        self.running = true;
+        self.statement.clear();
+        self.statement.push_str(&statement[..statement.floor_char_boundary(Doing::SHOWN)]);
+    }
 }
 
 pub(super) struct Inner {
@@ -53,9 +75,11 @@ pub(super) struct Inner {
     /// catalog in memory is behind the stored one.
     pub(super) changing: Mutex<bool>,
     pub(super) metadata: MetadataLocks,
-    pub(super) processes: Mutex<BTreeMap<u64, Process>>,
+    pub(super) shapes: CommonShapes,
+    pub(super) processes: Mutex<BTreeMap<u64, Arc<Process>>>,
     pub(super) globals: Mutex<BTreeMap<String, String>>,
     pub(super) numbers: AtomicU64,
+    /// Statements of sessions that have ended.
     pub(super) questions: AtomicU64,
     pub(super) started: Duration,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
@@ -94,6 +118,7 @@ impl Instance {
             counters: Counters::default(),
             changing: Mutex::new(false),
             metadata: MetadataLocks::default(),
+            shapes: CommonShapes::default(),
             processes: Mutex::default(),
             globals: Mutex::new(globals),
             numbers: AtomicU64::new(1),
@@ -130,16 +155,14 @@ impl Instance {
     #[must_use]
     pub fn session(&self, user: &str, host: &str, connection_id: u64) -> Session {
         let user_host = self.user(user, host).map_or_else(|| "%".to_owned(), |user| user.host);
-        let stop = Arc::new(Stop::default());
-        let process = Process {
+        let process = Arc::new(Process {
             user: user.to_owned(),
             host: host.to_owned(),
-            database: None,
-            statement: None,
-            cancel: None,
-            stop: stop.clone(),
-        };
-        self.0.processes.lock().insert(connection_id, process);
+            stop: Stop::default(),
+            questions: AtomicU64::new(0),
+            doing: Mutex::default(),
+        });
+        self.0.processes.lock().insert(connection_id, process.clone());
         let system = self.0.globals.lock().clone();
         let mut variables = Variables {
             system,
@@ -165,7 +188,7 @@ impl Instance {
             variables: RefCell::new(variables),
             txn: None,
             savepoints: Vec::new(),
-            held: None,
+            held: Held::default(),
             locked: None,
             autocommit,
             next_isolation: None,
@@ -178,7 +201,8 @@ impl Instance {
             warnings: Vec::new(),
             stale_warnings: false,
             multi_statements: true,
-            stop,
+            process,
+            shapes: Shapes::default(),
             connection_id,
             assignments: 0,
             connection_status: Vec::new(),
@@ -200,12 +224,14 @@ impl Instance {
         if connection {
             process.stop.killed.store(true, Ordering::Release);
         }
-        if process.statement.is_some() || connection {
+        let doing = process.doing.lock();
+        if doing.running || connection {
             process.stop.interrupted.store(true, Ordering::Release);
-            if let Some(cancel) = &process.cancel {
+            if let Some(cancel) = &doing.cancel {
                 cancel.cancel();
             }
         }
+        drop(doing);
         drop(processes);
         self.0.metadata.wake();
         if connection {
@@ -218,7 +244,7 @@ impl Instance {
     pub fn shut_down(&self) {
         for process in self.0.processes.lock().values() {
             process.stop.killed.store(true, Ordering::Release);
-            if let Some(cancel) = &process.cancel {
+            if let Some(cancel) = &process.doing.lock().cancel {
                 cancel.cancel();
             }
         }
@@ -227,9 +253,15 @@ impl Instance {
 
     /// The global system variables.
     pub(crate) fn status_lines(&self) -> Vec<(String, String)> {
+        let (connected, questions) = {
+            let processes = self.0.processes.lock();
+            let asked = |process: &Arc<Process>| process.questions.load(Ordering::Relaxed);
+            (processes.len(), processes.values().map(asked).sum::<u64>())
+        };
+        let ended = self.0.questions.load(Ordering::Relaxed);
         let mut lines = vec![
-            ("Questions".to_owned(), self.0.questions.load(Ordering::Relaxed).to_string()),
-            ("Threads_connected".to_owned(), self.0.processes.lock().len().to_string()),
+            ("Questions".to_owned(), (questions + ended).to_string()),
+            ("Threads_connected".to_owned(), connected.to_string()),
             (
                 "Uptime".to_owned(),
                 (spillway_base::clock::now() - self.0.started).as_secs().to_string(),
@@ -247,8 +279,10 @@ impl Instance {
         &self,
     ) -> Vec<(u64, String, String, Option<String>, Option<String>)> {
         let processes = self.0.processes.lock();
-        let line = |(id, p): (&u64, &Process)| {
-            (*id, p.user.clone(), p.host.clone(), p.database.clone(), p.statement.clone())
+        let line = |(id, process): (&u64, &Arc<Process>)| {
+            let doing = process.doing.lock();
+            let statement = doing.running.then(|| doing.statement.clone());
+            (*id, process.user.clone(), process.host.clone(), doing.database.clone(), statement)
         };
         processes.iter().map(line).collect()
     }

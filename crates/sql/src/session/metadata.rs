@@ -5,17 +5,23 @@
 //! alone by DROP DATABASE.
 //!
 //! Locks of one statement are taken in one order, the database's first. One that waits to be alone lets no newcomers in
-//! before it, or it might wait forever.
+//! before it, or it might wait forever; who uses the table already may use it in another way as well.
+//!
+//! Sharing is on the path of every statement, so users are counted in several places, each session in its own: two sessions seldom
+//! write the same cache line. Who comes is counted first and then looks whether the table is closed; who closes it does that first
+//! and then looks at the counts; so one of the two sees the other.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::instance::{Instance, Stop};
+use super::instance::Stop;
 use super::own::split_commas;
 use super::tables::{Reads, parts_of, path_of, tables_of, targets_of};
 use crate::errors::{Result, SqlError};
@@ -34,136 +40,256 @@ pub(super) enum Mode {
     Alone,
 }
 
-/// Who uses a table.
+const STRIPES: usize = 16;
+
+/// To whom a table is closed.
+const TO_WRITERS: u8 = 1;
+const TO_ALL: u8 = 2;
+
 #[derive(Default)]
-struct Users {
-    counts: [usize; 4],
+#[repr(align(128))]
+struct Stripe {
+    readers: AtomicU32,
+    writers: AtomicU32,
+}
+
+/// Those that are not counted in stripes.
+#[derive(Default)]
+struct Few {
+    keeping: usize,
+    alone: bool,
     /// Those that wait to have it alone.
     waiting: usize,
 }
 
-impl Users {
-    fn admits(&self, mode: Mode) -> bool {
-        let none = |modes: &[Mode]| modes.iter().all(|mode| self.counts[*mode as usize] == 0);
-        match mode {
-            Mode::Read => none(&[Mode::Alone]),
-            Mode::Write => none(&[Mode::Alone, Mode::Keep]),
-            Mode::Keep => none(&[Mode::Alone, Mode::Write]),
-            Mode::Alone => none(&[Mode::Read, Mode::Write, Mode::Keep, Mode::Alone]),
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        self.waiting == 0 && self.counts == [0; 4]
-    }
-}
-
-/// The metadata locks of an instance.
-#[derive(Default)]
-pub(super) struct MetadataLocks {
-    state: Mutex<HashMap<Name, Users>>,
+/// One table's lock.
+pub(super) struct TableLock {
+    name: Name,
+    stripes: [Stripe; STRIPES],
+    closed: AtomicU8,
+    few: Mutex<Few>,
     changed: Condvar,
 }
 
-impl MetadataLocks {
-    /// Takes a lock. One who holds the name already goes before those who wait to have it alone: they wait for that one.
-    fn lock(
-        &self,
-        name: &Name,
-        mode: Mode,
-        holds: bool,
-        wait: Duration,
-        stop: &Stop,
-    ) -> Result<()> {
-        let clock = spillway_base::clock::Clock::system();
-        let end = clock.now() + wait;
-        let mut state = self.state.lock();
-        let mut queued = false;
-        let outcome = loop {
-            let users = state.entry(name.clone()).or_default();
-            let others_first = users.waiting > 0 && mode != Mode::Alone && !holds;
-            if users.admits(mode) && !others_first {
-                users.counts[mode as usize] += 1;
-                break Ok(());
-            }
-            if clock.now() >= end {
-                let text = "Lock wait timeout exceeded; try restarting transaction";
-                break Err(SqlError::new(1205, text));
-            }
-            if stop.is_asked() {
-                break Err(SqlError::new(1317, "Query execution was interrupted"));
-            }
-            if mode == Mode::Alone && !queued {
-                users.waiting += 1;
-                queued = true;
-            }
-            self.changed.wait_for(&mut state, end.saturating_sub(clock.now()));
-        };
-        if queued && let Some(users) = state.get_mut(name) {
-            users.waiting -= 1;
-        }
-        if outcome.is_err() {
-            Self::tidy(&mut state, name);
-            drop(state);
-            self.changed.notify_all();
-        }
-        outcome
-    }
+/// The locks of tables: by name, so that a name can be locked before there is a table.
+#[derive(Default)]
+pub(super) struct MetadataLocks {
+    locks: Mutex<HashMap<Name, Arc<TableLock>>>,
+}
 
+impl MetadataLocks {
     /// Lets those who wait see whether they are still to.
     pub(super) fn wake(&self) {
-        drop(self.state.lock());
+        for lock in self.locks.lock().values() {
+            if lock.closed.load(SeqCst) != 0 {
+                let _few = lock.few.lock();
+                lock.changed.notify_all();
+            }
+        }
+    }
+
+    /// The lock of a table.
+    pub(super) fn of(&self, name: &Name) -> Arc<TableLock> {
+        let mut locks = self.locks.lock();
+        if let Some(lock) = locks.get(name) {
+            return lock.clone();
+        }
+        if locks.len() >= 1024 && locks.len().is_power_of_two() {
+            // Those that nobody holds or keeps for a statement.
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        }
+        let lock = Arc::new(TableLock::new(name.clone()));
+        locks.insert(name.clone(), lock.clone());
+        lock
+    }
+}
+
+/// When a wait ends without what it was for.
+struct Patience<'a> {
+    wait: Duration,
+    stop: &'a Stop,
+}
+
+impl TableLock {
+    fn new(name: Name) -> TableLock {
+        TableLock {
+            name,
+            stripes: Default::default(),
+            closed: AtomicU8::new(0),
+            few: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn count(&self, stripe: usize, mode: Mode) -> &AtomicU32 {
+        let stripe = &self.stripes[stripe % STRIPES];
+        if mode == Mode::Write { &stripe.writers } else { &stripe.readers }
+    }
+
+    fn writers(&self) -> u32 {
+        self.stripes.iter().map(|stripe| stripe.writers.load(SeqCst)).sum()
+    }
+
+    fn readers(&self) -> u32 {
+        self.stripes.iter().map(|stripe| stripe.readers.load(SeqCst)).sum()
+    }
+
+    /// Closes the table to those that must stay out.
+    fn close(&self, few: &Few) {
+        let all = if few.alone || few.waiting > 0 { TO_ALL } else { 0 };
+        let writers = if few.keeping > 0 { TO_WRITERS } else { 0 };
+        self.closed.store(all | writers, SeqCst);
         self.changed.notify_all();
     }
 
-    fn unlock(&self, name: &Name, mode: Mode) {
-        let mut state = self.state.lock();
-        if let Some(users) = state.get_mut(name) {
-            users.counts[mode as usize] -= 1;
+    /// Locks the table; `held` says whether the session has it in another mode.
+    fn lock(&self, mode: Mode, stripe: usize, held: bool, patience: &Patience<'_>) -> Result<()> {
+        match mode {
+            Mode::Read | Mode::Write => self.share(mode, stripe, held, patience),
+            Mode::Keep => {
+                let mut few = self.few.lock();
+                self.wait(&mut few, patience, |few| !few.alone && few.waiting == 0)?;
+                few.keeping += 1;
+                self.close(&few);
+                self.wait(&mut few, patience, |_| self.writers() == 0).inspect_err(|_| {
+                    few.keeping -= 1;
+                    self.close(&few);
+                })
+            }
+            Mode::Alone => {
+                let mut few = self.few.lock();
+                few.waiting += 1;
+                self.close(&few);
+                let outcome = self.wait(&mut few, patience, |few| {
+                    !few.alone && few.keeping == 0 && self.readers() + self.writers() == 0
+                });
+                few.waiting -= 1;
+                few.alone |= outcome.is_ok();
+                self.close(&few);
+                outcome
+            }
         }
-        Self::tidy(&mut state, name);
-        drop(state);
-        self.changed.notify_all();
     }
 
-    fn tidy(state: &mut HashMap<Name, Users>, name: &Name) {
-        if state.get(name).is_some_and(Users::is_idle) {
-            state.remove(name);
+    fn share(&self, mode: Mode, stripe: usize, held: bool, patience: &Patience<'_>) -> Result<()> {
+        let mut shut = if mode == Mode::Write { TO_ALL | TO_WRITERS } else { TO_ALL };
+        if held {
+            // Nobody is alone then, and who waits for that waits for this session.
+            shut &= !TO_ALL;
         }
+        loop {
+            self.count(stripe, mode).fetch_add(1, SeqCst);
+            if self.closed.load(SeqCst) & shut == 0 {
+                return Ok(());
+            }
+            self.leave(mode, stripe);
+            let mut few = self.few.lock();
+            self.wait(&mut few, patience, |_| self.closed.load(SeqCst) & shut == 0)?;
+        }
+    }
+
+    fn leave(&self, mode: Mode, stripe: usize) {
+        self.count(stripe, mode).fetch_sub(1, SeqCst);
+        if self.closed.load(SeqCst) != 0 {
+            let _few = self.few.lock();
+            self.changed.notify_all();
+        }
+    }
+
+    fn unlock(&self, mode: Mode, stripe: usize) {
+        match mode {
+            Mode::Read | Mode::Write => return self.leave(mode, stripe),
+            _ => {}
+        }
+        let mut few = self.few.lock();
+        if mode == Mode::Keep {
+            few.keeping -= 1;
+        } else {
+            few.alone = false;
+        }
+        self.close(&few);
+    }
+
+    fn wait(
+        &self,
+        few: &mut MutexGuard<'_, Few>,
+        patience: &Patience<'_>,
+        ready: impl Fn(&Few) -> bool,
+    ) -> Result<()> {
+        let clock = spillway_base::clock::Clock::system();
+        let end = clock.now() + patience.wait;
+        while !ready(few) {
+            if clock.now() >= end {
+                let text = "Lock wait timeout exceeded; try restarting transaction";
+                return Err(SqlError::new(1205, text));
+            }
+            if patience.stop.is_asked() {
+                return Err(SqlError::new(1317, "Query execution was interrupted"));
+            }
+            self.changed.wait_for(few, end.saturating_sub(clock.now()));
+        }
+        Ok(())
     }
 }
 
 /// Locks that are held; dropping it gives them back.
+#[derive(Default)]
 pub(super) struct Held {
-    instance: Instance,
-    locks: Vec<(Name, Mode)>,
+    locks: Vec<(Arc<TableLock>, Mode)>,
+    stripe: usize,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        for (name, mode) in self.locks.drain(..) {
-            self.instance.0.metadata.unlock(&name, mode);
-        }
+        self.clear();
     }
 }
 
 impl Held {
+    fn clear(&mut self) {
+        for (lock, mode) in self.locks.drain(..) {
+            lock.unlock(mode, self.stripe);
+        }
+    }
+
     /// How a table is held.
     fn mode(&self, name: &Name) -> Option<Mode> {
-        self.locks.iter().find(|(held, _)| held == name).map(|(_, mode)| *mode)
+        self.locks.iter().find(|(held, _)| held.name == *name).map(|(_, mode)| *mode)
     }
+
+    fn has(&self, lock: &TableLock, mode: Mode) -> bool {
+        self.locks.iter().any(|(held, has)| {
+            std::ptr::eq(&**held, lock)
+                && (*has == mode || (mode, *has) == (Mode::Read, Mode::Write))
+        })
+    }
+}
+
+/// The locks that a statement takes, in order.
+pub(super) fn locks_of(
+    locks: &MetadataLocks,
+    statement: &ast::Statement,
+    database: Option<&str>,
+) -> Vec<(Arc<TableLock>, Mode)> {
+    let targets = targets_of(statement, database);
+    let mut names = tables_of(statement, database);
+    names.sort();
+    let mode = |name: &Name| if targets.contains(name) { Mode::Write } else { Mode::Read };
+    names.iter().map(|name| (locks.of(name), mode(name))).collect()
 }
 
 impl Session {
     fn lock_names(&self, mut names: Vec<(Name, Mode)>) -> Result<Held> {
         names.sort_by(|(a, _), (b, _)| a.cmp(b));
         names.dedup_by(|(a, _), (b, _)| a == b);
-        let wait = self.lock_wait();
-        let mut held = Held { instance: self.instance.clone(), locks: Vec::new() };
+        let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop };
+        let stripe = self.connection_id as usize;
+        let mut held = Held { locks: Vec::new(), stripe };
         for (name, mode) in names {
-            let holds = self.held.as_ref().is_some_and(|held| held.mode(&name).is_some());
-            self.instance.0.metadata.lock(&name, mode, holds, wait, &self.stop)?;
-            held.locks.push((name, mode));
+            let lock = self.instance.0.metadata.of(&name);
+            let more = self.held.mode(&lock.name).is_some();
+            lock.lock(mode, stripe, more, &patience)?;
+            held.locks.push((lock, mode));
         }
         Ok(held)
     }
@@ -199,44 +325,48 @@ impl Session {
     }
 
     pub(super) fn release_tables(&mut self) {
-        self.held = None;
+        self.held.clear();
     }
 
     /// Takes the tables that a statement names, until its transaction ends.
-    pub(super) fn use_tables(&mut self, statement: &ast::Statement) -> Result<()> {
+    pub(super) fn use_tables(&mut self, tables: &[(Arc<TableLock>, Mode)]) -> Result<()> {
+        if self.locked.is_some() {
+            // It has them, or would not have come here.
+            return Ok(());
+        }
+        let mut held = std::mem::take(&mut self.held);
+        held.stripe = self.connection_id as usize;
+        let mut outcome = Ok(());
+        for (lock, mode) in tables {
+            if held.has(lock, *mode) {
+                continue;
+            }
+            let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop };
+            let more = held.locks.iter().any(|(other, _)| Arc::ptr_eq(other, lock));
+            outcome = lock.lock(*mode, held.stripe, more, &patience);
+            if outcome.is_err() {
+                break;
+            }
+            held.locks.push((lock.clone(), *mode));
+        }
+        self.held = held;
+        outcome
+    }
+
+    /// Under LOCK TABLES, only those tables may be used, and as they were locked.
+    pub(super) fn check_locked(&self, statement: &ast::Statement) -> Result<()> {
+        let Some(locked) = &self.locked else { return Ok(()) };
         let database = self.variables.borrow().database.clone();
         let targets = targets_of(statement, database.as_deref());
-        let mode = |name: &Name| if targets.contains(name) { Mode::Write } else { Mode::Read };
-        if let Some(locked) = &self.locked {
-            let mut reads = Reads::new(database.as_deref());
-            reads.add(statement);
-            for name in &reads.tables {
-                match locked.mode(name) {
-                    _ if name.0.eq_ignore_ascii_case("information_schema") => {}
-                    None => return Err(not_locked(name)),
-                    Some(Mode::Keep) if mode(name) == Mode::Write => return Err(read_locked(name)),
-                    Some(_) => {}
-                }
+        let mut reads = Reads::new(database.as_deref());
+        reads.add(statement);
+        for name in &reads.tables {
+            match locked.mode(name) {
+                _ if name.0.eq_ignore_ascii_case("information_schema") => {}
+                None => return Err(not_locked(name)),
+                Some(Mode::Keep) if targets.contains(name) => return Err(read_locked(name)),
+                Some(_) => {}
             }
-            return Ok(());
-        }
-        let tables = tables_of(statement, database.as_deref()).into_iter();
-        let mut needed: Vec<(Name, Mode)> =
-            tables.map(|name| (name.clone(), mode(&name))).collect();
-        let has = |held: &Held, lock: &(Name, Mode)| {
-            held.locks.contains(lock)
-                || (lock.1 == Mode::Read && held.locks.contains(&(lock.0.clone(), Mode::Write)))
-        };
-        if let Some(held) = &self.held {
-            needed.retain(|lock| !has(held, lock));
-        }
-        if needed.is_empty() {
-            return Ok(());
-        }
-        let mut more = self.lock_names(needed)?;
-        match &mut self.held {
-            Some(held) => held.locks.append(&mut more.locks),
-            None => self.held = Some(more),
         }
         Ok(())
     }
@@ -296,4 +426,121 @@ fn not_locked(name: &Name) -> SqlError {
 fn read_locked(name: &Name) -> SqlError {
     let text = format!("Table '{}' was locked with a READ lock and can't be updated", name.1);
     SqlError::new(1099, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    fn lock() -> TableLock {
+        TableLock::new(("db".to_owned(), "t".to_owned()))
+    }
+
+    fn code(outcome: Result<()>) -> u16 {
+        outcome.map_or_else(|error| error.code, |()| 0)
+    }
+
+    static NEVER: LazyLock<Stop> = LazyLock::new(Stop::default);
+    const SOON: Duration = Duration::ZERO;
+    const LATE: Duration = Duration::from_secs(60);
+
+    impl TableLock {
+        fn take(&self, mode: Mode, stripe: usize, held: bool, wait: &Duration) -> Result<()> {
+            self.lock(mode, stripe, held, &Patience { wait: *wait, stop: &NEVER })
+        }
+    }
+
+    #[test]
+    fn modes_admit_what_they_should() {
+        use Mode::{Alone, Keep, Read, Write};
+        let admitted = [(Read, Read), (Read, Write), (Read, Keep), (Write, Write), (Keep, Keep)];
+        for first in [Read, Write, Keep, Alone] {
+            for second in [Read, Write, Keep, Alone] {
+                let lock = lock();
+                lock.take(first, 1, false, &SOON).unwrap();
+                let both =
+                    admitted.contains(&(first, second)) || admitted.contains(&(second, first));
+                let expected = if both { 0 } else { 1205 };
+                assert_eq!(
+                    code(lock.take(second, 2, false, &SOON)),
+                    expected,
+                    "{first:?} {second:?}"
+                );
+                // Who gave up keeps nobody out.
+                if both {
+                    lock.unlock(second, 2);
+                }
+                lock.unlock(first, 1);
+                lock.take(Alone, 3, false, &SOON).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn one_name_has_one_lock() {
+        let locks = MetadataLocks::default();
+        let name = |table: &str| ("db".to_owned(), table.to_owned());
+        assert!(Arc::ptr_eq(&locks.of(&name("a")), &locks.of(&name("a"))));
+        assert!(!Arc::ptr_eq(&locks.of(&name("a")), &locks.of(&name("b"))));
+    }
+
+    #[test]
+    fn a_killed_wait_ends() {
+        let lock = lock();
+        lock.take(Mode::Read, 3, false, &SOON).unwrap();
+        let stop = Stop::default();
+        stop.interrupted.store(true, SeqCst);
+        let killed = Patience { wait: LATE, stop: &stop };
+        assert_eq!(code(lock.lock(Mode::Alone, 4, false, &killed)), 1317);
+        lock.take(Mode::Write, 4, false, &SOON).unwrap();
+    }
+
+    #[test]
+    fn who_waits_to_be_alone_goes_before_newcomers_only() {
+        let lock = lock();
+        lock.take(Mode::Read, 1, false, &SOON).unwrap();
+        std::thread::scope(|scope| {
+            let alone = scope.spawn(|| lock.take(Mode::Alone, 2, false, &LATE));
+            while lock.closed.load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(code(lock.take(Mode::Read, 3, false, &SOON)), 1205);
+            lock.take(Mode::Write, 1, true, &SOON).unwrap();
+            lock.unlock(Mode::Write, 1);
+            lock.unlock(Mode::Read, 1);
+            alone.join().unwrap().unwrap();
+        });
+        assert_eq!(code(lock.take(Mode::Read, 3, false, &SOON)), 1205);
+        lock.unlock(Mode::Alone, 2);
+        lock.take(Mode::Read, 3, false, &SOON).unwrap();
+    }
+
+    #[test]
+    fn alone_means_alone() {
+        let lock = lock();
+        let inside = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for session in 0..4 {
+                let (lock, inside) = (&lock, &inside);
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let (mode, weight) = match (session, round % 10) {
+                            (0, 0) => (Mode::Alone, 1000),
+                            (_, 1) => (Mode::Write, 1),
+                            _ => (Mode::Read, 1),
+                        };
+                        lock.take(mode, session, false, &LATE).unwrap();
+                        let others = inside.fetch_add(weight, SeqCst);
+                        assert!(if weight == 1 { others < 1000 } else { others == 0 });
+                        inside.fetch_sub(weight, SeqCst);
+                        lock.unlock(mode, session);
+                    }
+                });
+            }
+        });
+        assert_eq!(lock.readers() + lock.writers(), 0);
+    }
 }

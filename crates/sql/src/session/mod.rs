@@ -3,6 +3,7 @@
 //! [`Instance`] holds what all sessions share; a [`Session`] is one client's. A statement goes from [`Session::query`]
 //! through `run` (queries and changes), `ddl` (changes of the catalog) or `own` (SET, transactions, SHOW and the like).
 
+mod compiled;
 mod counters;
 mod ddl;
 mod front;
@@ -27,12 +28,13 @@ use spillway::{Isolation, Savepoint, Transaction};
 use spillway_types::Value;
 use sqlparser::ast;
 
-use self::instance::Stop;
+use self::compiled::{Given, Shapes, Slot, is_rows};
+use self::instance::Process;
 use self::metadata::Held;
 use self::prepared::Stored;
 use self::warnings::Warning;
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
-use crate::dml::Changed;
+use crate::dml::{Changed, RowSource};
 use crate::errors::{Result, SqlError};
 use crate::parse::{self, Statement};
 
@@ -53,7 +55,7 @@ pub struct Session {
     txn: Option<Transaction>,
     savepoints: Vec<(String, Savepoint)>,
     /// Tables that the transaction uses.
-    held: Option<Held>,
+    held: Held,
     /// Tables that LOCK TABLES has locked.
     locked: Option<Held>,
     autocommit: bool,
@@ -70,7 +72,8 @@ pub struct Session {
     /// Whether the warnings are those of the statement before, which a query may still ask for.
     stale_warnings: bool,
     multi_statements: bool,
-    stop: Arc<Stop>,
+    process: Arc<Process>,
+    shapes: Shapes,
     connection_id: u64,
     /// How often a variable was set.
     assignments: u64,
@@ -90,7 +93,7 @@ impl Drop for Session {
         let mut processes = self.instance.0.processes.lock();
         if processes
             .get(&self.connection_id)
-            .is_some_and(|process| Arc::ptr_eq(&process.stop, &self.stop))
+            .is_some_and(|process| Arc::ptr_eq(process, &self.process))
         {
             processes.remove(&self.connection_id);
         }
@@ -103,6 +106,9 @@ impl Session {
     /// # Errors
     /// The first that fails; what those before it gave has reached the sink.
     pub fn query(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        if let Some(outcome) = self.query_by_shape(sql, sink) {
+            return outcome;
+        }
         let statements = parse::split(sql, self.mode())?;
         if statements.is_empty() {
             // A comment alone is a statement that does nothing; nothing at all is none.
@@ -116,12 +122,15 @@ impl Session {
         }
         let last = statements.len() - 1;
         for (at, tokens) in statements.into_iter().enumerate() {
-            let shown = if at == 0 && last == 0 {
-                sql.to_owned()
+            let text;
+            let shown = if last == 0 {
+                sql
             } else {
-                tokens.iter().map(ToString::to_string).collect()
+                text = tokens.iter().map(ToString::to_string).collect::<String>();
+                &text
             };
-            parse::Depth::of(&tokens)?.run(|| {
+            let depth = parse::Depth::of(&tokens)?;
+            depth.run(|| {
                 let (statement, params) = parse::parse(tokens).inspect_err(|error| {
                     self.warnings.clear();
                     self.note_error(error);
@@ -129,7 +138,8 @@ impl Session {
                 if params > 0 {
                     return Err(SqlError::syntax("near '?'"));
                 }
-                self.run(&statement, None, &[], &shown, at < last, sink)
+                let mut slot = Slot::new(statement, depth);
+                self.run_slot(&mut slot, &[], None, shown, at < last, sink)
             })?;
         }
         Ok(())
@@ -145,9 +155,7 @@ impl Session {
             return Err(SqlError::new(1049, format!("Unknown database '{name}'")));
         }
         self.variables.borrow_mut().database = Some(name.to_owned());
-        if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
-            process.database = Some(name.to_owned());
-        }
+        self.process.doing.lock().database = Some(name.to_owned());
         Ok(())
     }
 
@@ -165,11 +173,9 @@ impl Session {
         };
         let mut fresh = self.instance.session(&user, &host, self.connection_id);
         self.variables.swap(&fresh.variables);
-        std::mem::swap(&mut self.stop, &mut fresh.stop);
+        std::mem::swap(&mut self.process, &mut fresh.process);
         drop(fresh);
-        if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
-            process.database.clone_from(&database);
-        }
+        self.process.doing.lock().database.clone_from(&database);
         let mut variables = self.variables.borrow_mut();
         variables.database = database;
         variables.found_rows_flag = flag;
@@ -217,7 +223,7 @@ impl Session {
     /// Whether the connection should end.
     #[must_use]
     pub fn is_killed(&self) -> bool {
-        self.stop.killed.load(Ordering::Acquire)
+        self.process.stop.killed.load(Ordering::Acquire)
     }
 
     /// What the client said of itself when it connected.
@@ -245,11 +251,12 @@ impl Session {
         }
     }
 
-    fn run(
+    /// Runs a statement, and keeps what was made of it in its slot.
+    fn run_slot(
         &mut self,
-        statement: &Statement,
-        prepared: Option<u32>,
+        slot: &mut Slot,
         params: &[Value],
+        rows: Option<&mut dyn RowSource>,
         shown: &str,
         more: bool,
         sink: &mut dyn ResultSink,
@@ -257,21 +264,31 @@ impl Session {
         if self.is_killed() {
             return Err(SqlError::new(1317, "Query execution was interrupted"));
         }
-        self.stop.interrupted.store(false, Ordering::Release);
-        self.instance.0.questions.fetch_add(1, Ordering::Relaxed);
-        self.note_statement(Some(shown));
-        let outcome = match statement {
+        let process = &self.process;
+        process.questions.fetch_add(1, Ordering::Relaxed);
+        if process.stop.interrupted.swap(false, Ordering::AcqRel)
+            && let Some(txn) = &self.txn
+        {
+            // Meant for a statement that had just ended.
+            txn.cancel_handle().clear();
+        }
+        process.doing.lock().begin(shown);
+        let outcome = match &*slot.statement.clone() {
             Statement::Own(first, tokens) => self.run_own(first, tokens, params, more, sink),
             Statement::Sql(statement) => {
                 self.stale_warnings = true;
                 if !matches!(**statement, ast::Statement::Query(_)) {
                     self.forget_warnings();
                 }
-                self.run_sql(statement, prepared, params, more, sink)
+                if is_rows(statement) {
+                    self.run_rows(slot, Given { params, rows }, more, sink)
+                } else {
+                    self.run_other(statement, more, sink)
+                }
             }
         };
         self.forget_warnings();
-        self.note_statement(None);
+        self.process.doing.lock().running = false;
         if let Err(error) = &outcome {
             self.note_error(error);
             self.variables.borrow_mut().row_count = -1;
@@ -280,12 +297,5 @@ impl Session {
             }
         }
         outcome
-    }
-
-    fn note_statement(&self, shown: Option<&str>) {
-        if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
-            process.statement = shown.map(|shown| shown.chars().take(1024).collect());
-            process.cancel = self.txn.as_ref().map(|txn| txn.cancel_handle());
-        }
     }
 }

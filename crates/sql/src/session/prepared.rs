@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use spillway_types::Value;
-use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
+use super::compiled::{Body, Slot, is_rows};
 use super::own::{name_of, split_commas};
-use super::run::PlanKey;
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
 use crate::parse::{self, Statement, word};
-use crate::query;
 
 /// A statement that was prepared.
 #[derive(Clone, Debug)]
@@ -26,12 +24,9 @@ pub struct Prepared {
 }
 
 pub(super) struct Stored {
-    pub(super) shown: Arc<str>,
-    pub(super) depth: parse::Depth,
-    pub(super) statement: Arc<Statement>,
-    pub(super) params: usize,
-    /// The plan of a query, and what it was made for.
-    pub(super) plan: Option<(PlanKey, Arc<query::QueryPlan>)>,
+    text: Arc<str>,
+    params: usize,
+    slot: Slot,
 }
 
 impl Session {
@@ -64,20 +59,18 @@ impl Session {
             let text = "This command is not supported in the prepared statement protocol yet";
             return Err(SqlError::new(1295, text));
         }
-        let statement = Arc::new(statement);
-        let mut stored = Stored { shown: sql.into(), depth, statement, params, plan: None };
+        let mut slot = Slot::new(statement, depth);
         let mut columns = Vec::new();
-        if let Statement::Sql(statement) = &*stored.statement
-            && let ast::Statement::Query(query) = &**statement
-        {
-            self.check_rights(statement)?;
-            self.asked.set(false);
-            let plan = self.plan(query)?;
-            columns.clone_from(&plan.columns);
-            if !self.asked.get() {
-                stored.plan = Some((self.plan_key(), plan));
+        if let Some(sql) = slot.sql().filter(|sql| is_rows(sql)) {
+            self.check_rights(sql)?;
+            let catalog = self.instance.0.catalog.load_full();
+            let compiled = self.compile(&slot, &[], &catalog)?;
+            if let Body::Query(plan) = &compiled.body {
+                columns.clone_from(&plan.columns);
             }
+            slot.compiled = Some(compiled);
         }
+        let stored = Stored { text: sql.into(), params, slot };
         let id = self.statements_next;
         self.statements_next += 1;
         self.statements.insert(id, stored);
@@ -100,12 +93,17 @@ impl Session {
                 format!("Unknown prepared statement handler ({id}) given to EXECUTE"),
             )
         };
-        let stored = self.statements.get(&id).ok_or_else(unknown)?;
+        let stored = self.statements.get_mut(&id).ok_or_else(unknown)?;
         if params.len() != stored.params {
             return Err(SqlError::new(1210, "Incorrect arguments to EXECUTE"));
         }
-        let (statement, shown) = (stored.statement.clone(), stored.shown.clone());
-        stored.depth.run(|| self.run(&statement, Some(id), &params, &shown, false, sink))
+        let (text, mut slot) = (stored.text.clone(), stored.slot.take());
+        let depth = slot.depth;
+        let outcome = depth.run(|| self.run_slot(&mut slot, &params, None, &text, false, sink));
+        if let Some(stored) = self.statements.get_mut(&id) {
+            stored.slot.compiled = slot.compiled;
+        }
+        outcome
     }
 
     /// The number of a prepared statement's parameters.

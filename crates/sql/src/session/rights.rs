@@ -299,6 +299,11 @@ impl Session {
         self.check_needs(&list)
     }
 
+    /// As [`Session::check_needs`], for an account that may do everything at no cost.
+    pub(super) fn check_all(&self, needs: &[Need]) -> Result<()> {
+        if self.may_all()? { Ok(()) } else { self.check_needs(needs) }
+    }
+
     pub(super) fn check_needs(&self, needs: &[Need]) -> Result<()> {
         for need in needs {
             let table = need.table.as_deref();

@@ -4,14 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::Guard;
 use spillway::Transaction;
-use spillway_types::{Collation, ColumnType, Value, ValueRef};
+use spillway_types::{ColumnType, Value, ValueRef};
 use sqlparser::ast;
 
 use super::Session;
+use super::compiled::{Body, Compiled, Given, Slot};
 use crate::api::ResultSink;
 use crate::catalog::{Catalog, utc};
-use crate::dml::{self, Changed};
+use crate::dml::{Changed, RowSource};
 use crate::errors::{Result, SqlError};
 use crate::expr::Context;
 use crate::query;
@@ -19,37 +21,13 @@ use crate::query;
 /// How often a first statement starts over when it meets rows that were changed after its snapshot (DESIGN, D12).
 const RESTARTS: usize = 100;
 
-/// What a plan depends on: it is made anew where any of this is another.
-#[derive(Debug)]
-pub(super) struct PlanKey {
-    catalog: u64,
-    database: Option<String>,
-    collation: Collation,
-    full_group_by: bool,
-    no_backslash_escapes: bool,
+/// A statement that can run now, and the catalog it was made for.
+struct Ready {
+    compiled: Arc<Compiled>,
+    catalog: Guard<Arc<Catalog>>,
 }
 
 impl Session {
-    pub(super) fn plan_key(&self) -> PlanKey {
-        let variables = self.variables.borrow();
-        PlanKey {
-            catalog: self.instance.0.catalog.load().version,
-            database: variables.database.clone(),
-            collation: variables.collation,
-            full_group_by: variables.has_mode("ONLY_FULL_GROUP_BY"),
-            no_backslash_escapes: variables.mode.no_backslash_escapes,
-        }
-    }
-
-    fn fits(&self, key: &PlanKey) -> bool {
-        let variables = self.variables.borrow();
-        key.catalog == self.instance.0.catalog.load().version
-            && key.database == variables.database
-            && key.collation == variables.collation
-            && key.full_group_by == variables.has_mode("ONLY_FULL_GROUP_BY")
-            && key.no_backslash_escapes == variables.mode.no_backslash_escapes
-    }
-
     pub(super) fn plan(&self, query: &ast::Query) -> Result<Arc<query::QueryPlan>> {
         let catalog = self.instance.0.catalog.load_full();
         let variables = self.variables.borrow();
@@ -59,33 +37,48 @@ impl Session {
         Ok(Arc::new(plan))
     }
 
-    pub(super) fn run_sql(
+    /// Runs a statement that is not about rows.
+    pub(super) fn run_other(
         &mut self,
         statement: &ast::Statement,
-        prepared: Option<u32>,
-        params: &[Value],
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        use ast::Statement as S;
         match statement {
-            S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) => {}
-            S::Explain { statement, analyze, .. } => {
-                if *analyze {
-                    return Err(SqlError::unsupported("EXPLAIN ANALYZE"));
-                }
-                return self.explain(statement, more, sink);
+            ast::Statement::Explain { analyze: true, .. } => {
+                Err(SqlError::unsupported("EXPLAIN ANALYZE"))
             }
-            other => return self.run_ddl(other, more, sink),
+            ast::Statement::Explain { statement, .. } => self.explain(statement, more, sink),
+            other => self.run_ddl(other, more, sink),
         }
-        self.check_rights(statement)?;
+    }
+
+    /// Runs a query or a change, in a transaction of its own where none is open.
+    pub(super) fn run_rows(
+        &mut self,
+        slot: &mut Slot,
+        given: Given<'_, '_>,
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        match (&slot.compiled, slot.sql()) {
+            (Some(compiled), _)
+                if compiled.made_for.database == self.variables.borrow().database =>
+            {
+                self.check_all(&compiled.needs)?;
+            }
+            (_, Some(sql)) => self.check_rights(sql)?,
+            _ => {}
+        }
         let opened = self.txn.is_none();
         if opened {
             self.begin();
         }
-        let outcome = self
-            .use_tables(statement)
-            .and_then(|()| self.run_in_transaction(statement, prepared, params, more, sink));
+        let outcome = self.ready(slot, given.params).and_then(|ready| {
+            let outcome = self.run_in_transaction(&ready, given, sink);
+            slot.compiled = Some(ready.compiled);
+            outcome
+        });
         match outcome {
             Ok(outcome) => {
                 if opened && self.autocommit && !self.explicit {
@@ -115,22 +108,34 @@ impl Session {
         }
     }
 
+    /// What to run, with its tables held: what the slot has where that still holds, else made anew.
+    fn ready(&mut self, slot: &mut Slot, params: &[Value]) -> Result<Ready> {
+        if let (Some(_), Some(statement)) = (&self.locked, slot.sql()) {
+            self.check_locked(statement)?;
+        }
+        loop {
+            // Neither the catalog nor what the slot has is counted: other sessions have them too.
+            let catalog = self.instance.0.catalog.load();
+            let compiled = match slot.compiled.take() {
+                Some(compiled) if self.holds(&compiled, params, &catalog) => compiled,
+                _ => self.compile(slot, params, &catalog)?,
+            };
+            self.use_tables(&compiled.tables)?;
+            // Nobody changes a table now that is held. Somebody may have, before it was.
+            if self.instance.0.catalog.load().version == catalog.version {
+                return Ok(Ready { compiled, catalog });
+            }
+        }
+    }
+
     /// Runs a query or a change; a failed one is undone. Answers what it changed, or `None` for a result set, which the
     /// caller ends.
-    pub(super) fn run_in_transaction(
+    fn run_in_transaction(
         &mut self,
-        statement: &ast::Statement,
-        prepared: Option<u32>,
-        params: &[Value],
-        more: bool,
+        ready: &Ready,
+        mut given: Given<'_, '_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Changed>> {
-        let _ = more;
-        let catalog = self.instance.0.catalog.load_full();
-        let plan = match statement {
-            ast::Statement::Query(query) => Some(self.query_plan(query, prepared)?),
-            _ => None,
-        };
         self.forget_warnings();
         let Some(txn) = &self.txn else {
             return Err(SqlError::new(1105, "no transaction is open"));
@@ -140,13 +145,21 @@ impl Session {
         for attempt in 0.. {
             txn.begin_statement();
             self.told.set(false);
-            let mut context = self.context(txn, &catalog, params);
-            if plan.is_some() {
+            let mut context = self.context(txn, &ready.catalog, given.params);
+            if matches!(ready.compiled.body, Body::Query(_)) {
                 context.deadline = self.deadline();
             }
-            let outcome = match (&plan, statement) {
-                (Some(plan), _) => self.select(&context, plan, sink).map(|()| None),
-                (None, statement) => self.change(&context, statement).map(Some),
+            let outcome = match &ready.compiled.body {
+                Body::Query(plan) => self.select(&context, plan, sink).map(|()| None),
+                Body::Insert(plan) => {
+                    if let Some(rows) = &mut given.rows {
+                        rows.rewind();
+                    }
+                    let rows = given.rows.as_mut().map(|rows| &mut **rows as &mut dyn RowSource);
+                    plan.run(&context, rows).map(Some)
+                }
+                Body::Change(plan) => plan.run(&context).map(Some),
+                Body::Joined(plan) => plan.run(&context).map(Some),
             };
             let warnings = context.warnings.into_inner();
             match outcome {
@@ -172,28 +185,6 @@ impl Session {
             }
         }
         Ok(None)
-    }
-
-    pub(super) fn query_plan(
-        &mut self,
-        query: &ast::Query,
-        prepared: Option<u32>,
-    ) -> Result<Arc<query::QueryPlan>> {
-        if let Some(stored) = prepared.and_then(|id| self.statements.get(&id))
-            && let Some((made_for, plan)) = &stored.plan
-            && self.fits(made_for)
-        {
-            return Ok(plan.clone());
-        }
-        self.asked.set(false);
-        let plan = self.plan(query)?;
-        let key = self.plan_key();
-        if let Some(stored) =
-            prepared.filter(|_| !self.asked.get()).and_then(|id| self.statements.get_mut(&id))
-        {
-            stored.plan = Some((key, plan.clone()));
-        }
-        Ok(plan)
     }
 
     pub(super) fn context<'a>(
@@ -289,21 +280,6 @@ impl Session {
         let found = if plan.counted { context.found.get() } else { count };
         self.variables.borrow_mut().found_rows = found;
         Ok(())
-    }
-
-    pub(super) fn change(
-        &self,
-        context: &Context<'_>,
-        statement: &ast::Statement,
-    ) -> Result<Changed> {
-        let lookup =
-            |scope: &str, name: &str| self.system_variable(&self.variables.borrow(), scope, name);
-        match statement {
-            ast::Statement::Insert(insert) => dml::insert(context, insert, &lookup),
-            ast::Statement::Update(update) => dml::update(context, update, &lookup),
-            ast::Statement::Delete(delete) => dml::delete(context, delete, &lookup),
-            other => Err(SqlError::unsupported(other)),
-        }
     }
 
     pub(super) fn explain(

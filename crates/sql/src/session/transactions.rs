@@ -42,9 +42,7 @@ impl Session {
     pub(super) fn begin(&mut self) {
         let options = self.options();
         let txn = self.instance.0.db.begin(options);
-        if let Some(process) = self.instance.0.processes.lock().get_mut(&self.connection_id) {
-            process.cancel = Some(txn.cancel_handle());
-        }
+        self.process.doing.lock().cancel = Some(txn.cancel_handle());
         self.txn = Some(txn);
     }
 
@@ -123,7 +121,7 @@ impl Session {
                     self.start(None, false)?;
                 }
                 if release {
-                    self.stop.killed.store(true, Ordering::Release);
+                    self.process.stop.killed.store(true, Ordering::Release);
                 }
                 Ok(())
             }

@@ -1,0 +1,258 @@
+//! UPDATE and DELETE.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use spillway::{LockMode, LockWait};
+use spillway_types::convert::to_i128;
+use spillway_types::{Collation, Value};
+use sqlparser::ast::{self, FromTable, TableFactor};
+
+use super::{Changed, Maker, Rules, Scope, is_default, same, target, unsafe_update, value_for};
+use crate::catalog::{TableDef, shift_timestamps};
+use crate::errors::{Result, SqlError};
+use crate::expr::{Binder, Context, Expr};
+use crate::query::{self, Row, Source};
+use crate::store;
+
+/// An UPDATE or DELETE, bound.
+#[derive(Debug)]
+pub(crate) struct ChangePlan {
+    rules: Rules,
+    source: Source,
+    order: Vec<(Expr, bool, Collation)>,
+    limit: Option<Expr>,
+    /// What an UPDATE sets, `None` for DEFAULT; of a DELETE there is nothing.
+    assignments: Option<Vec<(usize, Option<Expr>)>>,
+    ignore: bool,
+}
+
+/// The one table that a statement changes, and its alias.
+fn single(scope: Scope<'_>, tables: &[ast::TableWithJoins]) -> Result<(Arc<TableDef>, String)> {
+    let [tables] = tables else {
+        return Err(SqlError::unsupported("UPDATE or DELETE of several tables"));
+    };
+    if !tables.joins.is_empty() {
+        return Err(SqlError::unsupported("UPDATE or DELETE of several tables"));
+    }
+    let TableFactor::Table { name, alias, .. } = &tables.relation else {
+        return Err(SqlError::unsupported(&tables.relation));
+    };
+    let table = scope.table(name)?;
+    let alias = alias.as_ref().map_or_else(|| table.name.clone(), |alias| alias.name.value.clone());
+    Ok((table, alias))
+}
+
+impl ChangePlan {
+    /// Binds an UPDATE.
+    pub(crate) fn update(scope: Scope<'_>, update: &ast::Update) -> Result<ChangePlan> {
+        let (table, alias) = single(scope, std::slice::from_ref(&update.table))?;
+        let mut binder = table_binder(scope, &table, &alias);
+        let mut assignments = Vec::new();
+        for assignment in &update.assignments {
+            let column = target(&table, &assignment.target)?;
+            let value = if is_default(&assignment.value) {
+                None
+            } else {
+                Some(value_for(&mut binder, &assignment.value, &table.columns[column].ty)?)
+            };
+            assignments.push((column, value));
+        }
+        let (source, order, limit) = rows_of(
+            &mut binder,
+            &table,
+            &alias,
+            update.selection.as_ref(),
+            &update.order_by,
+            update.limit.as_ref(),
+        )?;
+        let rules = Rules::new(scope.catalog, &table)?;
+        let ignore = update.or.is_some();
+        Ok(ChangePlan { rules, source, order, limit, assignments: Some(assignments), ignore })
+    }
+
+    /// Binds a DELETE.
+    pub(crate) fn delete(scope: Scope<'_>, delete: &ast::Delete) -> Result<ChangePlan> {
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+        let (table, alias) = single(scope, from)?;
+        let mut binder = table_binder(scope, &table, &alias);
+        let (source, order, limit) = rows_of(
+            &mut binder,
+            &table,
+            &alias,
+            delete.selection.as_ref(),
+            &delete.order_by,
+            delete.limit.as_ref(),
+        )?;
+        let rules = Rules::new(scope.catalog, &table)?;
+        Ok(ChangePlan { rules, source, order, limit, assignments: None, ignore: false })
+    }
+
+    /// Runs it.
+    pub(crate) fn run(&self, context: &Context<'_>) -> Result<Changed> {
+        let safe = context.variables.borrow().flag("sql_safe_updates");
+        if safe && self.limit.is_none() && self.source.access.is_full() {
+            return Err(unsafe_update());
+        }
+        let maker = Maker::new(context, &self.rules, self.ignore);
+        let rows = self.targets(context)?;
+        let matched = rows.len() as u64;
+        let Some(assignments) = &self.assignments else {
+            for row in rows {
+                let (row, pk) = split_key(row);
+                store::delete_row(context.txn, maker.table(), &maker.stored(row), &pk)?;
+            }
+            return Ok(Changed { affected: matched, ..Changed::default() });
+        };
+        let mut changed = 0;
+        for (number, row) in rows.into_iter().enumerate() {
+            let before = context.txn.savepoint();
+            match change_row(&maker, row, assignments, number as u64 + 1) {
+                Ok(done) => changed += u64::from(done),
+                Err(error) if self.ignore && matches!(error.code, 1062 | 3819 | 1048) => {
+                    // A later index may have refused what earlier ones took.
+                    context.txn.rollback_to(before);
+                    context.warn(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let warnings = context.warnings.borrow().len();
+        let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
+        let affected = if context.variables.borrow().found_rows_flag { matched } else { changed };
+        Ok(Changed { affected, info, ..Changed::default() })
+    }
+
+    /// The rows that are changed, locked, with their keys.
+    fn targets(&self, context: &Context<'_>) -> Result<Vec<Row>> {
+        let (source, order) = (&self.source, &self.order);
+        let limit = match &self.limit {
+            None => usize::MAX,
+            Some(limit) => {
+                let value = context.value(limit, &[])?;
+                usize::try_from(to_i128(&value.as_ref().as_ref()).unwrap_or(0)).unwrap_or(0)
+            }
+        };
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut row = vec![Value::Null; source.width];
+        let mut found: Vec<(Row, Row)> = Vec::new();
+        let lock = Some((LockMode::Exclusive, LockWait::Wait));
+        // With an order and a limit, only the rows that are left after both are locked.
+        let sorted = !order.is_empty();
+        let late = sorted && limit < usize::MAX;
+        let table = &self.rules.table;
+        let first = if late { None } else { lock };
+        query::scan_table(context, source, table, &mut row, first, &mut |row| {
+            for filter in &source.filters {
+                if !context.holds(filter, row)? {
+                    return Ok(true);
+                }
+            }
+            let keys = order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?;
+            found.push((keys, row.clone()));
+            Ok(sorted || found.len() < limit)
+        })?;
+        if sorted {
+            found.sort_by(|(a, _), (b, _)| {
+                let keys = order.iter().zip(a.iter().zip(b));
+                keys.map(|((_, asc, collation), (a, b))| query::order_of(a, b, *asc, *collation))
+                    .find(|order| order.is_ne())
+                    .unwrap_or(Ordering::Equal)
+            });
+            found.truncate(limit);
+        }
+        let rows: Vec<Row> = found.into_iter().map(|(_, row)| row).collect();
+        if late { self.lock(context, &rows) } else { Ok(rows) }
+    }
+
+    /// Locks rows that were read without, and reads them anew.
+    fn lock(&self, context: &Context<'_>, rows: &[Row]) -> Result<Vec<Row>> {
+        let table = &self.rules.table;
+        let shift = context.variables.borrow().time_offset_micros;
+        let mut locked = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Some(Value::Bytes(pk)) = row.last() else { continue };
+            let mut bytes = Vec::new();
+            let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+            if context.txn.get_locked(table.rows(), pk, mode, wait, &mut bytes)? {
+                let mut newest = Vec::new();
+                table.decode(&bytes, &mut newest)?;
+                shift_timestamps(table, &mut newest, shift);
+                newest.push(Value::Bytes(pk.clone()));
+                locked.push(newest);
+            }
+        }
+        Ok(locked)
+    }
+}
+
+fn table_binder<'a>(scope: Scope<'a>, table: &TableDef, alias: &str) -> Binder<'a> {
+    let mut binder = scope.binder();
+    let mut columns = query::table_scope(table);
+    alias.clone_into(&mut columns.alias);
+    binder.scope.tables.push(columns);
+    binder
+}
+
+/// Which rows a statement changes: their source with its conditions, the order, the limit.
+fn rows_of(
+    binder: &mut Binder<'_>,
+    table: &Arc<TableDef>,
+    alias: &str,
+    selection: Option<&ast::Expr>,
+    order: &[ast::OrderByExpr],
+    limit: Option<&ast::Expr>,
+) -> Result<(Source, Vec<(Expr, bool, Collation)>, Option<Expr>)> {
+    let mut conditions = Vec::new();
+    if let Some(selection) = selection {
+        binder.place = "where clause";
+        binder.condition(selection)?.conjuncts(&mut conditions);
+    }
+    binder.place = "order clause";
+    let order = order
+        .iter()
+        .map(|by| {
+            let bound = binder.bind(&by.expr)?.counted();
+            Ok((bound.expr, by.options.asc.unwrap_or(true), bound.collation))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let limit = limit.map(|limit| binder.bind(limit)).transpose()?.map(|bound| bound.expr);
+    Ok((query::plan_table(table, alias, conditions), order, limit))
+}
+
+fn split_key(mut row: Row) -> (Row, Vec<u8>) {
+    match row.pop() {
+        Some(Value::Bytes(key)) => (row, key),
+        _ => (row, Vec::new()),
+    }
+}
+
+/// Changes one row as an UPDATE says. Answers whether that made it another.
+pub(super) fn change_row(
+    maker: &Maker<'_>,
+    row: Row,
+    assignments: &[(usize, Option<Expr>)],
+    number: u64,
+) -> Result<bool> {
+    let (table, context) = (maker.table(), maker.context);
+    let (old, pk) = split_key(row);
+    let mut new = old.clone();
+    for (column, expr) in assignments {
+        new[*column] = match expr {
+            Some(expr) => maker.store(*column, context.eval(expr, &new)?, number)?,
+            None => maker.default(*column)?,
+        };
+    }
+    if same(&new, &old) {
+        return Ok(false);
+    }
+    maker.touch(&mut new, &old);
+    maker.note_number(&new, &old)?;
+    maker.check(&new)?;
+    let (old, new) = (maker.stored(old), maker.stored(new));
+    let new_pk = if table.primary.is_empty() { pk.clone() } else { maker.key(&new)? };
+    store::update_row(context.txn, table, &old, &new, &pk, &new_pk)?;
+    Ok(true)
+}

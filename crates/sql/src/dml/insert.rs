@@ -1,0 +1,350 @@
+//! INSERT and REPLACE.
+
+use spillway::{LockMode, LockWait};
+use spillway_types::Value;
+use spillway_types::convert::to_i128;
+use sqlparser::ast::{self, OnInsert, SetExpr, TableObject};
+
+use super::{Changed, Maker, Rules, Scope, is_default, name_path, same, target, value_for};
+use crate::catalog::{TableDef, shift_timestamps};
+use crate::errors::{Result, SqlError};
+use crate::expr::{Context, Expr, handed};
+use crate::query::{self, QueryPlan, Row};
+use crate::store;
+
+/// An INSERT or REPLACE, bound.
+#[derive(Debug)]
+pub(crate) struct InsertPlan {
+    rules: Rules,
+    /// The columns that values are given for.
+    columns: Vec<usize>,
+    source: Source,
+    replace: bool,
+    ignore: bool,
+    /// ON DUPLICATE KEY UPDATE: over the row that is there, then the one that would have been inserted.
+    update: Vec<(usize, Expr)>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// `None` for DEFAULT.
+    Rows(Vec<Vec<Option<Expr>>>),
+    Query(Box<QueryPlan>),
+}
+
+/// Gives the parameters of one row after another, for a statement that was bound for one.
+pub(crate) trait RowSource {
+    /// Reads the next row's into `params`; `false` past the last.
+    fn next(&mut self, params: &mut Vec<Value>) -> Result<bool>;
+
+    /// Begins again.
+    fn rewind(&mut self);
+}
+
+impl InsertPlan {
+    /// Binds an INSERT.
+    pub(crate) fn new(scope: Scope<'_>, insert: &ast::Insert) -> Result<InsertPlan> {
+        if insert.returning.is_some() {
+            return Err(SqlError::unsupported("INSERT ... RETURNING"));
+        }
+        let TableObject::TableName(name) = &insert.table else {
+            return Err(SqlError::unsupported("INSERT into a function"));
+        };
+        let table = scope.table(name)?;
+        let columns = columns_of(&table, insert)?;
+        let source = source_of(scope, insert, &table, &columns)?;
+        let mut update = Vec::new();
+        if let Some(OnInsert::DuplicateKeyUpdate(assignments)) = &insert.on {
+            let mut binder = scope.binder();
+            binder.scope.tables.push(query::table_scope(&table));
+            binder.inserting = Some(table.clone());
+            if let Some(alias) = &insert.insert_alias {
+                let mut new = query::table_scope(&table);
+                new.alias = name_path(&alias.row_alias).pop().unwrap_or_default();
+                new.offset = table.columns.len();
+                binder.scope.tables.push(new);
+            }
+            for assignment in assignments {
+                let column = target(&table, &assignment.target)?;
+                let ty = &table.columns[column].ty;
+                update.push((column, value_for(&mut binder, &assignment.value, ty)?));
+            }
+        }
+        Ok(InsertPlan {
+            rules: Rules::new(scope.catalog, &table)?,
+            columns,
+            source,
+            replace: insert.replace_into,
+            ignore: insert.ignore,
+            update,
+        })
+    }
+
+    /// Runs it. With `more`, the rows after the first come from there.
+    pub(crate) fn run(
+        &self,
+        context: &Context<'_>,
+        more: Option<&mut dyn RowSource>,
+    ) -> Result<Changed> {
+        let mut writer = Writer {
+            plan: self,
+            maker: Maker::new(context, &self.rules, self.ignore),
+            keep_zero: context.variables.borrow().sql_mode.contains("NO_AUTO_VALUE_ON_ZERO"),
+            changed: Changed::default(),
+            explicit_id: 0,
+            records: 0,
+            duplicates: 0,
+        };
+        match &self.source {
+            Source::Rows(rows) => {
+                for row in rows {
+                    writer.write_exprs(row)?;
+                }
+                if let (Some(more), [row]) = (more, rows.as_slice()) {
+                    let mut params = Vec::new();
+                    while more.next(&mut params)? {
+                        writer.write_with(row, &params)?;
+                    }
+                }
+            }
+            Source::Query(plan) => {
+                // Read whole first: the table may be the one that is read.
+                let mut rows = Vec::new();
+                query::run_query(context, plan, &mut |row| {
+                    rows.push(row.to_vec());
+                    Ok(true)
+                })?;
+                for row in rows {
+                    let values = row.iter().zip(&plan.columns).zip(&self.columns);
+                    let table = &self.rules.table;
+                    writer.write(values.map(|((value, from), to)| {
+                        Some(handed(value, &from.column_type, &table.columns[*to].ty))
+                    }))?;
+                }
+            }
+        }
+        let mut changed = writer.changed;
+        changed.explicit_id = writer.explicit_id;
+        if writer.records > 1 {
+            let warnings = context.warnings.borrow().len();
+            changed.info = format!(
+                "Records: {}  Duplicates: {}  Warnings: {warnings}",
+                writer.records, writer.duplicates
+            );
+        }
+        Ok(changed)
+    }
+}
+
+fn columns_of(table: &TableDef, insert: &ast::Insert) -> Result<Vec<usize>> {
+    if !insert.assignments.is_empty() {
+        return insert.assignments.iter().map(|a| target(table, &a.target)).collect();
+    }
+    if insert.columns.is_empty() {
+        return Ok((0..table.columns.len()).collect());
+    }
+    let names = insert.columns.iter().map(|name| name_path(name).pop().unwrap_or_default());
+    names
+        .map(|name| {
+            table.column(&name).ok_or_else(|| SqlError::unknown_column(&name, "field list"))
+        })
+        .collect()
+}
+
+fn source_of(
+    scope: Scope<'_>,
+    insert: &ast::Insert,
+    table: &TableDef,
+    columns: &[usize],
+) -> Result<Source> {
+    let mut binder = scope.binder();
+    let mut bind = |(expr, column): (&ast::Expr, &usize)| -> Result<Option<Expr>> {
+        if is_default(expr) {
+            return Ok(None);
+        }
+        value_for(&mut binder, expr, &table.columns[*column].ty).map(Some)
+    };
+    if !insert.assignments.is_empty() {
+        let values = insert.assignments.iter().map(|assignment| &assignment.value).zip(columns);
+        return Ok(Source::Rows(vec![values.map(bind).collect::<Result<_>>()?]));
+    }
+    let Some(source) = &insert.source else {
+        return Ok(Source::Rows(vec![vec![None; columns.len()]]));
+    };
+    let SetExpr::Values(list) = &*source.body else {
+        let Scope { catalog, database, variables } = scope;
+        let plan = query::plan_query(catalog, database, variables, source, None, &[])?;
+        if plan.columns.len() != columns.len() {
+            return Err(SqlError::new(1136, "Column count doesn't match value count at row 1"));
+        }
+        return Ok(Source::Query(Box::new(plan)));
+    };
+    let mut rows = Vec::with_capacity(list.rows.len());
+    for (at, row) in list.rows.iter().enumerate() {
+        if row.content.is_empty() && insert.columns.is_empty() {
+            rows.push(vec![None; columns.len()]);
+            continue;
+        }
+        if row.content.len() != columns.len() {
+            return Err(SqlError::new(
+                1136,
+                format!("Column count doesn't match value count at row {}", at + 1),
+            ));
+        }
+        rows.push(row.content.iter().zip(columns).map(&mut bind).collect::<Result<_>>()?);
+    }
+    Ok(Source::Rows(rows))
+}
+
+struct Writer<'a> {
+    plan: &'a InsertPlan,
+    maker: Maker<'a>,
+    keep_zero: bool,
+    changed: Changed,
+    /// The last AUTO_INCREMENT value that was given and not made.
+    explicit_id: u64,
+    records: u64,
+    duplicates: u64,
+}
+
+impl Writer<'_> {
+    fn write_exprs(&mut self, row: &[Option<Expr>]) -> Result<()> {
+        let context = self.maker.context;
+        let value =
+            |expr: &Option<Expr>| expr.as_ref().map(|expr| context.eval(expr, &[])).transpose();
+        let values = row.iter().map(value).collect::<Result<Vec<_>>>()?;
+        self.write(values.into_iter())
+    }
+
+    /// As `write_exprs`, with parameters of the row's own.
+    fn write_with(&mut self, row: &[Option<Expr>], params: &[Value]) -> Result<()> {
+        let context = self.maker.context;
+        let own = context.with_params(params);
+        let value = |expr: &Option<Expr>| expr.as_ref().map(|expr| own.eval(expr, &[])).transpose();
+        let values = row.iter().map(value).collect::<Result<Vec<_>>>()?;
+        context.warnings.borrow_mut().append(&mut own.warnings.borrow_mut());
+        self.write(values.into_iter())
+    }
+
+    fn write(&mut self, values: impl Iterator<Item = Option<Value>>) -> Result<()> {
+        self.records += 1;
+        if !self.plan.ignore {
+            return self.write_row(values);
+        }
+        let before = self.maker.context.txn.savepoint();
+        match self.write_row(values) {
+            Err(error) if matches!(error.code, 1062 | 3819 | 1048) => {
+                // A later index may have refused what earlier ones took.
+                self.maker.context.txn.rollback_to(before);
+                self.duplicates += 1;
+                self.maker.context.warn(error);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// The whole row: values that are given, and defaults.
+    fn fill(&self, values: impl Iterator<Item = Option<Value>>) -> Result<Row> {
+        let mut row: Vec<Option<Value>> = vec![None; self.maker.table().columns.len()];
+        for (column, value) in self.plan.columns.iter().zip(values) {
+            if let Some(value) = value {
+                row[*column] = Some(self.maker.store(*column, value, self.records)?);
+            }
+        }
+        row.into_iter()
+            .enumerate()
+            .map(|(column, value)| value.map_or_else(|| self.maker.default(column), Ok))
+            .collect()
+    }
+
+    /// Gives the AUTO_INCREMENT column its number. Answers the number that was made, and the one that was given.
+    fn number(&self, row: &mut [Value]) -> Result<(u64, u64)> {
+        let (table, context) = (self.maker.table(), self.maker.context);
+        let Some(column) = self.plan.rules.auto else { return Ok((0, 0)) };
+        let given = to_i128(&row[column].as_ref()).unwrap_or(0);
+        if row[column].is_null() || (given == 0 && !self.keep_zero) {
+            let number =
+                context.instance.next_auto_increment(context.txn, table, self.maker.step)?;
+            row[column] = self.maker.store(column, Value::UInt(number), self.records)?;
+            return Ok((number, 0));
+        }
+        Ok((0, u64::try_from(given).unwrap_or(0)))
+    }
+
+    fn write_row(&mut self, values: impl Iterator<Item = Option<Value>>) -> Result<()> {
+        let (table, context) = (self.maker.table(), self.maker.context);
+        let mut full = self.fill(values)?;
+        let (generated, explicit) = self.number(&mut full)?;
+        self.maker.check(&full)?;
+        let updates = !self.plan.update.is_empty();
+        let inserted = if updates { full.clone() } else { Vec::new() };
+        let stored = self.maker.stored(full);
+        let pk = self.maker.key(&stored)?;
+        if self.plan.replace || updates {
+            while let Some(other) = store::conflict(context.txn, table, &stored, &pk)? {
+                let mut bytes = Vec::new();
+                let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+                if !context.txn.get_locked(table.rows(), &other, mode, wait, &mut bytes)? {
+                    break;
+                }
+                let mut old = Vec::new();
+                table.decode(&bytes, &mut old)?;
+                if updates {
+                    return self.update_row(inserted, old, &other);
+                }
+                store::delete_row(context.txn, table, &old, &other)?;
+                self.changed.affected += 1;
+                self.duplicates += 1;
+            }
+        }
+        match store::insert_row(context.txn, table, &stored, &pk) {
+            Err(error) if self.plan.ignore && error.code == 1062 => {
+                store::check_readable(context.txn, table, &stored, &pk)?;
+                return Err(error);
+            }
+            other => other?,
+        }
+        self.changed.affected += 1;
+        // A row that was not taken moves nothing.
+        if explicit > 0 {
+            context.instance.note_auto_increment(context.txn, table, explicit)?;
+            self.explicit_id = explicit;
+        }
+        if generated > 0 && self.changed.insert_id == 0 {
+            self.changed.insert_id = generated;
+        }
+        Ok(())
+    }
+
+    /// ON DUPLICATE KEY UPDATE: the row that is there is changed.
+    fn update_row(&mut self, new: Row, mut old: Row, pk: &[u8]) -> Result<()> {
+        let (table, context) = (self.maker.table(), self.maker.context);
+        shift_timestamps(table, &mut old, self.maker.shift);
+        self.duplicates += 1;
+        context.inserted.replace(new.clone());
+        let mut row = old.clone();
+        for (column, expr) in &self.plan.update {
+            let mut wide = row.clone();
+            wide.extend(new.iter().cloned());
+            let value = context.eval(expr, &wide)?;
+            row[*column] = self.maker.store(*column, value, self.records)?;
+        }
+        if let Some(column) = self.plan.rules.auto {
+            let id = to_i128(&row[column].as_ref()).unwrap_or(0);
+            self.changed.insert_id = u64::try_from(id).unwrap_or(0);
+        }
+        if same(&row, &old) {
+            self.changed.affected += u64::from(context.variables.borrow().found_rows_flag);
+            return Ok(());
+        }
+        self.maker.touch(&mut row, &old);
+        self.maker.note_number(&row, &old)?;
+        self.maker.check(&row)?;
+        let (old, new) = (self.maker.stored(old), self.maker.stored(row));
+        let new_pk = if table.primary.is_empty() { pk.to_vec() } else { self.maker.key(&new)? };
+        store::update_row(context.txn, table, &old, &new, pk, &new_pk)?;
+        self.changed.affected += 2;
+        Ok(())
+    }
+}

@@ -1,0 +1,338 @@
+//! INSERT, REPLACE, UPDATE and DELETE: bound once, and run any number of times.
+
+mod change;
+mod insert;
+mod joined;
+
+use std::sync::Arc;
+
+use spillway_types::convert::{to_datetime, to_decimal, to_i128};
+use spillway_types::{Collation, ColumnType, Date, DateTime, StoreError, Value};
+use sqlparser::ast::{self, AssignmentTarget};
+
+pub(crate) use self::change::ChangePlan;
+use self::change::change_row;
+pub(crate) use self::insert::{InsertPlan, RowSource};
+pub(crate) use self::joined::JoinedPlan;
+use crate::catalog::{Catalog, ColumnDef, DefaultValue, TableDef, shift_timestamps};
+use crate::errors::{Result, SqlError};
+use crate::expr::{Binder, Context, Expr, compare, truth_of};
+use crate::query::{self, Row};
+use crate::session::Step;
+use crate::store;
+
+/// What a statement changed.
+#[derive(Default, Debug)]
+pub(crate) struct Changed {
+    pub(crate) affected: u64,
+    pub(crate) insert_id: u64,
+    /// What a client is told where `insert_id` has nothing; LAST_INSERT_ID() does not see it.
+    pub(crate) explicit_id: u64,
+    pub(crate) info: String,
+}
+
+/// What a statement is bound in.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) database: Option<&'a str>,
+    pub(crate) variables: &'a dyn Fn(&str, &str) -> Option<Value>,
+}
+
+impl<'a> Scope<'a> {
+    fn binder(&self) -> Binder<'a> {
+        Binder::new(self.catalog, self.database, self.variables)
+    }
+
+    fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
+        let path = name_path(name);
+        let (db, table) = match path.as_slice() {
+            [table] => {
+                (self.database.ok_or_else(|| SqlError::new(1046, "No database selected"))?, table)
+            }
+            [db, table] => (db.as_str(), table),
+            _ => return Err(SqlError::syntax(format!("near '{name}'"))),
+        };
+        if crate::catalog::SYSTEM.contains(&db.to_ascii_lowercase().as_str()) {
+            return Err(SqlError::new(1044, format!("Access denied to database '{db}'")));
+        }
+        Ok(self.catalog.table(db, table)?.clone())
+    }
+}
+
+fn name_path(name: &ast::ObjectName) -> Vec<String> {
+    name.0
+        .iter()
+        .map(|part| match part {
+            ast::ObjectNamePart::Identifier(ident) => ident.value.clone(),
+            other => other.to_string(),
+        })
+        .collect()
+}
+
+/// The column that an assignment is to.
+fn target(table: &TableDef, target: &AssignmentTarget) -> Result<usize> {
+    let AssignmentTarget::ColumnName(name) = target else {
+        return Err(SqlError::unsupported("assignment to a tuple"));
+    };
+    let name = name_path(name).pop().unwrap_or_default();
+    table.column(&name).ok_or_else(|| SqlError::unknown_column(&name, "field list"))
+}
+
+fn is_default(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Identifier(ident)
+        if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+/// The value that a column of a type is given. Literals, and parameters in their place, are the same for columns of all
+/// types.
+fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Result<Expr> {
+    use ast::Value as V;
+    let plain = match expr {
+        ast::Expr::Value(value) => matches!(
+            value.value,
+            V::Number(..) | V::SingleQuotedString(_) | V::Null | V::Boolean(_) | V::Placeholder(_)
+        ),
+        _ => false,
+    };
+    let bound = binder.bind(expr)?;
+    Ok(if plain { bound.expr } else { bound.handed(ty).expr })
+}
+
+/// What every row of a table must pass through to be stored, bound.
+#[derive(Debug)]
+struct Rules {
+    table: Arc<TableDef>,
+    /// Of each column; only where the default is an expression.
+    defaults: Vec<Option<Expr>>,
+    /// With their names.
+    checks: Vec<(Expr, String)>,
+    auto: Option<usize>,
+    json: bool,
+}
+
+impl Rules {
+    fn new(catalog: &Catalog, table: &Arc<TableDef>) -> Result<Rules> {
+        let none = |_: &str, _: &str| None;
+        let mut defaults = Vec::with_capacity(table.columns.len());
+        for column in &table.columns {
+            defaults.push(match &column.default {
+                DefaultValue::Expr(text) => {
+                    let mut binder = Binder::new(catalog, None, &none);
+                    Some(binder.bind(&crate::parse::parse_expr(text)?)?.expr)
+                }
+                _ => None,
+            });
+        }
+        let mut checks = Vec::new();
+        for check in table.checks.iter().filter(|check| check.enforced) {
+            let mut binder = Binder::new(catalog, None, &none);
+            binder.scope.tables.push(query::table_scope(table));
+            let bound = binder.bind(&crate::parse::parse_expr(&check.expr)?)?;
+            checks.push((bound.expr, check.name.clone()));
+        }
+        let json = table.columns.iter().any(|c| c.ty == ColumnType::Json);
+        Ok(Rules { auto: table.auto_column(), table: table.clone(), defaults, checks, json })
+    }
+}
+
+/// Makes rows of a table, as they are stored.
+struct Maker<'a> {
+    context: &'a Context<'a>,
+    rules: &'a Rules,
+    strict: bool,
+    shift: i64,
+    /// Whether a date of zeros, and one with a month or a day of zero, are refused.
+    no_zero_date: bool,
+    no_zero_in_date: bool,
+    step: Step,
+}
+
+impl<'a> Maker<'a> {
+    fn new(context: &'a Context<'a>, rules: &'a Rules, ignore: bool) -> Maker<'a> {
+        let variables = context.variables.borrow();
+        context.strict.set(variables.strict() && !ignore);
+        Maker {
+            context,
+            rules,
+            strict: variables.strict() && !ignore,
+            shift: variables.time_offset_micros,
+            no_zero_date: variables.has_mode("NO_ZERO_DATE"),
+            no_zero_in_date: variables.has_mode("NO_ZERO_IN_DATE"),
+            step: Step {
+                offset: variables.number("auto_increment_offset").unwrap_or(1),
+                increment: variables.number("auto_increment_increment").unwrap_or(1),
+            },
+        }
+    }
+
+    fn table(&self) -> &'a Arc<TableDef> {
+        &self.rules.table
+    }
+
+    /// The error; a warning where the mode is not strict.
+    fn fail(&self, error: SqlError) -> Result<()> {
+        if self.strict {
+            return Err(error);
+        }
+        self.context.warn(error);
+        Ok(())
+    }
+
+    /// A value as a column keeps it.
+    fn store(&self, column: usize, value: Value, row: u64) -> Result<Value> {
+        let def = &self.table().columns[column];
+        if value.is_null() {
+            if def.nullable || def.auto_increment {
+                return Ok(Value::Null);
+            }
+            self.fail(SqlError::new(1048, format!("Column '{}' cannot be null", def.name)))?;
+            return Ok(def.ty.zero());
+        }
+        let shown = &value;
+        // A time of day is one of today.
+        let dated = match (&value, &def.ty) {
+            (
+                Value::Time(time),
+                ColumnType::Date | ColumnType::DateTime(_) | ColumnType::Timestamp(_),
+            ) => DateTime::from_micros_of(self.context.now.date, time.micros).map(Value::DateTime),
+            _ => None,
+        };
+        let value = dated.as_ref().unwrap_or(&value);
+        match def.ty.store(value) {
+            Ok(stored) => {
+                if self.rules.json
+                    && def.ty == ColumnType::Json
+                    && serde_json::from_str::<serde_json::Value>(&stored.to_text()).is_err()
+                {
+                    return Err(SqlError::store(StoreError::Json, &def.name, "", row));
+                }
+                self.note_cut(def, shown, &stored, row);
+                self.zero_date(def, stored, row)
+            }
+            Err((why, nearest)) => {
+                self.fail(SqlError::store(why, &def.name, &value.to_text(), row))?;
+                Ok(nearest)
+            }
+        }
+    }
+
+    /// Notes digits of a decimal, a time of a date and a date of a time, which the column has no place for.
+    fn note_cut(&self, def: &ColumnDef, given: &Value, kept: &Value, row: u64) {
+        let cut = match (&def.ty, kept) {
+            (ColumnType::Decimal { .. }, Value::Decimal(kept)) => {
+                to_decimal(&given.as_ref()).is_some_and(|given| given != *kept)
+            }
+            (ColumnType::Date, _) => to_datetime(&given.as_ref()).is_some_and(|at| at.micros != 0),
+            (ColumnType::Time(_), _) => matches!(given, Value::Date(_) | Value::DateTime(_)),
+            _ => false,
+        };
+        if cut {
+            self.context.warn(SqlError::store(StoreError::Truncated, &def.name, "", row));
+        }
+    }
+
+    /// Refuses dates that the modes NO_ZERO_DATE and NO_ZERO_IN_DATE refuse.
+    fn zero_date(&self, def: &ColumnDef, value: Value, row: u64) -> Result<Value> {
+        if !self.no_zero_date && !self.no_zero_in_date {
+            return Ok(value);
+        }
+        let (date, kind) = match &value {
+            Value::Date(date) => (*date, "date"),
+            Value::DateTime(at) => (at.date, "datetime"),
+            _ => return Ok(value),
+        };
+        let zero = date == Date::default();
+        let part = !zero && (date.month == 0 || date.day == 0);
+        if !(zero && self.no_zero_date || part && self.no_zero_in_date) {
+            return Ok(value);
+        }
+        let why = StoreError::IncorrectTime(kind);
+        self.fail(SqlError::store(why, &def.name, &value.to_text(), row))?;
+        Ok(def.ty.zero())
+    }
+
+    fn default(&self, column: usize) -> Result<Value> {
+        let def = &self.table().columns[column];
+        if let Some(expr) = &self.rules.defaults[column] {
+            return self.store(column, self.context.eval(expr, &[])?, 1);
+        }
+        Ok(match &def.default {
+            DefaultValue::CurrentTimestamp => {
+                def.ty.store(&Value::DateTime(self.context.now)).unwrap_or_default()
+            }
+            DefaultValue::None if !def.nullable && !def.auto_increment => {
+                let text = format!("Field '{}' doesn't have a default value", def.name);
+                self.fail(SqlError::new(1364, text))?;
+                def.ty.zero()
+            }
+            _ if def.auto_increment => Value::Null,
+            _ => def.constant_default(),
+        })
+    }
+
+    fn check(&self, row: &[Value]) -> Result<()> {
+        for (expr, name) in &self.rules.checks {
+            let value = self.context.value(expr, row)?;
+            if !value.is_null() && !truth_of(&value) {
+                let text = format!("Check constraint '{name}' is violated.");
+                return Err(SqlError::new(3819, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// A row in UTC, as it goes to the store.
+    fn stored(&self, mut row: Row) -> Row {
+        shift_timestamps(self.table(), &mut row, -self.shift);
+        row
+    }
+
+    fn key(&self, row: &[Value]) -> Result<Vec<u8>> {
+        let number = if self.table().primary.is_empty() {
+            self.context.instance.next_row_number(self.context.txn, self.table())?
+        } else {
+            0
+        };
+        Ok(store::primary_key(self.table(), row, number))
+    }
+
+    /// An AUTO_INCREMENT column goes on after the number that an update gave a row.
+    fn note_number(&self, row: &[Value], old: &[Value]) -> Result<()> {
+        let Some(at) = self.rules.auto.filter(|at| !same(&row[*at..=*at], &old[*at..=*at])) else {
+            return Ok(());
+        };
+        let given = to_i128(&row[at].as_ref()).unwrap_or(0);
+        match u64::try_from(given) {
+            Ok(given) => {
+                let (instance, txn) = (self.context.instance, self.context.txn);
+                instance.note_auto_increment(txn, self.table(), given)
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// ON UPDATE CURRENT_TIMESTAMP, for columns that were not set themselves.
+    fn touch(&self, row: &mut [Value], old: &[Value]) {
+        for (at, column) in self.table().columns.iter().enumerate() {
+            if column.on_update_now && same(&row[at..=at], &old[at..=at]) {
+                row[at] = column.ty.store(&Value::DateTime(self.context.now)).unwrap_or_default();
+            }
+        }
+    }
+}
+
+/// 1175: `sql_safe_updates` is on.
+#[cold]
+fn unsafe_update() -> SqlError {
+    let text = "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column.";
+    SqlError::new(1175, text)
+}
+
+fn same(a: &[Value], b: &[Value]) -> bool {
+    a.iter().zip(b).all(|(a, b)| match (a, b) {
+        (Value::Text(a), Value::Text(b)) => a == b,
+        (Value::Null, Value::Null) => true,
+        _ => compare(a, b, Collation::Binary) == Some(std::cmp::Ordering::Equal),
+    })
+}

@@ -1,0 +1,318 @@
+//! Statements that are ready to run: parsed, looked through for rights and tables, and bound, once.
+//!
+//! A prepared statement keeps what was made of it. A statement that comes as text is known by its shape
+//! (`parse/shape`): the session keeps what it made of a shape, and so do all sessions together for the next that comes. What was
+//! made holds for one version of the catalog, one current database and one way to read text.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::mem::{Discriminant, discriminant};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use spillway_types::Value;
+use sqlparser::ast;
+
+use super::metadata::{self, TableLock, locks_of};
+use super::rights::{Need, needs_of};
+use super::{Session, Variables};
+use crate::api::ResultSink;
+use crate::catalog::Catalog;
+use crate::dml::{ChangePlan, InsertPlan, JoinedPlan, RowSource, Scope};
+use crate::errors::{Result, SqlError};
+use crate::expr::PARAMETERS;
+use crate::parse::{self, Depth, Mode, Shape, Statement};
+use crate::query::{self, QueryPlan};
+
+/// Shapes that a session keeps.
+const SHAPES_MAX: usize = 256;
+
+/// Shapes that one part of the common store keeps.
+const COMMON_MAX: usize = 256;
+const PARTS: usize = 16;
+
+/// A statement about rows, bound.
+#[derive(Debug)]
+pub(super) enum Body {
+    Query(QueryPlan),
+    Insert(InsertPlan),
+    Change(Box<ChangePlan>),
+    Joined(Box<JoinedPlan>),
+}
+
+/// What a plan depends on beside its statement: it is made anew where any of this is another.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct MadeFor {
+    catalog: u64,
+    pub(super) database: Option<String>,
+    /// Of texts.
+    collation: u16,
+    full_group_by: bool,
+    mode: Mode,
+}
+
+/// A statement that is ready to run.
+pub(super) struct Compiled {
+    depth: Depth,
+    statement: Arc<Statement>,
+    pub(super) made_for: MadeFor,
+    pub(super) needs: Vec<Need>,
+    pub(super) tables: Vec<(Arc<TableLock>, metadata::Mode)>,
+    pub(super) body: Body,
+    /// The kinds of values that its parameters were taken to have.
+    kinds: Vec<Discriminant<Value>>,
+    /// Whether it may run again: it has no value of a variable in it.
+    lasting: bool,
+}
+
+/// Whether a statement is about rows, and so can be compiled.
+pub(super) fn is_rows(statement: &ast::Statement) -> bool {
+    use ast::Statement as S;
+    matches!(statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_))
+}
+
+/// A statement, and what was made of it when it last ran.
+pub(super) struct Slot {
+    pub(super) depth: Depth,
+    pub(super) statement: Arc<Statement>,
+    pub(super) compiled: Option<Arc<Compiled>>,
+}
+
+impl Slot {
+    pub(super) fn new(statement: Statement, depth: Depth) -> Slot {
+        Slot { depth, statement: Arc::new(statement), compiled: None }
+    }
+
+    /// Takes it to run, so that what was made of it is nobody else's to count meanwhile.
+    pub(super) fn take(&mut self) -> Slot {
+        let statement = self.statement.clone();
+        Slot { depth: self.depth, statement, compiled: self.compiled.take() }
+    }
+
+    pub(super) fn sql(&self) -> Option<&ast::Statement> {
+        match &*self.statement {
+            Statement::Sql(statement) => Some(statement),
+            Statement::Own(..) => None,
+        }
+    }
+}
+
+/// What text a shape was compiled for.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    text: Box<str>,
+    made_for: MadeFor,
+}
+
+/// What sessions made of shapes, for those that come later.
+#[derive(Default)]
+pub(super) struct CommonShapes {
+    parts: [Mutex<FxHashMap<Key, Arc<Compiled>>>; PARTS],
+}
+
+impl CommonShapes {
+    fn part(&self, key: &Key) -> &Mutex<FxHashMap<Key, Arc<Compiled>>> {
+        let mut hasher = FxBuildHasher.build_hasher();
+        hasher.write(key.text.as_bytes());
+        &self.parts[(hasher.finish() >> 32) as usize % PARTS]
+    }
+
+    fn get(&self, key: &Key) -> Option<Arc<Compiled>> {
+        self.part(key).lock().get(key).cloned()
+    }
+
+    fn put(&self, key: Key, compiled: &Arc<Compiled>) {
+        let mut part = self.part(&key).lock();
+        if part.len() >= COMMON_MAX {
+            // Which go hardly matters: a session keeps its own.
+            let some: usize = part.len() / 2;
+            let mut at = 0;
+            part.retain(|_, _| {
+                at += 1;
+                at > some
+            });
+        }
+        part.insert(key, compiled.clone());
+    }
+}
+
+/// A session's shapes; in place of one that could not be compiled, the version of the catalog that this was so for.
+#[derive(Default)]
+pub(super) struct Shapes {
+    known: HashMap<Box<str>, std::result::Result<Slot, u64>, FxBuildHasher>,
+    mode: Mode,
+    buffer: Shape,
+}
+
+impl Session {
+    /// Makes a statement ready, for the catalog as it is and parameters like these.
+    pub(super) fn compile(
+        &self,
+        slot: &Slot,
+        params: &[Value],
+        catalog: &Catalog,
+    ) -> Result<Arc<Compiled>> {
+        let Some(sql) = slot.sql() else {
+            return Err(SqlError::unsupported("this statement here"));
+        };
+        let variables = self.variables.borrow();
+        let made_for = made_for(&variables, catalog.version);
+        let database = made_for.database.as_deref();
+        self.asked.set(false);
+        let lookup = |scope: &str, name: &str| {
+            if scope == PARAMETERS {
+                return params.get(name.parse::<usize>().ok()?).cloned();
+            }
+            self.system_variable(&variables, scope, name)
+        };
+        let scope = Scope { catalog, database, variables: &lookup };
+        let body = match sql {
+            ast::Statement::Query(query) => {
+                Body::Query(query::plan_query(catalog, scope.database, &lookup, query, None, &[])?)
+            }
+            ast::Statement::Insert(insert) => Body::Insert(InsertPlan::new(scope, insert)?),
+            ast::Statement::Update(update) if !update.table.joins.is_empty() => {
+                Body::Joined(Box::new(JoinedPlan::update(scope, update)?))
+            }
+            ast::Statement::Delete(delete)
+                if !delete.tables.is_empty() || delete.using.is_some() =>
+            {
+                Body::Joined(Box::new(JoinedPlan::delete(scope, delete)?))
+            }
+            ast::Statement::Update(update) => {
+                Body::Change(Box::new(ChangePlan::update(scope, update)?))
+            }
+            ast::Statement::Delete(delete) => {
+                Body::Change(Box::new(ChangePlan::delete(scope, delete)?))
+            }
+            other => return Err(SqlError::unsupported(other)),
+        };
+        Ok(Arc::new(Compiled {
+            needs: needs_of(sql, database),
+            tables: locks_of(&self.instance.0.metadata, sql, database),
+            depth: slot.depth,
+            statement: slot.statement.clone(),
+            body,
+            kinds: params.iter().map(discriminant).collect(),
+            lasting: !self.asked.get(),
+            made_for,
+        }))
+    }
+
+    /// Runs a statement by its shape; `None` where it has none, and nothing was done.
+    pub(super) fn query_by_shape(
+        &mut self,
+        sql: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Option<Result<()>> {
+        let mode = self.mode();
+        if self.shapes.mode != mode {
+            self.shapes = Shapes { mode, ..Shapes::default() };
+        }
+        let mut shape = std::mem::take(&mut self.shapes.buffer);
+        let outcome = if shape.read(sql, mode) { self.run_shape(sql, &shape, sink) } else { None };
+        self.shapes.buffer = shape;
+        outcome
+    }
+
+    fn run_shape(
+        &mut self,
+        sql: &str,
+        shape: &Shape,
+        sink: &mut dyn ResultSink,
+    ) -> Option<Result<()>> {
+        let mode = self.shapes.mode;
+        let version = self.instance.0.catalog.load().version;
+        let mut slot = match self.shapes.known.get_mut(shape.key()) {
+            Some(Ok(slot)) => slot.take(),
+            Some(Err(failed)) if *failed == version => return None,
+            _ => {
+                let slot = self.learn(shape, mode);
+                if self.shapes.known.len() >= SHAPES_MAX {
+                    self.shapes.known.clear();
+                }
+                let kept = slot.as_ref().map(|slot| Slot {
+                    depth: slot.depth,
+                    statement: slot.statement.clone(),
+                    compiled: None,
+                });
+                self.shapes.known.insert(shape.key().into(), kept.ok_or(version));
+                slot?
+            }
+        };
+        let mut rows = shape.rows(sql, mode);
+        let rows = rows.as_mut().map(|rows| rows as &mut dyn RowSource);
+        let depth = slot.depth;
+        let outcome = depth.run(|| self.run_slot(&mut slot, &shape.values, rows, sql, false, sink));
+        if let Some(Ok(kept)) = self.shapes.known.get_mut(shape.key()) {
+            kept.compiled = slot.compiled;
+        }
+        Some(outcome)
+    }
+
+    /// Compiles a shape. `None` where that fails: the statement itself then tells better why.
+    fn learn(&self, shape: &Shape, mode: Mode) -> Option<Slot> {
+        let catalog = self.instance.0.catalog.load_full();
+        let made_for = made_for(&self.variables.borrow(), catalog.version);
+        let key = Key { text: shape.key().into(), made_for };
+        let common = &self.instance.0.shapes;
+        if let Some(compiled) = common.get(&key) {
+            let (depth, statement) = (compiled.depth, compiled.statement.clone());
+            return Some(Slot { depth, statement, compiled: Some(compiled) });
+        }
+        let mut statements = parse::split(shape.text(), mode).ok()?;
+        let tokens = statements.pop().filter(|_| statements.is_empty())?;
+        // Those that are deep are not kept: they are freed where there is stack enough.
+        let depth = Depth::of(&tokens).ok().filter(|depth| !depth.is_deep())?;
+        let (statement, params) = parse::parse(tokens).ok()?;
+        let mut slot = Slot::new(statement, depth);
+        let sql = slot.sql().filter(|sql| is_rows(sql))?;
+        if params != shape.values.len() || self.check_rights(sql).is_err() {
+            return None;
+        }
+        let compiled = self.compile(&slot, &shape.values, &catalog).ok()?;
+        if compiled.lasting {
+            common.put(key, &compiled);
+        }
+        slot.compiled = Some(compiled);
+        Some(slot)
+    }
+
+    /// What a statement was compiled to, if that still holds.
+    pub(super) fn holds(&self, compiled: &Compiled, params: &[Value], catalog: &Catalog) -> bool {
+        let same = |(kind, value): (&Discriminant<Value>, &Value)| {
+            value.is_null() || *kind == discriminant(value)
+        };
+        compiled.lasting
+            && compiled.kinds.len() == params.len()
+            && compiled.kinds.iter().zip(params).all(same)
+            && compiled.made_for.is(&self.variables.borrow(), catalog.version)
+    }
+}
+
+fn made_for(variables: &Variables, catalog: u64) -> MadeFor {
+    MadeFor {
+        catalog,
+        database: variables.database.clone(),
+        collation: variables.collation.id(),
+        full_group_by: variables.has_mode("ONLY_FULL_GROUP_BY"),
+        mode: variables.mode,
+    }
+}
+
+impl MadeFor {
+    fn is(&self, variables: &Variables, catalog: u64) -> bool {
+        self.catalog == catalog
+            && self.mode == variables.mode
+            && self.collation == variables.collation.id()
+            && self.database == variables.database
+            && self.full_group_by == variables.has_mode("ONLY_FULL_GROUP_BY")
+    }
+}
+
+/// Parameters, and rows after the first where there are any.
+pub(super) struct Given<'a, 'r> {
+    pub(super) params: &'a [Value],
+    pub(super) rows: Option<&'r mut (dyn RowSource + 'r)>,
+}

@@ -1,0 +1,165 @@
+# Statements of one shape share a plan, for as long as it holds.
+CREATE TABLE t (id INT PRIMARY KEY, k INT, size ENUM('small', 'big'), c VARCHAR(20), KEY (k));
+-- ok, 0 rows
+INSERT INTO t VALUES (1, 10, 'small', 'a'), (2, 20, 'big', 'b'), (3, -30, NULL, 'it''s'), (4, NULL, 'big', '5');
+-- ok, 4 rows
+SELECT c FROM t WHERE id = 1;
+-- [c]
+-- a
+SELECT c FROM t WHERE id = 3;
+-- [c]
+-- it's
+SELECT c FROM t WHERE k = -30;
+-- [c]
+-- it's
+# What a literal is decides what is compared.
+SELECT id FROM t WHERE size = 'big';
+-- [id]
+-- 2
+-- 4
+SELECT id FROM t WHERE size = 2;
+-- [id]
+-- 2
+-- 4
+SELECT id FROM t WHERE size = 'small';
+-- [id]
+-- 1
+SELECT id FROM t WHERE c = '5';
+-- [id]
+-- 4
+SELECT id FROM t WHERE c = 5;
+-- [id]
+-- 4
+SELECT id FROM t WHERE c = 5.0;
+-- [id]
+-- 4
+SELECT id FROM t WHERE id IN (1, 3) ORDER BY id LIMIT 1;
+-- [id]
+-- 1
+SELECT id FROM t WHERE id IN (2, 4) ORDER BY id LIMIT 2;
+-- [id]
+-- 2
+-- 4
+# A table that changes between.
+ALTER TABLE t ADD COLUMN d INT DEFAULT 7;
+-- ok, 0 rows
+SELECT * FROM t WHERE id = 1;
+-- [id, k, size, c, d]
+-- 1 | 10 | small | a | 7
+DROP INDEX k ON t;
+-- ok, 0 rows
+SELECT c FROM t WHERE k = -30;
+-- [c]
+-- it's
+INSERT INTO t (id, k) VALUES (5, 50);
+-- ok, 1 rows
+INSERT INTO t (id, k) VALUES (6, 60), (7, 70), (8, NULL);
+-- ok, 3 rows
+INSERT INTO t (id, k) VALUES (9, 90), (8, 80);
+-- ERROR 1062 (23000): Duplicate entry '8' for key 't.PRIMARY'
+INSERT INTO t (id, k) VALUES (8, 81), (9, 91) ON DUPLICATE KEY UPDATE k = VALUES(k) + 1;
+-- ok, 3 rows
+INSERT IGNORE INTO t (id, k) VALUES (8, 1), (10, 100), (9, 1);
+-- ok, 1 rows, 2 warnings
+SELECT id, k FROM t WHERE id >= 5 ORDER BY id;
+-- [id, k]
+-- 5 | 50
+-- 6 | 60
+-- 7 | 70
+-- 8 | 82
+-- 9 | 91
+-- 10 | 100
+UPDATE t SET k = 1 WHERE id = 5;
+-- ok, 1 rows
+UPDATE t SET k = 2 WHERE id = 6;
+-- ok, 1 rows
+DELETE FROM t WHERE id = 7;
+-- ok, 1 rows
+DELETE FROM t WHERE id = 8;
+-- ok, 1 rows
+SELECT id, k FROM t WHERE id >= 5 ORDER BY id;
+-- [id, k]
+-- 5 | 1
+-- 6 | 2
+-- 9 | 91
+-- 10 | 100
+INSERT INTO t (id, k) VALUES (11, 1, 2);
+-- ERROR 1136 (21S01): Column count doesn't match value count at row 1
+INSERT INTO t (id, k) VALUES (12, 'x');
+-- ERROR 1366 (HY000): Incorrect integer value: 'x' for column 'k' at row 1
+SELECT nothing FROM t WHERE id = 1;
+-- ERROR 1054 (42S22): Unknown column 'nothing' in 'field list'
+SELECT 1 FROM t WHERE id = 1;
+-- [1]
+-- 1
+SELECT id, 2 FROM t WHERE id = 2;
+-- [id, 2]
+-- 2 | 2
+# Variables are read each time.
+SET @a = 5;
+-- ok, 0 rows
+SELECT @@autocommit AS a FROM t WHERE id = 1;
+-- [a]
+-- 1
+SET autocommit = 0;
+-- ok, 0 rows
+SELECT @@autocommit AS a FROM t WHERE id = 2;
+-- [a]
+-- 0
+SET autocommit = 1;
+-- ok, 0 rows
+SET sql_mode = 'ANSI_QUOTES';
+-- ok, 0 rows
+SELECT "c" FROM t WHERE id = 1;
+-- [c]
+-- a
+SET sql_mode = '';
+-- ok, 0 rows
+SELECT "c" FROM t WHERE id = 1;
+-- [c]
+-- c
+# The current database is part of it.
+CREATE DATABASE other;
+-- ok, 0 rows
+CREATE TABLE other.t (id INT PRIMARY KEY, c VARCHAR(9));
+-- ok, 0 rows
+INSERT INTO other.t VALUES (1, 'elsewhere');
+-- ok, 1 rows
+USE other;
+-- ok, 0 rows
+SELECT c FROM t WHERE id = 1;
+-- [c]
+-- elsewhere
+DROP TABLE t;
+-- ok, 0 rows
+SELECT c FROM t WHERE id = 1;
+-- ERROR 1146 (42S02): Table 'other.t' doesn't exist
+USE test;
+-- ok, 0 rows
+SELECT c FROM t WHERE id = 1;
+-- [c]
+-- a
+# Prepared: the kinds of values may change.
+PREPARE s FROM 'SELECT id FROM t WHERE size = ?';
+-- ok, 0 rows
+SET @s = 'big';
+-- ok, 0 rows
+EXECUTE s USING @s;
+-- [id]
+-- 2
+-- 4
+SET @s = 2;
+-- ok, 0 rows
+EXECUTE s USING @s;
+-- [id]
+-- 2
+-- 4
+SET @s = NULL;
+-- ok, 0 rows
+EXECUTE s USING @s;
+-- [id]
+SET @s = 'small';
+-- ok, 0 rows
+EXECUTE s USING @s;
+-- [id]
+-- 1
