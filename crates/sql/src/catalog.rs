@@ -338,12 +338,11 @@ impl<'t> Change<'t> {
     }
 
     pub(crate) fn put_table(&self, table: &TableDef) -> Result<()> {
-        let key = format!("t/{}/{}", table.db, table.name);
-        Ok(self.txn.put(self.space, key.as_bytes(), &json(table)?)?)
+        Ok(self.txn.put(self.space, &table_key(table), &json(table)?)?)
     }
 
     pub(crate) fn delete_table(&self, table: &TableDef) -> Result<()> {
-        Ok(self.txn.delete(self.space, format!("t/{}/{}", table.db, table.name).as_bytes())?)
+        Ok(self.txn.delete(self.space, &table_key(table))?)
     }
 
     fn number(&self, key: &[u8]) -> Result<u64> {
@@ -400,6 +399,12 @@ impl<'t> Change<'t> {
         }
         Ok(())
     }
+}
+
+/// The slash between the names is the first that is not written as `%2F`.
+fn table_key(table: &TableDef) -> Vec<u8> {
+    let db = table.db.replace('%', "%25").replace('/', "%2F");
+    format!("t/{db}/{}", table.name).into_bytes()
 }
 
 fn bound_key(table: u32) -> Vec<u8> {

@@ -296,8 +296,7 @@ impl Alteration {
             }
         }
         column.initial.clone_from(&was.initial);
-        let stored = |column: &ColumnDef| (column.ty.clone(), column.collation, column.nullable);
-        self.rewrite |= stored(&column) != stored(&was);
+        self.rewrite |= !keeps_rows(&was, &column);
         self.after.columns[at] = column;
         if was.name != spelling.name {
             self.renames.push((was.name, spelling.name.to_owned()));
@@ -343,6 +342,27 @@ impl Alteration {
         self.after.indexes.remove(at);
         Ok(())
     }
+}
+
+/// Whether rows and index entries of a column are, byte for byte, those of its new definition.
+fn keeps_rows(old: &ColumnDef, new: &ColumnDef) -> bool {
+    use ColumnType as T;
+    let wider = match (&old.ty, &new.ty) {
+        (T::VarChar(old), T::VarChar(new))
+        | (T::Char(old), T::Char(new))
+        | (T::VarBinary(old), T::VarBinary(new)) => old <= new,
+        (
+            T::Int { width: old, unsigned: a, boolean: c },
+            T::Int { width: new, unsigned: b, boolean: d },
+        ) => a == b && c == d && *old as u8 <= *new as u8,
+        (T::Text(old), T::Text(new)) | (T::Blob(old), T::Blob(new)) => {
+            old.bytes_max() <= new.bytes_max()
+        }
+        // An entry has a name's number, a row the name.
+        (T::Enum(old), T::Enum(new)) => new.starts_with(old),
+        (old, new) => old == new,
+    };
+    wider && old.collation == new.collation && old.nullable == new.nullable
 }
 
 impl Ddl<'_> {

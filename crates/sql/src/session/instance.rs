@@ -97,7 +97,7 @@ pub struct Instance(pub(super) Arc<Inner>);
 
 impl Instance {
     /// Opens the catalog of a database, and begins one where there is none: with a user `root` that has no password, and a
-    /// database `test`.
+    /// database `test`. One instance at a time is open over a database: an opening removes what an earlier one left unfinished.
     ///
     /// # Errors
     /// What the database says, and 1034 for a damaged catalog.

@@ -291,3 +291,63 @@ CREATE TABLE checked (a INT, CHECK (a > RAND()));
 -- ERROR 3814 (HY000): An expression of a check constraint 'checked_chk_1' contains disallowed function: rand.
 CREATE TABLE checked (a DATETIME, CHECK (a > NOW()));
 -- ERROR 3814 (HY000): An expression of a check constraint 'checked_chk_1' contains disallowed function: now.
+# Changes of columns that leave rows as they are.
+CREATE TABLE wide (id TINYINT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(5) NOT NULL, e ENUM('b', 'a'), c CHAR(3), l TINYTEXT, KEY (v), KEY (e), KEY (c));
+-- ok, 0 rows
+INSERT INTO wide (v, e, c) VALUES ('one', 'a', 'x'), ('two', 'b', 'y');
+-- ok, 2 rows, id 1
+ALTER TABLE wide MODIFY id INT AUTO_INCREMENT, MODIFY v VARCHAR(50) NOT NULL, MODIFY e ENUM('b', 'a', 'c'), MODIFY c CHAR(9), MODIFY l LONGTEXT, ALGORITHM=INSTANT;
+-- ok, 0 rows
+INSERT INTO wide VALUES (300, 'three and more', 'c', 'z23456789', NULL), (NULL, 'four', NULL, NULL, REPEAT('l', 300));
+-- ok, 2 rows, id 301
+SELECT id FROM wide WHERE v = 'two';
+-- [id]
+-- 2
+SELECT id FROM wide WHERE v = 'three and more' AND e = 'c';
+-- [id]
+-- 300
+SELECT id FROM wide WHERE e = 'a';
+-- [id]
+-- 1
+SELECT id, v, e, c, LENGTH(l) FROM wide ORDER BY e;
+-- [id, v, e, c, LENGTH(l)]
+-- 301 | four | NULL | NULL | 300
+-- 2 | two | b | y | NULL
+-- 1 | one | a | x | NULL
+-- 300 | three and more | c | z23456789 | NULL
+ALTER TABLE wide MODIFY v VARCHAR(4) NOT NULL, ALGORITHM=INSTANT;
+-- ERROR 1845 (0A000): ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY.
+ALTER TABLE wide MODIFY v VARCHAR(50), ALGORITHM=INSTANT;
+-- ERROR 1845 (0A000): ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY.
+ALTER TABLE wide MODIFY v VARCHAR(4) NOT NULL;
+-- ERROR 1406 (22001): Data too long for column 'v' at row 3
+ALTER TABLE wide MODIFY e ENUM('a', 'b', 'c');
+-- ok, 0 rows
+SELECT id, e FROM wide ORDER BY e;
+-- [id, e]
+-- 301 | NULL
+-- 1 | a
+-- 2 | b
+-- 300 | c
+SELECT id FROM wide WHERE e = 'a';
+-- [id]
+-- 1
+# Names with slashes.
+CREATE DATABASE `x/y`;
+-- ok, 0 rows
+CREATE DATABASE x;
+-- ok, 0 rows
+CREATE TABLE `x/y`.z (of_the_first INT);
+-- ok, 0 rows
+CREATE TABLE x.`y/z` (of_the_second INT);
+-- ok, 0 rows
+DESCRIBE `x/y`.z;
+-- [Field, Type, Null, Key, Default, Extra]
+-- of_the_first | int | YES |  | NULL | 
+DESCRIBE x.`y/z`;
+-- [Field, Type, Null, Key, Default, Extra]
+-- of_the_second | int | YES |  | NULL | 
+DROP DATABASE x;
+-- ok, 0 rows
+SELECT * FROM `x/y`.z;
+-- [of_the_first]
