@@ -271,3 +271,21 @@ fn a_full_disk_is_opened_and_read_and_written_once_there_is_space() {
         assert_eq!(read(&txn, table).len() as u64, acknowledged + 1);
     }
 }
+
+#[test]
+fn commits_that_nobody_waits_for_do_not_run_out_of_room() {
+    let db = Database::open_in_memory(small()).unwrap();
+    let options = TransactionOptions::new()
+        .durability(Durability::Within(std::time::Duration::from_secs(3600)));
+    let txn = db.begin(options);
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    txn.commit().wait().unwrap();
+    let value = vec![7; 64 << 10];
+    for key in 0..400_u32 {
+        let txn = db.begin(options);
+        txn.put(table, &key.to_be_bytes(), &value).unwrap();
+        txn.commit().wait().unwrap();
+    }
+    let txn = db.begin(options);
+    assert_eq!(read(&txn, table).len(), 400, "more than the memory that it may use");
+}

@@ -137,6 +137,20 @@ impl Shared {
         Ok(())
     }
 
+    /// Has what is ordered made durable where the engines are behind: they write, and so make room, only of what is
+    /// durable. For commits that nobody waits for, and whose log would be flushed later.
+    pub(crate) fn make_room(&self) -> Result<()> {
+        let behind = self.engines.iter().any(|engine| engine.debt().flush > 0.0);
+        if !behind || !self.lane.has_unflushed() {
+            return Ok(());
+        }
+        if self.flusher.thread.lock().is_some() {
+            self.flush_within(Duration::ZERO);
+            return Ok(());
+        }
+        self.lane.flush()
+    }
+
     /// Makes sure that a batch can be logged and installed, slowing down where that is asked for.
     pub(crate) fn admit(&self, batch: &WriteBatch) -> Result<Room<'_>> {
         self.check_open()?;

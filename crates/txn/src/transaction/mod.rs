@@ -542,6 +542,9 @@ impl Transaction {
         let mut batch = WriteBatch::new();
         let writes = self.writes.borrow();
         writes.encode(&mut batch);
+        if !batch.is_empty() && self.durability() != Durability::Commit {
+            self.shared.make_room()?;
+        }
         let room = if batch.is_empty() { None } else { Some(self.shared.admit(&batch)?) };
         if self.serializable() {
             self.shared.serializable.prepare(self.id)?;
