@@ -44,7 +44,7 @@ crash: setup ## Kill a loaded server again and again and look for anything lost 
 
 loom: setup ## Model-check the lock-free cores
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release --quiet \
-		-p spillway-tiered -p spillway-txn --lib loom
+		-p spillway-storage -p spillway-tiered -p spillway-txn --lib loom
 
 sanitize: setup ## Run the concurrency tests under the address and the thread sanitizer (nightly)
 	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo +nightly test --quiet \

@@ -184,6 +184,7 @@ fn operations(seed: u64) -> impl Iterator<Item = u64> {
     check(&whole, told);
     let operations = whole.operations();
     assert!(operations > 100, "{operations}");
+    println!("seed {seed}: {operations} operations");
     (1..=operations).step_by(if seeds().count() > 1 { 1 } else { 3 })
 }
 

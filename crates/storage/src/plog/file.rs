@@ -6,26 +6,16 @@
 //! which is metadata again. For the same reason, and because a full disk can then do no harm, the files of
 //! segments that are given back become the next ones. [`Plog::prepare`] makes segments beside the writer; only a
 //! writer that ran out of room waits for one.
-//!
-//! # Room
-//!
-//! The rooms handed out and not yet used add up to `claimed`, and the largest piece of free log in one place, the
-//! rest of the current segment or one spare, is `piece`. `claimed` is at most `piece`, so whatever frames the
-//! rooms are put together to, and in whatever order, they fit: a frame that fits in the current
-//! segment takes as much from the rest as from the claims, and one that does not goes on to the spare that
-//! holds all of them. Rooms are handed out without a lock: a claim is added first and compared after, and an
-//! append stores the smaller piece before it gives up its claim, so a claim is never compared with a piece that
-//! is larger than what is left when all other claims are used.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use spillway_base::checksum::crc32c;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::make::{Maker, Segment};
+use super::room::Ledger;
 use super::segment::{FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, Header, frame_bytes};
 use super::{PAYLOAD_MAX, Plog, PlogSettings, Position, Recovered, Room};
 use crate::Disk;
@@ -80,9 +70,7 @@ pub struct FilePlog {
     maker: Maker,
     state: Mutex<State>,
     free: Condvar,
-    /// See the module's page.
-    claimed: AtomicU64,
-    piece: AtomicU64,
+    room: Ledger,
 }
 
 impl FilePlog {
@@ -141,29 +129,13 @@ impl FilePlog {
             scratch: Vec::new(),
             failure: None,
         };
-        let piece = AtomicU64::new(state.piece());
-        Ok(FilePlog {
-            maker,
-            state: Mutex::new(state),
-            free: Condvar::new(),
-            claimed: AtomicU64::new(0),
-            piece,
-        })
+        let room = Ledger::new(state.piece());
+        Ok(FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room })
     }
 
     /// The generation this opening writes.
     pub fn generation(&self) -> u64 {
         self.state.lock().next.generation
-    }
-
-    /// Claims room, unless more is claimed then than there is in one piece.
-    fn claim(&self, room: u64) -> bool {
-        let claimed = self.claimed.fetch_add(room, Ordering::SeqCst) + room;
-        let fits = claimed <= self.piece.load(Ordering::SeqCst);
-        if !fits {
-            self.claimed.fetch_sub(room, Ordering::SeqCst);
-        }
-        fits
     }
 
     /// Makes one more segment with at least this much room, beside the writer. Nobody else is busy.
@@ -202,7 +174,7 @@ impl FilePlog {
 
     fn note_piece(&self, state: &State) {
         let piece = if state.failure.is_some() { 0 } else { state.piece() };
-        self.piece.store(piece, Ordering::SeqCst);
+        self.room.set_piece(piece);
     }
 
     /// Goes on to the next segment with room for a frame. Each one before it is sealed and durable first, so
@@ -319,7 +291,7 @@ impl Plog for FilePlog {
 
     fn reserve(&self, payload: u64) -> Result<Room> {
         let room = frame_bytes(payload as usize);
-        if self.claim(room) {
+        if self.room.claim(room) {
             return Ok(Room(room));
         }
         let mut state = self.state.lock();
@@ -327,14 +299,14 @@ impl Plog for FilePlog {
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
             }
-            if self.claim(room) {
+            if self.room.claim(room) {
                 return Ok(Room(room));
             }
             if state.busy {
                 self.free.wait(&mut state);
                 continue;
             }
-            let needed = self.claimed.load(Ordering::SeqCst) + room;
+            let needed = self.room.needed(room);
             let (again, outcome) = self.make_ahead(state, needed);
             outcome?;
             state = again;
@@ -342,7 +314,7 @@ impl Plog for FilePlog {
     }
 
     fn release(&self, room: Room) {
-        self.claimed.fetch_sub(room.0, Ordering::SeqCst);
+        self.room.release(room.0);
     }
 
     fn prepare(&self) -> Result<()> {

@@ -31,6 +31,7 @@
 mod file;
 mod make;
 mod reader;
+mod room;
 mod segment;
 #[cfg(test)]
 mod tests;
