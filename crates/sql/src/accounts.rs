@@ -101,6 +101,15 @@ struct Accounts<'a> {
     asker: &'a Asker<'a>,
 }
 
+/// How a statement that may hold a password is shown to others: up to there. `None` for any other.
+pub(crate) fn shown(tokens: &[Token]) -> Option<String> {
+    let secret = |token: &Token| ["identified", "password"].contains(&word(Some(token)).as_str());
+    let account = ["create", "alter", "set", "grant"].contains(&word(tokens.first()).as_str());
+    let at = tokens.iter().position(secret).filter(|_| account)?;
+    let start: String = tokens[..=at].iter().map(ToString::to_string).collect();
+    Some(format!("{start} <secret>"))
+}
+
 fn failed(what: &str, name: &str, host: &str) -> SqlError {
     SqlError::new(1396, format!("Operation {what} failed for '{name}'@'{host}'"))
 }
@@ -407,5 +416,27 @@ impl Accounts<'_> {
             return Err(grants::missing(&[GRANT_OPTION]));
         }
         Err(grants::no_database(user, scope))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_password_is_not_shown() {
+        let shown = |sql: &str| {
+            let tokens = crate::parse::split(sql, crate::parse::Mode::default()).unwrap().remove(0);
+            super::shown(&tokens)
+        };
+        for sql in [
+            "SET PASSWORD = 'hidden'",
+            "SET PASSWORD FOR root = 'hidden'",
+            "CREATE USER u IDENTIFIED BY 'hidden'",
+            "ALTER USER u IDENTIFIED WITH x BY 'hidden'",
+        ] {
+            let shown = shown(sql).unwrap();
+            assert!(shown.ends_with(" <secret>") && !shown.contains("hidden"), "{shown}");
+        }
+        assert_eq!(shown("SET autocommit = 0"), None);
+        assert_eq!(shown("SELECT password FROM t"), None);
     }
 }

@@ -51,7 +51,7 @@ impl Alter {
             parser.expect_token(&Token::EOF)?;
             Ok::<_, ParserError>(Alter { table, operations })
         };
-        read(&mut parser).map_err(SqlError::syntax)
+        read(&mut parser).map_err(|error| parse::refused(parser, error))
     }
 
     /// A CREATE INDEX.

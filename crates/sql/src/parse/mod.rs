@@ -8,6 +8,7 @@
 mod depth;
 mod dialect;
 mod interval;
+mod known;
 mod refuse;
 mod shape;
 mod text;
@@ -167,6 +168,15 @@ pub(crate) fn parse(tokens: Vec<Token>) -> Result<(Statement, usize)> {
         "explain" | "describe" | "desc" => {
             let explains = ["select", "update", "delete", "insert", "replace", "with", "table"];
             match second {
+                // The form that there is.
+                "format" if words[3] == "traditional" => {
+                    let explained = tokens
+                        .iter()
+                        .position(|token| word(Some(token)) == "traditional")
+                        .map_or(tokens.len(), |at| at + 1);
+                    tokens.splice(..explained, [Token::make_keyword("EXPLAIN")]);
+                    false
+                }
                 "format" | "analyze" | "extended" | "partitions" | "for" => {
                     return Err(SqlError::unsupported(format!(
                         "EXPLAIN {}",
@@ -193,14 +203,25 @@ pub(crate) fn parse(tokens: Vec<Token>) -> Result<(Statement, usize)> {
         return Ok((Statement::Own(first.to_owned(), tokens), params));
     }
     let mut parser = parser(mend(tokens));
-    let statement = parser.parse_statement().map_err(SqlError::syntax)?;
-    match parser.peek_token().token {
-        Token::EOF => {
+    let parsed = parser.parse_statement().map_err(|error| error.to_string());
+    let parsed = parsed.and_then(|statement| match parser.peek_token().token {
+        Token::EOF => Ok(statement),
+        other => Err(format!("near '{other}'")),
+    });
+    match parsed {
+        Ok(statement) => {
             refuse::check(&statement)?;
             Ok((Statement::Sql(Box::new(statement)), params))
         }
-        other => Err(SqlError::syntax(format!("near '{other}'"))),
+        Err(error) => Err(refused(parser, error)),
     }
+}
+
+/// What a statement is answered that a parser refuses.
+#[cold]
+pub(crate) fn refused(parser: Parser<'_>, error: impl std::fmt::Display) -> SqlError {
+    let tokens: Vec<Token> = parser.into_tokens().into_iter().map(|found| found.token).collect();
+    known::refused(&tokens, error)
 }
 
 /// A parser over tokens that were mended.
@@ -227,7 +248,36 @@ fn number_params(mut tokens: Vec<Token>) -> (Vec<Token>, usize) {
 
 /// Mends what the parser would misread.
 fn mend(tokens: Vec<Token>) -> Vec<Token> {
-    share_mode(comma_joins(hints(tokens)))
+    share_mode(comma_joins(synonyms(hints(tokens))))
+}
+
+/// Words of statements that the parser knows by others alone: SCHEMA for DATABASE, TABLES for TABLE, and how a DROP INDEX is done,
+/// which here is always the same.
+fn synonyms(mut tokens: Vec<Token>) -> Vec<Token> {
+    let solid = |tokens: &[Token]| -> Vec<usize> {
+        (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect()
+    };
+    let places: Vec<usize> = solid(&tokens).into_iter().take(2).collect();
+    let [verb, kind] = places.as_slice() else { return tokens };
+    let (verb, kind) = (word(tokens.get(*verb)), *kind);
+    match (verb.as_str(), word(tokens.get(kind)).as_str()) {
+        ("create" | "drop", "schema") => tokens[kind] = Token::make_keyword("DATABASE"),
+        ("drop", "tables") => tokens[kind] = Token::make_keyword("TABLE"),
+        ("drop", "index") => loop {
+            // `ALGORITHM [=] x`, `LOCK [=] x`, at the end.
+            let places = solid(&tokens);
+            let option =
+                |at: &usize| ["algorithm", "lock"].contains(&word(tokens.get(*at)).as_str());
+            let start = match places.as_slice() {
+                [.., start, equals, _] if tokens[*equals] == Token::Eq && option(start) => *start,
+                [_, _, _, _, _, .., start, _] if option(start) => *start,
+                _ => return tokens,
+            };
+            tokens.truncate(start);
+        },
+        _ => {}
+    }
+    tokens
 }
 
 /// The words between a change's verb and its table: `UPDATE LOW_PRIORITY t` would be taken for a table of that name.

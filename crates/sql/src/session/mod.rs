@@ -272,7 +272,11 @@ impl Session {
             // Meant for a statement that had just ended.
             txn.cancel_handle().clear();
         }
-        process.doing.lock().begin(shown);
+        let account = match &*slot.statement {
+            Statement::Own(_, tokens) => crate::accounts::shown(tokens),
+            Statement::Sql(_) => None,
+        };
+        process.doing.lock().begin(account.as_deref().unwrap_or(shown));
         let outcome = match &*slot.statement.clone() {
             Statement::Own(first, tokens) => self.run_own(first, tokens, params, more, sink),
             Statement::Sql(statement) => {

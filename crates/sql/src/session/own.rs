@@ -32,7 +32,10 @@ impl Session {
             "begin" | "start" | "commit" | "rollback" | "savepoint" | "release" => {
                 self.control(&plain, &words)?;
             }
-            "use" => self.use_database(&name_of(plain.get(1)))?,
+            "use" => match plain.as_slice() {
+                [_, name @ Token::Word(_)] => self.use_database(&name_of(Some(name)))?,
+                _ => return Err(near(&plain, 2)),
+            },
             "set" => self.set(tokens, &plain, params)?,
             "do" => {
                 for part in split_commas(tokens.get(1..).unwrap_or_default()) {
@@ -41,7 +44,9 @@ impl Session {
             }
             "kill" => {
                 let connection = at(1) != "query";
-                let id = self.evaluate(&plain[plain.len() - 1..], params)?;
+                let id =
+                    if matches!(at(1), "query" | "connection") { &plain[2..] } else { &plain[1..] };
+                let id = self.evaluate(id, params)?;
                 let id = spillway_types::convert::to_i128(&id.as_ref()).unwrap_or(0);
                 self.kill(u64::try_from(id).unwrap_or(0), connection)?;
             }
@@ -60,6 +65,13 @@ impl Session {
                 if ["privileges", "tables", "status", "logs", "hosts", "table"]
                     .contains(&at(1)) =>
             {
+                let named = matches!(at(1), "tables" | "table");
+                for part in split_commas(&plain[2..]).iter().filter(|_| named) {
+                    parts_of(part)?;
+                }
+                if plain.len() > 2 && !named {
+                    return Err(near(&plain, 2));
+                }
                 self.check_everywhere(&["RELOAD"])?;
             }
             "analyze" | "optimize" | "check" | "repair"
@@ -229,6 +241,12 @@ impl Session {
             shown.columns.iter().map(|(name, ty)| (name.as_str(), ty.clone())).collect();
         self.send(&columns, shown.rows, more, sink)
     }
+}
+
+/// 1064: what stands there does not belong.
+fn near(plain: &[Token], at: usize) -> SqlError {
+    let shown = plain.get(at).map_or_else(|| "the end".to_owned(), ToString::to_string);
+    SqlError::syntax(format!("near '{shown}'"))
 }
 
 pub(super) fn name_of(token: Option<&Token>) -> String {

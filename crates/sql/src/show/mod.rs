@@ -111,6 +111,45 @@ fn path_at(tokens: &[Token]) -> Vec<String> {
     parts
 }
 
+/// Refuses what stands behind a SHOW and is neither `FROM name` nor `LIKE 'pattern'`. Those whose end is read elsewhere pass.
+fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
+    let at = |index: usize| words.get(index).map_or("", String::as_str);
+    let mut rest = match (at(0), at(1), at(2)) {
+        ("show", "grants" | "engine", _) => return Ok(()),
+        ("show", "create", _) => 3,
+        ("show", "table" | "procedure" | "function" | "package", "status")
+        | ("show", "character", "set")
+        | ("show", "storage", "engines")
+        | ("show", "open", "tables")
+        | ("show", "binary", "logs")
+        | ("show", "master" | "replica" | "slave", "status" | "hosts") => 3,
+        ("show", ..) => 2,
+        _ => 1,
+    };
+    // DESCRIBE and SHOW CREATE name it without FROM.
+    let mut named = at(0) != "show" || at(1) == "create";
+    while rest < plain.len() {
+        let from = matches!(at(rest), "from" | "in");
+        if named || from {
+            rest += usize::from(from);
+            let parts = path_at(plain.get(rest..).unwrap_or_default()).len();
+            if parts == 0 {
+                break;
+            }
+            rest += 2 * parts - 1;
+            named = false;
+        } else if at(rest) == "like" && rest + 2 == plain.len() {
+            return Ok(());
+        } else {
+            break;
+        }
+    }
+    match plain.get(rest) {
+        None => Ok(()),
+        Some(token) => Err(SqlError::syntax(format!("near '{token}'"))),
+    }
+}
+
 /// Refuses what the user may know nothing of.
 fn check_seen(user: Option<&UserDef>, db: &str, table: Option<&str>) -> Result<()> {
     let Some(user) = user else { return Err(SqlError::new(1045, "Access denied")) };
@@ -150,6 +189,7 @@ pub(crate) fn show(
         }
     }
     let at = |index: usize| words.get(index).map_or("", String::as_str);
+    check_end(&plain, &words)?;
     let user = variables.account(catalog);
     let table_at = |parts: &[String]| {
         let (db, name) = path_of(parts, database)?;

@@ -42,7 +42,7 @@ SHOW COLLATION WHERE Id > 45;
 -- utf8mb4_bin | utf8mb4 | 46 |  | Yes | 1 | PAD SPACE
 -- binary | binary | 63 | Yes | Yes | 1 | NO PAD
 SHOW TABLES LIKE 'a%' AND MORE;
--- ERROR 1064 (42000): You have an error in your SQL syntax: near 'AND'
+-- ERROR 1064 (42000): You have an error in your SQL syntax: near 'LIKE'
 SHOW COLUMNS FROM `a.b`;
 -- [Field, Type, Null, Key, Default, Extra]
 -- id | int | YES |  | NULL | 

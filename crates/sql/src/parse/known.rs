@@ -1,0 +1,59 @@
+//! MySQL's constructs that the parser does not know. A statement that cannot be parsed is looked through for them, so that the
+//! answer names the construct, and calls a syntax error only what is one.
+
+use sqlparser::tokenizer::Token;
+
+use super::word;
+use crate::errors::SqlError;
+
+/// Words that follow each other, what they belong to, and the name of the construct. `*` stands for any one token.
+const KNOWN: &[(&str, &str, &str)] = &[
+    ("", "into outfile", "SELECT ... INTO OUTFILE"),
+    ("", "into dumpfile", "SELECT ... INTO DUMPFILE"),
+    ("select", "into *", "SELECT ... INTO"),
+    ("select", "procedure analyse", "PROCEDURE ANALYSE"),
+    ("", "sounds like", "SOUNDS LIKE"),
+    ("", "zerofill", "ZEROFILL"),
+    ("create", "partition by", "PARTITION BY"),
+    ("alter", "partition", "ALTER TABLE ... PARTITION"),
+    ("alter", "partitions", "ALTER TABLE ... PARTITION"),
+    ("alter", "partitioning", "ALTER TABLE ... PARTITION"),
+    ("alter", "order by", "ALTER TABLE ... ORDER BY"),
+    ("alter", "discard tablespace", "DISCARD TABLESPACE"),
+    ("alter", "import tablespace", "IMPORT TABLESPACE"),
+    ("alter", "with validation", "WITH VALIDATION"),
+    ("alter", "without validation", "WITHOUT VALIDATION"),
+    ("", "group by * asc", "GROUP BY ... ASC"),
+    ("", "group by * desc", "GROUP BY ... DESC"),
+    ("", "with rollup", "WITH ROLLUP"),
+    ("", "json_table", "JSON_TABLE"),
+    ("", "generated always", "generated columns"),
+    ("", "fulltext", "FULLTEXT"),
+    ("", "spatial", "SPATIAL"),
+    ("", "srid", "SRID"),
+    ("", "using utf8mb4", "CHAR(... USING ...)"),
+    ("select", "procedure", "PROCEDURE"),
+    ("", "member of", "MEMBER OF"),
+    ("", "lateral", "LATERAL"),
+    ("", "natural left", "NATURAL LEFT JOIN"),
+    ("", "natural right", "NATURAL RIGHT JOIN"),
+];
+
+/// What a statement that the parser refuses is answered.
+pub(super) fn refused(tokens: &[Token], error: impl std::fmt::Display) -> SqlError {
+    let solid: Vec<&Token> =
+        tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let words: Vec<String> = solid.iter().map(|token| word(Some(token))).collect();
+    let verb = words.first().map_or("", String::as_str);
+    for (of, sequence, name) in KNOWN {
+        let sequence: Vec<&str> = sequence.split(' ').collect();
+        let found = (of.is_empty() || *of == verb)
+            && words.windows(sequence.len()).any(|window| {
+                window.iter().zip(&sequence).all(|(word, wanted)| *wanted == "*" || word == wanted)
+            });
+        if found {
+            return SqlError::unsupported(name);
+        }
+    }
+    SqlError::syntax(error)
+}
