@@ -144,7 +144,12 @@ impl FilePlog {
         mut state: MutexGuard<'s, State>,
         room: u64,
     ) -> (MutexGuard<'s, State>, Result<()>) {
-        let wanted = self.maker.settings.segment_bytes.max(HEADER_BYTES + room);
+        let standard = self.maker.settings.segment_bytes;
+        let enough = standard.max(HEADER_BYTES + room);
+        // Many large rooms at once must not each make a segment a little larger than the last.
+        let largest = state.spare.iter().map(|spare| spare.bytes).max().unwrap_or(0);
+        let wanted =
+            if enough > standard && largest > standard { enough.max(2 * largest) } else { enough };
         let header = state.next;
         let old = (state.idle > 0).then(|| state.older[0]);
         state.busy = true;
@@ -155,7 +160,15 @@ impl FilePlog {
                 let gone = made.is_ok() || self.maker.is_gone(old.sequence);
                 (made, gone)
             }
-            _ => (self.maker.make(header, wanted), false),
+            _ => {
+                let made = match self.maker.make(header, wanted) {
+                    Err(error) if error.kind() == ErrorKind::DiskFull && enough < wanted => {
+                        self.maker.make(header, enough)
+                    }
+                    made => made,
+                };
+                (made, false)
+            }
         };
         let mut state = self.state.lock();
         state.busy = false;

@@ -297,6 +297,22 @@ fn l6_a_full_disk_refuses_room_and_harms_nothing() {
 }
 
 #[test]
+fn l6_many_large_rooms_take_no_more_than_their_share() {
+    let disk = SimDisk::new(1);
+    let plog = open(&disk, 0).unwrap();
+    let rooms: Vec<_> = (0..64).map(|_| plog.reserve(SEGMENT / 2).unwrap()).collect();
+    let claimed: u64 = rooms.iter().map(Room::size).sum();
+    assert!(disk.used() < 5 * claimed, "{} bytes for rooms of {claimed}", disk.used());
+    // With less space than is asked for at once, what is needed is enough.
+    disk.set_capacity(Some(disk.used() + 3 * claimed));
+    let more = plog.reserve(2 * claimed).unwrap_err();
+    assert_eq!(more.kind(), ErrorKind::DiskFull);
+    disk.set_capacity(Some(disk.used() + 3 * claimed + SEGMENT));
+    plog.release(plog.reserve(2 * claimed - SEGMENT).unwrap());
+    rooms.into_iter().for_each(|room| plog.release(room));
+}
+
+#[test]
 fn l6_a_log_is_opened_on_a_full_disk() {
     let disk = SimDisk::new(1);
     let plog = open(&disk, 0).unwrap();
