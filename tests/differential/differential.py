@@ -208,9 +208,12 @@ class Run:
             come = [row for row in their_rows.rows if row not in our_rows.rows][:3]
             extra = f"\n  left   {gone}\n  wanted {come}\n  {[t.create() for t in self.tables if t.name == name]}"
             what = what or "left rows"
-        if what:
+        year = "YEAR" in next(t.create() for t in self.tables if t.name == name) and theirs.error == 1292
+        if what and not year:
+            # MySQL takes the year of a date that goes into a YEAR, MariaDB does not.
             self.report(sql, what, ours, theirs, extra)
-        if left or (ours.error is None) != (theirs.error is None):
+        # Statements that fail, or leave rows out, use up numbers of AUTO_INCREMENT as each server likes.
+        if left or ours.error or theirs.error or " IGNORE " in sql:
             self.again(name)
 
     def both(self, sql):
@@ -224,12 +227,10 @@ class Run:
         table = next(t for t in self.tables if t.name == name)
         self.both(f"DROP TABLE IF EXISTS {name}")
         self.both(table.create())
-        for _ in range(table.rows):
-            if not self.both(table.insert(self.rng)):
-                last = f"DELETE FROM {name} WHERE id{name} > {{}}"
-                least = min(int((s.run(f"SELECT COUNT(*) FROM {name}").rows or [("0",)])[0][0]) for s in (self.ours, self.theirs))
+        for number in range(1, table.rows + 1):
+            if not self.both(table.insert(self.rng, number)):
                 for server in (self.ours, self.theirs):
-                    server.run(last.format(least))
+                    server.run(f"DELETE FROM {name} WHERE id{name} = {number}")
 
     def round(self, seed, statements):
         self.seed = seed

@@ -13,6 +13,8 @@ KNOWN = [
     (r"GREATEST|LEAST", r"^(kinds|rows|left)", "numbers and text are compared as text in MySQL 8, as doubles in MariaDB"),
     (r"TIME.* (YEAR|QUARTER|MONTH|WEEK)\b|(YEAR|QUARTER|MONTH|WEEK),.*TIME", r"^(rows|left|error)", "a time of day moved by months is one of today in MySQL 8, NULL in MariaDB"),
     (r"SELECT b\d FROM b ORDER BY idb LIMIT 1", r"^rows", "the year 0 in a subquery is 0 in MariaDB, and 0000 in MySQL 8"),
+    (r"FROM_DAYS", r"^rows|^left|^error", "FROM_DAYS(0) is the zero date in MySQL 8, NULL in MariaDB where zero dates are refused"),
+    (r".", r"^warnings", "notes of what a date or a time leaves out differ"),
     (r"SOUNDEX", r"^kinds", "SOUNDEX of bytes is bytes in MariaDB"),
     (r"AS CHAR|USING utf8mb4|CONCAT|HEX|x'", r"^rows.*\ufffd", "bytes that are no text become question marks in MariaDB"),
 ]

@@ -33,9 +33,9 @@ class Table:
             return "NULL"
         return rng.choice(TYPES[ty])
 
-    def insert(self, rng):
-        values = ", ".join(self.value(rng, column, ty) for column, ty in self.columns)
-        return f"INSERT IGNORE INTO {self.name} ({', '.join(c for c, _ in self.columns)}) VALUES ({values})"
+    def insert(self, rng, number):
+        values = ", ".join([str(number)] + [self.value(rng, column, ty) for column, ty in self.columns])
+        return f"INSERT IGNORE INTO {self.name} VALUES ({values})"
 
 
 class Statements:

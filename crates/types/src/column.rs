@@ -494,6 +494,13 @@ fn store_set(value: &Value, names: &[String]) -> Result<Value, (StoreError, Valu
                 None => clean = false,
             }
         }
+        // Text that names no members may be their bits.
+        let bits =
+            value.to_text().trim().parse::<u64>().ok().filter(|bits| bits >> names.len() == 0);
+        if let (false, Some(bits)) = (clean, bits) {
+            chosen.iter_mut().enumerate().for_each(|(index, on)| *on = bits >> index & 1 == 1);
+            clean = true;
+        }
     } else {
         let bits = crate::convert::to_i128(&value.as_ref()).unwrap_or(0);
         chosen.iter_mut().enumerate().for_each(|(index, on)| *on = bits >> index & 1 == 1);

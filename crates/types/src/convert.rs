@@ -223,3 +223,13 @@ pub fn to_time(value: &ValueRef<'_>) -> Option<Time> {
         _ => Time::parse(&to_decimal(value)?.to_string()),
     }
 }
+
+/// The span at the front of a text that is none as a whole, as `2024-12-31` begins with 00:20:24.
+#[must_use]
+pub fn time_prefix(text: &str) -> Option<Time> {
+    let text = text.trim_start();
+    let of_time = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.');
+    let sign = usize::from(text.starts_with('-'));
+    let end = text[sign..].find(|c: char| !of_time(c)).map_or(text.len(), |end| end + sign);
+    Time::parse(text[..end].trim_end_matches([':', '.']))
+}

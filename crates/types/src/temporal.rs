@@ -271,6 +271,9 @@ impl Time {
         };
         let (main, fraction) = text.split_once('.').unwrap_or((text, ""));
         let (days, main) = main.split_once(' ').unwrap_or(("0", main));
+        if !main.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') {
+            return None;
+        }
         let parts = numbers(main)?;
         let (hours, minutes, seconds) = match parts.as_slice() {
             [(all, _)] => split_clock(*all),

@@ -330,13 +330,14 @@ impl Writer<'_> {
             let value = context.eval(expr, &wide)?;
             row[*column] = self.maker.store(*column, value, self.records)?;
         }
-        if let Some(column) = self.plan.rules.auto {
-            let id = to_i128(&row[column].as_ref()).unwrap_or(0);
-            self.changed.insert_id = u64::try_from(id).unwrap_or(0);
-        }
         if same(&row, &old) {
             self.changed.affected += u64::from(context.variables.borrow().found_rows_flag);
             return Ok(());
+        }
+        // The client is told of the row that was changed; LAST_INSERT_ID() is not.
+        if let Some(column) = self.plan.rules.auto {
+            let id = to_i128(&row[column].as_ref()).unwrap_or(0);
+            self.explicit_id = u64::try_from(id).unwrap_or(0);
         }
         self.maker.touch(&mut row, &old);
         self.maker.note_number(&row, &old)?;

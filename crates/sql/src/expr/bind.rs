@@ -186,8 +186,15 @@ pub(super) fn common_collation(parts: &[&Typed]) -> Collation {
     if parts.iter().any(|part| part.ty.is_binary() && !part.is_null()) {
         return Collation::Binary;
     }
-    let texts = parts.iter().filter(|part| part.ty.is_text());
-    texts.min_by_key(rank).map_or(Collation::GeneralCi, |part| part.collation)
+    let texts = || parts.iter().filter(|part| part.ty.is_text());
+    let Some(first) = texts().min_by_key(rank) else { return Collation::GeneralCi };
+    // Of two that rank alike, the one that tells more apart.
+    let mut alike = texts().filter(|part| rank(part) == rank(&first));
+    if alike.any(|part| part.collation == Collation::Bin) {
+        Collation::Bin
+    } else {
+        first.collation
+    }
 }
 
 impl<'a> Binder<'a> {

@@ -194,9 +194,9 @@ impl Context<'_> {
                 None => Value::Null,
             }),
             Expr::Neg(e) => self.negate(self.value(e, row)?.as_ref()),
-            Expr::BitNot(e) => Ok(match to_i128(&self.value(e, row)?.as_ref().as_ref()) {
-                Some(number) => Value::UInt(!(number as u64)),
-                None => Value::Null,
+            Expr::BitNot(e) => Ok(match self.value(e, row)?.as_ref() {
+                Value::Null => Value::Null,
+                value => Value::UInt(!functions::bits_of_value(value)),
             }),
             Expr::IsNull(e) => Ok(Value::from(self.value(e, row)?.is_null())),
             Expr::IsTruth(e, wanted) => {
@@ -522,10 +522,11 @@ impl Context<'_> {
                 made.unwrap_or_default()
             }
             ColumnType::Time(digits) => {
-                let time = to_time(&value.as_ref());
-                if time.is_none_or(|time| !time.in_range()) {
+                let whole = to_time(&value.as_ref());
+                if whole.is_none_or(|time| !time.in_range()) {
                     cut("time")?;
                 }
+                let time = whole.or_else(|| convert::time_prefix(&value.to_text()));
                 time.map_or(Value::Null, |time| Value::Time(time.round(*digits).held()))
             }
             ColumnType::Decimal { .. } => {
@@ -668,7 +669,7 @@ pub(super) fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) ->
     context.as_number(a, kind)?;
     context.as_number(b, kind)?;
     if bitwise {
-        let bits = |value: &Value| functions::bits_of(to_i128(&value.as_ref()).unwrap_or(0));
+        let bits = functions::bits_of_value;
         let (a, b) = (bits(a), bits(b));
         let shift = u32::try_from(b).unwrap_or(64);
         return Ok(Value::UInt(match op {

@@ -12,7 +12,7 @@ use spillway_types::{Collation, ColumnType, Value};
 pub(crate) use bind::{Binder, PARAMETERS, ScopeColumn, ScopeTable, literal};
 use bind::{arithmetic_type, common_collation};
 pub(crate) use eval::{Context, compare, truth_of};
-pub(crate) use functions::{Scalar, bits_of};
+pub(crate) use functions::{Scalar, bits_of_value};
 pub(crate) use shape::{Fit, handed, merge_types as merge, reshape};
 
 use crate::query::QueryPlan;

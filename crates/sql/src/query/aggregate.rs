@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use spillway_types::column::LobSize;
-use spillway_types::convert::{to_decimal, to_double, to_i128};
+use spillway_types::convert::{to_decimal, to_double};
 use spillway_types::value::write_text;
 use spillway_types::{Collation, ColumnType, Decimal, Value};
 
 use super::group_key;
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Expr, Typed, bits_of, compare};
+use crate::expr::{Context, Expr, Typed, bits_of_value, compare};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AggregateKind {
@@ -175,7 +175,7 @@ impl State {
                 self.parts.push((keys, text));
             }
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
-                let bits = bits_of(to_i128(&value.as_ref()).unwrap_or(0));
+                let bits = bits_of_value(value);
                 let old = self.bits.unwrap_or(if aggregate.kind == AggregateKind::BitAnd {
                     u64::MAX
                 } else {

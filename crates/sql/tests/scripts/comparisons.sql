@@ -107,3 +107,21 @@ SELECT size, COUNT(*) FROM sizes GROUP BY size ORDER BY size;
 -- small | 1
 -- large | 2
 -- huge | 1
+# A row that ON DUPLICATE KEY UPDATE changes is told to the client, and is no LAST_INSERT_ID().
+CREATE TABLE counted (id INT AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE, n INT);
+-- ok, 0 rows
+INSERT INTO counted (u, n) VALUES (1, 1), (2, 2);
+-- ok, 2 rows, id 1
+INSERT INTO counted (id, u) VALUES (10, 3);
+-- ok, 1 rows, id 10
+INSERT INTO counted (u) VALUES (2) ON DUPLICATE KEY UPDATE n = 5;
+-- ok, 2 rows, id 2
+SELECT LAST_INSERT_ID();
+-- [LAST_INSERT_ID()]
+-- 1
+INSERT INTO counted (u) VALUES (2) ON DUPLICATE KEY UPDATE n = 5;
+-- ok, 0 rows
+# Spans are read from the front of a text, and rounding keeps the digits that are asked for.
+SELECT CAST('2024-12-31' AS TIME), HOUR('12:30x'), ROUND(1.5, 3), TRUNCATE(1.555, 2), BIT_COUNT(1e300), RPAD('a', 3, '');
+-- [CAST('2024-12-31' AS TIME), HOUR('12:30x'), ROUND(1.5, 3), TRUNCATE(1.555, 2), BIT_COUNT(1e300), RPAD('a', 3, '')]
+-- 00:20:24 | 12 | 1.500 | 1.55 | 63 | NULL

@@ -11,7 +11,8 @@ mod types;
 use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Value};
 
-pub(crate) use numbers::bits_of;
+pub(super) use numbers::bits_of;
+pub(crate) use numbers::bits_of_value;
 pub(super) use strings::regex;
 pub(super) use times::add_interval;
 

@@ -71,8 +71,9 @@ fn round_double(value: f64, digits: i64, truncate: bool) -> f64 {
 
 fn round_decimal(number: &Decimal, digits: i64, truncate: bool) -> Value {
     if digits >= 0 {
-        let scale = (digits.min(30) as u8).min(number.scale());
-        return Value::Decimal(if truncate { number.truncate(scale) } else { number.round(scale) });
+        let scale = digits.min(30) as u8;
+        let cut = if truncate { number.truncate(scale) } else { *number };
+        return Value::Decimal(cut.round(scale));
     }
     let Some(unit) = u32::try_from(-digits).ok().filter(|power| *power <= 38) else {
         return Value::Decimal(Decimal::ZERO);
@@ -183,10 +184,7 @@ pub(super) fn number_function(
             Value::Double(spillway_base::rng::Rng::new(seed).unit())
         }
         S::Mod => arithmetic(context, Op::Mod, &args[0], &args[1])?,
-        S::BitCount => {
-            let number = to_i128(&args[0].as_ref()).unwrap_or(0);
-            Value::Int(i64::from(bits_of(number).count_ones()))
-        }
+        S::BitCount => Value::Int(i64::from(bits_of_value(&args[0]).count_ones())),
         S::Greatest | S::Least => {
             let mut best = &args[0];
             for arg in &args[1..] {
@@ -204,6 +202,15 @@ pub(super) fn number_function(
         }
         _ => return Ok(None),
     }))
+}
+
+/// The 64 bits of a value as bit operations take it.
+pub(crate) fn bits_of_value(value: &Value) -> u64 {
+    let number = to_i128(&value.as_ref()).unwrap_or(0);
+    match value {
+        Value::Float(_) | Value::Double(_) => bits_of(number.min(i64::MAX.into())),
+        _ => bits_of(number),
+    }
 }
 
 /// The 64 bits of a number, held to what they can be.

@@ -172,7 +172,7 @@ fn pad(args: &[Value], left: bool) -> Value {
         return Value::Null;
     }
     if with.units.is_empty() {
-        return Units::value(hay.bytes, &[]);
+        return Value::Null;
     }
     let filling = with.units.iter().copied().cycle().take(len - hay.units.len());
     let units: Vec<u32> = if left {

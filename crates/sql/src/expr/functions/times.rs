@@ -1,6 +1,6 @@
 //! Functions of dates and times.
 
-use spillway_types::convert::{to_datetime, to_decimal, to_i128, to_time};
+use spillway_types::convert::{time_prefix, to_datetime, to_decimal, to_i128, to_time};
 use spillway_types::temporal::days_in_month;
 use spillway_types::{Date, DateTime, Decimal, Time, Value};
 
@@ -37,13 +37,12 @@ fn wrong(context: &Context<'_>, kind: &str, value: &Value) -> Result<()> {
 
 fn span(context: &Context<'_>, value: &Value) -> Result<Option<Time>> {
     let time = to_time(&value.as_ref());
-    if time.is_none() {
-        context.raise(SqlError::new(
-            1292,
-            format!("Truncated incorrect time value: '{}'", value.to_text()),
-        ))?;
+    if time.is_some() {
+        return Ok(time);
     }
-    Ok(time)
+    let shown = value.to_text();
+    context.raise(SqlError::new(1292, format!("Truncated incorrect time value: '{shown}'")))?;
+    Ok(time_prefix(&shown))
 }
 
 /// A text or value as what it is: a date and time, or a span.
@@ -58,12 +57,15 @@ fn either(value: &Value) -> Option<Moment> {
         Value::Date(_) | Value::DateTime(_) => to_datetime(&value.as_ref()).map(Moment::At),
         other => {
             let shown = other.to_text();
-            let dated = shown.trim().bytes().filter(|byte| *byte == b'-').count() >= 2
-                || shown.trim().bytes().take_while(u8::is_ascii_digit).count() >= 12;
+            // A date alone is read as a time.
+            let shown = shown.trim();
+            let dashes = shown.bytes().filter(|byte| *byte == b'-').count();
+            let dated = (dashes >= 2 && shown.len() >= 12)
+                || shown.bytes().take_while(u8::is_ascii_digit).count() >= 12;
             if dated {
                 to_datetime(&other.as_ref()).map(Moment::At)
             } else {
-                to_time(&other.as_ref()).map(Moment::Span)
+                to_time(&other.as_ref()).or_else(|| time_prefix(shown)).map(Moment::Span)
             }
         }
     }

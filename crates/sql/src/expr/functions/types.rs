@@ -29,8 +29,15 @@ impl Scalar {
         let nullable = self.nullable(&args);
         let (args, ty) = self.shaped(args)?;
         let is_text = ty.is_text();
-        let exprs = args.into_iter().map(|arg| arg.expr).collect();
+        let exprs: Vec<Expr> = args.into_iter().map(|arg| arg.expr).collect();
+        let known = matches!(exprs.get(1), None | Some(Expr::Const(_)));
         let expr = Expr::Call(self, exprs, collation);
+        // The digits that are kept may differ from row to row; those that are shown may not.
+        let rounds = matches!(self, Scalar::Round | Scalar::Truncate) && !known;
+        let expr = match &ty {
+            ColumnType::Decimal { .. } if rounds => Expr::Cast(Box::new(expr), ty.clone()),
+            _ => expr,
+        };
         let collation = match self.result() {
             Kind::Text => Collation::GeneralCi,
             _ if is_text => collation,
@@ -147,8 +154,8 @@ impl Scalar {
             }
             (ty @ ColumnType::Decimal { .. }, S::Abs) => ty.clone(),
             (ColumnType::Decimal { precision, scale, .. }, S::Round | S::Truncate) => {
-                let kept = digits.map_or(*scale, |digits| digits.clamp(0, i64::from(*scale)) as u8);
-                let precision = (precision - scale + kept + 1).min(65);
+                let kept = digits.map_or(*scale, |digits| digits.clamp(0, 30) as u8);
+                let precision = (precision - scale).saturating_add(kept + 1).min(65);
                 ColumnType::Decimal { precision, scale: kept, unsigned: false }
             }
             (ColumnType::Decimal { precision, scale, .. }, _) => {
