@@ -178,10 +178,16 @@ pub(crate) fn parse_type(text: &str, column: &str) -> Result<(ColumnType, Option
         "INT" | "INTEGER" | "INT4" => spelled.int(IntWidth::Normal),
         "BIGINT" | "INT8" => spelled.int(IntWidth::Big),
         "DECIMAL" | "NUMERIC" | "DEC" | "FIXED" => spelled.decimal(column)?,
+        "FLOAT" | "DOUBLE" | "REAL" if spelled.numbers.len() > 1 => {
+            return Err(SqlError::unsupported(format!("decimals of {}", spelled.text)));
+        }
         "FLOAT" if first.is_none_or(|bits| bits <= 24) => ColumnType::Float,
         "FLOAT" | "DOUBLE" | "REAL" => ColumnType::Double,
         "BIT" => spelled.bits(column)?,
         "CHAR" | "CHARACTER" | "NCHAR" => ColumnType::Char(spelled.length(column, 255)?),
+        "VARCHAR" | "NVARCHAR" | "VARBINARY" if first.is_none() => {
+            return Err(SqlError::syntax(format!("near '{text}': it needs a length")));
+        }
         "VARCHAR" | "NVARCHAR" => ColumnType::VarChar(spelled.length(column, 16_383)?),
         "TINYTEXT" => ColumnType::Text(LobSize::Tiny),
         "TEXT" => ColumnType::Text(LobSize::Normal),

@@ -261,7 +261,12 @@ impl<'a> Maker<'a> {
             DefaultValue::CurrentTimestamp => {
                 def.ty.store(&Value::DateTime(self.context.now)).unwrap_or_default()
             }
-            DefaultValue::None if !def.nullable && !def.auto_increment => {
+            // An ENUM has its first name by default.
+            DefaultValue::None
+                if !def.nullable
+                    && !def.auto_increment
+                    && !matches!(def.ty, ColumnType::Enum(_)) =>
+            {
                 let text = format!("Field '{}' doesn't have a default value", def.name);
                 self.fail(SqlError::new(1364, text))?;
                 def.ty.zero()

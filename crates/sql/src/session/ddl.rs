@@ -244,6 +244,9 @@ impl Session {
                 path_of(&parts_of(&part[to + 1..])?, database.as_deref())?,
             ));
         }
+        if moves.is_empty() {
+            return Err(SqlError::syntax("RENAME TABLE a TO b"));
+        }
         for ((db, name), (to_db, to)) in &moves {
             for right in ["ALTER", "DROP"] {
                 self.check_table(&[right], db, Some(name))?;

@@ -400,6 +400,9 @@ impl Session {
             catalog.table(&name.0, &name.1)?;
             names.push((name, mode));
         }
+        if names.is_empty() {
+            return Err(SqlError::syntax("LOCK TABLES t READ or WRITE"));
+        }
         self.locked = Some(self.lock_names(names)?);
         Ok(())
     }

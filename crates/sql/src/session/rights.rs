@@ -224,6 +224,16 @@ impl Needs<'_> {
     }
 }
 
+/// The tables that a statement needs rights to change.
+pub(super) fn changed_by(
+    statement: &ast::Statement,
+    database: Option<&str>,
+) -> Vec<(String, String)> {
+    let changes = |need: &Need| need.any.iter().any(|right| *right != "SELECT");
+    let needs = needs_of(statement, database).into_iter().filter(changes);
+    needs.filter_map(|need| Some((need.db, need.table?))).collect()
+}
+
 /// What a statement needs, in a current database.
 pub(super) fn needs_of(statement: &ast::Statement, database: Option<&str>) -> Vec<Need> {
     let mut needs = Needs { database, list: Vec::new() };

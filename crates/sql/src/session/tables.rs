@@ -6,6 +6,7 @@ use sqlparser::ast::{self, Visit, Visitor};
 use sqlparser::tokenizer::Token;
 
 use super::own::name_of;
+use super::rights::changed_by;
 use crate::errors::{Result, SqlError};
 
 /// Database and table of a name's parts.
@@ -86,17 +87,10 @@ pub(super) fn targets_of(
             ast::TableObject::TableName(name) => path(name, database).into_iter().collect(),
             _ => Vec::new(),
         },
-        // Of several, any may be changed.
-        ast::Statement::Update(update) => {
-            let mut reads = Reads::new(database);
-            reads.add(&update.table);
-            reads.tables
+        ast::Statement::Update(update) if update.table.joins.is_empty() => {
+            named(&update.table).into_iter().collect()
         }
-        ast::Statement::Delete(delete) => {
-            let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
-                &delete.from;
-            from.iter().filter_map(named).collect()
-        }
+        ast::Statement::Update(_) | ast::Statement::Delete(_) => changed_by(statement, database),
         ast::Statement::Query(query) if !query.locks.is_empty() => tables_of(statement, database),
         _ => Vec::new(),
     }

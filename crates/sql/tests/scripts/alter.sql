@@ -351,3 +351,23 @@ DROP DATABASE x;
 -- ok, 0 rows
 SELECT * FROM `x/y`.z;
 -- [of_the_first]
+# What is left out.
+LOCK TABLES;
+-- ERROR 1064 (42000): You have an error in your SQL syntax: LOCK TABLES t READ or WRITE
+RENAME TABLE;
+-- ERROR 1064 (42000): You have an error in your SQL syntax: RENAME TABLE a TO b
+CREATE TABLE zz (a VARCHAR);
+-- ERROR 1064 (42000): You have an error in your SQL syntax: near 'VARCHAR': it needs a length
+CREATE TABLE zz (a VARBINARY);
+-- ERROR 1064 (42000): You have an error in your SQL syntax: near 'VARBINARY': it needs a length
+CREATE TABLE zz (a DOUBLE(5,2));
+-- ERROR 1235 (42000): This version of Spillway doesn't yet support 'decimals of DOUBLE(5,2)'
+CREATE TABLE zz (a INT, INDEX i (a), INDEX i (a));
+-- ERROR 1061 (42000): Duplicate key name 'i'
+CREATE TABLE zz (e ENUM('x','y') NOT NULL, n INT);
+-- ok, 0 rows
+INSERT INTO zz (n) VALUES (1);
+-- ok, 1 rows
+SELECT * FROM zz;
+-- [e, n]
+-- x | 1
