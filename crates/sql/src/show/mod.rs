@@ -66,12 +66,16 @@ fn escape(text: &str) -> String {
 }
 
 /// Keeps the rows whose first column is like the pattern of a LIKE at the end of a statement.
-fn keep_like(plain: &[Token], words: &[String], rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    let Some(at) = words.iter().position(|word| word == "like") else { return Ok(()) };
+fn keep_like(
+    plain: &[Token],
+    words: &[String],
+    rows: &mut Vec<Vec<Value>>,
+) -> Result<Option<String>> {
+    let Some(at) = words.iter().position(|word| word == "like") else { return Ok(None) };
     match &plain[at + 1..] {
         [Token::SingleQuotedString(pattern) | Token::DoubleQuotedString(pattern)] => {
             rows.retain(|row| Collation::GeneralCi.like(&row[0].to_text(), pattern, Some('\\')));
-            Ok(())
+            Ok(Some(pattern.clone()))
         }
         [_, near, ..] => Err(SqlError::syntax(format!("near '{near}'"))),
         _ => Err(SqlError::syntax("LIKE needs a text")),
@@ -138,7 +142,9 @@ fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
             }
             rest += 2 * parts - 1;
             named = false;
-        } else if at(rest) == "like" && rest + 2 == plain.len() {
+        } else if (at(rest) == "like" && rest + 2 == plain.len())
+            || (at(0) != "show" && rest + 1 == plain.len())
+        {
             return Ok(());
         } else {
             break;
@@ -196,7 +202,21 @@ pub(crate) fn show(
         check_seen(user, &db, Some(&name)).map(|()| (db, name))
     };
     if at(0) != "show" {
-        return columns_of(catalog, &table_at(&path_at(&plain[1..]))?, false);
+        let path = path_at(&plain[1..]);
+        let mut out = columns_of(catalog, &table_at(&path)?, false)?;
+        // A column's name, or a pattern of names.
+        match plain.get(2 * path.len()) {
+            Some(Token::Word(name)) => {
+                out.rows.retain(|row| row[0].to_text().eq_ignore_ascii_case(&name.value));
+            }
+            Some(Token::SingleQuotedString(pattern) | Token::DoubleQuotedString(pattern)) => {
+                let like = |text: &str| Collation::GeneralCi.like(text, pattern, Some('\\'));
+                out.rows.retain(|row| like(&row[0].to_text()));
+            }
+            Some(token) => return Err(SqlError::syntax(format!("near '{token}'"))),
+            None => {}
+        }
+        return Ok(out);
     }
     let in_database = |place: usize| -> Result<String> {
         let rest: &[String] = words.get(place..).unwrap_or_default();
@@ -283,10 +303,14 @@ pub(crate) fn show(
             let rows = lines.into_iter().map(|(name, value)| vec![text(name), text(value)]);
             shown(&["Variable_name", "Value"], rows.collect())
         }
-        "processlist" => Shown {
-            columns: virtual_table("information_schema.processlist").unwrap_or_default(),
-            rows: process_rows(instance, user),
-        },
+        "processlist" => {
+            let names = ["Id", "User", "Host", "db", "Command", "Time", "State", "Info"];
+            let mut out = shown(&names, process_rows(instance, user));
+            for at in [0, 5] {
+                out.columns[at].1 = ColumnType::BIGINT;
+            }
+            out
+        }
         "engines" | "storage" => shown(
             &["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"],
             engine_rows(),
@@ -298,10 +322,16 @@ pub(crate) fn show(
             &["Type", "Name", "Status"],
             vec![vec![text("TIERED"), text(""), text(engine_status(instance))]],
         ),
-        "collation" => shown(
-            &["Collation", "Charset", "Id", "Default", "Compiled", "Sortlen", "Pad_attribute"],
-            collation_rows(),
-        ),
+        "collation" => {
+            let mut out = shown(
+                &["Collation", "Charset", "Id", "Default", "Compiled", "Sortlen", "Pad_attribute"],
+                collation_rows(),
+            );
+            for at in [2, 5] {
+                out.columns[at].1 = ColumnType::BIGINT;
+            }
+            out
+        }
         "character" | "charset" => {
             shown(&["Charset", "Description", "Default collation", "Maxlen"], charset_rows())
         }
@@ -394,6 +424,10 @@ pub(crate) fn show(
         "profiles" => shown(&["Query_ID", "Duration", "Query"], Vec::new()),
         other => return Err(SqlError::unsupported(format!("SHOW {}", other.to_uppercase()))),
     };
-    keep_like(&plain, &words, &mut out.rows)?;
+    let pattern = keep_like(&plain, &words, &mut out.rows)?;
+    // Lists of names say what they were asked for.
+    if let (Some(pattern), "tables" | "databases" | "schemas") = (pattern, at(1)) {
+        out.columns[0].0 += &format!(" ({pattern})");
+    }
     Ok(out)
 }

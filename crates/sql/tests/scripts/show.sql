@@ -11,7 +11,7 @@ SHOW TABLES;
 -- a.b
 -- b
 SHOW TABLES LIKE 'a%';
--- [Tables_in_test]
+-- [Tables_in_test (a%)]
 -- a
 -- a.b
 SHOW TABLES WHERE Tables_in_test > 'a' AND NOT Tables_in_test LIKE '%.%';
