@@ -245,6 +245,18 @@ fn plan_body(
             let mut rows = Vec::new();
             let mut columns = Vec::new();
             for row in &values.rows {
+                let first = values.rows.first().map_or(0, |first| first.content.len());
+                if row.content.is_empty() {
+                    return Err(SqlError::new(
+                        3942,
+                        "Each row of a VALUES clause must have at least one column, unless when used as source in an INSERT statement.",
+                    ));
+                }
+                if row.content.len() != first {
+                    let text =
+                        format!("Column count doesn't match value count at row {}", rows.len() + 1);
+                    return Err(SqlError::new(1136, text));
+                }
                 let typed =
                     row.content.iter().map(|e| binder.bind(e)).collect::<Result<Vec<_>>>()?;
                 if columns.is_empty() {

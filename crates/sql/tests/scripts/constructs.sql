@@ -232,3 +232,9 @@ CREATE TABLE tc (a INT) TABLESPACE x;
 -- ERROR 1235 (42000): This version of Spillway doesn't yet support 'TABLESPACE x'
 CREATE TABLE zf (a INT ZEROFILL);
 -- ERROR 1235 (42000): This version of Spillway doesn't yet support 'ZEROFILL'
+VALUES ();
+-- ERROR 3942 (HY000): Each row of a VALUES clause must have at least one column, unless when used as source in an INSERT statement.
+VALUES ROW(1), ROW(2, 3);
+-- ERROR 1136 (21S01): Column count doesn't match value count at row 2
+SELECT * FROM (VALUES ROW(1, 2), ROW(3)) v;
+-- ERROR 1136 (21S01): Column count doesn't match value count at row 2
