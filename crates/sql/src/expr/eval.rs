@@ -99,7 +99,7 @@ impl Context<'_> {
     }
 
     /// Compares, and notes text that is compared as a number.
-    pub(super) fn compare(
+    pub(crate) fn compare(
         &self,
         a: &Value,
         b: &Value,
@@ -290,7 +290,7 @@ impl Context<'_> {
             };
             let mut holds = Some(true);
             for (a, b) in left.iter().zip(candidate) {
-                match self.compare(a, b, collation)?.map(|order| satisfies(op, order)) {
+                match self.compare(a, b, collation)?.map(|order| op.accepts(order)) {
                     Some(true) => {}
                     Some(false) => {
                         holds = Some(false);
@@ -343,7 +343,7 @@ impl Context<'_> {
         if op == Op::NullEq && (a.is_null() || b.is_null()) {
             return Ok(Some(a.is_null() && b.is_null()));
         }
-        Ok(self.compare(&a, &b, collation)?.map(|order| satisfies(op, order)))
+        Ok(self.compare(&a, &b, collation)?.map(|order| op.accepts(order)))
     }
 
     fn compare_tuples(
@@ -377,7 +377,7 @@ impl Context<'_> {
                 },
             }
         }
-        Ok(if unknown { None } else { Some(satisfies(op, Ordering::Equal)) })
+        Ok(if unknown { None } else { Some(op.accepts(Ordering::Equal)) })
     }
 
     fn binary(
@@ -601,18 +601,6 @@ pub(super) fn member(value: &Value, ty: &ColumnType) -> Value {
             Value::UInt(chosen.fold(0, |bits, at| bits | 1 << at))
         }
         _ => value.clone(),
-    }
-}
-
-fn satisfies(op: Op, order: Ordering) -> bool {
-    match op {
-        Op::Eq | Op::NullEq => order.is_eq(),
-        Op::NotEq => order.is_ne(),
-        Op::Lt => order.is_lt(),
-        Op::LtEq => order.is_le(),
-        Op::Gt => order.is_gt(),
-        Op::GtEq => order.is_ge(),
-        _ => false,
     }
 }
 

@@ -5,6 +5,7 @@ mod eval;
 mod functions;
 mod shape;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use spillway_types::{Collation, ColumnType, Value};
@@ -46,6 +47,19 @@ pub(crate) enum Op {
 impl Op {
     pub(crate) fn is_comparison(self) -> bool {
         matches!(self, Op::Eq | Op::NullEq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq)
+    }
+
+    /// Whether a comparison holds between values of this order.
+    pub(crate) fn accepts(self, order: Ordering) -> bool {
+        match self {
+            Op::Eq | Op::NullEq => order.is_eq(),
+            Op::NotEq => order.is_ne(),
+            Op::Lt => order.is_lt(),
+            Op::LtEq => order.is_le(),
+            Op::Gt => order.is_gt(),
+            Op::GtEq => order.is_ge(),
+            _ => false,
+        }
     }
 
     /// The comparison with its sides exchanged.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use spillway_types::column::LobSize;
 use spillway_types::convert::{to_decimal, to_double};
 use spillway_types::value::write_text;
-use spillway_types::{Collation, ColumnType, Decimal, Value};
+use spillway_types::{Collation, ColumnType, Decimal, Value, ValueRef};
 
 use super::group_key;
 use crate::errors::{Result, SqlError};
@@ -111,6 +111,8 @@ pub(crate) struct Aggregate {
 pub(crate) struct State {
     count: u64,
     exact: Option<Decimal>,
+    /// Whole numbers, which are part of the exact sum.
+    whole: i128,
     double: f64,
     squares: f64,
     best: Value,
@@ -198,6 +200,17 @@ impl State {
         Ok(())
     }
 
+    /// Adds a whole number to a count or a sum; NULL is none.
+    pub(super) fn add_whole(&mut self, value: ValueRef<'_>) {
+        match value {
+            ValueRef::Null => return,
+            ValueRef::Int(number) => self.whole += i128::from(number),
+            ValueRef::UInt(number) => self.whole += i128::from(number),
+            _ => {}
+        }
+        self.count += 1;
+    }
+
     pub(crate) fn finish(mut self, aggregate: &Aggregate, context: &Context<'_>) -> Value {
         let spread = |sample: bool| {
             let divisor = self.count as f64 - f64::from(u8::from(sample));
@@ -210,6 +223,7 @@ impl State {
             _ if self.count == 0 => Value::Null,
             AggregateKind::Sum => match (self.exact, &aggregate.ty) {
                 (Some(sum), ColumnType::Decimal { scale, .. }) => Value::Decimal(sum.round(*scale)),
+                (None, ColumnType::Decimal { .. }) => Value::Decimal(Decimal::new(self.whole, 0)),
                 _ => Value::Double(self.double),
             },
             AggregateKind::Avg => match self.exact {

@@ -6,6 +6,7 @@ mod full_group;
 mod plan;
 mod run;
 mod spans;
+mod steps;
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use crate::expr::Expr;
 pub(crate) use access::{Access, Interval, choose_access};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use plan::{plan_query, plan_table, table_scope};
-pub(crate) use run::{group_key, order_of, run_query, scan_table, subquery_rows};
+pub(crate) use run::{group_key, order_of, run_query, run_refs, scan_table, subquery_rows};
+pub(crate) use steps::{Direct, Test};
 
 /// A planned query.
 #[derive(Debug)]
@@ -89,6 +91,8 @@ pub(crate) struct SelectPlan {
     /// Whether the sources give the rows in order already.
     pub(crate) ordered: bool,
     pub(crate) lock: Option<(LockMode, LockWait)>,
+    /// How it is run without making values of rows, where it can be.
+    pub(crate) direct: Option<Direct>,
 }
 
 /// A table of a query, and how its rows are found.
@@ -106,6 +110,11 @@ pub(crate) struct Source {
     pub(crate) outer: Option<Vec<Expr>>,
     /// What a row must meet once this source is joined.
     pub(crate) filters: Vec<Expr>,
+    /// Those of the filters that are checked on the row as it is stored, unless it is locked; and the others.
+    pub(crate) tests: Vec<Test>,
+    pub(crate) rest: Vec<Expr>,
+    /// Of each column, for rows from before it was added.
+    pub(crate) initial: Vec<Value>,
     /// Columns that anybody asks for; all where it is `None`.
     pub(crate) needed: Option<Vec<usize>>,
     /// Equalities with earlier sources, by which rows that are read whole are found again.

@@ -12,6 +12,7 @@ use sqlparser::ast::{
 
 use super::access::available;
 use super::full_group::Grouped;
+use super::steps;
 use super::{Access, Body, QueryPlan, SelectPlan, SetOp, Source, SourceKind, choose_access};
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::catalog::{Catalog, TableDef};
@@ -341,6 +342,9 @@ impl From<'_, '_> {
             others: Vec::new(),
             outer: None,
             filters: Vec::new(),
+            tests: Vec::new(),
+            rest: Vec::new(),
+            initial: Vec::new(),
             needed: None,
             hash: Vec::new(),
         });
@@ -737,9 +741,12 @@ fn plan_select(
         order,
         ordered: false,
         lock,
+        direct: None,
     };
     use_index_order(&mut plan);
     find_needed(&mut plan);
+    plan.sources.iter_mut().for_each(steps::split);
+    plan.direct = steps::direct(&plan);
     Ok(QueryPlan {
         columns,
         body: Body::Select(Box::new(plan)),
@@ -1113,7 +1120,10 @@ pub(crate) fn plan_table(table: &Arc<TableDef>, alias: &str, conditions: Vec<Exp
         access,
         others,
         outer: None,
+        rest: conditions.clone(),
         filters: conditions,
+        tests: Vec::new(),
+        initial: steps::initial_of(table),
         needed: None,
         hash: Vec::new(),
     }

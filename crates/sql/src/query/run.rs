@@ -7,12 +7,12 @@ use std::rc::Rc;
 use spillway::{Budget, Direction, KeyRange, LockMode, LockWait};
 use spillway_base::budget::{Charge, Use};
 use spillway_types::convert::{to_decimal, to_i128};
-use spillway_types::row::RowReader;
 use spillway_types::value::write_text;
-use spillway_types::{Collation, Value, key};
+use spillway_types::{Collation, Value, ValueRef, key};
 
 use super::aggregate::State;
-use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, spans};
+use super::steps::Stored;
+use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, spans, steps};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Context, Expr, compare, reshape};
@@ -180,6 +180,38 @@ pub(crate) fn run_query(
             Ok(())
         }
     }
+}
+
+/// Runs a query, and gives its values where they lie.
+pub(crate) fn run_refs(
+    context: &Context<'_>,
+    plan: &QueryPlan,
+    emit: &mut steps::EmitRefs<'_>,
+) -> Result<()> {
+    if let Body::Select(select) = &plan.body
+        && let Some(direct) = select.direct.as_ref().filter(|_| !plan.counted)
+    {
+        let mut left = count(context, plan.limit.as_ref())?.unwrap_or(u64::MAX);
+        let mut skip = count(context, plan.offset.as_ref())?.unwrap_or(0);
+        if left == 0 {
+            return Ok(());
+        }
+        return steps::run_direct(context, select, direct, &mut |values| {
+            if skip > 0 {
+                skip -= 1;
+                return Ok(true);
+            }
+            left -= 1;
+            Ok(emit(values)? && left > 0)
+        });
+    }
+    run_query(context, plan, &mut |row| {
+        if let [one] = row {
+            return emit(&[one.as_ref()]);
+        }
+        let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+        emit(&values)
+    })
 }
 
 fn collect(context: &Context<'_>, plan: &QueryPlan) -> Result<Vec<Row>> {
@@ -523,7 +555,7 @@ impl Rows<'_, '_> {
         }
         if more && !matched && source.outer.is_some() {
             row[source.offset..source.offset + source.width].fill(Value::Null);
-            if passes(self.context, &source.filters, row)? {
+            if passes(self.context, self.filters(source), row)? {
                 more = self.level(level + 1, row, emit)?;
             }
         }
@@ -537,7 +569,12 @@ impl Rows<'_, '_> {
             }
             *matched = true;
         }
-        passes(self.context, &source.filters, row)
+        passes(self.context, self.filters(source), row)
+    }
+
+    /// What is left to check once a row was read.
+    fn filters<'s>(&self, source: &'s Source) -> &'s [Expr] {
+        if self.lock.is_none() { &source.rest } else { &source.filters }
     }
 
     /// Reads a source whole, once.
@@ -664,6 +701,13 @@ pub(crate) fn scan_table(
     take: &mut Take<'_>,
 ) -> Result<()> {
     let (access, spans) = spans::choose(context, source, table, row)?;
+    if lock.is_none() {
+        let mut fetched = Fetched { context, source, table, lock };
+        return steps::scan_stored(context, source, table, (access, &spans), &mut |stored, key| {
+            fetched.read(stored, key, row)?;
+            take(row)
+        });
+    }
     let txn = context.txn;
     let mut stored = Vec::new();
     let whole_key = access.index.is_none() && access.point;
@@ -727,7 +771,7 @@ pub(crate) fn scan_table(
 }
 
 /// Whether a key has all parts of the primary key, and nothing was left to check.
-fn exact_point(table: &TableDef, key: &[u8]) -> bool {
+pub(super) fn exact_point(table: &TableDef, key: &[u8]) -> bool {
     let mut at = 0;
     for part in &table.primary {
         match key.get(at..).and_then(|rest| key::part_len(rest, &table.columns[part.column].ty)) {
@@ -739,7 +783,7 @@ fn exact_point(table: &TableDef, key: &[u8]) -> bool {
 }
 
 /// The primary key at the end of an index's key.
-fn row_key<'k>(table: &TableDef, index: usize, key: &'k [u8]) -> Result<&'k [u8]> {
+pub(super) fn row_key<'k>(table: &TableDef, index: usize, key: &'k [u8]) -> Result<&'k [u8]> {
     let mut rest = key;
     for part in &table.indexes[index].parts {
         let len = key::part_len(rest, &table.columns[part.column].ty)
@@ -758,13 +802,14 @@ struct Fetched<'a> {
 
 impl Fetched<'_> {
     fn decode(&mut self, bytes: &[u8], key: &[u8], row: &mut Row) -> Result<()> {
-        let reader = RowReader::new(bytes)?;
+        self.read(&Stored::new(bytes, self.source)?, key, row)
+    }
+
+    /// Copies the columns that are asked for into the source's slots.
+    fn read(&mut self, stored: &Stored<'_>, key: &[u8], row: &mut Row) -> Result<()> {
         let offset = self.source.offset;
         let mut column = |at: usize| -> Result<()> {
-            row[offset + at] = match reader.get(at)? {
-                Some(value) => value.to_owned(),
-                None => self.table.columns[at].initial_value(),
-            };
+            row[offset + at] = stored.get(at)?.to_owned();
             Ok(())
         };
         match &self.source.needed {

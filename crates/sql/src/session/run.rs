@@ -257,7 +257,7 @@ impl Session {
                 sink.row(&refs)?;
             }
         } else {
-            query::run_query(context, plan, &mut |row| {
+            query::run_refs(context, plan, &mut |values| {
                 if !self.told.replace(true) {
                     sink.columns(&plan.columns)?;
                 }
@@ -265,12 +265,7 @@ impl Session {
                     return Ok(plan.counted);
                 }
                 count += 1;
-                if let [one] = row {
-                    sink.row(&[one.as_ref()])?;
-                } else {
-                    let refs: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
-                    sink.row(&refs)?;
-                }
+                sink.row(values)?;
                 Ok(count < most || plan.counted)
             })?;
             if !self.told.replace(true) {

@@ -1,0 +1,444 @@
+//! Specialised steps: conditions, projections and totals over rows as they are stored.
+//!
+//! A condition on one column of a stored table and values that are the same for all rows becomes a [`Test`], which
+//! looks at the column where it lies and copies nothing. A query of one table that gives columns as they are, or totals of
+//! them, is run by such steps from end to end: a row goes from its page to the client's packet without being made into values
+//! in between. Everything else takes over from the first test that it passes.
+
+use std::cmp::Ordering;
+
+use spillway::{Direction, KeyRange};
+use spillway_base::TableId;
+use spillway_types::row::RowReader;
+use spillway_types::{Collation, ColumnType, Value, ValueRef};
+
+use super::aggregate::State;
+use super::spans::Span;
+use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, run, spans};
+use crate::catalog::{ColumnDef, TableDef};
+use crate::errors::Result;
+use crate::expr::{Context, Expr, Op};
+
+/// A condition on a stored row.
+#[derive(Debug)]
+pub(crate) enum Test {
+    /// A column compared with a value.
+    Compare {
+        column: usize,
+        op: Op,
+        value: Expr,
+        collation: Collation,
+    },
+    /// A column equal to one of several values.
+    In {
+        column: usize,
+        values: Vec<Expr>,
+        collation: Collation,
+    },
+    Null {
+        column: usize,
+        is: bool,
+    },
+    All(Vec<Test>),
+    Any(Vec<Test>),
+}
+
+/// Makes a test of a condition, where that can be.
+fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
+    let column = |expr: &Expr| match expr {
+        Expr::Column(slot) => {
+            slot.checked_sub(offset).filter(|column| *column < table.columns.len())
+        }
+        _ => None,
+    };
+    // What ENUM, SET and BIT are compared as is not known here, nor the session's time zone.
+    let plain = |column: usize| {
+        !matches!(
+            table.columns[column].ty,
+            ColumnType::Enum(_)
+                | ColumnType::Set(_)
+                | ColumnType::Bit(_)
+                | ColumnType::Json
+                | ColumnType::Timestamp(_)
+        )
+    };
+    let fixed = |expr: &Expr| {
+        matches!(expr, Expr::Const(_) | Expr::Param(_) | Expr::Fitted(..)) && expr.is_constant()
+    };
+    match expr {
+        Expr::Binary(Op::And, a, b, _) => {
+            Some(Test::All(vec![test_of(a, table, offset)?, test_of(b, table, offset)?]))
+        }
+        Expr::Binary(Op::Or, a, b, _) => {
+            Some(Test::Any(vec![test_of(a, table, offset)?, test_of(b, table, offset)?]))
+        }
+        Expr::Binary(op, a, b, collation) if op.is_comparison() && *op != Op::NullEq => {
+            let (column, op, value) = match (column(a), column(b)) {
+                (Some(column), None) if fixed(b) => (column, *op, &**b),
+                (None, Some(column)) if fixed(a) => (column, op.mirrored(), &**a),
+                _ => return None,
+            };
+            plain(column).then(|| Test::Compare {
+                column,
+                op,
+                value: value.clone(),
+                collation: *collation,
+            })
+        }
+        Expr::In(left, list, collation) => {
+            let column = column(left).filter(|column| plain(*column))?;
+            list.iter().all(fixed).then(|| Test::In {
+                column,
+                values: list.clone(),
+                collation: *collation,
+            })
+        }
+        Expr::IsNull(e) => Some(Test::Null { column: column(e)?, is: true }),
+        Expr::Not(e) => match &**e {
+            Expr::IsNull(e) => Some(Test::Null { column: column(e)?, is: false }),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Takes the conditions of a source apart: those that are tests, and the rest.
+pub(super) fn split(source: &mut Source) {
+    let SourceKind::Table(table) = &source.kind else {
+        source.rest.clone_from(&source.filters);
+        return;
+    };
+    source.initial = initial_of(table);
+    if source.outer.is_some() {
+        // Its conditions hold for rows that were not found, too.
+        source.rest.clone_from(&source.filters);
+        return;
+    }
+    for filter in &source.filters {
+        match test_of(filter, table, source.offset) {
+            Some(test) => source.tests.push(test),
+            None => source.rest.push(filter.clone()),
+        }
+    }
+}
+
+/// What each column of a table has in rows from before it was added.
+pub(super) fn initial_of(table: &TableDef) -> Vec<Value> {
+    table.columns.iter().map(ColumnDef::initial_value).collect()
+}
+
+/// A test with its values known.
+enum Ready {
+    Compare { column: usize, op: Op, value: Value, collation: Collation },
+    In { column: usize, values: Vec<Value>, collation: Collation },
+    Null { column: usize, is: bool },
+    All(Vec<Ready>),
+    Any(Vec<Ready>),
+}
+
+fn all_ready(context: &Context<'_>, tests: &[Test]) -> Result<Vec<Ready>> {
+    tests.iter().map(|test| ready(context, test)).collect()
+}
+
+fn ready(context: &Context<'_>, test: &Test) -> Result<Ready> {
+    Ok(match test {
+        Test::Compare { column, op, value, collation } => Ready::Compare {
+            column: *column,
+            op: *op,
+            value: context.eval(value, &[])?,
+            collation: *collation,
+        },
+        Test::In { column, values, collation } => Ready::In {
+            column: *column,
+            values: values.iter().map(|e| context.eval(e, &[])).collect::<Result<_>>()?,
+            collation: *collation,
+        },
+        Test::Null { column, is } => Ready::Null { column: *column, is: *is },
+        Test::All(tests) => Ready::All(all_ready(context, tests)?),
+        Test::Any(tests) => Ready::Any(all_ready(context, tests)?),
+    })
+}
+
+/// A stored row, read in place.
+pub(super) struct Stored<'r> {
+    reader: RowReader<'r>,
+    initial: &'r [Value],
+}
+
+impl<'r> Stored<'r> {
+    pub(super) fn new(bytes: &'r [u8], source: &'r Source) -> Result<Stored<'r>> {
+        Ok(Stored { reader: RowReader::new(bytes)?, initial: &source.initial })
+    }
+
+    /// A column. One that was added after the row was written has its initial value.
+    pub(super) fn get(&self, column: usize) -> Result<ValueRef<'r>> {
+        Ok(match self.reader.get(column)? {
+            Some(value) => value,
+            None => self.initial.get(column).map_or(ValueRef::Null, Value::as_ref),
+        })
+    }
+}
+
+/// Compares a stored value with another as MySQL does: the common kinds at once, the others by the general way.
+fn compare(
+    context: &Context<'_>,
+    a: ValueRef<'_>,
+    b: &Value,
+    collation: Collation,
+) -> Result<Option<Ordering>> {
+    Ok(Some(match (a, b) {
+        (ValueRef::Null, _) | (_, Value::Null) => return Ok(None),
+        (ValueRef::Int(a), Value::Int(b)) => a.cmp(b),
+        (ValueRef::UInt(a), Value::UInt(b)) => a.cmp(b),
+        (ValueRef::Int(a), Value::UInt(b)) => i128::from(a).cmp(&i128::from(*b)),
+        (ValueRef::UInt(a), Value::Int(b)) => i128::from(a).cmp(&i128::from(*b)),
+        (ValueRef::Text(a), Value::Text(b)) => collation.compare(a.as_bytes(), b.as_bytes()),
+        (ValueRef::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+        (a, b) => return context.compare(&a.to_owned(), b, collation),
+    }))
+}
+
+impl Ready {
+    /// Whether it holds for a row; `None` where that is not known, which counts as not.
+    fn holds(&self, context: &Context<'_>, row: &Stored<'_>) -> Result<Option<bool>> {
+        match self {
+            Ready::Compare { column, op, value, collation } => {
+                let order = compare(context, row.get(*column)?, value, *collation)?;
+                Ok(order.map(|order| op.accepts(order)))
+            }
+            Ready::In { column, values, collation } => {
+                let found = row.get(*column)?;
+                let mut unknown = false;
+                for value in values {
+                    match compare(context, found, value, *collation)? {
+                        Some(Ordering::Equal) => return Ok(Some(true)),
+                        None => unknown = true,
+                        _ => {}
+                    }
+                }
+                Ok(if unknown { None } else { Some(false) })
+            }
+            Ready::Null { column, is } => Ok(Some(row.get(*column)?.is_null() == *is)),
+            Ready::All(tests) => {
+                let mut all = Some(true);
+                for test in tests {
+                    match test.holds(context, row)? {
+                        Some(false) => return Ok(Some(false)),
+                        None => all = None,
+                        Some(true) => {}
+                    }
+                }
+                Ok(all)
+            }
+            Ready::Any(tests) => {
+                let mut any = Some(false);
+                for test in tests {
+                    match test.holds(context, row)? {
+                        Some(true) => return Ok(Some(true)),
+                        None => any = None,
+                        Some(false) => {}
+                    }
+                }
+                Ok(any)
+            }
+        }
+    }
+}
+
+/// Reads the stored rows that a source's tests hold for, without locks: their bytes and their keys. `take` answers `false`
+/// when it wants no more.
+pub(super) fn scan_stored(
+    context: &Context<'_>,
+    source: &Source,
+    table: &TableDef,
+    (access, spans): (&Access, &[Span]),
+    take: &mut dyn FnMut(&Stored<'_>, &[u8]) -> Result<bool>,
+) -> Result<()> {
+    let tests = all_ready(context, &source.tests)?;
+    let mut offer = |bytes: &[u8], key: &[u8]| -> Result<bool> {
+        let stored = Stored::new(bytes, source)?;
+        for test in &tests {
+            if test.holds(context, &stored)? != Some(true) {
+                return Ok(true);
+            }
+        }
+        take(&stored, key)
+    };
+    let txn = context.txn;
+    let mut bytes = Vec::new();
+    let whole_key = access.index.is_none() && access.point;
+    let count = spans.len();
+    for at in 0..count {
+        let span = &spans[if access.backward { count - 1 - at } else { at }];
+        if whole_key && run::exact_point(table, &span.start) {
+            if txn.get(table.rows(), &span.start, &mut bytes)? && !offer(&bytes, &span.start)? {
+                return Ok(());
+            }
+            continue;
+        }
+        let range = KeyRange::new(&span.start, span.end.as_deref());
+        if range.is_empty() {
+            continue;
+        }
+        let direction = if access.backward { Direction::Backward } else { Direction::Forward };
+        let space = access.index.map_or(table.rows(), |at| TableId(table.indexes[at].space));
+        let mut scan = txn.scan(space, range, direction)?;
+        let mut seen = 0_u32;
+        while scan.advance()? {
+            seen = seen.wrapping_add(1);
+            if seen.is_multiple_of(256) {
+                context.check_killed()?;
+            }
+            let more = match access.index {
+                None => offer(scan.value(), scan.key())?,
+                Some(index) => {
+                    let key = run::row_key(table, index, scan.key())?;
+                    // An entry of a row that this snapshot does not see is none.
+                    !txn.get(table.rows(), key, &mut bytes)? || offer(&bytes, key)?
+                }
+            };
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How a query of one table gives what it is asked for without making values of rows.
+#[derive(Debug)]
+pub(crate) enum Direct {
+    /// These columns, as they are.
+    Columns(Vec<usize>),
+    /// Totals of columns; `None` counts rows.
+    Totals(Vec<Option<usize>>),
+}
+
+/// The steps of a query, where it is one for them.
+pub(super) fn direct(plan: &SelectPlan) -> Option<Direct> {
+    let [source] = plan.sources.as_slice() else { return None };
+    let SourceKind::Table(table) = &source.kind else { return None };
+    if !source.rest.is_empty() || source.outer.is_some() || plan.distinct || plan.lock.is_some() {
+        return None;
+    }
+    let column = |expr: &Expr| match expr {
+        Expr::Column(slot) => {
+            slot.checked_sub(source.offset).filter(|column| *column < table.columns.len())
+        }
+        _ => None,
+    };
+    if plan.having.is_some() {
+        return None;
+    }
+    if !plan.grouped {
+        let sorted = plan.order.is_empty() || plan.ordered;
+        let columns = plan.projections.iter().map(column).collect::<Option<Vec<usize>>>()?;
+        // A TIMESTAMP is shown in the session's time zone.
+        let shifted = |at: &usize| matches!(table.columns[*at].ty, ColumnType::Timestamp(_));
+        if columns.iter().any(shifted) {
+            return None;
+        }
+        return sorted.then_some(Direct::Columns(columns));
+    }
+    // Projections over totals alone: a column would be that of a row that nobody keeps.
+    let totals_alone = |expr: &Expr| {
+        let mut alone = true;
+        expr.walk(&mut |e| match e {
+            Expr::Column(slot) => alone &= *slot >= plan.width,
+            Expr::Subquery { .. } => alone = false,
+            _ => {}
+        });
+        alone
+    };
+    if !plan.group.is_empty()
+        || !plan.order.is_empty()
+        || !plan.projections.iter().all(totals_alone)
+    {
+        return None;
+    }
+    plan.aggregates
+        .iter()
+        .map(|aggregate| {
+            use AggregateKind as K;
+            if aggregate.distinct || !matches!(aggregate.kind, K::Count | K::Sum) {
+                return None;
+            }
+            match aggregate.args.as_slice() {
+                [Expr::Column(_)] => {
+                    let at = column(&aggregate.args[0])?;
+                    let whole = matches!(table.columns[at].ty, ColumnType::Int { .. });
+                    (aggregate.kind == K::Count || whole).then_some(Some(at))
+                }
+                [Expr::Const(value)] if !value.is_null() && aggregate.kind == K::Count => {
+                    Some(None)
+                }
+                [] if aggregate.kind == K::Count => Some(None),
+                _ => None,
+            }
+        })
+        .collect::<Option<Vec<_>>>()
+        .map(Direct::Totals)
+}
+
+/// Takes a row's values where they lie; `false` when it wants no more.
+pub(super) type EmitRefs<'e> = dyn FnMut(&[ValueRef<'_>]) -> Result<bool> + 'e;
+
+/// Columns that a row's values are gathered for without asking for memory.
+const GATHERED: usize = 16;
+
+/// Runs a query by its steps.
+pub(super) fn run_direct(
+    context: &Context<'_>,
+    plan: &SelectPlan,
+    direct: &Direct,
+    emit: &mut EmitRefs<'_>,
+) -> Result<()> {
+    let [source] = plan.sources.as_slice() else { return Ok(()) };
+    let SourceKind::Table(table) = &source.kind else { return Ok(()) };
+    let never = plan
+        .constant
+        .iter()
+        .try_fold(false, |never, e| context.holds(e, &[]).map(|holds| never | !holds))?;
+    let (access, spans) = spans::choose(context, source, table, &[])?;
+    let way = (access, spans.as_slice());
+    match direct {
+        Direct::Columns(_) if never => Ok(()),
+        Direct::Columns(columns) => scan_stored(context, source, table, way, &mut |row, _| {
+            if columns.len() <= GATHERED {
+                let mut values = [ValueRef::Null; GATHERED];
+                for (value, column) in values.iter_mut().zip(columns) {
+                    *value = row.get(*column)?;
+                }
+                return emit(&values[..columns.len()]);
+            }
+            let values =
+                columns.iter().map(|column| row.get(*column)).collect::<Result<Vec<_>>>()?;
+            emit(&values)
+        }),
+        Direct::Totals(totals) => {
+            let mut states: Vec<State> = totals.iter().map(|_| State::default()).collect();
+            if !never {
+                scan_stored(context, source, table, way, &mut |row, _| {
+                    for (state, column) in states.iter_mut().zip(totals) {
+                        let value = match column {
+                            Some(column) => row.get(*column)?,
+                            None => ValueRef::Int(1),
+                        };
+                        state.add_whole(value);
+                    }
+                    Ok(true)
+                })?;
+            }
+            let mut row = vec![Value::Null; plan.width];
+            let finished = states.into_iter().zip(&plan.aggregates);
+            row.extend(finished.map(|(state, aggregate)| state.finish(aggregate, context)));
+            let values = plan
+                .projections
+                .iter()
+                .map(|e| context.eval(e, &row))
+                .collect::<Result<Vec<_>>>()?;
+            let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+            emit(&refs).map(drop)
+        }
+    }
+}
