@@ -9,7 +9,7 @@ use sqlparser::ast::{
     UnaryOperator,
 };
 
-use super::shape::{comparable, merged};
+use super::shape::{Fit, comparable, merged};
 use super::{Ask, Expr, Op, Scalar, Typed};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
@@ -18,6 +18,10 @@ use crate::session::LITERALS;
 
 /// Where a binder asks for a value that a parameter may have, by its number. What it compares, and how, depends on the kind.
 pub(crate) const PARAMETERS: &str = "?";
+
+/// Where a binder tells of a parameter, by its number, that it is compared with a date: what is none is refused before the
+/// statement runs.
+pub(crate) const MOMENTS: &str = "moments";
 
 /// A column that a scope offers.
 #[derive(Clone, Debug)]
@@ -268,6 +272,19 @@ impl<'a> Binder<'a> {
         Err(SqlError::unknown_column(&path.join("."), self.place))
     }
 
+    /// Gives parts that are compared the forms in which they are.
+    fn comparable(&self, parts: Vec<Typed>) -> Result<Vec<Typed>> {
+        let parts = comparable(parts)?;
+        for part in &parts {
+            if let Expr::Fitted(param, Fit::Moment) = &part.expr
+                && let Expr::Param(number) = &**param
+            {
+                (self.variables)(MOMENTS, &number.to_string());
+            }
+        }
+        Ok(parts)
+    }
+
     /// Binds an expression.
     pub(crate) fn bind(&mut self, expr: &ast::Expr) -> Result<Typed> {
         use ast::Expr as E;
@@ -356,7 +373,7 @@ impl<'a> Binder<'a> {
                 let items = items
                     .into_iter()
                     .map(|item| {
-                        Ok(comparable(vec![left.clone(), item])?.pop().map(|item| item.expr))
+                        Ok(self.comparable(vec![left.clone(), item])?.pop().map(|item| item.expr))
                     })
                     .collect::<Result<Vec<_>>>()?;
                 let items = items.into_iter().flatten().collect();
@@ -386,7 +403,7 @@ impl<'a> Binder<'a> {
             }
             E::Between { expr, negated, low, high } => {
                 let parts = vec![self.bind(expr)?, self.bind(low)?, self.bind(high)?];
-                let Ok([value, low, high]) = <[Typed; 3]>::try_from(comparable(parts)?) else {
+                let Ok([value, low, high]) = <[Typed; 3]>::try_from(self.comparable(parts)?) else {
                     return Err(SqlError::syntax("BETWEEN takes two bounds"));
                 };
                 let collation = common_collation(&[&value, &low, &high]);
@@ -736,7 +753,7 @@ impl<'a> Binder<'a> {
         } else if comparison(op).is_none() {
             (a, b) = (a.numbered(), b.numbered());
         } else if !matches!((&a.expr, &b.expr), (Expr::Tuple(_), _) | (_, Expr::Tuple(_))) {
-            let mut both = comparable(vec![a, b])?.into_iter();
+            let mut both = self.comparable(vec![a, b])?.into_iter();
             let (Some(left), Some(right)) = (both.next(), both.next()) else {
                 return Err(SqlError::syntax("a comparison has two sides"));
             };

@@ -4,6 +4,7 @@
 //! (`parse/shape`): the session keeps what it made of a shape, and so do all sessions together for the next that comes. What was
 //! made holds for one version of the catalog, one current database and one way to read text.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::mem::{Discriminant, discriminant};
@@ -21,7 +22,7 @@ use crate::api::ResultSink;
 use crate::catalog::Catalog;
 use crate::dml::{ChangePlan, InsertPlan, JoinedPlan, RowSource, Scope};
 use crate::errors::{Result, SqlError};
-use crate::expr::PARAMETERS;
+use crate::expr::{Fit, MOMENTS, PARAMETERS};
 use crate::parse::{self, Depth, Mode, Shape, Statement};
 use crate::query::{self, QueryPlan};
 
@@ -62,6 +63,8 @@ pub(super) struct Compiled {
     pub(super) body: Body,
     /// The kinds of values that its parameters were taken to have.
     kinds: Vec<Discriminant<Value>>,
+    /// The parameters that must be dates.
+    moments: Vec<usize>,
     /// Whether it may run again: it has no value of a variable in it.
     lasting: bool,
 }
@@ -160,9 +163,14 @@ impl Session {
         let made_for = made_for(&variables, catalog.version);
         let database = made_for.database.as_deref();
         self.asked.set(false);
+        let moments = RefCell::new(Vec::new());
         let lookup = |scope: &str, name: &str| {
             if scope == PARAMETERS {
                 return params.get(name.parse::<usize>().ok()?).cloned();
+            }
+            if scope == MOMENTS {
+                moments.borrow_mut().extend(name.parse::<usize>());
+                return None;
             }
             self.system_variable(&variables, scope, name)
         };
@@ -195,6 +203,7 @@ impl Session {
             statement: slot.statement.clone(),
             body,
             kinds: params.iter().map(discriminant).collect(),
+            moments: moments.take(),
             lasting: !self.asked.get(),
             made_for,
         }))
@@ -308,6 +317,17 @@ impl MadeFor {
             && self.collation == variables.collation.id()
             && self.database == variables.database
             && self.full_group_by == variables.has_mode("ONLY_FULL_GROUP_BY")
+    }
+}
+
+impl Compiled {
+    /// Checks parameters that must be of a kind, before any row is looked at.
+    ///
+    /// # Errors
+    /// 1525 for a text that should be a date.
+    pub(super) fn check(&self, params: &[Value]) -> Result<()> {
+        let mut moments = self.moments.iter().filter_map(|at| params.get(*at));
+        moments.try_for_each(|value| Fit::Moment.of(value).map(drop))
     }
 }
 
