@@ -163,6 +163,16 @@ impl ColumnDef {
         self.initial.get_or_insert_with(|| self.default.clone());
     }
 
+    /// Rows have their timestamps in UTC, and so does an initial value, which comes from a default in a session's time zone.
+    pub(crate) fn initial_in_utc(&mut self, offset_micros: i64) {
+        if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&self.ty, self.initial_value())
+            && offset_micros != 0
+        {
+            let moved = moved(at, -offset_micros);
+            self.initial = Some(DefaultValue::Const(Value::DateTime(moved).to_text(), false));
+        }
+    }
+
     fn constant(&self, value: &DefaultValue) -> Value {
         match value {
             DefaultValue::Const(text, hex) => {
@@ -442,13 +452,18 @@ pub(crate) fn shift_timestamps(table: &TableDef, values: &mut [Value], micros: i
         return;
     }
     for (column, value) in table.columns.iter().zip(values) {
-        if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &*value)
-            && *at != DateTime::default()
-            && let Some(moved) = DateTime::from_unix_micros(at.to_unix_micros() + micros)
-        {
-            *value = Value::DateTime(moved);
+        if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &*value) {
+            *value = Value::DateTime(moved(*at, micros));
         }
     }
+}
+
+/// A time in another zone; the zero time is the same in all.
+fn moved(at: DateTime, micros: i64) -> DateTime {
+    if at == DateTime::default() {
+        return at;
+    }
+    DateTime::from_unix_micros(at.to_unix_micros() + micros).unwrap_or(at)
 }
 
 /// The date and time of a moment, in UTC.

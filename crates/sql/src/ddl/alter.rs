@@ -269,7 +269,8 @@ impl Alteration {
         spelling: &Spelling<'_>,
         position: Option<&MySQLColumnPosition>,
     ) -> Result<()> {
-        let (column, extras) = terms.column(spelling, self.after.collation)?;
+        let (mut column, extras) = terms.column(spelling, self.after.collation)?;
+        column.initial_in_utc(terms.time_offset_micros);
         let constant =
             !matches!(column.default, DefaultValue::CurrentTimestamp | DefaultValue::Expr(_));
         self.rewrite |= !constant || column.auto_increment || position.is_some();

@@ -103,7 +103,11 @@ impl Alteration {
             old.clear();
             if self.rewrite {
                 self.before.decode(scan.value(), &mut old)?;
-                let row = self.new_row(context, &old, &fillings, number)?;
+                // Where a column is no TIMESTAMP before or after, it has the time of the session's zone.
+                let offset = context.variables.borrow().time_offset_micros;
+                shift_timestamps(&self.before, &mut old, offset);
+                let mut row = self.new_row(context, &old, &fillings, number)?;
+                shift_timestamps(&self.after, &mut row, -offset);
                 self.hold_to(context, &checks, &row)?;
                 let given = self.after.primary.is_empty() && !self.renumber;
                 let pk = if given {
@@ -194,13 +198,7 @@ impl Alteration {
         let filling = |column: &ColumnDef| -> Result<Filling> {
             Ok(match &column.default {
                 _ if column.auto_increment => Filling::Numbers,
-                DefaultValue::CurrentTimestamp => {
-                    let now = match column.ty {
-                        ColumnType::Timestamp(_) => context.instance.now_utc(),
-                        _ => context.now,
-                    };
-                    Filling::Const(Value::DateTime(now))
-                }
+                DefaultValue::CurrentTimestamp => Filling::Const(Value::DateTime(context.now)),
                 DefaultValue::Expr(text) => {
                     let none = |_: &str, _: &str| None;
                     let bound =

@@ -33,6 +33,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) database: Option<&'a str>,
     pub(crate) foreign_key_checks: bool,
+    /// The session's time zone, from UTC.
+    pub(crate) time_offset_micros: i64,
     /// Whether another engine's name is an error: NO_ENGINE_SUBSTITUTION.
     pub(crate) engine_named: bool,
     pub(crate) warnings: RefCell<Vec<SqlError>>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use spillway::{CancelHandle, Database, Durability};
-use spillway_types::{Collation, DateTime};
+use spillway_types::Collation;
 
 use super::Session;
 use super::compiled::{CommonShapes, Shapes};
@@ -17,7 +17,7 @@ use super::counters::Counters;
 use super::front::Front;
 use super::metadata::{Held, MetadataLocks};
 use super::variables::{VARIABLES, Variables};
-use crate::catalog::{Catalog, UserDef, remove_unnamed_spaces, utc};
+use crate::catalog::{Catalog, UserDef, remove_unnamed_spaces};
 use crate::errors::Result;
 use crate::parse::Mode;
 
@@ -290,10 +290,6 @@ impl Instance {
     /// A number that was not given before, in this life.
     pub(crate) fn next_number(&self) -> u64 {
         self.0.numbers.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn now_utc(&self) -> DateTime {
-        utc(spillway_base::clock::wall().as_micros() as i64)
     }
 
     pub(super) fn reload(&self) -> Result<()> {

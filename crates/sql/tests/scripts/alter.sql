@@ -371,3 +371,62 @@ INSERT INTO zz (n) VALUES (1);
 SELECT * FROM zz;
 -- [e, n]
 -- x | 1
+# Times in the session's zone.
+CREATE TABLE tz (id INT AUTO_INCREMENT PRIMARY KEY, a INT, t TIMESTAMP NULL DEFAULT NULL, UNIQUE (a));
+-- ok, 0 rows
+SET time_zone = '+05:00';
+-- ok, 0 rows
+INSERT INTO tz (a, t) VALUES (1, '2024-01-01 00:00:00'), (2, NULL);
+-- ok, 2 rows, id 1
+ALTER TABLE tz ADD COLUMN d DATETIME DEFAULT CURRENT_TIMESTAMP, ADD COLUMN u TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, ADD COLUMN k TIMESTAMP DEFAULT '2024-06-01 12:00:00';
+-- ok, 0 rows
+SELECT id, t, TIMESTAMPDIFF(MINUTE, d, u), k FROM tz;
+-- [id, t, TIMESTAMPDIFF(MINUTE, d, u), k]
+-- 1 | 2024-01-01 00:00:00 | 0 | 2024-06-01 12:00:00
+-- 2 | NULL | 0 | 2024-06-01 12:00:00
+ALTER TABLE tz ADD CHECK (t < '2024-01-01 00:00:01');
+-- ok, 0 rows
+ALTER TABLE tz ADD CHECK (t < '2024-01-01 00:00:00');
+-- ERROR 3819 (23000): Check constraint 'tz_chk_2' is violated.
+ALTER TABLE tz MODIFY t DATETIME;
+-- ok, 0 rows
+SELECT id, t FROM tz;
+-- [id, t]
+-- 1 | 2024-01-01 00:00:00
+-- 2 | NULL
+INSERT INTO tz (a) VALUES (3);
+-- ok, 1 rows, id 3
+SELECT id, k FROM tz;
+-- [id, k]
+-- 1 | 2024-06-01 12:00:00
+-- 2 | 2024-06-01 12:00:00
+-- 3 | 2024-06-01 12:00:00
+SET time_zone = '+00:00';
+-- ok, 0 rows
+SELECT id, k FROM tz;
+-- [id, k]
+-- 1 | 2024-06-01 07:00:00
+-- 2 | 2024-06-01 07:00:00
+-- 3 | 2024-06-01 07:00:00
+SET time_zone = '-03:30';
+-- ok, 0 rows
+ALTER TABLE tz ADD COLUMN l TIMESTAMP DEFAULT '2024-06-01 12:00:00', ALGORITHM=INSTANT;
+-- ok, 0 rows
+INSERT INTO tz (a) VALUES (4);
+-- ok, 1 rows, id 4
+SELECT id, l FROM tz;
+-- [id, l]
+-- 1 | 2024-06-01 12:00:00
+-- 2 | 2024-06-01 12:00:00
+-- 3 | 2024-06-01 12:00:00
+-- 4 | 2024-06-01 12:00:00
+SET time_zone = '+00:00';
+-- ok, 0 rows
+SELECT id, l FROM tz;
+-- [id, l]
+-- 1 | 2024-06-01 15:30:00
+-- 2 | 2024-06-01 15:30:00
+-- 3 | 2024-06-01 15:30:00
+-- 4 | 2024-06-01 15:30:00
+DROP TABLE tz;
+-- ok, 0 rows
