@@ -310,7 +310,13 @@ fn store_int(value: &Value, width: IntWidth, unsigned: bool) -> Result<Value, (S
     {
         return Err((StoreError::Incorrect("integer"), make(held)));
     }
-    if number == held { Ok(make(number)) } else { Err((StoreError::OutOfRange, make(held))) }
+    // Of a decimal below zero, MySQL takes none into an unsigned column, though it rounds to zero.
+    let below = unsigned && matches!(value, Value::Decimal(number) if number.is_negative());
+    if number == held && !below {
+        Ok(make(number))
+    } else {
+        Err((StoreError::OutOfRange, make(held)))
+    }
 }
 
 fn store_decimal(
@@ -401,6 +407,7 @@ fn store_year(value: &Value) -> Result<Value, (StoreError, Value)> {
     let number = match value {
         Value::Date(date) => i128::from(date.year),
         Value::DateTime(at) => i128::from(at.date.year),
+        Value::Float(_) | Value::Double(_) => to_double(&value.as_ref()).unwrap_or(0.0) as i128,
         _ => crate::convert::to_i128(&value.as_ref()).unwrap_or(0),
     };
     let text = matches!(value, Value::Text(_) | Value::Bytes(_));

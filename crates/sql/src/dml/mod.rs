@@ -208,6 +208,7 @@ impl<'a> Maker<'a> {
                     return Err(SqlError::store(StoreError::Json, &def.name, "", row));
                 }
                 self.note_cut(def, shown, &stored, row);
+                let stored = self.in_epoch(def, stored, row)?;
                 self.zero_date(def, stored, row)
             }
             Err((why, nearest)) => {
@@ -230,6 +231,20 @@ impl<'a> Maker<'a> {
         if cut {
             self.context.warn(SqlError::store(StoreError::Truncated, &def.name, "", row));
         }
+    }
+
+    /// Refuses times that a TIMESTAMP cannot be: it goes from 1970-01-01 00:00:01 to 2038-01-19 03:14:07, in UTC.
+    fn in_epoch(&self, def: &ColumnDef, value: Value, row: u64) -> Result<Value> {
+        let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&def.ty, &value) else {
+            return Ok(value);
+        };
+        let seconds = (at.to_unix_micros() - self.shift).div_euclid(1_000_000);
+        if at.date == Date::default() || (1..=i64::from(i32::MAX)).contains(&seconds) {
+            return Ok(value);
+        }
+        let why = StoreError::IncorrectTime("datetime");
+        self.fail(SqlError::store(why, &def.name, &value.to_text(), row))?;
+        Ok(def.ty.zero())
     }
 
     /// Refuses dates that the modes NO_ZERO_DATE and NO_ZERO_IN_DATE refuse.

@@ -343,7 +343,9 @@ impl Context<'_> {
         if op == Op::NullEq && (a.is_null() || b.is_null()) {
             return Ok(Some(a.is_null() && b.is_null()));
         }
-        Ok(self.compare(&a, &b, collation)?.map(|order| op.accepts(order)))
+        let is = self.compare(&a, &b, collation)?.map(|order| op.accepts(order));
+        // What does not compare, as text that is no time, is not the same.
+        Ok(if op == Op::NullEq { Some(is == Some(true)) } else { is })
     }
 
     fn compare_tuples(

@@ -125,3 +125,22 @@ INSERT INTO counted (u) VALUES (2) ON DUPLICATE KEY UPDATE n = 5;
 SELECT CAST('2024-12-31' AS TIME), HOUR('12:30x'), ROUND(1.5, 3), TRUNCATE(1.555, 2), BIT_COUNT(1e300), RPAD('a', 3, '');
 -- [CAST('2024-12-31' AS TIME), HOUR('12:30x'), ROUND(1.5, 3), TRUNCATE(1.555, 2), BIT_COUNT(1e300), RPAD('a', 3, '')]
 -- 00:20:24 | 12 | 1.500 | 1.55 | 63 | NULL
+# What a TIMESTAMP and unsigned numbers are not.
+CREATE TABLE edges (at TIMESTAMP NULL, n TINYINT UNSIGNED, y YEAR);
+-- ok, 0 rows
+INSERT INTO edges (at) VALUES ('1000-01-01');
+-- ERROR 1292 (22007): Incorrect datetime value: '1000-01-01 00:00:00' for column 'at' at row 1
+INSERT INTO edges (at) VALUES ('2038-01-19 03:14:08');
+-- ERROR 1292 (22007): Incorrect datetime value: '2038-01-19 03:14:08' for column 'at' at row 1
+INSERT INTO edges (at) VALUES ('2038-01-19 03:14:07'), ('1970-01-01 00:00:01');
+-- ok, 2 rows
+INSERT INTO edges (n) VALUES (-0.05);
+-- ERROR 1264 (22003): Out of range value for column 'n' at row 1
+INSERT INTO edges (y) VALUES (1.75e0);
+-- ok, 1 rows
+SELECT y FROM edges WHERE y IS NOT NULL;
+-- [y]
+-- 2001
+SELECT 'x' <=> TIME'01:00:00', IF(0xff, 'a', 1);
+-- ['x' <=> TIME '01:00:00', IF(X'ff', 'a', 1)]
+-- 0 | a

@@ -25,7 +25,9 @@ impl Scalar {
             _ => arg,
         };
         let args: Vec<Typed> = args.into_iter().enumerate().map(take).collect();
-        let collation = common_collation(&args.iter().collect::<Vec<_>>());
+        // What IF asks has no part in what it gives.
+        let given = usize::from(self == Scalar::If);
+        let collation = common_collation(&args.iter().skip(given).collect::<Vec<_>>());
         let nullable = self.nullable(&args);
         let (args, ty) = self.shaped(args)?;
         let is_text = ty.is_text();
