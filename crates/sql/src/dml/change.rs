@@ -88,6 +88,12 @@ impl ChangePlan {
         Ok(ChangePlan { rules, source, order, limit, assignments: None, ignore: false })
     }
 
+    /// How it finds its rows.
+    pub(crate) fn explain(&self) -> Vec<Vec<Value>> {
+        let kind = if self.assignments.is_some() { "UPDATE" } else { "DELETE" };
+        crate::show::explain_change(kind, &self.source, !self.order.is_empty())
+    }
+
     /// Runs it.
     pub(crate) fn run(&self, context: &Context<'_>) -> Result<Changed> {
         let safe = context.variables.borrow().flag("sql_safe_updates");

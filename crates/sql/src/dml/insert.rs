@@ -80,6 +80,19 @@ impl InsertPlan {
         })
     }
 
+    /// The name of the table.
+    pub(crate) fn table(&self) -> &str {
+        &self.rules.table.name
+    }
+
+    /// The query that its rows come from.
+    pub(crate) fn query(&self) -> Option<&QueryPlan> {
+        match &self.source {
+            Source::Query(plan) => Some(plan),
+            Source::Rows(_) => None,
+        }
+    }
+
     /// Runs it. With `more`, the rows after the first come from there.
     pub(crate) fn run(
         &self,

@@ -217,6 +217,11 @@ impl JoinedPlan {
         Ok(JoinedPlan { rows, keys_at: 1, targets, delete: true, ignore: false })
     }
 
+    /// The query that finds its rows.
+    pub(crate) fn rows(&self) -> &QueryPlan {
+        &self.rows
+    }
+
     /// Runs it.
     pub(crate) fn run(&self, context: &Context<'_>) -> Result<Changed> {
         let safe = context.variables.borrow().flag("sql_safe_updates");

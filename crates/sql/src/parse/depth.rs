@@ -111,7 +111,7 @@ fn depth(tokens: &[Token]) -> usize {
 }
 
 /// How deep a statement is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Depth(usize);
 
 impl Depth {

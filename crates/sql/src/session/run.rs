@@ -10,12 +10,13 @@ use spillway_types::{ColumnType, Value, ValueRef};
 use sqlparser::ast;
 
 use super::Session;
-use super::compiled::{Body, Compiled, Given, Slot};
+use super::compiled::{Body, Compiled, Given, Slot, is_rows};
 use crate::api::ResultSink;
 use crate::catalog::{Catalog, utc};
 use crate::dml::{Changed, RowSource};
 use crate::errors::{Result, SqlError};
 use crate::expr::Context;
+use crate::parse::{Depth, Statement};
 use crate::query;
 
 /// How often a first statement starts over when it meets rows that were changed after its snapshot (DESIGN, D12).
@@ -285,11 +286,17 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.check_rights(statement)?;
-        let ast::Statement::Query(query) = statement else {
-            return Err(SqlError::unsupported("EXPLAIN of a change"));
+        if !is_rows(statement) {
+            return Err(SqlError::unsupported("EXPLAIN of this statement"));
+        }
+        let slot = Slot::new(Statement::Sql(Box::new(statement.clone())), Depth::default());
+        let catalog = self.instance.0.catalog.load_full();
+        let rows = match &self.compile(&slot, &[], &catalog)?.body {
+            Body::Query(plan) => crate::show::explain(plan),
+            Body::Insert(plan) => crate::show::explain_insert(plan.table(), plan.query()),
+            Body::Change(plan) => plan.explain(),
+            Body::Joined(plan) => crate::show::explain(plan.rows()),
         };
-        let plan = self.plan(query)?;
-        let rows = crate::show::explain(&plan);
         self.send(&crate::show::explain_columns(), rows, more, sink)
     }
 

@@ -3,7 +3,7 @@
 use spillway_types::{ColumnType, Value};
 
 use super::{TEXT, int, text};
-use crate::query::{Body, QueryPlan, SourceKind};
+use crate::query::{Body, QueryPlan, Source, SourceKind};
 
 /// The columns of EXPLAIN.
 pub(crate) fn explain_columns() -> Vec<(&'static str, ColumnType)> {
@@ -34,64 +34,84 @@ pub(crate) fn explain(plan: &QueryPlan) -> Vec<Vec<Value>> {
     rows
 }
 
-fn explain_into(plan: &QueryPlan, id: i64, kind: &str, rows: &mut Vec<Vec<Value>>) {
-    let line = |table: Value, access: Value, key: Value, extra: String| {
-        vec![
-            int(id),
-            text(kind),
-            table,
-            Value::Null,
-            access,
-            key.clone(),
-            key,
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            text(extra),
-        ]
-    };
-    match &plan.body {
-        Body::Values(_) => {
-            rows.push(line(Value::Null, Value::Null, Value::Null, "No tables used".to_owned()))
+/// How an UPDATE or DELETE finds its rows, and whether it sorts them.
+pub(crate) fn explain_change(kind: &str, source: &Source, sorts: bool) -> Vec<Vec<Value>> {
+    vec![source_line(1, kind, source, if sorts { &["Using filesort"] } else { &[] })]
+}
+
+/// An INSERT, and the query it takes its rows from.
+pub(crate) fn explain_insert(table: &str, query: Option<&QueryPlan>) -> Vec<Vec<Value>> {
+    let mut rows = vec![line(1, "INSERT", text(table), text("ALL"), Value::Null, "")];
+    if let Some(plan) = query {
+        explain_into(plan, 1, "SIMPLE", &mut rows);
+    }
+    rows
+}
+
+fn line(id: i64, kind: &str, table: Value, access: Value, key: Value, extra: &str) -> Vec<Value> {
+    vec![
+        int(id),
+        text(kind),
+        table,
+        Value::Null,
+        access,
+        key.clone(),
+        key,
+        Value::Null,
+        Value::Null,
+        Value::Null,
+        Value::Null,
+        text(extra),
+    ]
+}
+
+fn source_line(id: i64, kind: &str, source: &Source, more: &[&str]) -> Vec<Value> {
+    let mut extra = Vec::new();
+    if !source.filters.is_empty() {
+        extra.push("Using where");
+    }
+    if !source.hash.is_empty() {
+        extra.push("Using join buffer (hash join)");
+    }
+    extra.extend(more);
+    if source.access.backward {
+        extra.push("Backward index scan");
+    }
+    let (access, key) = match &source.kind {
+        SourceKind::Table(table) => {
+            let key = match source.access.index {
+                Some(index) => text(table.indexes[index].name.clone()),
+                None if source.access.is_full() => Value::Null,
+                None => text("PRIMARY"),
+            };
+            (text(source.access.name(table)), key)
         }
+        _ => (text("ALL"), Value::Null),
+    };
+    line(id, kind, text(source.alias.clone()), access, key, &extra.join("; "))
+}
+
+fn explain_into(plan: &QueryPlan, id: i64, kind: &str, rows: &mut Vec<Vec<Value>>) {
+    let none = || line(id, kind, Value::Null, Value::Null, Value::Null, "No tables used");
+    match &plan.body {
+        Body::Values(_) => rows.push(none()),
         Body::Set { left, right, .. } => {
             explain_into(left, id, "PRIMARY", rows);
             explain_into(right, id + 1, "UNION", rows);
         }
         Body::Select(select) => {
             if select.sources.is_empty() {
-                rows.push(line(Value::Null, Value::Null, Value::Null, "No tables used".to_owned()));
+                rows.push(none());
             }
             for (at, source) in select.sources.iter().enumerate() {
-                let mut extra = Vec::new();
-                if !source.filters.is_empty() {
-                    extra.push("Using where");
-                }
-                if !source.hash.is_empty() {
-                    extra.push("Using join buffer (hash join)");
-                }
+                let mut more = Vec::new();
                 if at == 0 && select.grouped && !select.group.is_empty() {
-                    extra.push("Using temporary");
+                    more.push("Using temporary");
                 }
                 if at == 0 && !select.order.is_empty() && !select.ordered {
-                    extra.push("Using filesort");
+                    more.push("Using filesort");
                 }
-                if source.access.backward {
-                    extra.push("Backward index scan");
-                }
-                let (access, key) = match &source.kind {
-                    SourceKind::Table(table) => {
-                        let key = match source.access.index {
-                            Some(index) => text(table.indexes[index].name.clone()),
-                            None if source.access.is_full() => Value::Null,
-                            None => text("PRIMARY"),
-                        };
-                        (text(source.access.name(table)), key)
-                    }
-                    _ => (text("ALL"), Value::Null),
-                };
-                rows.push(line(text(source.alias.clone()), access, key, extra.join("; ")));
+                rows.push(source_line(id, kind, source, &more));
             }
         }
     }

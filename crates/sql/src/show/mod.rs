@@ -16,7 +16,7 @@ use crate::grants;
 use crate::parse::word;
 use crate::session::{Instance, Variables, path_of};
 
-pub(crate) use explain::{explain, explain_columns};
+pub(crate) use explain::{explain, explain_change, explain_columns, explain_insert};
 pub(crate) use schema::{virtual_rows, virtual_table};
 use server::{charset_rows, collation_rows, engine_rows, engine_status, process_rows};
 use tables::{columns_of, create_table, indexes_of, table_status};

@@ -81,3 +81,20 @@ SELECT * FROM t ORDER BY id;
 -- 3 | 30 | z
 -- 6 | 20 | B
 -- 7 | -5 | z
+EXPLAIN UPDATE t SET c = 'x' WHERE k = 20 ORDER BY c LIMIT 1;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | UPDATE | t | NULL | ref | by_k | by_k | NULL | NULL | NULL | NULL | Using where; Using filesort
+EXPLAIN DELETE FROM t WHERE id = 3;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | DELETE | t | NULL | const | PRIMARY | PRIMARY | NULL | NULL | NULL | NULL | Using where
+EXPLAIN INSERT INTO t (id) SELECT id + 100 FROM t WHERE k > 5;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | INSERT | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+-- 1 | SIMPLE | t | NULL | range | by_k | by_k | NULL | NULL | NULL | NULL | Using where
+EXPLAIN INSERT INTO t (id) VALUES (200);
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | INSERT | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+EXPLAIN UPDATE t JOIN t AS u ON u.id = t.k SET t.c = u.c;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+-- 1 | SIMPLE | u | NULL | const | PRIMARY | PRIMARY | NULL | NULL | NULL | NULL | Using where

@@ -22,7 +22,7 @@ SHOW STATUS nonsense;
 SHOW FULL PROCESSLIST nonsense;
 -- ERROR 1064 (42000): You have an error in your SQL syntax: near 'nonsense'
 EXPLAIN UPDATE t SET a = 1;
--- ERROR 1235 (42000): This version of Spillway doesn't yet support 'EXPLAIN of a change'
+-- ERROR 1146 (42S02): Table 'test.t' doesn't exist
 EXPLAIN FORMAT=TRADITIONAL SELECT 1;
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
 -- 1 | SIMPLE | NULL | NULL | NULL | NULL | NULL | NULL | NULL | NULL | NULL | No tables used
