@@ -12,7 +12,7 @@ use super::{Changed, Maker, Rules, Scope, is_default, same, target, unsafe_updat
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr};
-use crate::query::{self, Row, Source};
+use crate::query::{self, Hints, Row, Source};
 use crate::store;
 
 /// An UPDATE or DELETE, bound.
@@ -28,25 +28,29 @@ pub(crate) struct ChangePlan {
 }
 
 /// The one table that a statement changes, and its alias.
-fn single(scope: Scope<'_>, tables: &[ast::TableWithJoins]) -> Result<(Arc<TableDef>, String)> {
+fn single(
+    scope: Scope<'_>,
+    tables: &[ast::TableWithJoins],
+) -> Result<(Arc<TableDef>, String, Hints)> {
     let [tables] = tables else {
         return Err(SqlError::unsupported("UPDATE or DELETE of several tables"));
     };
     if !tables.joins.is_empty() {
         return Err(SqlError::unsupported("UPDATE or DELETE of several tables"));
     }
-    let TableFactor::Table { name, alias, .. } = &tables.relation else {
+    let TableFactor::Table { name, alias, index_hints, .. } = &tables.relation else {
         return Err(SqlError::unsupported(&tables.relation));
     };
     let table = scope.table(name)?;
     let alias = alias.as_ref().map_or_else(|| table.name.clone(), |alias| alias.name.value.clone());
-    Ok((table, alias))
+    let hints = Hints::new(&table, index_hints)?;
+    Ok((table, alias, hints))
 }
 
 impl ChangePlan {
     /// Binds an UPDATE.
     pub(crate) fn update(scope: Scope<'_>, update: &ast::Update) -> Result<ChangePlan> {
-        let (table, alias) = single(scope, std::slice::from_ref(&update.table))?;
+        let (table, alias, hints) = single(scope, std::slice::from_ref(&update.table))?;
         let mut binder = table_binder(scope, &table, &alias);
         let mut assignments = Vec::new();
         for assignment in &update.assignments {
@@ -60,8 +64,7 @@ impl ChangePlan {
         }
         let (source, order, limit) = rows_of(
             &mut binder,
-            &table,
-            &alias,
+            (&table, &alias, hints),
             update.selection.as_ref(),
             &update.order_by,
             update.limit.as_ref(),
@@ -74,12 +77,11 @@ impl ChangePlan {
     /// Binds a DELETE.
     pub(crate) fn delete(scope: Scope<'_>, delete: &ast::Delete) -> Result<ChangePlan> {
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
-        let (table, alias) = single(scope, from)?;
+        let (table, alias, hints) = single(scope, from)?;
         let mut binder = table_binder(scope, &table, &alias);
         let (source, order, limit) = rows_of(
             &mut binder,
-            &table,
-            &alias,
+            (&table, &alias, hints),
             delete.selection.as_ref(),
             &delete.order_by,
             delete.limit.as_ref(),
@@ -205,8 +207,7 @@ fn table_binder<'a>(scope: Scope<'a>, table: &TableDef, alias: &str) -> Binder<'
 /// Which rows a statement changes: their source with its conditions, the order, the limit.
 fn rows_of(
     binder: &mut Binder<'_>,
-    table: &Arc<TableDef>,
-    alias: &str,
+    (table, alias, hints): (&Arc<TableDef>, &str, Hints),
     selection: Option<&ast::Expr>,
     order: &[ast::OrderByExpr],
     limit: Option<&ast::Expr>,
@@ -225,7 +226,7 @@ fn rows_of(
         })
         .collect::<Result<Vec<_>>>()?;
     let limit = limit.map(|limit| binder.bind(limit)).transpose()?.map(|bound| bound.expr);
-    Ok((query::plan_table(table, alias, conditions), order, limit))
+    Ok((query::plan_table(table, alias, conditions, hints), order, limit))
 }
 
 fn split_key(mut row: Row) -> (Row, Vec<u8>) {

@@ -5,7 +5,10 @@
 
 use spillway_types::{Collation, ColumnType, Value};
 
+use sqlparser::ast;
+
 use crate::catalog::{ColumnDef, IndexPart, TableDef};
+use crate::errors::{Result, SqlError};
 use crate::expr::{Expr, Op};
 
 /// A way to a table's rows.
@@ -205,16 +208,72 @@ impl Target<'_> {
     }
 }
 
+/// Which indexes a table's hints leave: `None` among them is the primary key.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Hints {
+    barred: Vec<Option<usize>>,
+    /// Whether the table is read whole only where no index serves.
+    forced: bool,
+}
+
+impl Hints {
+    /// Reads USE, FORCE and IGNORE INDEX.
+    ///
+    /// # Errors
+    /// 1176 for an index that the table does not have; 1235 for a hint about sorting or grouping alone.
+    pub(crate) fn new(table: &TableDef, hints: &[ast::TableIndexHints]) -> Result<Hints> {
+        let mut found = Hints::default();
+        let mut used: Option<Vec<Option<usize>>> = None;
+        for hint in hints {
+            if hint.for_clause.as_ref().is_some_and(|of| of.to_string() != "JOIN") {
+                return Err(SqlError::unsupported(hint));
+            }
+            let named = hint.index_names.iter().map(|name| {
+                if name.value.eq_ignore_ascii_case("primary") && !table.primary.is_empty() {
+                    return Ok(None);
+                }
+                let unknown = || {
+                    let text =
+                        format!("Key '{}' doesn't exist in table '{}'", name.value, table.name);
+                    SqlError::new(1176, text)
+                };
+                table.index(&name.value).map(Some).ok_or_else(unknown)
+            });
+            let named = named.collect::<Result<Vec<Option<usize>>>>()?;
+            match hint.hint_type {
+                ast::TableIndexHintType::Ignore => found.barred.extend(named),
+                ast::TableIndexHintType::Use => used.get_or_insert_default().extend(named),
+                ast::TableIndexHintType::Force => {
+                    found.forced = true;
+                    used.get_or_insert_default().extend(named);
+                }
+            }
+        }
+        if let Some(used) = used {
+            let all = std::iter::once(None).chain((0..table.indexes.len()).map(Some));
+            found.barred.extend(all.filter(|index| !used.contains(index)));
+        }
+        Ok(found)
+    }
+
+    /// Whether an index may be used.
+    pub(crate) fn allow(&self, index: Option<usize>) -> bool {
+        !self.barred.contains(&index)
+    }
+}
+
 /// The ways to a table's rows, for conditions that all hold of them: the one that seems best first. Others follow where only
 /// the data can tell which is better.
 pub(crate) fn choose_access(
     table: &TableDef,
     offset: usize,
     conditions: &[Expr],
+    hints: &Hints,
     known: &dyn Fn(usize) -> bool,
 ) -> (Access, Vec<Access>) {
     let mut found: Vec<Access> = std::iter::once(None)
         .chain((0..table.indexes.len()).map(Some))
+        .filter(|index| hints.allow(*index))
         .map(|index| index_access(table, index, offset, conditions, known))
         .filter(|access| !access.is_full())
         .collect();
@@ -226,7 +285,7 @@ pub(crate) fn choose_access(
     }
     let points =
         best.intervals.iter().all(Interval::is_point) && best.intervals.len() < POINTS_MANY;
-    let whole = best.index.filter(|_| !points).map(|_| Access::default());
+    let whole = best.index.filter(|_| !points && !hints.forced).map(|_| Access::default());
     let others = found.filter(|access| best.equal.is_empty() || !access.equal.is_empty());
     let others = others.chain(whole).collect();
     (best, others)

@@ -17,7 +17,7 @@ use crate::api::ResultColumn;
 use crate::catalog::TableDef;
 use crate::expr::Expr;
 
-pub(crate) use access::{Access, Interval, choose_access};
+pub(crate) use access::{Access, Hints, Interval, choose_access};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use plan::{plan_query, plan_table, table_scope};
 pub(crate) use run::{group_key, order_of, run_query, run_refs, scan_table, subquery_rows};
@@ -106,6 +106,8 @@ pub(crate) struct Source {
     pub(crate) access: Access,
     /// Other ways, where the data must tell which is best.
     pub(crate) others: Vec<Access>,
+    /// What its hints say of indexes.
+    pub(crate) hints: Hints,
     /// For an outer join: what its rows must meet to be joined.
     pub(crate) outer: Option<Vec<Expr>>,
     /// What a row must meet once this source is joined.

@@ -13,7 +13,7 @@ use sqlparser::ast::{
 use super::access::available;
 use super::full_group::Grouped;
 use super::steps;
-use super::{Access, Body, QueryPlan, SelectPlan, SetOp, Source, SourceKind, choose_access};
+use super::{Access, Body, Hints, QueryPlan, SelectPlan, SetOp, Source, SourceKind, choose_access};
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::catalog::{Catalog, TableDef};
 use crate::errors::{Result, SqlError};
@@ -340,6 +340,7 @@ impl From<'_, '_> {
             width,
             access: Access::default(),
             others: Vec::new(),
+            hints: Hints::default(),
             outer: None,
             filters: Vec::new(),
             tests: Vec::new(),
@@ -357,7 +358,7 @@ impl From<'_, '_> {
 
     fn factor(&mut self, factor: &TableFactor, variables: Vars<'_>) -> Result<()> {
         match factor {
-            TableFactor::Table { name, alias, args: None, .. } => {
+            TableFactor::Table { name, alias, args: None, index_hints, .. } => {
                 let path: Vec<String> = name.0.iter().map(part_name).collect();
                 let alias_name = alias.as_ref().map(|alias| alias.name.value.clone());
                 if let [single] = path.as_slice()
@@ -379,7 +380,15 @@ impl From<'_, '_> {
                 }
                 let (table, kind) =
                     named_table(self.binder.catalog, self.binder.database, &path, alias_name)?;
-                self.add(table, kind)
+                let hints = match &kind {
+                    SourceKind::Table(table) => Hints::new(table, index_hints)?,
+                    _ => Hints::default(),
+                };
+                self.add(table, kind)?;
+                if let Some(source) = self.sources.last_mut() {
+                    source.hints = hints;
+                }
+                Ok(())
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
                 if *lateral {
@@ -944,7 +953,9 @@ fn arrange(sources: Vec<Source>, mut conditions: Vec<Expr>, straight: bool) -> V
                 None => conditions.clone(),
             };
             let access = match &source.kind {
-                SourceKind::Table(table) => choose_access(table, source.offset, &usable, &filled),
+                SourceKind::Table(table) => {
+                    choose_access(table, source.offset, &usable, &source.hints, &filled)
+                }
                 _ => Default::default(),
             };
             let joined = usize::from(usable.iter().any(|expr| joins(expr, source, &filled)));
@@ -1054,6 +1065,7 @@ fn use_index_order(plan: &mut SelectPlan) {
     let mut access = source.access.clone();
     if !fits(&access) && access.is_full() {
         let indexes = (0..table.indexes.len())
+            .filter(|index| source.hints.allow(Some(*index)))
             .map(|index| Access { index: Some(index), ..Access::default() });
         match indexes.into_iter().find(|access| fits(access)) {
             Some(found) => access = found,
@@ -1110,8 +1122,13 @@ fn find_needed(plan: &mut SelectPlan) {
 }
 
 /// A source over one table for UPDATE and DELETE, with the conditions its rows must meet.
-pub(crate) fn plan_table(table: &Arc<TableDef>, alias: &str, conditions: Vec<Expr>) -> Source {
-    let (access, others) = choose_access(table, 0, &conditions, &|_| false);
+pub(crate) fn plan_table(
+    table: &Arc<TableDef>,
+    alias: &str,
+    conditions: Vec<Expr>,
+    hints: Hints,
+) -> Source {
+    let (access, others) = choose_access(table, 0, &conditions, &hints, &|_| false);
     Source {
         kind: SourceKind::Table(table.clone()),
         alias: alias.to_owned(),
@@ -1119,6 +1136,7 @@ pub(crate) fn plan_table(table: &Arc<TableDef>, alias: &str, conditions: Vec<Exp
         width: table.columns.len() + 1,
         access,
         others,
+        hints,
         outer: None,
         rest: conditions.clone(),
         filters: conditions,

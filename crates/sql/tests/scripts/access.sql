@@ -98,3 +98,26 @@ EXPLAIN UPDATE t JOIN t AS u ON u.id = t.k SET t.c = u.c;
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
 -- 1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
 -- 1 | SIMPLE | u | NULL | const | PRIMARY | PRIMARY | NULL | NULL | NULL | NULL | Using where
+# Hints about indexes are obeyed.
+EXPLAIN SELECT id FROM t IGNORE INDEX (by_k) WHERE k = 20;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | Using where
+EXPLAIN SELECT id FROM t USE INDEX (by_c) WHERE k = 20 AND c = 'b';
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | t | NULL | ref | by_c | by_c | NULL | NULL | NULL | NULL | Using where
+EXPLAIN SELECT id FROM t FORCE INDEX (by_k) WHERE k > 0 AND id = 3;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | t | NULL | range | by_k | by_k | NULL | NULL | NULL | NULL | Using where
+EXPLAIN SELECT id FROM t USE INDEX () WHERE id = 3;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | Using where
+EXPLAIN UPDATE t IGNORE INDEX (PRIMARY) SET c = 'x' WHERE id = 3;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | UPDATE | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | Using where
+SELECT id FROM t FORCE INDEX (by_k) WHERE k > 0 AND id = 3;
+-- [id]
+-- 3
+SELECT id FROM t USE INDEX (nothing) WHERE k = 20;
+-- ERROR 1176 (42000): Key 'nothing' doesn't exist in table 't'
+SELECT id FROM t USE INDEX FOR ORDER BY (by_k) WHERE k = 20;
+-- ERROR 1235 (42000): This version of Spillway doesn't yet support 'USE INDEX FOR ORDER BY (by_k)'
