@@ -80,7 +80,7 @@ impl Collation {
             Collation::Binary => a.cmp(b),
             Collation::Bin => trim(a).cmp(trim(b)),
             Collation::GeneralCi if a == b => Ordering::Equal,
-            Collation::GeneralCi => weights(trim(a)).cmp(weights(trim(b))),
+            Collation::GeneralCi => compare_weights(trim(a), trim(b)),
         }
     }
 
@@ -90,7 +90,13 @@ impl Collation {
             Collation::Binary => out.extend_from_slice(text),
             Collation::Bin => out.extend_from_slice(trim(text)),
             Collation::GeneralCi => {
-                for weight in weights(trim(text)) {
+                let text = trim(text);
+                out.reserve(3 * text.len());
+                let ascii = text.iter().take_while(|byte| byte.is_ascii()).count();
+                for byte in &text[..ascii] {
+                    out.extend_from_slice(&[0, 0, byte.to_ascii_uppercase()]);
+                }
+                for weight in weights(&text[ascii..]) {
                     out.extend_from_slice(&weight.to_be_bytes()[1..]);
                 }
             }
@@ -161,6 +167,20 @@ fn like(text: &[u32], parts: &[Part]) -> bool {
 fn trim(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     &text[..end]
+}
+
+/// Compares by weights. ASCII, which most text is, needs no decoding: its weights are its capitals.
+fn compare_weights(a: &[u8], b: &[u8]) -> Ordering {
+    for (at, (x, y)) in a.iter().zip(b).enumerate() {
+        if !x.is_ascii() || !y.is_ascii() {
+            return weights(&a[at..]).cmp(weights(&b[at..]));
+        }
+        let order = x.to_ascii_uppercase().cmp(&y.to_ascii_uppercase());
+        if order.is_ne() {
+            return order;
+        }
+    }
+    a.len().cmp(&b.len())
 }
 
 fn weights(text: &[u8]) -> impl Iterator<Item = u32> + '_ {

@@ -203,3 +203,44 @@ fn keys_compare_as_values_do() {
             < key(&Value::Int(i64::MIN), &ColumnType::INT, Collation::Bin)
     );
 }
+
+#[test]
+fn a_comparison_agrees_with_the_keys_and_the_weights() {
+    let texts = [
+        "",
+        " ",
+        "a",
+        "A",
+        "a ",
+        "ab",
+        "aB\u{0}",
+        "é",
+        "E",
+        "aé",
+        "aÉb",
+        "ae",
+        "zß",
+        "zs",
+        "\u{1F600}",
+        "~",
+        "[",
+        "_",
+        "abcé",
+        "ABCe ",
+        "abcf",
+    ];
+    for a in texts {
+        let mut key = Vec::new();
+        Collation::GeneralCi.sort_key(a.as_bytes(), &mut key);
+        let weights = a.trim_end_matches(' ').chars().map(|c| Collation::GeneralCi.weight(c));
+        let spelled: Vec<u8> =
+            weights.flat_map(|weight| weight.to_be_bytes()[1..].to_vec()).collect();
+        assert_eq!(key, spelled, "{a:?}");
+        for b in texts {
+            let mut other = Vec::new();
+            Collation::GeneralCi.sort_key(b.as_bytes(), &mut other);
+            let order = Collation::GeneralCi.compare(a.as_bytes(), b.as_bytes());
+            assert_eq!(order, key.cmp(&other), "{a:?} {b:?}");
+        }
+    }
+}

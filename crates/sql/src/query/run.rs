@@ -315,7 +315,8 @@ fn run_select(
             emit(&output)
         });
     }
-    let mut sorter = Sorter::new(context, &plan.order, most.filter(|_| !plan.distinct));
+    let mut sorter =
+        Sorter::new(context, &plan.order, &plan.projections, most.filter(|_| !plan.distinct));
     rows.run(&mut |row| {
         let values =
             plan.projections.iter().map(|e| context.eval(e, row)).collect::<Result<Row>>()?;
@@ -324,9 +325,7 @@ fn run_select(
         {
             return Ok(true);
         }
-        let keys =
-            plan.order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?;
-        sorter.add(keys, values)?;
+        sorter.take(context, row, values)?;
         Ok(true)
     })?;
     sorter.finish(emit)
@@ -339,6 +338,8 @@ fn distinct_key(plan: &SelectPlan, values: &[Value]) -> Vec<u8> {
 /// Sorts rows, keeping only the first so many where that is enough.
 struct Sorter<'c> {
     order: &'c [(Expr, bool, Collation)],
+    /// Where the keys stand among the values, if all of them do; no others are kept then.
+    among: Option<Vec<usize>>,
     most: Option<usize>,
     rows: Vec<(Row, Row)>,
     held: Held,
@@ -348,10 +349,27 @@ impl<'c> Sorter<'c> {
     fn new(
         context: &Context<'_>,
         order: &'c [(Expr, bool, Collation)],
+        projections: &[Expr],
         most: Option<u64>,
     ) -> Sorter<'c> {
         let most = most.and_then(|most| usize::try_from(most).ok());
-        Sorter { order, most, rows: Vec::new(), held: Held::new(context) }
+        let place = |expr: &Expr| {
+            let Expr::Column(slot) = expr else { return None };
+            projections.iter().position(|e| matches!(e, Expr::Column(other) if other == slot))
+        };
+        let among = order.iter().map(|(expr, ..)| place(expr)).collect();
+        Sorter { order, among, most, rows: Vec::new(), held: Held::new(context) }
+    }
+
+    /// Takes a row; its keys are made from `row` where they are not among its values.
+    fn take(&mut self, context: &Context<'_>, row: &[Value], values: Row) -> Result<()> {
+        let keys = match &self.among {
+            Some(_) => Row::new(),
+            None => {
+                self.order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?
+            }
+        };
+        self.add(keys, values)
     }
 
     fn add(&mut self, keys: Row, values: Row) -> Result<()> {
@@ -369,12 +387,19 @@ impl<'c> Sorter<'c> {
     }
 
     fn sort(&mut self) {
-        let order = self.order;
-        self.rows.sort_by(|(a, _), (b, _)| {
-            let keys = order.iter().zip(a.iter().zip(b));
-            keys.map(|((_, asc, collation), (a, b))| order_of(a, b, *asc, *collation))
-                .find(|order| order.is_ne())
-                .unwrap_or(Ordering::Equal)
+        let (order, among) = (self.order, &self.among);
+        self.rows.sort_by(|(a, a_values), (b, b_values)| {
+            for (at, (_, asc, collation)) in order.iter().enumerate() {
+                let (a, b) = match among {
+                    Some(places) => (&a_values[places[at]], &b_values[places[at]]),
+                    None => (&a[at], &b[at]),
+                };
+                let order = order_of(a, b, *asc, *collation);
+                if order.is_ne() {
+                    return order;
+                }
+            }
+            Ordering::Equal
         });
     }
 
@@ -436,7 +461,8 @@ fn run_grouped(
         groups.push((vec![Value::Null; plan.width], fresh()));
     }
     let mut seen: Option<HashSet<Vec<u8>>> = plan.distinct.then(HashSet::new);
-    let mut sorter = Sorter::new(context, &plan.order, most.filter(|_| !plan.distinct));
+    let mut sorter =
+        Sorter::new(context, &plan.order, &plan.projections, most.filter(|_| !plan.distinct));
     for (mut row, states) in groups {
         row.resize(plan.width, Value::Null);
         row.extend(
@@ -457,9 +483,7 @@ fn run_grouped(
         {
             continue;
         }
-        let keys =
-            plan.order.iter().map(|(e, ..)| context.eval(e, &row)).collect::<Result<Row>>()?;
-        sorter.add(keys, values)?;
+        sorter.take(context, &row, values)?;
     }
     sorter.finish(emit)
 }
