@@ -4,11 +4,25 @@ import os
 
 import sqlalchemy as sa
 
-address = f"root@{os.environ['SPILLWAY_HOST']}:{os.environ['SPILLWAY_PORT']}"
-with sa.create_engine(f"mysql+pymysql://{address}/").connect() as connection:
+
+def connect(database=None):
+    """As the other session: through TLS where there is a certificate."""
+    address = sa.URL.create(
+        "mysql+pymysql",
+        os.environ.get("SPILLWAY_USER", "root"),
+        os.environ.get("SPILLWAY_PASSWORD", ""),
+        os.environ["SPILLWAY_HOST"],
+        int(os.environ["SPILLWAY_PORT"]),
+        database,
+    )
+    certificate = os.environ.get("SPILLWAY_CERT")
+    return sa.create_engine(address, connect_args={"ssl_ca": certificate} if certificate else {})
+
+
+with connect().connect() as connection:
     connection.execute(sa.text("DROP DATABASE IF EXISTS client_reflect"))
     connection.execute(sa.text("CREATE DATABASE client_reflect"))
-engine = sa.create_engine(f"mysql+pymysql://{address}/client_reflect")
+engine = connect("client_reflect")
 with engine.connect() as connection:
     connection.execute(
         sa.text(
