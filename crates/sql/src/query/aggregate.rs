@@ -238,7 +238,7 @@ impl State {
                     let pairs = a.iter().zip(b);
                     pairs
                         .map(|((x, asc, collation), (y, ..))| {
-                            super::run::order_of(x, y, *asc, *collation)
+                            super::order_of(x, y, *asc, *collation)
                         })
                         .find(|order| order.is_ne())
                         .unwrap_or(std::cmp::Ordering::Equal)

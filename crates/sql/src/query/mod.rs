@@ -2,9 +2,15 @@
 
 mod access;
 mod aggregate;
+mod arrange;
+mod from;
 mod full_group;
+mod join;
 mod plan;
+mod project;
 mod run;
+mod scan;
+mod sort;
 mod spans;
 mod steps;
 
@@ -19,8 +25,12 @@ use crate::expr::Expr;
 
 pub(crate) use access::{Access, Hints, Interval, choose_access};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
-pub(crate) use plan::{plan_query, plan_table, table_scope};
-pub(crate) use run::{group_key, order_of, run_query, run_refs, scan_table, subquery_rows};
+pub(crate) use arrange::plan_table;
+pub(crate) use from::table_scope;
+pub(crate) use plan::plan_query;
+pub(crate) use run::{run_query, run_refs, subquery_rows};
+pub(crate) use scan::scan_table;
+pub(crate) use sort::{group_key, order_of};
 pub(crate) use steps::{Direct, Test};
 
 /// A planned query.

@@ -14,7 +14,7 @@ use spillway_types::{Collation, ColumnType, Value, ValueRef};
 
 use super::aggregate::State;
 use super::spans::Span;
-use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, run, spans};
+use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
 use crate::catalog::{ColumnDef, TableDef};
 use crate::errors::Result;
 use crate::expr::{Context, Expr, Op};
@@ -270,7 +270,7 @@ pub(super) fn scan_stored(
     let count = spans.len();
     for at in 0..count {
         let span = &spans[if access.backward { count - 1 - at } else { at }];
-        if whole_key && run::exact_point(table, &span.start) {
+        if whole_key && scan::exact_point(table, &span.start) {
             if txn.get(table.rows(), &span.start, &mut bytes)? && !offer(&bytes, &span.start)? {
                 return Ok(());
             }
@@ -292,7 +292,7 @@ pub(super) fn scan_stored(
             let more = match access.index {
                 None => offer(scan.value(), scan.key())?,
                 Some(index) => {
-                    let key = run::row_key(table, index, scan.key())?;
+                    let key = scan::row_key(table, index, scan.key())?;
                     // An entry of a row that this snapshot does not see is none.
                     !txn.get(table.rows(), key, &mut bytes)? || offer(&bytes, key)?
                 }

@@ -1,0 +1,223 @@
+//! Which source is read when and how, and where each condition is checked.
+
+use std::sync::Arc;
+
+use spillway_types::{Collation, ColumnType};
+
+use super::access::available;
+use super::{Access, Hints, SelectPlan, Source, SourceKind, choose_access, steps};
+use crate::catalog::TableDef;
+use crate::expr::{Expr, Op};
+
+/// Puts the sources in the order they are read, chooses their access, and gives each condition to the first source at
+/// which it can be checked.
+pub(super) fn arrange(
+    sources: Vec<Source>,
+    mut conditions: Vec<Expr>,
+    straight: bool,
+) -> Vec<Source> {
+    let mut rest = sources;
+    let mut placed: Vec<Source> = Vec::new();
+    let mut known: Vec<std::ops::Range<usize>> = Vec::new();
+    while !rest.is_empty() {
+        let mut best: Option<(usize, usize, (Access, Vec<Access>))> = None;
+        for (at, source) in rest.iter().enumerate() {
+            let filled = |slot: usize| known.iter().any(|range| range.contains(&slot));
+            let usable: Vec<Expr> = match &source.outer {
+                Some(on) => on.clone(),
+                None => conditions.clone(),
+            };
+            let access = match &source.kind {
+                SourceKind::Table(table) => {
+                    choose_access(table, source.offset, &usable, &source.hints, &filled)
+                }
+                _ => Default::default(),
+            };
+            let joined = usize::from(usable.iter().any(|expr| joins(expr, source, &filled)));
+            let score =
+                10 * usize::from(!access.0.is_full()) + 5 * usize::from(access.0.point) + joined;
+            if best.as_ref().is_none_or(|(_, most, _)| score > *most) {
+                best = Some((at, score, access));
+            }
+            if straight {
+                break;
+            }
+        }
+        let Some((at, _, access)) = best else { break };
+        let mut source = rest.remove(at);
+        (source.access, source.others) = access;
+        if !placed.is_empty() {
+            // For each row of those before, the rules must do.
+            source.others.clear();
+        }
+        known.push(source.offset..source.offset + source.width);
+        let filled = |slot: usize| known.iter().any(|range| range.contains(&slot));
+        let last = rest.is_empty();
+        let (now, later) =
+            conditions.into_iter().partition(|expr| last || checkable(expr, &filled));
+        source.filters = now;
+        conditions = later;
+        if source.access.is_full() && !placed.is_empty() {
+            let own = source.offset..source.offset + source.width;
+            let before = |slot: usize| filled(slot) && !own.contains(&slot);
+            let from = source.outer.as_ref().unwrap_or(&source.filters);
+            source.hash = from.iter().filter_map(|expr| hash_pair(expr, &own, &before)).collect();
+        }
+        placed.push(source);
+    }
+    placed
+}
+
+fn checkable(expr: &Expr, filled: &dyn Fn(usize) -> bool) -> bool {
+    let mut all = true;
+    expr.walk(&mut |e| match e {
+        Expr::Column(slot) => all &= filled(*slot),
+        Expr::Subquery { plan, .. } => all &= !plan.correlated,
+        _ => {}
+    });
+    all
+}
+
+fn joins(expr: &Expr, source: &Source, filled: &dyn Fn(usize) -> bool) -> bool {
+    let own = source.offset..source.offset + source.width;
+    hash_pair(expr, &own, filled).is_some()
+}
+
+/// The sides of an equality between a source and those before it: its own side first.
+fn hash_pair(
+    expr: &Expr,
+    own: &std::ops::Range<usize>,
+    before: &dyn Fn(usize) -> bool,
+) -> Option<(Expr, Expr, Collation)> {
+    let Expr::Binary(Op::Eq, a, b, collation) = expr else { return None };
+    if matches!((&**a, &**b), (Expr::Tuple(_), _) | (_, Expr::Tuple(_))) {
+        return None;
+    }
+    let inside = |e: &Expr| e.reach() > 0 && available(e, &|slot| own.contains(&slot));
+    let outside = |e: &Expr| e.reach() > 0 && available(e, before);
+    if inside(a) && outside(b) {
+        Some(((**a).clone(), (**b).clone(), *collation))
+    } else if inside(b) && outside(a) {
+        Some(((**b).clone(), (**a).clone(), *collation))
+    } else {
+        None
+    }
+}
+
+/// Drops the sort where the only table's index gives the order.
+pub(super) fn use_index_order(plan: &mut SelectPlan) {
+    let [source] = plan.sources.as_mut_slice() else { return };
+    let SourceKind::Table(table) = &source.kind else { return };
+    if plan.grouped || plan.order.is_empty() || plan.distinct {
+        return;
+    }
+    if source.access.point && source.access.index.is_none() {
+        plan.ordered = true;
+        return;
+    }
+    let ascending = plan.order[0].1;
+    let slots: Option<Vec<usize>> = plan
+        .order
+        .iter()
+        .map(|(expr, asc, _)| match expr {
+            Expr::Column(slot) if *asc == ascending => slot.checked_sub(source.offset),
+            // An index has the members of an ENUM by number, and the values of a SET as text.
+            Expr::Member(e, ColumnType::Enum(_)) if *asc == ascending => match &**e {
+                Expr::Column(slot) => slot.checked_sub(source.offset),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    let Some(slots) = slots else { return };
+    let fits = |access: &Access| {
+        let mut parts = access.parts(table).iter().skip(access.equal.len());
+        let in_parts = slots.iter().all(|slot| {
+            parts.next().is_some_and(|part| part.column == *slot && part.prefix.is_none())
+        });
+        in_parts && !slots.is_empty()
+    };
+    let mut access = source.access.clone();
+    if !fits(&access) && access.is_full() {
+        let indexes = (0..table.indexes.len())
+            .filter(|index| source.hints.allow(Some(*index)))
+            .map(|index| Access { index: Some(index), ..Access::default() });
+        match indexes.into_iter().find(|access| fits(access)) {
+            Some(found) => access = found,
+            None => return,
+        }
+    }
+    if fits(&access) {
+        access.backward = !ascending;
+        source.access = access;
+        source.others.clear();
+        plan.ordered = true;
+    }
+}
+
+/// Finds which columns of each table anybody asks for.
+pub(super) fn find_needed(plan: &mut SelectPlan) {
+    let mut used: Vec<usize> = Vec::new();
+    let mut all = false;
+    {
+        let mut note = |expr: &Expr| {
+            expr.walk(&mut |e| match e {
+                Expr::Column(slot) => used.push(*slot),
+                Expr::Subquery { plan, .. } => all |= plan.correlated,
+                _ => {}
+            });
+        };
+        plan.projections.iter().for_each(&mut note);
+        plan.having.iter().for_each(&mut note);
+        plan.group.iter().for_each(|(expr, _)| note(expr));
+        plan.order.iter().for_each(|(expr, ..)| note(expr));
+        for aggregate in &plan.aggregates {
+            aggregate.args.iter().for_each(&mut note);
+            aggregate.order.iter().for_each(|(expr, ..)| note(expr));
+        }
+        for source in &plan.sources {
+            source.filters.iter().for_each(&mut note);
+            source.outer.iter().flatten().for_each(&mut note);
+        }
+    }
+    if all {
+        return;
+    }
+    for source in &mut plan.sources {
+        let own = source.offset..source.offset + source.width - 1;
+        let mut needed: Vec<usize> = used
+            .iter()
+            .filter(|slot| own.contains(slot))
+            .map(|slot| slot - source.offset)
+            .collect();
+        needed.sort_unstable();
+        needed.dedup();
+        source.needed = Some(needed);
+    }
+}
+
+/// A source over one table for UPDATE and DELETE, with the conditions its rows must meet.
+pub(crate) fn plan_table(
+    table: &Arc<TableDef>,
+    alias: &str,
+    conditions: Vec<Expr>,
+    hints: Hints,
+) -> Source {
+    let (access, others) = choose_access(table, 0, &conditions, &hints, &|_| false);
+    Source {
+        kind: SourceKind::Table(table.clone()),
+        alias: alias.to_owned(),
+        offset: 0,
+        width: table.columns.len() + 1,
+        access,
+        others,
+        hints,
+        outer: None,
+        rest: conditions.clone(),
+        filters: conditions,
+        tests: Vec::new(),
+        initial: steps::initial_of(table),
+        needed: None,
+        hash: Vec::new(),
+    }
+}

@@ -1,0 +1,198 @@
+//! Joins: nested loops over the sources of a query, with rows that were read whole found again by hash.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use spillway::{LockMode, LockWait};
+use spillway_types::{Collation, Value};
+
+use super::run::Emit;
+use super::scan::read_source;
+use super::sort::{Held, group_key};
+use super::{Row, SelectPlan, Source, SourceKind};
+use crate::errors::Result;
+use crate::expr::{Context, Expr};
+
+/// Rows of a source that was read whole, found again by the sides of its equalities.
+pub(super) struct Kept {
+    rows: Vec<Row>,
+    by_hash: HashMap<Vec<u8>, Vec<usize>>,
+    /// For each equality, the classes of the values that its side has here.
+    classes: Vec<u8>,
+}
+
+pub(super) struct Rows<'c, 'p> {
+    context: &'c Context<'c>,
+    plan: &'p SelectPlan,
+    kept: Vec<Option<Rc<Kept>>>,
+    lock: Option<(LockMode, LockWait)>,
+}
+
+impl<'c, 'p> Rows<'c, 'p> {
+    pub(super) fn new(context: &'c Context<'c>, plan: &'p SelectPlan) -> Rows<'c, 'p> {
+        Rows { context, plan, kept: plan.sources.iter().map(|_| None).collect(), lock: plan.lock }
+    }
+
+    pub(super) fn run(&mut self, emit: &mut Emit<'_>) -> Result<()> {
+        if self.plan.having.is_some() && !self.plan.grouped {
+            let (context, plan) = (self.context, self.plan);
+            let mut row = vec![Value::Null; plan.width];
+            return self
+                .level(0, &mut row, &mut |row| match &plan.having {
+                    Some(having) if !context.holds(having, row)? => Ok(true),
+                    _ => emit(row),
+                })
+                .map(drop);
+        }
+        let mut row = vec![Value::Null; self.plan.width];
+        self.level(0, &mut row, emit).map(drop)
+    }
+
+    /// Joins the source at this level, and those after it. `false` when nobody wants more.
+    fn level(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
+        let Some(source) = self.plan.sources.get(level) else { return emit(row) };
+        self.context.check_killed()?;
+        let (context, lock) = (self.context, self.lock);
+        let mut matched = false;
+        let mut more = true;
+        if level > 0 && (source.access.is_full() || !matches!(source.kind, SourceKind::Table(_))) {
+            let kept = self.keep(level)?;
+            let found: Option<Vec<usize>> = if source.hash.is_empty() {
+                None
+            } else {
+                let (mut values, mut collations) = (Vec::new(), Vec::new());
+                for (_, theirs, collation) in &source.hash {
+                    values.push(self.context.eval(theirs, row)?);
+                    collations.push(*collation);
+                }
+                let alike =
+                    |(value, classes): (&Value, &u8)| hash_class(value) & classes == *classes;
+                if values.iter().any(Value::is_null) {
+                    Some(Vec::new())
+                } else if !values.iter().zip(&kept.classes).all(alike) {
+                    // Values of different classes may be equal with different bytes.
+                    None
+                } else {
+                    Some(
+                        kept.by_hash
+                            .get(&hash_key(&values, &collations))
+                            .cloned()
+                            .unwrap_or_default(),
+                    )
+                }
+            };
+            let indexes: Box<dyn Iterator<Item = usize>> = match found {
+                Some(found) => Box::new(found.into_iter()),
+                None => Box::new(0..kept.rows.len()),
+            };
+            for index in indexes {
+                row[source.offset..source.offset + source.width]
+                    .clone_from_slice(&kept.rows[index]);
+                if !self.accept(source, row, &mut matched)? {
+                    continue;
+                }
+                more = self.level(level + 1, row, emit)?;
+                if !more {
+                    break;
+                }
+            }
+        } else {
+            let mut inner = |row: &mut Row| -> Result<bool> {
+                if !self.accept(source, row, &mut matched)? {
+                    return Ok(true);
+                }
+                more = self.level(level + 1, row, emit)?;
+                Ok(more)
+            };
+            read_source(context, source, row, lock, &mut inner)?;
+        }
+        if more && !matched && source.outer.is_some() {
+            row[source.offset..source.offset + source.width].fill(Value::Null);
+            if passes(self.context, self.filters(source), row)? {
+                more = self.level(level + 1, row, emit)?;
+            }
+        }
+        Ok(more)
+    }
+
+    fn accept(&self, source: &Source, row: &Row, matched: &mut bool) -> Result<bool> {
+        if let Some(on) = &source.outer {
+            if !passes(self.context, on, row)? {
+                return Ok(false);
+            }
+            *matched = true;
+        }
+        passes(self.context, self.filters(source), row)
+    }
+
+    /// What is left to check once a row was read.
+    fn filters<'s>(&self, source: &'s Source) -> &'s [Expr] {
+        if self.lock.is_none() { &source.rest } else { &source.filters }
+    }
+
+    /// Reads a source whole, once.
+    fn keep(&mut self, level: usize) -> Result<Rc<Kept>> {
+        if let Some(kept) = &self.kept[level] {
+            return Ok(kept.clone());
+        }
+        let source = &self.plan.sources[level];
+        let own = source.offset..source.offset + source.width;
+        let mut held = Held::new(self.context);
+        let (mut rows, mut by_hash) = (Vec::new(), HashMap::<Vec<u8>, Vec<usize>>::new());
+        let mut classes = vec![0; source.hash.len()];
+        let mut row = vec![Value::Null; self.plan.width];
+        let context = self.context;
+        read_source(context, source, &mut row, self.lock, &mut |row| {
+            held.add(&row[own.clone()])?;
+            if !source.hash.is_empty() {
+                let (mut values, mut collations) = (Vec::new(), Vec::new());
+                for (ours, _, collation) in &source.hash {
+                    values.push(context.eval(ours, row)?);
+                    collations.push(*collation);
+                }
+                values.iter().zip(&mut classes).for_each(|(value, all)| *all |= hash_class(value));
+                by_hash.entry(hash_key(&values, &collations)).or_default().push(rows.len());
+            }
+            rows.push(row[own.clone()].to_vec());
+            Ok(true)
+        })?;
+        let kept = Rc::new(Kept { rows, by_hash, classes });
+        self.kept[level] = Some(kept.clone());
+        Ok(kept)
+    }
+}
+
+/// Classes of values; within one, values are equal where their [`group_key`] is.
+fn hash_class(value: &Value) -> u8 {
+    match value {
+        Value::Null => 0,
+        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => 1,
+        Value::Float(_) | Value::Double(_) => 2,
+        Value::Text(_) => 4,
+        Value::Bytes(_) => 8,
+        Value::Date(_) | Value::DateTime(_) => 16,
+        Value::Time(_) => 32,
+    }
+}
+
+/// The bytes by which rows are found again: a date is the same as its midnight.
+fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
+    let plain: Vec<Value> = values
+        .iter()
+        .map(|value| match value {
+            Value::Date(_) => spillway_types::convert::to_datetime(&value.as_ref())
+                .map_or(Value::Null, Value::DateTime),
+            other => other.clone(),
+        })
+        .collect();
+    group_key(&plain, collations)
+}
+
+fn passes(context: &Context<'_>, filters: &[Expr], row: &[Value]) -> Result<bool> {
+    for filter in filters {
+        if !context.holds(filter, row)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

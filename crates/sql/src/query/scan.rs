@@ -1,0 +1,216 @@
+//! Reading the rows of a source into its slots.
+
+use spillway::{Direction, KeyRange, LockMode, LockWait};
+use spillway_types::{Value, key};
+
+use super::run::subquery_rows;
+use super::steps::Stored;
+use super::{Row, Source, SourceKind, spans, steps};
+use crate::catalog::{TableDef, shift_timestamps};
+use crate::errors::Result;
+use crate::expr::{Context, Expr};
+
+/// What takes a source's rows, in its slots of a wider row.
+pub(super) type Take<'e> = dyn FnMut(&mut Row) -> Result<bool> + 'e;
+
+/// Reads a source's rows into its slots.
+pub(super) fn read_source(
+    context: &Context<'_>,
+    source: &Source,
+    row: &mut Row,
+    lock: Option<(LockMode, LockWait)>,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    match &source.kind {
+        SourceKind::Table(table) => scan_table(context, source, table, row, lock, take),
+        SourceKind::Derived(plan) => {
+            let rows = subquery_rows(context, plan, row)?;
+            for derived in rows.iter() {
+                row[source.offset..source.offset + derived.len()].clone_from_slice(derived);
+                if !take(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        SourceKind::Virtual(name) => {
+            let rows = crate::show::virtual_rows(
+                context.instance,
+                context.catalog,
+                context.variables,
+                name,
+            );
+            for values in rows {
+                for (slot, value) in values.into_iter().enumerate() {
+                    row[source.offset + slot] = value;
+                }
+                if !take(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Reads a table's rows into the source's slots; the last slot has the row's key.
+///
+/// A locking read locks each row that the conditions hold for, reads it anew, and checks them again. Where the whole primary
+/// key is given it locks before it reads anything, so that the statement's snapshot is never older than the row (DESIGN,
+/// D12).
+pub(crate) fn scan_table(
+    context: &Context<'_>,
+    source: &Source,
+    table: &TableDef,
+    row: &mut Row,
+    lock: Option<(LockMode, LockWait)>,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    let (access, spans) = spans::choose(context, source, table, row)?;
+    if lock.is_none() {
+        let mut fetched = Fetched { context, source, table, lock };
+        return steps::scan_stored(context, source, table, (access, &spans), &mut |stored, key| {
+            fetched.read(stored, key, row)?;
+            take(row)
+        });
+    }
+    let txn = context.txn;
+    let mut stored = Vec::new();
+    let whole_key = access.index.is_none() && access.point;
+    let mut fetched = Fetched { context, source, table, lock };
+    let count = spans.len();
+    for at in 0..count {
+        let span = &spans[if access.backward { count - 1 - at } else { at }];
+        if whole_key && exact_point(table, &span.start) {
+            let found = match lock {
+                Some((mode, wait)) => {
+                    txn.get_locked(table.rows(), &span.start, mode, wait, &mut stored)?
+                }
+                None => txn.get(table.rows(), &span.start, &mut stored)?,
+            };
+            if found {
+                fetched.decode(&stored, &span.start, row)?;
+                if !take(row)? {
+                    return Ok(());
+                }
+            }
+            continue;
+        }
+        let range = KeyRange::new(&span.start, span.end.as_deref());
+        if range.is_empty() {
+            continue;
+        }
+        let direction = if access.backward { Direction::Backward } else { Direction::Forward };
+        let space = match access.index {
+            None => table.rows(),
+            Some(index) => spillway_base::TableId(table.indexes[index].space),
+        };
+        let mut scan = txn.scan(space, range, direction)?;
+        let mut seen = 0_u32;
+        while scan.advance()? {
+            seen = seen.wrapping_add(1);
+            if seen.is_multiple_of(256) {
+                context.check_killed()?;
+            }
+            let key = match access.index {
+                None => scan.key(),
+                Some(index) => {
+                    let key = row_key(table, index, scan.key())?;
+                    if !txn.get(table.rows(), key, &mut stored)? {
+                        // The entry is of a row that this snapshot does not see.
+                        continue;
+                    }
+                    key
+                }
+            };
+            let value = if access.index.is_none() { scan.value() } else { &stored };
+            fetched.decode(value, key, row)?;
+            if !fetched.lock(key, row)? {
+                continue;
+            }
+            if !take(row)? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a key has all parts of the primary key, and nothing was left to check.
+pub(super) fn exact_point(table: &TableDef, key: &[u8]) -> bool {
+    let mut at = 0;
+    for part in &table.primary {
+        match key.get(at..).and_then(|rest| key::part_len(rest, &table.columns[part.column].ty)) {
+            Some(len) => at += len,
+            None => return false,
+        }
+    }
+    at == key.len() && at > 0
+}
+
+/// The primary key at the end of an index's key.
+pub(super) fn row_key<'k>(table: &TableDef, index: usize, key: &'k [u8]) -> Result<&'k [u8]> {
+    let mut rest = key;
+    for part in &table.indexes[index].parts {
+        let len = key::part_len(rest, &table.columns[part.column].ty)
+            .ok_or("an index key makes no sense")?;
+        rest = rest.get(len..).ok_or("an index key makes no sense")?;
+    }
+    Ok(rest)
+}
+
+struct Fetched<'a> {
+    context: &'a Context<'a>,
+    source: &'a Source,
+    table: &'a TableDef,
+    lock: Option<(LockMode, LockWait)>,
+}
+
+impl Fetched<'_> {
+    fn decode(&mut self, bytes: &[u8], key: &[u8], row: &mut Row) -> Result<()> {
+        self.read(&Stored::new(bytes, self.source)?, key, row)
+    }
+
+    /// Copies the columns that are asked for into the source's slots.
+    fn read(&mut self, stored: &Stored<'_>, key: &[u8], row: &mut Row) -> Result<()> {
+        let offset = self.source.offset;
+        let mut column = |at: usize| -> Result<()> {
+            row[offset + at] = stored.get(at)?.to_owned();
+            Ok(())
+        };
+        match &self.source.needed {
+            Some(needed) => needed.iter().try_for_each(|at| column(*at))?,
+            None => {
+                (0..self.table.columns.len()).try_for_each(column)?;
+                row[offset + self.source.width - 1] = Value::Bytes(key.to_vec());
+            }
+        }
+        let shift = self.context.variables.borrow().time_offset_micros;
+        shift_timestamps(self.table, &mut row[offset..offset + self.source.width - 1], shift);
+        Ok(())
+    }
+
+    /// Locks a row that the conditions hold for, and reads it anew; `false` when it is not one any more.
+    fn lock(&mut self, key: &[u8], row: &mut Row) -> Result<bool> {
+        let Some((mode, wait)) = self.lock else { return Ok(true) };
+        let own = self.source.offset..self.source.offset + self.source.width;
+        let local = |expr: &&Expr| crate::expr::within(expr, &own);
+        let hold = |row: &Row| -> Result<bool> {
+            for filter in self.source.filters.iter().filter(local) {
+                if !self.context.holds(filter, row)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        if !hold(row)? {
+            return Ok(true);
+        }
+        let mut newest = Vec::new();
+        if !self.context.txn.get_locked(self.table.rows(), key, mode, wait, &mut newest)? {
+            return Ok(false);
+        }
+        self.decode(&newest, key, row)?;
+        Ok(true)
+    }
+}

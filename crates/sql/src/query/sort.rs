@@ -1,0 +1,187 @@
+//! Order, groups, and the rows that a statement holds for them.
+
+use std::cmp::Ordering;
+
+use spillway::Budget;
+use spillway_base::budget::{Charge, Use};
+use spillway_types::convert::to_decimal;
+use spillway_types::value::write_text;
+use spillway_types::{Collation, Value};
+
+use super::Row;
+use super::run::Emit;
+use crate::errors::{Result, SqlError};
+use crate::expr::{Context, Expr, compare};
+
+/// NULL comes first, going up.
+pub(crate) fn order_of(a: &Value, b: &Value, ascending: bool, collation: Collation) -> Ordering {
+    let order = match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        _ => compare(a, b, collation).unwrap_or(Ordering::Equal),
+    };
+    if ascending { order } else { order.reverse() }
+}
+
+/// Bytes that are equal where values are, for grouping and joining.
+pub(crate) fn group_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (value, collation) in values.iter().zip(collations) {
+        let start = out.len();
+        match value {
+            Value::Null => out.push(0),
+            Value::Text(text) => {
+                out.push(1);
+                collation.sort_key(text.as_bytes(), &mut out);
+            }
+            Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => {
+                out.push(2);
+                let number = to_decimal(&value.as_ref()).map(|n| n.to_string()).unwrap_or_default();
+                let number = if number.contains('.') {
+                    number.trim_end_matches('0').trim_end_matches('.')
+                } else {
+                    &number
+                };
+                out.extend_from_slice(number.as_bytes());
+            }
+            Value::Float(number) => {
+                out.push(3);
+                out.extend_from_slice(&(f64::from(*number) + 0.0).to_bits().to_be_bytes());
+            }
+            Value::Double(number) => {
+                out.push(3);
+                out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
+            }
+            other => {
+                out.push(4);
+                write_text(&other.as_ref(), &mut out);
+            }
+        }
+        let len = (out.len() - start) as u32;
+        out.extend_from_slice(&len.to_be_bytes());
+    }
+    out
+}
+
+/// Memory that a statement holds rows in.
+pub(super) struct Held {
+    charge: Charge,
+    bytes: usize,
+    budget: Budget,
+}
+
+impl Held {
+    const STEP: usize = 1 << 20;
+
+    pub(super) fn new(context: &Context<'_>) -> Held {
+        let budget = context.instance.database().budget().clone();
+        Held { charge: budget.charge(Use::Connections, 0), bytes: 0, budget }
+    }
+
+    pub(super) fn add(&mut self, row: &[Value]) -> Result<()> {
+        let heap: usize = row
+            .iter()
+            .map(|value| match value {
+                Value::Text(text) => text.len(),
+                Value::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            })
+            .sum();
+        self.bytes += heap + size_of_val(row) + 64;
+        if self.bytes > self.charge.bytes() {
+            let full = |_| {
+                SqlError::new(
+                    1038,
+                    "Out of sort memory: the statement holds more rows than fit the memory budget",
+                )
+            };
+            drop(
+                self.budget
+                    .try_charge(Use::Connections, Held::STEP + self.bytes - self.charge.bytes())
+                    .map_err(full)?,
+            );
+            self.charge.resize(self.bytes + Held::STEP);
+        }
+        Ok(())
+    }
+}
+
+/// Sorts rows, keeping only the first so many where that is enough.
+pub(super) struct Sorter<'c> {
+    order: &'c [(Expr, bool, Collation)],
+    /// Where the keys stand among the values, if all of them do; no others are kept then.
+    among: Option<Vec<usize>>,
+    most: Option<usize>,
+    rows: Vec<(Row, Row)>,
+    held: Held,
+}
+
+impl<'c> Sorter<'c> {
+    pub(super) fn new(
+        context: &Context<'_>,
+        order: &'c [(Expr, bool, Collation)],
+        projections: &[Expr],
+        most: Option<u64>,
+    ) -> Sorter<'c> {
+        let most = most.and_then(|most| usize::try_from(most).ok());
+        let place = |expr: &Expr| {
+            let Expr::Column(slot) = expr else { return None };
+            projections.iter().position(|e| matches!(e, Expr::Column(other) if other == slot))
+        };
+        let among = order.iter().map(|(expr, ..)| place(expr)).collect();
+        Sorter { order, among, most, rows: Vec::new(), held: Held::new(context) }
+    }
+
+    /// Takes a row; its keys are made from `row` where they are not among its values.
+    pub(super) fn take(&mut self, context: &Context<'_>, row: &[Value], values: Row) -> Result<()> {
+        let keys = match &self.among {
+            Some(_) => Row::new(),
+            None => {
+                self.order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?
+            }
+        };
+        self.add(keys, values)
+    }
+
+    fn add(&mut self, keys: Row, values: Row) -> Result<()> {
+        self.held.add(&keys)?;
+        self.held.add(&values)?;
+        self.rows.push((keys, values));
+        if let Some(most) = self.most
+            && self.rows.len() >= most.saturating_mul(2).max(1024)
+        {
+            self.sort();
+            self.rows.truncate(most);
+            self.held.bytes = 0;
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        let (order, among) = (self.order, &self.among);
+        self.rows.sort_by(|(a, a_values), (b, b_values)| {
+            for (at, (_, asc, collation)) in order.iter().enumerate() {
+                let (a, b) = match among {
+                    Some(places) => (&a_values[places[at]], &b_values[places[at]]),
+                    None => (&a[at], &b[at]),
+                };
+                let order = order_of(a, b, *asc, *collation);
+                if order.is_ne() {
+                    return order;
+                }
+            }
+            Ordering::Equal
+        });
+    }
+
+    pub(super) fn finish(mut self, emit: &mut Emit<'_>) -> Result<()> {
+        self.sort();
+        for (_, values) in self.rows {
+            if !emit(&values)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
