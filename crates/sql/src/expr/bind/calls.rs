@@ -1,0 +1,225 @@
+//! Functions, aggregates and subqueries.
+
+use std::sync::Arc;
+
+use spillway_types::{Collation, ColumnType, Value};
+use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
+
+use super::{Binder, boxed, fraction_digits, literal, typed_value};
+use crate::errors::{Result, SqlError};
+use crate::expr::{Ask, Expr, Scalar, Typed};
+use crate::query::{self, Aggregate, AggregateKind};
+
+impl Binder<'_> {
+    pub(super) fn subquery(
+        &mut self,
+        subquery: &ast::Query,
+        ask: Ask,
+        left: Option<Typed>,
+        width: usize,
+    ) -> Result<Typed> {
+        let mut plan = query::plan_query(
+            self.catalog,
+            self.database,
+            self.variables,
+            subquery,
+            Some(self),
+            &self.ctes,
+        )?;
+        let left = match (left, plan.columns.first().map(|column| column.column_type.is_numeric()))
+        {
+            // Members beside numbers are numbers.
+            (Some(left), Some(true)) if width == 1 => Some(left.counted()),
+            (Some(left), _) if width == 1 && left.ty.is_numeric() => {
+                plan.count_members();
+                Some(left)
+            }
+            (left, _) => left,
+        };
+        if width > 0 && plan.columns.len() != width {
+            return Err(SqlError::new(1241, format!("Operand should contain {width} column(s)")));
+        }
+        let (ty, column_collation) =
+            plan.columns.first().map_or((ColumnType::BIGINT, Collation::Binary), |column| {
+                (column.column_type.clone(), column.collation)
+            });
+        let collation = left
+            .as_ref()
+            .filter(|left| left.ty.is_text())
+            .map_or(column_collation, |left| left.collation);
+        let expr = Expr::Subquery {
+            plan: Arc::new(plan),
+            ask,
+            left: left.map(|left| boxed(left.expr)),
+            collation,
+        };
+        Ok(match ask {
+            Ask::Scalar => Typed { expr, ty, collation: column_collation, nullable: true },
+            _ => self.truth(expr),
+        })
+    }
+
+    pub(super) fn function(&mut self, function: &ast::Function) -> Result<Typed> {
+        let name = function.name.to_string().replace('`', "").to_ascii_lowercase();
+        if function.over.is_some() {
+            return Err(SqlError::unsupported("window functions"));
+        }
+        let list = match &function.args {
+            FunctionArguments::List(list) => list,
+            FunctionArguments::None => {
+                let call = Scalar::find(&name).ok_or_else(|| unknown_function(&name))?;
+                return call.typed(Vec::new());
+            }
+            FunctionArguments::Subquery(_) => return Err(SqlError::unsupported(function)),
+        };
+        let mut args: Vec<&ast::Expr> = Vec::new();
+        let mut star = false;
+        for arg in &list.args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => args.push(e),
+                FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => star = true,
+                other => return Err(SqlError::unsupported(other)),
+            }
+        }
+        if let Some(kind) = AggregateKind::find(&name) {
+            let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+            return self.aggregate(kind, &args, star, distinct, list);
+        }
+        match (name.as_str(), args.as_slice()) {
+            ("date_add" | "adddate" | "date_sub" | "subdate", [date, second]) => {
+                let negative = name.contains("sub");
+                let date = self.bind(date)?;
+                if let ast::Expr::Interval(interval) = second {
+                    let amount = self.bind(&interval.value)?;
+                    let unit = interval
+                        .leading_field
+                        .as_ref()
+                        .map(ToString::to_string)
+                        .unwrap_or_default();
+                    return Ok(interval_expr(date, amount, unit, negative));
+                }
+                let amount = self.bind(second)?;
+                return Ok(interval_expr(date, amount, "DAY".to_owned(), negative));
+            }
+            ("timestampadd", [unit, amount, date]) => {
+                let (amount, date) = (self.bind(amount)?, self.bind(date)?);
+                return Ok(interval_expr(date, amount, unit.to_string(), false));
+            }
+            ("timestampdiff", [unit, from, to]) => {
+                let unit = typed_value(Value::Text(unit.to_string()));
+                let args = vec![unit, self.bind(from)?, self.bind(to)?];
+                return Scalar::Timestampdiff.typed(args);
+            }
+            ("values", [column]) if self.inserting.is_some() => {
+                let name = column.to_string().replace('`', "");
+                let name = name.rsplit('.').next().unwrap_or_default();
+                let table = self.inserting.clone();
+                let found = table.as_ref().and_then(|table| Some((table.column(name)?, table)));
+                let (at, table) =
+                    found.ok_or_else(|| SqlError::unknown_column(name, self.place))?;
+                let def = &table.columns[at];
+                return Ok(Typed {
+                    expr: Expr::Inserted(at),
+                    ty: def.ty.clone(),
+                    collation: def.collation,
+                    nullable: true,
+                });
+            }
+            ("log" | "ln", [one]) => return self.call(Scalar::Ln, &[one]),
+            _ => {}
+        }
+        if star {
+            return Err(SqlError::syntax(format!("near '{name}(*)'")));
+        }
+        let call = Scalar::find(&name).ok_or_else(|| unknown_function(&name))?;
+        self.call(call, &args)
+    }
+
+    pub(super) fn aggregate(
+        &mut self,
+        kind: AggregateKind,
+        args: &[&ast::Expr],
+        star: bool,
+        distinct: bool,
+        list: &ast::FunctionArgumentList,
+    ) -> Result<Typed> {
+        if !self.aggregates_allowed {
+            return Err(SqlError::new(1111, "Invalid use of group function"));
+        }
+        if args.is_empty() && !star {
+            return Err(SqlError::syntax("an aggregate needs an argument"));
+        }
+        self.aggregates_allowed = false;
+        let args: Result<Vec<Typed>> = args.iter().map(|e| self.bind(e)).collect();
+        let shown = |arg: Typed| if kind == AggregateKind::GroupConcat { arg.shown() } else { arg };
+        let args = args.map(|args| args.into_iter().map(shown).collect::<Vec<_>>());
+        let (mut separator, mut order) = (",".to_owned(), Vec::new());
+        for clause in &list.clauses {
+            match clause {
+                ast::FunctionArgumentClause::Separator(value) => {
+                    separator = literal(&value.value)?.to_text();
+                }
+                ast::FunctionArgumentClause::OrderBy(by) => {
+                    for part in by {
+                        let bound = self.bind(&part.expr)?.counted();
+                        order.push((bound.expr, part.options.asc.unwrap_or(true), bound.collation));
+                    }
+                }
+                other => return Err(SqlError::unsupported(other)),
+            }
+        }
+        self.aggregates_allowed = true;
+        let mut args = args?;
+        if kind.is_arithmetic() {
+            args = args.into_iter().map(Typed::numbered).collect();
+        }
+        let (ty, nullable) = kind.result(args.first());
+        let collation = args.first().map_or(Collation::GeneralCi, |arg| arg.collation);
+        let aggregate = Aggregate {
+            kind,
+            args: args.into_iter().map(|arg| arg.expr).collect(),
+            distinct,
+            separator,
+            order,
+            collation,
+            ty: ty.clone(),
+        };
+        let slot = self.aggregate_base + self.aggregates.len();
+        self.aggregates.push(aggregate);
+        Ok(Typed { expr: Expr::Column(slot), ty, collation, nullable })
+    }
+}
+
+fn unknown_function(name: &str) -> SqlError {
+    SqlError::new(1305, format!("FUNCTION {name} does not exist"))
+}
+
+pub(super) fn interval_expr(date: Typed, amount: Typed, unit: String, negative: bool) -> Typed {
+    let unit = unit.to_ascii_lowercase();
+    let timed = ["hour", "minute", "second"].iter().any(|part| unit.contains(part));
+    let micros = unit.contains("micro");
+    let fraction = match &amount.ty {
+        _ if micros => 6,
+        _ if unit != "second" => 0,
+        ColumnType::Decimal { scale, .. } => (*scale).min(6),
+        ty if ty.is_numeric() && !matches!(ty, ColumnType::Float | ColumnType::Double) => 0,
+        _ => match &amount.expr {
+            Expr::Const(Value::Text(text)) => fraction_digits(text),
+            _ => 6,
+        },
+    };
+    let dated = !timed && !micros && !unit.starts_with("day");
+    let ty = match &date.ty {
+        ColumnType::Date if timed || micros => ColumnType::DateTime(fraction),
+        ColumnType::Date => ColumnType::Date,
+        ColumnType::Time(digits) if dated => ColumnType::DateTime(*digits),
+        ColumnType::Time(digits) => ColumnType::Time(fraction.max(*digits)),
+        ColumnType::DateTime(digits) | ColumnType::Timestamp(digits) => {
+            ColumnType::DateTime(fraction.max(*digits))
+        }
+        _ => ColumnType::VarChar(29),
+    };
+    let expr =
+        Expr::Interval { date: boxed(date.expr), amount: boxed(amount.expr), unit, negative };
+    Typed { expr, ty, collation: Collation::GeneralCi, nullable: true }
+}
