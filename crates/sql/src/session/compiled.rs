@@ -233,6 +233,16 @@ impl Session {
     ) -> Option<Result<()>> {
         let mode = self.shapes.mode;
         let version = self.instance.0.catalog.load().version;
+        let old = |slot: &Slot| {
+            let compiled = slot.compiled.as_ref();
+            compiled.is_some_and(|compiled| {
+                compiled.lasting && !compiled.made_for.is(&self.variables.borrow(), version)
+            })
+        };
+        if matches!(self.shapes.known.get(shape.key()), Some(Ok(slot)) if old(slot)) {
+            // Learned anew, so that all sessions share one plan after a change of the catalog, too.
+            self.shapes.known.remove(shape.key());
+        }
         let mut slot = match self.shapes.known.get_mut(shape.key()) {
             Some(Ok(slot)) => slot.take(),
             Some(Err(failed)) if *failed == version => return None,
