@@ -1,11 +1,13 @@
 //! Reading the rows of a source into its slots.
 
 use spillway::{Direction, KeyRange, LockMode, LockWait};
+use spillway_base::TableId;
 use spillway_types::{Value, key};
 
 use super::run::subquery_rows;
+use super::spans::Span;
 use super::steps::Stored;
-use super::{Row, Source, SourceKind, spans, steps};
+use super::{Access, Row, Source, SourceKind, spans, steps};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::Result;
 use crate::expr::{Context, Expr};
@@ -67,32 +69,46 @@ pub(crate) fn scan_table(
     take: &mut Take<'_>,
 ) -> Result<()> {
     let (access, spans) = spans::choose(context, source, table, row)?;
+    let mut fetched = Fetched { context, source, table, lock };
     if lock.is_none() {
-        let mut fetched = Fetched { context, source, table, lock };
         return steps::scan_stored(context, source, table, (access, &spans), &mut |stored, key| {
             fetched.read(stored, key, row)?;
             take(row)
         });
     }
+    each_row(context, table, access, &spans, lock, |bytes, key, locked| {
+        fetched.read(&Stored::new(bytes, source)?, key, row)?;
+        if !locked && !fetched.lock(key, row)? {
+            return Ok(true);
+        }
+        take(row)
+    })
+}
+
+/// Reads the rows of spans: their bytes, their keys, and whether they were locked before they were read, which only those are
+/// whose whole primary key is given. `take` answers `false` when it wants no more.
+pub(super) fn each_row(
+    context: &Context<'_>,
+    table: &TableDef,
+    access: &Access,
+    spans: &[Span],
+    lock: Option<(LockMode, LockWait)>,
+    mut take: impl FnMut(&[u8], &[u8], bool) -> Result<bool>,
+) -> Result<()> {
     let txn = context.txn;
-    let mut stored = Vec::new();
+    let mut bytes = Vec::new();
     let whole_key = access.index.is_none() && access.point;
-    let mut fetched = Fetched { context, source, table, lock };
     let count = spans.len();
     for at in 0..count {
         let span = &spans[if access.backward { count - 1 - at } else { at }];
         if whole_key && exact_point(table, &span.start) {
+            let key = &span.start;
             let found = match lock {
-                Some((mode, wait)) => {
-                    txn.get_locked(table.rows(), &span.start, mode, wait, &mut stored)?
-                }
-                None => txn.get(table.rows(), &span.start, &mut stored)?,
+                Some((mode, wait)) => txn.get_locked(table.rows(), key, mode, wait, &mut bytes)?,
+                None => txn.get(table.rows(), key, &mut bytes)?,
             };
-            if found {
-                fetched.decode(&stored, &span.start, row)?;
-                if !take(row)? {
-                    return Ok(());
-                }
+            if found && !take(&bytes, key, lock.is_some())? {
+                return Ok(());
             }
             continue;
         }
@@ -101,10 +117,7 @@ pub(crate) fn scan_table(
             continue;
         }
         let direction = if access.backward { Direction::Backward } else { Direction::Forward };
-        let space = match access.index {
-            None => table.rows(),
-            Some(index) => spillway_base::TableId(table.indexes[index].space),
-        };
+        let space = access.index.map_or(table.rows(), |at| TableId(table.indexes[at].space));
         let mut scan = txn.scan(space, range, direction)?;
         let mut seen = 0_u32;
         while scan.advance()? {
@@ -112,23 +125,15 @@ pub(crate) fn scan_table(
             if seen.is_multiple_of(256) {
                 context.check_killed()?;
             }
-            let key = match access.index {
-                None => scan.key(),
+            let more = match access.index {
+                None => take(scan.value(), scan.key(), false)?,
                 Some(index) => {
                     let key = row_key(table, index, scan.key())?;
-                    if !txn.get(table.rows(), key, &mut stored)? {
-                        // The entry is of a row that this snapshot does not see.
-                        continue;
-                    }
-                    key
+                    // An entry of a row that this snapshot does not see is none.
+                    !txn.get(table.rows(), key, &mut bytes)? || take(&bytes, key, false)?
                 }
             };
-            let value = if access.index.is_none() { scan.value() } else { &stored };
-            fetched.decode(value, key, row)?;
-            if !fetched.lock(key, row)? {
-                continue;
-            }
-            if !take(row)? {
+            if !more {
                 return Ok(());
             }
         }
@@ -137,7 +142,7 @@ pub(crate) fn scan_table(
 }
 
 /// Whether a key has all parts of the primary key, and nothing was left to check.
-pub(super) fn exact_point(table: &TableDef, key: &[u8]) -> bool {
+fn exact_point(table: &TableDef, key: &[u8]) -> bool {
     let mut at = 0;
     for part in &table.primary {
         match key.get(at..).and_then(|rest| key::part_len(rest, &table.columns[part.column].ty)) {
@@ -149,7 +154,7 @@ pub(super) fn exact_point(table: &TableDef, key: &[u8]) -> bool {
 }
 
 /// The primary key at the end of an index's key.
-pub(super) fn row_key<'k>(table: &TableDef, index: usize, key: &'k [u8]) -> Result<&'k [u8]> {
+fn row_key<'k>(table: &TableDef, index: usize, key: &'k [u8]) -> Result<&'k [u8]> {
     let mut rest = key;
     for part in &table.indexes[index].parts {
         let len = key::part_len(rest, &table.columns[part.column].ty)
@@ -167,10 +172,6 @@ struct Fetched<'a> {
 }
 
 impl Fetched<'_> {
-    fn decode(&mut self, bytes: &[u8], key: &[u8], row: &mut Row) -> Result<()> {
-        self.read(&Stored::new(bytes, self.source)?, key, row)
-    }
-
     /// Copies the columns that are asked for into the source's slots.
     fn read(&mut self, stored: &Stored<'_>, key: &[u8], row: &mut Row) -> Result<()> {
         let offset = self.source.offset;
@@ -210,7 +211,7 @@ impl Fetched<'_> {
         if !self.context.txn.get_locked(self.table.rows(), key, mode, wait, &mut newest)? {
             return Ok(false);
         }
-        self.decode(&newest, key, row)?;
+        self.read(&Stored::new(&newest, self.source)?, key, row)?;
         Ok(true)
     }
 }

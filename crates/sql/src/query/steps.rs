@@ -7,8 +7,6 @@
 
 use std::cmp::Ordering;
 
-use spillway::{Direction, KeyRange};
-use spillway_base::TableId;
 use spillway_types::row::RowReader;
 use spillway_types::{Collation, ColumnType, Value, ValueRef};
 
@@ -255,7 +253,7 @@ pub(super) fn scan_stored(
     take: &mut dyn FnMut(&Stored<'_>, &[u8]) -> Result<bool>,
 ) -> Result<()> {
     let tests = all_ready(context, &source.tests)?;
-    let mut offer = |bytes: &[u8], key: &[u8]| -> Result<bool> {
+    scan::each_row(context, table, access, spans, None, |bytes, key, _| {
         let stored = Stored::new(bytes, source)?;
         for test in &tests {
             if test.holds(context, &stored)? != Some(true) {
@@ -263,46 +261,7 @@ pub(super) fn scan_stored(
             }
         }
         take(&stored, key)
-    };
-    let txn = context.txn;
-    let mut bytes = Vec::new();
-    let whole_key = access.index.is_none() && access.point;
-    let count = spans.len();
-    for at in 0..count {
-        let span = &spans[if access.backward { count - 1 - at } else { at }];
-        if whole_key && scan::exact_point(table, &span.start) {
-            if txn.get(table.rows(), &span.start, &mut bytes)? && !offer(&bytes, &span.start)? {
-                return Ok(());
-            }
-            continue;
-        }
-        let range = KeyRange::new(&span.start, span.end.as_deref());
-        if range.is_empty() {
-            continue;
-        }
-        let direction = if access.backward { Direction::Backward } else { Direction::Forward };
-        let space = access.index.map_or(table.rows(), |at| TableId(table.indexes[at].space));
-        let mut scan = txn.scan(space, range, direction)?;
-        let mut seen = 0_u32;
-        while scan.advance()? {
-            seen = seen.wrapping_add(1);
-            if seen.is_multiple_of(256) {
-                context.check_killed()?;
-            }
-            let more = match access.index {
-                None => offer(scan.value(), scan.key())?,
-                Some(index) => {
-                    let key = scan::row_key(table, index, scan.key())?;
-                    // An entry of a row that this snapshot does not see is none.
-                    !txn.get(table.rows(), key, &mut bytes)? || offer(&bytes, key)?
-                }
-            };
-            if !more {
-                return Ok(());
-            }
-        }
-    }
-    Ok(())
+    })
 }
 
 /// How a query of one table gives what it is asked for without making values of rows.
