@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use spillway_types::{ColumnType, Value};
 
 use super::server::{charset_rows, collation_rows, engine_rows, process_rows};
-use super::tables::{default_text, extra_of, index_parts, key_of, rows_estimate};
+use super::tables::{default_text, extra_of, index_parts, index_values, key_of, rows_estimate};
 use super::{TEXT, int, text};
 use crate::catalog::{Catalog, SYSTEM, TableDef};
 use crate::session::{Instance, Variables};
@@ -181,27 +181,15 @@ pub(crate) fn virtual_rows(
             .flat_map(|table| {
                 let keys = rows_estimate(instance, table).keys;
                 index_parts(table).into_iter().map(move |(name, unique, place, part)| {
-                    let column = &table.columns[part.column];
-                    vec![
+                    let mut values = vec![
                         text("def"),
                         text(table.db.clone()),
                         text(table.name.clone()),
                         int(i64::from(!unique)),
                         text(table.db.clone()),
-                        text(name),
-                        int(place as i64),
-                        text(column.name.clone()),
-                        text("A"),
-                        int(keys as i64),
-                        part.prefix.map_or(Value::Null, |prefix| int(i64::from(prefix))),
-                        Value::Null,
-                        text(if column.nullable { "YES" } else { "" }),
-                        text("BTREE"),
-                        text(""),
-                        text(""),
-                        text("YES"),
-                        Value::Null,
-                    ]
+                    ];
+                    values.extend(index_values(table, name, place, part, keys));
+                    values
                 })
             })
             .collect(),

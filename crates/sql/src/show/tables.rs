@@ -224,27 +224,38 @@ pub(super) fn index_parts(table: &TableDef) -> Vec<(&str, bool, usize, &IndexPar
     all
 }
 
+/// What SHOW INDEX and `information_schema.statistics` both say of a part of an index, from the index's name on.
+pub(super) fn index_values(
+    table: &TableDef,
+    name: &str,
+    place: usize,
+    part: &IndexPart,
+    keys: u64,
+) -> [Value; 13] {
+    let column = &table.columns[part.column];
+    [
+        text(name),
+        int(place as i64),
+        text(column.name.clone()),
+        text("A"),
+        int(keys as i64),
+        part.prefix.map_or(Value::Null, |prefix| int(i64::from(prefix))),
+        Value::Null,
+        text(if column.nullable { "YES" } else { "" }),
+        text("BTREE"),
+        text(""),
+        text(""),
+        text("YES"),
+        Value::Null,
+    ]
+}
+
 pub(super) fn indexes_of(instance: &Instance, table: &TableDef) -> Shown {
     let keys = rows_estimate(instance, table).keys;
     let rows = index_parts(table).into_iter().map(|(name, unique, place, part)| {
-        let column = &table.columns[part.column];
-        vec![
-            text(table.name.clone()),
-            int(i64::from(!unique)),
-            text(name),
-            int(place as i64),
-            text(column.name.clone()),
-            text("A"),
-            int(keys as i64),
-            part.prefix.map_or(Value::Null, |prefix| int(i64::from(prefix))),
-            Value::Null,
-            text(if column.nullable { "YES" } else { "" }),
-            text("BTREE"),
-            text(""),
-            text(""),
-            text("YES"),
-            Value::Null,
-        ]
+        let mut values = vec![text(table.name.clone()), int(i64::from(!unique))];
+        values.extend(index_values(table, name, place, part, keys));
+        values
     });
     let names = [
         "Table",
