@@ -2,39 +2,12 @@
 //! statement that another session's lock holds up runs beside the others.
 #![allow(missing_docs)]
 
+mod common;
+
+use common::Rows;
 use spillway::{Database, Settings};
 use spillway_base::thread;
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
-use spillway_types::ValueRef;
-use spillway_types::value::write_text;
-
-#[derive(Default)]
-struct Rows(Vec<String>);
-
-impl ResultSink for Rows {
-    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
-        self.0.clear();
-        Ok(())
-    }
-
-    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        let cells = values.iter().map(|value| {
-            let mut out = Vec::new();
-            write_text(value, &mut out);
-            String::from_utf8(out).unwrap()
-        });
-        self.0.push(cells.collect::<Vec<_>>().join(" "));
-        Ok(())
-    }
-
-    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-}
+use spillway_sql::{Instance, Session};
 
 /// A session in a transaction of its own.
 struct Client {

@@ -2,50 +2,10 @@
 //! user has that right and no other.
 #![allow(missing_docs)]
 
-use spillway::{Database, Settings};
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
-use spillway_types::ValueRef;
-use spillway_types::value::write_text;
+mod common;
 
-/// Keeps the rows of a result, as text.
-#[derive(Default)]
-struct Rows(Vec<String>);
-
-impl ResultSink for Rows {
-    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
-        self.0.clear();
-        Ok(())
-    }
-
-    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        let cells = values.iter().map(|value| {
-            let mut out = Vec::new();
-            write_text(value, &mut out);
-            if value.is_null() { "NULL".to_owned() } else { String::from_utf8(out).unwrap() }
-        });
-        self.0.push(cells.collect::<Vec<_>>().join(" "));
-        Ok(())
-    }
-
-    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-}
-
-fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
-    let mut rows = Rows::default();
-    session.query(sql, &mut rows)?;
-    Ok(rows.0)
-}
-
-/// The number of the error that a statement ends with; 0 when it succeeds.
-fn code(session: &mut Session, sql: &str) -> u16 {
-    run(session, sql).err().map_or(0, |error| error.code)
-}
+use common::{code, in_memory, run};
+use spillway_sql::{Instance, Session};
 
 fn root(instance: &Instance) -> Session {
     instance.session("root", "localhost", 1)
@@ -53,7 +13,7 @@ fn root(instance: &Instance) -> Session {
 
 /// An instance with two databases of the same tables, and a user who may do everything in one of them, and is there.
 fn instance() -> (Instance, Session) {
-    let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
+    let instance = in_memory();
     let mut root = root(&instance);
     for db in ["mine", "d"] {
         for sql in [

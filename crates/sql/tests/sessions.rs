@@ -1,60 +1,17 @@
 //! What several sessions at once may rely on: what is unique stays so, and nothing that one committed is undone by another.
 #![allow(missing_docs)]
 
+mod common;
+
+use common::{Rows, code, in_memory as instance, run};
 use spillway::{Database, Durability, Settings, TransactionOptions};
 use spillway_base::thread;
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
-use spillway_types::ValueRef;
-use spillway_types::value::write_text;
-
-/// Keeps the rows of a result, as text.
-#[derive(Default)]
-struct Rows(Vec<String>);
-
-impl ResultSink for Rows {
-    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
-        self.0.clear();
-        Ok(())
-    }
-
-    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        let cells = values.iter().map(|value| {
-            let mut out = Vec::new();
-            write_text(value, &mut out);
-            if value.is_null() { "NULL".to_owned() } else { String::from_utf8(out).unwrap() }
-        });
-        self.0.push(cells.collect::<Vec<_>>().join(" "));
-        Ok(())
-    }
-
-    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-}
-
-fn instance() -> Instance {
-    Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
-}
+use spillway_sql::{Instance, Session};
 
 fn session(instance: &Instance, id: u64) -> Session {
     let mut session = instance.session("root", "localhost", id);
     session.use_database("test").unwrap();
     session
-}
-
-fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
-    let mut rows = Rows::default();
-    session.query(sql, &mut rows)?;
-    Ok(rows.0)
-}
-
-/// The number of the error that a statement ends with; 0 when it succeeds.
-fn code(session: &mut Session, sql: &str) -> u16 {
-    run(session, sql).err().map_or(0, |error| error.code)
 }
 
 const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];

@@ -1,0 +1,51 @@
+//! Sessions over a database in memory, and their answers as text.
+#![allow(dead_code)]
+
+use spillway::{Database, Settings};
+use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_types::ValueRef;
+use spillway_types::value::write_text;
+
+/// Keeps the rows of the last result, as text.
+#[derive(Default)]
+pub(crate) struct Rows(pub(crate) Vec<String>);
+
+impl ResultSink for Rows {
+    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
+        self.0.clear();
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        let cells = values.iter().map(|value| {
+            let mut out = Vec::new();
+            write_text(value, &mut out);
+            if value.is_null() { "NULL".to_owned() } else { String::from_utf8(out).unwrap() }
+        });
+        self.0.push(cells.collect::<Vec<_>>().join(" "));
+        Ok(())
+    }
+
+    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+pub(crate) fn in_memory() -> Instance {
+    Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
+}
+
+pub(crate) fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
+    let mut rows = Rows::default();
+    session.query(sql, &mut rows)?;
+    Ok(rows.0)
+}
+
+/// The number of the error that a statement ends with; 0 when it succeeds.
+pub(crate) fn code(session: &mut Session, sql: &str) -> u16 {
+    run(session, sql).err().map_or(0, |error| error.code)
+}
