@@ -56,6 +56,12 @@ impl TestServer {
     pub(crate) fn options(&self) -> Options {
         Options::default()
     }
+
+    /// Options of a client whose results end with EOF, and of one whose end with OK.
+    pub(crate) fn both_endings(&self) -> [Options; 2] {
+        [Can::empty(), Can::CLIENT_DEPRECATE_EOF]
+            .map(|flags| self.options().without(Can::CLIENT_DEPRECATE_EOF).with(flags))
+    }
 }
 
 /// A test that waits this long has failed.

@@ -1,7 +1,6 @@
 //! MariaDB's way to send the columns of a prepared statement only where they changed.
 
 use mysql_common::Value;
-use mysql_common::constants::CapabilityFlags as Can;
 
 use crate::client::{Answer, Options, TestServer};
 
@@ -15,8 +14,7 @@ fn described(answer: &Answer) -> bool {
 #[test]
 fn columns_are_sent_once_until_they_change() {
     let server = TestServer::start();
-    for flags in [Can::empty(), Can::CLIENT_DEPRECATE_EOF] {
-        let options = server.options().without(Can::CLIENT_DEPRECATE_EOF).with(flags);
+    for options in server.both_endings() {
         let mut client = Options { cache_metadata: true, ..options }.log_in(&server).unwrap();
         client.run("DROP TABLE IF EXISTS t");
         client.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)");

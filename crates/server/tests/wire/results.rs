@@ -10,13 +10,8 @@ const MORE: StatusFlags = StatusFlags::SERVER_MORE_RESULTS_EXISTS;
 #[test]
 fn several_statements_say_that_more_follows_until_one_fails() {
     let server = TestServer::start();
-    for flags in [Can::empty(), Can::CLIENT_DEPRECATE_EOF] {
-        let mut client = server
-            .options()
-            .without(Can::CLIENT_DEPRECATE_EOF)
-            .with(flags)
-            .log_in(&server)
-            .unwrap();
+    for options in server.both_endings() {
+        let mut client = options.log_in(&server).unwrap();
         let first = client.query("SELECT 1; DO 0; SELECT 2 WHERE 0 = 1; SELECT 3");
         assert!(first.status().contains(MORE));
         assert_eq!(first.one(), "1");
@@ -110,13 +105,8 @@ fn values_are_the_same_in_both_forms_and_what_mysql_would_say() {
         "3|0|0|0|0|0|0|0.000|0|0|1901|1000-01-01|2026-11-21 00:00:00|2026-11-21 00:00:00.000000|00:00:00|34:22:33.000|\
          NULL|||\0\0|a||[]",
     ];
-    for flags in [Can::empty(), Can::CLIENT_DEPRECATE_EOF] {
-        let mut client = server
-            .options()
-            .without(Can::CLIENT_DEPRECATE_EOF)
-            .with(flags)
-            .log_in(&server)
-            .unwrap();
+    for options in server.both_endings() {
+        let mut client = options.log_in(&server).unwrap();
         let text = client.run("SELECT * FROM kinds ORDER BY id");
         for (row, wanted) in text.rows().iter().zip(wanted) {
             let row: Vec<String> = row.iter().map(shown).collect();
@@ -228,13 +218,8 @@ fn bytes_that_are_no_text_are_for_literals() {
 #[test]
 fn columns_of_a_table_are_listed_by_pattern() {
     let server = TestServer::start();
-    for flags in [Can::empty(), Can::CLIENT_DEPRECATE_EOF] {
-        let mut client = server
-            .options()
-            .without(Can::CLIENT_DEPRECATE_EOF)
-            .with(flags)
-            .log_in(&server)
-            .unwrap();
+    for (options, length) in server.both_endings().into_iter().zip([5, 7]) {
+        let mut client = options.log_in(&server).unwrap();
         client.run("DROP TABLE IF EXISTS t");
         client.run("CREATE TABLE t (alpha INT, beta INT, alphabet INT)");
         for (pattern, count) in [("", 3), ("%", 3), ("alpha%", 2), ("beta", 1), ("x", 0)] {
@@ -245,7 +230,7 @@ fn columns_of_a_table_are_listed_by_pattern() {
             }
             let end = client.packet().unwrap();
             assert_eq!(end[0], 0xFE);
-            assert_eq!(end.len(), if flags.is_empty() { 5 } else { 7 });
+            assert_eq!(end.len(), length);
         }
         client.command(4, b"missing\0");
         assert_eq!(client.answer().code(), 1146);

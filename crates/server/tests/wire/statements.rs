@@ -1,7 +1,6 @@
 //! Prepared statements, and what clients get wrong about them.
 
 use mysql_common::Value;
-use mysql_common::constants::CapabilityFlags as Can;
 
 use crate::client::{TestServer, shown, until};
 
@@ -130,13 +129,8 @@ fn there_are_only_so_many_prepared_statements() {
 #[test]
 fn definitions_end_as_the_client_expects() {
     let server = TestServer::start();
-    for flags in [Can::empty(), Can::CLIENT_DEPRECATE_EOF] {
-        let mut client = server
-            .options()
-            .without(Can::CLIENT_DEPRECATE_EOF)
-            .with(flags)
-            .log_in(&server)
-            .unwrap();
+    for options in server.both_endings() {
+        let mut client = options.log_in(&server).unwrap();
         let prepared = client.prepare("SELECT ? AS a, 2 AS b").unwrap();
         assert_eq!((prepared.params.len(), prepared.columns.len()), (1, 2));
         assert_eq!(&*prepared.columns[1].name_str(), "b");
