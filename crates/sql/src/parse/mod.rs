@@ -9,6 +9,7 @@ mod depth;
 mod dialect;
 mod interval;
 mod known;
+mod names;
 mod refuse;
 mod shape;
 mod text;
@@ -202,6 +203,10 @@ pub(crate) fn parse(tokens: Vec<Token>) -> Result<(Statement, usize)> {
     if own {
         return Ok((Statement::Own(first.to_owned(), tokens), params));
     }
+    let texts = match first {
+        "select" | "with" => names::texts_of_columns(&tokens),
+        _ => Vec::new(),
+    };
     let mut parser = parser(mend(tokens));
     let parsed = parser.parse_statement().map_err(|error| error.to_string());
     let parsed = parsed.and_then(|statement| match parser.peek_token().token {
@@ -209,8 +214,11 @@ pub(crate) fn parse(tokens: Vec<Token>) -> Result<(Statement, usize)> {
         other => Err(format!("near '{other}'")),
     });
     match parsed {
-        Ok(statement) => {
+        Ok(mut statement) => {
             refuse::check(&statement)?;
+            if let ast::Statement::Query(query) = &mut statement {
+                names::name_columns(query, texts);
+            }
             Ok((Statement::Sql(Box::new(statement)), params))
         }
         Err(error) => Err(refused(parser, error)),

@@ -72,6 +72,8 @@ struct Reader<'s> {
     at: usize,
     mode: Mode,
     insert: bool,
+    /// Whether this is in the columns of a query, whose text names them.
+    names: bool,
     levels: Vec<Level>,
     before: Before,
     /// Whether the last word was IN.
@@ -147,6 +149,7 @@ impl<'s> Reader<'s> {
             at: 0,
             mode,
             insert: matches!(&verb, b"inse" | b"repl"),
+            names: false,
             levels: vec![Level { zone: Zone::Off, list: false }],
             before: Before::Start,
             after_in: false,
@@ -236,6 +239,7 @@ impl<'s> Reader<'s> {
     fn takes_value(&self) -> bool {
         let level = self.levels[self.levels.len() - 1];
         match (level.zone, self.before) {
+            _ if self.names => false,
             (Zone::Condition, Before::Wants) => true,
             (Zone::Condition, Before::Item) => level.list,
             (Zone::Row, Before::Item) => self.levels.len() == 2,
@@ -391,6 +395,7 @@ impl<'s> Reader<'s> {
             }
             b"null" => return Some(true),
             b"limit" | b"offset" => {
+                self.names &= self.levels.len() > 1;
                 self.level().zone = Zone::Limit;
                 self.before = Before::Wants;
                 return Some(false);
@@ -409,6 +414,9 @@ impl<'s> Reader<'s> {
             b"match" | b"against" | b"interval" | b"returning" => return None,
             _ => return Some(false),
         };
+        if self.levels.len() == 1 {
+            self.names = lower == b"select";
+        }
         self.level().zone = zone;
         self.before = Before::Other;
         Some(false)

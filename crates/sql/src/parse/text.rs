@@ -122,9 +122,8 @@ pub(crate) fn split(sql: &str, mode: Mode) -> Result<Vec<Vec<Token>>> {
             ) => push(&mut statements, Token::Whitespace(Whitespace::Space)),
             Token::EOF => {}
             Token::StringConcat if !mode.pipes_as_concat => {
-                push(&mut statements, Token::Whitespace(Whitespace::Space));
-                push(&mut statements, Token::make_keyword("OR"));
-                push(&mut statements, Token::Whitespace(Whitespace::Space));
+                let or = Word { value: "||".to_owned(), quote_style: None, keyword: Keyword::OR };
+                push(&mut statements, Token::Word(or));
             }
             Token::Word(word) if word.quote_style == Some('"') => {
                 let quote_style = Some('`');

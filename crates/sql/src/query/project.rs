@@ -45,6 +45,7 @@ pub(super) fn project(
                     ast::Expr::Value(value) => match &value.value {
                         ast::Value::SingleQuotedString(text)
                         | ast::Value::DoubleQuotedString(text) => text.clone(),
+                        ast::Value::Placeholder(_) => "?".to_owned(),
                         other => other.to_string(),
                     },
                     other => shown(other),
@@ -63,11 +64,9 @@ pub(super) fn project(
     Ok((columns, projections))
 }
 
-/// An expression's text, as the name of its column: the parser writes function names as they were given.
+/// An expression's text, as the name of its column where it was not named by what was written (`parse/names`).
 fn shown(expr: &ast::Expr) -> String {
-    let text = expr.to_string();
-    let text = text.replace("spillway_assign(", "(");
-    text.chars().take(256).collect()
+    expr.to_string().chars().take(256).collect()
 }
 
 fn result_column(binder: &Binder<'_>, name: &str, typed: &Typed) -> ResultColumn {

@@ -123,7 +123,7 @@ SELECT @a, @b, @@autocommit, @@session.sql_mode;
 PREPARE p FROM 'SELECT ? + ?';
 -- ok, 0 rows
 EXECUTE p USING @a, @b;
--- [:0 + :1]
+-- [? + ?]
 -- NULL
 DEALLOCATE PREPARE p;
 -- ok, 0 rows

@@ -142,5 +142,5 @@ SELECT y FROM edges WHERE y IS NOT NULL;
 -- [y]
 -- 2001
 SELECT 'x' <=> TIME'01:00:00', IF(0xff, 'a', 1);
--- ['x' <=> TIME '01:00:00', IF(X'ff', 'a', 1)]
+-- ['x' <=> TIME'01:00:00', IF(X'ff', 'a', 1)]
 -- 0 | a

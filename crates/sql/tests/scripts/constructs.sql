@@ -59,7 +59,7 @@ SELECT * FROM t USE INDEX (PRIMARY) WHERE a = 1;
 -- [a, b, c, d, e, f, g, h]
 -- 1 | x | NULL | NULL | NULL | NULL | NULL | NULL
 SELECT a DIV 2, a MOD 2, a XOR 1, !a FROM t;
--- [a DIV 2, a % 2, a XOR 1, !a]
+-- [a DIV 2, a MOD 2, a XOR 1, !a]
 -- 0 | 1 | 0 | 0
 -- 1 | 0 | 0 | 0
 -- 1 | 1 | 0 | 0
@@ -100,7 +100,7 @@ SELECT CASE a WHEN 1 THEN 'one' END, IF(a, 1, 2), a <=> NULL, a IS NOT TRUE FROM
 -- [CASE a WHEN 1 THEN 'one' END, IF(a, 1, 2), a <=> NULL, a IS NOT TRUE]
 -- one | 1 | 0 | 0
 SELECT _utf8mb4'x' COLLATE utf8mb4_bin, N'x', X'41', 0x42, b'1000001', 'a' 'b';
--- [_utf8mb4 'x' COLLATE utf8mb4_bin, N'x', X'41', X'42', B'1000001', ab]
+-- [_utf8mb4'x' COLLATE utf8mb4_bin, N'x', X'41', X'42', B'1000001', ab]
 -- x | x | A | B | A | ab
 SELECT CAST('1' AS SIGNED), CONVERT('1', UNSIGNED), CONVERT('x' USING utf8mb4);
 -- [CAST('1' AS SIGNED), CONVERT('1', UNSIGNED), CONVERT('x' USING utf8mb4)]

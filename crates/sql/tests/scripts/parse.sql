@@ -1,18 +1,18 @@
 # Precedence, from the loosest to the tightest.
 SELECT 0 AND 1 || 1, 1 OR 0 XOR 1, 1 XOR 1 AND 0, 1 = 1 && 2 = 2, NOT 1 = 2, 1 = 1 XOR 0 = 0;
--- [0 AND 1 OR 1, 1 OR 0 XOR 1, 1 XOR 1 AND 0, 1 = 1 AND 2 = 2, NOT 1 = 2, 1 = 1 XOR 0 = 0]
+-- [0 AND 1 || 1, 1 OR 0 XOR 1, 1 XOR 1 AND 0, 1 = 1 && 2 = 2, NOT 1 = 2, 1 = 1 XOR 0 = 0]
 -- 1 | 1 | 1 | 1 | 1 | 0
 SELECT 1 LIKE 1 = 2, 2 = 1 LIKE 1, 1 = 2 IS NULL, 3 BETWEEN 1 AND 3 = 1, 1 IN (1, 2) = 1;
 -- [1 LIKE 1 = 2, 2 = 1 LIKE 1, 1 = 2 IS NULL, 3 BETWEEN 1 AND 3 = 1, 1 IN (1, 2) = 1]
 -- 0 | 0 | 0 | 1 | 1
 SELECT 1 | 2 & 4, 1 << 2 + 1, 8 & 1 << 3, 2 + 3 * 4, 7 DIV 2 + 1, 7 MOD 4 * 2, 2 * 3 ^ 1, 2 ^ 3 * 4;
--- [1 | 2 & 4, 1 << 2 + 1, 8 & 1 << 3, 2 + 3 * 4, 7 DIV 2 + 1, 7 % 4 * 2, 2 * 3 ^ 1, 2 ^ 3 * 4]
+-- [1 | 2 & 4, 1 << 2 + 1, 8 & 1 << 3, 2 + 3 * 4, 7 DIV 2 + 1, 7 MOD 4 * 2, 2 * 3 ^ 1, 2 ^ 3 * 4]
 -- 1 | 8 | 8 | 14 | 4 | 6 | 4 | 4
 SELECT !0 + 1, ! 1, !!5, -2 ^ 2 & 255, - 3 + 5, ~0 & 15, 10 % 4, 10 MOD (4), MOD(10, 4), 5--3;
--- [!0 + 1, !1, !!5, -2 ^ 2 & 255, -3 + 5, ~0 & 15, 10 % 4, 10 % (4), MOD(10, 4), 5 - -3]
+-- [!0 + 1, ! 1, !!5, -2 ^ 2 & 255, - 3 + 5, ~0 & 15, 10 % 4, 10 MOD (4), MOD(10, 4), 5--3]
 -- 2 | 0 | 1 | 252 | 2 | 15 | 2 | 2 | 2 | 8
 SELECT 'b' LIKE BINARY 'B', BINARY 'a' = 'A', 'a' = 'A';
--- ['b' LIKE CAST('B' AS BINARY), CAST('a' AS BINARY) = 'A', 'a' = 'A']
+-- ['b' LIKE BINARY 'B', BINARY 'a' = 'A', 'a' = 'A']
 -- 0 | 0 | 1
 SELECT @a := 1 + 1, @b := @c := 5;
 -- [@a := 1 + 1, @b := @c := 5]
@@ -57,7 +57,7 @@ SELECT quick FROM quick LOCK IN SHARE MODE;
 -- [quick]
 -- 3
 SELECT (SELECT MAX(quick) FROM quick LOCK IN SHARE MODE) + 1;
--- [(SELECT MAX(quick) FROM quick FOR SHARE) + 1]
+-- [(SELECT MAX(quick) FROM quick LOCK IN SHARE MODE) + 1]
 -- 4
 # Comments: for versions, and with quotes in them.
 SELECT /*!50001 1, */ /*!99999 2, */ /*!801000 3, */ /*M! 4, */ /*! 5, */ 6;
@@ -65,7 +65,7 @@ SELECT /*!50001 1, */ /*!99999 2, */ /*!801000 3, */ /*M! 4, */ /*! 5, */ 6;
 -- 1 | 5 | 6
 SELECT 1 /* it's */ + /*!40101 1 /* inner */ + */ 1 -- that's it
 ;
--- [1 + 1 + 1]
+-- [1   +   1   +   1]
 -- 3
 SELECT 1 --	it's
 + 1;
@@ -89,7 +89,7 @@ PREPARE S FROM 'SELECT ? + ?, ?';
 SET @x = 2, @y = 3;
 -- ok, 0 rows
 EXECUTE s USING @x, @y, @x;
--- [:0 + :1, :2]
+-- [? + ?, ?]
 -- 5 | 2
 EXECUTE s USING @x;
 -- ERROR 1210 (HY000): Incorrect arguments to EXECUTE

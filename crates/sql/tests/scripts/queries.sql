@@ -71,7 +71,7 @@ SELECT CASE WHEN id = 1 THEN 'one' ELSE 'more' END AS w, IF(id > 2, 'x', 'y'), C
 -- more | x | ?
 # Values.
 SELECT 1 + 1, 7 / 2, 7 DIV 2, 7 MOD 3, -7 % 3, 1 / 0, 'a' || 'b', 2 * '3x', NOT NULL;
--- [1 + 1, 7 / 2, 7 DIV 2, 7 % 3, -7 % 3, 1 / 0, 'a' OR 'b', 2 * '3x', NOT NULL]
+-- [1 + 1, 7 / 2, 7 DIV 2, 7 MOD 3, -7 % 3, 1 / 0, 'a' || 'b', 2 * '3x', NOT NULL]
 -- 2 | 3.5000 | 3 | 1 | -1 | NULL | 0 | 6 | NULL
 SELECT !0;
 -- [!0]

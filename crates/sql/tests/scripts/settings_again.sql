@@ -4,10 +4,10 @@ CREATE TABLE t (a VARCHAR(10), b INT);
 INSERT INTO t VALUES ('A', 1), ('a', 2);
 -- ok, 2 rows
 SELECT 'a' || 'b', "a" FROM t LIMIT 1;
--- ['a' OR 'b', a]
+-- ['a' || 'b', a]
 -- 0 | a
 SELECT 'a' || 'b', "a" FROM t LIMIT 1;
--- ['a' OR 'b', a]
+-- ['a' || 'b', a]
 -- 0 | a
 SET sql_mode = 'PIPES_AS_CONCAT,ANSI_QUOTES';
 -- ok, 0 rows
@@ -17,7 +17,7 @@ SELECT 'a' || 'b', "a" FROM t LIMIT 1;
 SET sql_mode = '';
 -- ok, 0 rows
 SELECT 'a' || 'b', "a" FROM t LIMIT 1;
--- ['a' OR 'b', a]
+-- ['a' || 'b', a]
 -- 0 | a
 SELECT 'a\'b', 1;
 -- [a'b, 1]
@@ -150,7 +150,7 @@ SELECT NULL + 1, TRUE;
 -- [NULL + 1, true]
 -- NULL | 1
 SELECT -1, - 1, +1, 1e2;
--- [-1, -1, +1, 1e2]
+-- [-1, - 1, +1, 1e2]
 -- -1 | -1 | 1 | 100
 SELECT b FROM t ORDER BY 1;
 -- [b]

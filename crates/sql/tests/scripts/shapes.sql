@@ -163,3 +163,21 @@ SET @s = 'small';
 EXECUTE s USING @s;
 -- [id]
 -- 1
+# A query's columns are named by their text, which no shape takes a literal out of.
+CREATE TABLE named (a INT PRIMARY KEY, `offset` INT);
+-- ok, 0 rows
+INSERT INTO named VALUES (1, 10), (2, 20);
+-- ok, 2 rows
+SELECT EXISTS(SELECT 1 FROM named WHERE a=1), count( * ),max(a)+1 FROM named WHERE a=1 LIMIT 5;
+-- [EXISTS(SELECT 1 FROM named WHERE a=1), count( * ), max(a)+1]
+-- 1 | 1 | 2
+SELECT EXISTS(SELECT 1 FROM named WHERE a=3), count( * ),max(a)+1 FROM named WHERE a=2 LIMIT 6;
+-- [EXISTS(SELECT 1 FROM named WHERE a=3), count( * ), max(a)+1]
+-- 0 | 1 | 3
+SELECT (SELECT a FROM named WHERE a = 2 LIMIT 1), 'it''s'='x' UNION SELECT 5, 6;
+-- [(SELECT a FROM named WHERE a = 2 LIMIT 1), 'it''s'='x']
+-- 2 | 0
+-- 5 | 6
+WITH w AS (SELECT a+1 FROM named) SELECT DISTINCT a+1 AS b, 1=1 FROM named JOIN w ORDER BY 1 LIMIT 1;
+-- [b, 1=1]
+-- 2 | 1
