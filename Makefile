@@ -17,7 +17,7 @@ run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to 
 	@cargo build --release --quiet --bin spillway
 	@exec target/release/spillway serve --data $(DATA) --port $(PORT)
 
-test: lint unit clients crash ## Run every test, lint and format check
+test: lint unit clients crash ## Check lints and format; run the workspace's tests, real clients and a short crash run
 
 lint: setup ## Check formatting, lints and documentation links
 	cargo fmt --all --check
@@ -59,12 +59,12 @@ fuzz: setup ## Fuzz every decoder, and SQL: SECONDS each (60), TARGETS of them (
 
 bench: bench-kv bench-sysbench ## Run every comparison and print its table
 
-bench-kv: setup ## Compare with RocksDB under db_bench's shapes (builds RocksDB: minutes)
+bench-kv: setup ## Compare with RocksDB under db_bench's shapes (KV_ARGS=) (builds RocksDB: minutes)
 	@scripts/setup peers
 	cargo build --release --quiet --manifest-path peers/Cargo.toml
-	peers/target/release/spillway-peers $(BENCH_ARGS)
+	peers/target/release/spillway-peers $(KV_ARGS)
 
-bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved
+bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved (SYSBENCH_ARGS=)
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway
-	scripts/bench-sysbench $(BENCH_ARGS)
+	scripts/bench-sysbench $(SYSBENCH_ARGS)

@@ -13,9 +13,9 @@ use spillway_sql::Instance;
 
 #[derive(Args)]
 #[command(
-    after_help = "A new folder has one user, root, without a password, and a database named test. SIGTERM stops the \
-                        server when running statements have ended; kill -9 loses nothing that was acknowledged. \
-                        docs/server.md tells of users, TLS and limits.
+    after_help = "A new folder has one user, root, without a password, and a database named test. SIGTERM \
+                        interrupts running statements and stops the server; with the default durability kill -9 loses \
+                        nothing that was acknowledged. docs/server.md tells of users, TLS and limits.
 
 Examples:
   spillway serve --data ./data
@@ -55,7 +55,7 @@ pub(crate) struct ServeArgs {
     /// The one memory budget, as 512MiB or 4GiB
     #[arg(long, default_value = "1GiB", value_parser = bytes)]
     memory: usize,
-    /// Cores for background work [default: all]
+    /// Cores to count on; half of them work in the background [default: all]
     #[arg(long)]
     cores: Option<usize>,
     /// When a commit is acknowledged

@@ -33,7 +33,7 @@ pub struct Server {
     wake: Option<UnixStream>,
 }
 
-/// How long running statements may take to end when the server stops.
+/// How long interrupted statements and their answers may take to end when the server stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How long nobody is accepted after that failed, for want of descriptors or memory.
 const ACCEPT_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -98,7 +98,7 @@ impl Server {
         move || shared.upgrade().map_or_else(Vec::new, |shared| shared.metrics())
     }
 
-    /// Stops listening, lets running statements end, and ends the connections.
+    /// Stops listening, interrupts running statements, and ends the connections.
     pub fn stop(self) {
         drop(self);
     }

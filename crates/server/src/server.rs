@@ -170,7 +170,7 @@ impl Shared {
         Ok(Slot { clients: self.clients.clone(), id, _charge: charge })
     }
 
-    /// Lets every client finish what it runs, and ends the connections; cuts those off that take longer than `wait`.
+    /// Interrupts what clients run, and ends the connections once they are answered; cuts those off that take longer than `wait`.
     pub(crate) fn end_connections(&self, wait: Duration) {
         self.instance.shut_down();
         let mut clients = self.clients.sockets.lock();
