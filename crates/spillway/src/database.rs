@@ -39,7 +39,7 @@ struct Care {
 pub(crate) struct Inner {
     pub(crate) manager: TransactionManager,
     pub(crate) numbers: Numbers,
-    tiered: TieredEngine,
+    pub(crate) tiered: TieredEngine,
     budget: Budget,
     settings: Settings,
     recovered: RecoveryReport,
@@ -51,7 +51,7 @@ pub(crate) struct Inner {
 ///
 /// Dropping the last clone closes it as [`Database::close`] does, without telling of a failure.
 #[derive(Clone)]
-pub struct Database(Arc<Inner>);
+pub struct Database(pub(crate) Arc<Inner>);
 
 pub(crate) fn data_dir(path: &Path) -> PathBuf {
     path.join("tiered")

@@ -82,6 +82,40 @@ fn tables_come_and_go_by_name() {
     assert!(read(&txn, new).is_empty());
 }
 
+/// D6: once data files cannot be trusted, the log that could be cut stays, and no commit is taken.
+#[test]
+fn a_failed_engine_takes_no_commit_and_its_log_is_not_cut() {
+    let disk = SimDisk::new(1);
+    let db = open(&disk).unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    txn.commit().wait().unwrap();
+    let write = |key: u8| {
+        let txn = db.begin(TransactionOptions::new());
+        txn.put(table, &[key], &[key; 10_000]).unwrap();
+        txn.commit().wait()
+    };
+    for key in 0..40 {
+        write(key).unwrap();
+    }
+    db.0.tiered.flush_all().unwrap();
+    write(40).unwrap();
+    let log_bytes = || db.metrics().iter().find(|metric| metric.name == "log_bytes").unwrap().value;
+    let before = log_bytes();
+    disk.fail_next_sync(Fault::Io);
+    assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::WritesStopped);
+    assert!(db.0.manager.truncate_log().is_err());
+    assert_eq!(log_bytes(), before);
+    assert_eq!(write(41).unwrap_err().kind(), ErrorKind::WritesStopped);
+    drop(db);
+    disk.crash();
+    disk.restart();
+    let db = open(&disk).unwrap();
+    let rows = read(&db.begin(TransactionOptions::new()), table);
+    assert_eq!(rows.len(), 41);
+    db.flush().unwrap();
+}
+
 #[test]
 fn settings_out_of_bounds_are_refused_with_a_reason() {
     for (settings, word) in [

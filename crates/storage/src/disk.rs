@@ -12,7 +12,8 @@
 //!   any set of its 512-byte sectors; one sector is written whole or not at all.
 //! - **K4.** Creations, renames and removals that were not followed by [`Disk::sync_dir`] may be undone
 //!   by a crash; those that survive are the earliest ones. A rename survives whole or not at all.
-//! - **K5.** A failure is reported by the call that met it. After a failed sync, nothing written since
+//! - **K5.** A failure is reported by the call that met it, and by no other: of several threads that sync a file, one
+//!   is told that the writes of any of them are lost. After a failed sync, nothing written since
 //!   the last good one may be relied on: it may be read back until a crash takes it, and another sync
 //!   that succeeds does not change that (DESIGN, D6). Only writing it again and syncing does.
 //! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
@@ -115,7 +116,8 @@ pub trait File: Send + Sync {
     /// Makes everything written so far durable (K2).
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Io`] (K5).
+    /// [`spillway_base::ErrorKind::Io`], and [`spillway_base::ErrorKind::DiskFull`] from a device that finds room only
+    /// when it writes; K5 holds after either.
     fn sync(&self) -> Result<()>;
 
     /// Writes `bytes` and makes them durable, in one call where the device has one. What was written

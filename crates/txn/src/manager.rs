@@ -290,9 +290,11 @@ impl TransactionManager {
     /// Cuts the log where the engines' own files have it all, and asks the engines for more when it is long.
     ///
     /// # Errors
-    /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`].
+    /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`], or the failure of an engine.
     pub fn truncate_log(&self) -> Result<()> {
         let shared = &self.0;
+        // What a failed engine keeps in memory, and perhaps more, is in the log alone.
+        shared.engines.iter().try_for_each(|engine| engine.health())?;
         let persisted = shared.engines.persisted().min(shared.snapshots.stable_csn());
         let truncated = shared.lane.truncate(persisted);
         if shared.lane.log_bytes() > shared.settings.log_bytes_max {

@@ -77,6 +77,9 @@ impl SimFile {
 
     /// Syncs a range, or all.
     fn make_durable(&self, state: &mut State, range: Option<(u64, u64)>) -> Result<()> {
+        if let Some(fault) = state.next_sync.take() {
+            state.faults.insert(state.operations + 1, fault);
+        }
         let outcome = state.operation("sync").map(drop);
         if state.crashed {
             return outcome;

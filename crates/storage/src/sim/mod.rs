@@ -15,7 +15,8 @@
 //!   durable only what it wrote.
 //! - **Failed sync.** A seeded choice of the sectors reaches the platter. All of them count as clean from
 //!   then on and stay readable: a later sync that succeeds does not bring the rest to the platter, as on
-//!   Linux (K5).
+//!   Linux. The failure is told once, to the one caller whose sync met it, whoever wrote what was lost; those who
+//!   sync the file after it succeed (K5).
 //! - **Full disk.** With a capacity set, growth past it fails with
 //!   [`ErrorKind::DiskFull`]; space that was allocated can always be overwritten.
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail.
@@ -94,6 +95,7 @@ impl SimDisk {
         let mut state = self.0.lock();
         state.faults.clear();
         state.syncs_fail = false;
+        state.next_sync = None;
         state.unreadable.clear();
     }
 
@@ -105,6 +107,11 @@ impl SimDisk {
     /// Makes every sync fail from now on.
     pub fn fail_syncs(&self) {
         self.0.lock().syncs_fail = true;
+    }
+
+    /// Plans a fault for the next sync of a file, whichever file and whoever syncs it.
+    pub fn fail_next_sync(&self, fault: Fault) {
+        self.0.lock().next_sync = Some(fault);
     }
 
     /// Sets, moves or lifts the capacity, in bytes.

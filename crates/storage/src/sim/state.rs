@@ -55,6 +55,7 @@ pub(super) struct State {
     pub(super) operations: u64,
     pub(super) faults: BTreeMap<u64, Fault>,
     pub(super) syncs_fail: bool,
+    pub(super) next_sync: Option<Fault>,
     pub(super) unreadable: BTreeSet<PathBuf>,
     pub(super) capacity: Option<u64>,
     /// Counts processes: handles of an earlier one are dead.
@@ -85,6 +86,7 @@ impl State {
             operations: 0,
             faults: BTreeMap::new(),
             syncs_fail: false,
+            next_sync: None,
             unreadable: BTreeSet::new(),
             capacity: None,
             life: 0,

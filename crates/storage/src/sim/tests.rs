@@ -193,6 +193,26 @@ fn k5_a_failed_sync_keeps_some_sectors_and_hides_which() {
 }
 
 #[test]
+fn k5_a_failed_sync_is_told_to_one_of_those_whose_writes_it_lost() {
+    let mut outcomes = BTreeSet::new();
+    for seed in 0..20 {
+        let disk = disk(seed);
+        let mine = create(&disk, "/d/f", &[1; 512]);
+        let other = disk.open(Path::new("/d/f"), OpenMode::Write).unwrap();
+        mine.sync().unwrap();
+        disk.sync_dir(Path::new("/d")).unwrap();
+        mine.write_at(0, &[2; 512]).unwrap();
+        disk.fail_next_sync(Fault::Io);
+        other.sync().unwrap_err();
+        mine.sync().unwrap();
+        disk.crash();
+        disk.restart();
+        outcomes.insert(read(&disk, "/d/f")[0]);
+    }
+    assert_eq!(outcomes, BTreeSet::from([1, 2]));
+}
+
+#[test]
 fn k5_writing_again_after_a_failed_sync_keeps_it() {
     for seed in 0..20 {
         let disk = disk(seed);

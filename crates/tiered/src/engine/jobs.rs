@@ -44,9 +44,7 @@ impl TieredEngine {
 
     fn run_job(&self, compact: bool) -> Result<JobOutcome> {
         let inner = &self.0;
-        if let Some(failure) = &*inner.failure.lock() {
-            return Err(failure.clone());
-        }
+        inner.check()?;
         let outcome = inner.next_job(compact);
         if let Err(error) = &outcome
             && error.kind() != ErrorKind::DiskFull
@@ -83,7 +81,11 @@ impl TieredEngine {
         self.flush_all()?;
         let tables: Vec<Arc<Table>> = self.0.tables.load().values().cloned().collect();
         for table in tables {
-            self.0.compact_fully(&table)?;
+            self.0.compact_fully(&table).inspect_err(|error| {
+                if error.kind() == ErrorKind::WritesStopped {
+                    self.0.fail(error);
+                }
+            })?;
         }
         Ok(())
     }
@@ -133,9 +135,7 @@ impl TieredEngine {
         let started = spillway_base::clock::now();
         loop {
             inner.ring();
-            if let Some(failure) = &*inner.failure.lock() {
-                return Err(failure.clone());
-            }
+            inner.check()?;
             if inner.budget.used_for(Use::Memtables) + bytes <= limit
                 || inner.memtables_bytes() + bytes <= limit.max(2 * bytes)
             {

@@ -95,6 +95,8 @@ struct Inner {
     /// One flush of the engine at a time, so that a table's memtables go down in order.
     flushing: Mutex<()>,
     failure: Mutex<Option<Error>>,
+    /// Whether there is a failure, for those who ask often.
+    failed: AtomicBool,
     /// Whether the last flush met a full disk.
     disk_full: AtomicBool,
     bell: Bell,
@@ -167,6 +169,7 @@ impl TieredEngine {
             persist_requested: AtomicU64::new(0),
             flushing: Mutex::new(()),
             failure: Mutex::new(None),
+            failed: AtomicBool::new(false),
             disk_full: AtomicBool::new(false),
             bell: Bell::default(),
             levels_debt: Mutex::default(),
@@ -215,13 +218,25 @@ impl Inner {
 
     fn fail(&self, error: &Error) {
         self.failure.lock().get_or_insert_with(|| error.clone());
+        self.failed.store(true, Ordering::Release);
         self.bell.room.notify_all();
+    }
+
+    /// The failure that ended the background work, if there was one.
+    fn check(&self) -> Result<()> {
+        if !self.failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.failure.lock().clone().map_or(Ok(()), Err)
     }
 
     /// What is persistent now (E6).
     fn compute_persisted(&self) -> Csn {
-        let persisted = self.persisted_without(None);
-        self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+        // E8: it rises no more after a failure.
+        if self.check().is_ok() {
+            let persisted = self.persisted_without(None);
+            self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+        }
         Csn(self.persisted.load(Ordering::Acquire))
     }
 
@@ -272,6 +287,7 @@ impl Engine for TieredEngine {
             ));
         }
         let inner = &self.0;
+        inner.check()?;
         let limit = inner.settings.memtables_bytes;
         if inner.budget.used_for(spillway_base::budget::Use::Memtables) + bytes <= limit {
             return Ok(());
@@ -390,7 +406,7 @@ impl Engine for TieredEngine {
     }
 
     fn health(&self) -> Result<()> {
-        self.0.failure.lock().clone().map_or(Ok(()), Err)
+        self.0.check()
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -9,6 +9,7 @@ use spillway_storage::sim::{Fault, SimDisk};
 
 mod edges;
 mod faults;
+mod races;
 
 /// A horizon that the test moves.
 struct TestHorizon {
@@ -63,12 +64,15 @@ fn dir() -> PathBuf {
 }
 
 fn open(disk: &SimDisk) -> Result<Bench> {
+    open_on(Arc::new(disk.clone()))
+}
+
+fn open_on(disk: Arc<dyn Disk>) -> Result<Bench> {
     let horizon = Arc::new(TestHorizon {
         stable: AtomicU64::new(0),
         installed: AtomicU64::new(0),
         live: Mutex::new(Vec::new()),
     });
-    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let budget = Budget::new(64 << 20);
     let engine = TieredEngine::open(disk, &dir(), small(), horizon.clone(), budget)?;
     Ok(Bench { engine, horizon })

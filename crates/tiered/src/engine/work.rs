@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use parking_lot::MutexGuard;
 use rustc_hash::FxHashSet;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
@@ -54,20 +55,28 @@ impl Written<'_> {
         self.files.iter().try_for_each(|&number| {
             let (file, _) =
                 self.inner.space.locate(SlotRun { file: number, first: 0, count: 1 })?;
-            file.sync().map_err(stopped)
+            file.sync()
         })
     }
 }
 
 /// A failure to write, which ends the background work (E8); a failure to read does not.
 fn stopped(error: Error) -> Error {
-    if error.kind() == ErrorKind::DiskFull {
+    if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::WritesStopped) {
         return error;
     }
     Error::new(ErrorKind::WritesStopped, format!("a data file cannot be written: {error}"))
 }
 
 impl Inner {
+    /// The manifest, to record something in it. Work that was under way when other work failed ends here: what is
+    /// told of a failed engine stays as it was (E8).
+    fn recording(&self) -> Result<MutexGuard<'_, Manifest>> {
+        let manifest = self.manifest.lock();
+        self.check()?;
+        Ok(manifest)
+    }
+
     /// Records edits, among them the news that extents were written: those are recorded or, with a full
     /// disk, given back. After any other failure nobody knows whether they are recorded, so their slots
     /// are not used again before the next opening.
@@ -97,7 +106,7 @@ impl Inner {
         if !tables.values().any(|table| new(&table)) {
             return Ok(false);
         }
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.recording()?;
         let fresh: Vec<_> = tables.values().filter(new).cloned().collect();
         let edits: Vec<Edit> = fresh.iter().map(|table| create_edit(table)).collect();
         if edits.is_empty() {
@@ -117,7 +126,7 @@ impl Inner {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
         let oldest = live.first().copied().unwrap_or_default();
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.recording()?;
         let gone: Vec<Arc<Table>> = self
             .tables
             .load()
@@ -177,7 +186,7 @@ impl Inner {
         let sources = vec![Versions::of_memtable(&oldest.memtable)];
         self.write_merged(table, sources, &rule, &mut written)?;
         written.sync()?;
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.recording()?;
         if !self.has(table) {
             return Ok(());
         }
@@ -323,7 +332,7 @@ impl Inner {
             }
         }
         written.sync()?;
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.recording()?;
         if !self.has(table) {
             return Ok(());
         }
@@ -349,6 +358,7 @@ impl Inner {
     /// serves on.
     pub(super) fn rewrite_manifest(&self) -> Result<bool> {
         let Some(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
+        self.check()?;
         if !manifest.is_long() {
             return Ok(false);
         }

@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
-use spillway_storage::File;
 
 use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{Block, FrameId, open_frame};
 use crate::cache::{BlockCache, BlockKey, HasSeat, Seat, TableCache};
 use crate::extent_meta::ExtentMeta;
-use crate::space::SpaceManager;
+use crate::space::{DataFile, SpaceManager};
 
 /// The caches that reads of extents go through.
 pub(crate) struct ReadContext {
@@ -23,7 +22,7 @@ pub(crate) struct ReadContext {
 /// slots back.
 struct Home {
     table: TableId,
-    file: Arc<dyn File>,
+    file: Arc<DataFile>,
     offset: u64,
     space: Arc<SpaceManager>,
     context: Arc<ReadContext>,

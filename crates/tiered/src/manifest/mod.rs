@@ -279,8 +279,9 @@ impl Manifest {
             }
             Err(error) => {
                 // The pointer may have been switched; nothing may be added to the old file.
-                self.failure = Some(error.clone());
-                return Err(error);
+                let failure = failed(&error);
+                self.failure = Some(failure.clone());
+                return Err(failure);
             }
         };
         fresh.bytes_max = self.bytes_max.max(2 * fresh.end);

@@ -5,6 +5,7 @@
 //! open. Slots are given back by the last handle of an extent, which is after the edit that removed it is durable
 //! and the last reader is done.
 
+mod file;
 mod slots;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -15,14 +16,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
-use spillway_storage::{Disk, File, OpenMode};
+use spillway_storage::{Disk, OpenMode};
 
+pub(crate) use file::DataFile;
+use file::stopped;
 use slots::SlotMap;
 pub(crate) use slots::SlotRun;
 
 struct State {
     map: SlotMap,
-    files: BTreeMap<u32, Arc<dyn File>>,
+    files: BTreeMap<u32, Arc<DataFile>>,
 }
 
 /// The data files of an engine.
@@ -36,11 +39,6 @@ pub(crate) struct SpaceManager {
     state: Mutex<State>,
     /// Held while files grow or shrink; taken before `state`.
     growing: Mutex<()>,
-}
-
-/// A failed sync leaves it unknown what the file holds (K5), so it ends the background work.
-fn stopped(error: Error) -> Error {
-    Error::new(ErrorKind::WritesStopped, format!("a data file cannot be synced: {error}"))
 }
 
 fn file_name(number: u32) -> String {
@@ -64,7 +62,7 @@ impl SpaceManager {
         for number in disk.list(dir)?.iter().filter_map(|name| parse_name(name)) {
             let file = disk.open(&dir.join(file_name(number)), OpenMode::Write)?;
             state.map.resize(number, (file.len()? / slot_bytes) as u32);
-            state.files.insert(number, file);
+            state.files.insert(number, DataFile::new(file));
         }
         for run in used {
             state.map.mark(run).map_err(|error| error.context(dir.display()))?;
@@ -117,17 +115,17 @@ impl SpaceManager {
                 let grown = (slots + step).min(self.file_slots);
                 let more = u64::from(grown - slots) * self.slot_bytes;
                 file.allocate(u64::from(slots) * self.slot_bytes, more)?;
-                file.sync().map_err(stopped)?;
+                file.sync()?;
                 self.state.lock().map.resize(number, grown);
             }
             None => {
                 let number = self.state.lock().files.keys().next_back().map_or(1, |last| last + 1);
                 let path = self.dir.join(file_name(number));
-                let file = self.disk.open(&path, OpenMode::Create)?;
+                let file = DataFile::new(self.disk.open(&path, OpenMode::Create)?);
                 let filled = file
                     .allocate(0, u64::from(step) * self.slot_bytes)
-                    .and_then(|()| file.sync().map_err(stopped))
-                    .and_then(|()| self.disk.sync_dir(&self.dir));
+                    .and_then(|()| file.sync())
+                    .and_then(|()| self.disk.sync_dir(&self.dir).map_err(|error| stopped(&error)));
                 if let Err(error) = filled {
                     // An empty data file is no harm if it stays.
                     let _ = self.disk.remove(&path);
@@ -147,7 +145,7 @@ impl SpaceManager {
     }
 
     /// The file of a run of slots, and where in it the run begins.
-    pub(crate) fn locate(&self, run: SlotRun) -> Result<(Arc<dyn File>, u64)> {
+    pub(crate) fn locate(&self, run: SlotRun) -> Result<(Arc<DataFile>, u64)> {
         let state = self.state.lock();
         let file = state.files.get(&run.file).ok_or_else(|| {
             Error::corruption(format!("data file {} is missing", file_name(run.file)))

@@ -1,0 +1,58 @@
+//! A data file, which many threads write to and sync at once.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use spillway_base::{Error, ErrorKind, Result};
+use spillway_storage::File;
+
+/// A data file. Once a sync of it has failed, all later ones fail too.
+///
+/// The device tells of lost writes once, to one of those who sync (K5). Syncs therefore come one after another, and
+/// whoever syncs after one that failed is told as well: its bytes may be among those that were lost.
+pub(crate) struct DataFile {
+    file: Arc<dyn File>,
+    /// Why it can no longer be synced. Held during a sync.
+    failure: Mutex<Option<Error>>,
+}
+
+impl DataFile {
+    pub(super) fn new(file: Arc<dyn File>) -> Arc<DataFile> {
+        Arc::new(DataFile { file, failure: Mutex::new(None) })
+    }
+
+    /// As [`File::read_at`].
+    pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, bytes)
+    }
+
+    /// As [`File::write_at`].
+    pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(offset, bytes)
+    }
+
+    /// Makes everything durable that was written before the call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WritesStopped`], whatever the cause: after a full disk, too, nobody knows what is lost.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let mut failure = self.failure.lock();
+        if let Some(failure) = &*failure {
+            return Err(failure.clone());
+        }
+        self.file.sync().map_err(|error| failure.insert(stopped(&error)).clone())
+    }
+
+    pub(super) fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.file.allocate(offset, len)
+    }
+
+    pub(super) fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len)
+    }
+}
+
+/// A failed sync leaves it unknown what is on the device (K5), so it ends the background work.
+pub(super) fn stopped(error: &Error) -> Error {
+    Error::new(ErrorKind::WritesStopped, format!("a data file cannot be synced: {error}"))
+}
