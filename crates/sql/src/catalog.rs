@@ -459,7 +459,7 @@ pub(crate) fn shift_timestamps(table: &TableDef, values: &mut [Value], micros: i
 }
 
 /// A time in another zone; the zero time is the same in all.
-fn moved(at: DateTime, micros: i64) -> DateTime {
+pub(crate) fn moved(at: DateTime, micros: i64) -> DateTime {
     if at == DateTime::default() {
         return at;
     }

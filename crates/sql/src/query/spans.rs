@@ -2,10 +2,10 @@
 
 use spillway::{KeyRange, successor};
 use spillway_base::TableId;
-use spillway_types::{Value, key};
+use spillway_types::{ColumnType, Value, key};
 
 use super::{Access, Interval, Source};
-use crate::catalog::{IndexPart, TableDef, end_of};
+use crate::catalog::{IndexPart, TableDef, end_of, moved};
 use crate::errors::Result;
 use crate::expr::{Context, Expr};
 
@@ -75,7 +75,7 @@ pub(super) fn spans(
     let mut prefix = Vec::new();
     for (expr, part) in access.equal.iter().zip(parts) {
         let value = context.value(expr, row)?;
-        if !write_lookup(table, part, &value, &mut prefix) {
+        if !write_lookup(context, table, part, &value, &mut prefix) {
             // No key of this column is equal by index; the rows are checked one by one.
             return Ok(vec![Span::of(prefix)]);
         }
@@ -96,9 +96,19 @@ pub(super) fn spans(
 }
 
 /// Appends a value's part of a key; `false` where the index cannot look it up.
-fn write_lookup(table: &TableDef, part: &IndexPart, value: &Value, out: &mut Vec<u8>) -> bool {
+fn write_lookup(
+    context: &Context<'_>,
+    table: &TableDef,
+    part: &IndexPart,
+    value: &Value,
+    out: &mut Vec<u8>,
+) -> bool {
     let column = &table.columns[part.column];
-    let Some(value) = key::lookup_value(value, &column.ty) else { return false };
+    let Some(mut value) = key::lookup_value(value, &column.ty) else { return false };
+    if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &value) {
+        // Keys have it as it is stored, in UTC.
+        value = Value::DateTime(moved(*at, -context.variables.borrow().time_offset_micros));
+    }
     key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
     true
 }
@@ -131,7 +141,7 @@ impl Ends<'_, '_> {
             return Ok(End::Null);
         }
         let mut key = self.prefix.to_vec();
-        Ok(if write_lookup(self.table, self.part, &value, &mut key) {
+        Ok(if write_lookup(self.context, self.table, self.part, &value, &mut key) {
             End::Key(key)
         } else {
             End::Unknown

@@ -300,7 +300,8 @@ fn round(seed: u64) -> Result<(), Wrong> {
     session.use_database("test").unwrap();
     let mut run = Run { seed, session, log: Vec::new() };
     let mut rng = Rng::new(seed);
-    run.must("SET time_zone = '+00:00'")?;
+    let zone = pick(&mut rng, &["+00:00", "+02:00", "-11:30"]);
+    run.must(&format!("SET time_zone = '{zone}'"))?;
     let tables = [Table::random(&mut rng, "t", 40), Table::random(&mut rng, "u", 12)];
     for table in &tables {
         let twin = format!("{}_twin", table.name);

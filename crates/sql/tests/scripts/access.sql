@@ -121,3 +121,49 @@ SELECT id FROM t USE INDEX (nothing) WHERE k = 20;
 -- ERROR 1176 (42000): Key 'nothing' doesn't exist in table 't'
 SELECT id FROM t USE INDEX FOR ORDER BY (by_k) WHERE k = 20;
 -- ERROR 1235 (42000): This version of Spillway doesn't yet support 'USE INDEX FOR ORDER BY (by_k)'
+# A TIMESTAMP is looked up as it is stored, in whatever zone the session is.
+CREATE TABLE moments (id INT PRIMARY KEY, ts TIMESTAMP NULL, KEY (ts));
+-- ok, 0 rows
+SET time_zone = '+02:00';
+-- ok, 0 rows
+INSERT INTO moments VALUES (1, '2020-01-01 12:00:00'), (2, '2020-01-01 13:00:00'), (3, '2020-01-02 00:00:00'), (4, NULL);
+-- ok, 4 rows
+SELECT * FROM moments FORCE INDEX (ts) WHERE ts = '2020-01-01 12:00:00';
+-- [id, ts]
+-- 1 | 2020-01-01 12:00:00
+SELECT id FROM moments FORCE INDEX (ts) WHERE ts > '2020-01-01 12:00:00';
+-- [id]
+-- 2
+-- 3
+SELECT id FROM moments FORCE INDEX (ts) WHERE ts IN ('2020-01-01 12:00:00', DATE'2020-01-02');
+-- [id]
+-- 1
+-- 3
+SELECT a.id, b.id FROM moments a JOIN moments b FORCE INDEX (ts) ON a.ts = b.ts ORDER BY a.id;
+-- [id, id]
+-- 1 | 1
+-- 2 | 2
+-- 3 | 3
+UPDATE moments FORCE INDEX (ts) SET id = 10 WHERE ts = '2020-01-01 12:00:00';
+-- ok, 1 rows
+DELETE FROM moments WHERE ts BETWEEN '2020-01-01 13:00:00' AND '2020-01-01 13:00:00';
+-- ok, 1 rows
+SET time_zone = '-03:00';
+-- ok, 0 rows
+SELECT * FROM moments FORCE INDEX (ts) WHERE ts = '2020-01-01 07:00:00';
+-- [id, ts]
+-- 10 | 2020-01-01 07:00:00
+CREATE TABLE by_moment (ts TIMESTAMP PRIMARY KEY, a INT);
+-- ok, 0 rows
+INSERT INTO by_moment VALUES ('2020-01-01 12:00:00', 1);
+-- ok, 1 rows
+SELECT * FROM by_moment WHERE ts = '2020-01-01 12:00:00';
+-- [ts, a]
+-- 2020-01-01 12:00:00 | 1
+UPDATE by_moment SET a = 2 WHERE ts = '2020-01-01 12:00:00';
+-- ok, 1 rows
+SET time_zone = '+00:00';
+-- ok, 0 rows
+SELECT * FROM by_moment WHERE ts = '2020-01-01 15:00:00';
+-- [ts, a]
+-- 2020-01-01 15:00:00 | 2
