@@ -119,14 +119,20 @@ pub(super) fn use_index_order(plan: &mut SelectPlan) {
     let slots: Option<Vec<usize>> = plan
         .order
         .iter()
-        .map(|(expr, asc, _)| match expr {
-            Expr::Column(slot) if *asc == ascending => slot.checked_sub(source.offset),
-            // An index has the members of an ENUM by number, and the values of a SET as text.
-            Expr::Member(e, ColumnType::Enum(_)) if *asc == ascending => match &**e {
-                Expr::Column(slot) => slot.checked_sub(source.offset),
-                _ => None,
-            },
-            _ => None,
+        .map(|(expr, asc, collation)| {
+            let (expr, member) = match expr {
+                Expr::Member(e, ColumnType::Enum(_)) => (&**e, true),
+                expr => (expr, false),
+            };
+            let Expr::Column(slot) = expr else { return None };
+            let slot = slot.checked_sub(source.offset)?;
+            let column = table.columns.get(slot)?;
+            // An index has text by its column's collation, and the members of an ENUM by number.
+            let fits = match &column.ty {
+                ColumnType::Enum(_) => member,
+                ty => !ty.is_text() || *collation == column.collation,
+            };
+            (fits && *asc == ascending).then_some(slot)
         })
         .collect();
     let Some(slots) = slots else { return };

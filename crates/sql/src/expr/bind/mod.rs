@@ -493,7 +493,7 @@ impl<'a> Binder<'a> {
                 let name = collation.to_string().replace(['`', '\'', '"'], "");
                 let collation = Collation::from_name(&name)
                     .ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{name}'")))?;
-                Ok(Typed { collation, ..self.bind(expr)? })
+                Ok(Typed { collation, ..self.bind(expr)?.shown() })
             }
             E::TypedString(typed) => {
                 let text = literal(&typed.value.value)?;
