@@ -10,7 +10,7 @@ use spillway_types::{Collation, Value, ValueRef};
 use super::aggregate::State;
 use super::join::Rows;
 use super::sort::{Held, Sorter, group_key, order_of};
-use super::{Body, QueryPlan, Row, SelectPlan, SetOp, steps};
+use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, spans, steps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Context, Expr, reshape};
 
@@ -93,6 +93,7 @@ pub(crate) fn run_refs(
 ) -> Result<()> {
     if let Body::Select(select) = &plan.body
         && let Some(direct) = select.direct.as_ref().filter(|_| !plan.counted)
+        && (!select.ordered || comes_in_order(context, select)?)
     {
         let mut left = count(context, plan.limit.as_ref())?.unwrap_or(u64::MAX);
         let mut skip = count(context, plan.offset.as_ref())?.unwrap_or(0);
@@ -184,6 +185,15 @@ pub(crate) fn subquery_rows(
     Ok(rows)
 }
 
+/// Whether the rows of a query are found in its order. An index that was chosen for that gives it only where the values before
+/// are looked up: text that is compared with a number is found in several places.
+fn comes_in_order(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
+    let [Source { kind: SourceKind::Table(table), access, .. }] = plan.sources.as_slice() else {
+        return Ok(plan.ordered);
+    };
+    Ok(plan.ordered && spans::finds_equal(context, access, table)?)
+}
+
 fn run_select(
     context: &Context<'_>,
     plan: &SelectPlan,
@@ -203,7 +213,7 @@ fn run_select(
     }
     let mut output: Row = Vec::with_capacity(plan.projections.len());
     let mut seen: Option<HashSet<Vec<u8>>> = plan.distinct.then(HashSet::new);
-    if plan.order.is_empty() || plan.ordered {
+    if plan.order.is_empty() || comes_in_order(context, plan)? {
         return rows.run(&mut |row| {
             output.clear();
             for e in &plan.projections {

@@ -95,6 +95,21 @@ pub(super) fn spans(
     Ok(apart(spans))
 }
 
+/// Whether the columns that an access has values for are looked up by them, so that its rows are in the order of the next.
+pub(super) fn finds_equal(
+    context: &Context<'_>,
+    access: &Access,
+    table: &TableDef,
+) -> Result<bool> {
+    for (expr, part) in access.equal.iter().zip(access.parts(table)) {
+        if key::lookup_value(&*context.value(expr, &[])?, &table.columns[part.column].ty).is_none()
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Appends a value's part of a key; `false` where the index cannot look it up.
 fn write_lookup(
     context: &Context<'_>,
