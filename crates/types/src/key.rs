@@ -99,7 +99,10 @@ pub fn lookup_value(value: &Value, column: &ColumnType) -> Option<Value> {
     let exact = match (value, column) {
         (Value::Null, _) => return Some(Value::Null),
         (Value::Int(_) | Value::UInt(_), ColumnType::Int { .. } | ColumnType::Bit(_)) => true,
-        (Value::Int(_) | Value::UInt(_), ColumnType::Year) => return Some(value.clone()),
+        (Value::Int(_), ColumnType::Year) => return Some(value.clone()),
+        (Value::UInt(number), ColumnType::Year) => {
+            return i64::try_from(*number).ok().map(Value::Int);
+        }
         (Value::Int(_) | Value::UInt(_) | Value::Decimal(_), ColumnType::Decimal { .. }) => true,
         (
             Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) | Value::Decimal(_),

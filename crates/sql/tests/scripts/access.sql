@@ -167,3 +167,27 @@ SET time_zone = '+00:00';
 SELECT * FROM by_moment WHERE ts = '2020-01-01 15:00:00';
 -- [ts, a]
 -- 2020-01-01 15:00:00 | 2
+# A YEAR is looked up by numbers of either kind.
+CREATE TABLE years (id INT PRIMARY KEY, y YEAR, n BIGINT UNSIGNED, KEY (y));
+-- ok, 0 rows
+INSERT INTO years VALUES (1, 2019, 2020), (2, 2020, 2019), (3, 2021, 18446744073709551615);
+-- ok, 3 rows
+SELECT id FROM years FORCE INDEX (y) WHERE y = CAST(2020 AS UNSIGNED);
+-- [id]
+-- 2
+SELECT id FROM years FORCE INDEX (y) WHERE y < CAST(2021 AS UNSIGNED);
+-- [id]
+-- 1
+-- 2
+SELECT id FROM years FORCE INDEX (y) WHERE y < 18446744073709551615;
+-- [id]
+-- 1
+-- 2
+-- 3
+SELECT id FROM years FORCE INDEX (y) WHERE y IN (2021, 18446744073709551615);
+-- [id]
+-- 3
+SELECT a.id, b.id FROM years a JOIN years b FORCE INDEX (y) ON b.y = a.n ORDER BY a.id;
+-- [id, id]
+-- 1 | 2
+-- 2 | 1
