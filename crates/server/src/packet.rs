@@ -1,8 +1,9 @@
 //! Packets: three bytes of length, one of sequence, the payload. A payload of 16 MB - 1 goes on in the next packet, so that
 //! one of exactly that length, or a multiple of it, ends with an empty packet.
 //!
-//! A command is read whole, with one system call where it is short. Nothing is set aside for bytes that a client only
-//! announces. A response is gathered and written with one call; a long one goes out in pieces while it is made.
+//! A command is read whole, with one system call where it is short. Bytes that a client only announces are given, and charged,
+//! no more room than those that came before them took. A response is gathered and written with one call; a long one goes out
+//! in pieces while it is made.
 
 use std::io;
 
@@ -17,8 +18,12 @@ const CHUNK: usize = 0xFF_FFFF;
 const SEND_AT: usize = 64 << 10;
 /// Read at once, at most, before it is known how much there is to read.
 const INPUT: usize = 16 << 10;
+/// The first room of a command that does not fit the input.
+const FIRST: usize = 64 << 10;
 /// What grows past this is let go of again, and charged to the memory budget while it is held.
 pub(crate) const LARGE: usize = 1 << 20;
+/// So much is kept of a command that does not fit the memory budget: enough to tell whether it is answered.
+const KEPT: usize = 16;
 
 /// Why no command came.
 #[derive(Debug)]
@@ -31,7 +36,7 @@ pub(crate) enum ReadError {
     Stalled,
     /// The client sent more than it may. It was read and dropped.
     TooLarge,
-    /// The client sent more than fits the memory budget. It was read and dropped.
+    /// The client sent more than fits the memory budget. It was read and dropped but for its first bytes.
     NoMemory,
     /// A packet does not bear the number that is due.
     OutOfOrder,
@@ -157,56 +162,74 @@ impl<T: Transport> Packets<T> {
             }
             self.sequence = self.sequence.wrapping_add(1);
             self.taken += 4;
-            let total = payload.len() + len;
-            if total > self.packet_max {
-                self.drop_rest(len)?;
+            if payload.len() + len > self.packet_max {
+                self.drop_rest(len, len < CHUNK)?;
                 return Err(ReadError::TooLarge);
             }
-            if total > LARGE {
-                self.large = None;
-                match self.budget.try_charge(Use::Connections, total) {
-                    Ok(charge) => self.large = Some(charge),
-                    Err(_) => {
-                        self.drop_rest(len)?;
-                        return Err(ReadError::NoMemory);
-                    }
+            let due = payload.len() + len;
+            if let Err(why) = self.body(due, payload) {
+                if matches!(why, ReadError::NoMemory) {
+                    let left = due - payload.len();
+                    payload.truncate(KEPT);
+                    payload.shrink_to_fit();
+                    self.large = None;
+                    self.drop_rest(left, len < CHUNK)?;
                 }
+                return Err(why);
             }
-            self.body(len, payload)?;
             if len < CHUNK {
                 return Ok(());
             }
         }
     }
 
-    /// Appends the next `len` bytes of input to a payload.
-    fn body(&mut self, len: usize, payload: &mut Vec<u8>) -> Result<(), ReadError> {
+    /// Appends input to a payload until it has `due` bytes.
+    fn body(&mut self, due: usize, payload: &mut Vec<u8>) -> Result<(), ReadError> {
+        let len = due - payload.len();
         if len <= self.input.len() {
             self.fill(len, false)?;
+            self.make_room(due, payload)?;
             payload.extend_from_slice(&self.input[self.taken..self.taken + len]);
             self.taken += len;
             return Ok(());
         }
         let here = len.min(self.filled - self.taken);
+        self.make_room(payload.len() + here, payload)?;
         payload.extend_from_slice(&self.input[self.taken..self.taken + here]);
         self.taken += here;
-        let end = payload.len() + len - here;
-        let mut filled = payload.len();
-        while filled < end {
-            self.wait_for(true)?;
-            payload.resize(end.min(filled + LARGE), 0);
-            filled += Self::receive(&mut self.transport, &mut payload[filled..])?;
+        while payload.len() < due {
+            let start = payload.len();
+            let end = due.min(start + start.max(FIRST));
+            self.make_room(end, payload)?;
+            payload.resize(end, 0);
+            let mut filled = start;
+            while filled < end {
+                self.wait_for(true)?;
+                filled += Self::receive(&mut self.transport, &mut payload[filled..])?;
+            }
         }
         Ok(())
     }
 
-    /// Reads a command to its end and drops it, so that its sender comes to reading why.
-    fn drop_rest(&mut self, mut len: usize) -> Result<(), ReadError> {
+    /// Gives a payload room for `len` bytes, charged where they are many.
+    fn make_room(&mut self, len: usize, payload: &mut Vec<u8>) -> Result<(), ReadError> {
+        if len > LARGE {
+            let held = self.large.get_or_insert_with(|| self.budget.charge(Use::Connections, 0));
+            // Asked for, and then made part of the one charge that is held.
+            let more = len - held.bytes();
+            drop(self.budget.try_charge(Use::Connections, more).map_err(|_| ReadError::NoMemory)?);
+            held.resize(len);
+        }
+        payload.reserve_exact(len - payload.len());
+        Ok(())
+    }
+
+    /// Reads a command to its end and drops it, so that its sender comes to reading why. `left` bytes are left of the packet.
+    fn drop_rest(&mut self, mut left: usize, mut last: bool) -> Result<(), ReadError> {
         if self.limits.is_none() {
             return Ok(());
         }
         loop {
-            let mut left = len;
             while left > 0 {
                 if self.taken == self.filled {
                     self.fill(1, false)?;
@@ -215,12 +238,13 @@ impl<T: Transport> Packets<T> {
                 self.taken += here;
                 left -= here;
             }
-            if len < CHUNK {
+            if last {
                 return Ok(());
             }
             self.fill(4, false)?;
             let head = &self.input[self.taken..self.taken + 4];
-            len = usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16;
+            left = usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16;
+            last = left < CHUNK;
             self.sequence = head[3].wrapping_add(1);
             self.taken += 4;
         }

@@ -83,6 +83,23 @@ fn a_command_that_does_not_fit_the_memory_budget_fails_alone() {
 }
 
 #[test]
+fn a_command_is_charged_as_it_comes_and_not_as_it_is_announced() {
+    let server = TestServer::start();
+    let budget = server.instance.database().budget().clone();
+    let mut client = server.client();
+    let used = || budget.used_for(Use::Connections);
+    let held = used();
+    assert!(client.raw(&[0xFE, 0xFF, 0xFF, 0, 0x0E]));
+    assert!(client.raw(&vec![b' '; 3 << 20]));
+    until(|| used() > held + (2 << 20));
+    assert!(used() < held + (8 << 20), "{} bytes for 3 MB that came", used() - held);
+    assert!(client.raw(&vec![b' '; 0xFF_FFFE - 1 - (3 << 20)]));
+    client.sequence = 1;
+    assert_eq!(client.answer().affected(), 0);
+    until(|| used() == held);
+}
+
+#[test]
 fn who_says_nothing_is_let_go() {
     let server = TestServer::start();
     let mut client = server.client();
