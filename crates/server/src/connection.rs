@@ -89,13 +89,15 @@ fn tell<T: Transport>(packets: &mut Packets<T>, why: &ReadError) -> io::Result<(
         ReadError::TooLarge => {
             SqlError::new(1153, "Got a packet bigger than 'max_allowed_packet' bytes")
         }
-        ReadError::NoMemory => {
-            SqlError::new(1041, "Out of memory; the packet does not fit the memory budget")
-        }
+        ReadError::NoMemory => no_memory(),
         ReadError::OutOfOrder => SqlError::new(1156, "Got packets out of order"),
     };
     packets.packet(|out| put_error(out, &error))?;
     packets.send()
+}
+
+fn no_memory() -> SqlError {
+    SqlError::new(1041, "Out of memory; the packet does not fit the memory budget")
 }
 
 fn malformed() -> SqlError {
@@ -190,7 +192,7 @@ impl<'a, T: Transport> Connection<'a, T> {
                     }
                 }
                 // The command was read to its end: only it fails.
-                Err(why @ ReadError::NoMemory) => tell(&mut self.packets, &why)?,
+                Err(ReadError::NoMemory) => self.does_not_fit(&payload)?,
                 // Woken, because there is nothing more to come.
                 Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(()),
                 Err(why) => {
@@ -208,6 +210,22 @@ impl<'a, T: Transport> Connection<'a, T> {
                 self.packets.set_limits(self.session.limits())?;
             }
         }
+    }
+
+    /// Refuses a command of which only the first bytes are there. What is never answered must not be now: the client would
+    /// take that for the answer to its next command.
+    fn does_not_fit(&mut self, first: &[u8]) -> io::Result<()> {
+        let id = Take(first.get(1..).unwrap_or_default()).u32();
+        match (first.first(), id) {
+            (Some(0x18), Some(id)) => {
+                if let Some(statement) = self.statements.get_mut(&id) {
+                    statement.bound.refuse(no_memory());
+                }
+            }
+            (Some(0x19), Some(id)) => self.close_statement(id),
+            _ => self.error(&no_memory())?,
+        }
+        Ok(())
     }
 
     fn command(&mut self, payload: &[u8]) -> io::Result<Next> {

@@ -52,11 +52,15 @@ impl Bound {
         } else {
             self.hold(piece.len(), budget).err()
         };
-        if let Some(error) = refused {
-            self.refused.get_or_insert(error);
-            return;
+        match refused {
+            Some(error) => self.refuse(error),
+            None => self.long.entry(at).or_default().extend_from_slice(piece),
         }
-        self.long.entry(at).or_default().extend_from_slice(piece);
+    }
+
+    /// Has the next execution say why a piece was not taken.
+    pub(crate) fn refuse(&mut self, error: SqlError) {
+        self.refused.get_or_insert(error);
     }
 
     fn hold(&mut self, more: usize, budget: &Budget) -> Result<(), SqlError> {

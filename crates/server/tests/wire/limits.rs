@@ -83,6 +83,31 @@ fn a_command_that_does_not_fit_the_memory_budget_fails_alone() {
 }
 
 #[test]
+fn what_is_never_answered_is_not_when_it_does_not_fit_either() {
+    let mut database = Settings::default();
+    database.memory_bytes = 64 << 20;
+    let server = TestServer::with(ServerSettings::default(), database);
+    let budget = server.instance.database().budget().clone();
+    let mut client = server.client();
+    let [first, second] = [(); 2].map(|()| client.prepare("SELECT ?").unwrap().id);
+    let hog = budget.charge(Use::Connections, budget.limit() - budget.used() - (2 << 20));
+    // A piece of a parameter, after one that did fit: the execution says so, and the one after it has none.
+    let piece = |len: usize| [&first.to_le_bytes()[..], &[0, 0], &vec![b'x'; len]].concat();
+    client.command(0x18, &piece(10));
+    client.command(0x18, &piece(5 << 20));
+    assert_eq!(client.ping().affected(), 0);
+    assert_eq!(client.execute(first, &[0, 1, 253, 0]).code(), 1041);
+    assert_eq!(client.execute(first, &[0, 1, 253, 0, 1, b'y']).one(), "y");
+    // The end of a statement, with more after its number than anybody asked for.
+    client.command(0x19, &[&second.to_le_bytes()[..], &vec![0; 5 << 20]].concat());
+    assert_eq!(client.ping().affected(), 0);
+    assert_eq!(client.execute(second, &[0, 1, 253, 0, 1, b'y']).code(), 1243);
+    drop(hog);
+    client.command(0x18, &piece(5 << 20));
+    assert_eq!(client.execute(first, &[0, 1, 253, 0]).one().len(), 5 << 20);
+}
+
+#[test]
 fn a_command_is_charged_as_it_comes_and_not_as_it_is_announced() {
     let server = TestServer::start();
     let budget = server.instance.database().budget().clone();
