@@ -361,3 +361,33 @@ fn g2_what_a_write_looked_for_does_not_skew_under_serializable() {
         assert!(one.refused || two.refused, "{one_looks}; {two_looks}: {:?}", bench.rows());
     }
 }
+
+/// What a limited change with an order waited for is changed only if it fits yet; else the next that does takes its place.
+#[test]
+fn a_limited_change_passes_over_what_does_not_fit_any_more() {
+    for (sql, wanted) in [
+        (
+            "UPDATE test SET value = 99 WHERE value % 10 = 0 ORDER BY id LIMIT 2",
+            ["0 99", "1 11", "2 99", "3 30"].as_slice(),
+        ),
+        ("DELETE FROM test WHERE value % 10 = 0 ORDER BY id LIMIT 2", &["1 11", "3 30"]),
+    ] {
+        on_all(|bench| {
+            let mut third = Client { session: bench.session(), refused: false };
+            third.run("INSERT INTO test VALUES (0, 0), (3, 30)");
+            let [mut one, two] = bench.clients();
+            one.run("UPDATE test SET value = 11 WHERE id = 1");
+            let (mut two, _) = two.run_beside(sql, || {
+                // Once it has locked row 0 it knows which rows it wants.
+                let probe = "SELECT id FROM test WHERE id = 0 FOR UPDATE NOWAIT";
+                while common::code(&mut third.session, probe) != 3572 {
+                    std::thread::yield_now();
+                }
+                one.run("COMMIT");
+            });
+            two.run("COMMIT");
+            assert!(!one.refused && !two.refused, "{}", bench.level);
+            assert_eq!(bench.rows(), wanted, "{}: {sql}", bench.level);
+        });
+    }
+}

@@ -153,10 +153,8 @@ impl ChangePlan {
         let table = &self.rules.table;
         let first = if late { None } else { lock };
         query::scan_table(context, source, table, &mut row, first, &mut |row| {
-            for filter in &source.filters {
-                if !context.holds(filter, row)? {
-                    return Ok(true);
-                }
+            if !self.fits(context, row)? {
+                return Ok(true);
             }
             let keys = order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?;
             found.push((keys, row.clone()));
@@ -169,27 +167,46 @@ impl ChangePlan {
                     .find(|order| order.is_ne())
                     .unwrap_or(Ordering::Equal)
             });
-            found.truncate(limit);
         }
-        let rows: Vec<Row> = found.into_iter().map(|(_, row)| row).collect();
-        if late { self.lock(context, &rows) } else { Ok(rows) }
+        let rows = found.into_iter().map(|(_, row)| row);
+        if late { self.lock(context, rows, limit) } else { Ok(rows.collect()) }
     }
 
-    /// Locks rows that were read without, and reads them anew.
-    fn lock(&self, context: &Context<'_>, rows: &[Row]) -> Result<Vec<Row>> {
+    fn fits(&self, context: &Context<'_>, row: &[Value]) -> Result<bool> {
+        for filter in &self.source.filters {
+            if !context.holds(filter, row)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Locks the first rows of those that were read without, and reads them anew. Under READ COMMITTED another may have
+    /// changed one since: if it does not fit any more, the next takes its place.
+    fn lock(
+        &self,
+        context: &Context<'_>,
+        rows: impl Iterator<Item = Row>,
+        limit: usize,
+    ) -> Result<Vec<Row>> {
         let table = &self.rules.table;
         let shift = context.variables.borrow().time_offset_micros;
-        let mut locked = Vec::with_capacity(rows.len());
-        for row in rows {
-            let Some(Value::Bytes(pk)) = row.last() else { continue };
-            let mut bytes = Vec::new();
+        let mut locked = Vec::new();
+        let mut bytes = Vec::new();
+        for mut row in rows {
+            if locked.len() == limit {
+                break;
+            }
+            let Some(Value::Bytes(pk)) = row.pop() else { continue };
             let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
-            if context.txn.get_locked(table.rows(), pk, mode, wait, &mut bytes)? {
+            if context.txn.get_locked(table.rows(), &pk, mode, wait, &mut bytes)? {
                 let mut newest = Vec::new();
                 table.decode(&bytes, &mut newest)?;
                 shift_timestamps(table, &mut newest, shift);
-                newest.push(Value::Bytes(pk.clone()));
-                locked.push(newest);
+                newest.push(Value::Bytes(pk));
+                if self.fits(context, &newest)? {
+                    locked.push(newest);
+                }
             }
         }
         Ok(locked)
