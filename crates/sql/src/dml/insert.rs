@@ -261,13 +261,16 @@ impl Writer<'_> {
     fn fill(&self, values: impl Iterator<Item = Option<Value>>) -> Result<Row> {
         let mut row: Vec<Option<Value>> = vec![None; self.maker.table().columns.len()];
         for (column, value) in self.plan.columns.iter().zip(values) {
-            if let Some(value) = value {
-                row[*column] = Some(self.maker.store(*column, value, self.records)?);
-            }
+            let Some(value) = value else { continue };
+            row[*column] = if value.is_null() && self.plan.rules.auto == Some(*column) {
+                Some(Value::Null)
+            } else {
+                Some(self.maker.store(*column, value, self.records)?)
+            };
         }
         row.into_iter()
             .enumerate()
-            .map(|(column, value)| value.map_or_else(|| self.maker.default(column), Ok))
+            .map(|(column, value)| value.map_or_else(|| self.maker.initial(column), Ok))
             .collect()
     }
 
@@ -341,7 +344,12 @@ impl Writer<'_> {
             let mut wide = row.clone();
             wide.extend(new.iter().cloned());
             let value = context.eval(expr, &wide)?;
-            row[*column] = self.maker.store(*column, value, self.records)?;
+            // No number is made here for a NULL, and yet it is no error, as in MySQL.
+            row[*column] = if value.is_null() && self.plan.rules.auto == Some(*column) {
+                table.columns[*column].ty.zero()
+            } else {
+                self.maker.store(*column, value, self.records)?
+            };
         }
         if same(&row, &old) {
             self.changed.affected += u64::from(context.variables.borrow().found_rows_flag);

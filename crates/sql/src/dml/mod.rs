@@ -183,7 +183,7 @@ impl<'a> Maker<'a> {
     fn store(&self, column: usize, value: Value, row: u64) -> Result<Value> {
         let def = &self.table().columns[column];
         if value.is_null() {
-            if def.nullable || def.auto_increment {
+            if def.nullable {
                 return Ok(Value::Null);
             }
             self.fail(SqlError::new(1048, format!("Column '{}' cannot be null", def.name)))?;
@@ -267,7 +267,14 @@ impl<'a> Maker<'a> {
         Ok(def.ty.zero())
     }
 
+    /// What DEFAULT makes of a column in a row that is there.
     fn default(&self, column: usize) -> Result<Value> {
+        let def = &self.table().columns[column];
+        if def.auto_increment { Ok(def.ty.zero()) } else { self.initial(column) }
+    }
+
+    /// What a column has that an INSERT gives nothing; NULL stands for the AUTO_INCREMENT number to come.
+    fn initial(&self, column: usize) -> Result<Value> {
         let def = &self.table().columns[column];
         if let Some(expr) = &self.rules.defaults[column] {
             return self.store(column, self.context.eval(expr, &[])?, 1);
