@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use spillway::{LockMode, LockWait};
-use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
@@ -134,13 +133,8 @@ impl ChangePlan {
     /// The rows that are changed, locked, with their keys.
     fn targets(&self, context: &Context<'_>) -> Result<Vec<Row>> {
         let (source, order) = (&self.source, &self.order);
-        let limit = match &self.limit {
-            None => usize::MAX,
-            Some(limit) => {
-                let value = context.value(limit, &[])?;
-                usize::try_from(to_i128(&value.as_ref().as_ref()).unwrap_or(0)).unwrap_or(0)
-            }
-        };
+        let limit = query::count(context, self.limit.as_ref())?
+            .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         if limit == 0 {
             return Ok(Vec::new());
         }
@@ -242,7 +236,7 @@ fn rows_of(
             Ok((bound.expr, by.options.asc.unwrap_or(true), bound.collation))
         })
         .collect::<Result<Vec<_>>>()?;
-    let limit = limit.map(|limit| binder.bind(limit)).transpose()?.map(|bound| bound.expr);
+    let limit = limit.map(|limit| query::bind_count(binder, limit)).transpose()?;
     Ok((query::plan_table(table, alias, conditions, hints), order, limit))
 }
 

@@ -28,7 +28,7 @@ pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use arrange::plan_table;
 pub(crate) use from::table_scope;
 pub(crate) use plan::plan_query;
-pub(crate) use run::{run_query, run_refs, subquery_rows};
+pub(crate) use run::{bind_count, count, run_query, run_refs, subquery_rows};
 pub(crate) use scan::scan_table;
 pub(crate) use sort::{group_key, order_of};
 pub(crate) use steps::{Direct, Test};

@@ -6,23 +6,50 @@ use std::rc::Rc;
 
 use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Value, ValueRef};
+use sqlparser::ast;
 
 use super::aggregate::State;
 use super::join::Rows;
 use super::sort::{Held, Sorter, group_key, order_of};
 use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, spans, steps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Expr, reshape};
+use crate::expr::{Binder, Context, Expr, reshape};
 
 /// What takes rows; `false` when it wants no more.
 pub(super) type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
 
-fn count(context: &Context<'_>, expr: Option<&Expr>) -> Result<Option<u64>> {
+/// Binds the number of a LIMIT: digits, or a parameter.
+pub(crate) fn bind_count(binder: &mut Binder<'_>, expr: &ast::Expr) -> Result<Expr> {
+    let plain = match expr {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(..) => true,
+            ast::Value::Placeholder(name) => name.starts_with(':'),
+            _ => false,
+        },
+        ast::Expr::Identifier(name) => return Err(undeclared(name)),
+        ast::Expr::CompoundIdentifier(names) => return Err(undeclared(&names[0])),
+        _ => false,
+    };
+    if !plain {
+        return Err(SqlError::syntax(format!("near '{expr}'")));
+    }
+    binder.bind(expr).map(|bound| bound.expr)
+}
+
+/// 1327: a name where only a variable of a stored program could stand.
+#[cold]
+fn undeclared(name: &ast::Ident) -> SqlError {
+    SqlError::new(1327, format!("Undeclared variable: {}", name.value))
+}
+
+/// The number of a LIMIT; `None` where there is none.
+pub(crate) fn count(context: &Context<'_>, expr: Option<&Expr>) -> Result<Option<u64>> {
     let Some(expr) = expr else { return Ok(None) };
     let value = context.eval(expr, &[])?;
-    match to_i128(&value.as_ref()) {
+    let whole = !matches!(value, Value::Decimal(_) | Value::Float(_) | Value::Double(_));
+    match to_i128(&value.as_ref()).filter(|_| whole) {
         Some(number) if number >= 0 => Ok(Some(u64::try_from(number).unwrap_or(u64::MAX))),
-        _ => Err(SqlError::syntax("LIMIT takes a number that is not negative")),
+        _ => Err(SqlError::syntax("LIMIT takes a whole number that is not negative")),
     }
 }
 
