@@ -374,6 +374,17 @@ fn an_alter_that_is_killed_stops_and_leaves_nothing() {
     assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1"]);
 }
 
+/// The clock goes on between one look at it and the next, past the end as well.
+#[test]
+fn a_sleep_of_nearly_nothing_ends() {
+    let mut one = session(&instance(), 1);
+    run(&mut one, "CREATE TABLE t (id INT)").unwrap();
+    let rows: Vec<String> = (0..200).map(|id| format!("({id})")).collect();
+    run(&mut one, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    let slept = "SELECT SUM(SLEEP(id * 2e-8)) FROM t";
+    assert_eq!(run(&mut one, slept).unwrap(), ["0"]);
+}
+
 #[test]
 fn what_a_crash_left_of_an_alter_goes_with_the_next_opening() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

@@ -8,6 +8,9 @@ mod strings;
 mod times;
 mod types;
 
+use std::time::Duration;
+
+use spillway_base::clock::Clock;
 use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Value};
 
@@ -406,20 +409,25 @@ fn session_function(context: &Context<'_>, call: Scalar, args: &[Value]) -> Opti
         S::RowCount => Value::Int(variables.row_count),
         S::FoundRows => Value::UInt(variables.found_rows),
         S::Sleep => {
-            let seconds = number(&args[0]).clamp(0.0, 3600.0);
             drop(variables);
-            let clock = spillway_base::clock::Clock::system();
-            let end = clock.now() + std::time::Duration::from_secs_f64(seconds);
-            while clock.now() < end {
-                if context.txn.cancel_handle().is_cancelled() {
-                    return Some(Value::Int(1));
-                }
-                clock.sleep(std::time::Duration::from_millis(5).min(end - clock.now()));
-            }
-            return Some(Value::Int(0));
+            let killed = sleep(context, number(&args[0]).clamp(0.0, 3600.0));
+            return Some(Value::from(killed));
         }
         S::GetLock | S::ReleaseLock => Value::Int(1),
         S::Benchmark => Value::Int(0),
         _ => return None,
     })
+}
+
+/// Waits; whether a KILL ended that.
+fn sleep(context: &Context<'_>, seconds: f64) -> bool {
+    let clock = Clock::system();
+    let end = clock.now() + Duration::from_secs_f64(seconds);
+    loop {
+        let left = end.saturating_sub(clock.now());
+        if left.is_zero() || context.txn.cancel_handle().is_cancelled() {
+            return !left.is_zero();
+        }
+        clock.sleep(left.min(Duration::from_millis(5)));
+    }
 }
