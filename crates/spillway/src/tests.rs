@@ -27,6 +27,25 @@ fn read(txn: &Transaction, table: Table) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[test]
+fn commits_in_flight_do_not_fill_the_memory_that_only_durable_ones_give_back() {
+    let settings = Settings { memory_bytes: 32 << 20, ..Settings::default() };
+    let db = Database::open_in_memory(settings).unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    txn.commit().wait().unwrap();
+    let in_flight: Vec<_> = (0..24_u32)
+        .map(|number| {
+            let txn = db.begin(TransactionOptions::new());
+            txn.put(table, &number.to_be_bytes(), &vec![7; 1 << 20]).unwrap();
+            txn.commit()
+        })
+        .collect();
+    for future in in_flight {
+        future.wait().unwrap();
+    }
+}
+
+#[test]
 fn a_database_on_the_machines_disk_is_there_after_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings { memory_bytes: 32 << 20, ..Settings::default() };

@@ -223,10 +223,14 @@ pub(crate) fn insert_bytes(
     pk: &[u8],
     bytes: &[u8],
 ) -> Result<()> {
-    txn.insert(table.rows(), pk, bytes).map_err(|error| match error.kind() {
-        ErrorKind::DuplicateKey => duplicate(table, &table.primary, row, "PRIMARY"),
-        _ => error.into(),
-    })
+    match txn.insert(table.rows(), pk, bytes) {
+        Err(error) if error.kind() == ErrorKind::DuplicateKey => {
+            // Only what is durable is told.
+            txn.wait_until_told()?;
+            Err(duplicate(table, &table.primary, row, "PRIMARY"))
+        }
+        outcome => Ok(outcome?),
+    }
 }
 
 /// Writes a row's entry in one index.

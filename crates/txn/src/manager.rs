@@ -12,12 +12,12 @@ use spillway_base::clock::Clock;
 use spillway_base::engine::{Engine, Horizon, Metric};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
-use crate::lane::{Lane, Room};
+use crate::lane::{self, Lane, Room};
 use crate::locks::Locks;
 use crate::options::{Durability, TransactionOptions};
 use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
-use crate::throttle::Throttle;
+use crate::throttle::{SLIGHT, Throttle};
 use crate::transaction::Transaction;
 
 /// What all transactions of a database have in common.
@@ -132,15 +132,15 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
-            return Err(Error::new(ErrorKind::Closed, "the database has been closed"));
+            return Err(lane::closed());
         }
         Ok(())
     }
 
-    /// Has what is ordered made durable where the engines are behind: they write, and so make room, only of what is
-    /// durable. For commits that nobody waits for, and whose log would be flushed later.
-    pub(crate) fn make_room(&self) -> Result<()> {
-        let behind = self.engines.iter().any(|engine| engine.debt().flush > 0.0);
+    /// Has what is ordered made durable where the engines are behind by more than this: they write, and so make room,
+    /// only of what is durable, and commits that nobody waits for are flushed later.
+    fn make_room(&self, debt: f64) -> Result<()> {
+        let behind = self.engines.iter().any(|engine| engine.debt().flush > debt);
         if !behind || !self.lane.has_unflushed() {
             return Ok(());
         }
@@ -152,8 +152,10 @@ impl Shared {
     }
 
     /// Makes sure that a batch can be logged and installed, slowing down where that is asked for.
-    pub(crate) fn admit(&self, batch: &WriteBatch) -> Result<Room<'_>> {
+    pub(crate) fn admit(&self, batch: &WriteBatch, durability: Durability) -> Result<Room<'_>> {
         self.check_open()?;
+        // Most who asked for durability wait for it, and flush by that.
+        self.make_room(if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
         let bytes = batch.as_bytes().len();
         let room = self.lane.admit(bytes)?;
         let mut debt: f64 = 0.0;
@@ -235,11 +237,11 @@ impl TransactionManager {
     ) -> TransactionManager {
         TransactionManager(Arc::new(Shared {
             settings,
+            serializable: Serializable::new(snapshots.clone()),
             snapshots,
             engines,
             lane,
             locks: Locks::new(),
-            serializable: Serializable::default(),
             budget,
             clock,
             throttle: Throttle::default(),
@@ -336,7 +338,7 @@ impl TransactionManager {
             // It ends with its loop; a panic in it has been reported by the panic hook.
             let _ = thread.join();
         }
-        if self.0.lane.has_unflushed() { self.0.lane.flush() } else { Ok(()) }
+        self.0.lane.close()
     }
 
     /// Figures for people and for monitoring.

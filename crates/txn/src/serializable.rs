@@ -9,12 +9,16 @@
 //!
 //! Only SERIALIZABLE transactions come here, under one mutex; the others pay nothing, and are not
 //! seen: serializability holds among transactions that ask for it. What a transaction read is kept after its
-//! commit until no transaction that ran beside it is left.
+//! commit until no transaction that ran beside it is left, and none can come: a snapshot to come is at the stable CSN or
+//! above, and one that is being taken was announced ([`Serializable::enter`]).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId};
+
+use crate::snapshots::Snapshots;
 
 type Id = u64;
 type Point = (TableId, Box<[u8]>);
@@ -27,6 +31,7 @@ struct RangeRead {
 }
 
 struct Member {
+    /// Its snapshot, or what that cannot be below.
     snapshot: Csn,
     /// Its number once it may not be undone any more; `Csn::MAX` while it is being given one.
     committed: Option<Csn>,
@@ -55,8 +60,10 @@ struct State {
 }
 
 /// The dependencies among SERIALIZABLE transactions.
-#[derive(Default)]
-pub(crate) struct Serializable(Mutex<State>);
+pub(crate) struct Serializable {
+    snapshots: Arc<Snapshots>,
+    state: Mutex<State>,
+}
 
 fn refused() -> Error {
     Error::new(
@@ -67,12 +74,13 @@ fn refused() -> Error {
 
 impl State {
     fn begin(&mut self, id: Id, snapshot: Csn) {
-        self.members.entry(id).or_insert(Member {
+        let member = self.members.entry(id).or_insert_with(|| Member {
             snapshot,
             committed: None,
             incoming: HashSet::new(),
             outgoing: HashSet::new(),
         });
+        member.snapshot = snapshot;
     }
 
     /// `reader` read what `writer` overwrites.
@@ -109,15 +117,10 @@ impl State {
         }
     }
 
-    /// Forgets those that nobody runs beside any more.
-    fn sweep(&mut self) {
-        let oldest = self
-            .members
-            .values()
-            .filter(|member| member.committed.is_none())
-            .map(|member| member.snapshot)
-            .min()
-            .unwrap_or(Csn(u64::MAX - 1));
+    /// Forgets those that nobody runs beside any more, and nobody will whose snapshot is at `stable` or above.
+    fn sweep(&mut self, stable: Csn) {
+        let active = self.members.values().filter(|member| member.committed.is_none());
+        let oldest = active.map(|member| member.snapshot).fold(stable, Csn::min);
         let before = self.members.len();
         self.members.retain(|_, member| member.beside(oldest));
         if self.members.len() < before {
@@ -146,9 +149,22 @@ fn add(ids: &mut Vec<Id>, id: Id) {
 }
 
 impl Serializable {
+    /// Of a database with these snapshots.
+    pub(crate) fn new(snapshots: Arc<Snapshots>) -> Serializable {
+        Serializable { snapshots, state: Mutex::default() }
+    }
+
+    /// A transaction is about to take its snapshot: from now on nothing that it may run beside is forgotten.
+    pub(crate) fn enter(&self, id: Id) {
+        let mut state = self.state.lock();
+        // Under the lock, so that no sweep with a later stable CSN comes in between.
+        let stable = self.snapshots.stable_csn();
+        state.begin(id, stable);
+    }
+
     /// A transaction read a key at its snapshot, whether it had a value or not.
     pub(crate) fn read(&self, id: Id, snapshot: Csn, table: TableId, key: &[u8]) -> Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)?;
         let point = (table, key.into());
@@ -165,7 +181,7 @@ impl Serializable {
         table: TableId,
         range: KeyRange<'_>,
     ) -> Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)?;
         let from: Point = (table, range.start.into());
@@ -186,7 +202,7 @@ impl Serializable {
 
     /// A transaction, which has a snapshot or takes one at `snapshot`, writes a key.
     pub(crate) fn write(&self, id: Id, snapshot: Csn, table: TableId, key: &[u8]) -> Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)?;
         let point = (table, Box::from(key));
@@ -203,7 +219,7 @@ impl Serializable {
 
     /// The last check. After success the transaction cannot be refused any more.
     pub(crate) fn prepare(&self, id: Id) -> Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.check(id)?;
         if let Some(member) = state.members.get_mut(&id) {
             member.committed = Some(Csn::MAX);
@@ -213,16 +229,16 @@ impl Serializable {
 
     /// The transaction has its number; a read-only one has that of its snapshot.
     pub(crate) fn committed(&self, id: Id, csn: Csn) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if let Some(member) = state.members.get_mut(&id) {
             member.committed = Some(csn);
         }
-        state.sweep();
+        state.sweep(self.snapshots.stable_csn());
     }
 
     /// The transaction was undone.
     pub(crate) fn aborted(&self, id: Id) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if let Some(undone) = state.members.remove(&id) {
             // What was undone is in no history: those it would have broken may go on.
             for other in undone.incoming.iter().chain(&undone.outgoing) {
@@ -232,13 +248,13 @@ impl Serializable {
                 }
             }
             state.forget_strangers();
-            state.sweep();
+            state.sweep(self.snapshots.stable_csn());
         }
     }
 
     /// Transactions remembered.
     #[cfg(test)]
     pub(crate) fn members(&self) -> usize {
-        self.0.lock().members.len()
+        self.state.lock().members.len()
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use spillway_base::clock::Clock;
 
 /// Debt at which commits begin to wait.
-const SLIGHT: f64 = 0.5;
+pub(crate) const SLIGHT: f64 = 0.5;
 /// Debt at which they wait in earnest.
 const AGGRESSIVE: f64 = 0.85;
 /// The wait of a commit of [`UNIT_BYTES`] at the top of the slight stage.

@@ -7,13 +7,19 @@
 //! the prefix filled moves the prefix on. The simpler design, one mutex around a set of finished numbers,
 //! was rejected: every commit of every lane would meet on it twice.
 //!
+//! Whoever waits for a number polls: installs take microseconds, and a list of those who wait would be one more meeting
+//! place of all commits. Behind a large install it sleeps between its looks, and leaves the processor to it.
+//!
 //! Invariants: the prefix never falls; a number at or below the prefix is done; when no call of
 //! [`Watermark::finish`] is under way, the number after the prefix is not done. For the last one, take a
 //! thread that stored its number and found the prefix not there yet, and the thread that moves the prefix there.
 //! Each stores first (its number, the prefix) and then looks at what the other stored, with a sequentially
 //! consistent fence in between: one of them sees the other.
 
+use std::time::Duration;
+
 use spillway_base::Csn;
+use spillway_base::clock::Clock;
 use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
 use spillway_base::sync::{hint, thread};
 
@@ -22,6 +28,9 @@ use spillway_base::sync::{hint, thread};
 const RING: usize = 1 << 14;
 #[cfg(loom)]
 const RING: usize = 4;
+
+/// Between two looks, once a wait is long.
+const NAP: Duration = Duration::from_micros(50);
 
 /// The prefix of finished commits.
 pub(crate) struct Watermark {
@@ -62,7 +71,7 @@ impl Watermark {
         }
     }
 
-    /// Waits until every commit up to `csn` is finished. For waits of microseconds.
+    /// Waits until every commit up to `csn` is finished.
     pub(crate) fn wait(&self, csn: Csn) {
         let mut tries = 0;
         while self.prefix() < csn {
@@ -80,12 +89,13 @@ impl Watermark {
     }
 }
 
+/// Waits a little, and longer the more often it was in vain: whoever installs a large batch needs the processor.
 fn pause(tries: &mut u32) {
-    *tries += 1;
-    if cfg!(loom) || *tries > 64 {
-        thread::yield_now();
-    } else {
-        hint::spin_loop();
+    *tries = tries.saturating_add(1);
+    match *tries {
+        ..=64 if !cfg!(loom) => hint::spin_loop(),
+        ..=256 => thread::yield_now(),
+        _ => Clock::system().sleep(NAP),
     }
 }
 

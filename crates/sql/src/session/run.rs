@@ -259,6 +259,7 @@ impl Session {
                 sink.row(&refs)?;
             }
         } else {
+            context.txn.wait_until_readable()?;
             query::run_refs(context, plan, &mut |values| {
                 if !self.told.replace(true) {
                     sink.columns(&plan.columns)?;

@@ -70,6 +70,7 @@ struct Order {
     last: Csn,
     /// Tables dropped since the database was opened.
     dropped: FxHashSet<TableId>,
+    closed: bool,
 }
 
 #[derive(Default)]
@@ -184,6 +185,12 @@ impl Lane {
         Ok(Room { lane: self, room })
     }
 
+    /// Orders no commit from now on, and makes those durable that were.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.order.lock().closed = true;
+        if self.has_unflushed() { self.flush() } else { Ok(()) }
+    }
+
     /// Stage one: orders a commit that writes to the tables `touched` and drops the tables `dropped`. The caller
     /// installs it, then calls [`Lane::installed`].
     ///
@@ -205,6 +212,9 @@ impl Lane {
             order = self.order.lock();
         }
         self.health()?;
+        if order.closed {
+            return Err(closed());
+        }
         if !order.dropped.is_empty()
             && let Some(gone) = touched.find(|table| order.dropped.contains(table))
         {
@@ -350,7 +360,8 @@ impl Lane {
             if self.durable() < csn
                 && let Some(turn) = self.try_turn()
             {
-                self.lead(turn)?;
+                // A flush that failed was of later commits, where another made this one durable meanwhile.
+                let _ = self.lead(turn);
                 continue;
             }
             match &signal {
@@ -440,6 +451,11 @@ impl Lane {
     pub(crate) fn adopt_segment(&self, segment: u64, newest: Csn) {
         self.turn().state().segments.push_back((segment, newest));
     }
+}
+
+/// What is answered once the database has been closed.
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the database has been closed")
 }
 
 fn note_segment(state: &mut FlushState, position: Position, last: Csn) {

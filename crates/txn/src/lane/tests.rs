@@ -145,6 +145,20 @@ fn until_waiting(lane: &Lane, count: usize) {
 }
 
 #[test]
+fn a_commit_that_was_admitted_is_refused_once_the_lane_is_closed() {
+    let (lane, log) = new();
+    let batch = batch(b"v");
+    let room = lane.admit(batch.as_bytes().len()).unwrap();
+    let ordered = order(&lane);
+    lane.installed(ordered);
+    lane.close().unwrap();
+    let late = lane.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Closed);
+    lane.wait(ordered).unwrap();
+    assert_eq!(log.state.lock().claimed, NOTE_BYTES as u64);
+}
+
+#[test]
 fn a_flush_is_handed_to_one_that_needs_it() {
     let (lane, log) = new();
     let missing = order(&lane);

@@ -224,6 +224,38 @@ fn a_read_only_transaction_can_expose_a_skew_and_is_then_refused() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::SerializationFailure);
 }
 
+/// One reads y and writes x, and is committed before the other, whose snapshot is older, has read anything.
+#[test]
+fn a_snapshot_counts_before_anything_is_read_at_it() {
+    // Where the first commit is not durable yet, the other's snapshot is older also when it begins later.
+    for (taken_first, durable) in [(true, true), (true, false), (false, false)] {
+        let db = new();
+        db.set("x", "0");
+        db.set("y", "0");
+        let late = db.begin(Serializable);
+        if taken_first {
+            late.take_snapshot();
+        }
+        let early = db.begin(Serializable);
+        assert_eq!(get(&early, "y").unwrap().as_deref(), Some("0"));
+        put(&early, "x", "1").unwrap();
+        let early = early.commit();
+        if durable {
+            early.wait().unwrap();
+            // The end of another has what nobody runs beside any more forgotten.
+            let other = db.begin(Serializable);
+            get(&other, "z").unwrap();
+            other.commit().wait().unwrap();
+        }
+        let refused = get(&late, "x").and_then(|x| {
+            assert_eq!(x.as_deref(), Some("0"));
+            put(&late, "y", "1")?;
+            late.commit().wait().map(drop)
+        });
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::SerializationFailure, "{taken_first}");
+    }
+}
+
 #[test]
 fn what_serializable_remembers_goes_with_its_readers() {
     let db = new();
@@ -233,7 +265,12 @@ fn what_serializable_remembers_goes_with_its_readers() {
         put(&txn, &format!("k{round}"), "1").unwrap();
         txn.commit().wait().unwrap();
         drop(db.begin(Serializable));
+        // The last one was not durable yet, and so might have had another beside it.
+        assert!(db.manager.0.serializable.members() <= 1);
     }
+    let last = db.begin(Serializable);
+    get(&last, "k0").unwrap();
+    last.commit().wait().unwrap();
     assert_eq!(db.manager.0.serializable.members(), 0);
 }
 

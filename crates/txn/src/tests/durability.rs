@@ -66,6 +66,66 @@ fn d2_what_a_locking_read_saw_is_durable_before_it_is_told() {
 }
 
 #[test]
+fn d2_a_read_waits_only_for_commits_that_it_rests_on() {
+    let db = new();
+    db.set("x", "1");
+    let mut value = Vec::new();
+    let other = write(&db, "y", "1");
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        let reader = db.begin(isolation);
+        let (mode, wait) = (LockMode::Exclusive, LockWait::NoWait);
+        assert!(reader.get_locked(TABLE, b"x", mode, wait, &mut value).unwrap());
+        assert!(!reader.get_locked(TABLE, b"nothing", mode, wait, &mut value).unwrap());
+        reader.wait_until_told().unwrap();
+        reader.commit().wait().unwrap();
+        assert_eq!(db.value("y"), None, "{isolation:?}");
+    }
+    // A key that is gone is such a commit's doing.
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.delete(TABLE, b"x").unwrap();
+    let gone = txn.commit();
+    let reader = db.begin(Isolation::RepeatableRead);
+    let (mode, wait) = (LockMode::Shared, LockWait::NoWait);
+    assert!(!reader.get_locked(TABLE, b"x", mode, wait, &mut value).unwrap());
+    assert_eq!(db.value("x").as_deref(), Some("1"));
+    reader.wait_until_told().unwrap();
+    assert_eq!((db.value("x"), db.value("y").as_deref()), (None, Some("1")));
+    other.wait().unwrap();
+    gone.wait().unwrap();
+}
+
+#[test]
+fn d2_a_plain_read_after_a_lock_waits_for_what_it_will_show() {
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        let db = new();
+        let unflushed = write(&db, "x", "1");
+        let plain = db.begin(isolation);
+        plain.begin_statement();
+        plain.wait_until_readable().unwrap();
+        assert_eq!((get(&plain, "x").unwrap(), db.value("x")), (None, None));
+        let reader = db.begin(isolation);
+        reader.lock(TABLE, b"y", LockMode::Exclusive, LockWait::NoWait).unwrap();
+        reader.begin_statement();
+        reader.wait_until_readable().unwrap();
+        assert_eq!(get(&reader, "x").unwrap().as_deref(), Some("1"), "{isolation:?}");
+        assert_eq!(db.value("x").as_deref(), Some("1"));
+        unflushed.wait().unwrap();
+    }
+}
+
+#[test]
+fn d2_a_duplicate_is_told_once_the_row_that_is_there_is_durable() {
+    let db = new();
+    let unflushed = write(&db, "x", "1");
+    let late = db.begin(Isolation::RepeatableRead);
+    let refused = late.insert(TABLE, b"x", b"2").unwrap_err();
+    assert_eq!((refused.kind(), db.value("x")), (ErrorKind::DuplicateKey, None));
+    late.wait_until_told().unwrap();
+    assert_eq!(db.value("x").as_deref(), Some("1"));
+    unflushed.wait().unwrap();
+}
+
+#[test]
 fn a_relaxed_session_reads_its_own_commits_and_others_wait() {
     let db = new();
     let relaxed = TransactionOptions::new().durability(Durability::Relaxed);

@@ -159,21 +159,27 @@ impl Transaction {
         if let (Some(snapshot), false) = (&*held, each_read) {
             return snapshot.csn();
         }
+        if held.is_none() && self.serializable() {
+            self.shared.serializable.enter(self.id);
+        }
         let newest = self.owner.holds_any() || self.durability() != Durability::Commit;
         let read = || {
             if newest { self.shared.newest() } else { self.shared.snapshots.stable_csn() }
         };
-        let csn = match &mut *held {
+        match &mut *held {
             Some(snapshot) => {
                 snapshot.renew(read);
                 snapshot.csn()
             }
             None => held.insert(self.shared.snapshots.register(read)).csn(),
-        };
+        }
+    }
+
+    /// Notes that a read rests on a commit, which a client may not be told of before it is durable (DESIGN, D2).
+    fn note_seen(&self, csn: Csn) {
         if self.durability() == Durability::Commit {
             self.seen.set(self.seen.get().max(csn));
         }
-        csn
     }
 
     /// Reads a key into `value`; answers whether it is there.
@@ -210,7 +216,29 @@ impl Transaction {
         if self.serializable() {
             self.shared.serializable.read(self.id, snapshot, table, key)?;
         }
-        Ok(self.engine(table)?.get(table, key, snapshot, access, value)?.is_some())
+        self.get_at(table, key, snapshot, access, value)
+    }
+
+    /// Reads a key's committed value, and notes what commit that rests on.
+    fn get_at(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Csn,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let engine = self.engine(table)?;
+        let found = engine.get(table, key, snapshot, access, value)?;
+        if snapshot > self.shared.snapshots.stable_csn() {
+            // That a key has no value may be a commit's doing, too.
+            let rests_on = match found {
+                Some(csn) => Some(csn),
+                None => engine.newest_csn(table, key, access)?,
+            };
+            self.note_seen(rests_on.unwrap_or(Csn::ZERO).min(snapshot));
+        }
+        Ok(found.is_some())
     }
 
     /// Reads several keys of one table, in the order given.
@@ -326,12 +354,7 @@ impl Transaction {
             value.extend_from_slice(own.unwrap_or_default());
             return Ok(own.is_some());
         }
-        let newest = self.shared.newest();
-        let found = self.engine(table)?.get(table, key, newest, Access::Blocking, value)?;
-        if let (Some(csn), Durability::Commit) = (found, self.durability()) {
-            self.seen.set(self.seen.get().max(csn));
-        }
-        Ok(found.is_some())
+        self.get_at(table, key, self.shared.newest(), Access::Blocking, value)
     }
 
     /// Gives `key` a value, after locking it.
@@ -407,10 +430,7 @@ impl Transaction {
         let there = match self.writes.borrow().get(table, key) {
             Some(own) => own.is_some(),
             None if self.writes.borrow().created(table) => false,
-            None => {
-                let newest = self.shared.newest();
-                self.engine(table)?.get(table, key, newest, Access::Blocking, &mut old)?.is_some()
-            }
+            None => self.get_at(table, key, self.shared.newest(), Access::Blocking, &mut old)?,
         };
         if there {
             self.unchecked.set(true);
@@ -434,6 +454,8 @@ impl Transaction {
             return Ok(Scan::new(self, table, range, direction, None));
         }
         let snapshot = self.snapshot();
+        // What a range has and has not may rest on any commit.
+        self.note_seen(snapshot);
         if self.serializable() {
             self.shared.serializable.read_range(self.id, snapshot, table, range)?;
         }
@@ -458,9 +480,7 @@ impl Transaction {
             return Ok(Scan::new(self, table, range, direction, None));
         }
         let newest = self.shared.snapshots.register(|| self.shared.newest());
-        if self.durability() == Durability::Commit {
-            self.seen.set(self.seen.get().max(newest.csn()));
-        }
+        self.note_seen(newest.csn());
         let engine = self.engine(table)?;
         let cursor = engine.scan(table, range, direction, newest.csn(), Access::Blocking)?;
         Ok(Scan::new(self, table, range, direction, Some(cursor)).holding(newest))
@@ -516,6 +536,24 @@ impl Transaction {
         self.shared.lane.wait(self.seen.get())
     }
 
+    /// Waits until what reads will show from now on is durable, so that they may be told at once (DESIGN, D2). Returns at
+    /// once unless the transaction has locked something: only then does it see commits that are not.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WritesStopped`] when the log failed first.
+    pub fn wait_until_readable(&self) -> Result<()> {
+        if self.durability() != Durability::Commit
+            || (self.snapshot.borrow().is_none() && !self.owner.holds_any())
+        {
+            return Ok(());
+        }
+        let snapshot = self.snapshot();
+        if snapshot <= self.shared.snapshots.stable_csn() {
+            return Ok(());
+        }
+        self.shared.lane.wait(snapshot)
+    }
+
     /// Cancels the transaction's waits from another thread.
     #[must_use]
     pub fn cancel_handle(&self) -> CancelHandle {
@@ -542,10 +580,8 @@ impl Transaction {
         let mut batch = WriteBatch::new();
         let writes = self.writes.borrow();
         writes.encode(&mut batch);
-        if !batch.is_empty() && self.durability() != Durability::Commit {
-            self.shared.make_room()?;
-        }
-        let room = if batch.is_empty() { None } else { Some(self.shared.admit(&batch)?) };
+        let admit = || self.shared.admit(&batch, self.durability());
+        let room = if batch.is_empty() { None } else { Some(admit()?) };
         if self.serializable() {
             self.shared.serializable.prepare(self.id)?;
         }
@@ -556,7 +592,7 @@ impl Transaction {
             None => None,
         };
         if self.serializable() {
-            self.shared.serializable.committed(self.id, csn.unwrap_or(self.snapshot()));
+            self.shared.serializable.committed(self.id, csn.unwrap_or_else(|| self.snapshot()));
         }
         Ok(csn)
     }
