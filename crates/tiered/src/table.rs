@@ -40,8 +40,10 @@ pub(crate) struct Table {
     pub(crate) created: Csn,
     /// The commit that dropped it; [`Csn::MAX`] while it is there.
     dropped: AtomicU64,
-    /// Whether the manifest knows it.
+    /// Whether the manifest has come to know it.
     pub(crate) recorded: AtomicBool,
+    /// Whether the manifest knows that it was dropped, and knows it no more.
+    gone: AtomicBool,
     /// Commits up to this one are in extents.
     flushed: AtomicU64,
     view: ArcSwap<View>,
@@ -73,6 +75,7 @@ impl Table {
             created,
             dropped: AtomicU64::new(u64::MAX),
             recorded: AtomicBool::new(recorded),
+            gone: AtomicBool::new(false),
             flushed: AtomicU64::new(flushed.0),
             view: ArcSwap::from_pointee(View {
                 active: Arc::new(Memtable::new(budget)),
@@ -111,6 +114,15 @@ impl Table {
 
     pub(crate) fn mark_dropped(&self, csn: Csn) {
         self.dropped.fetch_min(csn.0, Ordering::AcqRel);
+    }
+
+    /// Whether the manifest has forgotten it. The answer holds while the manifest is locked.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mark_gone(&self) {
+        self.gone.store(true, Ordering::Release);
     }
 
     /// Adds a version to the active memtable.
@@ -179,6 +191,9 @@ impl Table {
     pub(crate) fn persisted(&self, without: Option<&Arc<Memtable>>) -> Csn {
         let before = |csn: Csn| Csn(csn.0.saturating_sub(1));
         let mut persisted = Csn::MAX;
+        if self.is_gone() {
+            return persisted;
+        }
         if !self.recorded.load(Ordering::Acquire) {
             persisted = persisted.min(before(self.created));
         }

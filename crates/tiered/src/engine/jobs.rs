@@ -3,7 +3,6 @@
 //! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a bell; a simulation calls it
 //! from its own thread, so that everything happens in an order it chose.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,7 +12,6 @@ use spillway_base::engine::Debt;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
 use super::{ADMIT_WAIT, Inner, TieredEngine};
-use crate::table::Table;
 
 /// What a call of [`TieredEngine::run_background_job`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,9 +77,9 @@ impl TieredEngine {
     /// As [`TieredEngine::run_background_job`].
     pub fn compact_all(&self) -> Result<()> {
         self.flush_all()?;
-        let tables: Vec<Arc<Table>> = self.0.tables.load().values().cloned().collect();
-        for table in tables {
-            self.0.compact_fully(&table).inspect_err(|error| {
+        let tables = self.0.tables.load_full();
+        for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
+            self.0.compact_fully(table).inspect_err(|error| {
                 if error.kind() == ErrorKind::WritesStopped {
                     self.0.fail(error);
                 }
@@ -206,11 +204,14 @@ impl Inner {
         let largest = tables.values().map(|table| table.view().active.bytes()).max().unwrap_or(0);
         let mut switched = false;
         for table in tables.values() {
-            let active = table.view().active.clone();
+            let view = table.view();
+            let active = &view.active;
             let full = active.bytes() > self.settings.memtable_bytes;
-            let pins = !active.is_empty() && active.csn_min() <= requested;
+            // While an older one waits, another would hold the log back no less.
+            let pins =
+                !active.is_empty() && active.csn_min() <= requested && view.immutables.is_empty();
             if full || pins || (crowded && active.bytes() == largest) {
-                switched |= table.switch(&active, &self.budget, || self.horizon.installed());
+                switched |= table.switch(active, &self.budget, || self.horizon.installed());
             }
         }
         switched

@@ -90,6 +90,8 @@ struct Inner {
     /// Commits up to this one were persistent when it was last asked; it never falls (E6).
     persisted: AtomicU64,
     next_extent: AtomicU64,
+    /// The manifest knows the tables that commits up to this one created, or they are gone.
+    known: AtomicU64,
     /// Tables with commits at or below this one in memory are switched.
     persist_requested: AtomicU64,
     /// One flush of the engine at a time, so that a table's memtables go down in order.
@@ -155,6 +157,7 @@ impl TieredEngine {
         }
         let persisted = AtomicU64::new(state.persisted.0);
         let next_extent = AtomicU64::new(state.next_extent.0);
+        let known = AtomicU64::new(state.known.0);
         let engine = TieredEngine(Arc::new(Inner {
             settings,
             horizon,
@@ -166,6 +169,7 @@ impl TieredEngine {
             manifest: Mutex::new(manifest),
             persisted,
             next_extent,
+            known,
             persist_requested: AtomicU64::new(0),
             flushing: Mutex::new(()),
             failure: Mutex::new(None),
@@ -234,19 +238,21 @@ impl Inner {
     fn compute_persisted(&self) -> Csn {
         // E8: it rises no more after a failure.
         if self.check().is_ok() {
-            let persisted = self.persisted_without(None);
+            let persisted = self.persisted_without(&[], None);
             self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
         }
         Csn(self.persisted.load(Ordering::Acquire))
     }
 
-    /// What would be persistent if the memtable `without` were in extents.
-    fn persisted_without(&self, without: Option<&Arc<Memtable>>) -> Csn {
+    /// What would be persistent if the tables `gone` were, and the memtable `without` were in extents.
+    fn persisted_without(&self, gone: &[Arc<Table>], without: Option<&Arc<Memtable>>) -> Csn {
         // Read first: everything up to here is installed, so the look below finds it in a memtable or in
         // extents; a commit that is numbered and not yet installed is above.
         let stable = self.horizon.stable();
         let tables = self.tables.load();
-        tables.values().map(|table| table.persisted(without)).min().unwrap_or(Csn::MAX).min(stable)
+        let there =
+            tables.values().filter(|&table| !gone.iter().any(|gone| Arc::ptr_eq(gone, table)));
+        there.map(|table| table.persisted(without)).min().unwrap_or(Csn::MAX).min(stable)
     }
 }
 
@@ -304,6 +310,10 @@ impl Engine for TieredEngine {
                 continue;
             }
             if let Op::CreateTable(id) = op {
+                // E3: a log that is read back makes no table again that is gone for good.
+                if csn.0 <= inner.known.load(Ordering::Acquire) {
+                    continue;
+                }
                 inner.change_tables(|tables| {
                     tables.entry(id).or_insert_with(|| {
                         let levels = Levels::default();

@@ -95,58 +95,62 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells the manifest of new tables. One whose creation is not stable yet may never have been (D5), and
-    /// waits.
+    /// Tells the manifest of tables that are new or were dropped, as far as that is stable: what is not may never
+    /// have been (D5).
+    ///
+    /// A dropped table leaves the manifest while snapshots still read it, for a crash ends them. So it holds the log
+    /// back no longer. Its memory and extents stay until it is reaped.
     pub(super) fn record_tables(&self) -> Result<bool> {
-        let tables = self.tables.load_full();
         let stable = self.horizon.stable();
         let new = |table: &&Arc<Table>| {
-            !table.recorded.load(Ordering::Acquire) && table.created <= stable
+            let recorded = table.recorded.load(Ordering::Acquire);
+            !recorded && table.created <= stable && table.dropped() > stable
         };
-        if !tables.values().any(|table| new(&table)) {
+        let gone = |table: &&Arc<Table>| !table.is_gone() && table.dropped() <= stable;
+        if !self.tables.load().values().any(|table| new(&table) || gone(&table)) {
             return Ok(false);
         }
         let mut manifest = self.recording()?;
+        // Tables are reaped under the same lock, so none of these has been.
+        let tables = self.tables.load_full();
         let fresh: Vec<_> = tables.values().filter(new).cloned().collect();
-        let edits: Vec<Edit> = fresh.iter().map(|table| create_edit(table)).collect();
-        if edits.is_empty() {
-            return Ok(false);
-        }
+        let gone: Vec<_> = tables.values().filter(gone).cloned().collect();
+        let mut edits: Vec<Edit> = fresh.iter().map(|table| create_edit(table)).collect();
+        let known = gone.iter().filter(|table| manifest.state().tables.contains_key(&table.id));
+        edits.extend(known.map(|table| Edit::DropTable { table: table.id }));
+        let persisted = self.persisted_without(&gone, None);
+        edits.extend([Edit::Persisted { csn: persisted }, Edit::Known { csn: stable }]);
         manifest.commit(edits)?;
         fresh.iter().for_each(|table| table.recorded.store(true, Ordering::Release));
+        gone.iter().for_each(|table| table.mark_gone());
+        self.known.fetch_max(stable.0, Ordering::AcqRel);
+        self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
         Ok(true)
     }
 
     /// Removes dropped tables that nobody can see any more.
     pub(super) fn reap_tables(&self) -> Result<bool> {
-        let tables = self.tables.load_full();
-        if tables.values().all(|table| table.dropped() == Csn::MAX) {
+        if self.tables.load().values().all(|table| !table.is_gone()) {
             return Ok(false);
         }
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
         let oldest = live.first().copied().unwrap_or_default();
-        let mut manifest = self.recording()?;
-        let gone: Vec<Arc<Table>> = self
-            .tables
-            .load()
-            .values()
-            .filter(|table| table.dropped() <= oldest && !table.compacting.load(Ordering::Acquire))
-            .cloned()
-            .collect();
+        let manifest = self.recording()?;
+        let unseen = |table: &&Arc<Table>| {
+            table.is_gone()
+                && table.dropped() <= oldest
+                && !table.compacting.load(Ordering::Acquire)
+        };
+        let gone: Vec<Arc<Table>> = self.tables.load().values().filter(unseen).cloned().collect();
         if gone.is_empty() {
             return Ok(false);
-        }
-        let known = gone.iter().filter(|table| manifest.state().tables.contains_key(&table.id));
-        let edits: Vec<Edit> = known.map(|table| Edit::DropTable { table: table.id }).collect();
-        if !edits.is_empty() {
-            manifest.commit(edits)?;
         }
         self.change_tables(|tables| gone.iter().for_each(|table| drop(tables.remove(&table.id))));
         for table in &gone {
             table.view().levels.places().for_each(|(_, extent)| extent.mark_obsolete());
         }
-        drop((manifest, tables, gone));
+        drop((manifest, gone));
         self.refresh_debt();
         // Space that cannot be given back to the file system now is still free for extents.
         let _ = self.space.shrink();
@@ -160,9 +164,7 @@ impl Inner {
         let tables = self.tables.load_full();
         let ready = tables.values().filter_map(|table| {
             let oldest = table.view().immutables.last()?.clone();
-            let may = oldest.memtable.is_quiet()
-                && oldest.memtable.csn_max() <= stable
-                && table.dropped() == Csn::MAX;
+            let may = oldest.memtable.is_quiet() && oldest.memtable.csn_max() <= stable;
             may.then(|| (table.clone(), oldest))
         });
         let Some((table, oldest)) = ready.max_by_key(|(_, oldest)| oldest.memtable.bytes()) else {
@@ -185,27 +187,34 @@ impl Inner {
         let mut written = self.written();
         let sources = vec![Versions::of_memtable(&oldest.memtable)];
         self.write_merged(table, sources, &rule, &mut written)?;
-        written.sync()?;
+        // Of a table that the manifest has forgotten nothing is looked for after a crash.
+        if !table.is_gone() {
+            written.sync()?;
+        }
         let mut manifest = self.recording()?;
         if !self.has(table) {
             return Ok(());
         }
         let place = Place::Level0(table.view().levels.next_sublevel());
         let edit = LevelsEdit { removed: Vec::new(), added: self.handles(table, place, &written)? };
-        let mut edits = edits_of(table, &edit);
-        if !table.recorded.load(Ordering::Acquire) {
-            edits.insert(0, create_edit(table));
-        }
         // A commit above the stable CSN may be discarded by a crash and its number given to another, so no
         // promise that goes into a file reaches past it.
         let flushed = oldest.watermark.min(self.horizon.stable());
-        let persisted = self.persisted_without(Some(&oldest.memtable));
-        edits.push(Edit::Flushed { table: table.id, csn: flushed });
-        edits.push(Edit::Persisted { csn: persisted });
-        self.commit(&mut manifest, edits, &mut written)?;
-        table.recorded.store(true, Ordering::Release);
+        if table.is_gone() {
+            written.extents.clear();
+        } else {
+            let mut edits = edits_of(table, &edit);
+            if !table.recorded.load(Ordering::Acquire) {
+                edits.insert(0, create_edit(table));
+            }
+            let persisted = self.persisted_without(&[], Some(&oldest.memtable));
+            edits.push(Edit::Flushed { table: table.id, csn: flushed });
+            edits.push(Edit::Persisted { csn: persisted });
+            self.commit(&mut manifest, edits, &mut written)?;
+            table.recorded.store(true, Ordering::Release);
+            self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+        }
         table.edit(&edit, Some((&oldest.memtable, flushed)));
-        self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
         drop(manifest);
         self.refresh_debt();
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
@@ -333,7 +342,7 @@ impl Inner {
         }
         written.sync()?;
         let mut manifest = self.recording()?;
-        if !self.has(table) {
+        if table.is_gone() {
             return Ok(());
         }
         let mut added = self.handles(table, pick.target, &written)?;

@@ -15,6 +15,7 @@
 //! 5 flushed         table, CSN: commits up to it are in the table's extents
 //! 6 persisted       CSN: commits up to it are in extents, for all tables
 //! 7 next extent     the smallest extent id never used
+//! 8 known           CSN: the tables that commits up to it created are here, or were dropped for good
 //! ```
 
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ pub(crate) enum Edit {
     Flushed { table: TableId, csn: Csn },
     Persisted { csn: Csn },
     NextExtent { id: ExtentId },
+    Known { csn: Csn },
 }
 
 const CREATE_TABLE: u8 = 1;
@@ -55,6 +57,7 @@ const REMOVE_EXTENT: u8 = 4;
 const FLUSHED: u8 = 5;
 const PERSISTED: u8 = 6;
 const NEXT_EXTENT: u8 = 7;
+const KNOWN: u8 = 8;
 
 impl Edit {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -89,6 +92,7 @@ impl Edit {
             }
             Edit::Persisted { csn } => begin(PERSISTED, csn.0),
             Edit::NextExtent { id } => begin(NEXT_EXTENT, id.0),
+            Edit::Known { csn } => begin(KNOWN, csn.0),
         }
     }
 
@@ -100,6 +104,9 @@ impl Edit {
         }
         if kind == NEXT_EXTENT {
             return Ok(Edit::NextExtent { id: ExtentId(reader.varint()?) });
+        }
+        if kind == KNOWN {
+            return Ok(Edit::Known { csn: Csn(reader.varint()?) });
         }
         let table = TableId(reader.varint_u32()?);
         match kind {
@@ -148,11 +155,17 @@ pub(crate) struct State {
     pub(crate) tables: BTreeMap<TableId, TableState>,
     pub(crate) persisted: Csn,
     pub(crate) next_extent: ExtentId,
+    pub(crate) known: Csn,
 }
 
 impl Default for State {
     fn default() -> State {
-        State { tables: BTreeMap::new(), persisted: Csn::ZERO, next_extent: ExtentId(1) }
+        State {
+            tables: BTreeMap::new(),
+            persisted: Csn::ZERO,
+            next_extent: ExtentId(1),
+            known: Csn::ZERO,
+        }
     }
 }
 
@@ -189,6 +202,7 @@ impl State {
             }
             Edit::Persisted { csn } => self.persisted = self.persisted.max(csn),
             Edit::NextExtent { id } => self.next_extent = self.next_extent.max(id),
+            Edit::Known { csn } => self.known = self.known.max(csn),
         }
         Ok(())
     }

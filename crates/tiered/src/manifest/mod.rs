@@ -319,6 +319,7 @@ fn snapshot(state: &State) -> Vec<Edit> {
     }
     edits.push(Edit::Persisted { csn: state.persisted });
     edits.push(Edit::NextExtent { id: state.next_extent });
+    edits.push(Edit::Known { csn: state.known });
     edits
 }
 

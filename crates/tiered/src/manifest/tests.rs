@@ -49,6 +49,7 @@ fn history() -> Vec<Vec<Edit>> {
             Edit::CreateTable { table: table(2), created: Csn(80) },
             Edit::DropTable { table: table(2) },
             Edit::NextExtent { id: ExtentId(100) },
+            Edit::Known { csn: Csn(81) },
         ],
     ]
 }
@@ -76,6 +77,7 @@ fn edits_come_back_and_add_up() {
     let mut state = State::default();
     contents.edits.into_iter().try_for_each(|edit| state.apply(edit)).unwrap();
     assert_eq!((state.persisted, state.next_extent), (Csn(66), ExtentId(100)));
+    assert_eq!(state.known, Csn(81));
     let one = &state.tables[&table(1)];
     assert_eq!((state.tables.len(), one.created, one.flushed), (1, Csn(2), Csn(70)));
     let places: Vec<_> = one.extents.iter().map(|(id, (place, _))| (id.0, *place)).collect();

@@ -156,7 +156,7 @@ fn work_on_a_reaped_table_is_abandoned() {
     let pick = shape.pick(&one.view().levels).unwrap();
 
     bench.install(&(Csn(221), batch(&[Op::DropTable(table(1))])));
-    assert!(inner.reap_tables().unwrap());
+    assert!(inner.record_tables().unwrap() && inner.reap_tables().unwrap());
     let free = inner.space.bytes();
     inner.flush(one, &memtable).unwrap();
     inner.compact(one, &pick).unwrap();
