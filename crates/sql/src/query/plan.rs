@@ -61,35 +61,41 @@ pub(crate) fn plan_query(
         }
         body => {
             let mut plan = plan_body(catalog, database, variables, body, parent, &ctes)?;
-            plan.order = order_by_result(&plan.columns, order)?;
+            let own = plan.limit.is_some() || plan.offset.is_some() || !plan.order.is_empty();
+            if !order.is_empty() {
+                if own || !matches!(plan.body, Body::Set { .. }) {
+                    plan = around(plan);
+                }
+                plan.order = order_by_result(&plan.columns, order)?;
+            }
             plan
         }
     };
     if limit.is_some() || offset.is_some() {
         if plan.limit.is_some() || plan.offset.is_some() {
-            // A parenthesised query with a limit of its own.
-            plan = QueryPlan {
-                columns: plan.columns.clone(),
-                outer_reach: plan.outer_reach,
-                correlated: plan.correlated,
-                body: Body::Set {
-                    left: Box::new(plan),
-                    right: Box::new(empty()),
-                    op: SetOp::Union,
-                    all: true,
-                },
-                order: Vec::new(),
-                limit: None,
-                offset: None,
-                counted: false,
-                id: PLANS.fetch_add(1, Ordering::Relaxed),
-            };
+            plan = around(plan);
         }
         plan.limit = limit;
         plan.offset = offset;
     }
     plan.counted = parent.is_none() && counts_rows(&query.body);
     Ok(plan)
+}
+
+/// A query around one in parentheses, with an order and a limit of its own.
+fn around(inner: QueryPlan) -> QueryPlan {
+    QueryPlan {
+        columns: inner.columns.clone(),
+        outer_reach: inner.outer_reach,
+        correlated: inner.correlated,
+        body: Body::Set {
+            left: Box::new(QueryPlan { counted: false, ..inner }),
+            right: Box::new(empty()),
+            op: SetOp::Union,
+            all: true,
+        },
+        ..empty()
+    }
 }
 
 /// Whether a query says SQL_CALC_FOUND_ROWS: its first SELECT does.
