@@ -59,6 +59,9 @@ pub(crate) fn plan_query(
         SetExpr::Select(select) => {
             plan_select(catalog, database, variables, select, order, lock, parent, &ctes)?
         }
+        _ if lock.is_some() => {
+            return Err(SqlError::unsupported("a locking clause after more than one SELECT"));
+        }
         body => {
             let mut plan = plan_body(catalog, database, variables, body, parent, &ctes)?;
             let own = plan.limit.is_some() || plan.offset.is_some() || !plan.order.is_empty();

@@ -65,3 +65,15 @@ VALUES ROW(1), ROW(3), ROW(2) ORDER BY column_0 DESC LIMIT 1;
 SELECT FOUND_ROWS();
 -- [FOUND_ROWS()]
 -- 3
+# A lock on a part of a set operation is that part's; one on the whole is not done by halves.
+SELECT id FROM t WHERE id = 1 UNION SELECT id FROM t WHERE id = 2 FOR UPDATE;
+-- ERROR 1235 (42000): This version of Spillway doesn't yet support 'a locking clause after more than one SELECT'
+SELECT id FROM t WHERE id = 1 UNION SELECT id FROM t WHERE id = 2 LOCK IN SHARE MODE;
+-- ERROR 1235 (42000): This version of Spillway doesn't yet support 'a locking clause after more than one SELECT'
+(SELECT id FROM t WHERE id = 1 FOR UPDATE) UNION (SELECT id FROM t WHERE id = 2 FOR SHARE);
+-- [id]
+-- 1
+-- 2
+(SELECT id FROM t WHERE id = 1 FOR UPDATE);
+-- [id]
+-- 1
