@@ -394,6 +394,8 @@ impl<'s> Reader<'s> {
                 return Some(false);
             }
             b"null" => return Some(true),
+            // Elsewhere it is a name as any other.
+            b"offset" if self.zone() != Zone::Limit => return Some(false),
             b"limit" | b"offset" => {
                 self.names &= self.levels.len() > 1;
                 self.level().zone = Zone::Limit;

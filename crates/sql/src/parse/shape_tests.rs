@@ -49,6 +49,11 @@ fn literals_that_say_which_rows_are_taken_out() {
             "Int(1) Null Int(3)",
         ),
         (
+            "SELECT a FROM t WHERE offset = 1 GROUP BY offset, 2 ORDER BY offset, 2 LIMIT 3 OFFSET 4",
+            "SELECT a FROM t WHERE offset = ? GROUP BY offset, 2 ORDER BY offset, 2 LIMIT ? OFFSET ?",
+            "Int(1) Int(3) Int(4)",
+        ),
+        (
             "INSERT INTO t VALUES (1+1,NOW(),DEFAULT,3)",
             "INSERT INTO t VALUES (1+1,NOW(),DEFAULT,?)",
             "Int(3)",

@@ -181,3 +181,21 @@ SELECT (SELECT a FROM named WHERE a = 2 LIMIT 1), 'it''s'='x' UNION SELECT 5, 6;
 WITH w AS (SELECT a+1 FROM named) SELECT DISTINCT a+1 AS b, 1=1 FROM named JOIN w ORDER BY 1 LIMIT 1;
 -- [b, 1=1]
 -- 2 | 1
+# OFFSET is a word of LIMIT, and else a name.
+CREATE TABLE places (offset INT, name VARCHAR(9));
+-- ok, 0 rows
+INSERT INTO places VALUES (1, 'c'), (1, 'a'), (0, 'd'), (1, 'b');
+-- ok, 4 rows
+SELECT offset, name FROM places ORDER BY offset, 2;
+-- [offset, name]
+-- 0 | d
+-- 1 | a
+-- 1 | b
+-- 1 | c
+SELECT name, offset FROM places ORDER BY offset, 1 LIMIT 2 OFFSET 1;
+-- [name, offset]
+-- a | 1
+-- b | 1
+SELECT offset, COUNT(*) FROM places GROUP BY offset, name ORDER BY offset, 2 DESC, name LIMIT 1;
+-- [offset, COUNT(*)]
+-- 0 | 1
