@@ -73,6 +73,7 @@ impl From<'_, '_> {
                 {
                     let plan = plan.clone();
                     let table = derived_scope(alias_name.unwrap_or_else(|| single.clone()), &plan);
+                    self.binder.depends(&plan);
                     return self.add(table, SourceKind::Derived(plan));
                 }
                 if let [single] = path.as_slice()
@@ -109,6 +110,7 @@ impl From<'_, '_> {
                 )?;
                 rename_columns(&mut plan, &alias.columns)?;
                 let table = derived_scope(alias.name.value.clone(), &plan);
+                self.binder.depends(&plan);
                 self.add(table, SourceKind::Derived(Arc::new(plan)))
             }
             TableFactor::NestedJoin { table_with_joins, .. } => {

@@ -47,6 +47,8 @@ pub(crate) struct QueryPlan {
     /// The slots of the enclosing query that it needs.
     pub(crate) outer_reach: usize,
     pub(crate) correlated: bool,
+    /// How many queries enclose it: so many of their rows it may look at.
+    pub(crate) depth: usize,
     /// Tells plans apart, for the cache of results.
     pub(crate) id: usize,
 }

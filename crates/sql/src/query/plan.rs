@@ -82,6 +82,7 @@ pub(crate) fn plan_query(
         plan.offset = offset;
     }
     plan.counted = parent.is_none() && counts_rows(&query.body);
+    plan.depth = Binder::chain(parent).count();
     Ok(plan)
 }
 
@@ -123,6 +124,7 @@ fn empty() -> QueryPlan {
         counted: false,
         outer_reach: 0,
         correlated: false,
+        depth: 0,
         id: PLANS.fetch_add(1, Ordering::Relaxed),
     }
 }
@@ -247,11 +249,7 @@ fn plan_body(
                     op,
                     all: *set_quantifier == SetQuantifier::All,
                 },
-                order: Vec::new(),
-                limit: None,
-                offset: None,
-                counted: false,
-                id: PLANS.fetch_add(1, Ordering::Relaxed),
+                ..empty()
             })
         }
         SetExpr::Values(values) => {

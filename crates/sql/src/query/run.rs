@@ -197,15 +197,40 @@ pub(crate) fn subquery_rows(
     plan: &QueryPlan,
     row: &[Value],
 ) -> Result<Rc<Vec<Row>>> {
+    cached_rows(context, plan, || {
+        context.outer.borrow_mut().push(row.to_vec());
+        let rows = collect(context, plan);
+        context.outer.borrow_mut().pop();
+        rows
+    })
+}
+
+/// The rows of a table that a query makes in FROM or by WITH. It sees the rows of the queries around the one that has it, and none of
+/// that one's, nor of those inside of it which read it.
+pub(super) fn derived_rows(context: &Context<'_>, plan: &QueryPlan) -> Result<Rc<Vec<Row>>> {
+    cached_rows(context, plan, || {
+        let unseen = {
+            let mut outer = context.outer.borrow_mut();
+            let seen = plan.depth.min(outer.len());
+            outer.split_off(seen)
+        };
+        let rows = collect(context, plan);
+        context.outer.borrow_mut().extend(unseen);
+        rows
+    })
+}
+
+fn cached_rows(
+    context: &Context<'_>,
+    plan: &QueryPlan,
+    read: impl FnOnce() -> Result<Vec<Row>>,
+) -> Result<Rc<Vec<Row>>> {
     if !plan.correlated
         && let Some(rows) = context.cached.borrow().get(&plan.id)
     {
         return Ok(rows.clone());
     }
-    context.outer.borrow_mut().push(row.to_vec());
-    let rows = collect(context, plan);
-    context.outer.borrow_mut().pop();
-    let rows = Rc::new(rows?);
+    let rows = Rc::new(read()?);
     if !plan.correlated {
         context.cached.borrow_mut().insert(plan.id, rows.clone());
     }

@@ -4,7 +4,7 @@ use spillway::{Direction, KeyRange, LockMode, LockWait};
 use spillway_base::TableId;
 use spillway_types::{Value, key};
 
-use super::run::subquery_rows;
+use super::run::derived_rows;
 use super::spans::Span;
 use super::steps::Stored;
 use super::{Access, Row, Source, SourceKind, spans, steps};
@@ -26,7 +26,7 @@ pub(super) fn read_source(
     match &source.kind {
         SourceKind::Table(table) => scan_table(context, source, table, row, lock, take),
         SourceKind::Derived(plan) => {
-            let rows = subquery_rows(context, plan, row)?;
+            let rows = derived_rows(context, plan)?;
             for derived in rows.iter() {
                 row[source.offset..source.offset + derived.len()].clone_from_slice(derived);
                 if !take(row)? {

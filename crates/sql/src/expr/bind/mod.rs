@@ -275,6 +275,24 @@ impl<'a> Binder<'a> {
         Err(SqlError::unknown_column(&path.join("."), self.place))
     }
 
+    /// This binder's query and those around it, from the inside out.
+    pub(crate) fn chain<'b>(first: Option<&'b Binder<'b>>) -> impl Iterator<Item = &'b Binder<'b>> {
+        std::iter::successors(first, |binder| binder.parent)
+    }
+
+    /// Notes a table that a query makes, for this query or one around it: what that depends on, so do all in between.
+    pub(crate) fn depends(&self, plan: &query::QueryPlan) {
+        if !plan.correlated {
+            return;
+        }
+        let depths = (plan.depth..Binder::chain(Some(self)).count()).rev();
+        for (binder, depth) in Binder::chain(Some(self)).zip(depths) {
+            binder.correlated.set(true);
+            let reach = if depth == plan.depth { plan.outer_reach } else { usize::MAX / 2 };
+            binder.outer_reach.set(binder.outer_reach.get().max(reach));
+        }
+    }
+
     /// Gives parts that are compared the forms in which they are.
     fn comparable(&self, parts: Vec<Typed>) -> Result<Vec<Typed>> {
         let parts = comparable(parts)?;
