@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use spillway_base::engine::Access;
 use spillway_base::rng::Rng;
 use spillway_storage::Disk;
 use spillway_storage::sim::{Fault, SimDisk};
@@ -133,6 +134,61 @@ fn a_failed_engine_takes_no_commit_and_its_log_is_not_cut() {
     let rows = read(&db.begin(TransactionOptions::new()), table);
     assert_eq!(rows.len(), 41);
     db.flush().unwrap();
+}
+
+/// D11: a scan that would have to wait for a block, while a newer version of the row before is in memory, goes on
+/// where it was: nothing is skipped, also nothing that is written meanwhile.
+#[test]
+fn a_scan_that_would_block_goes_on_where_it_was() {
+    let disk = SimDisk::new(1);
+    let db = open(&disk).unwrap();
+    let key = |number: usize| format!("k{number:03}").into_bytes();
+    let rows = 40;
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    (0..rows).for_each(|number| txn.put(table, &key(number), &[1; 1000]).unwrap());
+    txn.commit().wait().unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    let mut blocked = 0;
+    for (newer, direction) in
+        (0..rows).flat_map(|newer| [(newer, Direction::Forward), (newer, Direction::Backward)])
+    {
+        let db = open(&disk.fork()).unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        for number in [newer, newer.saturating_sub(5), (newer + 5).min(rows - 1)] {
+            txn.put(table, &key(number), &[2; 10]).unwrap();
+        }
+        txn.commit().wait().unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        let mut scan = txn.scan(table, KeyRange::ALL, direction).unwrap();
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        let mut wanted: Vec<Vec<u8>> = (0..rows).map(key).collect();
+        loop {
+            let step = scan.advance_with(Access::MemoryOnly).or_else(|error| {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                let last = (0..rows).find(|&number| found.last() == Some(&key(number)));
+                if let Some(last) = last.filter(|&last| last > 0) {
+                    let behind = last - usize::from(direction == Direction::Backward);
+                    let own = [key(behind), b"x".to_vec()].concat();
+                    txn.put(table, &own, b"own").unwrap();
+                    wanted.push(own);
+                    blocked += 1;
+                }
+                scan.advance_with(Access::Blocking)
+            });
+            if !step.unwrap() {
+                break;
+            }
+            found.push(scan.key().to_vec());
+        }
+        wanted.sort();
+        if direction == Direction::Backward {
+            wanted.reverse();
+        }
+        assert_eq!(found, wanted, "{newer} {direction:?}");
+    }
+    assert!(blocked > rows, "{blocked}");
 }
 
 #[test]

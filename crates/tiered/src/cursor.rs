@@ -24,7 +24,8 @@ struct Merged {
 pub(crate) struct TableCursor {
     sources: Vec<Merged>,
     direction: Direction,
-    current: usize,
+    /// The source that stands on the current row; none before the first, past the last, and after a step that failed.
+    current: Option<usize>,
     _view: Arc<View>,
 }
 
@@ -35,7 +36,7 @@ impl TableCursor {
             .into_iter()
             .map(|source| Merged { source, ready: false, behind: true })
             .collect();
-        TableCursor { sources, direction, current: usize::MAX, _view: view }
+        TableCursor { sources, direction, current: None, _view: view }
     }
 
     fn step(&mut self, access: Access) -> Result<()> {
@@ -67,10 +68,16 @@ impl TableCursor {
         }
         best.map(|(index, _)| index)
     }
+
+    fn entry(&self) -> Entry<'_> {
+        let current = self.current.expect("a cursor is asked for a row that it stands on");
+        self.sources[current].source.entry()
+    }
 }
 
 impl Cursor for TableCursor {
     fn next(&mut self, access: Access) -> Result<bool> {
+        self.current = None;
         loop {
             self.step(access)?;
             let Some(chosen) = self.choose() else { return Ok(false) };
@@ -83,21 +90,21 @@ impl Cursor for TableCursor {
                 other.behind = other.ready && other.source.entry().key == entry.key;
             }
             if entry.value.is_some() {
-                self.current = chosen;
+                self.current = Some(chosen);
                 return Ok(true);
             }
         }
     }
 
     fn key(&self) -> &[u8] {
-        self.sources[self.current].source.entry().key
+        self.entry().key
     }
 
     fn value(&self) -> &[u8] {
-        self.sources[self.current].source.entry().value.unwrap_or_default()
+        self.entry().value.unwrap_or_default()
     }
 
     fn csn(&self) -> Csn {
-        self.sources[self.current].source.entry().csn
+        self.entry().csn
     }
 }

@@ -78,7 +78,8 @@ impl<'t> Scan<'t> {
     /// As [`Scan::advance`], from memory only if `access` says so (DESIGN, D11).
     ///
     /// # Errors
-    /// As [`Transaction::get`], and [`spillway_base::ErrorKind::WouldBlock`]; the scan has not moved then.
+    /// As [`Transaction::get`], and [`spillway_base::ErrorKind::WouldBlock`]: there is no current row then, and the next
+    /// call moves to the row that this one would have.
     pub fn advance_with(&mut self, access: Access) -> Result<bool> {
         let untouched = self.txn.writes.borrow().untouched(self.table);
         if untouched && !self.ahead {
@@ -97,6 +98,8 @@ impl<'t> Scan<'t> {
             self.key.extend_from_slice(cursor.key());
             self.started = true;
         }
+        // If the step fails, the cursor stands on no row until one succeeds.
+        self.at = At::Nothing;
         let found = cursor.next(access)?;
         self.at = if found { At::Engine } else { At::Nothing };
         if !found {
