@@ -15,9 +15,12 @@ pub struct KvArgs {
     /// Distinct keys
     #[arg(long, default_value_t = 500_000)]
     pub keys: u64,
-    /// Operations of each read or durable workload, over all threads
-    #[arg(long, default_value_t = 100_000)]
+    /// Operations of each read workload, over all threads
+    #[arg(long, default_value_t = 1_000_000)]
     pub operations: u64,
+    /// Operations of each durable workload, over all threads
+    #[arg(long, default_value_t = 20_000)]
+    pub durable_operations: u64,
     /// Bytes of each value
     #[arg(long, value_delimiter = ',', default_values_t = [10, 500])]
     pub value_bytes: Vec<usize>,
@@ -52,6 +55,7 @@ impl KvArgs {
             workloads: if self.workloads.is_empty() { all() } else { self.workloads.clone() },
             keys: self.keys,
             operations: self.operations,
+            durable_operations: self.durable_operations,
             value_bytes: self.value_bytes.clone(),
             threads: self.threads.clone(),
             rounds: self.rounds,
@@ -59,9 +63,14 @@ impl KvArgs {
             seed: self.seed,
         };
         println!(
-            "{} keys of 16 bytes, {} operations, {} rounds, {} MiB of memory each, seed {}; fillsync \
+            "{} keys of 16 bytes, {} reads, {} durable puts, {} rounds, {} MiB of memory each, seed {}; fillsync \
              waits for each put to be durable, the other fills do not",
-            plan.keys, plan.operations, plan.rounds, self.memory_mib, plan.seed
+            plan.keys,
+            plan.operations,
+            plan.durable_operations,
+            plan.rounds,
+            self.memory_mib,
+            plan.seed
         );
         print!("{}", compare(stores, &plan, &self.dir)?);
         Ok(())

@@ -21,6 +21,8 @@ pub struct Row {
     pub latency_p50_us: f64,
     /// 99th percentile of the latency of one operation.
     pub latency_p99_us: f64,
+    /// Puts beside the reads of `readwhilewriting`; zero of the others.
+    pub written_per_s: f64,
     /// Of everything read; equal for equal seeds.
     pub checksum: u64,
 }
@@ -69,10 +71,10 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "| workload | value B | threads | store | ops/s median | min | max | p50 us | p99 us | {} over it |",
+            "| workload | value B | threads | store | ops/s median | min | max | p50 us | p99 us | puts/s beside | {} over it |",
             first.store
         )?;
-        writeln!(f, "|---|--:|--:|---|--:|--:|--:|--:|--:|--:|")?;
+        writeln!(f, "|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|")?;
         let mut shown: Vec<&Row> = Vec::new();
         for like in &self.rows {
             let same = |row: &&Row| {
@@ -89,7 +91,7 @@ impl fmt::Display for Report {
                 let middle = median(throughput());
                 writeln!(
                     f,
-                    "| {} | {} | {} | {store} | {middle:.0} | {:.0} | {:.0} | {:.1} | {:.1} | {:.2} |",
+                    "| {} | {} | {} | {store} | {middle:.0} | {:.0} | {:.0} | {:.1} | {:.1} | {:.0} | {:.2} |",
                     like.workload.name(),
                     like.value_bytes,
                     like.threads,
@@ -97,6 +99,7 @@ impl fmt::Display for Report {
                     throughput().fold(0.0, f64::max),
                     median(self.of(like, store).map(|row| row.latency_p50_us)),
                     median(self.of(like, store).map(|row| row.latency_p99_us)),
+                    median(self.of(like, store).map(|row| row.written_per_s)),
                     ours / middle,
                 )?;
             }

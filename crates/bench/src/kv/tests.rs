@@ -5,6 +5,7 @@ fn tiny() -> Plan {
         workloads: Workload::ALL.to_vec(),
         keys: 300,
         operations: 200,
+        durable_operations: 50,
         value_bytes: vec![10, 500],
         threads: vec![1, 2],
         rounds: 1,

@@ -67,8 +67,10 @@ pub struct Plan {
     pub workloads: Vec<Workload>,
     /// Distinct keys.
     pub keys: u64,
-    /// Operations of a read or durable workload, over all threads.
+    /// Operations of a read workload, over all threads.
     pub operations: u64,
+    /// Operations of a durable workload, over all threads.
+    pub durable_operations: u64,
     /// Bytes of each value.
     pub value_bytes: Vec<usize>,
     /// Threads of each workload.
@@ -99,7 +101,7 @@ pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Report
         for &value_bytes in &plan.value_bytes {
             for &threads in &plan.threads {
                 for &workload in &plan.workloads {
-                    let cell = Cell { plan, workload, value_bytes, threads };
+                    let cell = Cell::new(plan, workload, value_bytes, threads);
                     let mut checksum = None;
                     for kind in 0..stores.len() {
                         // The order turns with each round, so that none is always first.
@@ -129,6 +131,10 @@ struct Cell<'a> {
     workload: Workload,
     value_bytes: usize,
     threads: usize,
+    /// Between one key and the next of a random order: without a common divisor with their number.
+    step: u64,
+    /// What values are cut from, so that making one takes no time.
+    bytes: Vec<u8>,
 }
 
 struct Tally {
@@ -136,7 +142,30 @@ struct Tally {
     checksum: u64,
 }
 
-impl Cell<'_> {
+/// Values are cut from this many bytes.
+const POOL_BYTES: usize = 1 << 20;
+
+/// Bytes of which every second hundred repeats one, as db_bench's default compression ratio has it.
+fn pool(seed: u64, value_bytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0; POOL_BYTES + value_bytes];
+    let mut rng = Rng::new(seed);
+    bytes.chunks_mut(200).for_each(|chunk| {
+        let half = chunk.len() / 2;
+        rng.fill(&mut chunk[half..]);
+    });
+    bytes
+}
+
+impl<'a> Cell<'a> {
+    fn new(plan: &'a Plan, workload: Workload, value_bytes: usize, threads: usize) -> Cell<'a> {
+        let mut step = (0x9E37_79B9_7F4A_7C15 % plan.keys.max(2)) | 1;
+        while gcd(step, plan.keys) != 1 {
+            step += 2;
+        }
+        let bytes = pool(plan.seed, value_bytes);
+        Cell { plan, workload, value_bytes, threads, step, bytes }
+    }
+
     fn run(&self, kind: &dyn Stores, dir: &Path) -> Result<Row, String> {
         let folder = dir.join(format!("{}-{}", kind.name(), self.workload.name()));
         let clean = || match std::fs::remove_dir_all(&folder) {
@@ -149,7 +178,7 @@ impl Cell<'_> {
         if self.workload.reads() {
             self.fill(&*store)?;
         }
-        let (elapsed, tally) = self.drive(&*store)?;
+        let (elapsed, tally, written) = self.drive(&*store)?;
         drop(store);
         clean()?;
         Ok(Row {
@@ -160,6 +189,7 @@ impl Cell<'_> {
             operations_per_s: tally.latency_ns.len() as f64 / elapsed.as_secs_f64(),
             latency_p50_us: tally.latency_ns.value_at_quantile(0.50) as f64 / 1e3,
             latency_p99_us: tally.latency_ns.value_at_quantile(0.99) as f64 / 1e3,
+            written_per_s: written as f64 / elapsed.as_secs_f64(),
             checksum: tally.checksum,
         })
     }
@@ -167,13 +197,14 @@ impl Cell<'_> {
     fn fill(&self, store: &dyn Store) -> Result<(), String> {
         for index in 0..self.plan.keys {
             let (key, value) = self.pair(self.shuffled(index));
-            store.put(&key, &value, false)?;
+            store.put(&key, value, false)?;
         }
         Ok(())
     }
 
-    /// Runs all threads to their end; the workload's time is that of the slowest.
-    fn drive(&self, store: &dyn Store) -> Result<(Duration, Tally), String> {
+    /// Runs all threads to their end; the workload's time is that of the slowest. Answers also how many puts another
+    /// thread made meanwhile.
+    fn drive(&self, store: &dyn Store) -> Result<(Duration, Tally, u64), String> {
         let done = AtomicBool::new(false);
         let background = AtomicU64::new(0);
         let start = clock::now();
@@ -200,7 +231,7 @@ impl Cell<'_> {
             whole.latency_ns += &tally.latency_ns;
             whole.checksum = whole.checksum.wrapping_add(tally.checksum);
         }
-        Ok((elapsed, whole))
+        Ok((elapsed, whole, background.into_inner()))
     }
 
     fn write_until(
@@ -212,7 +243,7 @@ impl Cell<'_> {
         let mut rng = Rng::new(self.plan.seed ^ 0xBAC6);
         while !done.load(Ordering::Relaxed) {
             let (key, value) = self.pair(rng.below(self.plan.keys));
-            store.put(&key, &value, false)?;
+            store.put(&key, value, false)?;
             written.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -222,6 +253,7 @@ impl Cell<'_> {
         let threads = self.threads as u64;
         let total = match self.workload {
             Workload::FillSeq | Workload::FillRandom => self.plan.keys,
+            Workload::FillSync => self.plan.durable_operations,
             _ => self.plan.operations,
         };
         let mut rng = Rng::new(self.plan.seed.wrapping_add(thread));
@@ -237,7 +269,7 @@ impl Cell<'_> {
             match self.workload {
                 Workload::FillSeq | Workload::FillRandom | Workload::FillSync => {
                     let (key, value) = self.pair(number);
-                    store.put(&key, &value, self.workload == Workload::FillSync)?;
+                    store.put(&key, value, self.workload == Workload::FillSync)?;
                 }
                 Workload::ReadRandom | Workload::ReadWhileWriting => {
                     let key = key(number);
@@ -259,24 +291,15 @@ impl Cell<'_> {
         Ok(tally)
     }
 
-    /// A permutation of the keys that looks random: an affine step by a number without a common
-    /// divisor.
+    /// A permutation of the keys that looks random.
     fn shuffled(&self, index: u64) -> u64 {
-        let keys = self.plan.keys;
-        let mut step = (0x9E37_79B9_7F4A_7C15 % keys.max(2)) | 1;
-        while gcd(step, keys) != 1 {
-            step += 2;
-        }
-        ((u128::from(index) * u128::from(step) + u128::from(self.plan.seed)) % u128::from(keys))
-            as u64
+        let place = u128::from(index) * u128::from(self.step) + u128::from(self.plan.seed);
+        (place % u128::from(self.plan.keys)) as u64
     }
 
-    fn pair(&self, number: u64) -> ([u8; KEY_BYTES], Vec<u8>) {
-        let mut value = vec![0; self.value_bytes];
-        // Half of each value repeats, as db_bench's default compression ratio has it.
-        let half = self.value_bytes / 2;
-        Rng::new(self.plan.seed ^ number).fill(&mut value[half..]);
-        (key(number), value)
+    fn pair(&self, number: u64) -> ([u8; KEY_BYTES], &[u8]) {
+        let at = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize % POOL_BYTES;
+        (key(number), &self.bytes[at..at + self.value_bytes])
     }
 }
 
