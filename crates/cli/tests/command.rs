@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+const SPILLWAY: &str = env!("CARGO_BIN_EXE_spillway");
+
 fn spillway(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_spillway")).args(args).output().unwrap()
+    Command::new(SPILLWAY).args(args).output().unwrap()
 }
 
 fn text(output: &Output) -> String {
@@ -26,7 +28,11 @@ struct Serving {
 
 impl Serving {
     fn start(data: &Path, more: &[&str]) -> Serving {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_spillway"))
+        Serving::start_by(&mut Command::new(SPILLWAY), data, more)
+    }
+
+    fn start_by(command: &mut Command, data: &Path, more: &[&str]) -> Serving {
+        let mut child = command
             .args(["serve", "--port", "0", "--data", data.to_str().unwrap()])
             .args(more)
             .stdout(Stdio::piped())
@@ -48,6 +54,12 @@ impl Serving {
         // Nobody listens to what it says from here on: it must do without.
         drop(lines);
         Serving { child, port, said }
+    }
+
+    /// Where it shows its figures.
+    fn metrics(&self) -> &str {
+        let url = self.said.lines().find_map(|line| line.strip_prefix("metrics:")).unwrap();
+        url.trim().strip_prefix("http://").and_then(|url| url.strip_suffix("/metrics")).unwrap()
     }
 
     fn client(&self) -> Client {
@@ -153,13 +165,8 @@ fn a_server_stops_when_it_is_asked_to_whatever_its_clients_do() {
 fn figures_are_shown_to_those_who_ask_and_only_if_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let server = Serving::start(&folder.path().join("data"), &["--metrics-addr", "127.0.0.1:0"]);
-    let url = server.said.lines().find_map(|line| line.strip_prefix("metrics:")).unwrap().trim();
-    let address = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/metrics")).unwrap();
     let _client = server.client();
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).unwrap();
+    let page = ask(server.metrics());
     for line in [
         "spillway_connections_total 1",
         "spillway_connections_now 1",
@@ -167,6 +174,61 @@ fn figures_are_shown_to_those_who_ask_and_only_if_wanted() {
     ] {
         assert!(page.contains(line), "{line} is not in {page}");
     }
+    assert!(server.stop());
+}
+
+/// Asks for the figures; nothing where there is no answer.
+fn ask(address: &str) -> String {
+    let mut page = String::new();
+    if let Ok(mut stream) = TcpStream::connect(address) {
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
+        let _ = asked.and_then(|()| stream.read_to_string(&mut page).map(drop));
+    }
+    page
+}
+
+#[test]
+fn who_asks_and_does_not_listen_stops_neither_the_figures_nor_the_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Serving::start(&folder.path().join("data"), &["--metrics-addr", "127.0.0.1:0"]);
+    let address = server.metrics();
+    let mut deaf = TcpStream::connect(address).unwrap();
+    // Answers to all of these are more than a socket holds.
+    deaf.write_all(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(4000)).unwrap();
+    for _ in 0..3 {
+        assert!(ask(address).contains("spillway_connections_total"), "nobody answers");
+    }
+    assert!(server.stop());
+}
+
+#[test]
+fn figures_are_there_again_when_descriptors_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Serving::start_by(
+        Command::new("sh").args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(SPILLWAY),
+        &data,
+        &["--metrics-addr", "127.0.0.1:0"],
+    );
+    let address = server.metrics();
+    let greeted = |stream: &mut TcpStream| stream.read_exact(&mut [0]).is_ok();
+    let mut clients = Vec::new();
+    loop {
+        let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let served = greeted(&mut client);
+        clients.push(client);
+        if !served {
+            break;
+        }
+    }
+    // Taken by the kernel, and by nobody else.
+    let waiting = TcpStream::connect(address).unwrap();
+    waiting.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    assert!((&waiting).read(&mut [0]).is_err());
+    drop((clients, waiting));
+    assert!(ask(address).contains("spillway_connections_total"), "nobody answers");
     assert!(server.stop());
 }
 
@@ -194,7 +256,7 @@ fn what_cannot_be_served_says_why() {
 fn scripts_stop_at_their_first_error() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let mut shell = Command::new(env!("CARGO_BIN_EXE_spillway"))
+    let mut shell = Command::new(SPILLWAY)
         .args(["sql", "--data", data.to_str().unwrap()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

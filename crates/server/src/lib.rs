@@ -7,7 +7,7 @@
 //! - `capabilities`, `auth`, `login`: who the client is, and whether it can prove it;
 //! - `connection`: its commands; `escape`: statements that are no UTF-8; `params`: parameters of prepared statements;
 //! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes;
-//! - `metrics`: the figures of all that, over HTTP.
+//! - `metrics`: the figures of all that, over `http`.
 //!
 //! One thread serves one connection, and blocks on its socket: measured on two cores shared with the client, a
 //! hand-off to another thread costs more than a point select.
@@ -20,6 +20,7 @@ mod connection;
 mod escape;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+mod http;
 mod listener;
 mod login;
 mod metrics;

@@ -36,7 +36,7 @@ pub struct Server {
 /// How long interrupted statements and their answers may take to end when the server stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How long nobody is accepted after that failed, for want of descriptors or memory.
-const ACCEPT_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 fn refused(kind: ErrorKind, text: String) -> io::Error {
     io::Error::new(kind, text)
@@ -207,7 +207,7 @@ impl Listeners {
                 Err(rustix::io::Errno::INTR) => continue,
                 // Without memory for it there is nobody to be accepted either.
                 Err(_) => {
-                    if self.pause() {
+                    if pause(&self.woken) {
                         return;
                     }
                     continue;
@@ -221,17 +221,11 @@ impl Listeners {
             let unix = !ready.get(2).is_some_and(|ready| *ready) || self.accept_unix();
             if !(tcp && unix) {
                 self.shared.counters.accept_errors.add();
-                if self.pause() {
+                if pause(&self.woken) {
                     return;
                 }
             }
         }
-    }
-
-    /// Waits a while; whether the server stops.
-    fn pause(&self) -> bool {
-        let mut wait = [PollFd::new(&self.woken, PollFlags::IN)];
-        matches!(poll(&mut wait, Some(&ACCEPT_PAUSE)), Ok(ready) if ready > 0)
     }
 
     fn accept_tcp(&self) -> bool {
@@ -291,8 +285,15 @@ impl Listeners {
     }
 }
 
+/// Waits a while; whether the other end of `woken` is closed by then.
+pub(crate) fn pause(woken: &UnixStream) -> bool {
+    let mut wait = [PollFd::new(woken, PollFlags::IN)];
+    let a_while = Timespec::try_from(ACCEPT_PAUSE).ok();
+    matches!(poll(&mut wait, a_while.as_ref()), Ok(ready) if ready > 0)
+}
+
 /// Whether an accept failed only because the client has gone again.
-fn gone_again(error: &io::Error) -> bool {
+pub(crate) fn gone_again(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
@@ -12,18 +11,17 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use spillway::Metric;
-use spillway_base::thread;
-use tiny_http::{Header, Method, Request, Response};
+
+use crate::http::{Answering, Page};
 
 /// A source of figures, asked each time that somebody wants to see them.
 type Source = Box<dyn Fn() -> Vec<Metric> + Send + Sync>;
 
 /// A page of figures at `/metrics`.
-pub struct MetricsPage {
-    http: Arc<tiny_http::Server>,
-    address: SocketAddr,
-    answering: Option<JoinHandle<()>>,
-}
+pub struct MetricsPage(Answering);
+
+/// Who asks has so long for its request and the answer.
+const WITHIN: Duration = Duration::from_secs(10);
 
 struct Figures(Source);
 
@@ -63,60 +61,33 @@ impl MetricsPage {
         address: SocketAddr,
         source: impl Fn() -> Vec<Metric> + Send + Sync + 'static,
     ) -> io::Result<MetricsPage> {
-        let http = tiny_http::Server::http(address).map_err(|error| {
-            io::Error::other(format!("cannot show metrics on {address}: {error}"))
-        })?;
-        let bound = http.server_addr().to_ip().unwrap_or(address);
-        let http = Arc::new(http);
         let mut registry = Registry::with_prefix("spillway");
         registry.register_collector(Box::new(Figures(Box::new(source))));
-        let asked = http.clone();
-        let answer_all = move || {
-            // Unblocked, it is an error, and the end.
-            while let Ok(request) = asked.recv() {
-                answer(request, &registry);
-            }
-        };
-        let answering = thread::spawn("metrics", answer_all).map_err(io::Error::other)?;
-        Ok(MetricsPage { http, address: bound, answering: Some(answering) })
+        let pages = Box::new(move |path: &str| page(path, &registry));
+        let answering = Answering::start(address, WITHIN, pages).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot show metrics on {address}: {error}"))
+        })?;
+        Ok(MetricsPage(answering))
     }
 
     /// Where it answers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 }
 
-fn answer(request: Request, registry: &Registry) {
-    let path = request.url().split('?').next().unwrap_or_default();
-    let (status, body) = match (request.method(), path) {
-        (Method::Get | Method::Head, "/metrics") => {
+fn page(path: &str, registry: &Registry) -> Page {
+    match path {
+        "/metrics" => {
             let mut body = String::new();
             match text::encode(&mut body, registry) {
-                Ok(()) => (200, body),
-                Err(error) => (500, format!("{error}\n")),
+                Ok(()) => Page { status: "200 OK", content_type: CONTENT_TYPE, body },
+                Err(error) => Page::text("500 Internal Server Error", format!("{error}\n")),
             }
         }
-        _ => (404, "GET /metrics\n".to_owned()),
-    };
-    let mut response = Response::from_string(body).with_status_code(status);
-    if status == 200
-        && let Ok(header) = Header::from_bytes("Content-Type", CONTENT_TYPE)
-    {
-        response = response.with_header(header);
-    }
-    // Whoever has gone does not want it any more.
-    let _ = request.respond(response);
-}
-
-impl Drop for MetricsPage {
-    fn drop(&mut self) {
-        self.http.unblock();
-        if let Some(answering) = self.answering.take() {
-            // A panic in it has been reported by the panic hook.
-            let _ = answering.join();
-        }
+        "/" => Page::text("200 OK", "the figures are at /metrics\n"),
+        _ => Page::text("404 Not Found", "the figures are at /metrics\n"),
     }
 }
 
@@ -161,6 +132,7 @@ mod tests {
         }
         COMMITS.store(4, Ordering::SeqCst);
         assert!(get(&page, "/metrics?now").contains("spillway_commits_total 4"));
-        assert!(get(&page, "/").starts_with("HTTP/1.1 404"));
+        assert!(get(&page, "/").starts_with("HTTP/1.1 200"));
+        assert!(get(&page, "/metric").starts_with("HTTP/1.1 404"));
     }
 }
