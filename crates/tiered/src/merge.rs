@@ -160,6 +160,7 @@ impl DropRule<'_> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::memtable::Accounts;
     use spillway_base::budget::Budget;
     use spillway_base::rng::Rng;
     use std::collections::BTreeMap;
@@ -177,8 +178,8 @@ mod tests {
         let mut rng = Rng::new(8);
         let mut dropped = 0;
         for round in 0..400 {
-            let budget = Budget::new(usize::MAX);
-            let (old, new) = (Memtable::new(&budget), Memtable::new(&budget));
+            let accounts = Accounts::new(Budget::new(usize::MAX));
+            let (old, new) = (Memtable::new(&accounts), Memtable::new(&accounts));
             let mut history = History::new();
             let top = 40;
             for csn in 1..=top {

@@ -9,14 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
-use spillway_base::budget::Budget;
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Error, Result, TableId};
 
 use crate::extent::ExtentHandle;
 use crate::filter;
 use crate::level::{Levels, LevelsEdit};
-use crate::memtable::Memtable;
+use crate::memtable::{Accounts, Memtable};
 
 /// A memtable that takes no more writes.
 #[derive(Clone)]
@@ -68,7 +67,7 @@ impl Table {
         flushed: Csn,
         levels: Levels,
         recorded: bool,
-        budget: &Budget,
+        accounts: &Accounts,
     ) -> Table {
         Table {
             id,
@@ -78,7 +77,7 @@ impl Table {
             gone: AtomicBool::new(false),
             flushed: AtomicU64::new(flushed.0),
             view: ArcSwap::from_pointee(View {
-                active: Arc::new(Memtable::new(budget)),
+                active: Arc::new(Memtable::new(accounts)),
                 immutables: Vec::new(),
                 levels: Arc::new(levels),
             }),
@@ -143,7 +142,7 @@ impl Table {
     pub(crate) fn switch(
         &self,
         active: &Arc<Memtable>,
-        budget: &Budget,
+        accounts: &Accounts,
         installed: impl FnOnce() -> Csn,
     ) -> bool {
         let _changing = self.changing.lock();
@@ -155,7 +154,7 @@ impl Table {
         let mut immutables = vec![sealed];
         immutables.extend(old.immutables.iter().cloned());
         self.view.store(Arc::new(View {
-            active: Arc::new(Memtable::new(budget)),
+            active: Arc::new(Memtable::new(accounts)),
             immutables,
             levels: old.levels.clone(),
         }));
@@ -177,6 +176,9 @@ impl Table {
         let levels = old.levels.apply(edit).expect("an edit of a run takes out what it puts over");
         let levels = Arc::new(levels);
         self.view.store(Arc::new(View { active: old.active.clone(), immutables, levels }));
+        if let Some((memtable, _)) = flushed {
+            memtable.retire();
+        }
     }
 
     /// Bytes of all its memtables.

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use spillway_base::budget::Use;
 use spillway_base::engine::Debt;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
@@ -134,9 +133,7 @@ impl TieredEngine {
         loop {
             inner.ring();
             inner.check()?;
-            if inner.budget.used_for(Use::Memtables) + bytes <= limit
-                || inner.memtables_bytes() + bytes <= limit.max(2 * bytes)
-            {
+            if inner.accounts.unflushed.used() + bytes <= limit.max(2 * bytes) {
                 return Ok(());
             }
             // With no threads in the background, as in a simulation, the caller does the work itself.
@@ -211,7 +208,7 @@ impl Inner {
             let pins =
                 !active.is_empty() && active.csn_min() <= requested && view.immutables.is_empty();
             if full || pins || (crowded && active.bytes() == largest) {
-                switched |= table.switch(active, &self.budget, || self.horizon.installed());
+                switched |= table.switch(active, &self.accounts, || self.horizon.installed());
             }
         }
         switched
@@ -227,8 +224,8 @@ impl Inner {
 
     /// The debt: of memtables now, of levels as they were last changed, so that every commit may ask.
     pub(super) fn debt(&self) -> Debt {
-        let share =
-            self.budget.used_for(Use::Memtables) as f64 / self.settings.memtables_bytes as f64;
+        // What only a slow reader holds is no reason to hold writers back: no flush would free it.
+        let share = self.accounts.unflushed.used() as f64 / self.settings.memtables_bytes as f64;
         // Half of the memtables' share is theirs to fill: from there on flushes are behind.
         Debt { flush: (2.0 * share - 1.0).max(0.0), ..*self.levels_debt.lock() }
     }

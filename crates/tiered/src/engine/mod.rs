@@ -37,7 +37,7 @@ use crate::cursor::TableCursor;
 use crate::extent::{ExtentHandle, ReadContext};
 use crate::level::{Levels, LevelsEdit};
 use crate::manifest::{Edit, Manifest};
-use crate::memtable::Memtable;
+use crate::memtable::{Accounts, Memtable};
 use crate::settings::TieredSettings;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::SpaceManager;
@@ -81,7 +81,7 @@ struct BellState {
 struct Inner {
     settings: TieredSettings,
     horizon: Arc<dyn Horizon>,
-    budget: Budget,
+    accounts: Accounts,
     space: Arc<SpaceManager>,
     context: Arc<ReadContext>,
     tables: ArcSwap<Tables>,
@@ -142,6 +142,7 @@ impl TieredEngine {
             blocks: BlockCache::<Block>::new(settings.cache_bytes / 4 * 3, &budget),
             tables: TableCache::new(settings.cache_bytes / 4, &budget),
         });
+        let accounts = Accounts::new(budget);
         let mut tables = Tables::default();
         for (&id, stored) in &state.tables {
             let mut edit = LevelsEdit::default();
@@ -152,7 +153,7 @@ impl TieredEngine {
             let levels = Levels::default().apply(&edit);
             let levels = levels
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
-            let table = Table::new(id, stored.created, stored.flushed, levels, true, &budget);
+            let table = Table::new(id, stored.created, stored.flushed, levels, true, &accounts);
             tables.insert(id, Arc::new(table));
         }
         let persisted = AtomicU64::new(state.persisted.0);
@@ -161,7 +162,7 @@ impl TieredEngine {
         let engine = TieredEngine(Arc::new(Inner {
             settings,
             horizon,
-            budget,
+            accounts,
             space,
             context,
             tables: ArcSwap::from_pointee(tables),
@@ -208,7 +209,7 @@ impl Inner {
     fn switch_full(&self, table: &Table) -> bool {
         let active = table.view().active.clone();
         active.bytes() > self.settings.memtable_bytes
-            && table.switch(&active, &self.budget, || self.horizon.installed())
+            && table.switch(&active, &self.accounts, || self.horizon.installed())
     }
 
     fn memtables_bytes(&self) -> usize {
@@ -295,7 +296,7 @@ impl Engine for TieredEngine {
         let inner = &self.0;
         inner.check()?;
         let limit = inner.settings.memtables_bytes;
-        if inner.budget.used_for(spillway_base::budget::Use::Memtables) + bytes <= limit {
+        if inner.accounts.unflushed.used() + bytes <= limit {
             return Ok(());
         }
         self.wait_for_room(bytes)
@@ -317,7 +318,7 @@ impl Engine for TieredEngine {
                 inner.change_tables(|tables| {
                     tables.entry(id).or_insert_with(|| {
                         let levels = Levels::default();
-                        Arc::new(Table::new(id, csn, Csn::ZERO, levels, false, &inner.budget))
+                        Arc::new(Table::new(id, csn, Csn::ZERO, levels, false, &inner.accounts))
                     });
                 });
                 inner.ring();

@@ -148,6 +148,7 @@ impl Inner {
         }
         self.change_tables(|tables| gone.iter().for_each(|table| drop(tables.remove(&table.id))));
         for table in &gone {
+            table.view().memtables().for_each(|memtable| memtable.retire());
             table.view().levels.places().for_each(|(_, extent)| extent.mark_obsolete());
         }
         drop((manifest, gone));

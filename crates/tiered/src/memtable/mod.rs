@@ -16,6 +16,34 @@ use list::List;
 pub(crate) use list::VersionRef;
 use parking_lot::Mutex;
 
+/// What the memtables of an engine are charged to. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Accounts {
+    /// The memory there is: charged until the last reader is done.
+    pub(crate) budget: Budget,
+    /// What is still to be flushed.
+    pub(crate) unflushed: Budget,
+}
+
+impl Accounts {
+    pub(crate) fn new(budget: Budget) -> Accounts {
+        Accounts { budget, unflushed: Budget::new(usize::MAX) }
+    }
+
+    fn charges(&self) -> Charges {
+        Charges {
+            memory: self.budget.charge(Use::Memtables, 0),
+            unflushed: Some(self.unflushed.charge(Use::Memtables, 0)),
+        }
+    }
+}
+
+struct Charges {
+    memory: Charge,
+    /// None once it is flushed, or nobody will ask for that.
+    unflushed: Option<Charge>,
+}
+
 /// A memtable. Any number of threads insert and read at once.
 pub(crate) struct Memtable {
     list: List,
@@ -23,21 +51,21 @@ pub(crate) struct Memtable {
     csn_min: AtomicU64,
     csn_max: AtomicU64,
     keys: AtomicUsize,
-    charge: Mutex<Charge>,
+    charges: Mutex<Charges>,
 }
 
 pub(crate) use list::Place;
 
 impl Memtable {
-    /// An empty memtable, charged to the budget as it grows.
-    pub(crate) fn new(budget: &Budget) -> Memtable {
+    /// An empty memtable, charged to the accounts as it grows.
+    pub(crate) fn new(accounts: &Accounts) -> Memtable {
         Memtable {
             list: List::new(),
             gate: Gate::new(),
             csn_min: AtomicU64::new(u64::MAX),
             csn_max: AtomicU64::new(0),
             keys: AtomicUsize::new(0),
-            charge: Mutex::new(budget.charge(Use::Memtables, 0)),
+            charges: Mutex::new(accounts.charges()),
         }
     }
 
@@ -65,10 +93,18 @@ impl Memtable {
         }
         self.csn_max.fetch_max(csn.0, Ordering::AcqRel);
         if self.list.bytes() != before {
-            let mut charge = self.charge.lock();
-            let bytes = self.list.bytes().max(charge.bytes());
-            charge.resize(bytes);
+            let mut charges = self.charges.lock();
+            let bytes = self.list.bytes().max(charges.memory.bytes());
+            charges.memory.resize(bytes);
+            if let Some(unflushed) = &mut charges.unflushed {
+                unflushed.resize(bytes);
+            }
         }
+    }
+
+    /// It is in extents, or its table is gone: from now on only readers hold it.
+    pub(crate) fn retire(&self) {
+        self.charges.lock().unflushed = None;
     }
 
     /// Bytes of memory taken.

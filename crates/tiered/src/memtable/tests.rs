@@ -6,7 +6,7 @@ fn put(memtable: &Memtable, key: &[u8], csn: u64, value: Option<&[u8]>) {
 }
 
 fn new() -> Memtable {
-    Memtable::new(&Budget::new(usize::MAX))
+    Memtable::new(&Accounts::new(Budget::new(usize::MAX)))
 }
 
 #[cfg(not(loom))]
@@ -67,11 +67,16 @@ mod model {
     #[test]
     fn a_large_value_and_the_charge_are_kept() {
         let budget = Budget::new(1 << 30);
-        let memtable = Memtable::new(&budget);
+        let accounts = Accounts::new(budget.clone());
+        let memtable = Memtable::new(&accounts);
         put(&memtable, b"k", 1, Some(&vec![7; 3 << 20]));
         assert_eq!(memtable.get(b"k", Csn(1)).unwrap().value.unwrap().len(), 3 << 20);
         assert!(budget.used_for(Use::Memtables) > 3 << 20);
         assert_eq!(budget.used_for(Use::Memtables), memtable.bytes());
+        assert_eq!(accounts.unflushed.used(), memtable.bytes());
+        memtable.retire();
+        assert_eq!(budget.used_for(Use::Memtables), memtable.bytes());
+        assert_eq!(accounts.unflushed.used(), 0);
         drop(memtable);
         assert_eq!(budget.used(), 0);
     }

@@ -150,7 +150,7 @@ fn work_on_a_reaped_table_is_abandoned() {
     let tables = inner.tables.load_full();
     let one = &tables[&table(1)];
     let active = one.view().active.clone();
-    assert!(one.switch(&active, &inner.budget, || Csn(220)));
+    assert!(one.switch(&active, &inner.accounts, || Csn(220)));
     let memtable = one.view().immutables.last().unwrap().clone();
     let shape = Shape { level0_target: 1, ..inner.settings.shape() };
     let pick = shape.pick(&one.view().levels).unwrap();
@@ -337,7 +337,43 @@ fn a_thousand_tables_of_one_row_cost_little_memory() {
         bench.install(&(Csn(ordinal.into()), batch(&ops)));
     }
     assert!(bench.engine.0.memtables_bytes() <= tables as usize * 4096);
-    assert!(bench.engine.0.budget.used() <= tables as usize * 4096);
+    assert!(bench.engine.0.accounts.budget.used() <= tables as usize * 4096);
+}
+
+/// Memtables that a slow cursor holds after their flush are memory, and no debt: a flush would not free them.
+#[test]
+fn what_only_a_reader_holds_is_no_debt() {
+    let disk = SimDisk::new(1);
+    let bench = with_table(&disk);
+    let limit = small().memtables_bytes;
+    let value = vec![1; 100_000];
+    let fill = |from: u64| {
+        for csn in from..from + (limit / value.len()) as u64 {
+            let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &value };
+            bench.install(&(Csn(csn), batch(&[op])));
+        }
+    };
+    fill(2);
+    assert!(bench.engine.debt().flush > 0.5, "{:?}", bench.engine.debt());
+    let range = KeyRange::ALL;
+    let snapshot = bench.horizon.stable();
+    let mut cursor =
+        bench.engine.scan(table(1), range, Direction::Forward, snapshot, Access::Blocking).unwrap();
+    assert!(cursor.next(Access::Blocking).unwrap());
+    bench.engine.flush_all().unwrap();
+    assert_eq!(bench.engine.debt().flush, 0.0);
+    let memory = || bench.engine.0.accounts.budget.used_for(spillway_base::budget::Use::Memtables);
+    assert!(memory() > limit / 2);
+    drop(cursor);
+    assert_eq!(memory(), 0);
+
+    fill(1000);
+    bench.install(&(Csn(2000), batch(&[Op::DropTable(table(1))])));
+    let view = bench.engine.0.tables.load()[&table(1)].view();
+    bench.engine.0.record_tables().unwrap();
+    bench.engine.0.reap_tables().unwrap();
+    assert_eq!(bench.engine.debt().flush, 0.0);
+    drop(view);
 }
 
 /// With nobody in the background, the one who asks for room makes it.
