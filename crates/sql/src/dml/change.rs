@@ -266,7 +266,7 @@ pub(super) fn change_row(
     if same(&new, &old) {
         return Ok(false);
     }
-    maker.touch(&mut new, &old);
+    maker.touch(&mut new, |at| assignments.iter().any(|(column, _)| *column == at));
     maker.note_number(&new, &old)?;
     maker.check(&new)?;
     let (old, new) = (maker.stored(old), maker.stored(new));

@@ -360,7 +360,7 @@ impl Writer<'_> {
             let id = to_i128(&row[column].as_ref()).unwrap_or(0);
             self.explicit_id = u64::try_from(id).unwrap_or(0);
         }
-        self.maker.touch(&mut row, &old);
+        self.maker.touch(&mut row, |at| self.plan.update.iter().any(|(column, _)| *column == at));
         self.maker.note_number(&row, &old)?;
         self.maker.check(&row)?;
         let (old, new) = (self.maker.stored(old), self.maker.stored(row));

@@ -339,10 +339,10 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// ON UPDATE CURRENT_TIMESTAMP, for columns that were not set themselves.
-    fn touch(&self, row: &mut [Value], old: &[Value]) {
+    /// ON UPDATE CURRENT_TIMESTAMP, for columns that are not assigned to.
+    fn touch(&self, row: &mut [Value], assigned: impl Fn(usize) -> bool) {
         for (at, column) in self.table().columns.iter().enumerate() {
-            if column.on_update_now && same(&row[at..=at], &old[at..=at]) {
+            if column.on_update_now && !assigned(at) {
                 row[at] = column.ty.store(&Value::DateTime(self.context.now)).unwrap_or_default();
             }
         }

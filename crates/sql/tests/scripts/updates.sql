@@ -48,3 +48,43 @@ SELECT * FROM n ORDER BY u;
 -- 6 | 1
 -- 0 | 2
 -- 7 | 3
+# ON UPDATE CURRENT_TIMESTAMP is for columns that are not assigned to.
+CREATE TABLE s (id INT PRIMARY KEY, a INT, t DATETIME NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP);
+-- ok, 0 rows
+INSERT INTO s VALUES (1, 1, '2001-01-01');
+-- ok, 1 rows
+SET timestamp = 1000000000, time_zone = '+00:00';
+-- ok, 0 rows
+UPDATE s SET a = a + 1, t = t;
+-- ok, 1 rows
+SELECT * FROM s;
+-- [id, a, t]
+-- 1 | 2 | 2001-01-01 00:00:00
+INSERT INTO s (id) VALUES (1) ON DUPLICATE KEY UPDATE a = a + 1, t = t;
+-- ok, 2 rows
+SELECT * FROM s;
+-- [id, a, t]
+-- 1 | 3 | 2001-01-01 00:00:00
+UPDATE s JOIN (SELECT 1 AS id) AS d USING (id) SET a = a + 1, t = t;
+-- ok, 1 rows
+SELECT * FROM s;
+-- [id, a, t]
+-- 1 | 4 | 2001-01-01 00:00:00
+UPDATE s SET a = a;
+-- ok, 0 rows
+SELECT * FROM s;
+-- [id, a, t]
+-- 1 | 4 | 2001-01-01 00:00:00
+UPDATE s SET a = a + 1;
+-- ok, 1 rows
+SELECT * FROM s;
+-- [id, a, t]
+-- 1 | 5 | 2001-09-09 01:46:40
+SELECT * FROM s;
+-- [id, a, t]
+-- 1 | 5 | 2001-09-09 01:46:40
+INSERT INTO s (id) VALUES (1) ON DUPLICATE KEY UPDATE a = 7;
+-- ok, 2 rows
+SELECT * FROM s;
+-- [id, a, t]
+-- 1 | 7 | 2001-09-09 01:46:40
