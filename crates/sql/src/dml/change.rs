@@ -7,7 +7,7 @@ use spillway::{LockMode, LockWait};
 use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
-use super::{Changed, Maker, Rules, Scope, is_default, same, target, unsafe_update, value_for};
+use super::{Changed, Maker, Rules, Scope, same, target, unsafe_update, value_for};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr};
@@ -54,12 +54,8 @@ impl ChangePlan {
         let mut assignments = Vec::new();
         for assignment in &update.assignments {
             let column = target(&table, &assignment.target)?;
-            let value = if is_default(&assignment.value) {
-                None
-            } else {
-                Some(value_for(&mut binder, &assignment.value, &table.columns[column].ty)?)
-            };
-            assignments.push((column, value));
+            let ty = &table.columns[column].ty;
+            assignments.push((column, value_for(&mut binder, &assignment.value, ty)?));
         }
         let (source, order, limit) = rows_of(
             &mut binder,

@@ -5,7 +5,7 @@ use spillway_types::Value;
 use spillway_types::convert::to_i128;
 use sqlparser::ast::{self, OnInsert, SetExpr, TableObject};
 
-use super::{Changed, Maker, Rules, Scope, is_default, name_path, same, target, value_for};
+use super::{Changed, Maker, Rules, Scope, name_path, same, target, value_for};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Context, Expr, handed};
@@ -21,8 +21,8 @@ pub(crate) struct InsertPlan {
     source: Source,
     replace: bool,
     ignore: bool,
-    /// ON DUPLICATE KEY UPDATE: over the row that is there, then the one that would have been inserted.
-    update: Vec<(usize, Expr)>,
+    /// ON DUPLICATE KEY UPDATE: over the row that is there, then the one that would have been inserted; `None` for DEFAULT.
+    update: Vec<(usize, Option<Expr>)>,
 }
 
 #[derive(Debug)]
@@ -171,11 +171,8 @@ fn source_of(
     columns: &[usize],
 ) -> Result<Source> {
     let mut binder = scope.binder();
-    let mut bind = |(expr, column): (&ast::Expr, &usize)| -> Result<Option<Expr>> {
-        if is_default(expr) {
-            return Ok(None);
-        }
-        value_for(&mut binder, expr, &table.columns[*column].ty).map(Some)
+    let mut bind = |(expr, column): (&ast::Expr, &usize)| {
+        value_for(&mut binder, expr, &table.columns[*column].ty)
     };
     if !insert.assignments.is_empty() {
         let values = insert.assignments.iter().map(|assignment| &assignment.value).zip(columns);
@@ -341,6 +338,10 @@ impl Writer<'_> {
         context.inserted.replace(new.clone());
         let mut row = old.clone();
         for (column, expr) in &self.plan.update {
+            let Some(expr) = expr else {
+                row[*column] = self.maker.default(*column)?;
+                continue;
+            };
             let mut wide = row.clone();
             wide.extend(new.iter().cloned());
             let value = context.eval(expr, &wide)?;

@@ -84,10 +84,13 @@ fn is_default(expr: &ast::Expr) -> bool {
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-/// The value that a column of a type is given. Literals, and parameters in their place, are the same for columns of all
-/// types.
-fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Result<Expr> {
+/// The value that a column of a type is given, `None` for DEFAULT. Literals, and parameters in their place, are the same for
+/// columns of all types.
+fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Result<Option<Expr>> {
     use ast::Value as V;
+    if is_default(expr) {
+        return Ok(None);
+    }
     let plain = match expr {
         ast::Expr::Value(value) => matches!(
             value.value,
@@ -96,7 +99,7 @@ fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Resu
         _ => false,
     };
     let bound = binder.bind(expr)?;
-    Ok(if plain { bound.expr } else { bound.handed(ty).expr })
+    Ok(Some(if plain { bound.expr } else { bound.handed(ty).expr }))
 }
 
 /// What every row of a table must pass through to be stored, bound.

@@ -80,9 +80,11 @@ UPDATE s SET a = a + 1;
 SELECT * FROM s;
 -- [id, a, t]
 -- 1 | 5 | 2001-09-09 01:46:40
+INSERT INTO s (id) VALUES (1) ON DUPLICATE KEY UPDATE a = DEFAULT, t = DEFAULT;
+-- ok, 2 rows
 SELECT * FROM s;
 -- [id, a, t]
--- 1 | 5 | 2001-09-09 01:46:40
+-- 1 | NULL | NULL
 INSERT INTO s (id) VALUES (1) ON DUPLICATE KEY UPDATE a = 7;
 -- ok, 2 rows
 SELECT * FROM s;
