@@ -374,6 +374,36 @@ fn an_alter_that_is_killed_stops_and_leaves_nothing() {
     assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1"]);
 }
 
+#[test]
+fn a_function_makes_no_more_than_a_packet() {
+    let instance = instance();
+    run(&mut session(&instance, 1), "SET GLOBAL max_allowed_packet = 2048").unwrap();
+    let mut two = session(&instance, 2);
+    for (call, fits, too_long) in [
+        ("HEX(REPEAT('a', {}))", 1024, 1025),
+        ("REPEAT('a', {})", 2048, 2049),
+        ("SPACE({})", 2048, 2049),
+        ("RPAD('a', {}, 'b')", 512, 513),
+        ("LPAD(CAST('a' AS BINARY), {}, 'b')", 2048, 2049),
+        ("CONCAT('a', REPEAT('b', {}))", 2047, 2048),
+        ("CONCAT_WS(',', 'a', REPEAT('b', {}))", 2046, 2047),
+        ("INSERT('abc', 1, 1, REPEAT('b', {}))", 2046, 2047),
+        ("EXPORT_SET(0, 'y', REPEAT('n', {}), '', 2)", 1024, 1025),
+        ("QUOTE(REPEAT('n', {}))", 2046, 2047),
+        ("REPLACE('n.', '.', REPEAT('n', {}))", 2047, 2048),
+        ("REGEXP_REPLACE('n.', '[.]', REPEAT('n', {}))", 2047, 2048),
+        ("TO_BASE64(REPEAT('n', {}))", 1515, 1518),
+    ] {
+        for (count, wanted) in [(fits, "0"), (too_long, "1")] {
+            let call = call.replace("{}", &count.to_string());
+            let answer = run(&mut two, &format!("SELECT {call} IS NULL")).unwrap();
+            assert_eq!(answer, [wanted], "{call}");
+            let warned = run(&mut two, "SHOW WARNINGS").unwrap();
+            assert_eq!(warned.len().to_string(), wanted, "{call}: {warned:?}");
+        }
+    }
+}
+
 /// The clock goes on between one look at it and the next, past the end as well.
 #[test]
 fn a_sleep_of_nearly_nothing_ends() {

@@ -266,6 +266,12 @@ impl Scalar {
     }
 }
 
+/// What all arguments of one call may hold.
+const ARGUMENTS_MAX: usize = 128 << 20;
+
+/// The least that `max_allowed_packet` can be: what is shorter fits.
+const LENGTH_UNCHECKED: usize = 1024;
+
 /// Calls a function.
 pub(super) fn call(
     context: &Context<'_>,
@@ -301,9 +307,31 @@ pub(super) fn call(
         }
         _ => {}
     }
-    let args: Vec<Value> =
-        exprs.iter().map(|expr| context.eval(expr, row)).collect::<Result<_>>()?;
-    if let Some(value) = minds_no_null(context, call, &args, collation)? {
+    let (mut args, mut taken) = (Vec::with_capacity(exprs.len()), 0);
+    for expr in exprs {
+        let arg = context.eval(expr, row)?;
+        taken += strings::length(&arg);
+        args.push(arg);
+        if taken > ARGUMENTS_MAX {
+            return Ok(strings::too_long(context, call));
+        }
+    }
+    let value = call_with(context, call, &args, collation)?;
+    let len = strings::length(&value);
+    if len > LENGTH_UNCHECKED && len > strings::length_max(context) {
+        return Ok(strings::too_long(context, call));
+    }
+    Ok(value)
+}
+
+/// Calls a function that takes all of its arguments as values.
+fn call_with(
+    context: &Context<'_>,
+    call: Scalar,
+    args: &[Value],
+    collation: Collation,
+) -> Result<Value> {
+    if let Some(value) = minds_no_null(context, call, args, collation)? {
         return Ok(value);
     }
     if args.iter().any(Value::is_null) {
@@ -314,15 +342,15 @@ pub(super) fn call(
             context.as_number(arg, "DOUBLE")?;
         }
     }
-    if let Some(value) = session_function(context, call, &args) {
+    if let Some(value) = session_function(context, call, args) {
         return Ok(value);
     }
-    if let Some(value) = date_function(context, call, &args)? {
+    if let Some(value) = date_function(context, call, args)? {
         return Ok(value);
     }
-    match number_function(context, call, &args, collation)? {
+    match number_function(context, call, args, collation)? {
         Some(value) => Ok(value),
-        None => text_function(context, call, &args, collation),
+        None => text_function(context, call, args, collation),
     }
 }
 

@@ -13,8 +13,33 @@ use crate::errors::{Result, SqlError};
 use crate::expr::Context;
 use crate::expr::eval::{number, text, whole};
 
-/// The longest text that a function makes.
+/// The longest text that a function makes, however long a packet may be.
 const LENGTH_MAX: usize = 64 << 20;
+
+/// How long a text a function may make here.
+pub(super) fn length_max(context: &Context<'_>) -> usize {
+    let packet = context.variables.borrow().number("max_allowed_packet");
+    packet.map_or(LENGTH_MAX, |packet| LENGTH_MAX.min(packet as usize))
+}
+
+/// NULL in the place of a text that is too long, with a warning.
+#[cold]
+pub(super) fn too_long(context: &Context<'_>, call: Scalar) -> Value {
+    let (name, most) = (call.name(), length_max(context));
+    let text =
+        format!("Result of {name}() was larger than max_allowed_packet ({most}) - truncated");
+    context.warn(SqlError::new(1301, text));
+    Value::Null
+}
+
+/// The bytes that a value has beside itself.
+pub(super) fn length(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
 
 /// A regular expression, without regard to case where the collation has none.
 pub(in crate::expr) fn regex(pattern: &str, collation: Collation) -> Result<Regex> {
@@ -150,29 +175,72 @@ fn trim(value: &Value, what: &Value, leading: bool, trailing: bool) -> Value {
     Units::value(hay.bytes, rest)
 }
 
-fn replace(args: &[Value]) -> Value {
-    let [hay, from, to] = alike([&args[0], &args[1], &args[2]]);
-    let (mut out, mut rest) = (Vec::new(), hay.units.as_slice());
-    while let Some(at) = find(rest, &from.units) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(&to.units);
-        rest = &rest[at + from.units.len()..];
+/// Calls `visit` with each place where `what` is found, from the left; they do not overlap.
+fn each_place(hay: &[u8], what: &[u8], mut visit: impl FnMut(usize)) {
+    if let (Ok(hay), Ok(what)) = (std::str::from_utf8(hay), std::str::from_utf8(what)) {
+        hay.match_indices(what).for_each(|(at, _)| visit(at));
+        return;
     }
-    out.extend_from_slice(rest);
-    Units::value(hay.bytes, &out)
+    let mut at = 0;
+    while let Some(found) = hay[at..].windows(what.len()).position(|part| part == what) {
+        visit(at + found);
+        at += found + what.len();
+    }
 }
 
-fn pad(args: &[Value], left: bool) -> Value {
-    let [hay, with] = alike([&args[0], &args[2]]);
-    let Ok(len) = usize::try_from(whole(&args[1])) else { return Value::Null };
-    if len <= hay.units.len() {
-        return Units::value(hay.bytes, &hay.units[..len]);
+/// `None` where that would be longer than `most`.
+fn replace(args: &[Value], most: usize) -> Option<Value> {
+    let bytes = args.iter().any(|arg| matches!(arg, Value::Bytes(_)));
+    let (hay, from, to) = (bytes_of(&args[0]), bytes_of(&args[1]), bytes_of(&args[2]));
+    let whole = |all| if bytes { Value::Bytes(all) } else { made(all) };
+    if from.is_empty() {
+        return Some(whole(hay));
     }
-    if len > LENGTH_MAX / 4 {
-        return Value::Null;
+    let mut count = 0_usize;
+    each_place(&hay, &from, |_| count += 1);
+    let len = (hay.len() - count * from.len()).saturating_add(count.saturating_mul(to.len()));
+    if len > most {
+        return None;
+    }
+    let (mut out, mut last) = (Vec::with_capacity(len), 0);
+    each_place(&hay, &from, |at| {
+        out.extend_from_slice(&hay[last..at]);
+        out.extend_from_slice(&to);
+        last = at + from.len();
+    });
+    out.extend_from_slice(&hay[last..]);
+    Some(whole(out))
+}
+
+/// `None` where that would be longer than `most`.
+fn regexp_replace(regex: &Regex, hay: &str, to: &str, most: usize) -> Option<Value> {
+    let (mut out, mut last) = (String::new(), 0);
+    for found in regex.captures_iter(hay) {
+        let Some(whole) = found.get(0) else { continue };
+        out.push_str(&hay[last..whole.start()]);
+        found.expand(to, &mut out);
+        last = whole.end();
+        if out.len() > most {
+            return None;
+        }
+    }
+    out.push_str(&hay[last..]);
+    Some(Value::Text(out))
+}
+
+/// `None` where that could be longer than `most`.
+fn pad(args: &[Value], left: bool, most: usize) -> Option<Value> {
+    let [hay, with] = alike([&args[0], &args[2]]);
+    let Ok(len) = usize::try_from(whole(&args[1])) else { return Some(Value::Null) };
+    if len <= hay.units.len() {
+        return Some(Units::value(hay.bytes, &hay.units[..len]));
+    }
+    // A character may have four bytes.
+    if len > if hay.bytes { most } else { most / 4 } {
+        return None;
     }
     if with.units.is_empty() {
-        return Value::Null;
+        return Some(Value::Null);
     }
     let filling = with.units.iter().copied().cycle().take(len - hay.units.len());
     let units: Vec<u32> = if left {
@@ -180,7 +248,7 @@ fn pad(args: &[Value], left: bool) -> Value {
     } else {
         hay.units.iter().copied().chain(filling).collect()
     };
-    Units::value(hay.bytes, &units)
+    Some(Units::value(hay.bytes, &units))
 }
 
 fn locate(needle: &Value, hay: &Value, from: i64, collation: Collation) -> Value {
@@ -343,14 +411,18 @@ fn soundex(text: &str) -> String {
     out
 }
 
-fn export_set(args: &[Value]) -> Value {
+/// `None` where that would be longer than `most`.
+fn export_set(args: &[Value], most: usize) -> Option<Value> {
     let bits = bits_of(to_i128(&args[0].as_ref()).unwrap_or(0));
     let count = args.get(4).map_or(64, whole);
     let count = if (0..=64).contains(&count) { count as usize } else { 64 };
     let between = args.get(3).cloned().unwrap_or_else(|| Value::from(","));
-    let parts: Vec<Value> =
-        (0..count).map(|at| args[if bits >> at & 1 == 1 { 1 } else { 2 }].clone()).collect();
-    join(&parts, &between)
+    let chosen = (0..count).map(|at| &args[if bits >> at & 1 == 1 { 1 } else { 2 }]);
+    let len: usize = chosen.clone().map(length).sum();
+    if len + count.saturating_sub(1) * length(&between) > most {
+        return None;
+    }
+    Some(join(&chosen.cloned().collect::<Vec<Value>>(), &between))
 }
 
 fn hex(value: &Value) -> String {
@@ -414,6 +486,8 @@ pub(super) fn text_function(
 ) -> Result<Value> {
     use Scalar as S;
     let first = || text(&args[0]);
+    let most = || length_max(context);
+    let fitting = |value: Option<Value>| value.unwrap_or_else(|| too_long(context, call));
     Ok(match call {
         S::Length | S::OctetLength => Value::Int(bytes_of(&args[0]).len() as i64),
         S::BitLength => Value::Int(8 * bytes_of(&args[0]).len() as i64),
@@ -439,7 +513,7 @@ pub(super) fn text_function(
         S::TrimBoth => trim(&args[0], &args[1], true, true),
         S::TrimLead => trim(&args[0], &args[1], true, false),
         S::TrimTrail => trim(&args[0], &args[1], false, true),
-        S::Replace => replace(args),
+        S::Replace => fitting(replace(args, most())),
         S::Reverse => {
             let mut all = Units::of(&args[0], false);
             all.units.reverse();
@@ -449,19 +523,14 @@ pub(super) fn text_function(
             let what = if call == S::Space { Value::from(" ") } else { args[0].clone() };
             let count = whole(&args[args.len() - 1]).max(0) as usize;
             let bytes = bytes_of(&what);
-            if bytes.len().saturating_mul(count) > LENGTH_MAX {
-                let name = call.name();
-                context.warn(SqlError::new(
-                    1301,
-                    format!("Result of {name}() was larger than max_allowed_packet - truncated"),
-                ));
-                return Ok(Value::Null);
+            if bytes.len().saturating_mul(count) > most() {
+                return Ok(too_long(context, call));
             }
             let all = bytes.repeat(count);
             if matches!(what, Value::Bytes(_)) { Value::Bytes(all) } else { made(all) }
         }
-        S::Lpad => pad(args, true),
-        S::Rpad => pad(args, false),
+        S::Lpad => fitting(pad(args, true, most())),
+        S::Rpad => fitting(pad(args, false, most())),
         S::Instr => locate(&args[1], &args[0], 1, collation),
         S::Locate | S::Position => {
             locate(&args[0], &args[1], args.get(2).map_or(1, whole), collation)
@@ -503,11 +572,11 @@ pub(super) fn text_function(
         S::Insert => insert(args),
         S::Quote => quote(&args[0]),
         S::Soundex => Value::Text(soundex(&first())),
-        S::ExportSet => export_set(args),
+        S::ExportSet => fitting(export_set(args, most())),
         S::RegexpLike => Value::from(regex(&text(&args[1]), collation)?.is_match(&first())),
         S::RegexpReplace => {
             let regex = regex(&text(&args[1]), collation)?;
-            Value::Text(regex.replace_all(&first(), text(&args[2]).as_str()).into_owned())
+            fitting(regexp_replace(&regex, &first(), &text(&args[2]), most()))
         }
         S::Charset => Value::from(match &args[0] {
             Value::Text(_) => "utf8mb4",
