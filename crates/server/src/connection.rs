@@ -1,7 +1,6 @@
 //! One client: its login, then its commands until it goes.
 
 use std::io;
-use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 use spillway_sql::{Outcome, ResultColumn, Session, SqlError};
@@ -296,7 +295,7 @@ impl<'a, T: Transport> Connection<'a, T> {
             // COM_RESET_CONNECTION
             0x1F => {
                 self.session.reset();
-                self.forget_statements();
+                self.statements.clear();
                 self.prepare_session()?;
                 self.ok()?;
             }
@@ -408,7 +407,7 @@ impl<'a, T: Transport> Connection<'a, T> {
             }
         }
         self.session = self.shared.instance.session(&hello.user, &host, self.peer.id);
-        self.forget_statements();
+        self.statements.clear();
         self.prepare_session()?;
         let used = hello.database.map_or(Ok(()), |name| self.session.use_database(&name));
         self.answer(&used)?;
@@ -437,16 +436,6 @@ impl<T: Transport> Connection<'_, T> {
             let text = "Prepared statement contains too many placeholders";
             return self.error(&SqlError::new(1390, text));
         };
-        let most = self.shared.statements_max();
-        let held = &self.shared.counters.prepared;
-        if held.fetch_add(1, Ordering::Relaxed) >= most {
-            held.fetch_sub(1, Ordering::Relaxed);
-            self.session.close_statement(id);
-            let text = format!(
-                "Can't create more than max_prepared_stmt_count statements (current value: {most})"
-            );
-            return self.error(&SqlError::new(1461, text));
-        }
         let (bound, kept) = (Bound::default(), Columns::default());
         let statement = Statement { params: prepared.params, bound, columns: kept };
         self.statements.insert(id, statement);
@@ -518,19 +507,7 @@ impl<T: Transport> Connection<'_, T> {
     fn close_statement(&mut self, id: u32) {
         if self.statements.remove(&id).is_some() {
             self.session.close_statement(id);
-            self.shared.counters.prepared.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-
-    fn forget_statements(&mut self) {
-        self.shared.counters.prepared.fetch_sub(self.statements.len(), Ordering::Relaxed);
-        self.statements.clear();
-    }
-}
-
-impl<T> Drop for Connection<'_, T> {
-    fn drop(&mut self) {
-        self.shared.counters.prepared.fetch_sub(self.statements.len(), Ordering::Relaxed);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -77,8 +77,6 @@ pub(crate) struct Counters {
     pub(crate) tls_accepted: Counter,
     /// Most connections at once.
     pub(crate) connections_most: AtomicU64,
-    /// Prepared statements there are.
-    pub(crate) prepared: AtomicUsize,
 }
 
 /// What the connections of a server share.
@@ -142,11 +140,6 @@ impl Shared {
     /// How long a client may take to say who it is.
     pub(crate) fn connect_timeout(&self) -> Duration {
         Duration::from_secs(self.instance.global_number("connect_timeout").unwrap_or(10))
-    }
-
-    pub(crate) fn statements_max(&self) -> usize {
-        let most = self.instance.global_number("max_prepared_stmt_count");
-        most.map_or(usize::MAX, |most| most as usize)
     }
 
     /// Whether one more than the limit are connected.
@@ -224,7 +217,7 @@ impl Shared {
                 "prepared_statements_now",
                 "Prepared statements there are.",
                 false,
-                self.counters.prepared.load(Ordering::Relaxed) as u64,
+                self.instance.prepared_statements() as u64,
             ),
             (
                 "received_bytes_total",
@@ -253,7 +246,7 @@ impl Front for Shared {
             ("Connection_errors_max_connections", counters.refused.get()),
             ("Connections", counters.connections.get()),
             ("Max_used_connections", counters.connections_most.load(Ordering::Relaxed)),
-            ("Prepared_stmt_count", counters.prepared.load(Ordering::Relaxed) as u64),
+            ("Prepared_stmt_count", self.instance.prepared_statements() as u64),
             ("Ssl_finished_accepts", counters.tls_accepted.get()),
         ];
         figures.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()

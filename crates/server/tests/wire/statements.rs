@@ -1,6 +1,7 @@
 //! Prepared statements, and what clients get wrong about them.
 
 use mysql_common::Value;
+use spillway_base::budget::Use;
 
 use crate::client::{TestServer, shown, until};
 
@@ -124,6 +125,45 @@ fn there_are_only_so_many_prepared_statements() {
     drop(other);
     // They go with their connection, which goes when its thread sees that its client has.
     until(|| count(&mut client) == "0");
+    // Those of PREPARE are counted with them; one takes the place of another of its name.
+    for name in ["a", "b", "c", "a"] {
+        client.run(format!("PREPARE {name} FROM 'SELECT 1'"));
+    }
+    assert_eq!(count(&mut client), "3");
+    assert_eq!(client.query("PREPARE d FROM 'SELECT 1'").code(), 1461);
+    assert_eq!(client.prepare("SELECT 1").unwrap_err().code(), 1461);
+    client.run("DEALLOCATE PREPARE b");
+    client.prepare("SELECT 1").unwrap();
+    assert_eq!(client.query("PREPARE b FROM 'SELECT 1'").code(), 1461);
+    client.command(0x11, b"root\0\0test\0\x2D\0mysql_native_password\0");
+    client.prove(|_, _| Vec::new()).unwrap();
+    assert_eq!(count(&mut client), "0", "another user begins without");
+}
+
+#[test]
+fn prepared_statements_are_charged_to_the_memory_budget() {
+    let server = TestServer::start();
+    let budget = server.instance.database().budget().clone();
+    let mut client = server.client();
+    let used = || budget.used_for(Use::Connections);
+    let held = used();
+    let long = format!("SELECT '{}'", "x".repeat(100_000));
+    let id = client.prepare(&long).unwrap().id;
+    client.run(format!("SET @long = \"{long}\""));
+    client.run("PREPARE named FROM @long");
+    let two = used() - held;
+    assert!(two >= 2 * long.len(), "{two} bytes for two of {}", long.len());
+    let hog = budget.charge(Use::Connections, budget.limit() - budget.used() - long.len());
+    assert_eq!(client.prepare(&long).unwrap_err().code(), 1041);
+    // The one of that name is gone nevertheless, as in MySQL.
+    let filler = budget.charge(Use::Connections, two / 2);
+    assert_eq!(client.query("PREPARE named FROM @long").code(), 1041);
+    assert_eq!(client.query("EXECUTE named").code(), 1243);
+    assert_eq!(client.execute(id, &[]).one().len(), 100_000);
+    drop((hog, filler));
+    client.command(0x19, &id.to_le_bytes());
+    assert_eq!(client.ping().affected(), 0);
+    assert_eq!(used(), held);
 }
 
 #[test]

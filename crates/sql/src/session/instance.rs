@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -79,6 +79,8 @@ pub(super) struct Inner {
     pub(super) processes: Mutex<BTreeMap<u64, Arc<Process>>>,
     pub(super) globals: Mutex<BTreeMap<String, String>>,
     pub(super) numbers: AtomicU64,
+    /// Prepared statements of all sessions.
+    pub(super) prepared: AtomicUsize,
     /// Statements of sessions that have ended.
     pub(super) questions: AtomicU64,
     pub(super) started: Duration,
@@ -122,6 +124,7 @@ impl Instance {
             processes: Mutex::default(),
             globals: Mutex::new(globals),
             numbers: AtomicU64::new(1),
+            prepared: AtomicUsize::new(0),
             questions: AtomicU64::new(0),
             started: spillway_base::clock::now(),
             front: Mutex::new(None),

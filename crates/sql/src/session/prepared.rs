@@ -1,13 +1,15 @@
 //! Prepared statements, of the protocol and of PREPARE.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use spillway_base::budget::{Charge, Use};
 use spillway_types::Value;
 use sqlparser::tokenizer::Token;
 
-use super::Session;
 use super::compiled::{Body, Slot, is_rows};
 use super::own::{name_of, split_commas};
+use super::{Instance, Session};
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
 use crate::parse::{self, Statement, word};
@@ -27,20 +29,62 @@ pub(super) struct Stored {
     text: Arc<str>,
     params: usize,
     slot: Slot,
+    _place: Place,
+}
+
+/// What a prepared statement takes whatever its text.
+const STATEMENT_BYTES: usize = 4 << 10;
+/// What it takes for each byte of its text: the text, and a tree of which a parameter, two bytes, is a node.
+const BYTES_PER_BYTE: usize = 32;
+
+/// A statement's place among the prepared ones of all sessions, and its memory. Dropping it frees both.
+struct Place {
+    instance: Instance,
+    _charge: Charge,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.instance.0.prepared.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Instance {
+    /// Prepared statements that there are, of all sessions.
+    #[must_use]
+    pub fn prepared_statements(&self) -> usize {
+        self.0.prepared.load(Ordering::Relaxed)
+    }
+
+    fn place_for(&self, sql: &str) -> Result<Place> {
+        let bytes = STATEMENT_BYTES.saturating_add(sql.len().saturating_mul(BYTES_PER_BYTE));
+        let charge = self.0.db.budget().try_charge(Use::Connections, bytes)?;
+        let most = self.global_number("max_prepared_stmt_count").unwrap_or(u64::MAX);
+        let before = self.0.prepared.fetch_add(1, Ordering::Relaxed);
+        let place = Place { instance: self.clone(), _charge: charge };
+        if before as u64 >= most {
+            let text = format!(
+                "Can't create more than max_prepared_stmt_count statements (current value: {most})"
+            );
+            return Err(SqlError::new(1461, text));
+        }
+        Ok(place)
+    }
 }
 
 impl Session {
     /// Prepares a statement.
     ///
     /// # Errors
-    /// Where it is none, or names what there is not.
+    /// Where it is none, or names what there is not; 1461 for one too many, 1041 for want of memory.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
+        let place = self.instance.place_for(sql)?;
         let mut statements = parse::split(sql, self.mode())?;
         let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
             return Err(SqlError::syntax("a prepared statement is one statement"));
         };
         let depth = parse::Depth::of(&tokens)?;
-        depth.run(|| self.prepare_tokens(sql, tokens, depth))
+        depth.run(|| self.prepare_tokens(sql, tokens, depth, place))
     }
 
     fn prepare_tokens(
@@ -48,6 +92,7 @@ impl Session {
         sql: &str,
         tokens: Vec<Token>,
         depth: parse::Depth,
+        place: Place,
     ) -> Result<Prepared> {
         let (statement, params) = parse::parse(tokens).inspect_err(|error| {
             self.warnings.clear();
@@ -70,7 +115,7 @@ impl Session {
             }
             slot.compiled = Some(compiled);
         }
-        let stored = Stored { text: sql.into(), params, slot };
+        let stored = Stored { text: sql.into(), params, slot, _place: place };
         let id = self.statements_next;
         self.statements_next += 1;
         self.statements.insert(id, stored);
