@@ -48,6 +48,8 @@ pub(crate) trait HasSeat<T> {
 struct Ring<H> {
     /// Those seated, in the order the hand comes to them, with their bytes.
     seated: VecDeque<(Weak<H>, usize)>,
+    /// About how many of them are gone.
+    gone: usize,
     charge: Charge,
 }
 
@@ -61,7 +63,8 @@ pub(crate) struct TableCache<T, H> {
 impl<T, H: HasSeat<T>> TableCache<T, H> {
     /// A cache of at most `capacity` bytes, charged to the budget.
     pub(crate) fn new(capacity: usize, budget: &Budget) -> TableCache<T, H> {
-        let ring = Ring { seated: VecDeque::new(), charge: budget.charge(Use::Caches, 0) };
+        let charge = budget.charge(Use::Caches, 0);
+        let ring = Ring { seated: VecDeque::new(), gone: 0, charge };
         TableCache { ring: Mutex::new(ring), capacity, value: std::marker::PhantomData }
     }
 
@@ -96,6 +99,12 @@ impl<T, H: HasSeat<T>> TableCache<T, H> {
             let mut ring = self.ring.lock();
             let held = ring.charge.bytes();
             ring.charge.resize(held - seated.bytes);
+            // The hand may not come by for long, and what is gone is charged to nobody.
+            ring.gone += 1;
+            if ring.gone * 2 > ring.seated.len() {
+                ring.seated.retain(|(holder, _)| holder.strong_count() > 0);
+                ring.gone = 0;
+            }
         }
     }
 
@@ -121,5 +130,43 @@ impl<H> Ring<H> {
             self.charge.resize(held - bytes);
         }
         Some(alive)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    struct Holder {
+        seat: Seat<u32>,
+        cache: Arc<TableCache<u32, Holder>>,
+    }
+
+    impl HasSeat<u32> for Holder {
+        fn seat(&self) -> &Seat<u32> {
+            &self.seat
+        }
+    }
+
+    impl Drop for Holder {
+        fn drop(&mut self) {
+            self.cache.clone().forget(self);
+        }
+    }
+
+    /// Extents come and go behind one that is read all the time, and nothing of them is kept.
+    #[test]
+    fn holders_that_are_gone_leave_the_ring() {
+        let budget = Budget::new(1 << 20);
+        let cache = Arc::new(TableCache::new(1 << 20, &budget));
+        let holder = || Arc::new(Holder { seat: Seat::default(), cache: cache.clone() });
+        let stays = holder();
+        cache.seat(&stays, Arc::new(0), 100);
+        for number in 1..1000 {
+            cache.seat(&holder(), Arc::new(number), 100);
+        }
+        assert!(cache.ring.lock().seated.len() < 10, "{}", cache.ring.lock().seated.len());
+        assert_eq!(cache.bytes(), 100);
+        assert_eq!(stays.seat().get().as_deref(), Some(&0));
     }
 }

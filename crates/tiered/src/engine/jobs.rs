@@ -23,7 +23,7 @@ pub enum JobOutcome {
 
 /// How long a thread sleeps when work is there and cannot be done yet: a commit has to turn stable first, or a
 /// snapshot to end, and nobody rings the bell for that.
-const NAP: Duration = Duration::from_millis(2);
+pub(super) const NAP: Duration = Duration::from_millis(2);
 /// How long a thread sleeps when there is no work at all.
 const LONG_NAP: Duration = Duration::from_secs(1);
 /// After a full disk, until the next try.
@@ -232,6 +232,8 @@ impl Inner {
 
     /// Looks at all tables' levels again, after one of them changed.
     pub(super) fn refresh_debt(&self) {
+        // Of two at once the one that looked later has the last word.
+        let _refreshing = self.debt_refreshing.lock();
         let shape = self.settings.shape();
         let mut debt = Debt::default();
         let mut behind = 0;

@@ -4,7 +4,7 @@
 //!
 //! Reads and installs take none: the map of tables and each table's view are swapped whole. `manifest` is held while
 //! edits are recorded and published, `tables_changing` while the map of tables is replaced. Order:
-//! `manifest`, `tables_changing`, a table's own lock.
+//! `manifest`, `tables_changing`, a table's own lock; `debt_refreshing` and those that hold a figure come last.
 //!
 //! # Memory
 //!
@@ -104,6 +104,8 @@ struct Inner {
     bell: Bell,
     /// The debt of all tables' levels, since they last changed.
     levels_debt: Mutex<Debt>,
+    /// Held while that is computed and replaced.
+    debt_refreshing: Mutex<()>,
     /// Groups of background threads that are running.
     threads: AtomicUsize,
     counts: Counts,
@@ -178,6 +180,7 @@ impl TieredEngine {
             disk_full: AtomicBool::new(false),
             bell: Bell::default(),
             levels_debt: Mutex::default(),
+            debt_refreshing: Mutex::default(),
             threads: AtomicUsize::new(0),
             counts: Counts::default(),
         }));

@@ -10,6 +10,7 @@ use parking_lot::MutexGuard;
 use rustc_hash::FxHashSet;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
+use super::jobs::NAP;
 use super::{Inner, create_edit};
 use crate::block::Entry;
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
@@ -308,7 +309,8 @@ impl Inner {
 
     pub(super) fn compact_fully(&self, table: &Arc<Table>) -> Result<()> {
         while table.compacting.swap(true, Ordering::AcqRel) {
-            std::thread::yield_now();
+            self.check()?;
+            self.bell.room.wait_for(&mut self.bell.state.lock(), NAP);
         }
         let pick = self.settings.shape().pick_full(&table.view().levels);
         let outcome = pick.map_or(Ok(()), |pick| self.compact(table, &pick));
