@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::budget::Budget;
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Engine, Metric, RangeEstimate};
-use spillway_base::{EngineKind, KeyRange, Result, thread};
+use spillway_base::{EngineKind, Error, ErrorKind, KeyRange, Result, thread};
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
 use spillway_tiered::{Background, JobOutcome, TableStatus, TieredEngine, TieredSettings};
@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     settings: Settings,
     recovered: RecoveryReport,
     running: Mutex<Running>,
+    /// Whether it was closed. Held by those who work on the folder for a caller.
+    closed: RwLock<bool>,
     care: Arc<Care>,
 }
 
@@ -134,6 +136,7 @@ impl Database {
             settings,
             recovered,
             running: Mutex::new(Running { background: None, care: None, lock: Some(lock) }),
+            closed: RwLock::new(false),
             care: Arc::default(),
         });
         let db = Database(inner);
@@ -231,8 +234,10 @@ impl Database {
     /// opened without background threads.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], [`crate::ErrorKind::WritesStopped`].
+    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], [`crate::ErrorKind::WritesStopped`],
+    /// [`crate::ErrorKind::Closed`].
     pub fn run_background_job(&self) -> Result<bool> {
+        let _open = self.0.open()?;
         let worked = self.0.tiered.run_background_job()? == JobOutcome::Worked;
         if !worked {
             self.0.manager.truncate_log()?;
@@ -245,6 +250,7 @@ impl Database {
     /// # Errors
     /// As [`Database::run_background_job`].
     pub fn flush(&self) -> Result<()> {
+        let _open = self.0.open()?;
         self.0.manager.flush()?;
         self.0.tiered.flush_all()?;
         self.0.manager.truncate_log()
@@ -255,6 +261,7 @@ impl Database {
     /// # Errors
     /// As [`Database::run_background_job`].
     pub fn compact(&self) -> Result<()> {
+        let _open = self.0.open()?;
         self.0.manager.flush()?;
         self.0.tiered.compact_all()
     }
@@ -270,6 +277,15 @@ impl Database {
 }
 
 impl Inner {
+    /// Keeps the folder for as long as a caller's work on it takes.
+    fn open(&self) -> Result<RwLockReadGuard<'_, bool>> {
+        let closed = self.closed.read();
+        if *closed {
+            return Err(Error::new(ErrorKind::Closed, "the database has been closed"));
+        }
+        Ok(closed)
+    }
+
     fn close(&self) -> Result<()> {
         let closed = self.manager.close();
         *self.care.stop.lock() = true;
@@ -278,11 +294,14 @@ impl Inner {
             let mut running = self.running.lock();
             (running.background.take(), running.care.take())
         };
+        // Those who wait for room in memory would else do the work of the threads that have gone.
+        self.tiered.close();
         drop(background);
         if let Some(care) = care {
             // A panic in it has been reported by the panic hook.
             let _ = care.join();
         }
+        *self.closed.write() = true;
         self.running.lock().lock = None;
         closed
     }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use spillway_base::engine::Access;
+use spillway_base::engine::{Access, Engine};
 use spillway_base::rng::Rng;
 use spillway_storage::Disk;
 use spillway_storage::sim::{Fault, SimDisk};
@@ -189,6 +189,32 @@ fn a_scan_that_would_block_goes_on_where_it_was() {
         assert_eq!(found, wanted, "{newer} {direction:?}");
     }
     assert!(blocked > rows, "{blocked}");
+}
+
+/// The folder is another's once the database is closed: nobody who still holds a handle writes to it, neither asked to nor
+/// to make room for a commit.
+#[test]
+fn a_closed_database_does_no_work_on_its_folder() {
+    for background_threads in [false, true] {
+        let disk = SimDisk::new(1);
+        let settings = Settings { background_threads, ..small() };
+        let db = Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+        (0..100_u8).for_each(|key| txn.put(table, &[key], &[key; 10_000]).unwrap());
+        txn.commit().wait().unwrap();
+        db.close().unwrap();
+        let before = disk.operations();
+        let room = db.0.tiered.admit(10 << 20);
+        let asked = [room, db.flush(), db.compact(), db.run_background_job().map(drop)];
+        for outcome in asked {
+            assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Closed);
+        }
+        assert_eq!(disk.operations(), before);
+        assert_eq!(read(&db.begin(TransactionOptions::new()), table).len(), 100);
+        db.close().unwrap();
+        open(&disk).unwrap().flush().unwrap();
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl TieredEngine {
 
     fn run_job(&self, compact: bool) -> Result<JobOutcome> {
         let inner = &self.0;
-        inner.check()?;
+        let _working = inner.working()?;
         let outcome = inner.next_job(compact);
         if let Err(error) = &outcome
             && error.kind() != ErrorKind::DiskFull
@@ -85,6 +85,14 @@ impl TieredEngine {
             })?;
         }
         Ok(())
+    }
+
+    /// Ends all work on the engine's files: once this returns none is under way, and none begins again. What is in
+    /// memory can still be read, and what is in files while they are there.
+    pub fn close(&self) {
+        self.0.fail(&Error::new(ErrorKind::Closed, "the database has been closed"));
+        self.0.bell.work.notify_all();
+        drop(self.0.working.write());
     }
 
     /// Starts background threads: one for flushes alone, and others for all work.

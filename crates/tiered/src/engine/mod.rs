@@ -4,7 +4,7 @@
 //!
 //! Reads and installs take none: the map of tables and each table's view are swapped whole. `manifest` is held while
 //! edits are recorded and published, `tables_changing` while the map of tables is replaced. Order:
-//! `manifest`, `tables_changing`, a table's own lock; `debt_refreshing` and those that hold a figure come last.
+//! `working`, `manifest`, `tables_changing`, a table's own lock; `debt_refreshing` and those that hold a figure come last.
 //!
 //! # Memory
 //!
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Budget;
@@ -106,6 +106,8 @@ struct Inner {
     levels_debt: Mutex<Debt>,
     /// Held while that is computed and replaced.
     debt_refreshing: Mutex<()>,
+    /// Held, together with others, by whoever works on the files; alone by nobody but who closes the engine.
+    working: RwLock<()>,
     /// Groups of background threads that are running.
     threads: AtomicUsize,
     counts: Counts,
@@ -181,6 +183,7 @@ impl TieredEngine {
             bell: Bell::default(),
             levels_debt: Mutex::default(),
             debt_refreshing: Mutex::default(),
+            working: RwLock::new(()),
             threads: AtomicUsize::new(0),
             counts: Counts::default(),
         }));
@@ -236,6 +239,13 @@ impl Inner {
             return Ok(());
         }
         self.failure.lock().clone().map_or(Ok(()), Err)
+    }
+
+    /// Begins a piece of work, unless the engine has failed or was closed.
+    fn working(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        let working = self.working.read();
+        self.check()?;
+        Ok(working)
     }
 
     /// What is persistent now (E6).

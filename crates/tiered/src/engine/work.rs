@@ -38,6 +38,8 @@ impl Drop for Written<'_> {
 
 impl Written<'_> {
     fn write(&mut self, mut built: BuiltExtent) -> Result<()> {
+        // A long merge need not come to its end for nothing.
+        self.inner.check()?;
         let space = &self.inner.space;
         let slots = space.allocate(built.meta.slots.count).map_err(stopped)?;
         built.meta.slots = slots;
@@ -308,6 +310,7 @@ impl Inner {
     }
 
     pub(super) fn compact_fully(&self, table: &Arc<Table>) -> Result<()> {
+        let _working = self.working()?;
         while table.compacting.swap(true, Ordering::AcqRel) {
             self.check()?;
             self.bell.room.wait_for(&mut self.bell.state.lock(), NAP);
