@@ -92,35 +92,49 @@ fn write_groups(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The value as `column` would keep it, if looking that up in an index is the same as comparing with it; `None` where it
-/// is not, as for text compared with a number.
+/// Where an index has the values that are equal to another, in a comparison of a column with it.
+#[derive(Clone, Debug)]
+pub enum Lookup {
+    /// At this value, as the column keeps it.
+    At(Value),
+    /// Nowhere: no value of the column is.
+    Nowhere,
+    /// In places that the index does not tell, as of text compared with a number.
+    Unknown,
+}
+
+/// Where an index of a column has the values that are equal to `value`.
 #[must_use]
-pub fn lookup_value(value: &Value, column: &ColumnType) -> Option<Value> {
+pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
+    let at = |found: Option<Value>| found.map_or(Lookup::Unknown, Lookup::At);
+    // Whether these are compared as exact numbers, so that a value which the column cannot keep is equal to none.
     let exact = match (value, column) {
-        (Value::Null, _) => return Some(Value::Null),
-        (Value::Int(_) | Value::UInt(_), ColumnType::Int { .. } | ColumnType::Bit(_)) => true,
-        (Value::Int(_), ColumnType::Year) => return Some(value.clone()),
+        (Value::Null, _) => return Lookup::At(Value::Null),
+        (
+            Value::Int(_) | Value::UInt(_) | Value::Decimal(_),
+            ColumnType::Int { .. } | ColumnType::Bit(_) | ColumnType::Decimal { .. },
+        ) => true,
+        (Value::Int(_), ColumnType::Year) => return Lookup::At(value.clone()),
         (Value::UInt(number), ColumnType::Year) => {
-            return i64::try_from(*number).ok().map(Value::Int);
+            return i64::try_from(*number).map_or(Lookup::Nowhere, |n| Lookup::At(Value::Int(n)));
         }
-        (Value::Int(_) | Value::UInt(_) | Value::Decimal(_), ColumnType::Decimal { .. }) => true,
         (
             Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) | Value::Decimal(_),
             ColumnType::Double,
-        ) => true,
+        ) => false,
         (Value::Text(_), column)
             if column.is_text() && !matches!(column, ColumnType::Set(_) | ColumnType::Json) =>
         {
-            return match column {
+            return at(match column {
                 ColumnType::Enum(_) => column.store(value).ok(),
                 ColumnType::Char(_) => {
                     Some(Value::Text(value.to_text().trim_end_matches(' ').to_owned()))
                 }
                 _ => Some(value.clone()),
-            };
+            });
         }
         (Value::Bytes(_) | Value::Text(_), ColumnType::VarBinary(_) | ColumnType::Blob(_)) => {
-            return Some(Value::Bytes(match value {
+            return Lookup::At(Value::Bytes(match value {
                 Value::Bytes(bytes) => bytes.clone(),
                 other => other.to_text().into_bytes(),
             }));
@@ -128,34 +142,36 @@ pub fn lookup_value(value: &Value, column: &ColumnType) -> Option<Value> {
         (
             Value::Text(_) | Value::Date(_) | Value::DateTime(_),
             ColumnType::DateTime(_) | ColumnType::Timestamp(_),
-        ) => true,
+        ) => false,
         (Value::Text(_) | Value::Date(_), ColumnType::Date) => {
-            let stored = crate::convert::to_datetime(&value.as_ref())?;
-            return (stored.micros == 0).then_some(Value::Date(stored.date));
+            let date = crate::convert::to_datetime(&value.as_ref()).filter(|at| at.micros == 0);
+            return at(date.map(|at| Value::Date(at.date)));
         }
+        // A column that is a number is compared with text as with the number it is.
         (
             Value::Text(_),
             ColumnType::Int { .. } | ColumnType::Decimal { .. } | ColumnType::Double,
-        ) => {
-            // A column that is a number is compared with text as with the number it is.
-            true
-        }
-        (Value::Text(_) | Value::Time(_), ColumnType::Time(_)) => true,
-        _ => false,
+        ) => false,
+        (Value::Text(_) | Value::Time(_), ColumnType::Time(_)) => false,
+        _ => return Lookup::Unknown,
     };
-    if !exact {
-        return None;
+    match column.store(value) {
+        // A value that storing changed would be found where it is not equal.
+        Ok(stored) if same(&stored, value) => Lookup::At(stored),
+        _ if exact => Lookup::Nowhere,
+        _ => Lookup::Unknown,
     }
-    let stored = column.store(value).ok()?;
-    // A value that storing changed would be found where it is not equal.
-    let same = match (&stored, value) {
-        (Value::DateTime(a), other) => crate::convert::to_datetime(&other.as_ref()) == Some(*a),
-        (Value::Time(a), other) => crate::convert::to_time(&other.as_ref()) == Some(*a),
-        (a, b) => {
-            crate::convert::to_decimal(&a.as_ref()) == crate::convert::to_decimal(&b.as_ref())
+}
+
+fn same(stored: &Value, value: &Value) -> bool {
+    match stored {
+        Value::DateTime(at) => crate::convert::to_datetime(&value.as_ref()) == Some(*at),
+        Value::Time(time) => crate::convert::to_time(&value.as_ref()) == Some(*time),
+        stored => {
+            crate::convert::to_decimal(&stored.as_ref())
+                == crate::convert::to_decimal(&value.as_ref())
         }
-    };
-    same.then_some(stored)
+    }
 }
 
 /// The length of the part at the front of a key; `None` when the bytes are no such part.

@@ -244,3 +244,32 @@ fn a_comparison_agrees_with_the_keys_and_the_weights() {
         }
     }
 }
+
+#[test]
+fn an_index_is_asked_for_what_the_column_keeps() {
+    use key::{Lookup, lookup};
+    let at = |value: Value, column: &ColumnType| match lookup(&value, column) {
+        Lookup::At(value) => value.to_text(),
+        Lookup::Nowhere => "nowhere".to_owned(),
+        Lookup::Unknown => "unknown".to_owned(),
+    };
+    let unsigned = ColumnType::Int { width: IntWidth::Tiny, unsigned: true, boolean: false };
+    let decimals = ColumnType::Decimal { precision: 5, scale: 1, unsigned: false };
+    let number = |text| Value::Decimal(decimal(text));
+    assert_eq!(at(number("5.0"), &ColumnType::BIGINT), "5");
+    assert_eq!(at(number("5"), &unsigned), "5");
+    assert_eq!(at(number("5.5"), &ColumnType::BIGINT), "nowhere");
+    assert_eq!(at(number("99999999999999999999"), &ColumnType::BIGINT), "nowhere");
+    assert_eq!(at(Value::UInt(u64::MAX), &ColumnType::BIGINT), "nowhere");
+    assert_eq!(at(Value::Int(256), &unsigned), "nowhere");
+    assert_eq!(at(Value::Int(-1), &unsigned), "nowhere");
+    assert_eq!(at(Value::Int(-1), &ColumnType::Bit(5)), "nowhere");
+    assert_eq!(at(Value::UInt(2020), &ColumnType::Year), "2020");
+    assert_eq!(at(Value::UInt(u64::MAX), &ColumnType::Year), "nowhere");
+    assert_eq!(at(number("1.00"), &decimals), "1.0");
+    assert_eq!(at(number("1.25"), &decimals), "nowhere");
+    assert_eq!(at(Value::Int(10_000), &decimals), "nowhere");
+    assert_eq!(at(Value::Int(1), &ColumnType::VarChar(5)), "unknown");
+    // A double may be equal to numbers that it does not show.
+    assert_eq!(at(Value::Double(0.5), &ColumnType::BIGINT), "unknown");
+}

@@ -2,7 +2,8 @@
 
 use spillway::{KeyRange, successor};
 use spillway_base::TableId;
-use spillway_types::{ColumnType, Value, key};
+use spillway_types::key::{self, Lookup};
+use spillway_types::{ColumnType, Value};
 
 use super::{Access, Interval, Source};
 use crate::catalog::{IndexPart, TableDef, end_of, moved};
@@ -75,9 +76,11 @@ pub(super) fn spans(
     let mut prefix = Vec::new();
     for (expr, part) in access.equal.iter().zip(parts) {
         let value = context.value(expr, row)?;
-        if !write_lookup(context, table, part, &value, &mut prefix) {
+        match write_lookup(context, table, part, &value, &mut prefix) {
+            Written::Yes => {}
+            Written::Nowhere => return Ok(Vec::new()),
             // No key of this column is equal by index; the rows are checked one by one.
-            return Ok(vec![Span::of(prefix)]);
+            Written::Unknown => return Ok(vec![Span::of(prefix)]),
         }
     }
     let (Some(part), false) = (parts.get(access.equal.len()), access.intervals.is_empty()) else {
@@ -102,30 +105,42 @@ pub(super) fn finds_equal(
     table: &TableDef,
 ) -> Result<bool> {
     for (expr, part) in access.equal.iter().zip(access.parts(table)) {
-        if key::lookup_value(&*context.value(expr, &[])?, &table.columns[part.column].ty).is_none()
-        {
+        let value = context.value(expr, &[])?;
+        if let Lookup::Unknown = key::lookup(&value, &table.columns[part.column].ty) {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Appends a value's part of a key; `false` where the index cannot look it up.
+/// Whether the part of a key was written that finds what is equal to a value.
+enum Written {
+    Yes,
+    /// Nothing is equal to it.
+    Nowhere,
+    /// The index cannot look it up.
+    Unknown,
+}
+
 fn write_lookup(
     context: &Context<'_>,
     table: &TableDef,
     part: &IndexPart,
     value: &Value,
     out: &mut Vec<u8>,
-) -> bool {
+) -> Written {
     let column = &table.columns[part.column];
-    let Some(mut value) = key::lookup_value(value, &column.ty) else { return false };
+    let mut value = match key::lookup(value, &column.ty) {
+        Lookup::At(value) => value,
+        Lookup::Nowhere => return Written::Nowhere,
+        Lookup::Unknown => return Written::Unknown,
+    };
     if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &value) {
         // Keys have it as it is stored, in UTC.
         value = Value::DateTime(moved(*at, -context.variables.borrow().time_offset_micros));
     }
     key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
-    true
+    Written::Yes
 }
 
 enum Found {
@@ -138,6 +153,8 @@ enum Found {
 enum End {
     Null,
     Key(Vec<u8>),
+    /// Between the values that the column has.
+    Nowhere,
     Unknown,
 }
 
@@ -156,10 +173,10 @@ impl Ends<'_, '_> {
             return Ok(End::Null);
         }
         let mut key = self.prefix.to_vec();
-        Ok(if write_lookup(self.context, self.table, self.part, &value, &mut key) {
-            End::Key(key)
-        } else {
-            End::Unknown
+        Ok(match write_lookup(self.context, self.table, self.part, &value, &mut key) {
+            Written::Yes => End::Key(key),
+            Written::Nowhere => End::Nowhere,
+            Written::Unknown => End::Unknown,
         })
     }
 
@@ -168,6 +185,7 @@ impl Ends<'_, '_> {
             Interval::Point(value) | Interval::Same(value) => {
                 return Ok(match self.key(value)? {
                     End::Key(key) => Found::Span(Span::of(key)),
+                    End::Nowhere => Found::Nothing,
                     End::Unknown => Found::Anywhere,
                     End::Null if matches!(interval, Interval::Point(_)) => Found::Nothing,
                     End::Null => {
@@ -193,7 +211,7 @@ impl Ends<'_, '_> {
                 End::Null => return Ok(Found::Nothing),
                 End::Key(key) if *included => start = key,
                 End::Key(key) => start = end_of(&key).unwrap_or_else(|| successor(&key)),
-                End::Unknown => {}
+                End::Nowhere | End::Unknown => {}
             }
         }
         if let Some((value, included)) = high {
@@ -201,7 +219,7 @@ impl Ends<'_, '_> {
                 End::Null => return Ok(Found::Nothing),
                 End::Key(key) if *included => end = end_of(&key),
                 End::Key(key) => end = Some(key),
-                End::Unknown => {}
+                End::Nowhere | End::Unknown => {}
             }
         }
         if end.as_ref().is_some_and(|end| *end <= start) {

@@ -191,3 +191,64 @@ SELECT a.id, b.id FROM years a JOIN years b FORCE INDEX (y) ON b.y = a.n ORDER B
 -- [id, id]
 -- 1 | 2
 -- 2 | 1
+# A key that no row can have finds nothing, and one written as text or as a decimal finds what is equal.
+CREATE TABLE small (id TINYINT PRIMARY KEY, u INT UNSIGNED, d DECIMAL(4, 1), KEY (u), KEY (d));
+-- ok, 0 rows
+INSERT INTO small VALUES (1, 5, 1.5), (2, 4294967295, -999.9), (-128, 0, 0), (127, NULL, NULL);
+-- ok, 4 rows
+SELECT id FROM small WHERE id = '2';
+-- [id]
+-- 2
+SELECT id FROM small WHERE id = 2.0;
+-- [id]
+-- 2
+SELECT id FROM small WHERE id = 2.5;
+-- [id]
+SELECT id FROM small WHERE id = 3000000000;
+-- [id]
+SELECT id FROM small WHERE id IN (1, 128, '127', -129, -128.0) ORDER BY id;
+-- [id]
+-- -128
+-- 1
+-- 127
+SELECT id FROM small WHERE id <=> 128;
+-- [id]
+SELECT id FROM small FORCE INDEX (u) WHERE u = -1 OR u = 5 OR u = 4294967295.0 ORDER BY id;
+-- [id]
+-- 1
+-- 2
+SELECT id FROM small FORCE INDEX (u) WHERE u > -1 ORDER BY id;
+-- [id]
+-- -128
+-- 1
+-- 2
+SELECT id FROM small FORCE INDEX (u) WHERE u < 3.5 AND u > -2.5;
+-- [id]
+-- -128
+SELECT id FROM small WHERE id > 126.5 OR id < -128.5;
+-- [id]
+-- 127
+SELECT id FROM small WHERE id <= 300 ORDER BY id DESC LIMIT 1;
+-- [id]
+-- 127
+SELECT id FROM small FORCE INDEX (d) WHERE d IN (1.50, 1.55, 10000, 0.00) ORDER BY id;
+-- [id]
+-- -128
+-- 1
+SELECT id FROM small FORCE INDEX (d) WHERE d > 1.45;
+-- [id]
+-- 1
+SELECT id FROM small FORCE INDEX (d) WHERE d > -1000.5 AND d < 12345 ORDER BY id;
+-- [id]
+-- -128
+-- 1
+-- 2
+UPDATE small SET u = 6 WHERE id = '1';
+-- ok, 1 rows
+DELETE FROM small WHERE id = 300 OR id = '2';
+-- ok, 1 rows
+SELECT id, u FROM small ORDER BY id;
+-- [id, u]
+-- -128 | 0
+-- 1 | 6
+-- 127 | NULL
