@@ -106,7 +106,6 @@ pub enum Lookup {
 /// Where an index of a column has the values that are equal to `value`.
 #[must_use]
 pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
-    let at = |found: Option<Value>| found.map_or(Lookup::Unknown, Lookup::At);
     // Whether these are compared as exact numbers, so that a value which the column cannot keep is equal to none.
     let exact = match (value, column) {
         (Value::Null, _) => return Lookup::At(Value::Null),
@@ -125,15 +124,18 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
         (Value::Text(_), column)
             if column.is_text() && !matches!(column, ColumnType::Set(_) | ColumnType::Json) =>
         {
-            return at(match column {
-                ColumnType::Enum(_) => column.store(value).ok(),
+            return match column {
+                ColumnType::Enum(_) => column.store(value).map_or(Lookup::Unknown, Lookup::At),
                 ColumnType::Char(_) => {
-                    Some(Value::Text(value.to_text().trim_end_matches(' ').to_owned()))
+                    Lookup::At(Value::Text(value.to_text().trim_end_matches(' ').to_owned()))
                 }
-                _ => Some(value.clone()),
-            });
+                _ => Lookup::At(value.clone()),
+            };
         }
-        (Value::Bytes(_) | Value::Text(_), ColumnType::VarBinary(_) | ColumnType::Blob(_)) => {
+        (
+            Value::Bytes(_) | Value::Text(_),
+            ColumnType::Binary(_) | ColumnType::VarBinary(_) | ColumnType::Blob(_),
+        ) => {
             return Lookup::At(Value::Bytes(match value {
                 Value::Bytes(bytes) => bytes.clone(),
                 other => other.to_text().into_bytes(),
@@ -143,9 +145,12 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
             Value::Text(_) | Value::Date(_) | Value::DateTime(_),
             ColumnType::DateTime(_) | ColumnType::Timestamp(_),
         ) => false,
-        (Value::Text(_) | Value::Date(_), ColumnType::Date) => {
-            let date = crate::convert::to_datetime(&value.as_ref()).filter(|at| at.micros == 0);
-            return at(date.map(|at| Value::Date(at.date)));
+        (Value::Text(_) | Value::Date(_) | Value::DateTime(_), ColumnType::Date) => {
+            return match crate::convert::to_datetime(&value.as_ref()) {
+                Some(at) if at.micros == 0 => Lookup::At(Value::Date(at.date)),
+                Some(_) => Lookup::Nowhere,
+                None => Lookup::Unknown,
+            };
         }
         // A column that is a number is compared with text as with the number it is.
         (
@@ -160,6 +165,26 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
         Ok(stored) if same(&stored, value) => Lookup::At(stored),
         _ if exact => Lookup::Nowhere,
         _ => Lookup::Unknown,
+    }
+}
+
+/// Whether an index of a column tells where it is equal to another column's values, as far as their types say.
+#[must_use]
+pub fn serves(column: &ColumnType, other: &ColumnType) -> bool {
+    use ColumnType as T;
+    let exact = matches!(other, T::Int { .. } | T::Year | T::Bit(_) | T::Decimal { .. });
+    match column {
+        T::Int { .. } | T::Decimal { .. } => exact || other.is_text(),
+        T::Bit(_) => exact,
+        T::Year => exact && !matches!(other, T::Decimal { .. }),
+        T::Double => other.is_numeric() || other.is_text(),
+        T::Float | T::Set(_) | T::Json => false,
+        T::Char(_) | T::VarChar(_) | T::Text(_) | T::Enum(_) => other.is_text(),
+        T::Binary(_) | T::VarBinary(_) | T::Blob(_) => other.is_text() || other.is_binary(),
+        T::DateTime(_) | T::Timestamp(_) | T::Date => {
+            other.is_text() || matches!(other, T::Date | T::DateTime(_) | T::Timestamp(_))
+        }
+        T::Time(_) => other.is_text() || matches!(other, T::Time(_)),
     }
 }
 

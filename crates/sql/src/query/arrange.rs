@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spillway_types::{Collation, ColumnType};
+use spillway_types::{Collation, ColumnType, key};
 
 use super::access::available;
 use super::{Access, Hints, SelectPlan, Source, SourceKind, choose_access, steps};
@@ -29,7 +29,9 @@ pub(super) fn arrange(
             };
             let access = match &source.kind {
                 SourceKind::Table(table) => {
-                    choose_access(table, source.offset, &usable, &source.hints, &filled)
+                    let served = |expr: &&Expr| index_serves(expr, source, table, &placed);
+                    let served: Vec<Expr> = usable.iter().filter(served).cloned().collect();
+                    choose_access(table, source.offset, &served, &source.hints, &filled)
                 }
                 _ => Default::default(),
             };
@@ -66,6 +68,30 @@ pub(super) fn arrange(
         placed.push(source);
     }
     placed
+}
+
+/// Whether an index could find rows by a condition: `false` for a column compared with one whose values it cannot look up.
+/// The index would be read whole for each row of those before.
+fn index_serves(expr: &Expr, source: &Source, table: &TableDef, placed: &[Source]) -> bool {
+    let Expr::Binary(op, a, b, _) = expr else { return true };
+    let (Expr::Column(a), Expr::Column(b)) = (&**a, &**b) else { return true };
+    let own = |slot: usize| table.columns.get(slot.checked_sub(source.offset)?).map(|c| &c.ty);
+    let theirs = |slot: usize| placed.iter().find_map(|source| type_of(source, slot));
+    let serves = |ours: usize, other: usize| match (own(ours), theirs(other)) {
+        (Some(column), Some(other)) => key::serves(column, other),
+        _ => true,
+    };
+    !op.is_comparison() || (serves(*a, *b) && serves(*b, *a))
+}
+
+/// The type of a source's column, where it is one and that is known.
+fn type_of(source: &Source, slot: usize) -> Option<&ColumnType> {
+    let at = slot.checked_sub(source.offset)?;
+    match &source.kind {
+        SourceKind::Table(table) => table.columns.get(at).map(|column| &column.ty),
+        SourceKind::Derived(plan) => plan.columns.get(at).map(|column| &column.column_type),
+        SourceKind::Virtual(_) => None,
+    }
 }
 
 fn checkable(expr: &Expr, filled: &dyn Fn(usize) -> bool) -> bool {

@@ -252,3 +252,66 @@ SELECT id, u FROM small ORDER BY id;
 -- -128 | 0
 -- 1 | 6
 -- 127 | NULL
+# An index that cannot look up the values of a join's other side is not read whole for each of them.
+CREATE TABLE tags (id INT PRIMARY KEY, v VARCHAR(9), b BINARY(2), d DATE, KEY (v), KEY (b), KEY (d));
+-- ok, 0 rows
+CREATE TABLE nums (n INT PRIMARY KEY, t VARCHAR(9), at DATETIME);
+-- ok, 0 rows
+INSERT INTO tags VALUES (1, '1', 'ab', '2020-01-01'), (2, '01', 'a', '2020-01-02'), (3, '2', x'6100', NULL);
+-- ok, 3 rows
+INSERT INTO nums VALUES (1, '1', '2020-01-01'), (2, 'ab', '2020-01-02 01:00:00'), (3, '01', NULL);
+-- ok, 3 rows
+EXPLAIN SELECT * FROM nums STRAIGHT_JOIN tags ON tags.v = nums.n;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | nums | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+-- 1 | SIMPLE | tags | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | Using where; Using join buffer (hash join)
+SELECT n, id FROM nums STRAIGHT_JOIN tags ON tags.v = nums.n ORDER BY n, id;
+-- [n, id]
+-- 1 | 1
+-- 1 | 2
+-- 2 | 3
+EXPLAIN SELECT * FROM nums LEFT JOIN tags ON tags.v = nums.t;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | nums | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+-- 1 | SIMPLE | tags | NULL | ref | v | v | NULL | NULL | NULL | NULL | 
+SELECT n, id FROM nums LEFT JOIN tags ON tags.v = nums.t ORDER BY n, id;
+-- [n, id]
+-- 1 | 1
+-- 2 | NULL
+-- 3 | 2
+EXPLAIN SELECT * FROM nums LEFT JOIN tags ON tags.d = nums.at;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | nums | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+-- 1 | SIMPLE | tags | NULL | ref | d | d | NULL | NULL | NULL | NULL | 
+SELECT n, id FROM nums LEFT JOIN tags ON tags.d = nums.at ORDER BY n, id;
+-- [n, id]
+-- 1 | 1
+-- 2 | NULL
+-- 3 | NULL
+EXPLAIN SELECT * FROM nums LEFT JOIN tags ON tags.b = nums.t;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | nums | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+-- 1 | SIMPLE | tags | NULL | ref | b | b | NULL | NULL | NULL | NULL | 
+SELECT n, id FROM nums LEFT JOIN tags ON tags.b = nums.t ORDER BY n, id;
+-- [n, id]
+-- 1 | NULL
+-- 2 | 1
+-- 3 | NULL
+SELECT id FROM tags FORCE INDEX (b) WHERE b = 'ab';
+-- [id]
+-- 1
+SELECT id FROM tags FORCE INDEX (b) WHERE b IN (x'6100', 'a');
+-- [id]
+-- 2
+-- 3
+SELECT id FROM tags FORCE INDEX (b) WHERE b > 'a' ORDER BY id;
+-- [id]
+-- 1
+-- 2
+-- 3
+SELECT id FROM tags FORCE INDEX (d) WHERE d < TIMESTAMP'2020-01-01 12:00:00';
+-- [id]
+-- 1
+SELECT id FROM tags FORCE INDEX (d) WHERE d >= TIMESTAMP'2020-01-02 00:00:00';
+-- [id]
+-- 2
