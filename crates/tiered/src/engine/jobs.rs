@@ -3,6 +3,7 @@
 //! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a bell; a simulation calls it
 //! from its own thread, so that everything happens in an order it chose.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use spillway_base::engine::Debt;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
 use super::{ADMIT_WAIT, Inner, TieredEngine};
+use crate::table::Table;
 
 /// What a call of [`TieredEngine::run_background_job`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -226,7 +228,9 @@ impl Inner {
     fn has_work_later(&self) -> bool {
         self.tables.load().values().any(|table| {
             let waits = !table.view_now().immutables.is_empty();
-            waits || !table.recorded.load(Ordering::Acquire) || table.dropped() != Csn::MAX
+            // One that is gone waits for nothing but the snapshots that read it, which may take long.
+            let unrecorded = !table.recorded.load(Ordering::Acquire) || table.dropped() != Csn::MAX;
+            waits || unrecorded && !table.is_gone()
         })
     }
 
@@ -245,9 +249,11 @@ impl Inner {
         let shape = self.settings.shape();
         let mut debt = Debt::default();
         let mut behind = 0;
-        // A table that cannot be compacted is no reason to hold writers back for ever.
+        // A table that cannot be compacted, or will not be, is no reason to hold writers back for ever.
+        let compacted =
+            |table: &&Arc<Table>| table.dropped() == Csn::MAX && table.quarantined().is_none();
         let tables = self.tables.load();
-        for table in tables.values().filter(|table| table.quarantined().is_none()) {
+        for table in tables.values().filter(compacted) {
             let view = table.view_now();
             let sublevels = view.levels.level0.len() as f64;
             debt.level0 = debt.level0.max(sublevels / shape.level0_limit as f64);

@@ -128,6 +128,8 @@ impl Inner {
         gone.iter().for_each(|table| table.mark_gone());
         self.known.fetch_max(stable.0, Ordering::AcqRel);
         self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+        drop(manifest);
+        self.refresh_debt();
         Ok(true)
     }
 

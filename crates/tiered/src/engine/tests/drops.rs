@@ -99,6 +99,24 @@ fn a_dropped_table_under_an_old_snapshot_gives_memory_back() {
     assert_eq!(rows.len() as u64, csn - 2);
 }
 
+/// Nobody compacts a dropped table, so its levels are no debt that writers could wait for.
+#[test]
+fn the_levels_of_a_dropped_table_are_no_debt() {
+    let disk = SimDisk::new(1);
+    let bench = with_tables(&disk);
+    for csn in 3..40 {
+        put(&bench, csn, 1, 30_000);
+        bench.engine.flush_all().unwrap();
+    }
+    assert!(bench.engine.debt().level0 >= 1.0, "{:?}", bench.engine.debt());
+    *bench.horizon.live.lock() = vec![Csn(39)];
+    put(&bench, 40, 1, 30_000);
+    drop_table(&bench, 41, 1);
+    bench.engine.request_persist(Csn(41));
+    bench.work().unwrap();
+    assert_eq!(bench.engine.debt().total(), 0.0, "{:?}", bench.engine.debt());
+}
+
 /// Asked again and again to persist what cannot be written yet, a table keeps one memtable that waits, not one more each time.
 #[test]
 fn a_memtable_is_not_switched_while_an_older_one_waits() {
