@@ -92,10 +92,16 @@ fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Resu
         return Ok(None);
     }
     let plain = match expr {
-        ast::Expr::Value(value) => matches!(
-            value.value,
-            V::Number(..) | V::SingleQuotedString(_) | V::Null | V::Boolean(_) | V::Placeholder(_)
-        ),
+        ast::Expr::Value(value) => match &value.value {
+            V::Number(..) | V::SingleQuotedString(_) | V::Null | V::Boolean(_) => true,
+            V::Placeholder(name) => {
+                if let Some(number) = crate::expr::parameter(name) {
+                    return Ok(Some(Expr::Param(number)));
+                }
+                true
+            }
+            _ => false,
+        },
         _ => false,
     };
     let bound = binder.bind(expr)?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use spillway_types::{Collation, ColumnType, Value};
 
-pub(crate) use bind::{Binder, MOMENTS, PARAMETERS, ScopeColumn, ScopeTable, literal};
+pub(crate) use bind::{Binder, MOMENTS, PARAMETERS, ScopeColumn, ScopeTable, literal, parameter};
 use bind::{arithmetic_type, common_collation};
 pub(crate) use eval::{Context, compare, truth_of};
 pub(crate) use functions::{Scalar, bits_of_value};

@@ -224,6 +224,8 @@ impl<'s> Reader<'s> {
             (_, Value::Text(_)) => 't',
             (_, Value::Int(_) | Value::UInt(_)) => 'i',
             (_, Value::Double(_)) => 'f',
+            // One for each number of digits behind the point.
+            (_, Value::Decimal(number)) => char::from(b'A' + number.scale()),
             _ => 'd',
         });
         out.values.push(value);

@@ -61,12 +61,54 @@ pub(super) struct Compiled {
     pub(super) needs: Vec<Need>,
     pub(super) tables: Vec<(Arc<TableLock>, metadata::Mode)>,
     pub(super) body: Body,
-    /// The kinds of values that its parameters were taken to have.
-    kinds: Vec<Discriminant<Value>>,
+    /// What its parameters were taken for; `None` where nothing was asked about one.
+    samples: Vec<Option<Sample>>,
     /// The parameters that must be dates.
     moments: Vec<usize>,
     /// Whether it may run again: it has no value of a variable in it.
     lasting: bool,
+}
+
+/// What a plan knows of a parameter's value: its type, which those of what is made of it follow from.
+#[derive(Debug)]
+struct Sample {
+    kind: Discriminant<Value>,
+    /// Characters of text, bytes of bytes, digits of a decimal.
+    length: usize,
+    /// Digits of a decimal behind the point, or of a second.
+    scale: u8,
+}
+
+impl Sample {
+    fn of(value: &Value) -> Sample {
+        let (length, scale) = match value {
+            Value::Text(text) => (text.chars().count(), 0),
+            Value::Bytes(bytes) => (bytes.len(), 0),
+            Value::Decimal(number) => (number.precision().into(), number.scale()),
+            Value::Time(time) => (0, time.digits()),
+            Value::DateTime(at) => (0, at.digits()),
+            _ => (0, 0),
+        };
+        Sample { kind: discriminant(value), length, scale }
+    }
+
+    /// Whether the plan does for this value, too.
+    fn stands_for(&self, value: &Value) -> bool {
+        if value.is_null() {
+            return true;
+        }
+        self.kind == discriminant(value)
+            && match value {
+                // A character is a byte at least.
+                Value::Text(text) if text.len() <= self.length => true,
+                Value::Text(_) | Value::Bytes(_) | Value::Decimal(_) => {
+                    let other = Sample::of(value);
+                    other.length <= self.length && other.scale == self.scale
+                }
+                Value::Time(_) | Value::DateTime(_) => Sample::of(value).scale == self.scale,
+                _ => true,
+            }
+    }
 }
 
 /// Whether a statement is about rows, and so can be compiled.
@@ -163,10 +205,14 @@ impl Session {
         let made_for = made_for(&variables, catalog.version);
         let database = made_for.database.as_deref();
         self.asked.set(false);
+        let samples = RefCell::new(params.iter().map(|_| None).collect::<Vec<_>>());
         let moments = RefCell::new(Vec::new());
         let lookup = |scope: &str, name: &str| {
             if scope == PARAMETERS {
-                return params.get(name.parse::<usize>().ok()?).cloned();
+                let number = name.parse::<usize>().ok()?;
+                let value = params.get(number)?;
+                samples.borrow_mut()[number] = Some(Sample::of(value));
+                return Some(value.clone());
             }
             if scope == MOMENTS {
                 moments.borrow_mut().extend(name.parse::<usize>());
@@ -202,7 +248,7 @@ impl Session {
             depth: slot.depth,
             statement: slot.statement.clone(),
             body,
-            kinds: params.iter().map(discriminant).collect(),
+            samples: samples.take(),
             moments: moments.take(),
             lasting: !self.asked.get(),
             made_for,
@@ -300,12 +346,11 @@ impl Session {
 
     /// What a statement was compiled to, if that still holds.
     pub(super) fn holds(&self, compiled: &Compiled, params: &[Value], catalog: &Catalog) -> bool {
-        let same = |(kind, value): (&Discriminant<Value>, &Value)| {
-            value.is_null() || *kind == discriminant(value)
-        };
         compiled.lasting
-            && compiled.kinds.len() == params.len()
-            && compiled.kinds.iter().zip(params).all(same)
+            && compiled.samples.len() == params.len()
+            && compiled.samples.iter().zip(params).all(|(sample, value)| {
+                sample.as_ref().is_none_or(|sample| sample.stands_for(value))
+            })
             && compiled.made_for.is(&self.variables.borrow(), catalog.version)
     }
 }

@@ -199,3 +199,96 @@ SELECT name, offset FROM places ORDER BY offset, 1 LIMIT 2 OFFSET 1;
 SELECT offset, COUNT(*) FROM places GROUP BY offset, name ORDER BY offset, 2 DESC, name LIMIT 1;
 -- [offset, COUNT(*)]
 -- 0 | 1
+# What a plan was made for one number or text does not hold for one with other digits or of more letters.
+CREATE TABLE digits (id INT PRIMARY KEY, txt VARCHAR(20), price DECIMAL(10,1), name VARCHAR(5));
+-- ok, 0 rows
+INSERT INTO digits VALUES (1, NULL, NULL, 'abc');
+-- ok, 1 rows
+UPDATE digits SET txt = 1.5 / 3 WHERE id = 1;
+-- ok, 1 rows
+SELECT txt FROM digits;
+-- [txt]
+-- 0.50000
+UPDATE digits SET txt = 1.25 / 3 WHERE id = 1;
+-- ok, 1 rows
+SELECT txt FROM digits;
+-- [txt]
+-- 0.416667
+UPDATE digits SET txt = 1.5 / 3 WHERE id = 1;
+-- ok, 1 rows
+SELECT txt FROM digits;
+-- [txt]
+-- 0.50000
+PREPARE s FROM 'SELECT COALESCE(price, ?) FROM digits';
+-- ok, 0 rows
+SET @d = 1.5;
+-- ok, 0 rows
+EXECUTE s USING @d;
+-- [COALESCE(price, ?)]
+-- 1.5
+SET @d = 2.25;
+-- ok, 0 rows
+EXECUTE s USING @d;
+-- [COALESCE(price, ?)]
+-- 2.25
+SET @d = 12345678912345.25;
+-- ok, 0 rows
+EXECUTE s USING @d;
+-- [COALESCE(price, ?)]
+-- 12345678912345.25
+PREPARE s FROM 'SELECT ? UNION ALL SELECT name FROM digits';
+-- ok, 0 rows
+SET @d = 'ab';
+-- ok, 0 rows
+EXECUTE s USING @d;
+-- [?]
+-- ab
+-- abc
+SET @d = 'abcdef';
+-- ok, 0 rows
+EXECUTE s USING @d;
+-- [?]
+-- abcdef
+-- abc
+SET @d = 'ñandúes';
+-- ok, 0 rows
+EXECUTE s USING @d;
+-- [?]
+-- ñandúes
+-- abc
+# What is stored as it is holds for all.
+CREATE TABLE kept (id INT PRIMARY KEY, v VARCHAR(9));
+-- ok, 0 rows
+INSERT INTO kept VALUES (1, NULL);
+-- ok, 1 rows
+INSERT INTO kept VALUES (2, 1.5), (3, 'x');
+-- ok, 2 rows
+INSERT INTO kept VALUES (4, 1.25), (5, 2);
+-- ok, 2 rows
+INSERT INTO kept VALUES (6, 'longer');
+-- ok, 1 rows
+PREPARE s FROM 'INSERT INTO kept VALUES (?, ?)';
+-- ok, 0 rows
+SET @id = 7, @v = 'text';
+-- ok, 0 rows
+EXECUTE s USING @id, @v;
+-- ok, 1 rows
+SET @id = 8, @v = 12.50;
+-- ok, 0 rows
+EXECUTE s USING @id, @v;
+-- ok, 1 rows
+SET @id = 9.0, @v = NULL;
+-- ok, 0 rows
+EXECUTE s USING @id, @v;
+-- ok, 1 rows
+SELECT * FROM kept;
+-- [id, v]
+-- 1 | NULL
+-- 2 | 1.5
+-- 3 | x
+-- 4 | 1.25
+-- 5 | 2
+-- 6 | longer
+-- 7 | text
+-- 8 | 12.50
+-- 9 | NULL

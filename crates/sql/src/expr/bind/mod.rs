@@ -119,6 +119,11 @@ fn boxed(expr: Expr) -> Box<Expr> {
     Box::new(expr)
 }
 
+/// The number of a parameter, from its name.
+pub(crate) fn parameter(name: &str) -> Option<usize> {
+    name.strip_prefix(':')?.parse().ok()
+}
+
 /// The value of a literal.
 pub(crate) fn literal(value: &ast::Value) -> Result<Value> {
     use ast::Value as V;
@@ -576,8 +581,7 @@ impl<'a> Binder<'a> {
 
     /// Parameters are numbered by the parser: `:0`, `:1`; others are system variables, or user variables.
     fn placeholder(&mut self, name: &str) -> Result<Typed> {
-        if let Some(number) = name.strip_prefix(':').and_then(|number| number.parse::<usize>().ok())
-        {
+        if let Some(number) = parameter(name) {
             let sample = (self.variables)(PARAMETERS, &number.to_string());
             return Ok(Typed {
                 expr: Expr::Param(number),
