@@ -292,3 +292,34 @@ SELECT * FROM kept;
 -- 7 | text
 -- 8 | 12.50
 -- 9 | NULL
+# A parameter that is NULL is no bytes.
+PREPARE s FROM 'SELECT name FROM digits WHERE name IN (?, ?)';
+-- ok, 0 rows
+SET @n = NULL, @v = 'ABC';
+-- ok, 0 rows
+EXECUTE s USING @n, @v;
+-- [name]
+-- abc
+EXECUTE s USING @v, @n;
+-- [name]
+-- abc
+PREPARE s FROM 'SELECT name FROM digits WHERE name BETWEEN ? AND ? OR name = ?';
+-- ok, 0 rows
+EXECUTE s USING @n, @n, @v;
+-- [name]
+-- abc
+PREPARE s FROM 'SELECT CASE ? WHEN NULL THEN 1 WHEN ''abc'' THEN 2 END, LEAST(name, COALESCE(?, ''ABB'')) FROM digits';
+-- ok, 0 rows
+EXECUTE s USING @v, @n;
+-- [CASE ? WHEN NULL THEN 1 WHEN 'abc' THEN 2 END, LEAST(name, COALESCE(?, 'ABB'))]
+-- 2 | ABB
+PREPARE s FROM 'SELECT name FROM digits WHERE (name, id) IN ((?, 1), (?, 1))';
+-- ok, 0 rows
+EXECUTE s USING @n, @v;
+-- [name]
+-- abc
+PREPARE s FROM 'SELECT GROUP_CONCAT(d.n) FROM (SELECT ? AS n UNION SELECT ? UNION SELECT name FROM digits) AS d';
+-- ok, 0 rows
+EXECUTE s USING @n, @v;
+-- [GROUP_CONCAT(d.n)]
+-- ABC

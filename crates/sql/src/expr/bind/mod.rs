@@ -195,7 +195,9 @@ pub(super) fn common_collation(parts: &[&Typed]) -> Collation {
         _ if part.expr.is_constant() => 1,
         _ => 0,
     };
-    if parts.iter().any(|part| part.ty.is_binary() && !part.is_null()) {
+    // No bytes at all are NULL's.
+    let bytes = |part: &&Typed| part.ty.is_binary() && part.ty != ColumnType::VarBinary(0);
+    if parts.iter().any(bytes) {
         return Collation::Binary;
     }
     let texts = || parts.iter().filter(|part| part.ty.is_text());
