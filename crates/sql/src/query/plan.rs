@@ -20,6 +20,7 @@ use crate::api::{ColumnFlags, ResultColumn};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Expr, Typed};
+use crate::session::FULL_GROUP_BY;
 
 pub(super) type Vars<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
 type Ctes = [(String, Arc<QueryPlan>)];
@@ -369,11 +370,7 @@ fn plan_select(
     binder.place = "order clause";
     let order = order_by(&mut binder, order, &columns, &projections)?;
     let grouped = !group.is_empty() || !binder.aggregates.is_empty();
-    let full = || {
-        let mode = variables("session", "sql_mode").map(|mode| mode.to_text()).unwrap_or_default();
-        mode.split(',').any(|name| name == "ONLY_FULL_GROUP_BY")
-    };
-    if grouped && full() {
+    if grouped && variables(FULL_GROUP_BY, "").is_some() {
         let group: Vec<Expr> = group.iter().map(|(expr, _)| expr.clone()).collect();
         let check = Grouped {
             tables: &binder.scope.tables,

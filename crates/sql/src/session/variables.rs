@@ -287,9 +287,10 @@ impl Session {
             let other = variables.collation != Collation::default();
             return other.then(|| Value::from(variables.collation.name()));
         }
-        if name != "sql_mode" || scope != "session" {
-            self.asked.set(true);
+        if scope == FULL_GROUP_BY {
+            return variables.has_mode("ONLY_FULL_GROUP_BY").then_some(Value::Int(1));
         }
+        self.asked.set(true);
         let text = match (scope, canonical(name)) {
             ("global", name) => self.instance.0.globals.lock().get(name).cloned()?,
             (_, "last_insert_id") => return Some(Value::UInt(variables.last_insert_id)),
@@ -330,6 +331,9 @@ impl Session {
 /// The scope in which planning asks how texts in a statement are taken, where that is not as usual: by which collation they
 /// compare, and, by the name `escape`, whether LIKE has no escape of its own.
 pub(crate) const LITERALS: &str = "literals";
+
+/// The scope in which planning asks whether a grouped query is held to its groups.
+pub(crate) const FULL_GROUP_BY: &str = "full group by";
 
 /// The offset of a time zone, in microseconds. Named zones other than UTC are not known.
 pub(super) fn time_offset(zone: &str) -> Option<i64> {

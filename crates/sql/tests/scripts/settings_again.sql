@@ -198,3 +198,16 @@ SELECT b FROM t ORDER BY b;
 -- ERROR 1146 (42S02): Table 'test.t' doesn't exist
 DROP DATABASE other;
 -- ok, 0 rows
+# What is prepared reads a variable as it is when it runs.
+PREPARE s FROM 'SELECT @@sql_mode, @@session.sql_mode';
+-- ok, 0 rows
+EXECUTE s;
+-- [@@sql_mode, @@session.sql_mode]
+-- STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO | STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO
+SET sql_mode = 'NO_ZERO_DATE';
+-- ok, 0 rows
+EXECUTE s;
+-- [@@sql_mode, @@session.sql_mode]
+-- NO_ZERO_DATE | NO_ZERO_DATE
+SET sql_mode = DEFAULT;
+-- ok, 0 rows
