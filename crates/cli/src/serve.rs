@@ -62,8 +62,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, default_value = "commit")]
     durability: DurabilityArg,
     /// Clients at once; root may be one more
-    #[arg(long, default_value_t = 512)]
-    max_connections: usize,
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_connections: u32,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
             bind: args.bind,
             port: args.port,
             socket: args.socket.clone(),
-            connections_max: args.max_connections,
+            connections_max: args.max_connections as usize,
             tls: Some(tls),
             require_secure_transport: args.require_secure_transport,
         },

@@ -246,6 +246,10 @@ fn what_cannot_be_served_says_why() {
     refused(&["--tls-cert", "cert.pem"], "--tls-key");
     refused(&["--tls-cert", "missing.pem", "--tls-key", "missing.pem"], "missing.pem");
     refused(&["--memory", "much"], "512MiB");
+    for none in ["0", "100001", "-1"] {
+        let none = format!("--max-connections={none}");
+        refused(&[&none], "1..=100000");
+    }
     refused(&["--socket", "/proc/none/spillway.sock"], "/proc/none/spillway.sock");
     let server = Serving::start(Path::new(data), &[]);
     refused(&[], "open in another process");
