@@ -108,6 +108,9 @@ pub(crate) struct Socket {
     raw: Arc<Raw>,
     tls: Option<Box<ServerConnection>>,
     deadline: Option<Duration>,
+    /// Whether a write failed. What the client would read next is cut off from what it has: nothing more is written, so
+    /// that the end of a connection does not wait for a client that takes nothing, TLS and its farewell included.
+    cut: bool,
     traffic: Arc<Traffic>,
     /// Not yet added to `traffic`, which every connection writes.
     received: u64,
@@ -119,7 +122,7 @@ const TELL_AT: u64 = 16 << 10;
 
 impl Socket {
     pub(crate) fn new(raw: Arc<Raw>, traffic: Arc<Traffic>) -> Socket {
-        Socket { raw, tls: None, deadline: None, traffic, received: 0, sent: 0 }
+        Socket { raw, tls: None, deadline: None, cut: false, traffic, received: 0, sent: 0 }
     }
 
     fn tell(&mut self, at: u64) {
@@ -131,8 +134,8 @@ impl Socket {
 
     /// The TLS layer, if there is one, over the socket.
     fn split(&mut self) -> (Option<&mut ServerConnection>, Plain<'_>) {
-        let Socket { raw, tls, deadline, received, sent, .. } = self;
-        (tls.as_deref_mut(), Plain { raw, deadline: *deadline, received, sent })
+        let Socket { raw, tls, deadline, cut, received, sent, .. } = self;
+        (tls.as_deref_mut(), Plain { raw, deadline: *deadline, cut, received, sent })
     }
 }
 
@@ -140,6 +143,7 @@ impl Socket {
 struct Plain<'a> {
     raw: &'a Raw,
     deadline: Option<Duration>,
+    cut: &'a mut bool,
     received: &'a mut u64,
     sent: &'a mut u64,
 }
@@ -169,19 +173,29 @@ impl Read for Plain<'_> {
 
 impl Write for Plain<'_> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.meet_deadline()?;
-        self.raw.writing.store(true, Ordering::Release);
-        let sent = match &self.raw.stream {
-            Stream::Tcp(stream) => (&*stream).write(buf),
-            Stream::Unix(stream) => (&*stream).write(buf),
-        };
-        self.raw.writing.store(false, Ordering::Release);
+        if *self.cut {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let sent = self.meet_deadline().and_then(|()| self.write_once(buf));
+        *self.cut = sent.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
         *self.sent += *sent.as_ref().unwrap_or(&0) as u64;
         sent
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Plain<'_> {
+    fn write_once(&self, buf: &[u8]) -> io::Result<usize> {
+        self.raw.writing.store(true, Ordering::Release);
+        let sent = match &self.raw.stream {
+            Stream::Tcp(stream) => (&*stream).write(buf),
+            Stream::Unix(stream) => (&*stream).write(buf),
+        };
+        self.raw.writing.store(false, Ordering::Release);
+        sent
     }
 }
 
@@ -270,5 +284,51 @@ impl Drop for Socket {
             let _ = tls.write_tls(&mut plain);
         }
         self.tell(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::{ClientConfig, ClientConnection, RootCertStore};
+    use spillway_base::thread;
+
+    use super::*;
+    use crate::tls::TlsFiles;
+
+    #[test]
+    fn after_a_write_that_failed_nothing_more_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = TlsFiles::self_signed(folder.path()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(&files.cert).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = "localhost".try_into().unwrap();
+        let mut tls = ClientConnection::new(Arc::new(config), name).unwrap();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let client = thread::spawn("client", move || {
+            while tls.is_handshaking() {
+                tls.complete_io(&mut theirs).unwrap();
+            }
+            theirs
+        });
+        let mut socket = Socket::new(Arc::new(ours.into()), Arc::default());
+        socket.start_tls(&files.config().unwrap()).unwrap();
+        let mut theirs = client.unwrap().join().unwrap();
+        socket.set_timeouts(Duration::from_secs(30), Duration::from_millis(50)).unwrap();
+        while socket.write_all(&[0; 1 << 16]).and_then(|()| socket.flush()).is_ok() {}
+        // There is room again, and nobody who could make sense of more.
+        theirs.set_nonblocking(true).unwrap();
+        while theirs.read(&mut [0; 1 << 16]).is_ok() {}
+        drop(socket);
+        let mut more = Vec::new();
+        theirs.read_to_end(&mut more).unwrap();
+        assert_eq!(more.len(), 0);
     }
 }
