@@ -20,6 +20,9 @@ pub(crate) struct Bound {
     refused: Option<SqlError>,
 }
 
+/// What a parameter that comes in pieces takes beside them.
+const ENTRY_BYTES: usize = 128;
+
 fn wrong_arguments() -> SqlError {
     SqlError::new(1210, "Incorrect arguments to mysqld_stmt_execute")
 }
@@ -50,7 +53,8 @@ impl Bound {
                         is longer than 'max_allowed_packet' bytes";
             Some(SqlError::new(1105, text))
         } else {
-            self.hold(piece.len(), budget).err()
+            let entry = if self.long.contains_key(&at) { 0 } else { ENTRY_BYTES };
+            self.hold(entry + piece.len(), budget).err()
         };
         match refused {
             Some(error) => self.refuse(error),
@@ -371,12 +375,13 @@ mod tests {
 
     #[test]
     fn pieces_are_joined_once_and_refused_past_their_limits() {
-        let budget = Budget::new(100);
+        let budget = Budget::new(300);
         let mut bound = Bound::default();
         let command = [0, 1, 252, 0];
         bound.append(0, 1, b"ab", 10, &budget);
+        let one = budget.used_for(Use::Connections);
         bound.append(0, 1, b"cd", 10, &budget);
-        assert_eq!(budget.used_for(Use::Connections), 4);
+        assert_eq!(budget.used_for(Use::Connections), one + 2);
         same(&bound.read(&command, 1).unwrap(), &[Value::Text("abcd".to_owned())]);
         assert_eq!(budget.used_for(Use::Connections), 0);
         assert_eq!(bound.read(&command, 1).unwrap_err().code, 1210, "pieces serve once");
@@ -384,10 +389,30 @@ mod tests {
         assert_eq!(bound.read(&command, 1).unwrap_err().code, 1210);
         bound.append(0, 1, b"0123456789X", 10, &budget);
         assert_eq!(bound.read(&command, 1).unwrap_err().code, 1105);
-        bound.append(0, 1, &[0; 101], 1000, &budget);
+        bound.append(0, 1, &[0; 301], 1000, &budget);
         assert_eq!(bound.read(&command, 1).unwrap_err().code, 1041);
         bound.append(1, 1, b"ab", 10, &budget);
         bound.reset();
         same(&bound.read(&[0, 1, 1, 0, 7], 1).unwrap(), &[Value::Int(7)]);
+    }
+
+    #[test]
+    fn pieces_are_charged_however_short() {
+        let budget = Budget::new(100_000);
+        let mut bound = Bound::default();
+        for at in 0..1000 {
+            bound.append(at, 1000, b"", 10, &budget);
+        }
+        let used = budget.used_for(Use::Connections);
+        assert!(used >= 1000 * size_of::<(u16, Vec<u8>)>(), "{used}");
+        bound.append(0, 1000, b"", 10, &budget);
+        assert_eq!(budget.used_for(Use::Connections), used, "it has its place already");
+        bound.reset();
+        assert_eq!(budget.used_for(Use::Connections), 0);
+        for at in 0..u16::MAX {
+            bound.append(at, usize::from(u16::MAX), b"", 10, &budget);
+        }
+        let command = [0; 10];
+        assert_eq!(bound.read(&command, usize::from(u16::MAX)).unwrap_err().code, 1041);
     }
 }
