@@ -29,29 +29,36 @@ impl TlsFiles {
     /// a client that does not have a copy of it.
     ///
     /// # Errors
-    /// Where the files cannot be written, or there is one of them without the other.
+    /// Where the files cannot be written, or there is a certificate without its key.
     pub fn self_signed(folder: &Path) -> io::Result<TlsFiles> {
         let files =
             TlsFiles { cert: folder.join("server-cert.pem"), key: folder.join("server-key.pem") };
-        match (files.cert.exists(), files.key.exists()) {
+        let key = match (files.cert.exists(), files.key.exists()) {
             (true, true) => return Ok(files),
-            (false, false) => {}
-            _ => {
+            (true, false) => {
                 let text = format!(
-                    "{} has one of server-cert.pem and server-key.pem without the other; \
-                     bring it back, or remove both for new ones",
+                    "{} has server-cert.pem without server-key.pem; bring the key back, or remove \
+                     the certificate for new ones of both",
                     folder.display()
                 );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-        }
+            // A crash came between the two.
+            (false, true) => {
+                let pem = fs::read_to_string(&files.key)?;
+                rcgen::KeyPair::from_pem(&pem).map_err(named(&files.key))?
+            }
+            (false, false) => {
+                let key = rcgen::KeyPair::generate().map_err(io::Error::other)?;
+                fs::create_dir_all(folder)?;
+                write_new(&files.key, key.serialize_pem().as_bytes(), 0o600)?;
+                key
+            }
+        };
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let mut params = rcgen::CertificateParams::new(names).map_err(io::Error::other)?;
         params.distinguished_name.push(rcgen::DnType::CommonName, "Spillway, by itself");
-        let key = rcgen::KeyPair::generate().map_err(io::Error::other)?;
         let cert = params.self_signed(&key).map_err(io::Error::other)?;
-        fs::create_dir_all(folder)?;
-        write_new(&files.key, key.serialize_pem().as_bytes(), 0o600)?;
         write_new(&files.cert, cert.pem().as_bytes(), 0o644)?;
         Ok(files)
     }
@@ -73,7 +80,7 @@ impl TlsFiles {
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file whole or not at all, and durably: of two files, the second is never there alone.
 fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
@@ -81,7 +88,9 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&fresh)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&fresh, path)
+    fs::rename(&fresh, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]
@@ -98,9 +107,14 @@ mod tests {
         assert_eq!(fs::metadata(&files.key).unwrap().permissions().mode() & 0o777, 0o600);
         let again = TlsFiles::self_signed(folder.path()).unwrap();
         assert_eq!(fs::read(&again.cert).unwrap(), first);
+        // As a crash leaves it that comes between the two.
+        let key = fs::read(&files.key).unwrap();
+        fs::remove_file(&files.cert).unwrap();
+        TlsFiles::self_signed(folder.path()).unwrap().config().unwrap();
+        assert_eq!(fs::read(&files.key).unwrap(), key);
         fs::remove_file(&files.key).unwrap();
         let half = TlsFiles::self_signed(folder.path()).unwrap_err().to_string();
-        assert!(half.contains("without the other"), "{half}");
+        assert!(half.contains("without server-key.pem"), "{half}");
         let missing = files.config().unwrap_err().to_string();
         assert!(missing.contains("server-key.pem"), "{missing}");
     }
