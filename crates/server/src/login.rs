@@ -100,6 +100,9 @@ fn refuse<T: Transport>(
     Ok(None)
 }
 
+/// In place of what is stored of a user where there is none.
+const STRANGER: [u8; 32] = [0; 32];
+
 /// Checks who a client is, asking it for another plugin's answer where its user has another, or where `hello` names none.
 pub(crate) fn authenticate<T: Transport>(
     packets: &mut Packets<T>,
@@ -110,7 +113,11 @@ pub(crate) fn authenticate<T: Transport>(
     nonce: &Nonce,
 ) -> Result<Result<(), SqlError>, ReadError> {
     let user = shared.instance.user(&hello.user, host);
-    let plugin = user.as_ref().map_or(auth::NATIVE, |user| user.plugin.as_str());
+    // Who is nobody is asked, checked and refused as if it were somebody: names of users are not to be guessed.
+    let plugin = user
+        .as_ref()
+        .map_or_else(|| shared.plugin_of_stranger(&hello.user), |user| user.plugin.as_str());
+    let stored = user.as_ref().map_or(&STRANGER[..], |user| user.stored.as_slice());
     let (mut answer, mut nonce) = (hello.answer.clone(), *nonce);
     let no_password = user.as_ref().is_some_and(|user| user.stored.is_empty());
     if hello.plugin != plugin && !(no_password && answer.is_empty()) {
@@ -130,8 +137,7 @@ pub(crate) fn authenticate<T: Transport>(
         packets.send()?;
         packets.read(&mut answer)?;
     }
-    let mut known =
-        user.as_ref().is_some_and(|user| auth::verify(plugin, &user.stored, &nonce, &answer));
+    let mut known = auth::verify(plugin, stored, &nonce, &answer);
     let caching = plugin == auth::CACHING && !no_password;
     if caching && known {
         // The fast exchange went well.
@@ -141,9 +147,9 @@ pub(crate) fn authenticate<T: Transport>(
         packets.send()?;
         let mut sent = Vec::new();
         packets.read(&mut sent)?;
-        known = user.as_ref().is_some_and(|user| auth::verify_password(&user.stored, &sent));
+        known = auth::verify_password(stored, &sent);
     }
-    if !known || no_password && hello.user == "root" && !near(peer) {
+    if !known || user.is_none() || no_password && hello.user == "root" && !near(peer) {
         let using = if answer.is_empty() || answer == [0] { "NO" } else { "YES" };
         let text =
             format!("Access denied for user '{}'@'{host}' (using password: {using})", hello.user);

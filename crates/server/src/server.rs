@@ -1,6 +1,7 @@
 //! What the connections of a server share: their slots, their limits, and what is counted of them.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use spillway::Metric;
 use spillway_base::budget::{Charge, Use};
 use spillway_sql::{Front, Instance, SqlError};
 
+use crate::auth::{CACHING, NATIVE};
 use crate::login::too_many;
 use crate::tls::TlsFiles;
 use crate::transport::{Raw, Traffic};
@@ -88,6 +90,8 @@ pub(crate) struct Shared {
     pub(crate) traffic: Arc<Traffic>,
     clients: Arc<Clients>,
     ids: AtomicU64,
+    /// Decides which plugin a name is asked for that no user has.
+    strangers: RandomState,
 }
 
 /// Those who are connected.
@@ -130,7 +134,13 @@ impl Shared {
             traffic: Arc::default(),
             clients: Arc::default(),
             ids: AtomicU64::new(1),
+            strangers: RandomState::new(),
         }
+    }
+
+    /// The plugin of a name that no user has: always the same, so that it is asked as if it were somebody.
+    pub(crate) fn plugin_of_stranger(&self, name: &str) -> &'static str {
+        if self.strangers.hash_one(name).is_multiple_of(2) { NATIVE } else { CACHING }
     }
 
     fn connections_max(&self) -> usize {

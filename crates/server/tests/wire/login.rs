@@ -66,6 +66,40 @@ fn a_client_without_plugins_has_the_native_one() {
     assert_eq!(client.run("SELECT CURRENT_USER()").one(), "native@%");
 }
 
+/// The plugin that a user is asked for who begins with one that nobody has.
+fn asked_for(server: &TestServer, user: &str) -> Vec<u8> {
+    let mut client = Client::over(server.tcp());
+    client.greeting().unwrap();
+    let flags = Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SECURE_CONNECTION | Can::CLIENT_PLUGIN_AUTH;
+    let mut hello = flags.bits().to_le_bytes().to_vec();
+    hello.extend_from_slice(&[0; 28]);
+    hello.extend_from_slice(user.as_bytes());
+    hello.extend_from_slice(b"\0\x01xdialog\0");
+    client.send(&hello);
+    let asked = std::cell::RefCell::new(Vec::new());
+    let denied = client.prove(|plugin, nonce| {
+        asked.borrow_mut().extend_from_slice(plugin);
+        proof(plugin, "guess", nonce)
+    });
+    assert_eq!(denied, Err(1045));
+    asked.into_inner()
+}
+
+#[test]
+fn an_unknown_user_is_asked_as_a_known_one_is() {
+    let server = with_users();
+    assert_eq!(asked_for(&server, "native"), NATIVE.as_bytes());
+    assert_eq!(asked_for(&server, "caching"), CACHING.as_bytes());
+    let unknown = || -> Vec<Vec<u8>> {
+        (0..32).map(|number| asked_for(&server, &format!("nobody{number}"))).collect()
+    };
+    let first = unknown();
+    assert_eq!(first, unknown(), "a name is asked for one plugin");
+    for plugin in [NATIVE, CACHING] {
+        assert!(first.iter().any(|asked| asked == plugin.as_bytes()), "nobody has {plugin}");
+    }
+}
+
 #[test]
 fn hellos_that_make_no_sense_are_refused() {
     let server = TestServer::start();
