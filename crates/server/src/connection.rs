@@ -11,7 +11,7 @@ use crate::capabilities as can;
 use crate::codec::Take;
 use crate::columns::{Columns, put_column};
 use crate::escape::escape_bytes;
-use crate::login::{LOGIN_PACKET_MAX, Login, Peer, authenticate, log_in};
+use crate::login::{LOGIN_PACKET_MAX, Login, Peer, authenticate, log_in, too_many};
 use crate::packet::{LARGE, Packets, ReadError};
 use crate::params::Bound;
 use crate::results::{WireSink, put_end, put_eof, put_error, put_ok};
@@ -30,6 +30,7 @@ struct Connection<'a, T> {
     shared: &'a Shared,
     peer: &'a Peer,
     session: Session,
+    user: String,
     capabilities: u32,
     cache_metadata: bool,
     /// Of the greeting, for a client that changes its user and can be asked no other.
@@ -127,6 +128,7 @@ impl<'a, T: Transport> Connection<'a, T> {
             peer,
             assignments: session.assignments(),
             session,
+            user: hello.user,
             capabilities: hello.capabilities & can::OURS,
             cache_metadata: hello.extended & can::CACHE_METADATA != 0,
             nonce,
@@ -394,7 +396,14 @@ impl<'a, T: Transport> Connection<'a, T> {
         hello.plugin = if able { String::new() } else { NATIVE.to_owned() };
         let host = self.peer.host(self.shared, &hello.user);
         let (packets, nonce) = (&mut self.packets, &self.nonce);
-        match authenticate(packets, self.shared, self.peer, &host, &hello, nonce) {
+        let mut proved = authenticate(packets, self.shared, self.peer, &host, &hello, nonce);
+        // Root may be here in the place that there is for it alone.
+        let from_root = self.user == "root" && hello.user != "root";
+        if matches!(proved, Ok(Ok(()))) && from_root && self.shared.over_limit() {
+            self.shared.counters.refused.add();
+            proved = Ok(Err(too_many()));
+        }
+        match proved {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 self.error(&error)?;
@@ -427,6 +436,7 @@ impl<T: Transport> Connection<'_, T> {
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return self.error(&error),
+        self.user.clone_from(&hello.user);
         };
         let id = prepared.id;
         let (Ok(params), Ok(columns)) =

@@ -34,6 +34,28 @@ fn there_is_one_place_more_for_root() {
 }
 
 #[test]
+fn the_place_for_root_is_nobody_elses_by_a_change_of_user() {
+    let settings = ServerSettings { connections_max: 2, ..ServerSettings::default() };
+    let server = TestServer::with(settings, Settings::default());
+    let mut root = server.client();
+    root.run("CREATE USER open");
+    let mut open =
+        Options { database: None, ..server.options().user("open", "") }.log_in(&server).unwrap();
+    let mut extra = server.client();
+    let change = |client: &mut Client| {
+        client.command(0x11, b"open\0\0\0\x2D\0mysql_native_password\0");
+        client.prove(|_, _| Vec::new())
+    };
+    assert_eq!(change(&mut open), Ok(()), "it has a place of its own");
+    assert_eq!(change(&mut extra), Err(1040));
+    assert!(extra.packet().is_none());
+    let figures = server.server.metrics();
+    let connected = || figures().into_iter().find(|figure| figure.name == "connections_now");
+    until(|| connected().is_some_and(|figure| figure.value == 2.0));
+    assert_eq!(change(&mut root), Ok(()), "there is a place for everybody");
+}
+
+#[test]
 fn commands_have_a_longest_length_and_logins_a_shorter_one() {
     let server = TestServer::start();
     let mut client = server.client();
