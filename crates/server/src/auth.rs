@@ -53,6 +53,8 @@ pub(crate) struct Hello {
     pub(crate) capabilities: u32,
     /// MariaDB's, of a client that knows them.
     pub(crate) extended: u32,
+    /// Names its character set; zero where it names none.
+    pub(crate) collation: u16,
     pub(crate) user: String,
     pub(crate) answer: Vec<u8>,
     pub(crate) database: Option<String>,
@@ -76,7 +78,9 @@ pub(crate) fn read_hello(payload: &[u8]) -> Option<Hello> {
     if capabilities & can::PROTOCOL_41 == 0 {
         return None;
     }
-    take.bytes(4 + 1 + 19)?;
+    take.bytes(4)?;
+    let collation = u16::from(take.u8()?);
+    take.bytes(19)?;
     let extended = take.u32()?;
     let extended = if capabilities & can::MYSQL == 0 { extended } else { 0 };
     let user = text(take.until_zero()?);
@@ -98,7 +102,7 @@ pub(crate) fn read_hello(payload: &[u8]) -> Option<Hello> {
     } else {
         NATIVE.to_owned()
     };
-    Some(Hello { capabilities, extended, user, answer, database, plugin })
+    Some(Hello { capabilities, extended, collation, user, answer, database, plugin })
 }
 
 /// Reads COM_CHANGE_USER.
@@ -108,13 +112,27 @@ pub(crate) fn read_change_user(payload: &[u8], capabilities: u32) -> Option<Hell
     let len = take.u8()?;
     let answer = take.bytes(usize::from(len))?.to_vec();
     let database = Some(text(take.until_zero()?)).filter(|name| !name.is_empty());
-    let _charset = take.bytes(2);
+    let collation = take.u16().unwrap_or(0);
     let plugin = if capabilities & can::PLUGIN_AUTH != 0 {
         text(take.until_zero_or_end())
     } else {
         NATIVE.to_owned()
     };
-    Some(Hello { capabilities, extended: 0, user, answer, database, plugin })
+    Some(Hello { capabilities, extended: 0, collation, user, answer, database, plugin })
+}
+
+/// Whether text of a collation's character set is UTF-8 as it is, or bytes. By MySQL's numbers, which MariaDB adds to: those
+/// that pad nothing from 1024 on, and those after newer rules of Unicode from 2048 on.
+pub(crate) fn is_utf8(collation: u16) -> bool {
+    match collation {
+        // None, binary, ASCII.
+        0 | 63 | 11 | 65 => true,
+        // utf8mb3, then utf8mb4.
+        33 | 76 | 83 | 192..=215 | 223 | 45 | 46 | 224..=247 | 255..=323 => true,
+        1025..=1347 => is_utf8(collation - 1024),
+        2048..=2559 => true,
+        _ => false,
+    }
 }
 
 fn same(a: &[u8], b: &[u8]) -> bool {

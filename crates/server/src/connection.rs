@@ -136,11 +136,31 @@ impl<'a, T: Transport> Connection<'a, T> {
             columns: Columns::default(),
         };
         connection.prepare_session()?;
-        let used = hello.database.map_or(Ok(()), |name| connection.session.use_database(&name));
-        connection.answer(&used)?;
+        let welcome = connection.welcome(hello.database.as_deref(), hello.collation)?;
         connection.packets.send()?;
         connection.packets.restart_sequence();
-        Ok(used.is_ok().then_some(connection))
+        Ok(welcome.then_some(connection))
+    }
+
+    /// Answers a client that is known: whether it has the database that it asks for, and with a warning where its text will
+    /// be taken for what it is not.
+    fn welcome(&mut self, database: Option<&str>, collation: u16) -> io::Result<bool> {
+        if let Some(name) = database
+            && let Err(error) = self.session.use_database(name)
+        {
+            self.error(&error)?;
+            return Ok(false);
+        }
+        let mut outcome = self.outcome();
+        if !auth::is_utf8(collation) {
+            let text = format!(
+                "Character sets are not converted: text of collation {collation} is taken for utf8mb4"
+            );
+            self.session.warn(SqlError::new(1115, text));
+            outcome.warnings = 1;
+        }
+        self.packets.packet(|out| put_ok(out, &outcome))?;
+        Ok(true)
     }
 
     /// Tells a new session, or one that was reset, what is known of its connection.
@@ -416,11 +436,11 @@ impl<'a, T: Transport> Connection<'a, T> {
             }
         }
         self.session = self.shared.instance.session(&hello.user, &host, self.peer.id);
+        self.user.clone_from(&hello.user);
         self.statements.clear();
         self.prepare_session()?;
-        let used = hello.database.map_or(Ok(()), |name| self.session.use_database(&name));
-        self.answer(&used)?;
-        Ok(if used.is_ok() { Next::Command } else { Next::End })
+        let welcome = self.welcome(hello.database.as_deref(), hello.collation)?;
+        Ok(if welcome { Next::Command } else { Next::End })
     }
 }
 
@@ -436,7 +456,6 @@ impl<T: Transport> Connection<'_, T> {
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return self.error(&error),
-        self.user.clone_from(&hello.user);
         };
         let id = prepared.id;
         let (Ok(params), Ok(columns)) =

@@ -5,7 +5,7 @@ use spillway::{Database, Settings};
 use spillway_server::{Server, ServerSettings};
 use spillway_sql::Instance;
 
-use crate::client::{CACHING, Client, NATIVE, Options, TestServer, proof};
+use crate::client::{Answer, CACHING, Client, NATIVE, Options, TestServer, proof, shown};
 
 fn with_users() -> TestServer {
     let server = TestServer::start();
@@ -97,6 +97,40 @@ fn an_unknown_user_is_asked_as_a_known_one_is() {
     assert_eq!(first, unknown(), "a name is asked for one plugin");
     for plugin in [NATIVE, CACHING] {
         assert!(first.iter().any(|asked| asked == plugin.as_bytes()), "nobody has {plugin}");
+    }
+}
+
+#[test]
+fn who_names_a_character_set_that_is_not_converted_is_warned() {
+    let server = with_users();
+    let flags = Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SECURE_CONNECTION;
+    let warnings = |collation: u16| {
+        let mut client = Client::over(server.tcp());
+        client.greeting().unwrap();
+        let mut hello = flags.bits().to_le_bytes().to_vec();
+        hello.extend_from_slice(&[0, 0, 0, 1, collation as u8]);
+        hello.extend_from_slice(&[0; 23]);
+        hello.extend_from_slice(b"root\0\0");
+        client.send(&hello);
+        let Answer::Ok { warnings, .. } = client.answer() else { panic!("not let in") };
+        let told = client.run("SHOW WARNINGS");
+        assert_eq!(told.rows().len(), usize::from(warnings));
+        assert!(told.rows().iter().all(|row| shown(&row[2]).contains("utf8mb4")));
+        assert_eq!(client.run("SELECT @@character_set_client").one(), "utf8mb4");
+        // Of a change of user as well, which says it in two bytes.
+        let change = [b"root\0\0\0", &collation.to_le_bytes()[..]].concat();
+        client.command(0x11, &change);
+        let Answer::Ok { warnings: changed, .. } = client.answer() else { panic!("not let in") };
+        assert_eq!(changed, warnings, "{collation}");
+        warnings
+    };
+    // None, ASCII, three bytes, four, four of MySQL 8, and bytes.
+    for collation in [0, 11, 65, 33, 83, 192, 45, 46, 224, 255, 63] {
+        assert_eq!(warnings(collation), 0, "{collation}");
+    }
+    // latin1, latin2, cp1251, gbk, and one that there is not.
+    for collation in [8, 9, 51, 28, 254] {
+        assert_eq!(warnings(collation), 1, "{collation}");
     }
 }
 

@@ -34,8 +34,8 @@ impl Session {
         }
     }
 
-    /// Notes what a statement that goes on has met.
-    pub(super) fn warn(&mut self, error: SqlError) {
+    /// Notes what a statement that goes on has met, or a connection before its first.
+    pub fn warn(&mut self, error: SqlError) {
         self.forget_warnings();
         let level = if NOTES.contains(&error.code) { Level::Note } else { Level::Warning };
         if level == Level::Note && !self.variables.borrow().flag("sql_notes") {
