@@ -157,6 +157,7 @@ impl TieredEngine {
                     "the disk is full, so memory cannot be written out; free space to go on",
                 ));
             }
+            inner.check()?;
             if alone || spillway_base::clock::now() - started > ADMIT_WAIT {
                 return Err(Error::new(
                     ErrorKind::MemoryFull,

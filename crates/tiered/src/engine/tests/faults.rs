@@ -26,7 +26,7 @@ fn drive_on(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
     claimed
 }
 
-fn with_drops(seed: u64, commits: u64) -> Vec<Commit> {
+pub(super) fn with_drops(seed: u64, commits: u64) -> Vec<Commit> {
     let mut all = history(seed, commits);
     let csn = Csn(commits + 1);
     let mut batch = WriteBatch::new();

@@ -150,3 +150,50 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
         }
     }
 }
+
+/// E6, E8: threads flush, compact, record and reap at once, one of them is told of a failed sync, and the machine
+/// stops. Whatever was said to be persistent before or after is there.
+#[test]
+fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
+    let mut failed = 0;
+    for seed in 0..30 {
+        let disk = SimDisk::new(seed);
+        let mut rng = Rng::new(seed);
+        let commits = faults::with_drops(seed, 200);
+        let last = commits.last().unwrap().0;
+        let bench = open(&disk).unwrap();
+        let background = bench.engine.start_background(2).unwrap();
+        let fails_at = rng.below(commits.len() as u64) as usize;
+        let mut claimed = Csn::ZERO;
+        for (at, commit) in commits.iter().enumerate() {
+            bench.install(commit);
+            bench.horizon.live.lock().retain(|snapshot| snapshot.0 + 50 > commit.0.0);
+            if rng.chance(1, 30) {
+                bench.horizon.live.lock().push(commit.0);
+            }
+            if rng.chance(1, 6) {
+                bench.engine.request_persist(commit.0);
+            }
+            if at == fails_at {
+                disk.fail_next_sync(Fault::Io);
+            }
+            let now = bench.engine.persisted();
+            assert!(now >= claimed, "E6: the figure never falls");
+            claimed = now;
+        }
+        failed += u32::from(bench.engine.flush_all().is_err());
+        check(&bench, &commits, last, &mut rng);
+        drop(background);
+        claimed = bench.engine.persisted();
+        disk.crash();
+        disk.restart();
+        verify_clean(&disk);
+        let bench = open(&disk).unwrap();
+        commits.iter().filter(|(csn, _)| *csn > claimed).for_each(|commit| bench.install(commit));
+        bench.horizon.stable.store(last.0, Ordering::SeqCst);
+        check(&bench, &commits, last, &mut rng);
+        bench.engine.compact_all().unwrap();
+        check(&bench, &commits, last, &mut rng);
+    }
+    assert!(failed > 20, "{failed}");
+}
