@@ -17,6 +17,7 @@ use super::shape::show;
 use super::{Ask, Expr, Op, functions};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
+use crate::query::{self, Answer};
 use crate::session::{Instance, Variables};
 
 /// What an expression is evaluated in, beside its row.
@@ -29,7 +30,7 @@ pub(crate) struct Context<'a> {
     /// The rows of enclosing queries, the nearest last.
     pub(crate) outer: RefCell<Vec<Vec<Value>>>,
     /// Results of subqueries that depend on nothing outside.
-    pub(crate) cached: RefCell<HashMap<usize, Rc<Vec<Vec<Value>>>>>,
+    pub(crate) cached: RefCell<HashMap<usize, Rc<Answer>>>,
     /// The row that an INSERT would have made.
     pub(crate) inserted: RefCell<Vec<Value>>,
     pub(crate) now: DateTime,
@@ -253,8 +254,14 @@ impl Context<'_> {
                 functions::add_interval(self, &date, &amount, unit, *negative)
             }
             Expr::Subquery { plan, ask, left, collation } => {
-                let rows = crate::query::subquery_rows(self, plan, row)?;
-                self.ask(*ask, &rows, left.as_deref(), *collation, row)
+                // More rows would say no more.
+                let most = match ask {
+                    Ask::Exists => 1,
+                    Ask::Scalar => 2,
+                    _ => usize::MAX,
+                };
+                let answer = query::answer(self, plan, row, most)?;
+                self.ask(*ask, &answer, left.as_deref(), *collation, row)
             }
         }
     }
@@ -262,11 +269,12 @@ impl Context<'_> {
     fn ask(
         &self,
         ask: Ask,
-        rows: &[Vec<Value>],
+        answer: &Answer,
         left: Option<&Expr>,
         collation: Collation,
         row: &[Value],
     ) -> Result<Value> {
+        let rows = answer.rows();
         match ask {
             Ask::Exists => return Ok(Value::from(!rows.is_empty())),
             Ask::Scalar => {
@@ -282,6 +290,11 @@ impl Context<'_> {
             Expr::Tuple(parts) => parts.iter().map(|e| self.eval(e, row)).collect::<Result<_>>()?,
             single => vec![self.eval(single, row)?],
         };
+        if matches!(ask, Ask::In | Ask::Any(Op::Eq))
+            && let Some(is) = answer.contains(&left, collation)
+        {
+            return Ok(is);
+        }
         let (mut unknown, all) = (false, matches!(ask, Ask::All(_)));
         for candidate in rows {
             let op = match ask {

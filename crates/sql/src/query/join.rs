@@ -163,7 +163,7 @@ impl<'c, 'p> Rows<'c, 'p> {
 }
 
 /// Classes of values; within one, values are equal where their [`group_key`] is.
-fn hash_class(value: &Value) -> u8 {
+pub(super) fn hash_class(value: &Value) -> u8 {
     match value {
         Value::Null => 0,
         Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => 1,
@@ -176,7 +176,7 @@ fn hash_class(value: &Value) -> u8 {
 }
 
 /// The bytes by which rows are found again: a date is the same as its midnight.
-fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
+pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     let plain: Vec<Value> = values
         .iter()
         .map(|value| match value {

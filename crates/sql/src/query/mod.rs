@@ -13,6 +13,7 @@ mod scan;
 mod sort;
 mod spans;
 mod steps;
+mod subquery;
 
 use std::sync::Arc;
 
@@ -28,10 +29,11 @@ pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use arrange::plan_table;
 pub(crate) use from::table_scope;
 pub(crate) use plan::plan_query;
-pub(crate) use run::{bind_count, count, run_query, run_refs, subquery_rows};
+pub(crate) use run::{bind_count, count, run_query, run_refs};
 pub(crate) use scan::scan_table;
 pub(crate) use sort::{group_key, order_of};
 pub(crate) use steps::{Direct, Test};
+pub(crate) use subquery::{Answer, answer};
 
 /// A planned query.
 #[derive(Debug)]

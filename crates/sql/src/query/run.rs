@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 
 use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Value, ValueRef};
@@ -92,7 +91,7 @@ pub(crate) fn run_query(
             Ok(())
         }
         Body::Set { left, right, op, all } => {
-            let mut rows = run_set(context, plan, left, right, *op, *all)?;
+            let (mut rows, _held) = run_set(context, plan, left, right, *op, *all)?;
             if !plan.order.is_empty() {
                 rows.sort_by(|a, b| {
                     let keys = plan.order.iter().map(|(expr, asc, collation)| match expr {
@@ -145,15 +144,20 @@ pub(crate) fn run_refs(
     })
 }
 
-fn collect(context: &Context<'_>, plan: &QueryPlan) -> Result<Vec<Row>> {
+/// The rows of a query, so many at most, and what they are charged to.
+pub(super) fn collect(
+    context: &Context<'_>,
+    plan: &QueryPlan,
+    most: usize,
+) -> Result<(Vec<Row>, Held)> {
     let mut held = Held::new(context);
     let mut rows = Vec::new();
     run_query(context, plan, &mut |row| {
         held.add(row)?;
         rows.push(row.to_vec());
-        Ok(true)
+        Ok(rows.len() < most)
     })?;
-    Ok(rows)
+    Ok((rows, held))
 }
 
 fn run_set(
@@ -163,10 +167,10 @@ fn run_set(
     right: &QueryPlan,
     op: SetOp,
     all: bool,
-) -> Result<Vec<Row>> {
+) -> Result<(Vec<Row>, Held)> {
     let collations: Vec<Collation> = plan.columns.iter().map(|column| column.collation).collect();
-    let mut rows = collect(context, left)?;
-    let mut others = collect(context, right)?;
+    let (mut rows, held) = collect(context, left, usize::MAX)?;
+    let (mut others, _others_held) = collect(context, right, usize::MAX)?;
     for (rows, side) in [(&mut rows, left), (&mut others, right)] {
         for (at, (from, to)) in side.columns.iter().zip(&plan.columns).enumerate() {
             if from.column_type != to.column_type {
@@ -188,53 +192,7 @@ fn run_set(
         let mut seen = HashSet::new();
         rows.retain(|row| seen.insert(key(row)));
     }
-    Ok(rows)
-}
-
-/// The rows of a subquery, for a row of the query around it.
-pub(crate) fn subquery_rows(
-    context: &Context<'_>,
-    plan: &QueryPlan,
-    row: &[Value],
-) -> Result<Rc<Vec<Row>>> {
-    cached_rows(context, plan, || {
-        context.outer.borrow_mut().push(row.to_vec());
-        let rows = collect(context, plan);
-        context.outer.borrow_mut().pop();
-        rows
-    })
-}
-
-/// The rows of a table that a query makes in FROM or by WITH. It sees the rows of the queries around the one that has it, and none of
-/// that one's, nor of those inside of it which read it.
-pub(super) fn derived_rows(context: &Context<'_>, plan: &QueryPlan) -> Result<Rc<Vec<Row>>> {
-    cached_rows(context, plan, || {
-        let unseen = {
-            let mut outer = context.outer.borrow_mut();
-            let seen = plan.depth.min(outer.len());
-            outer.split_off(seen)
-        };
-        let rows = collect(context, plan);
-        context.outer.borrow_mut().extend(unseen);
-        rows
-    })
-}
-
-fn cached_rows(
-    context: &Context<'_>,
-    plan: &QueryPlan,
-    read: impl FnOnce() -> Result<Vec<Row>>,
-) -> Result<Rc<Vec<Row>>> {
-    if !plan.correlated
-        && let Some(rows) = context.cached.borrow().get(&plan.id)
-    {
-        return Ok(rows.clone());
-    }
-    let rows = Rc::new(read()?);
-    if !plan.correlated {
-        context.cached.borrow_mut().insert(plan.id, rows.clone());
-    }
-    Ok(rows)
+    Ok((rows, held))
 }
 
 /// Whether the rows of a query are found in its order. An index that was chosen for that gives it only where the values before

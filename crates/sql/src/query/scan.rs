@@ -4,10 +4,9 @@ use spillway::{Direction, KeyRange, LockMode, LockWait};
 use spillway_base::TableId;
 use spillway_types::{Value, key};
 
-use super::run::derived_rows;
 use super::spans::Span;
 use super::steps::Stored;
-use super::{Access, Row, Source, SourceKind, spans, steps};
+use super::{Access, Row, Source, SourceKind, spans, steps, subquery};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::Result;
 use crate::expr::{Context, Expr};
@@ -26,8 +25,8 @@ pub(super) fn read_source(
     match &source.kind {
         SourceKind::Table(table) => scan_table(context, source, table, row, lock, take),
         SourceKind::Derived(plan) => {
-            let rows = derived_rows(context, plan)?;
-            for derived in rows.iter() {
+            let answer = subquery::derived(context, plan)?;
+            for derived in answer.rows() {
                 row[source.offset..source.offset + derived.len()].clone_from_slice(derived);
                 if !take(row)? {
                     break;
