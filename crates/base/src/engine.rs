@@ -12,7 +12,8 @@
 //!   Operations on other engines' tables are skipped. Later operations of a batch override earlier
 //!   ones on the same key.
 //! - **E2 (any order).** Installs of different CSNs may run at the same time and in any order. The
-//!   caller reads at a snapshot only once every commit up to it is installed.
+//!   caller reads at a snapshot only once every commit up to it is installed. [`Engine::newest`] needs no
+//!   snapshot: what is installed on its key is seen, and nobody may be installing there.
 //! - **E3 (idempotence).** Installing a commit again, or one whose effects are already persistent,
 //!   changes nothing. Operations on a table that does not exist are skipped: at recovery, the
 //!   commit that dropped it may be persistent already.
@@ -33,6 +34,40 @@
 
 use crate::batch::WriteBatch;
 use crate::{Csn, Direction, EngineKind, KeyRange, Result, TableId};
+
+/// What a look-up of a key found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// A value, which was copied out, of this commit.
+    Value(Csn),
+    /// That this commit deleted it.
+    Deleted(Csn),
+    /// No version. Deletions that every live snapshot sees past may be forgotten.
+    Nothing,
+}
+
+impl Found {
+    /// Whether the key has a value.
+    #[must_use]
+    pub fn is_value(self) -> bool {
+        matches!(self, Found::Value(_))
+    }
+
+    /// The commit of the version that was found.
+    #[must_use]
+    pub fn csn(self) -> Option<Csn> {
+        match self {
+            Found::Value(csn) | Found::Deleted(csn) => Some(csn),
+            Found::Nothing => None,
+        }
+    }
+
+    /// Whether a version of this commit would be newer than what was found.
+    #[must_use]
+    pub fn is_older_than(self, csn: Csn) -> bool {
+        self.csn() < Some(csn)
+    }
+}
 
 /// Whether a read may wait for a device (DESIGN, D11).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -118,8 +153,7 @@ pub trait Engine: Send + Sync {
     /// Installs a commit (E1, E2, E3).
     fn install(&self, csn: Csn, batch: &WriteBatch);
 
-    /// Reads one key at a snapshot: fills `value` and answers the version's CSN, or answers `None`
-    /// when the key has no value there.
+    /// Reads one key at a snapshot, its value into `value`.
     ///
     /// # Errors
     /// [`crate::ErrorKind::NotFound`] when the table does not exist at the snapshot,
@@ -132,14 +166,19 @@ pub trait Engine: Send + Sync {
         snapshot: Csn,
         access: Access,
         value: &mut Vec<u8>,
-    ) -> Result<Option<Csn>>;
+    ) -> Result<Found>;
 
-    /// The CSN of the newest installed version of a key, deletions included; `None` when none is
-    /// known. Versions that every live snapshot sees past may be forgotten.
+    /// Reads the newest installed version of one key, its value into `value`, whatever else is installed meanwhile.
     ///
     /// # Errors
     /// As [`Engine::get`].
-    fn newest_csn(&self, table: TableId, key: &[u8], access: Access) -> Result<Option<Csn>>;
+    fn newest(
+        &self,
+        table: TableId,
+        key: &[u8],
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found>;
 
     /// A cursor over the keys of a range at a snapshot.
     ///

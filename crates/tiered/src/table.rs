@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
-use spillway_base::engine::Access;
+use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Error, Result, TableId};
 
 use crate::extent::ExtentHandle;
@@ -50,14 +50,6 @@ pub(crate) struct Table {
     changing: Mutex<()>,
     pub(crate) compacting: AtomicBool,
     quarantine: Mutex<Option<Error>>,
-}
-
-/// What a look-up of a key found.
-pub(crate) enum Found {
-    /// A value, which was copied out.
-    Value(Csn),
-    Deleted(Csn),
-    Nothing,
 }
 
 impl Table {
@@ -243,20 +235,20 @@ impl View {
     ) -> Result<Found> {
         let mut best = Found::Nothing;
         for memtable in self.memtables().filter(|memtable| !memtable.is_empty()) {
-            if best.is_below(memtable.csn_max())
+            if best.is_older_than(memtable.csn_max())
                 && let Some(version) = memtable.get(key, snapshot)
-                && best.is_below(version.csn)
+                && best.is_older_than(version.csn)
             {
                 best = found(version.csn, version.value, value);
             }
         }
         let mut hash = None;
         for run in self.levels.runs() {
-            if !best.is_below(run.csn_max()) {
+            if !best.is_older_than(run.csn_max()) {
                 continue;
             }
             let Some(extent) = run.find(key) else { continue };
-            if !best.is_below(extent.meta.csn_max) || extent.meta.csn_min > snapshot {
+            if !best.is_older_than(extent.meta.csn_max) || extent.meta.csn_min > snapshot {
                 continue;
             }
             let hash = *hash.get_or_insert_with(|| filter::hash(key));
@@ -266,21 +258,11 @@ impl View {
     }
 }
 
-impl Found {
-    /// Whether a version of this CSN would be newer.
-    fn is_below(&self, csn: Csn) -> bool {
-        match *self {
-            Found::Value(found) | Found::Deleted(found) => found < csn,
-            Found::Nothing => true,
-        }
-    }
-}
-
 fn found(csn: Csn, version: Option<&[u8]>, value: &mut Vec<u8>) -> Found {
+    value.clear();
     match version {
         None => Found::Deleted(csn),
         Some(bytes) => {
-            value.clear();
             value.extend_from_slice(bytes);
             Found::Value(csn)
         }
@@ -309,7 +291,7 @@ fn find_in_extent(
                 return Ok(());
             }
             if entry.csn <= snapshot {
-                if best.is_below(entry.csn) {
+                if best.is_older_than(entry.csn) {
                     *best = found(entry.csn, entry.value, value);
                 }
                 return Ok(());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use spillway_base::batch::{Op, WriteBatch};
-use spillway_base::engine::{Access, Cursor, Debt, Engine, Metric, RangeEstimate};
+use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Metric, RangeEstimate};
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 
 type Versions = BTreeMap<Csn, Option<Vec<u8>>>;
@@ -77,17 +77,27 @@ impl Engine for ModelEngine {
         snapshot: Csn,
         _access: Access,
         value: &mut Vec<u8>,
-    ) -> Result<Option<Csn>> {
+    ) -> Result<Found> {
         self.table(table, |table| {
-            let (csn, found) = visible(table.get(key)?, snapshot)?;
-            value.clear();
-            value.extend_from_slice(found);
-            Some(csn)
+            let newest = |versions: &Versions| {
+                let (csn, found) = versions.range(..=snapshot).next_back()?;
+                let Some(found) = found else { return Some(Found::Deleted(*csn)) };
+                value.clear();
+                value.extend_from_slice(found);
+                Some(Found::Value(*csn))
+            };
+            table.get(key).and_then(newest).unwrap_or(Found::Nothing)
         })
     }
 
-    fn newest_csn(&self, table: TableId, key: &[u8], _access: Access) -> Result<Option<Csn>> {
-        self.table(table, |table| table.get(key)?.keys().next_back().copied())
+    fn newest(
+        &self,
+        table: TableId,
+        key: &[u8],
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
+        self.get(table, key, Csn::MAX, access, value)
     }
 
     fn scan(

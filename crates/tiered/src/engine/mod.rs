@@ -27,7 +27,7 @@ use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Budget;
-use spillway_base::engine::{Access, Cursor, Debt, Engine, Horizon, Metric, RangeEstimate};
+use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate};
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::Disk;
 
@@ -41,7 +41,7 @@ use crate::memtable::{Accounts, Memtable};
 use crate::settings::TieredSettings;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::SpaceManager;
-use crate::table::{Found, Table, View};
+use crate::table::{Table, View};
 pub use jobs::{Background, JobOutcome};
 pub use status::{LevelStatus, TableStatus};
 
@@ -369,24 +369,24 @@ impl Engine for TieredEngine {
         snapshot: Csn,
         access: Access,
         value: &mut Vec<u8>,
-    ) -> Result<Option<Csn>> {
+    ) -> Result<Found> {
         let tables = self.0.tables.load();
         let view = self.0.table_at(&tables, table, snapshot)?.view_now();
-        match view.find(key, snapshot, access, value)? {
-            Found::Value(csn) => Ok(Some(csn)),
-            Found::Deleted(_) | Found::Nothing => Ok(None),
-        }
+        view.find(key, snapshot, access, value)
     }
 
-    fn newest_csn(&self, table: TableId, key: &[u8], access: Access) -> Result<Option<Csn>> {
+    fn newest(
+        &self,
+        table: TableId,
+        key: &[u8],
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
         let tables = self.0.tables.load();
         let Some(table) = tables.get(&table) else {
             return Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")));
         };
-        match table.view_now().find(key, Csn::MAX, access, &mut Vec::new())? {
-            Found::Value(csn) | Found::Deleted(csn) => Ok(Some(csn)),
-            Found::Nothing => Ok(None),
-        }
+        table.view_now().find(key, Csn::MAX, access, value)
     }
 
     fn scan(

@@ -95,7 +95,7 @@ impl Bench {
     fn get(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
         let found = self.engine.get(id, key, snapshot, Access::Blocking, &mut value)?;
-        Ok(found.map(|_| value))
+        Ok(found.is_value().then_some(value))
     }
 
     fn rows(
@@ -374,8 +374,8 @@ fn e9_a_read_from_memory_only_says_when_it_would_wait() {
     let mut value = Vec::new();
     let mut read = |access| bench.engine.get(id, &key, Csn(100), access, &mut value);
     assert_eq!(read(Access::MemoryOnly).unwrap_err().kind(), ErrorKind::WouldBlock);
-    assert!(read(Access::Blocking).unwrap().is_some());
-    assert!(read(Access::MemoryOnly).unwrap().is_some());
+    assert!(read(Access::Blocking).unwrap().is_value());
+    assert!(read(Access::MemoryOnly).unwrap().is_value());
 
     let range = KeyRange::ALL;
     let direction = Direction::Forward;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::rng::Rng;
 use spillway_base::{Csn, Direction, ErrorKind, KeyRange};
 use spillway_storage::Disk;
@@ -123,6 +124,61 @@ fn d2_a_duplicate_is_told_once_the_row_that_is_there_is_durable() {
     late.wait_until_told().unwrap();
     assert_eq!(db.value("x").as_deref(), Some("1"));
     unflushed.wait().unwrap();
+}
+
+/// What another is installing holds up nobody who changes one row by its key, nor a relaxed reader.
+#[test]
+fn changes_by_key_and_relaxed_reads_wait_for_nobodys_install() {
+    let db = new();
+    db.set("x", "1");
+    db.set("y", "1");
+    // A commit that was ordered, and whose thread has not come to installing it.
+    let mut batch = WriteBatch::new();
+    batch.push(Op::Put { table: TABLE, key: b"slow", value: b"1" });
+    let lane = &db.manager.0.lane;
+    let room = lane.admit(batch.as_bytes().len()).unwrap();
+    let slow = lane.enqueue(room, &batch, [TABLE].into_iter(), &[]).unwrap();
+    let mut value = Vec::new();
+    for (isolation, key) in [(Isolation::ReadCommitted, "x"), (Isolation::RepeatableRead, "y")] {
+        let txn = db.begin(isolation);
+        let (mode, wait) = (LockMode::Exclusive, LockWait::NoWait);
+        assert!(txn.get_locked(TABLE, key.as_bytes(), mode, wait, &mut value).unwrap());
+        put(&txn, key, "2").unwrap();
+        txn.insert(TABLE, format!("new{isolation:?}").as_bytes(), b"1").unwrap();
+        drop(txn.commit());
+    }
+    let relaxed = TransactionOptions::new().durability(Durability::Relaxed);
+    assert_eq!(get(&db.manager.begin(relaxed), "x").unwrap().as_deref(), Some("1"));
+    db.engine.install(slow, &batch);
+    lane.installed(slow);
+    assert_eq!(get(&db.manager.begin(relaxed), "x").unwrap().as_deref(), Some("2"));
+}
+
+/// A transaction's snapshot shows the rows that it had locked and read before it took one.
+#[test]
+fn a_snapshot_shows_every_row_that_was_locked_before_it() {
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable]
+    {
+        let db = new();
+        db.set("x", "0");
+        drop(write(&db, "x", "1"));
+        drop(write(&db, "y", "1"));
+        let txn = db.begin(isolation);
+        let mut value = Vec::new();
+        let (mode, wait) = (LockMode::Exclusive, LockWait::NoWait);
+        assert!(txn.get_locked(TABLE, b"x", mode, wait, &mut value).unwrap());
+        assert_eq!(value, b"1");
+        let rows = txn.scan(TABLE, KeyRange::ALL, Direction::Forward).unwrap();
+        let rows: Vec<_> = rows.map(Result::unwrap).collect();
+        assert!(rows.contains(&(b"x".to_vec(), b"1".to_vec())), "{isolation:?}: {rows:?}");
+        // What is written blindly and undone is there again as it was.
+        let before = txn.savepoint();
+        txn.put(TABLE, b"y", b"mine").unwrap();
+        txn.rollback_to(before);
+        if isolation == Isolation::ReadCommitted {
+            assert_eq!(get(&txn, "y").unwrap().as_deref(), Some("1"));
+        }
+    }
 }
 
 #[test]

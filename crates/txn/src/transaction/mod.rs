@@ -2,11 +2,14 @@
 //!
 //! # Snapshots (DESIGN, D12)
 //!
-//! A transaction that reads first takes the stable CSN as its snapshot. One that locks first takes the
-//! newest installed CSN, after the lock: what the lock's last holder wrote is in it, so the first statement of a
-//! transaction never finds that its snapshot is older than a row it has just locked. Such a snapshot may
+//! A transaction that reads first takes the stable CSN as its snapshot. One that locks first takes its snapshot after
+//! the lock, and no older than the rows it has locked: what the lock's last holder wrote is in it, so the first
+//! statement of a transaction never finds that its snapshot is older than a row it has just locked. Such a snapshot may
 //! be above the stable CSN; [`Transaction::wait_until_told`] waits until what it showed is durable, and the
 //! transaction's own commit, whose CSN is larger, waits by itself.
+//!
+//! The newest version of a row that is locked is installed, since its last writer installed before it gave the lock
+//! back. So a change of rows by their keys waits for no other row's install, unless that came before its own.
 //!
 //! # Locking reads
 //!
@@ -59,6 +62,8 @@ pub struct Transaction {
     seen: Cell<Csn>,
     /// Whether a lock may be held on a key that is newer than the snapshot.
     unchecked: Cell<bool>,
+    /// The newest version of the keys that are locked, where each was looked at; a snapshot to come must see it.
+    locked_at: Cell<Option<Csn>>,
     ended: Cell<bool>,
 }
 
@@ -101,6 +106,7 @@ impl Transaction {
             charge: RefCell::new(None),
             seen: Cell::new(Csn::ZERO),
             unchecked: Cell::new(false),
+            locked_at: Cell::new(Some(Csn::ZERO)),
             ended: Cell::new(false),
         }
     }
@@ -149,6 +155,7 @@ impl Transaction {
         *self.snapshot.borrow_mut() = None;
         // The next one is taken with the locks held, and is as new as any of their rows.
         self.unchecked.set(false);
+        self.locked_at.set(None);
     }
 
     /// The CSN that reads now are at.
@@ -162,9 +169,16 @@ impl Transaction {
         if held.is_none() && self.serializable() {
             self.shared.serializable.enter(self.id);
         }
-        let newest = self.owner.holds_any() || self.durability() != Durability::Commit;
-        let read = || {
-            if newest { self.shared.newest() } else { self.shared.snapshots.stable_csn() }
+        let snapshots = &self.shared.snapshots;
+        let holds = self.owner.holds_any();
+        let durable_only = !holds && self.durability() == Durability::Commit;
+        let read = || match self.locked_at.get() {
+            _ if durable_only => snapshots.stable_csn(),
+            None if holds => self.shared.newest(),
+            locked_at => {
+                snapshots.installed.wait(locked_at.unwrap_or_default());
+                snapshots.installed.prefix()
+            }
         };
         match &mut *held {
             Some(snapshot) => {
@@ -230,15 +244,17 @@ impl Transaction {
     ) -> Result<bool> {
         let engine = self.engine(table)?;
         let found = engine.get(table, key, snapshot, access, value)?;
-        if snapshot > self.shared.snapshots.stable_csn() {
-            // That a key has no value may be a commit's doing, too.
-            let rests_on = match found {
-                Some(csn) => Some(csn),
-                None => engine.newest_csn(table, key, access)?,
-            };
-            self.note_seen(rests_on.unwrap_or(Csn::ZERO).min(snapshot));
-        }
-        Ok(found.is_some())
+        self.note_seen(found.csn().unwrap_or(Csn::ZERO));
+        Ok(found.is_value())
+    }
+
+    /// Reads the newest version of a key that this transaction has locked.
+    fn get_newest(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let found = self.engine(table)?.newest(table, key, Access::Blocking, value)?;
+        let csn = found.csn().unwrap_or(Csn::ZERO);
+        self.note_seen(csn);
+        self.locked_at.set(self.locked_at.get().map(|newest| newest.max(csn)));
+        Ok(found.is_value())
     }
 
     /// Reads several keys of one table, in the order given.
@@ -269,14 +285,27 @@ impl Transaction {
     /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WriteConflict`] when
     /// the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
     pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
-        match self.acquire(table, key, mode, wait)? {
-            Acquired::Skipped => Ok(false),
-            Acquired::Held if !self.unchecked.get() => Ok(true),
-            Acquired::Held | Acquired::New => {
-                self.check_newest(table, key)?;
-                Ok(true)
-            }
+        let acquired = self.acquire_checked(table, key, mode, wait)?;
+        if acquired == Acquired::New {
+            self.locked_at.set(None);
         }
+        Ok(acquired != Acquired::Skipped)
+    }
+
+    /// Locks a key, and compares it with the snapshot where there is one.
+    fn acquire_checked(
+        &self,
+        table: TableId,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Acquired> {
+        let acquired = self.acquire(table, key, mode, wait)?;
+        let checked = acquired == Acquired::Held && !self.unchecked.get();
+        if !checked && acquired != Acquired::Skipped {
+            self.check_newest(table, key)?;
+        }
+        Ok(acquired)
     }
 
     /// Locks a key that never has a value, and stands for something that transactions take turns at, such as all
@@ -314,8 +343,9 @@ impl Transaction {
         let Some(snapshot) = self.snapshot.borrow().as_ref().map(Snapshot::csn) else {
             return Ok(());
         };
-        let newest = self.engine(table)?.newest_csn(table, key, Access::Blocking)?;
-        if newest > Some(snapshot) {
+        let mut value = Vec::new();
+        let newest = self.engine(table)?.newest(table, key, Access::Blocking, &mut value)?;
+        if newest.csn() > Some(snapshot) {
             self.unchecked.set(true);
             return Err(Error::new(
                 ErrorKind::WriteConflict,
@@ -338,7 +368,7 @@ impl Transaction {
         value: &mut Vec<u8>,
     ) -> Result<bool> {
         value.clear();
-        if !self.lock(table, key, mode, wait)? {
+        if self.acquire_checked(table, key, mode, wait)? == Acquired::Skipped {
             return Ok(false);
         }
         self.read_locked(table, key, value)
@@ -346,15 +376,26 @@ impl Transaction {
 
     /// Reads the newest value of a key that this transaction has locked.
     fn read_locked(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        if self.options.isolation != Isolation::ReadCommitted {
-            // No version is newer than the snapshot: `lock` has looked.
+        if self.serializable() {
+            self.locked_at.set(None);
+            return self.get(table, key, value);
+        }
+        if self.snapshot_taken() {
+            // No version is newer than the snapshot: that was looked at when it was locked.
             return self.get(table, key, value);
         }
         if let Some(own) = self.writes.borrow().get(table, key) {
             value.extend_from_slice(own.unwrap_or_default());
             return Ok(own.is_some());
         }
-        self.get_at(table, key, self.shared.newest(), Access::Blocking, value)
+        if self.writes.borrow().created(table) {
+            return Ok(false);
+        }
+        let found = self.get_newest(table, key, value)?;
+        if self.options.isolation != Isolation::ReadCommitted {
+            self.snapshot();
+        }
+        Ok(found)
     }
 
     /// Gives `key` a value, after locking it.
@@ -430,7 +471,7 @@ impl Transaction {
         let there = match self.writes.borrow().get(table, key) {
             Some(own) => own.is_some(),
             None if self.writes.borrow().created(table) => false,
-            None => self.get_at(table, key, self.shared.newest(), Access::Blocking, &mut old)?,
+            None => self.get_newest(table, key, &mut old)?,
         };
         if there {
             self.unchecked.set(true);

@@ -77,8 +77,11 @@ fn e2_an_older_commit_installed_later_stays_older() {
         let look = |bench: &Bench, step: &str| {
             let found = bench.get(table(1), b"k", Csn(7)).unwrap();
             assert_eq!(found.as_deref(), wanted, "{step}");
-            let newest = bench.engine.newest_csn(table(1), b"k", Access::Blocking).unwrap();
-            assert_eq!(newest, Some(Csn(7)), "{step}");
+            let mut value = Vec::new();
+            let newest = bench.engine.newest(table(1), b"k", Access::Blocking, &mut value).unwrap();
+            let csn = Csn(7);
+            let same = if wanted.is_some() { Found::Value(csn) } else { Found::Deleted(csn) };
+            assert_eq!((newest, &*value), (same, wanted.unwrap_or_default()), "{step}");
             for direction in [Direction::Forward, Direction::Backward] {
                 let rows = bench.rows(table(1), KeyRange::ALL, direction, Csn(7)).unwrap();
                 let row = rows.iter().find(|(key, _)| key == b"k").map(|(_, value)| &**value);
