@@ -152,7 +152,13 @@ fn prepared_statements_are_charged_to_the_memory_budget() {
     client.run(format!("SET @long = \"{long}\""));
     client.run("PREPARE named FROM @long");
     let two = used() - held;
-    assert!(two >= 2 * long.len(), "{two} bytes for two of {}", long.len());
+    assert!(two >= 4 * long.len(), "{two} bytes for two of {}", long.len());
+    // A parameter is a node of a tree, however short.
+    let many = client.prepare(format!("DO ({}?)", "?,".repeat(9999))).unwrap().id;
+    let more = used() - held - two;
+    assert!(more >= 100 * 10_000, "{more} bytes for 10,000 parameters");
+    client.command(0x19, &many.to_le_bytes());
+    assert_eq!(client.ping().affected(), 0);
     let hog = budget.charge(Use::Connections, budget.limit() - budget.used() - long.len());
     assert_eq!(client.prepare(&long).unwrap_err().code(), 1041);
     // The one of that name is gone nevertheless, as in MySQL.
