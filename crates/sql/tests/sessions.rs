@@ -5,6 +5,7 @@ mod common;
 
 use common::{Rows, code, in_memory as instance, run};
 use spillway::{Database, Durability, Settings, TransactionOptions};
+use spillway_base::budget::Use;
 use spillway_base::thread;
 use spillway_sql::{Instance, Session};
 
@@ -319,6 +320,45 @@ fn large() -> (Instance, Session) {
     assert_eq!(code(&mut one, all), 1197, "the table is larger than a transaction");
     run(&mut one, "ROLLBACK").unwrap();
     (instance, one)
+}
+
+#[test]
+fn rows_that_a_statement_holds_fit_the_memory_budget() {
+    let mut settings = Settings::default();
+    settings.memory_bytes = 16 << 20;
+    let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE h (id INT PRIMARY KEY, n INT, s MEDIUMTEXT)").unwrap();
+    run(&mut one, "CREATE TABLE other (id INT PRIMARY KEY, n INT, s MEDIUMTEXT)").unwrap();
+    for id in 0..200 {
+        let row = format!("({id}, 1, CONCAT({id}, REPEAT('x', 100000)))");
+        run(&mut one, &format!("INSERT INTO h VALUES {row}")).unwrap();
+    }
+    let held = || instance.database().budget().used_for(Use::Connections);
+    let before = held();
+    for sql in [
+        "UPDATE h SET n = n + 1",
+        "UPDATE h SET n = n + 1 ORDER BY s LIMIT 200",
+        "DELETE FROM h",
+        "INSERT INTO other SELECT * FROM h",
+        "REPLACE INTO other SELECT id, n, s FROM h",
+        "UPDATE h JOIN h AS b USING (id) SET h.s = b.s",
+        "SELECT * FROM h FOR UPDATE",
+        "SELECT DISTINCT s FROM h",
+        "SELECT DISTINCT s FROM h ORDER BY n LIMIT 1",
+        "SELECT DISTINCT MAX(s) FROM h GROUP BY id",
+        "SELECT COUNT(DISTINCT s) FROM h",
+        "SELECT LENGTH(GROUP_CONCAT(s)) FROM h",
+        "SELECT LENGTH(GROUP_CONCAT(n ORDER BY s)) FROM h",
+        "SELECT COUNT(*) FROM h GROUP BY s",
+        "BEGIN; INSERT INTO other VALUES (1, 1, ''); SELECT * FROM h",
+    ] {
+        assert_eq!(code(&mut one, sql), 1038, "{sql}");
+        run(&mut one, "ROLLBACK").unwrap();
+        assert_eq!(held(), before, "{sql}");
+    }
+    let left = "SELECT COUNT(*), SUM(n), COUNT(DISTINCT id), LENGTH(MAX(s)) FROM h";
+    assert_eq!(run(&mut one, left).unwrap(), ["200 200 200 100001"]);
 }
 
 /// The key spaces that the library has for tables of the catalog and for none.

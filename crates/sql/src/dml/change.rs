@@ -11,7 +11,7 @@ use super::{Changed, Maker, Rules, Scope, same, target, unsafe_update, value_for
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr};
-use crate::query::{self, Hints, Row, Source};
+use crate::query::{self, Held, Hints, Row, Source};
 use crate::store;
 
 /// An UPDATE or DELETE, bound.
@@ -98,7 +98,8 @@ impl ChangePlan {
             return Err(unsafe_update());
         }
         let maker = Maker::new(context, &self.rules, self.ignore);
-        let rows = self.targets(context)?;
+        let mut held = Held::new(context);
+        let rows = self.targets(context, &mut held)?;
         let matched = rows.len() as u64;
         let Some(assignments) = &self.assignments else {
             for row in rows {
@@ -127,7 +128,7 @@ impl ChangePlan {
     }
 
     /// The rows that are changed, locked, with their keys.
-    fn targets(&self, context: &Context<'_>) -> Result<Vec<Row>> {
+    fn targets(&self, context: &Context<'_>, held: &mut Held) -> Result<Vec<Row>> {
         let (source, order) = (&self.source, &self.order);
         let limit = query::count(context, self.limit.as_ref())?
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -147,6 +148,8 @@ impl ChangePlan {
                 return Ok(true);
             }
             let keys = order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?;
+            held.add(&keys)?;
+            held.add(row)?;
             found.push((keys, row.clone()));
             Ok(sorted || found.len() < limit)
         })?;

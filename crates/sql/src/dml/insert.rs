@@ -123,7 +123,9 @@ impl InsertPlan {
             Source::Query(plan) => {
                 // Read whole first: the table may be the one that is read.
                 let mut rows = Vec::new();
+                let mut held = query::Held::new(context);
                 query::run_query(context, plan, &mut |row| {
+                    held.add(row)?;
                     rows.push(row.to_vec());
                     Ok(true)
                 })?;

@@ -234,7 +234,9 @@ impl JoinedPlan {
             .map(|target| Maker::new(context, &target.rules, self.ignore))
             .collect();
         let mut rows: Vec<Row> = Vec::new();
+        let mut held = query::Held::new(context);
         query::run_query(context, &self.rows, &mut |row| {
+            held.add(row)?;
             rows.push(row.to_vec());
             Ok(true)
         })?;
@@ -244,9 +246,11 @@ impl JoinedPlan {
             let keys = row.split_off(self.keys_at);
             for (at, key) in keys.into_iter().enumerate() {
                 let Value::Bytes(key) = key else { continue };
-                if !seen.insert((at, key.clone())) {
+                if seen.contains(&(at, key.clone())) {
                     continue;
                 }
+                held.add_bytes(key.len())?;
+                seen.insert((at, key.clone()));
                 let Some(old) = newest(context, makers[at].table(), &key)? else { continue };
                 matched += 1;
                 if self.delete {

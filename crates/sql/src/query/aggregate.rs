@@ -7,7 +7,7 @@ use spillway_types::convert::{to_decimal, to_double};
 use spillway_types::value::write_text;
 use spillway_types::{Collation, ColumnType, Decimal, Value, ValueRef};
 
-use super::group_key;
+use super::{Held, Row, group_key, order_of};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Context, Expr, Typed, bits_of_value, compare};
 
@@ -117,7 +117,8 @@ pub(crate) struct State {
     squares: f64,
     best: Value,
     bits: Option<u64>,
-    parts: Vec<(Vec<(Value, bool, Collation)>, Vec<u8>)>,
+    /// The texts that are put together, each behind what it is sorted by.
+    parts: Vec<(Row, Vec<u8>)>,
     seen: HashSet<Vec<u8>>,
 }
 
@@ -127,6 +128,7 @@ impl State {
         aggregate: &Aggregate,
         context: &Context<'_>,
         row: &[Value],
+        held: &mut Held,
     ) -> Result<()> {
         let mut values = Vec::with_capacity(aggregate.args.len());
         for arg in &aggregate.args {
@@ -138,9 +140,11 @@ impl State {
         }
         if aggregate.distinct {
             let key = group_key(&values, &vec![aggregate.collation; values.len()]);
-            if !self.seen.insert(key) {
+            if self.seen.contains(&key) {
                 return Ok(());
             }
+            held.add_bytes(key.len())?;
+            self.seen.insert(key);
         }
         self.count += 1;
         let Some(value) = values.first() else { return Ok(()) };
@@ -169,11 +173,10 @@ impl State {
             AggregateKind::GroupConcat => {
                 let mut text = Vec::new();
                 values.iter().for_each(|value| write_text(&value.as_ref(), &mut text));
-                let keys = aggregate
-                    .order
-                    .iter()
-                    .map(|(expr, asc, collation)| Ok((context.eval(expr, row)?, *asc, *collation)))
-                    .collect::<Result<Vec<_>>>()?;
+                let keys = aggregate.order.iter().map(|(expr, ..)| context.eval(expr, row));
+                let keys = keys.collect::<Result<Row>>()?;
+                held.add(&keys)?;
+                held.add_bytes(text.len())?;
                 self.parts.push((keys, text));
             }
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
@@ -235,11 +238,8 @@ impl State {
             AggregateKind::Min | AggregateKind::Max => self.best,
             AggregateKind::GroupConcat => {
                 self.parts.sort_by(|(a, _), (b, _)| {
-                    let pairs = a.iter().zip(b);
-                    pairs
-                        .map(|((x, asc, collation), (y, ..))| {
-                            super::order_of(x, y, *asc, *collation)
-                        })
+                    let keys = aggregate.order.iter().zip(a.iter().zip(b));
+                    keys.map(|((_, asc, collation), (x, y))| order_of(x, y, *asc, *collation))
                         .find(|order| order.is_ne())
                         .unwrap_or(std::cmp::Ordering::Equal)
                 });

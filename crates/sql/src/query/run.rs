@@ -222,7 +222,7 @@ fn run_select(
         return Ok(());
     }
     let mut output: Row = Vec::with_capacity(plan.projections.len());
-    let mut seen: Option<HashSet<Vec<u8>>> = plan.distinct.then(HashSet::new);
+    let mut seen = plan.distinct.then(|| Seen::new(context, &plan.collations));
     if plan.order.is_empty() || comes_in_order(context, plan)? {
         return rows.run(&mut |row| {
             output.clear();
@@ -230,7 +230,7 @@ fn run_select(
                 output.push(context.eval(e, row)?);
             }
             if let Some(seen) = &mut seen
-                && !seen.insert(distinct_key(plan, &output))
+                && !seen.is_new(&output)?
             {
                 return Ok(true);
             }
@@ -243,7 +243,7 @@ fn run_select(
         let values =
             plan.projections.iter().map(|e| context.eval(e, row)).collect::<Result<Row>>()?;
         if let Some(seen) = &mut seen
-            && !seen.insert(distinct_key(plan, &values))
+            && !seen.is_new(&values)?
         {
             return Ok(true);
         }
@@ -253,8 +253,26 @@ fn run_select(
     sorter.finish(emit)
 }
 
-fn distinct_key(plan: &SelectPlan, values: &[Value]) -> Vec<u8> {
-    group_key(values, &plan.collations)
+/// The rows that came already, of those that come once.
+struct Seen<'p> {
+    collations: &'p [Collation],
+    keys: HashSet<Vec<u8>>,
+    held: Held,
+}
+
+impl<'p> Seen<'p> {
+    fn new(context: &Context<'_>, collations: &'p [Collation]) -> Seen<'p> {
+        Seen { collations, keys: HashSet::new(), held: Held::new(context) }
+    }
+
+    fn is_new(&mut self, row: &[Value]) -> Result<bool> {
+        let key = group_key(row, self.collations);
+        if self.keys.contains(&key) {
+            return Ok(false);
+        }
+        self.held.add_bytes(key.len())?;
+        Ok(self.keys.insert(key))
+    }
 }
 
 fn run_grouped(
@@ -288,6 +306,7 @@ fn run_grouped(
                     Some(at) => *at,
                     None => {
                         held.add(row)?;
+                        held.add_bytes(key.len() + size_of::<State>() * plan.aggregates.len())?;
                         places.insert(key, groups.len());
                         groups.push((row.to_vec(), fresh()));
                         groups.len() - 1
@@ -295,7 +314,7 @@ fn run_grouped(
                 }
             };
             for (state, aggregate) in groups[at].1.iter_mut().zip(&plan.aggregates) {
-                state.add(aggregate, context, row)?;
+                state.add(aggregate, context, row, &mut held)?;
             }
             Ok(true)
         })?;
@@ -303,7 +322,7 @@ fn run_grouped(
     if groups.is_empty() && plan.group.is_empty() {
         groups.push((vec![Value::Null; plan.width], fresh()));
     }
-    let mut seen: Option<HashSet<Vec<u8>>> = plan.distinct.then(HashSet::new);
+    let mut seen = plan.distinct.then(|| Seen::new(context, &plan.collations));
     let mut sorter =
         Sorter::new(context, &plan.order, &plan.projections, most.filter(|_| !plan.distinct));
     for (mut row, states) in groups {
@@ -322,7 +341,7 @@ fn run_grouped(
         let values =
             plan.projections.iter().map(|e| context.eval(e, &row)).collect::<Result<Row>>()?;
         if let Some(seen) = &mut seen
-            && !seen.insert(distinct_key(plan, &values))
+            && !seen.is_new(&values)?
         {
             continue;
         }

@@ -64,46 +64,62 @@ pub(crate) fn group_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     out
 }
 
-/// Memory that a statement holds rows in.
-pub(super) struct Held {
-    charge: Charge,
+/// Memory that a statement holds rows in, charged for as long as this lives.
+pub(crate) struct Held {
     bytes: usize,
+    charge: Option<Charge>,
     budget: Budget,
 }
 
 impl Held {
+    /// What is charged at once.
     const STEP: usize = 1 << 20;
 
-    pub(super) fn new(context: &Context<'_>) -> Held {
+    /// What is not worth a charge.
+    const FREE: usize = 64 << 10;
+
+    pub(crate) fn new(context: &Context<'_>) -> Held {
         let budget = context.instance.database().budget().clone();
-        Held { charge: budget.charge(Use::Connections, 0), bytes: 0, budget }
+        Held { bytes: 0, charge: None, budget }
     }
 
-    pub(super) fn add(&mut self, row: &[Value]) -> Result<()> {
-        let heap: usize = row
-            .iter()
-            .map(|value| match value {
-                Value::Text(text) => text.len(),
-                Value::Bytes(bytes) => bytes.len(),
-                _ => 0,
-            })
-            .sum();
-        self.bytes += heap + size_of_val(row) + 64;
-        if self.bytes > self.charge.bytes() {
-            let full = |_| {
-                SqlError::new(
-                    1038,
-                    "Out of sort memory: the statement holds more rows than fit the memory budget",
-                )
-            };
-            drop(
-                self.budget
-                    .try_charge(Use::Connections, Held::STEP + self.bytes - self.charge.bytes())
-                    .map_err(full)?,
-            );
-            self.charge.resize(self.bytes + Held::STEP);
+    /// One more row.
+    pub(crate) fn add(&mut self, row: &[Value]) -> Result<()> {
+        self.add_bytes(Held::size_of(row))
+    }
+
+    /// So many bytes more, and what it takes to keep them apart.
+    pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.bytes += bytes + 64;
+        let charged = self.charge.as_ref().map_or(0, Charge::bytes);
+        if self.bytes <= charged.max(Held::FREE) {
+            return Ok(());
+        }
+        let full = |_| {
+            SqlError::new(
+                1038,
+                "Out of sort memory: the statement holds more rows than fit the memory budget",
+            )
+        };
+        let more = self.bytes - charged + Held::STEP;
+        let charge = self.budget.try_charge(Use::Connections, more).map_err(full)?;
+        match &mut self.charge {
+            None => self.charge = Some(charge),
+            Some(all) => {
+                drop(charge);
+                all.resize(charged + more);
+            }
         }
         Ok(())
+    }
+
+    fn size_of(row: &[Value]) -> usize {
+        let heap = row.iter().map(|value| match value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        });
+        heap.sum::<usize>() + size_of_val(row)
     }
 }
 
@@ -153,7 +169,8 @@ impl<'c> Sorter<'c> {
         {
             self.sort();
             self.rows.truncate(most);
-            self.held.bytes = 0;
+            let rows = self.rows.iter().flat_map(|(keys, values)| [keys, values]);
+            self.held.bytes = rows.map(|row| Held::size_of(row) + 64).sum();
         }
         Ok(())
     }

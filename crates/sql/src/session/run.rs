@@ -244,9 +244,11 @@ impl Session {
         let mut count = 0;
         if locking || context.txn.has_writes() {
             let mut rows: Vec<Vec<Value>> = Vec::new();
+            let mut held = query::Held::new(context);
             query::run_query(context, plan, &mut |row| {
                 if count < most {
                     count += 1;
+                    held.add(row)?;
                     rows.push(row.to_vec());
                 }
                 Ok(count < most || plan.counted)
