@@ -41,6 +41,7 @@ pub(crate) struct Context<'a> {
     pub(crate) deadline: Option<Duration>,
     /// Whether a strict change is under way: what else is a warning is an error then.
     pub(crate) strict: Cell<bool>,
+    pub(crate) patterns: functions::Patterns,
 }
 
 impl Context<'_> {
@@ -54,6 +55,7 @@ impl Context<'_> {
             warnings: RefCell::default(),
             found: Cell::new(0),
             strict: self.strict.clone(),
+            patterns: functions::Patterns::default(),
             ..*self
         }
     }
@@ -217,7 +219,7 @@ impl Context<'_> {
                 if text.is_null() || pattern.is_null() {
                     return Ok(Value::Null);
                 }
-                let regex = functions::regex(&pattern.to_text(), *collation)?;
+                let regex = self.patterns.get(&pattern.to_text(), *collation)?;
                 Ok(Value::from(regex.is_match(&text.to_text())))
             }
             Expr::Case { operand, branches, otherwise, collation } => {

@@ -13,7 +13,7 @@ use spillway_types::{Collation, ColumnType, Value};
 pub(crate) use bind::{Binder, MOMENTS, PARAMETERS, ScopeColumn, ScopeTable, literal, parameter};
 use bind::{arithmetic_type, common_collation};
 pub(crate) use eval::{Context, compare, truth_of};
-pub(crate) use functions::{Scalar, bits_of_value};
+pub(crate) use functions::{Patterns, Scalar, bits_of_value};
 pub(crate) use shape::{Fit, handed, merge_types as merge, reshape};
 
 use crate::query::QueryPlan;

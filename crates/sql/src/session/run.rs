@@ -15,7 +15,7 @@ use crate::api::ResultSink;
 use crate::catalog::{Catalog, utc};
 use crate::dml::{Changed, RowSource};
 use crate::errors::{Result, SqlError};
-use crate::expr::Context;
+use crate::expr::{Context, Patterns};
 use crate::parse::{Depth, Statement};
 use crate::query;
 
@@ -220,6 +220,7 @@ impl Session {
             found: Cell::new(0),
             deadline: None,
             strict: Cell::new(false),
+            patterns: Patterns::default(),
         }
     }
 

@@ -4,6 +4,7 @@ mod calendar;
 mod digests;
 mod json;
 mod numbers;
+mod patterns;
 mod strings;
 mod times;
 mod types;
@@ -16,7 +17,7 @@ use spillway_types::{Collation, Value};
 
 pub(super) use numbers::bits_of;
 pub(crate) use numbers::bits_of_value;
-pub(super) use strings::regex;
+pub(crate) use patterns::Patterns;
 pub(super) use times::add_interval;
 
 use super::Expr;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use spillway_types::convert::{to_decimal, to_i128};
 use spillway_types::{Collation, Decimal, Value};
 
@@ -39,15 +39,6 @@ pub(super) fn length(value: &Value) -> usize {
         Value::Bytes(bytes) => bytes.len(),
         _ => 0,
     }
-}
-
-/// A regular expression, without regard to case where the collation has none.
-pub(in crate::expr) fn regex(pattern: &str, collation: Collation) -> Result<Regex> {
-    RegexBuilder::new(pattern)
-        .case_insensitive(collation == Collation::GeneralCi)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|_| SqlError::new(3685, "Illegal argument to a regular expression."))
 }
 
 pub(super) fn bytes_of(value: &Value) -> Vec<u8> {
@@ -573,9 +564,12 @@ pub(super) fn text_function(
         S::Quote => quote(&args[0]),
         S::Soundex => Value::Text(soundex(&first())),
         S::ExportSet => fitting(export_set(args, most())),
-        S::RegexpLike => Value::from(regex(&text(&args[1]), collation)?.is_match(&first())),
+        S::RegexpLike => {
+            let regex = context.patterns.get(&text(&args[1]), collation)?;
+            Value::from(regex.is_match(&first()))
+        }
         S::RegexpReplace => {
-            let regex = regex(&text(&args[1]), collation)?;
+            let regex = context.patterns.get(&text(&args[1]), collation)?;
             fitting(regexp_replace(&regex, &first(), &text(&args[2]), most()))
         }
         S::Charset => Value::from(match &args[0] {
