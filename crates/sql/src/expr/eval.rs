@@ -255,7 +255,7 @@ impl Context<'_> {
                 let (date, amount) = (self.value(date, row)?, self.value(amount, row)?);
                 functions::add_interval(self, &date, &amount, unit, *negative)
             }
-            Expr::Subquery { plan, ask, left, collation } => {
+            Expr::Subquery { plan, ask, left, collations } => {
                 // More rows would say no more.
                 let most = match ask {
                     Ask::Exists => 1,
@@ -263,7 +263,7 @@ impl Context<'_> {
                     _ => usize::MAX,
                 };
                 let answer = query::answer(self, plan, row, most)?;
-                self.ask(*ask, &answer, left.as_deref(), *collation, row)
+                self.ask(*ask, &answer, left.as_deref(), collations, row)
             }
         }
     }
@@ -273,7 +273,7 @@ impl Context<'_> {
         ask: Ask,
         answer: &Answer,
         left: Option<&Expr>,
-        collation: Collation,
+        collations: &[Collation],
         row: &[Value],
     ) -> Result<Value> {
         let rows = answer.rows();
@@ -293,7 +293,7 @@ impl Context<'_> {
             single => vec![self.eval(single, row)?],
         };
         if matches!(ask, Ask::In | Ask::Any(Op::Eq))
-            && let Some(is) = answer.contains(&left, collation)
+            && let Some(is) = answer.contains(&left, collations)
         {
             return Ok(is);
         }
@@ -304,8 +304,8 @@ impl Context<'_> {
                 _ => Op::Eq,
             };
             let mut holds = Some(true);
-            for (a, b) in left.iter().zip(candidate) {
-                match self.compare(a, b, collation)?.map(|order| op.accepts(order)) {
+            for ((a, b), collation) in left.iter().zip(candidate).zip(collations) {
+                match self.compare(a, b, *collation)?.map(|order| op.accepts(order)) {
                     Some(true) => {}
                     Some(false) => {
                         holds = Some(false);

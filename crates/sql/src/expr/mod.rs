@@ -139,7 +139,8 @@ pub(crate) enum Expr {
         plan: Arc<QueryPlan>,
         ask: Ask,
         left: Option<Box<Expr>>,
-        collation: Collation,
+        /// By which its columns are compared.
+        collations: Vec<Collation>,
     },
     /// The value that an INSERT would have given a column.
     Inserted(usize),

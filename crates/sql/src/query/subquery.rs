@@ -30,7 +30,7 @@ struct Members {
     classes: Vec<u8>,
     /// Whether a row has a NULL.
     nulls: bool,
-    collation: Collation,
+    collations: Vec<Collation>,
 }
 
 impl Answer {
@@ -45,19 +45,19 @@ impl Answer {
 
     /// What `left IN (subquery)` is, where a set tells; `None` where the rows must be compared one by one. The set is not made
     /// for the first who asks, who may be the only one.
-    pub(crate) fn contains(&self, left: &[Value], collation: Collation) -> Option<Value> {
+    pub(crate) fn contains(&self, left: &[Value], collations: &[Collation]) -> Option<Value> {
         if !self.asked.replace(true) {
             return None;
         }
-        let members = self.members.get_or_init(|| Members::of(&self.rows, collation));
+        let members = self.members.get_or_init(|| Members::of(&self.rows, collations));
         // Values of different classes may be equal with different bytes.
         let alike = |(value, classes): (&Value, &u8)| {
             !value.is_null() && hash_class(value) | classes == hash_class(value)
         };
-        if members.collation != collation || !left.iter().zip(&members.classes).all(alike) {
+        if members.collations != collations || !left.iter().zip(&members.classes).all(alike) {
             return None;
         }
-        match members.keys.contains(&hash_key(left, &vec![collation; left.len()])) {
+        match members.keys.contains(&hash_key(left, collations)) {
             true => Some(Value::from(true)),
             false if !members.nulls => Some(Value::from(false)),
             // A row with a NULL may be the same or differ in what else it has.
@@ -68,17 +68,20 @@ impl Answer {
 }
 
 impl Members {
-    fn of(rows: &[Row], collation: Collation) -> Members {
+    fn of(rows: &[Row], collations: &[Collation]) -> Members {
         let width = rows.first().map_or(0, Vec::len);
-        let mut members =
-            Members { keys: HashSet::new(), classes: vec![0; width], nulls: false, collation };
-        let collations = vec![collation; width];
+        let mut members = Members {
+            keys: HashSet::new(),
+            classes: vec![0; width],
+            nulls: false,
+            collations: collations.to_vec(),
+        };
         for row in rows {
             row.iter().zip(&mut members.classes).for_each(|(value, all)| *all |= hash_class(value));
             if row.iter().any(Value::is_null) {
                 members.nulls = true;
             } else {
-                members.keys.insert(hash_key(row, &collations));
+                members.keys.insert(hash_key(row, collations));
             }
         }
         members
@@ -139,8 +142,9 @@ mod tests {
 
     fn asked(rows: &[&[Value]], left: &[Value]) -> Option<String> {
         let answer = Answer::new(rows.iter().map(|row| row.to_vec()).collect(), None);
-        assert!(answer.contains(left, Collation::GeneralCi).is_none(), "the first compares");
-        let found = answer.contains(left, Collation::GeneralCi)?;
+        let collations = vec![Collation::GeneralCi; left.len()];
+        assert!(answer.contains(left, &collations).is_none(), "the first compares");
+        let found = answer.contains(left, &collations)?;
         Some(if found.is_null() { "unknown".to_owned() } else { found.to_text() })
     }
 
@@ -172,8 +176,8 @@ mod tests {
     fn a_set_is_of_one_collation() {
         let answer = Answer::new(vec![vec![Value::Text("a".to_owned())]], None);
         let left = [Value::Text("A".to_owned())];
-        let found = || answer.contains(&left, Collation::GeneralCi).map(|value| value.to_text());
+        let found = || answer.contains(&left, &[Collation::GeneralCi]).map(|value| value.to_text());
         assert_eq!((found(), found()), (None, Some("1".to_owned())));
-        assert!(answer.contains(&left, Collation::Bin).is_none());
+        assert!(answer.contains(&left, &[Collation::Bin]).is_none());
     }
 }

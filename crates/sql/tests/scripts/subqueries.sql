@@ -63,3 +63,16 @@ SELECT id, EXISTS (SELECT COUNT(*) FROM b WHERE b.i = a.i) AS x, NOT EXISTS (SEL
 -- 2 | 1 | 1
 -- 3 | 1 | 1
 -- 4 | 1 | 1
+# Each part of a row is compared by its own collation.
+SELECT id, (i, s) IN (SELECT i, s FROM b) AS x, (i, s) IN (SELECT i, s FROM b WHERE id < 4) AS y, (i, 'x') NOT IN (SELECT i, s FROM b) AS z FROM a;
+-- [id, x, y, z]
+-- 1 | 1 | 1 | 0
+-- 2 | NULL | 0 | NULL
+-- 3 | NULL | NULL | NULL
+-- 4 | NULL | 0 | NULL
+SELECT id FROM a WHERE (s, i) IN (SELECT s, i FROM b) OR (d, s) IN (SELECT d, s FROM b);
+-- [id]
+-- 1
+SELECT id FROM a WHERE (i, s) IN ((1, 'X'), (4, '04'));
+-- [id]
+-- 1

@@ -43,15 +43,18 @@ impl Binder<'_> {
             plan.columns.first().map_or((ColumnType::BIGINT, Collation::Binary), |column| {
                 (column.column_type.clone(), column.collation)
             });
-        let collation = left
-            .as_ref()
-            .filter(|left| left.ty.is_text())
-            .map_or(column_collation, |left| left.collation);
+        let mut collations: Vec<Collation> =
+            plan.columns.iter().map(|column| column.collation).collect();
+        if let (Some(left), [collation]) =
+            (left.as_ref().filter(|left| left.ty.is_text()), collations.as_mut_slice())
+        {
+            *collation = left.collation;
+        }
         let expr = Expr::Subquery {
             plan: Arc::new(plan),
             ask,
             left: left.map(|left| boxed(left.expr)),
-            collation,
+            collations,
         };
         Ok(match ask {
             Ask::Scalar => Typed { expr, ty, collation: column_collation, nullable: true },
