@@ -21,6 +21,8 @@ pub(crate) struct Access {
     /// Where the next column lies: in any of these. Anywhere, when there are none.
     pub(crate) intervals: Vec<Interval>,
     pub(crate) backward: bool,
+    /// Whether the query counts on its order.
+    pub(crate) ordered: bool,
     /// Whether at most one row can be found.
     pub(crate) point: bool,
 }
@@ -48,6 +50,16 @@ impl Interval {
         !matches!(self, Interval::Range { .. })
     }
 }
+
+/// All rows, as they lie.
+pub(super) static WHOLE: Access = Access {
+    index: None,
+    equal: Vec::new(),
+    intervals: Vec::new(),
+    backward: false,
+    ordered: false,
+    point: false,
+};
 
 impl Access {
     /// Whether every row is read.

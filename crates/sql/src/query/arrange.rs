@@ -180,7 +180,7 @@ pub(super) fn use_index_order(plan: &mut SelectPlan) {
         }
     }
     if fits(&access) {
-        access.backward = !ascending;
+        (access.backward, access.ordered) = (!ascending, true);
         source.access = access;
         source.others.clear();
         plan.ordered = true;

@@ -5,6 +5,7 @@ use spillway_base::TableId;
 use spillway_types::key::{self, Lookup};
 use spillway_types::{ColumnType, Value};
 
+use super::access::WHOLE;
 use super::{Access, Interval, Source};
 use crate::catalog::{IndexPart, TableDef, end_of, moved};
 use crate::errors::Result;
@@ -37,6 +38,10 @@ pub(super) fn choose<'s>(
     row: &[Value],
 ) -> Result<(&'s Access, Vec<Span>)> {
     let mut best = (&source.access, spans(context, &source.access, table, row)?);
+    // An index that cannot look up its values has no more to say than the table.
+    if best.0.index.is_some() && !best.0.ordered && are_all(&best.1) {
+        best = (&WHOLE, vec![Span::of(Vec::new())]);
+    }
     if source.others.is_empty() {
         return Ok(best);
     }
@@ -49,6 +54,11 @@ pub(super) fn choose<'s>(
         }
     }
     Ok(best)
+}
+
+/// Whether spans are all keys, or all but those that begin with NULL.
+fn are_all(spans: &[Span]) -> bool {
+    matches!(spans, [Span { start, end: None }] if matches!(start.as_slice(), [] | [1]))
 }
 
 fn cost(context: &Context<'_>, table: &TableDef, access: &Access, spans: &[Span]) -> u64 {

@@ -315,3 +315,30 @@ SELECT id FROM tags FORCE INDEX (d) WHERE d < TIMESTAMP'2020-01-01 12:00:00';
 SELECT id FROM tags FORCE INDEX (d) WHERE d >= TIMESTAMP'2020-01-02 00:00:00';
 -- [id]
 -- 2
+# Where an index cannot look up a value, the table is read as it lies.
+CREATE TABLE texts (id INT PRIMARY KEY, v VARCHAR(9), KEY (v));
+-- ok, 0 rows
+INSERT INTO texts VALUES (1, '1.0'), (2, '1'), (3, '01'), (4, NULL), (5, '2');
+-- ok, 5 rows
+SELECT id FROM texts WHERE v = 1;
+-- [id]
+-- 1
+-- 2
+-- 3
+SELECT id FROM texts WHERE v >= 1;
+-- [id]
+-- 1
+-- 2
+-- 3
+-- 5
+SELECT id FROM texts WHERE v >= 1 ORDER BY v;
+-- [id]
+-- 3
+-- 2
+-- 1
+-- 5
+SELECT id FROM texts WHERE v >= '1';
+-- [id]
+-- 1
+-- 2
+-- 5
