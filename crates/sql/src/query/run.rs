@@ -167,10 +167,10 @@ fn run_set(
     right: &QueryPlan,
     op: SetOp,
     all: bool,
-) -> Result<(Vec<Row>, Held)> {
+) -> Result<(Vec<Row>, [Held; 2])> {
     let collations: Vec<Collation> = plan.columns.iter().map(|column| column.collation).collect();
     let (mut rows, held) = collect(context, left, usize::MAX)?;
-    let (mut others, _others_held) = collect(context, right, usize::MAX)?;
+    let (mut others, mut others_held) = collect(context, right, usize::MAX)?;
     for (rows, side) in [(&mut rows, left), (&mut others, right)] {
         for (at, (from, to)) in side.columns.iter().zip(&plan.columns).enumerate() {
             if from.column_type != to.column_type {
@@ -180,19 +180,38 @@ fn run_set(
             }
         }
     }
-    let key = |row: &Row| group_key(row, &collations);
     match op {
         SetOp::Union => rows.extend(others),
         SetOp::Intersect | SetOp::Except => {
-            let there: HashSet<Vec<u8>> = others.iter().map(key).collect();
-            rows.retain(|row| there.contains(&key(row)) == (op == SetOp::Intersect));
+            let mut there: HashMap<Vec<u8>, usize> = HashMap::new();
+            for row in others {
+                let key = group_key(&row, &collations);
+                others_held.add_bytes(key.len())?;
+                *there.entry(key).or_default() += 1;
+            }
+            rows.retain(|row| {
+                let found = there.get_mut(&group_key(row, &collations));
+                let found = found.is_some_and(|left| {
+                    let any = *left > 0;
+                    // With ALL, each stands for one row.
+                    *left = left.saturating_sub(usize::from(all));
+                    any
+                });
+                found == (op == SetOp::Intersect)
+            });
         }
     }
     if !all {
-        let mut seen = HashSet::new();
-        rows.retain(|row| seen.insert(key(row)));
+        let mut seen = Seen::new(context, &collations);
+        let mut once = Vec::new();
+        for row in rows {
+            if seen.is_new(&row)? {
+                once.push(row);
+            }
+        }
+        rows = once;
     }
-    Ok((rows, held))
+    Ok((rows, [held, others_held]))
 }
 
 /// Whether the rows of a query are found in its order. An index that was chosen for that gives it only where the values before
