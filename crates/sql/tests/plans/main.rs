@@ -84,7 +84,8 @@ impl Run {
 
 /// A query with places for its tables, and where an order must hold.
 struct Query {
-    /// `{0}` and `{1}` are tables; conditions stand in `<` and `>` signs doubled: `<<a = 1>>`.
+    /// `{0}` and `{1}` are tables; conditions stand in `<` and `>` signs doubled: `<<a = 1>>`. `{anew}` is a condition that makes the
+    /// plain form run a subquery for each row, which leaves its rows to be compared one by one.
     text: String,
     /// How many columns at the front are keys of an ORDER BY, and the clause.
     order: usize,
@@ -100,6 +101,7 @@ impl Query {
         }
         text = text.replace("<<", if naive { "((" } else { "(" });
         text = text.replace(">>", if naive { ") IS TRUE)" } else { ")" });
+        text = text.replace("{anew}", if naive { " AND a.id IS NOT NULL" } else { "" });
         let limit = if limited { self.limit.as_str() } else { "" };
         format!("{text}{}{limit}", self.order_by)
     }
@@ -117,12 +119,14 @@ fn random_query(rng: &mut Rng, tables: &[Table]) -> Query {
             if rng.chance(1, 2) {
                 let backward = rng.chance(1, 2);
                 for _ in 0..1 + rng.below(3) {
-                    let (column, _) = one.column(rng);
+                    let (column, kind) = one.column(rng);
                     let down = if rng.chance(1, 6) { !backward } else { backward };
-                    keys.push((column, if down { " DESC" } else { "" }));
+                    let collated = kind.ty.starts_with("VARCHAR") && rng.chance(1, 3);
+                    let collation = if collated { " COLLATE utf8mb4_bin" } else { "" };
+                    keys.push((column, collation, if down { " DESC" } else { "" }));
                 }
                 let by: Vec<String> =
-                    keys.iter().map(|(column, way)| format!("{column}{way}")).collect();
+                    keys.iter().map(|(column, by, way)| format!("{column}{by}{way}")).collect();
                 order_by = format!(" ORDER BY {}", by.join(", "));
                 order = keys.len();
             }
@@ -133,7 +137,7 @@ fn random_query(rng: &mut Rng, tables: &[Table]) -> Query {
                     _ => format!(" LIMIT {} OFFSET {}", rng.below(8), rng.below(5)),
                 };
             }
-            let shown: String = keys.iter().map(|(column, _)| format!("{column}, ")).collect();
+            let shown: String = keys.iter().map(|(column, ..)| format!("{column}, ")).collect();
             format!("SELECT {shown}a.id, a.c0, a.c1 FROM {{0}} a WHERE <<{condition}>>")
         }
         6 => format!(
@@ -161,11 +165,17 @@ fn random_query(rng: &mut Rng, tables: &[Table]) -> Query {
             let second = Conditions { tables: vec![("b", second)] };
             let condition = second.any(rng, 1);
             let not = if rng.chance(1, 3) { "NOT " } else { "" };
-            match rng.below(3) {
+            match rng.below(6) {
                 0 => format!(
-                    "SELECT a.id FROM {{0}} a WHERE <<{outer} {not}IN (SELECT {inner} FROM {{1}} b WHERE <<{condition}>>)>>"
+                    "SELECT a.id FROM {{0}} a WHERE <<(a.id, {outer}) {not}IN (SELECT b.id, {inner} FROM {{1}} b WHERE <<{condition}>>{{anew}})>>"
                 ),
                 1 => format!(
+                    "SELECT a.id, (SELECT COUNT(*) FROM (SELECT b.id FROM {{1}} b WHERE <<{inner} = {outer}>> AND <<{condition}>>) d) FROM {{0}} a"
+                ),
+                2 => format!(
+                    "SELECT a.id FROM {{0}} a WHERE <<{outer} {not}IN (SELECT {inner} FROM {{1}} b WHERE <<{condition}>>{{anew}})>>"
+                ),
+                3 => format!(
                     "SELECT a.id FROM {{0}} a WHERE <<{not}EXISTS (SELECT 1 FROM {{1}} b WHERE <<{outer} = {inner}>> AND <<{condition}>>)>>"
                 ),
                 _ => format!(
