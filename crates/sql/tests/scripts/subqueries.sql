@@ -76,3 +76,21 @@ SELECT id FROM a WHERE (s, i) IN (SELECT s, i FROM b) OR (d, s) IN (SELECT d, s 
 SELECT id FROM a WHERE (i, s) IN ((1, 'X'), (4, '04'));
 -- [id]
 -- 1
+# A column's collation goes before a constant's, and the one that tells more apart before the other.
+CREATE TABLE c (id INT PRIMARY KEY, s VARCHAR(9) COLLATE utf8mb4_bin, y VARBINARY(9));
+-- ok, 0 rows
+INSERT INTO c VALUES (1, 'X', 'X'), (2, 'y', 'y');
+-- ok, 2 rows
+SELECT 'x' IN (SELECT s FROM c) AS a, 'X' = ANY (SELECT s FROM c) AS b, 'x' IN (SELECT s FROM a) AS c, 'Y' > ALL (SELECT s FROM c) AS d, 'x' IN (SELECT y FROM c) AS e;
+-- [a, b, c, d, e]
+-- 0 | 1 | 1 | 0 | 0
+SELECT id, s IN (SELECT s FROM a WHERE id < 3) AS x, s IN (SELECT s FROM c) AS y FROM c;
+-- [id, x, y]
+-- 1 | 0 | 1
+-- 2 | 0 | 1
+SELECT id, s IN (SELECT s FROM c) AS x, s IN (SELECT s FROM b WHERE id < 4) AS y, s IN (SELECT y FROM c) AS z FROM a;
+-- [id, x, y, z]
+-- 1 | 0 | 1 | 0
+-- 2 | 0 | 1 | 0
+-- 3 | NULL | NULL | NULL
+-- 4 | 0 | 0 | 0

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use super::{Binder, boxed, fraction_digits, literal, typed_value};
+use super::{Binder, boxed, common_collation, fraction_digits, literal, typed_value};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Ask, Expr, Scalar, Typed};
 use crate::query::{self, Aggregate, AggregateKind};
@@ -45,10 +45,14 @@ impl Binder<'_> {
             });
         let mut collations: Vec<Collation> =
             plan.columns.iter().map(|column| column.collation).collect();
-        if let (Some(left), [collation]) =
-            (left.as_ref().filter(|left| left.ty.is_text()), collations.as_mut_slice())
-        {
-            *collation = left.collation;
+        if let (Some(left), [collation]) = (&left, collations.as_mut_slice()) {
+            let column = Typed {
+                expr: Expr::Column(0),
+                ty: ty.clone(),
+                collation: column_collation,
+                nullable: true,
+            };
+            *collation = common_collation(&[left, &column]);
         }
         let expr = Expr::Subquery {
             plan: Arc::new(plan),
