@@ -357,6 +357,15 @@ fn rows_that_a_statement_holds_fit_the_memory_budget() {
         run(&mut one, "ROLLBACK").unwrap();
         assert_eq!(held(), before, "{sql}");
     }
+    // Each of two fits, and both at once do not.
+    run(&mut one, "CREATE TABLE half (n INT, s MEDIUMTEXT)").unwrap();
+    for id in 0..95 {
+        run(&mut one, &format!("INSERT INTO half SELECT id, s FROM h WHERE id = {id}")).unwrap();
+    }
+    let two = "SELECT SUM(LENGTH(b.s) > 0) FROM half a JOIN half b ON a.n = b.n";
+    assert_eq!(run(&mut one, two).unwrap(), ["95"]);
+    let three = "SELECT SUM(LENGTH(b.s) = LENGTH(c.s)) FROM half a JOIN half b ON a.n = b.n JOIN half c ON a.n = c.n";
+    assert_eq!(code(&mut one, three), 1038);
     let left = "SELECT COUNT(*), SUM(n), COUNT(DISTINCT id), LENGTH(MAX(s)) FROM h";
     assert_eq!(run(&mut one, left).unwrap(), ["200 200 200 100001"]);
 }

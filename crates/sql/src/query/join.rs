@@ -19,6 +19,8 @@ pub(super) struct Kept {
     by_hash: HashMap<Vec<u8>, Vec<usize>>,
     /// For each equality, the classes of the values that its side has here.
     classes: Vec<u8>,
+    /// What all of it is charged to.
+    _held: Held,
 }
 
 pub(super) struct Rows<'c, 'p> {
@@ -151,12 +153,14 @@ impl<'c, 'p> Rows<'c, 'p> {
                     collations.push(*collation);
                 }
                 values.iter().zip(&mut classes).for_each(|(value, all)| *all |= hash_class(value));
-                by_hash.entry(hash_key(&values, &collations)).or_default().push(rows.len());
+                let key = hash_key(&values, &collations);
+                held.add_bytes(key.len())?;
+                by_hash.entry(key).or_default().push(rows.len());
             }
             rows.push(row[own.clone()].to_vec());
             Ok(true)
         })?;
-        let kept = Rc::new(Kept { rows, by_hash, classes });
+        let kept = Rc::new(Kept { rows, by_hash, classes, _held: held });
         self.kept[level] = Some(kept.clone());
         Ok(kept)
     }
