@@ -170,7 +170,7 @@ fn limits(
     query: &ast::Query,
 ) -> Result<(Option<Expr>, Option<Expr>)> {
     let mut binder = Binder::new(catalog, database, variables);
-    let mut bind = |e: &ast::Expr| binder.bind(e).map(|typed| typed.expr);
+    let mut bind = |e: &ast::Expr| super::bind_count(&mut binder, e);
     match &query.limit_clause {
         None => Ok((None, None)),
         Some(LimitClause::LimitOffset { limit, offset, .. }) => Ok((

@@ -25,7 +25,9 @@ pub(crate) fn bind_count(binder: &mut Binder<'_>, expr: &ast::Expr) -> Result<Ex
             ast::Value::Placeholder(name) => name.starts_with(':'),
             _ => false,
         },
-        ast::Expr::Identifier(name) => return Err(undeclared(name)),
+        ast::Expr::Identifier(name) if !name.value.starts_with('@') => {
+            return Err(undeclared(name));
+        }
         ast::Expr::CompoundIdentifier(names) => return Err(undeclared(&names[0])),
         _ => false,
     };

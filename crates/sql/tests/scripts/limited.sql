@@ -33,3 +33,19 @@ SELECT * FROM l;
 -- [id, a]
 -- 3 | 3
 -- 4 | 14
+# And a query.
+SELECT id FROM l LIMIT id;
+-- ERROR 1327 (42000): Undeclared variable: id
+SELECT id FROM l LIMIT 1, l.id;
+-- ERROR 1327 (42000): Undeclared variable: l
+SELECT id FROM l ORDER BY id LIMIT 1 OFFSET 1;
+-- [id]
+-- 4
+SELECT id FROM l LIMIT 1 OFFSET -1;
+-- ERROR 1064 (42000): You have an error in your SQL syntax: LIMIT takes a whole number that is not negative
+SELECT id FROM l LIMIT 1 + 1;
+-- ERROR 1064 (42000): You have an error in your SQL syntax: near '1 + 1'
+SELECT id FROM l LIMIT @n;
+-- ERROR 1064 (42000): You have an error in your SQL syntax: near '@n'
+(SELECT id FROM l LIMIT NULL);
+-- ERROR 1064 (42000): You have an error in your SQL syntax: near 'NULL'
