@@ -619,3 +619,102 @@ fn a_deep_statement_is_run_or_refused() {
         assert_ne!(code(&mut one, &sql(100_000)), 0, "{open}");
     }
 }
+
+/// Waits until a session's statement is shown. It waits for its lock then, or is about to.
+fn until_shown(root: &mut Session, connection: u64) {
+    let shown = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {connection} AND info LIKE 'SELECT GET_LOCK%'"
+    );
+    while run(root, &shown).unwrap() != ["1"] {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_named_lock_is_one_sessions_until_it_gives_it_back_as_often_as_it_took_it() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    assert_eq!(run(&mut one, "SELECT GET_LOCK('A', 0), GET_LOCK('a', 0)").unwrap(), ["1 1"]);
+    let asked = "SELECT GET_LOCK('a', 0), IS_FREE_LOCK('a'), IS_USED_LOCK('a'), RELEASE_LOCK('a')";
+    // The plan of the statement is the same each time.
+    assert_eq!(run(&mut two, asked).unwrap(), ["0 0 1 0"]);
+    assert_eq!(run(&mut one, "SELECT RELEASE_LOCK('a')").unwrap(), ["1"]);
+    assert_eq!(run(&mut two, asked).unwrap(), ["0 0 1 0"]);
+    assert_eq!(run(&mut one, "SELECT RELEASE_LOCK('a')").unwrap(), ["1"]);
+    assert_eq!(run(&mut two, asked).unwrap(), ["1 0 2 1"]);
+    assert_eq!(run(&mut one, "SELECT RELEASE_LOCK('a')").unwrap(), ["NULL"]);
+}
+
+#[test]
+fn named_locks_go_with_the_session_and_with_its_reset() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    let take = "SELECT GET_LOCK('a', 0), GET_LOCK('b', 0)";
+    assert_eq!(run(&mut one, take).unwrap(), ["1 1"]);
+    // A transaction's end is none of theirs.
+    run(&mut one, "BEGIN; ROLLBACK").unwrap();
+    assert_eq!(run(&mut two, take).unwrap(), ["0 0"]);
+    one.reset();
+    assert_eq!(run(&mut two, take).unwrap(), ["1 1"]);
+    assert_eq!(run(&mut one, take).unwrap(), ["0 0"]);
+    // As when a connection changes its user: the new session is there before the old one ends.
+    let mut other = session(&instance, 2);
+    assert_eq!(run(&mut other, take).unwrap(), ["0 0"]);
+    drop(two);
+    assert_eq!(run(&mut other, take).unwrap(), ["1 1"]);
+    drop(other);
+    assert_eq!(run(&mut one, take).unwrap(), ["1 1"]);
+}
+
+#[test]
+fn a_wait_for_a_named_lock_ends_with_the_lock_or_a_kill() {
+    let instance = instance();
+    let (mut one, mut root) = (session(&instance, 1), session(&instance, 3));
+    run(&mut one, "DO GET_LOCK('a', 0)").unwrap();
+    let waiter = |sql: &'static str| {
+        let mut waiting = session(&instance, 2);
+        thread::spawn("waiter", move || {
+            let first = run(&mut waiting, sql).map_err(|error| error.code);
+            (first, run(&mut waiting, "SELECT RELEASE_ALL_LOCKS()").map_err(|error| error.code))
+        })
+        .unwrap()
+    };
+    for sql in ["SELECT GET_LOCK('a', -1)", "SELECT GET_LOCK('a', 600)"] {
+        let killed = waiter(sql);
+        until_shown(&mut root, 2);
+        run(&mut root, "KILL QUERY 2").unwrap();
+        assert_eq!(killed.join().unwrap(), (Err(1317), Ok(vec!["0".to_owned()])));
+    }
+    let given = waiter("SELECT GET_LOCK('a', -1)");
+    until_shown(&mut root, 2);
+    run(&mut one, "DO RELEASE_LOCK('a')").unwrap();
+    assert_eq!(given.join().unwrap(), (Ok(vec!["1".to_owned()]), Ok(vec!["1".to_owned()])));
+    run(&mut one, "DO GET_LOCK('a', 0)").unwrap();
+    let stopped = waiter("SELECT GET_LOCK('a', -1)");
+    until_shown(&mut root, 2);
+    instance.shut_down();
+    assert_eq!(stopped.join().unwrap().0, Err(1317));
+}
+
+#[test]
+fn a_circle_of_waits_for_named_locks_is_refused() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "DO GET_LOCK('a', 0)").unwrap();
+    run(&mut two, "DO GET_LOCK('b', 0)").unwrap();
+    let waiter = thread::spawn("waiter", move || {
+        run(&mut two, "SELECT GET_LOCK('a', 600)").map_err(|error| error.code)
+    })
+    .unwrap();
+    until_shown(&mut session(&instance, 3), 2);
+    // Whichever of the two came last closes the circle.
+    let own = run(&mut one, "SELECT GET_LOCK('b', 600)").map_err(|error| error.code);
+    drop(one);
+    let others = waiter.join().unwrap();
+    let got = Ok(vec!["1".to_owned()]);
+    assert!(
+        (own.clone(), others.clone()) == (Err(3058), got.clone())
+            || (own.clone(), others.clone()) == (got, Err(3058)),
+        "{own:?}, {others:?}"
+    );
+}

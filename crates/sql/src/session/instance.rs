@@ -16,6 +16,7 @@ use super::compiled::{CommonShapes, Shapes};
 use super::counters::Counters;
 use super::front::Front;
 use super::metadata::{Held, MetadataLocks};
+use super::named::{NamedLocks, OwnLocks};
 use super::variables::{VARIABLES, Variables};
 use crate::catalog::{Catalog, UserDef, remove_unnamed_spaces};
 use crate::errors::Result;
@@ -75,6 +76,7 @@ pub(super) struct Inner {
     /// catalog in memory is behind the stored one.
     pub(super) changing: Mutex<bool>,
     pub(super) metadata: MetadataLocks,
+    pub(super) named: Arc<NamedLocks>,
     pub(super) shapes: CommonShapes,
     pub(super) processes: Mutex<BTreeMap<u64, Arc<Process>>>,
     pub(super) globals: Mutex<BTreeMap<String, String>>,
@@ -120,6 +122,7 @@ impl Instance {
             counters: Counters::default(),
             changing: Mutex::new(false),
             metadata: MetadataLocks::default(),
+            named: Arc::default(),
             shapes: CommonShapes::default(),
             processes: Mutex::default(),
             globals: Mutex::new(globals),
@@ -179,6 +182,7 @@ impl Instance {
             row_count: 0,
             found_rows: 0,
             found_rows_flag: false,
+            locks: OwnLocks::new(&self.0.named, &process, connection_id),
             sql_mode: String::new(),
             mode: Mode::default(),
             collation: Collation::default(),
@@ -237,6 +241,7 @@ impl Instance {
         drop(doing);
         drop(processes);
         self.0.metadata.wake();
+        self.0.named.wake();
         if connection {
             self.wake(connection_id);
         }
@@ -252,6 +257,7 @@ impl Instance {
             }
         }
         self.0.metadata.wake();
+        self.0.named.wake();
     }
 
     /// The global system variables.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use spillway_types::{Collation, Value};
 
+use super::named::OwnLocks;
 use super::warnings::Level;
 use super::{Session, VERSION};
 use crate::errors::{Result, SqlError};
@@ -234,6 +235,8 @@ pub(crate) struct Variables {
     pub(crate) row_count: i64,
     pub(crate) found_rows: u64,
     pub(crate) found_rows_flag: bool,
+    /// What it has of GET_LOCK; let go of with the rest.
+    pub(crate) locks: OwnLocks,
     // What follows is read often, and kept beside its text in `system`.
     pub(crate) sql_mode: String,
     /// What `sql_mode` says of text.

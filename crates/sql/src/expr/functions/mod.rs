@@ -3,6 +3,7 @@
 mod calendar;
 mod digests;
 mod json;
+mod locks;
 mod numbers;
 mod patterns;
 mod strings;
@@ -24,6 +25,7 @@ use super::Expr;
 use super::eval::{Context, number, whole};
 use crate::errors::Result;
 use json::json_of;
+use locks::lock_function;
 use numbers::number_function;
 use strings::text_function;
 use times::date_function;
@@ -247,6 +249,9 @@ scalars! {
     Sleep "sleep" 1 1 Int b"n",
     GetLock "get_lock" 2 2 Int b"r",
     ReleaseLock "release_lock" 1 1 Int b"r",
+    ReleaseAllLocks "release_all_locks" 0 0 UInt b"r",
+    IsFreeLock "is_free_lock" 1 1 Int b"r",
+    IsUsedLock "is_used_lock" 1 1 UInt b"r",
     JsonValid "json_valid" 1 1 Int b"r",
     JsonExtract "json_extract" 2 2 Text b"r",
     JsonUnquote "json_unquote" 1 1 Text b"r",
@@ -262,7 +267,16 @@ impl Scalar {
     pub(crate) fn is_volatile(self) -> bool {
         matches!(
             self,
-            Scalar::Rand | Scalar::Uuid | Scalar::Sleep | Scalar::Sysdate | Scalar::LastInsertId
+            Scalar::Rand
+                | Scalar::Uuid
+                | Scalar::Sleep
+                | Scalar::Sysdate
+                | Scalar::LastInsertId
+                | Scalar::GetLock
+                | Scalar::ReleaseLock
+                | Scalar::ReleaseAllLocks
+                | Scalar::IsFreeLock
+                | Scalar::IsUsedLock
         )
     }
 }
@@ -333,6 +347,9 @@ fn call_with(
     collation: Collation,
 ) -> Result<Value> {
     if let Some(value) = minds_no_null(context, call, args, collation)? {
+        return Ok(value);
+    }
+    if let Some(value) = lock_function(context, call, args)? {
         return Ok(value);
     }
     if args.iter().any(Value::is_null) {
@@ -442,7 +459,6 @@ fn session_function(context: &Context<'_>, call: Scalar, args: &[Value]) -> Opti
             let killed = sleep(context, number(&args[0]).clamp(0.0, 3600.0));
             return Some(Value::from(killed));
         }
-        S::GetLock | S::ReleaseLock => Value::Int(1),
         S::Benchmark => Value::Int(0),
         _ => return None,
     })
