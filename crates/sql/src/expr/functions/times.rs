@@ -347,7 +347,7 @@ fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Va
                 Some(seconds)
                     if (0..60).contains(&minute) && (0..60 * SECOND).contains(&seconds) =>
                 {
-                    if hour.abs() > 838 {
+                    if hour.unsigned_abs() > 838 {
                         wrong(
                             context,
                             "time",
@@ -365,7 +365,7 @@ fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Va
             let micros = to_decimal(&args[0].as_ref())
                 .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128())
                 .map_or(i64::MAX, |micros| micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
-            if micros.abs() > TIME_MAX {
+            if micros.unsigned_abs() > TIME_MAX.unsigned_abs() {
                 context.raise(SqlError::new(
                     1292,
                     format!("Truncated incorrect time value: '{}'", args[0].to_text()),
