@@ -230,20 +230,7 @@ impl Transaction {
         if self.serializable() {
             self.shared.serializable.read(self.id, snapshot, table, key)?;
         }
-        self.get_at(table, key, snapshot, access, value)
-    }
-
-    /// Reads a key's committed value, and notes what commit that rests on.
-    fn get_at(
-        &self,
-        table: TableId,
-        key: &[u8],
-        snapshot: Csn,
-        access: Access,
-        value: &mut Vec<u8>,
-    ) -> Result<bool> {
-        let engine = self.engine(table)?;
-        let found = engine.get(table, key, snapshot, access, value)?;
+        let found = self.engine(table)?.get(table, key, snapshot, access, value)?;
         self.note_seen(found.csn().unwrap_or(Csn::ZERO));
         Ok(found.is_value())
     }
