@@ -1,6 +1,8 @@
 //! Expressions: bound to the columns they name, and evaluated over a row.
 
+mod arithmetic;
 mod bind;
+mod casts;
 mod eval;
 mod functions;
 mod shape;

@@ -5,7 +5,8 @@ use spillway_types::{Collation, Decimal, Value};
 
 use super::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expr::eval::{arithmetic, number, whole};
+use crate::expr::arithmetic::arithmetic;
+use crate::expr::eval::{number, whole};
 use crate::expr::{Context, Op};
 
 fn finite(call: Scalar, args: &[Value], number: f64) -> Result<Value> {
