@@ -1,18 +1,10 @@
 //! The commands of a client that is logged in.
 #![no_main]
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
-use spillway::{Database, Settings};
 use spillway_server::fuzz::Fed;
-use spillway_sql::Instance;
 
-static FED: OnceLock<Fed> = OnceLock::new();
+static FED: LazyLock<Fed> = LazyLock::new(Fed::in_memory);
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let fed = FED.get_or_init(|| {
-        let database = Database::open_in_memory(Settings::default()).expect("memory opens");
-        Fed::new(Instance::open(database).expect("a new catalog opens"))
-    });
-    fed.serve_commands(bytes);
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| FED.serve_commands(bytes));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
+use spillway::{Database, Settings};
 use spillway_sql::Instance;
 
 use crate::capabilities as can;
@@ -61,9 +62,14 @@ fn put_packet(out: &mut Vec<u8>, sequence: u8, payload: &[u8]) {
 }
 
 impl Fed {
-    /// A server over an instance.
+    /// A server over an empty database in memory.
+    ///
+    /// # Panics
+    /// Where there is no memory for one.
     #[must_use]
-    pub fn new(instance: Instance) -> Fed {
+    pub fn in_memory() -> Fed {
+        let database = Database::open_in_memory(Settings::default()).expect("memory opens");
+        let instance = Instance::open(database).expect("a new catalog opens");
         Fed(Shared::new(instance, ServerSettings::default(), None))
     }
 
@@ -116,15 +122,13 @@ impl Fed {
 
 #[cfg(test)]
 mod tests {
-    use spillway::{Database, Settings};
     use spillway_base::rng::Rng;
 
     use super::*;
 
     #[test]
     fn random_commands_are_answered_in_packets() {
-        let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap());
-        let fed = Fed::new(instance.unwrap());
+        let fed = Fed::in_memory();
         let mut rng = Rng::new(8);
         let commands: [&[u8]; 6] = [
             b"\x03SELECT 1, NULL, 'x'",
