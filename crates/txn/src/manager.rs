@@ -277,6 +277,12 @@ impl TransactionManager {
     pub fn start_flusher(&self) -> Result<()> {
         let shared = self.0.clone();
         let handle = thread::spawn("log-flusher", move || shared.run_flusher())?;
+        let shared = Arc::downgrade(&self.0);
+        self.0.lane.set_flusher(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.flush_within(Duration::ZERO);
+            }
+        });
         *self.0.flusher.thread.lock() = Some(handle);
         Ok(())
     }

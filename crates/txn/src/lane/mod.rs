@@ -12,7 +12,8 @@
 //!    one frame, alone. The next buffer fills meanwhile, so batches form by themselves under load and no
 //!    wait is added when idle: a lone writer's commit is one write-and-sync on its own thread.
 //! 4. **Commit**: when a flush or an install moves the stable CSN on, the commits below it are acknowledged, and
-//!    one of those still waiting is woken to lead the next flush.
+//!    one of those still waiting is woken to lead the next flush. A commit whose thread went on ([`Lane::then`]) is
+//!    acknowledged by a call on the thread that moved the stable CSN; where only such wait, the flusher leads next.
 //!
 //! The paper installs after flushing and lets the flush leader install for all. Both were rejected: with D2 a
 //! version that is installed early is not visible early, and row locks that wait for the device make a hot
@@ -40,8 +41,8 @@ mod tests;
 mod waiters;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64 as Counter;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use rustc_hash::FxHashSet;
@@ -53,8 +54,8 @@ use spillway_storage::plog::{PAYLOAD_MAX, Plog, Position, Room as LogRoom};
 use crate::record::{COMMIT_OVERHEAD, NOTE_BYTES, put_commit, put_note};
 use crate::snapshots::Snapshots;
 use crate::sync::{Mutex, MutexGuard};
-pub(crate) use waiters::Signal;
-use waiters::Waiters;
+pub(crate) use waiters::{Done, Signal};
+use waiters::{Leader, Waiters};
 
 /// Commits not yet flushed may take this much; more wait for the flush under way.
 const BUFFER_BYTES_MAX: usize = 32 << 20;
@@ -98,7 +99,11 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.state = None;
-        self.lane.waiters.wake_leader(self.lane.durable());
+        if matches!(self.lane.waiters.wake_leader(self.lane.durable()), Leader::Missing)
+            && let Some(flusher) = self.lane.flusher.get()
+        {
+            flusher();
+        }
     }
 }
 
@@ -141,6 +146,8 @@ pub(crate) struct Lane {
     /// The newest commit in a synced frame.
     durable: AtomicU64,
     waiters: Waiters,
+    /// Asks a thread of its own to flush, where there is one.
+    flusher: OnceLock<Box<dyn Fn() + Send + Sync>>,
     failed: AtomicBool,
     pub(crate) counts: LaneCounts,
 }
@@ -160,6 +167,7 @@ impl Lane {
             flushing: Mutex::new(FlushState { note, ..FlushState::default() }),
             durable: AtomicU64::new(last.0),
             waiters: Waiters::default(),
+            flusher: OnceLock::new(),
             failed: AtomicBool::new(false),
             counts: LaneCounts::default(),
         }
@@ -331,7 +339,7 @@ impl Lane {
             ),
         });
         self.failed.store(true, Ordering::Release);
-        self.waiters.wake_all();
+        self.waiters.tell_all(self.snapshots.stable_csn());
     }
 
     /// The failure, if the log has failed.
@@ -343,7 +351,7 @@ impl Lane {
     }
 
     /// What became of a commit: stable, failed, or not known yet.
-    fn outcome(&self, csn: Csn) -> Option<Result<()>> {
+    pub(crate) fn known(&self, csn: Csn) -> Option<Result<()>> {
         if self.snapshots.stable_csn() >= csn {
             return Some(Ok(()));
         }
@@ -354,7 +362,7 @@ impl Lane {
     pub(crate) fn wait(&self, csn: Csn) -> Result<()> {
         let mut signal: Option<Arc<Signal>> = None;
         loop {
-            if let Some(outcome) = self.outcome(csn) {
+            if let Some(outcome) = self.known(csn) {
                 return outcome;
             }
             if self.durable() < csn
@@ -372,6 +380,38 @@ impl Lane {
         }
     }
 
+    /// From now on there is a thread that flushes when asked.
+    pub(crate) fn set_flusher(&self, ask: impl Fn() + Send + Sync + 'static) {
+        // A lane has one manager, which starts its flusher once.
+        let _ = self.flusher.set(Box::new(ask));
+    }
+
+    /// Has `done` called once with the outcome of a commit: by this thread, where it is known by the time this one has
+    /// led a flush, or by whoever learns of it. It is called with no lock held, and must not wait for long.
+    pub(crate) fn then(&self, csn: Csn, done: Done) {
+        if let Some(outcome) = self.known(csn) {
+            return done(outcome);
+        }
+        if self.flusher.get().is_none() {
+            // Whom this thread finds flushing would have nobody to hand the next flush to.
+            return done(self.wait(csn));
+        }
+        self.waiters.register_call(csn, done);
+        // Whoever knew the outcome before did not see who registered.
+        match self.known(csn) {
+            Some(Ok(())) => self.waiters.acknowledge(self.snapshots.stable_csn()),
+            Some(Err(_)) => self.waiters.tell_all(self.snapshots.stable_csn()),
+            None => {
+                if self.durable() < csn
+                    && let Some(turn) = self.try_turn()
+                {
+                    // A failure is told to all who wait.
+                    let _ = self.lead(turn);
+                }
+            }
+        }
+    }
+
     /// Polls for a commit, without leading a flush: the flusher thread does.
     pub(crate) fn poll(
         &self,
@@ -379,14 +419,14 @@ impl Lane {
         signal: &mut Option<Arc<Signal>>,
         waker: &Waker,
     ) -> Option<Result<()>> {
-        if let Some(outcome) = self.outcome(csn) {
+        if let Some(outcome) = self.known(csn) {
             return Some(outcome);
         }
         match signal {
             Some(signal) => signal.set_waker(waker),
             None => *signal = Some(self.waiters.register(csn, Some(waker))),
         }
-        self.outcome(csn)
+        self.known(csn)
     }
 
     /// Whether commits wait in the buffer.

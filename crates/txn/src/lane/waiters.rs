@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use spillway_base::{Csn, Error};
+use spillway_base::{Csn, Error, Result};
 
 use crate::sync::{Condvar, Mutex};
 
@@ -46,12 +46,40 @@ impl Signal {
     }
 }
 
+/// What is called with a commit's outcome.
+pub(crate) type Done = Box<dyn FnOnce(Result<()>) + Send>;
+
+enum Who {
+    /// A thread sleeps, which can lead a flush when woken.
+    Thread(Arc<Signal>),
+    Task(Arc<Signal>),
+    Call(Done),
+}
+
+impl Who {
+    fn tell(self, outcome: Result<()>) {
+        match self {
+            // They look for themselves.
+            Who::Thread(signal) | Who::Task(signal) => signal.wake(),
+            Who::Call(done) => done(outcome),
+        }
+    }
+}
+
 /// One who waits.
 struct Waiting {
     csn: Csn,
-    /// Whether a thread sleeps on it, which can lead a flush when woken.
-    thread: bool,
-    signal: Arc<Signal>,
+    who: Who,
+}
+
+/// Who can see to the next flush.
+pub(super) enum Leader {
+    /// A thread that was woken for it.
+    Woken,
+    /// Nobody of those who wait can, and some need it.
+    Missing,
+    /// Nobody needs it.
+    None,
 }
 
 #[derive(Default)]
@@ -74,35 +102,47 @@ impl Waiters {
         if let Some(waker) = waker {
             signal.set_waker(waker);
         }
-        let waiting = Waiting { csn, thread: waker.is_none(), signal: signal.clone() };
-        self.0.lock().waiting.push_back(waiting);
+        let who = match waker {
+            Some(_) => Who::Task(signal.clone()),
+            None => Who::Thread(signal.clone()),
+        };
+        self.0.lock().waiting.push_back(Waiting { csn, who });
         signal
     }
 
-    /// Wakes those whose commit is at or below `stable`.
+    /// Registers a call for when `csn` is known.
+    pub(super) fn register_call(&self, csn: Csn, done: Done) {
+        self.0.lock().waiting.push_back(Waiting { csn, who: Who::Call(done) });
+    }
+
+    /// Tells those whose commit is at or below `stable`.
     pub(super) fn acknowledge(&self, stable: Csn) {
-        let mut ready = Vec::new();
-        self.0.lock().waiting.retain(|waiting| {
-            let done = waiting.csn <= stable;
-            if done {
-                ready.push(waiting.signal.clone());
-            }
-            !done
-        });
-        ready.iter().for_each(|signal| signal.wake());
+        let ready: VecDeque<Waiting> = {
+            let waiting = &mut self.0.lock().waiting;
+            let (ready, rest) = waiting.drain(..).partition(|waiting| waiting.csn <= stable);
+            *waiting = rest;
+            ready
+        };
+        ready.into_iter().for_each(|waiting| waiting.who.tell(Ok(())));
     }
 
     /// Wakes the first thread that needs a flush past `durable`, to lead it. One who only waits for others'
     /// installs would go back to sleep, and the flush would have no leader.
-    pub(super) fn wake_leader(&self, durable: Csn) {
+    pub(super) fn wake_leader(&self, durable: Csn) -> Leader {
         let leader = {
             let state = self.0.lock();
-            let mut threads = state.waiting.iter().filter(|waiting| waiting.thread);
-            threads.find(|waiting| waiting.csn > durable).map(|waiting| waiting.signal.clone())
+            let mut needy = state.waiting.iter().filter(|waiting| waiting.csn > durable).peekable();
+            if needy.peek().is_none() {
+                return Leader::None;
+            }
+            needy.find_map(|waiting| match &waiting.who {
+                Who::Thread(signal) => Some(signal.clone()),
+                Who::Task(_) | Who::Call(_) => None,
+            })
         };
-        if let Some(signal) = leader {
-            signal.wake();
-        }
+        let Some(signal) = leader else { return Leader::Missing };
+        signal.wake();
+        Leader::Woken
     }
 
     /// Keeps the failure that ends all waiting; the first one stays.
@@ -110,10 +150,16 @@ impl Waiters {
         self.0.lock().failure.get_or_insert_with(failure);
     }
 
-    /// Wakes everyone: nobody's commit becomes stable any more.
-    pub(super) fn wake_all(&self) {
-        let waiting = std::mem::take(&mut self.0.lock().waiting);
-        waiting.iter().for_each(|waiting| waiting.signal.wake());
+    /// Tells everyone: no commit above `stable` becomes so any more.
+    pub(super) fn tell_all(&self, stable: Csn) {
+        let (waiting, failure) = {
+            let mut state = self.0.lock();
+            (std::mem::take(&mut state.waiting), state.failure.clone())
+        };
+        for Waiting { csn, who } in waiting {
+            let failed = failure.clone().filter(|_| csn > stable);
+            who.tell(failed.map_or(Ok(()), Err));
+        }
     }
 
     pub(super) fn failure(&self) -> Option<Error> {

@@ -210,6 +210,67 @@ fn the_flusher_makes_commits_durable_for_which_nobody_waits() {
 }
 
 #[test]
+fn commits_whose_threads_went_on_are_acknowledged_by_calls() {
+    let db = new();
+    db.manager.start_flusher().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let writers = 4;
+    spillway_base::thread::together(writers, |writer| {
+        for number in 0..200 {
+            let tell = tell.clone();
+            write(&db, &format!("{writer}-{number}"), "1").then(move |outcome| {
+                tell.send((writer, outcome.unwrap())).unwrap();
+            });
+        }
+    });
+    drop(tell);
+    let mut all: Vec<_> = told.iter().collect();
+    assert_eq!(all.len(), 200 * writers);
+    let newest = all.iter().map(|(_, csn)| *csn).max().unwrap();
+    assert!(newest <= db.manager.stable());
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 200 * writers);
+    db.manager.close().unwrap();
+}
+
+/// Without a flusher nobody could lead later, so this thread waits.
+#[test]
+fn a_call_is_made_also_where_nobody_flushes_later() {
+    let db = new();
+    let (tell, told) = std::sync::mpsc::channel();
+    let future = write(&db, "x", "1");
+    assert!(future.known().is_none());
+    future.then(move |outcome| tell.send(outcome).unwrap());
+    assert!(told.try_recv().unwrap().is_ok());
+    assert_eq!(db.value("x").as_deref(), Some("1"));
+}
+
+#[test]
+fn d6_calls_are_told_that_the_log_failed() {
+    let disk = SimDisk::new(3);
+    let db = open(&disk).unwrap();
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    db.manager.start_flusher().unwrap();
+    disk.fail_syncs();
+    let (tell, told) = std::sync::mpsc::channel();
+    spillway_base::thread::together(4, |writer| {
+        let txn = db.begin(Isolation::RepeatableRead);
+        put(&txn, &format!("{writer}"), "1").unwrap();
+        let tell = tell.clone();
+        txn.commit().then(move |outcome| tell.send(outcome).unwrap());
+    });
+    drop(tell);
+    let outcomes: Vec<_> = told.iter().collect();
+    assert_eq!(outcomes.len(), 4);
+    for outcome in outcomes {
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::WritesStopped);
+    }
+}
+
+#[test]
 fn d6_after_a_failed_sync_nothing_is_acknowledged_and_reads_go_on() {
     let disk = SimDisk::new(3);
     let db = open(&disk).unwrap();

@@ -61,6 +61,28 @@ impl CommitFuture {
     }
 }
 
+impl CommitFuture {
+    /// What became of the commit, where that is known already.
+    #[must_use]
+    pub fn known(&self) -> Option<Result<Csn>> {
+        match &self.state {
+            State::Done(outcome) => Some(outcome.clone()),
+            State::Waiting(shared, csn) => Some(shared.lane.known(*csn)?.map(|()| *csn)),
+        }
+    }
+
+    /// Has `done` called once with the acknowledgement, or the failure, so that no thread need sleep until then: by this
+    /// thread, where it leads the flush of the log, else by whichever does. It must not wait for long itself.
+    pub fn then(mut self, done: impl FnOnce(Result<Csn>) + Send + 'static) {
+        match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
+            State::Done(outcome) => done(outcome),
+            State::Waiting(shared, csn) => {
+                shared.lane.then(csn, Box::new(move |outcome| done(outcome.map(|()| csn))));
+            }
+        }
+    }
+}
+
 impl Drop for CommitFuture {
     fn drop(&mut self) {
         if let State::Waiting(shared, _) = &self.state {
