@@ -245,6 +245,12 @@ impl Database {
         Ok(worked)
     }
 
+    /// Writes to the log what is committed and not durable, unless another thread does already: for one that has nothing
+    /// else to do and commits on their way ([`crate::CommitFuture::then`]). `false` when there was nothing to do.
+    pub fn lead_flush(&self) -> bool {
+        self.0.manager.lead_flush()
+    }
+
     /// Writes everything in memory to data files.
     ///
     /// # Errors

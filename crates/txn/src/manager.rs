@@ -295,6 +295,12 @@ impl TransactionManager {
         self.0.lane.flush()
     }
 
+    /// Writes to the log what is ordered and not durable, unless another thread does already. For a thread that has
+    /// nothing else to do. `false` when there was nothing to do.
+    pub fn lead_flush(&self) -> bool {
+        self.0.lane.try_flush()
+    }
+
     /// Cuts the log where the engines' own files have it all, and asks the engines for more when it is long.
     ///
     /// # Errors

@@ -386,8 +386,8 @@ impl Lane {
         let _ = self.flusher.set(Box::new(ask));
     }
 
-    /// Has `done` called once with the outcome of a commit: by this thread, where it is known by the time this one has
-    /// led a flush, or by whoever learns of it. It is called with no lock held, and must not wait for long.
+    /// Has `done` called once with the outcome of a commit: by this thread, where it is known already, or by whoever
+    /// learns of it. It is called with no lock held, and must not wait for long. The caller sees to the flush.
     pub(crate) fn then(&self, csn: Csn, done: Done) {
         if let Some(outcome) = self.known(csn) {
             return done(outcome);
@@ -401,15 +401,19 @@ impl Lane {
         match self.known(csn) {
             Some(Ok(())) => self.waiters.acknowledge(self.snapshots.stable_csn()),
             Some(Err(_)) => self.waiters.tell_all(self.snapshots.stable_csn()),
-            None => {
-                if self.durable() < csn
-                    && let Some(turn) = self.try_turn()
-                {
-                    // A failure is told to all who wait.
-                    let _ = self.lead(turn);
-                }
-            }
+            None => {}
         }
+    }
+
+    /// Writes what is buffered, unless somebody does already. `false` when there was nothing to do.
+    pub(crate) fn try_flush(&self) -> bool {
+        if !self.has_unflushed() {
+            return false;
+        }
+        let Some(turn) = self.try_turn() else { return false };
+        // A failure is told to all who wait.
+        let _ = self.lead(turn);
+        true
     }
 
     /// Polls for a commit, without leading a flush: the flusher thread does.

@@ -14,6 +14,9 @@ use crate::options::Durability;
 /// How long a commit that nobody waits for may stay in memory under [`Durability::Relaxed`].
 const RELAXED: Duration = Duration::from_millis(200);
 
+/// How long a commit stays in memory that is told of by a call, where nobody leads a flush before.
+const CALLED: Duration = Duration::from_millis(1);
+
 enum State {
     Done(Result<Csn>),
     Waiting(Arc<Shared>, Csn),
@@ -72,12 +75,15 @@ impl CommitFuture {
     }
 
     /// Has `done` called once with the acknowledgement, or the failure, so that no thread need sleep until then: by this
-    /// thread, where it leads the flush of the log, else by whichever does. It must not wait for long itself.
+    /// thread where that is known already, else by whichever learns of it. It must not wait for long itself. The log is
+    /// flushed soon after; who has many commits on their way and nothing else to do may lead that
+    /// ([`crate::TransactionManager::lead_flush`]).
     pub fn then(mut self, done: impl FnOnce(Result<Csn>) + Send + 'static) {
         match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
             State::Done(outcome) => done(outcome),
             State::Waiting(shared, csn) => {
                 shared.lane.then(csn, Box::new(move |outcome| done(outcome.map(|()| csn))));
+                shared.flush_within(CALLED);
             }
         }
     }
