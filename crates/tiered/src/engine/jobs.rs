@@ -3,16 +3,13 @@
 //! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a bell; a simulation calls it
 //! from its own thread, so that everything happens in an order it chose.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use spillway_base::engine::Debt;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
 use super::{ADMIT_WAIT, Inner, TieredEngine};
-use crate::table::Table;
 
 /// What a call of [`TieredEngine::run_background_job`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -233,34 +230,5 @@ impl Inner {
             let unrecorded = !table.recorded.load(Ordering::Acquire) || table.dropped() != Csn::MAX;
             waits || unrecorded && !table.is_gone()
         })
-    }
-
-    /// The debt: of memtables now, of levels as they were last changed, so that every commit may ask.
-    pub(super) fn debt(&self) -> Debt {
-        // What only a slow reader holds is no reason to hold writers back: no flush would free it.
-        let share = self.accounts.unflushed.used() as f64 / self.settings.memtables_bytes as f64;
-        // Half of the memtables' share is theirs to fill: from there on flushes are behind.
-        Debt { flush: (2.0 * share - 1.0).max(0.0), ..*self.levels_debt.lock() }
-    }
-
-    /// Looks at all tables' levels again, after one of them changed.
-    pub(super) fn refresh_debt(&self) {
-        // Of two at once the one that looked later has the last word.
-        let _refreshing = self.debt_refreshing.lock();
-        let shape = self.settings.shape();
-        let mut debt = Debt::default();
-        let mut behind = 0;
-        // A table that cannot be compacted, or will not be, is no reason to hold writers back for ever.
-        let compacted =
-            |table: &&Arc<Table>| table.dropped() == Csn::MAX && table.quarantined().is_none();
-        let tables = self.tables.load();
-        for table in tables.values().filter(compacted) {
-            let view = table.view_now();
-            let sublevels = view.levels.level0.len() as f64;
-            debt.level0 = debt.level0.max(sublevels / shape.level0_limit as f64);
-            behind += shape.debt_bytes(&view.levels);
-        }
-        debt.compaction = behind as f64 / (shape.level0_bytes as f64 * 32.0);
-        *self.levels_debt.lock() = debt;
     }
 }

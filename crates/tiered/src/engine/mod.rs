@@ -4,13 +4,14 @@
 //!
 //! Reads and installs take none: the map of tables and each table's view are swapped whole. `manifest` is held while
 //! edits are recorded and published, `tables_changing` while the map of tables is replaced. Order:
-//! `working`, `manifest`, `tables_changing`, a table's own lock; `debt_refreshing` and those that hold a figure come last.
+//! `working`, `manifest`, `tables_changing`, a table's own lock; those around a figure come last.
 //!
 //! # Memory
 //!
 //! A memtable is switched when it is full, or when all of them together pass half of their share, the largest
 //! first. [`TieredEngine::admit`] waits for a flush when the share is used up, and refuses when no flush helps.
 
+mod debt;
 mod jobs;
 mod status;
 #[cfg(all(test, not(loom)))]
@@ -42,6 +43,7 @@ use crate::settings::TieredSettings;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::SpaceManager;
 use crate::table::{Table, View};
+use debt::LevelsDebt;
 pub use jobs::{Background, JobOutcome};
 pub use status::{LevelStatus, TableStatus};
 
@@ -102,10 +104,7 @@ struct Inner {
     /// Whether the last flush met a full disk.
     disk_full: AtomicBool,
     bell: Bell,
-    /// The debt of all tables' levels, since they last changed.
-    levels_debt: Mutex<Debt>,
-    /// Held while that is computed and replaced.
-    debt_refreshing: Mutex<()>,
+    levels_debt: LevelsDebt,
     /// Held, together with others, by whoever works on the files; alone by nobody but who closes the engine.
     working: RwLock<()>,
     /// Groups of background threads that are running.
@@ -181,8 +180,7 @@ impl TieredEngine {
             failed: AtomicBool::new(false),
             disk_full: AtomicBool::new(false),
             bell: Bell::default(),
-            levels_debt: Mutex::default(),
-            debt_refreshing: Mutex::default(),
+            levels_debt: LevelsDebt::default(),
             working: RwLock::new(()),
             threads: AtomicUsize::new(0),
             counts: Counts::default(),

@@ -1,0 +1,58 @@
+//! How far the background work is behind: the one figure that writers are slowed by (DESIGN, D8).
+//!
+//! Every commit asks, so asking takes no lock: the part of the memtables is one counter, which they keep themselves, and
+//! the parts of the levels are put down whenever levels change. A reader may see parts of two moments, each of them true.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use spillway_base::Csn;
+use spillway_base::engine::Debt;
+
+use super::Inner;
+
+/// The debt of all tables' levels, since they last changed.
+#[derive(Default)]
+pub(super) struct LevelsDebt {
+    /// The bits of two `f64`.
+    level0: AtomicU64,
+    compaction: AtomicU64,
+    /// Held while they are computed and put down.
+    refreshing: Mutex<()>,
+}
+
+impl Inner {
+    /// The debt, of memtables and levels.
+    pub(super) fn debt(&self) -> Debt {
+        // What only a slow reader holds is no reason to hold writers back: no flush would free it.
+        let share = self.accounts.unflushed.used() as f64 / self.settings.memtables_bytes as f64;
+        let levels = &self.levels_debt;
+        Debt {
+            // Half of the memtables' share is theirs to fill: from there on flushes are behind.
+            flush: (2.0 * share - 1.0).max(0.0),
+            level0: f64::from_bits(levels.level0.load(Ordering::Relaxed)),
+            compaction: f64::from_bits(levels.compaction.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Looks at all tables' levels again, after one of them changed.
+    pub(super) fn refresh_debt(&self) {
+        // Of two at once the one that looked later has the last word.
+        let _refreshing = self.levels_debt.refreshing.lock();
+        let shape = self.settings.shape();
+        let (mut level0, mut behind) = (0.0_f64, 0);
+        let tables = self.tables.load();
+        for table in tables.values() {
+            // A table that cannot be compacted, or will not be, is no reason to hold writers back for ever.
+            if table.dropped() != Csn::MAX || table.quarantined().is_some() {
+                continue;
+            }
+            let view = table.view_now();
+            level0 = level0.max(view.levels.level0.len() as f64 / shape.level0_limit as f64);
+            behind += shape.debt_bytes(&view.levels);
+        }
+        let compaction = behind as f64 / (shape.level0_bytes as f64 * 32.0);
+        self.levels_debt.level0.store(level0.to_bits(), Ordering::Relaxed);
+        self.levels_debt.compaction.store(compaction.to_bits(), Ordering::Relaxed);
+    }
+}
