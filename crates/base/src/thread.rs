@@ -1,5 +1,11 @@
 //! Threads: named, started in one place (DESIGN, D9).
+//!
+//! A pool keeps about as many threads at work as there are processors. That goes wrong when its threads wait for each
+//! other: whoever would free them may be in line behind them. So code that may wait for long, wherever it is, does so
+//! within [`blocking`], and a thread's pool, if it has one, gives its place to another meanwhile.
 
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use crate::{Error, ErrorKind, Result};
@@ -19,6 +25,47 @@ where
     })
 }
 
+/// A pool, as a thread of it sees it. Its calls come in pairs, on that thread.
+pub trait Pool: Send + Sync {
+    /// The thread is about to wait, perhaps for long.
+    fn leave(&self);
+
+    /// The thread goes on.
+    fn come_back(&self);
+}
+
+thread_local! {
+    static POOL: RefCell<Option<Arc<dyn Pool>>> = const { RefCell::new(None) };
+    /// Whether this thread has told its pool that it waits.
+    static AWAY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the calling thread one of a pool's, until it ends.
+pub fn join_pool(pool: Arc<dyn Pool>) {
+    POOL.with(|mine| *mine.borrow_mut() = Some(pool));
+}
+
+/// Runs `wait`, which may block for long for others than the processor. A wait within it is part of it.
+pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
+    /// Comes back however the wait ends.
+    struct Back(Arc<dyn Pool>);
+
+    impl Drop for Back {
+        fn drop(&mut self) {
+            AWAY.set(false);
+            self.0.come_back();
+        }
+    }
+
+    let pool = if AWAY.get() { None } else { POOL.with(|pool| pool.borrow().clone()) };
+    let _back = pool.map(|pool| {
+        AWAY.set(true);
+        pool.leave();
+        Back(pool)
+    });
+    wait()
+}
+
 /// Runs `body` in this many threads at once, each with its number, and joins them. For tests: unlike the end of a
 /// scope, a join is something that the thread sanitizer sees.
 ///
@@ -35,4 +82,51 @@ pub fn together(threads: usize, body: impl Fn(usize) + Sync) {
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counts {
+        away: AtomicI32,
+        left: AtomicU32,
+    }
+
+    impl Pool for Counts {
+        fn leave(&self) {
+            self.away.fetch_add(1, Ordering::SeqCst);
+            self.left.fetch_add(1, Ordering::SeqCst);
+        }
+
+        fn come_back(&self) {
+            self.away.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_pool_is_told_of_each_wait_once_however_it_ends() {
+        let pool = Arc::new(Counts::default());
+        let away = || pool.away.load(Ordering::SeqCst);
+        together(2, |thread| {
+            if thread == 1 {
+                // Nobody's.
+                return blocking(|| ());
+            }
+            join_pool(pool.clone());
+            assert_eq!(blocking(|| blocking(away) + away()), 2);
+            assert_eq!(away(), 0);
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                blocking(|| resume_unwind(Box::new(())));
+            }));
+            assert!(panicked.is_err());
+            assert_eq!(blocking(away), 1);
+        });
+        assert_eq!(pool.left.load(Ordering::SeqCst), 3);
+        assert_eq!(away(), 0);
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use spillway_base::clock::Clock;
+use spillway_base::thread::blocking;
 
 /// Debt at which commits begin to wait.
 pub(crate) const SLIGHT: f64 = 0.5;
@@ -50,7 +51,7 @@ impl Throttle {
         let stage = if debt < AGGRESSIVE { &self.slight } else { &self.aggressive };
         stage.fetch_add(1, Ordering::Relaxed);
         self.waited_ns.fetch_add(wait.as_nanos() as u64, Ordering::Relaxed);
-        clock.sleep(wait);
+        blocking(|| clock.sleep(wait));
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use spillway_base::thread::blocking;
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
@@ -226,7 +227,8 @@ impl TableLock {
             if patience.stop.is_asked() {
                 return Err(SqlError::new(1317, "Query execution was interrupted"));
             }
-            self.changed.wait_for(few, end.saturating_sub(clock.now()));
+            let left = end.saturating_sub(clock.now());
+            blocking(|| self.changed.wait_for(few, left));
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use spillway_base::clock;
+use spillway_base::thread::blocking;
 
 use super::instance::Process;
 use crate::errors::{Result, SqlError};
@@ -205,8 +206,10 @@ impl OwnLocks {
                 break Ok(false);
             }
             match end.into_iter().chain(patience.deadline).min() {
-                Some(until) => drop(changed.wait_for(state, until.saturating_sub(now))),
-                None => changed.wait(state),
+                Some(until) => {
+                    blocking(|| changed.wait_for(state, until.saturating_sub(now)));
+                }
+                None => blocking(|| changed.wait(state)),
             }
         };
         state.give_up(name, self.holder);

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 use rustc_hash::FxHashSet;
+use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
 use super::jobs::NAP;
@@ -315,7 +316,8 @@ impl Inner {
         let _working = self.working()?;
         while table.compacting.swap(true, Ordering::AcqRel) {
             self.check()?;
-            self.bell.room.wait_for(&mut self.bell.state.lock(), NAP);
+            let mut state = self.bell.state.lock();
+            blocking(|| self.bell.room.wait_for(&mut state, NAP));
         }
         let pick = self.settings.shape().pick_full(&table.view().levels);
         let outcome = pick.map_or(Ok(()), |pick| self.compact(table, &pick));

@@ -48,6 +48,7 @@ use std::task::Waker;
 use rustc_hash::FxHashSet;
 use spillway_base::batch::WriteBatch;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result, TableId};
 use spillway_storage::plog::{PAYLOAD_MAX, Plog, Position, Room as LogRoom};
 
@@ -374,7 +375,7 @@ impl Lane {
             }
             match &signal {
                 // Another leads, or an install is missing: sleep until told.
-                Some(signal) => signal.wait(),
+                Some(signal) => blocking(|| signal.wait()),
                 None => signal = Some(self.waiters.register(csn, None)),
             }
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use spillway_base::thread::blocking;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::LockKey;
@@ -101,7 +102,7 @@ impl LockOwner {
             if left.is_zero() {
                 return Verdict::TimedOut;
             }
-            self.changed.wait_for(&mut cell, left);
+            blocking(|| self.changed.wait_for(&mut cell, left));
         }
     }
 

@@ -13,6 +13,7 @@ mod types;
 use std::time::Duration;
 
 use spillway_base::clock::Clock;
+use spillway_base::thread::blocking;
 use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Value};
 
@@ -473,6 +474,6 @@ fn sleep(context: &Context<'_>, seconds: f64) -> bool {
         if left.is_zero() || context.txn.cancel_handle().is_cancelled() {
             return !left.is_zero();
         }
-        clock.sleep(left.min(Duration::from_millis(5)));
+        blocking(|| clock.sleep(left.min(Duration::from_millis(5))));
     }
 }
