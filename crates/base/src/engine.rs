@@ -33,6 +33,7 @@
 //!   fails with [`crate::ErrorKind::WouldBlock`].
 
 use crate::batch::WriteBatch;
+use crate::stall::Cause;
 use crate::{Csn, Direction, EngineKind, KeyRange, Result, TableId};
 
 /// What a look-up of a key found.
@@ -113,6 +114,18 @@ impl Debt {
     #[must_use]
     pub fn total(&self) -> f64 {
         self.flush.max(self.level0).max(self.compaction)
+    }
+
+    /// What those wait for who are slowed by it: the part that is largest.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        if self.flush >= self.level0.max(self.compaction) {
+            Cause::ThrottleFlush
+        } else if self.level0 >= self.compaction {
+            Cause::ThrottleLevel0
+        } else {
+            Cause::ThrottleCompaction
+        }
     }
 }
 

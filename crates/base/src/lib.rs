@@ -8,7 +8,7 @@
 //! - [`codec`], [`checksum`]: bytes in and out, never trusting a length;
 //! - [`batch`]: what one transaction writes, as bytes that go to the log unchanged;
 //! - [`engine`]: the contract a table engine keeps;
-//! - [`budget`]: the one memory budget;
+//! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their causes;
 //! - [`clock`], [`rng`], [`thread`], [`sync`]: the seams a simulation takes over;
 //! - [`error`]: what went wrong and what the caller can do next.
 
@@ -22,6 +22,7 @@ pub mod error;
 pub mod ids;
 pub mod range;
 pub mod rng;
+pub mod stall;
 pub mod sync;
 pub mod thread;
 

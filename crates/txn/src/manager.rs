@@ -10,6 +10,7 @@ use spillway_base::batch::WriteBatch;
 use spillway_base::budget::Budget;
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Engine, Horizon, Metric};
+use spillway_base::stall::Cause;
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
 use crate::lane::{self, Lane, Room};
@@ -17,6 +18,7 @@ use crate::locks::Locks;
 use crate::options::{Durability, TransactionOptions};
 use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
+use crate::stalls::Stalls;
 use crate::throttle::{SLIGHT, Throttle};
 use crate::transaction::Transaction;
 
@@ -124,6 +126,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Budget,
     pub(crate) clock: Clock,
     throttle: Throttle,
+    pub(crate) stalls: Stalls,
     transactions_next: AtomicU64,
     closed: AtomicBool,
     flusher: Flusher,
@@ -151,20 +154,32 @@ impl Shared {
         self.lane.flush()
     }
 
-    /// Makes sure that a batch can be logged and installed, slowing down where that is asked for.
+    /// Makes sure that a batch can be logged and installed. It waits only where memory or the log have no room; what slows
+    /// writers before that is [`Shared::slow_down`].
     pub(crate) fn admit(&self, batch: &WriteBatch, durability: Durability) -> Result<Room<'_>> {
         self.check_open()?;
         // Most who asked for durability wait for it, and flush by that.
         self.make_room(if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
         let bytes = batch.as_bytes().len();
         let room = self.lane.admit(bytes)?;
-        let mut debt: f64 = 0.0;
-        for engine in self.engines.iter() {
-            debt = debt.max(engine.debt().total());
-            engine.admit(bytes)?;
-        }
-        self.throttle.pass(&self.clock, debt, bytes);
+        self.engines.iter().try_for_each(|engine| engine.admit(bytes))?;
         Ok(room)
+    }
+
+    /// Waits for a commit to be acknowledged.
+    pub(crate) fn wait(&self, csn: Csn) -> Result<()> {
+        if let Some(outcome) = self.lane.known(csn) {
+            return outcome;
+        }
+        self.stalls.commit.during(Cause::Commit, &self.clock, || self.lane.wait(csn))
+    }
+
+    /// Has a writer whose commit is installed, and who holds no lock, sleep as the debt asks.
+    pub(crate) fn slow_down(&self, bytes: usize) {
+        let debts = || self.engines.iter().map(|engine| engine.debt());
+        let debt = || debts().max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default();
+        // The commit, and what waits for it to be durable, need not sleep too.
+        self.throttle.pass(&self.clock, bytes, debt, || self.flush_within(Duration::ZERO));
     }
 
     /// Orders and installs a commit. Its locks may go when this returns.
@@ -245,6 +260,7 @@ impl TransactionManager {
             budget,
             clock,
             throttle: Throttle::default(),
+            stalls: Stalls::default(),
             transactions_next: AtomicU64::new(1),
             closed: AtomicBool::new(false),
             flusher: Flusher {
@@ -356,11 +372,11 @@ impl TransactionManager {
     /// Figures for people and for monitoring.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
-        let (lane, throttle) = (&self.0.lane, &self.0.throttle);
+        let lane = &self.0.lane;
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64;
         let counter = |name, help, value| Metric { name, help, counter: true, value };
         let gauge = |name, help, value| Metric { name, help, counter: false, value };
-        vec![
+        let mut metrics = vec![
             counter("commits_total", "Commits ordered.", load(&lane.counts.commits)),
             counter("log_flushes_total", "Log flushes.", load(&lane.counts.flushes)),
             counter("log_flushed_bytes_total", "Bytes flushed.", load(&lane.counts.flushed_bytes)),
@@ -371,17 +387,9 @@ impl TransactionManager {
             ),
             gauge("log_bytes", "Bytes of log kept for recovery.", lane.log_bytes() as f64),
             gauge("stable_csn", "The stable CSN.", self.stable().0 as f64),
-            counter("throttle_slight_total", "Commits slowed slightly.", load(&throttle.slight)),
-            counter(
-                "throttle_aggressive_total",
-                "Commits slowed aggressively.",
-                load(&throttle.aggressive),
-            ),
-            counter(
-                "throttle_wait_seconds_total",
-                "Time commits were made to wait.",
-                load(&throttle.waited_ns) / 1e9,
-            ),
-        ]
+        ];
+        metrics.extend(self.0.throttle.metrics());
+        metrics.extend(self.0.stalls.metrics());
+        metrics
     }
 }

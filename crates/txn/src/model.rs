@@ -13,7 +13,13 @@ type Table = BTreeMap<Vec<u8>, Versions>;
 
 /// The model. It persists nothing, so that recovery reads the whole log into it.
 #[derive(Default)]
-pub struct ModelEngine(Mutex<BTreeMap<TableId, Table>>, AtomicU64);
+pub struct ModelEngine {
+    tables: Mutex<BTreeMap<TableId, Table>>,
+    persisted: AtomicU64,
+    debt: Mutex<Option<AskedForDebt>>,
+}
+
+type AskedForDebt = Box<dyn FnMut() -> Debt + Send>;
 
 impl ModelEngine {
     /// A model without tables.
@@ -24,11 +30,16 @@ impl ModelEngine {
 
     /// Claims that every commit up to `csn` is in files, for tests of cutting the log.
     pub fn claim_persisted(&self, csn: Csn) {
-        self.1.store(csn.0, Ordering::Release);
+        self.persisted.store(csn.0, Ordering::Release);
+    }
+
+    /// Has `asked` say what the debt is, for tests of the throttle.
+    pub fn claim_debt(&self, asked: impl FnMut() -> Debt + Send + 'static) {
+        *self.debt.lock() = Some(Box::new(asked));
     }
 
     fn table<T>(&self, table: TableId, read: impl FnOnce(&Table) -> T) -> Result<T> {
-        match self.0.lock().get(&table) {
+        match self.tables.lock().get(&table) {
             Some(table) => Ok(read(table)),
             None => Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist"))),
         }
@@ -50,7 +61,7 @@ impl Engine for ModelEngine {
     }
 
     fn install(&self, csn: Csn, batch: &WriteBatch) {
-        let mut tables = self.0.lock();
+        let mut tables = self.tables.lock();
         for op in batch.iter() {
             let (table, key, value) = match op {
                 Op::CreateTable(table) => {
@@ -130,17 +141,17 @@ impl Engine for ModelEngine {
     }
 
     fn tables(&self) -> Vec<TableId> {
-        self.0.lock().keys().copied().collect()
+        self.tables.lock().keys().copied().collect()
     }
 
     fn persisted(&self) -> Csn {
-        Csn(self.1.load(Ordering::Acquire))
+        Csn(self.persisted.load(Ordering::Acquire))
     }
 
     fn request_persist(&self, _csn: Csn) {}
 
     fn debt(&self) -> Debt {
-        Debt::default()
+        self.debt.lock().as_mut().map_or_else(Debt::default, |asked| asked())
     }
 
     fn health(&self) -> Result<()> {

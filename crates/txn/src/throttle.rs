@@ -1,84 +1,246 @@
 //! Backpressure: writers slow down before anything runs out (DESIGN, D8).
 //!
-//! After the 3D XPoint study, section V-A: two stages. From [`SLIGHT`] on, each commit waits a little, in
-//! proportion; from [`AGGRESSIVE`] on, more, but never so much that writing nearly stops. The
-//! engines' debt is the only input, and the compaction scheduler reads the same.
+//! After the 3D XPoint study, section V-A. That study found RocksDB's writers near a stop because each delayed write slept
+//! for a fixed while that had little to do with the rate it should come to. Here a debt stands for a *rate*, of all
+//! writers together, and a writer sleeps only for what it wrote at that rate:
+//!
+//! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from more than any writer asks for to [`RATE_MIDDLE`].
+//! - **Aggressive**, from [`AGGRESSIVE`] on (half-way between the first stage and the limit, as in the study): it falls on
+//!   to [`RATE_MIN`], and never below: writing does not stop.
+//!
+//! Debt is what was written and not yet flushed or compacted, so it grows while the rate is above what the background
+//! does and shrinks while it is below. As the rate falls with the debt, the two meet, whatever the device: at a
+//! debt where the rate is what flush and compaction do. The rate falls by a share for each step of debt, so that the
+//! same rule serves devices a thousandfold apart. The simpler design, a controller that measures the rate of the
+//! background and follows it, was rejected: it measures the past of a thing that moves in steps of a memtable.
+//!
+//! Sleeping is for what was written, not for each commit: commits owe time, and whoever finds [`QUANTUM`] owed sleeps
+//! it off. Writers sleep after their commit, when their locks are given back, so that nobody waits for a row because its
+//! holder sleeps. The engines' debt is the only input, and the compaction scheduler reads the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use spillway_base::clock::Clock;
-use spillway_base::thread::blocking;
+use spillway_base::engine::{Debt, Metric};
+use spillway_base::stall::{Cause, Tally};
 
-/// Debt at which commits begin to wait.
+/// Debt at which writers begin to be slowed.
 pub(crate) const SLIGHT: f64 = 0.5;
-/// Debt at which they wait in earnest.
-const AGGRESSIVE: f64 = 0.85;
-/// The wait of a commit of [`UNIT_BYTES`] at the top of the slight stage.
-const SLIGHT_WAIT: Duration = Duration::from_micros(50);
-/// The longest wait of a commit of [`UNIT_BYTES`].
-const WAIT_MAX: Duration = Duration::from_millis(2);
-const UNIT_BYTES: f64 = 4096.0;
+/// Debt at which they are in earnest.
+const AGGRESSIVE: f64 = 0.75;
 
-/// Slows commits down, and counts it.
-#[derive(Default)]
-pub(crate) struct Throttle {
-    pub(crate) slight: AtomicU64,
-    pub(crate) aggressive: AtomicU64,
-    pub(crate) waited_ns: AtomicU64,
+/// Bytes a second at [`SLIGHT`], at [`AGGRESSIVE`], and at the limit and past it.
+const RATE_MAX: f64 = (1_u64 << 30) as f64;
+const RATE_MIDDLE: f64 = (64_u64 << 20) as f64;
+const RATE_MIN: f64 = (1_u64 << 20) as f64;
+
+/// What a commit costs besides its bytes: its keys' places in memory.
+const COMMIT_BYTES: usize = 64;
+/// Less is owed, not slept.
+const QUANTUM: Duration = Duration::from_millis(1);
+/// Nobody owes more.
+const OWED_MAX: Duration = Duration::from_secs(1);
+/// Between two looks at whether the debt is still there.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Bytes a second that all writers together may write at a debt; `None` for any number.
+fn rate(debt: f64) -> Option<f64> {
+    let between = |from: f64, to: f64, share: f64| from * (to / from).powf(share.min(1.0));
+    if debt < SLIGHT {
+        None
+    } else if debt < AGGRESSIVE {
+        Some(between(RATE_MAX, RATE_MIDDLE, (debt - SLIGHT) / (AGGRESSIVE - SLIGHT)))
+    } else {
+        Some(between(RATE_MIDDLE, RATE_MIN, (debt - AGGRESSIVE) / (1.0 - AGGRESSIVE)))
+    }
 }
 
-/// How long a commit of `bytes` waits at this debt.
-fn wait(debt: f64, bytes: usize) -> Duration {
-    let per_unit = if debt < SLIGHT {
-        return Duration::ZERO;
-    } else if debt < AGGRESSIVE {
-        SLIGHT_WAIT.mul_f64((debt - SLIGHT) / (AGGRESSIVE - SLIGHT))
-    } else {
-        let share = ((debt - AGGRESSIVE) / (1.0 - AGGRESSIVE)).min(1.0);
-        SLIGHT_WAIT + (WAIT_MAX - SLIGHT_WAIT).mul_f64(share)
-    };
-    per_unit.mul_f64((bytes as f64 / UNIT_BYTES).clamp(0.25, 4.0))
+/// Slows writers down, and counts it.
+#[derive(Default)]
+pub(crate) struct Throttle {
+    /// On the clock, in nanoseconds: what was written is paid for then.
+    paid_at: AtomicU64,
+    /// Of the slight stage and of the aggressive one: by the part of the debt that is largest.
+    stages: [[Tally; 3]; 2],
 }
 
 impl Throttle {
-    /// Waits as the debt asks.
-    pub(crate) fn pass(&self, clock: &Clock, debt: f64, bytes: usize) {
-        let wait = wait(debt, bytes);
-        if wait.is_zero() {
+    /// Lets a commit of `bytes` pass that has just been installed, and sleeps where the debt asks for it. Calls `asleep`
+    /// before, if so.
+    pub(crate) fn pass(
+        &self,
+        clock: &Clock,
+        bytes: usize,
+        debt: impl Fn() -> Debt,
+        asleep: impl FnOnce(),
+    ) {
+        let now = debt();
+        let Some(rate) = rate(now.total()) else { return };
+        let owed =
+            self.owe(clock.now(), Duration::from_secs_f64((bytes + COMMIT_BYTES) as f64 / rate));
+        if owed < QUANTUM {
             return;
         }
-        let stage = if debt < AGGRESSIVE { &self.slight } else { &self.aggressive };
-        stage.fetch_add(1, Ordering::Relaxed);
-        self.waited_ns.fetch_add(wait.as_nanos() as u64, Ordering::Relaxed);
-        blocking(|| clock.sleep(wait));
+        asleep();
+        let cause = now.cause();
+        let tally = &self.stages[usize::from(now.total() >= AGGRESSIVE)][part(cause)];
+        tally.during(cause, clock, || {
+            let until = clock.now() + owed;
+            loop {
+                let left = until.saturating_sub(clock.now());
+                if left.is_zero() || debt().total() < SLIGHT {
+                    return;
+                }
+                clock.sleep(left.min(LOOK));
+            }
+        });
+    }
+
+    /// Adds `cost` to what is owed; answers how long until all of it is paid.
+    fn owe(&self, now: Duration, cost: Duration) -> Duration {
+        let now = now.as_nanos() as u64;
+        let paid =
+            |at: u64| (at.max(now) + cost.as_nanos() as u64).min(now + OWED_MAX.as_nanos() as u64);
+        let mut at = self.paid_at.load(Ordering::Relaxed);
+        loop {
+            let exchanged = self.paid_at.compare_exchange_weak(
+                at,
+                paid(at),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            match exchanged {
+                Ok(_) => return Duration::from_nanos(paid(at) - now),
+                Err(other) => at = other,
+            }
+        }
+    }
+
+    /// How often writers slept, and how long.
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
+        let mut all = Vec::new();
+        for (tallies, names) in self.stages.iter().zip(NAMES) {
+            for (tally, [count, seconds]) in tallies.iter().zip(names) {
+                let counter = |name, help, value| Metric { name, help, counter: true, value };
+                all.push(counter(count, "Writers slowed.", tally.count() as f64));
+                all.push(counter(seconds, "Time they slept.", tally.time().as_secs_f64()));
+            }
+        }
+        all
+    }
+}
+
+/// Each stage's figures, by the part of the debt.
+const NAMES: [[[&str; 2]; 3]; 2] = [
+    [
+        ["throttle_slight_flush_total", "throttle_slight_flush_seconds_total"],
+        ["throttle_slight_level0_total", "throttle_slight_level0_seconds_total"],
+        ["throttle_slight_compaction_total", "throttle_slight_compaction_seconds_total"],
+    ],
+    [
+        ["throttle_aggressive_flush_total", "throttle_aggressive_flush_seconds_total"],
+        ["throttle_aggressive_level0_total", "throttle_aggressive_level0_seconds_total"],
+        ["throttle_aggressive_compaction_total", "throttle_aggressive_compaction_seconds_total"],
+    ],
+];
+
+fn part(cause: Cause) -> usize {
+    match cause {
+        Cause::ThrottleFlush => 0,
+        Cause::ThrottleLevel0 => 1,
+        _ => 2,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
-    #[test]
-    fn waits_rise_with_debt_and_never_stop_a_writer() {
-        assert_eq!(wait(0.49, 1 << 20), Duration::ZERO);
-        let waits: Vec<_> = (50..130).map(|debt| wait(f64::from(debt) / 100.0, 4096)).collect();
-        assert!(waits.is_sorted());
-        assert_eq!(waits.last(), Some(&WAIT_MAX));
-        assert!(wait(9.0, 1 << 30) <= 4 * WAIT_MAX);
-        let (slight, aggressive) = (wait(0.8, 4096), wait(0.95, 4096));
-        assert!(aggressive > 10 * slight, "{slight:?} {aggressive:?}");
+    fn debt(flush: f64) -> impl Fn() -> Debt {
+        move || Debt { flush, ..Debt::default() }
     }
 
     #[test]
-    fn passing_counts_its_stage() {
+    fn the_rate_falls_with_the_debt_in_two_stages_and_never_to_nothing() {
+        assert_eq!(rate(0.49), None);
+        let rates: Vec<f64> =
+            (50..130).map(|debt| rate(f64::from(debt) / 100.0).unwrap()).collect();
+        assert!(rates.is_sorted_by(|before, after| before >= after));
+        // No step of the debt is a cliff.
+        assert!(rates.windows(2).all(|pair| pair[1] > pair[0] * 0.8));
+        assert_eq!(rates[0], RATE_MAX);
+        assert_eq!(rate(AGGRESSIVE), Some(RATE_MIDDLE));
+        assert_eq!((rate(1.0), rate(50.0)), (Some(RATE_MIN), Some(RATE_MIN)));
+    }
+
+    /// A background that does `drain` bytes a second, writers that do as much as they may: they meet, smoothly.
+    #[test]
+    fn writers_come_to_the_rate_of_the_background() {
+        for drain in [2e6, 20e6, 200e6] {
+            let (throttle, clock) = (Throttle::default(), Clock::manual());
+            let capacity = drain / 2.0;
+            let waiting = Cell::new(0.0_f64);
+            let since = Cell::new(Duration::ZERO);
+            let now = || {
+                let passed = clock.now().saturating_sub(since.replace(clock.now()));
+                waiting.set((waiting.get() - drain * passed.as_secs_f64()).max(0.0));
+                Debt { flush: waiting.get() / capacity, ..Debt::default() }
+            };
+            let mut each_tenth = vec![0.0; 100];
+            while let Some(tenth) = each_tenth.get_mut(clock.now().as_millis() as usize / 100) {
+                // Unslowed, one writer would do 400 MB a second.
+                clock.advance(Duration::from_micros(10));
+                waiting.set(waiting.get() + 4000.0);
+                *tenth += 4000.0;
+                throttle.pass(&clock, 4000, now, || ());
+            }
+            for (tenth, bytes) in each_tenth.iter().enumerate().skip(20) {
+                let share = bytes / (drain / 10.0);
+                assert!((0.8..1.2).contains(&share), "{share} of {drain} in tenth {tenth}");
+            }
+            assert!(now().total() < 1.0, "{:?}", now());
+        }
+    }
+
+    #[test]
+    fn small_commits_sleep_seldom_and_for_all_that_is_owed() {
         let (throttle, clock) = (Throttle::default(), Clock::manual());
-        throttle.pass(&clock, 0.1, 100);
+        let slept = Cell::new(0);
+        for _ in 0..10_000 {
+            throttle.pass(&clock, 36, debt(AGGRESSIVE), || slept.set(slept.get() + 1));
+        }
+        let owed = 10_000.0 * 100.0 / RATE_MIDDLE;
+        assert!((clock.now().as_secs_f64() - owed).abs() <= QUANTUM.as_secs_f64());
+        assert!(slept.get() <= clock.now().as_millis(), "{slept:?}");
+        assert!(slept.get() > 0);
+    }
+
+    #[test]
+    fn a_sleep_ends_with_the_debt_and_is_never_long() {
+        let (throttle, clock) = (Throttle::default(), Clock::manual());
+        throttle.pass(&clock, 1 << 30, debt(2.0), || ());
+        assert_eq!(clock.now(), OWED_MAX);
+        let looks = Cell::new(0);
+        let relieved = || {
+            looks.set(looks.get() + 1);
+            Debt { flush: if looks.get() < 3 { 2.0 } else { 0.0 }, ..Debt::default() }
+        };
+        throttle.pass(&clock, 1 << 30, relieved, || ());
+        assert_eq!(clock.now(), OWED_MAX + LOOK);
+    }
+
+    #[test]
+    fn passing_counts_its_stage_and_the_part_of_the_debt() {
+        let (throttle, clock) = (Throttle::default(), Clock::manual());
+        throttle.pass(&clock, 100, debt(0.1), || ());
         assert_eq!(clock.now(), Duration::ZERO);
-        throttle.pass(&clock, 0.7, 4096);
-        throttle.pass(&clock, 2.0, 4096);
-        assert_eq!(throttle.slight.into_inner(), 1);
-        assert_eq!(throttle.aggressive.into_inner(), 1);
-        assert_eq!(clock.now().as_nanos() as u64, throttle.waited_ns.into_inner());
+        throttle.pass(&clock, 1 << 20, || Debt { level0: 0.7, ..Debt::default() }, || ());
+        throttle.pass(&clock, 1 << 20, || Debt { compaction: 2.0, ..Debt::default() }, || ());
+        let counted: Vec<f64> = throttle.metrics().iter().map(|metric| metric.value).collect();
+        assert_eq!([counted[2], counted[10]], [1.0, 1.0]);
+        assert!((counted.iter().sum::<f64>() - 2.0 - clock.now().as_secs_f64()).abs() < 1e-9);
     }
 }

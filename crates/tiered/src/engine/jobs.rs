@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use spillway_base::clock::{self, Clock};
+use spillway_base::stall::Cause;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
 use super::{ADMIT_WAIT, Inner, TieredEngine};
@@ -133,10 +135,14 @@ impl TieredEngine {
 
     /// Waits until the memtables have room again.
     pub(super) fn wait_for_room(&self, bytes: usize) -> Result<()> {
+        let wait = || self.await_room(bytes);
+        self.0.counts.memory_waits.during(Cause::Memory, &Clock::system(), wait)
+    }
+
+    fn await_room(&self, bytes: usize) -> Result<()> {
         let inner = &self.0;
-        inner.counts.admit_waits.fetch_add(1, Ordering::Relaxed);
         let limit = inner.settings.memtables_bytes;
-        let started = spillway_base::clock::now();
+        let started = clock::now();
         loop {
             inner.ring();
             inner.check()?;
@@ -155,14 +161,14 @@ impl TieredEngine {
                 ));
             }
             inner.check()?;
-            if alone || spillway_base::clock::now() - started > ADMIT_WAIT {
+            if alone || clock::now() - started > ADMIT_WAIT {
                 return Err(Error::new(
                     ErrorKind::MemoryFull,
                     format!("the memtables' {limit} bytes are full, and no flush made room"),
                 ));
             }
             let mut state = inner.bell.state.lock();
-            thread::blocking(|| inner.bell.room.wait_for(&mut state, NAP));
+            inner.bell.room.wait_for(&mut state, NAP);
         }
     }
 }

@@ -29,6 +29,7 @@ use rustc_hash::FxHashMap;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Budget;
 use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate};
+use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::Disk;
 
@@ -62,7 +63,7 @@ struct Counts {
     compaction_read_bytes: AtomicU64,
     compaction_written_bytes: AtomicU64,
     relinked_extents: AtomicU64,
-    admit_waits: AtomicU64,
+    memory_waits: Tally,
 }
 
 /// Wakes background threads, and those who wait for memory.

@@ -166,11 +166,18 @@ impl Inner {
                 "Extents that compactions moved without reading.",
                 &counts.relinked_extents,
             ),
-            counter(
-                "tiered_admit_waits_total",
-                "Commits that waited for memory.",
-                &counts.admit_waits,
-            ),
+            Metric {
+                name: "stall_memory_total",
+                help: "Waits for memtable memory.",
+                counter: true,
+                value: counts.memory_waits.count() as f64,
+            },
+            Metric {
+                name: "stall_memory_seconds_total",
+                help: "Waits for memtable memory.",
+                counter: true,
+                value: counts.memory_waits.time().as_secs_f64(),
+            },
             Metric {
                 name: "tiered_block_cache_hits_total",
                 help: "Blocks found in the cache.",

@@ -2,6 +2,7 @@
 
 mod anomalies;
 mod durability;
+mod throttle;
 
 use std::path::Path;
 use std::sync::Arc;

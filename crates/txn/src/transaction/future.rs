@@ -59,7 +59,7 @@ impl CommitFuture {
     pub fn wait(mut self) -> Result<Csn> {
         match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
             State::Done(outcome) => outcome,
-            State::Waiting(shared, csn) => shared.lane.wait(csn).map(|()| csn),
+            State::Waiting(shared, csn) => shared.wait(csn).map(|()| csn),
         }
     }
 }

@@ -561,7 +561,7 @@ impl Transaction {
         if self.seen.get() <= self.shared.snapshots.stable_csn() {
             return Ok(());
         }
-        self.shared.lane.wait(self.seen.get())
+        self.shared.wait(self.seen.get())
     }
 
     /// Waits until what reads will show from now on is durable, so that they may be told at once (DESIGN, D2). Returns at
@@ -579,7 +579,7 @@ impl Transaction {
         if snapshot <= self.shared.snapshots.stable_csn() {
             return Ok(());
         }
-        self.shared.lane.wait(snapshot)
+        self.shared.wait(snapshot)
     }
 
     /// Cancels the transaction's waits from another thread.
@@ -596,6 +596,9 @@ impl Transaction {
             self.shared.serializable.aborted(self.id);
         }
         self.end();
+        if matches!(outcome, Ok(Some(_))) {
+            self.shared.slow_down(self.writes.borrow().bytes());
+        }
         let shared = self.shared.clone();
         match outcome {
             Err(error) => CommitFuture::done(Err(error)),

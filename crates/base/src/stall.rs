@@ -1,0 +1,254 @@
+//! Stalls: waits of those who write, their causes and how long they took (DESIGN, D7, D8).
+//!
+//! A wait is counted twice. The part of the database that makes others wait has a [`Tally`], for what a whole database
+//! tells of itself. Who waits has a [`Ledger`], if somebody asks for it: it is [`attach`]ed to the thread for as long as a
+//! statement runs there, finds every wait of that thread, and tells others meanwhile what is being waited for.
+//!
+//! Only who waits pays for it: a commit that is not held up reads no clock here.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::thread::blocking;
+
+/// Why somebody waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The throttle: flushes are behind.
+    ThrottleFlush,
+    /// The throttle: Level0 of a table has many sub-levels.
+    ThrottleLevel0,
+    /// The throttle: compactions are behind.
+    ThrottleCompaction,
+    /// The memtables' share of the memory budget is used up.
+    Memory,
+    /// The log's buffer is full.
+    Log,
+    /// Another transaction holds the row.
+    Lock,
+    /// The commit is on its way to the log.
+    Commit,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Cause; 7] = [
+        Cause::ThrottleFlush,
+        Cause::ThrottleLevel0,
+        Cause::ThrottleCompaction,
+        Cause::Memory,
+        Cause::Log,
+        Cause::Lock,
+        Cause::Commit,
+    ];
+
+    /// Its name in status variables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::ThrottleFlush => "throttle_flush",
+            Cause::ThrottleLevel0 => "throttle_level0",
+            Cause::ThrottleCompaction => "throttle_compaction",
+            Cause::Memory => "memory",
+            Cause::Log => "log",
+            Cause::Lock => "lock",
+            Cause::Commit => "commit",
+        }
+    }
+
+    /// What somebody who waits for it is doing, as a list of processes says it.
+    #[must_use]
+    pub fn state(self) -> &'static str {
+        match self {
+            Cause::ThrottleFlush => "Throttled: flushes are behind",
+            Cause::ThrottleLevel0 => "Throttled: Level0 is deep",
+            Cause::ThrottleCompaction => "Throttled: compactions are behind",
+            Cause::Memory => "Waiting for memtable memory",
+            Cause::Log => "Waiting for room in the log",
+            Cause::Lock => "Waiting for row lock",
+            Cause::Commit => "waiting for handler commit",
+        }
+    }
+}
+
+/// How often something was waited for, and how long.
+#[derive(Debug, Default)]
+pub struct Tally {
+    count: AtomicU64,
+    ns: AtomicU64,
+}
+
+impl Tally {
+    /// Waits that are over.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// The time they took.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.ns.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, time: Duration) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Runs `wait`, and counts it here and in the thread's ledger. The thread's pool is told that it waits.
+    pub fn during<T>(&self, cause: Cause, clock: &Clock, wait: impl FnOnce() -> T) -> T {
+        /// Counts however the wait ends.
+        struct Waiting<'a> {
+            tally: &'a Tally,
+            cause: Cause,
+            clock: &'a Clock,
+            from: Duration,
+            /// With what it said before, of a wait around this one.
+            ledger: Option<(Arc<Ledger>, u8)>,
+        }
+
+        impl Drop for Waiting<'_> {
+            fn drop(&mut self) {
+                let time = self.clock.now().saturating_sub(self.from);
+                self.tally.add(time);
+                if let Some((ledger, before)) = &self.ledger {
+                    ledger.waiting.store(*before, Ordering::Relaxed);
+                    ledger.add(self.cause, time);
+                }
+            }
+        }
+
+        let ledger = LEDGER.with(|mine| mine.borrow().clone()).map(|ledger| {
+            let before = ledger.waiting.swap(cause as u8, Ordering::Relaxed);
+            (ledger, before)
+        });
+        let _waiting = Waiting { tally: self, cause, clock, from: clock.now(), ledger };
+        blocking(wait)
+    }
+}
+
+/// In [`Ledger::waiting`]: nothing is waited for.
+const NOTHING: u8 = u8::MAX;
+
+/// The waits of one who writes: of a session, say.
+#[derive(Debug)]
+pub struct Ledger {
+    tallies: [Tally; Cause::ALL.len()],
+    /// The number of a cause.
+    waiting: AtomicU8,
+}
+
+impl Default for Ledger {
+    fn default() -> Ledger {
+        Ledger { tallies: Default::default(), waiting: AtomicU8::new(NOTHING) }
+    }
+}
+
+impl Ledger {
+    /// The waits with this cause.
+    #[must_use]
+    pub fn tally(&self, cause: Cause) -> &Tally {
+        &self.tallies[cause as usize]
+    }
+
+    /// The time of all waits.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        self.tallies.iter().map(Tally::time).sum()
+    }
+
+    /// What is being waited for now.
+    #[must_use]
+    pub fn waiting(&self) -> Option<Cause> {
+        Cause::ALL.get(usize::from(self.waiting.load(Ordering::Relaxed))).copied()
+    }
+
+    /// Counts a wait that no thread spent waiting.
+    pub fn add(&self, cause: Cause, time: Duration) {
+        self.tallies[cause as usize].add(time);
+    }
+
+    /// Tells others that it waits, without a thread, or no more.
+    pub fn set_waiting(&self, cause: Option<Cause>) {
+        self.waiting.store(cause.map_or(NOTHING, |cause| cause as u8), Ordering::Relaxed);
+    }
+}
+
+thread_local! {
+    static LEDGER: RefCell<Option<Arc<Ledger>>> = const { RefCell::new(None) };
+}
+
+/// A ledger that a thread's waits are counted in until this is dropped, on that thread.
+pub struct Attached {
+    before: Option<Arc<Ledger>>,
+    of_this_thread: PhantomData<*const ()>,
+}
+
+/// Has the waits of this thread counted in `ledger`.
+#[must_use = "they are counted until this is dropped"]
+pub fn attach(ledger: &Arc<Ledger>) -> Attached {
+    let before = LEDGER.with(|mine| mine.borrow_mut().replace(ledger.clone()));
+    Attached { before, of_this_thread: PhantomData }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        LEDGER.with(|mine| *mine.borrow_mut() = before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Duration = Duration::from_millis(3);
+
+    #[test]
+    fn a_wait_is_counted_for_who_makes_wait_and_for_who_waits() {
+        let (tally, clock, ledger) =
+            (Tally::default(), Clock::manual(), Arc::new(Ledger::default()));
+        let wait = |cause| tally.during(cause, &clock, || clock.sleep(STEP));
+        wait(Cause::Log);
+        let attached = attach(&ledger);
+        tally.during(Cause::Memory, &clock, || {
+            assert_eq!(ledger.waiting(), Some(Cause::Memory));
+            clock.sleep(STEP);
+        });
+        assert_eq!(ledger.waiting(), None);
+        drop(attached);
+        wait(Cause::Memory);
+        assert_eq!((tally.count(), tally.time()), (3, 3 * STEP));
+        assert_eq!(ledger.tally(Cause::Memory).count(), 1);
+        assert_eq!(ledger.tally(Cause::Log).count(), 0);
+        assert_eq!(ledger.time(), STEP);
+    }
+
+    #[test]
+    fn ledgers_are_attached_one_within_another_and_by_thread() {
+        let (tally, clock) = (Tally::default(), Clock::manual());
+        let ledgers: [Arc<Ledger>; 2] = Default::default();
+        let outer = attach(&ledgers[0]);
+        drop(attach(&ledgers[1]));
+        crate::thread::together(1, |_| tally.during(Cause::Lock, &clock, || clock.sleep(STEP)));
+        tally.during(Cause::Lock, &clock, || clock.sleep(STEP));
+        drop(outer);
+        assert_eq!(ledgers.each_ref().map(|ledger| ledger.time()), [STEP, Duration::ZERO]);
+    }
+
+    #[test]
+    fn every_cause_has_a_name_of_its_own() {
+        for (number, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, number);
+            let same = Cause::ALL
+                .iter()
+                .filter(|other| other.name() == cause.name() || other.state() == cause.state());
+            assert_eq!(same.count(), 1, "{cause:?}");
+        }
+    }
+}
