@@ -12,28 +12,41 @@ const KEYS: [&[u8]; 2] = [b"0", b"1"];
 
 struct Bench {
     locks: Locks,
-    inside: AtomicUsize,
+    inside: [AtomicUsize; 2],
     victims: AtomicUsize,
 }
 
 impl Bench {
     fn new() -> LoomArc<Bench> {
-        let (inside, victims) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        LoomArc::new(Bench { locks: Locks::new(), inside, victims })
+        let inside = [AtomicUsize::new(0), AtomicUsize::new(0)];
+        LoomArc::new(Bench { locks: Locks::new(), inside, victims: AtomicUsize::new(0) })
     }
 
-    fn take(&self, owner: &Arc<LockOwner>, key: usize, mode: LockMode) -> Result<Acquired> {
+    fn take(&self, owner: &LockOwner, key: usize, timeout: Duration) -> Result<Acquired> {
+        self.take_as(owner, key, LockMode::Exclusive, timeout)
+    }
+
+    fn take_as(
+        &self,
+        owner: &LockOwner,
+        key: usize,
+        mode: LockMode,
+        timeout: Duration,
+    ) -> Result<Acquired> {
         let table = TableId::new(EngineKind::Tiered, 1);
-        self.locks.acquire(owner, table, KEYS[key], mode, LockWait::Wait, LONG)
+        self.locks.acquire(owner, table, KEYS[key], mode, LockWait::Wait, timeout)
+    }
+
+    /// Alone with a key.
+    fn work(&self, key: usize) {
+        assert_eq!(self.inside[key].fetch_add(1, Ordering::SeqCst), 0);
+        self.inside[key].fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Takes a lock alone and gives everything back, whether it was served or chosen as the victim.
-    fn pass(&self, owner: &Arc<LockOwner>, key: usize) {
-        match self.take(owner, key, LockMode::Exclusive) {
-            Ok(_) => {
-                assert_eq!(self.inside.fetch_add(1, Ordering::SeqCst), 0);
-                self.inside.fetch_sub(1, Ordering::SeqCst);
-            }
+    fn pass(&self, owner: &LockOwner, key: usize) {
+        match self.take(owner, key, LONG) {
+            Ok(_) => self.work(key),
             Err(error) if error.kind() == ErrorKind::Deadlock => {
                 self.victims.fetch_add(1, Ordering::SeqCst);
             }
@@ -50,11 +63,11 @@ fn bounded(model: impl Fn() + Send + Sync + 'static) {
 }
 
 /// Lets each owner pass the key of its number in a thread of its own; the last in this one.
-fn race(bench: &LoomArc<Bench>, owners: &[(Arc<LockOwner>, usize)]) {
-    let (last, others) = owners.split_last().unwrap();
-    let threads: Vec<_> = others
-        .iter()
-        .cloned()
+fn race<const N: usize>(bench: &LoomArc<Bench>, owners: [(LockOwner, usize); N]) {
+    let mut owners = Vec::from(owners);
+    let last = owners.pop().unwrap();
+    let threads: Vec<_> = owners
+        .into_iter()
         .map(|(owner, key)| {
             let bench = bench.clone();
             thread::spawn(move || bench.pass(&owner, key))
@@ -65,15 +78,15 @@ fn race(bench: &LoomArc<Bench>, owners: &[(Arc<LockOwner>, usize)]) {
     assert_eq!(bench.locks.lines(), 0);
 }
 
-fn owner(id: u64) -> Arc<LockOwner> {
-    Arc::new(LockOwner::new(id))
+fn owner(id: u64) -> LockOwner {
+    LockOwner::new(id)
 }
 
 #[test]
 fn loom_everybody_in_a_line_is_served() {
     bounded(|| {
         let bench = Bench::new();
-        race(&bench, &[(owner(1), 0), (owner(2), 0), (owner(3), 0)]);
+        race(&bench, [(owner(1), 0), (owner(2), 0), (owner(3), 0)]);
         assert_eq!(bench.victims.load(Ordering::SeqCst), 0);
     });
 }
@@ -82,11 +95,11 @@ fn loom_everybody_in_a_line_is_served() {
 fn loom_two_upgrades_have_one_victim() {
     bounded(|| {
         let bench = Bench::new();
-        let owners = [(owner(1), 0), (owner(2), 0)];
+        let owners = [1, 2].map(|id| (owner(id), 0));
         for (owner, key) in &owners {
-            bench.take(owner, *key, LockMode::Shared).unwrap();
+            bench.take_as(owner, *key, LockMode::Shared, LONG).unwrap();
         }
-        race(&bench, &owners);
+        race(&bench, owners);
         assert_eq!(bench.victims.load(Ordering::SeqCst), 1);
     });
 }
@@ -96,9 +109,9 @@ fn loom_a_cycle_has_one_victim() {
     bounded(|| {
         let bench = Bench::new();
         let (first, second) = (owner(1), owner(2));
-        bench.take(&first, 0, LockMode::Exclusive).unwrap();
-        bench.take(&second, 1, LockMode::Exclusive).unwrap();
-        race(&bench, &[(first, 1), (second, 0)]);
+        bench.take(&first, 0, LONG).unwrap();
+        bench.take(&second, 1, LONG).unwrap();
+        race(&bench, [(first, 1), (second, 0)]);
         assert_eq!(bench.victims.load(Ordering::SeqCst), 1);
     });
 }
@@ -108,18 +121,78 @@ fn loom_a_wait_that_is_cancelled_leaves_nothing_behind() {
     bounded(|| {
         let bench = Bench::new();
         let (holder, waiting) = (owner(1), owner(2));
-        bench.take(&holder, 0, LockMode::Exclusive).unwrap();
+        bench.take(&holder, 0, LONG).unwrap();
         let cancel = {
-            let waiting = waiting.clone();
-            thread::spawn(move || waiting.interrupt())
+            let wait = waiting.wait().clone();
+            thread::spawn(move || wait.interrupt())
         };
         let passes = {
-            let (bench, waiting) = (bench.clone(), waiting.clone());
+            let bench = bench.clone();
             thread::spawn(move || bench.pass(&waiting, 0))
         };
         bench.locks.release_all(&holder);
         cancel.join().unwrap();
         passes.join().unwrap();
+        assert_eq!(bench.locks.lines(), 0);
+    });
+}
+
+/// The lock is handed to one whose time is up: it either has the lock or is out of the line, and whoever stands behind
+/// is served in both cases.
+#[test]
+fn loom_a_hand_over_to_one_whose_time_is_up_is_not_lost() {
+    bounded(|| {
+        let bench = Bench::new();
+        let (holder, late, behind) = (owner(1), owner(2), owner(3));
+        bench.take(&holder, 0, LONG).unwrap();
+        let late = {
+            let bench = bench.clone();
+            thread::spawn(move || {
+                match bench.take(&late, 0, Duration::ZERO) {
+                    Ok(_) => bench.work(0),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::LockTimeout),
+                }
+                bench.locks.release_all(&late);
+            })
+        };
+        let behind = {
+            let bench = bench.clone();
+            thread::spawn(move || {
+                bench.pass(&behind, 0);
+            })
+        };
+        bench.locks.release_all(&holder);
+        late.join().unwrap();
+        behind.join().unwrap();
+        assert_eq!((bench.locks.lines(), bench.victims.load(Ordering::SeqCst)), (0, 0));
+    });
+}
+
+/// The waker of a wait comes late, when its owner has found the lock granted as its time was up, and waits for another:
+/// that wait is not ended by it.
+#[test]
+fn loom_a_late_wake_does_not_end_the_next_wait() {
+    bounded(|| {
+        let bench = Bench::new();
+        let (first, second, waiting) = (owner(1), owner(2), owner(3));
+        bench.take(&first, 0, LONG).unwrap();
+        bench.take(&second, 1, LONG).unwrap();
+        let releases = {
+            let bench = bench.clone();
+            thread::spawn(move || {
+                bench.work(0);
+                bench.locks.release_all(&first);
+                bench.work(1);
+                bench.locks.release_all(&second);
+            })
+        };
+        if bench.take(&waiting, 0, Duration::ZERO).is_ok() {
+            bench.work(0);
+        }
+        bench.take(&waiting, 1, LONG).unwrap();
+        bench.work(1);
+        bench.locks.release_all(&waiting);
+        releases.join().unwrap();
         assert_eq!(bench.locks.lines(), 0);
     });
 }

@@ -3,7 +3,14 @@
 //! A lock is on a key of a table, whether the key has a value or not, shared or exclusive, and held to the
 //! end of its transaction. Waiters stand in one line per key and are served in order of arrival; an upgrade
 //! from shared to exclusive goes to the front, since nobody behind it could be served first. Each
-//! waiter sleeps on its own condition variable, and a release wakes exactly those it grants.
+//! waiter sleeps on its own condition variable, and a release wakes exactly those it grants, after it has let go of the
+//! lock table.
+//!
+//! # The table
+//!
+//! A lock that nobody else wants is the common case, and costs one visit to a shard when it is taken and one when it is
+//! given back: a line with one holder is a value of 64 bytes in the shard's table, a short key included, and its
+//! holder is a number. What other threads need to reach an owner by is made when it first waits.
 //!
 //! # Deadlocks
 //!
@@ -13,104 +20,64 @@
 //! that: a waiter ahead is either served, and then is a holder, or waits for the same holders; and when a
 //! served waiter later waits for another key, it looks in turn.
 //!
-//! A wait is published and the look taken under one mutex, `detector`, so that waits come to be one after the
+//! A wait is published and the look taken under one mutex, the detector's, so that waits come to be one after the
 //! other, and the one that closes a cycle is the one that finds it. It is the victim: it has not yet gone to
 //! sleep, and its peers keep their progress. Only those who must wait come to the mutex.
 //!
 //! A look reads the edges one after another, while locks are given back and waits end. It still finds every
 //! cycle, since a cycle stays until one in it gives up. And what it finds is one, unless a wait in it times out or
 //! is cancelled just then: a transaction that was seen to hold a lock gives it back only at its end, and so not
-//! before the wait that it was seen in later has ended.
+//! before the wait that it was seen in later has ended. A wait that was granted stays published until its thread has
+//! woken; it is told from one that lasts by its owner being a holder of the key, and not there for an upgrade.
 //!
-//! Lock order: `detector`, then a shard, then an owner's own cell. No two shards are held at once.
+//! Lock order: the detector, then a shard, then an owner's own. No two shards are held at once.
 
+mod line;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod owner;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hash};
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use crate::options::{LockMode, LockWait};
 use crate::sync::Mutex;
-pub(crate) use owner::LockOwner;
+use line::{Granted, Line, LockKey, Taken, Target};
 use owner::Verdict;
+pub(crate) use owner::{LockOwner, Wait};
 
-/// What a lock is on.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct LockKey {
-    table: TableId,
-    key: Arc<[u8]>,
-}
-
-struct Holder {
-    owner: Arc<LockOwner>,
-    mode: LockMode,
-}
-
-struct Waiter {
-    owner: Arc<LockOwner>,
-    mode: LockMode,
-}
-
+/// On a cache line of its own.
 #[derive(Default)]
-struct Line {
-    holders: Vec<Holder>,
-    waiters: VecDeque<Waiter>,
-}
-
-impl Line {
-    /// Whether `owner` may hold the lock in this mode beside the other holders.
-    fn admits(&self, owner: &LockOwner, mode: LockMode) -> bool {
-        self.holders.iter().all(|holder| {
-            holder.owner.id == owner.id
-                || (mode == LockMode::Shared && holder.mode == LockMode::Shared)
-        })
-    }
-
-    fn holder(&mut self, owner: &LockOwner) -> Option<&mut Holder> {
-        self.holders.iter_mut().find(|holder| holder.owner.id == owner.id)
-    }
-
-    fn hold(&mut self, owner: &Arc<LockOwner>, mode: LockMode) {
-        match self.holder(owner) {
-            Some(holder) => holder.mode = holder.mode.max(mode),
-            None => self.holders.push(Holder { owner: owner.clone(), mode }),
-        }
-    }
-
-    /// Serves the front of the line as far as it can be served.
-    fn serve(&mut self) {
-        while let Some(front) = self.waiters.front() {
-            if !self.admits(&front.owner, front.mode) {
-                break;
-            }
-            if let Some(Waiter { owner, mode }) = self.waiters.pop_front() {
-                self.hold(&owner, mode);
-                owner.grant();
-            }
-        }
-    }
-}
-
-type Shard = Mutex<FxHashMap<LockKey, Line>>;
+#[repr(align(64))]
+struct Shard(Mutex<HashTable<Line>>);
 
 #[cfg(not(loom))]
-const SHARDS: usize = 256;
+const SHARDS: usize = 128;
 #[cfg(loom)]
 const SHARDS: usize = 1;
+
+/// A shard's table that had to grow past this for one large transaction is made anew when it is empty.
+const LINES_KEPT: usize = 1024;
+
+#[derive(Default)]
+struct Detector {
+    /// Who waits, and for what.
+    waiting: FxHashMap<u64, LockKey>,
+    /// Edges looked at so far.
+    #[cfg(test)]
+    edges: u64,
+}
 
 /// The row locks of a database.
 pub(crate) struct Locks {
     shards: Box<[Shard]>,
-    detector: Mutex<()>,
+    detector: Mutex<Detector>,
 }
 
 /// What became of a request.
@@ -126,51 +93,95 @@ pub(crate) enum Acquired {
 
 impl Locks {
     pub(crate) fn new() -> Locks {
-        Locks { shards: (0..SHARDS).map(|_| Shard::default()).collect(), detector: Mutex::new(()) }
+        Locks {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            detector: Mutex::default(),
+        }
     }
 
-    fn shard(&self, key: &LockKey) -> &Shard {
-        &self.shards[(FxBuildHasher.hash_one(key) >> 32) as usize % SHARDS]
+    fn shard(&self, hash: u64) -> &Mutex<HashTable<Line>> {
+        &self.shards[(hash >> 32) as usize % SHARDS].0
     }
 
     /// Takes a lock for `owner`.
     pub(crate) fn acquire(
         &self,
-        owner: &Arc<LockOwner>,
+        owner: &LockOwner,
         table: TableId,
         key: &[u8],
         mode: LockMode,
         wait: LockWait,
         timeout: Duration,
     ) -> Result<Acquired> {
-        let key = LockKey { table, key: key.into() };
-        if let Some(acquired) = self.try_acquire(&mut self.shard(&key).lock(), owner, &key, mode) {
+        let target = Target::new(table, key);
+        if let Some(acquired) = self.try_acquire(owner, target, mode) {
             return Ok(acquired);
         }
         match wait {
-            LockWait::Wait => {}
-            LockWait::SkipLocked => return Ok(Acquired::Skipped),
-            LockWait::NoWait => {
-                return Err(Error::new(
-                    ErrorKind::LockNotAvailable,
-                    "the row is locked by another transaction, and NOWAIT was given",
-                ));
-            }
+            LockWait::Wait => self.acquire_in_line(owner, target, mode, timeout),
+            LockWait::SkipLocked => Ok(Acquired::Skipped),
+            LockWait::NoWait => Err(Error::new(
+                ErrorKind::LockNotAvailable,
+                "the row is locked by another transaction, and NOWAIT was given",
+            )),
         }
-        let deadline = spillway_base::clock::now().saturating_add(timeout);
-        let deadlock = {
-            let _one_at_a_time = self.detector.lock();
-            if let Some(acquired) = self.try_acquire_or_queue(owner, &key, mode)? {
-                return Ok(acquired);
+    }
+
+    /// Takes the lock if nobody is in the way.
+    fn try_acquire(
+        &self,
+        owner: &LockOwner,
+        target: Target<'_>,
+        mode: LockMode,
+    ) -> Option<Acquired> {
+        let mut shard = self.shard(target.hash).lock();
+        let taken = match shard.entry(target.hash, |line| line.is(target), Line::hash) {
+            Entry::Occupied(line) => line.into_mut().take(owner.id, mode)?,
+            Entry::Vacant(place) => {
+                place.insert(Line::new(target, owner.id, mode));
+                Taken::New
             }
-            self.closes_a_cycle(owner)
         };
-        let verdict = if deadlock { Verdict::Deadlock } else { owner.await_verdict(deadline) };
+        drop(shard);
+        Some(owner.took(target, taken))
+    }
+
+    /// Waits in line for as long as it takes, or the timeout says.
+    #[cold]
+    fn acquire_in_line(
+        &self,
+        owner: &LockOwner,
+        target: Target<'_>,
+        mode: LockMode,
+        timeout: Duration,
+    ) -> Result<Acquired> {
+        let deadline = spillway_base::clock::now().saturating_add(timeout);
+        let (deadlock, upgrade) = {
+            let mut detector = self.detector.lock();
+            let upgrade = match self.take_or_wait(owner, target, mode)? {
+                Turn::Taken(taken) => return Ok(owner.took(target, taken)),
+                Turn::InLine { upgrade } => upgrade,
+            };
+            detector.waiting.insert(owner.id, LockKey::new(target));
+            let deadlock = self.closes_a_cycle(&mut detector, owner.id);
+            if deadlock {
+                // Others must not see a wait that is about to end.
+                detector.waiting.remove(&owner.id);
+            }
+            (deadlock, upgrade)
+        };
+        let verdict = if deadlock {
+            Verdict::Deadlock
+        } else {
+            let verdict = owner.wait().verdict(deadline);
+            self.detector.lock().waiting.remove(&owner.id);
+            verdict
+        };
         // A grant may have come between the end of the wait and the withdrawal; then the lock is held, and goes
         // back with the others.
-        let granted = verdict == Verdict::Granted || !self.withdraw(owner, &key);
+        let granted = verdict == Verdict::Granted || !self.withdraw(owner, target);
         if granted {
-            owner.remember(&key);
+            owner.took(target, if upgrade { Taken::Upgraded } else { Taken::New });
         }
         match verdict {
             Verdict::Interrupted => {
@@ -191,89 +202,58 @@ impl Locks {
         }
     }
 
-    /// Takes the lock if nobody is in the way.
-    fn try_acquire(
-        &self,
-        shard: &mut FxHashMap<LockKey, Line>,
-        owner: &Arc<LockOwner>,
-        key: &LockKey,
-        mode: LockMode,
-    ) -> Option<Acquired> {
-        let Some(line) = shard.get_mut(key) else {
-            let holders = vec![Holder { owner: owner.clone(), mode }];
-            shard.insert(key.clone(), Line { holders, waiters: VecDeque::new() });
-            owner.held.lock().push(key.clone());
-            return Some(Acquired::New);
-        };
-        let held = line.holder(owner).map(|holder| holder.mode);
-        if held >= Some(mode) {
-            return Some(Acquired::Held);
-        }
-        if !line.admits(owner, mode) || (held.is_none() && !line.waiters.is_empty()) {
-            return None;
-        }
-        line.hold(owner, mode);
-        if held.is_none() {
-            owner.held.lock().push(key.clone());
-        }
-        Some(Acquired::New)
-    }
-
     /// Takes the lock after all, or gets in line.
-    fn try_acquire_or_queue(
-        &self,
-        owner: &Arc<LockOwner>,
-        key: &LockKey,
-        mode: LockMode,
-    ) -> Result<Option<Acquired>> {
-        let mut shard = self.shard(key).lock();
-        if let Some(acquired) = self.try_acquire(&mut shard, owner, key, mode) {
-            return Ok(Some(acquired));
+    fn take_or_wait(&self, owner: &LockOwner, target: Target<'_>, mode: LockMode) -> Result<Turn> {
+        let mut shard = self.shard(target.hash).lock();
+        let line = match shard.entry(target.hash, |line| line.is(target), Line::hash) {
+            Entry::Occupied(line) => line.into_mut(),
+            Entry::Vacant(place) => {
+                place.insert(Line::new(target, owner.id, mode));
+                return Ok(Turn::Taken(Taken::New));
+            }
+        };
+        if let Some(taken) = line.take(owner.id, mode) {
+            return Ok(Turn::Taken(taken));
         }
-        owner.prepare_wait(key)?;
-        let line = shard.entry(key.clone()).or_default();
-        let waiter = Waiter { owner: owner.clone(), mode };
-        if line.holder(owner).is_some() {
-            line.waiters.push_front(waiter);
-        } else {
-            line.waiters.push_back(waiter);
-        }
-        Ok(None)
+        owner.wait().prepare()?;
+        Ok(Turn::InLine { upgrade: line.wait(owner.id, mode, owner.wait().clone()) })
     }
 
     /// Takes a waiter out of its line. `false` when it is not in it: it was granted.
-    fn withdraw(&self, owner: &Arc<LockOwner>, key: &LockKey) -> bool {
-        let mut shard = self.shard(key).lock();
-        owner.end_wait();
-        let Some(line) = shard.get_mut(key) else { return false };
-        let before = line.waiters.len();
-        line.waiters.retain(|waiter| waiter.owner.id != owner.id);
-        let found = line.waiters.len() < before;
-        line.serve();
+    fn withdraw(&self, owner: &LockOwner, target: Target<'_>) -> bool {
+        let mut granted = Granted::default();
+        let mut shard = self.shard(target.hash).lock();
+        let line = shard.find_mut(target.hash, |line| line.is(target));
+        let found = line.is_some_and(|line| line.withdraw(owner.id, &mut granted));
+        drop(shard);
+        granted.wake();
         found
     }
 
-    /// Whether `start`, which has just got in line, waits for itself. The caller holds `detector`.
-    fn closes_a_cycle(&self, start: &Arc<LockOwner>) -> bool {
+    /// Whether `start`, which has just got in line, waits for itself.
+    fn closes_a_cycle(&self, detector: &mut Detector, start: u64) -> bool {
         let mut seen: FxHashSet<u64> = FxHashSet::default();
-        let mut look: Vec<Arc<LockOwner>> = vec![start.clone()];
-        while let Some(owner) = look.pop() {
-            let Some(key) = owner.waits_for() else { continue };
-            let shard = self.shard(&key).lock();
-            let Some(line) = shard.get(&key) else { continue };
-            for holder in &line.holders {
-                if holder.owner.id == owner.id {
-                    // Its own share, which it waits to have upgraded.
-                    continue;
+        let mut look = vec![start];
+        while let Some(id) = look.pop() {
+            let Some(key) = detector.waiting.get(&id) else { continue };
+            let target = key.target();
+            let shard = self.shard(target.hash).lock();
+            let Some(line) = shard.find(target.hash, |line| line.is(target)) else { continue };
+            if line.is_held_by(id) && !line.awaits_upgrade(id) {
+                // It was granted, and its thread has not woken yet.
+                continue;
+            }
+            // Not its own share, which it waits to have upgraded.
+            for holder in line.holders().filter(|holder| *holder != id) {
+                #[cfg(test)]
+                {
+                    detector.edges += 1;
                 }
-                if holder.owner.id == start.id {
-                    drop(shard);
-                    // Others must not see a wait that is about to end.
-                    start.end_wait();
+                if holder == start {
                     return true;
                 }
-                if seen.insert(holder.owner.id) {
-                    look.push(holder.owner.clone());
+                if seen.insert(holder) {
+                    look.push(holder);
                 }
             }
         }
@@ -282,20 +262,38 @@ impl Locks {
 
     /// Gives back every lock of a transaction that ends.
     pub(crate) fn release_all(&self, owner: &LockOwner) {
-        for key in std::mem::take(&mut *owner.held.lock()) {
-            let mut shard = self.shard(&key).lock();
-            let Some(line) = shard.get_mut(&key) else { continue };
-            line.holders.retain(|holder| holder.owner.id != owner.id);
-            line.serve();
-            if line.holders.is_empty() && line.waiters.is_empty() {
-                shard.remove(&key);
+        for hash in std::mem::take(&mut *owner.held.borrow_mut()) {
+            let mut granted = Granted::default();
+            let mut shard = self.shard(hash).lock();
+            let held = |line: &Line| line.hash() == hash && line.is_held_by(owner.id);
+            if let Ok(mut entry) = shard.find_entry(hash, held)
+                && entry.get_mut().release(owner.id, &mut granted)
+            {
+                entry.remove();
+                if shard.is_empty() && shard.capacity() > LINES_KEPT {
+                    *shard = HashTable::new();
+                }
             }
+            drop(shard);
+            granted.wake();
         }
     }
 
     /// Keys that are locked or waited for.
     #[cfg(test)]
     fn lines(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.0.lock().len()).sum()
     }
+
+    /// Whether an owner stands in line and has looked for a deadlock.
+    #[cfg(all(test, not(loom)))]
+    fn is_waiting(&self, id: u64) -> bool {
+        self.detector.lock().waiting.contains_key(&id)
+    }
+}
+
+/// What came of asking a second time.
+enum Turn {
+    Taken(Taken),
+    InLine { upgrade: bool },
 }

@@ -1,11 +1,15 @@
 //! A transaction as the lock table sees it.
 
+use std::cell::{OnceCell, RefCell};
+use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use spillway_base::thread::blocking;
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::LockKey;
+use super::Acquired;
+use super::line::{Taken, Target};
 use crate::sync::{Condvar, Mutex};
 
 /// How a wait ended.
@@ -17,99 +21,108 @@ pub(super) enum Verdict {
     TimedOut,
 }
 
-#[derive(Default)]
-struct Cell {
-    waits_for: Option<LockKey>,
-    granted: bool,
-    interrupted: bool,
-}
-
-/// Holds and waits for locks. One thread waits for it at a time; others grant, interrupt and look.
+/// Holds and waits for locks, for one transaction and by one thread at a time. What other threads need of it, its
+/// [`Wait`], is made when it first waits or may be interrupted.
 pub(crate) struct LockOwner {
-    pub(crate) id: u64,
-    pub(super) held: Mutex<Vec<LockKey>>,
-    cell: Mutex<Cell>,
-    changed: Condvar,
+    pub(super) id: u64,
+    /// The hashes of the keys held. A hash that two keys share is there twice, and by that both are given back.
+    pub(super) held: RefCell<SmallVec<[u64; 4]>>,
+    wait: OnceCell<Arc<Wait>>,
 }
 
 impl LockOwner {
+    /// The owner of this number, which no other of the same table has.
     pub(crate) fn new(id: u64) -> LockOwner {
-        LockOwner {
-            id,
-            held: Mutex::default(),
-            cell: Mutex::default(),
-            changed: Condvar::default(),
-        }
+        LockOwner { id, held: RefCell::default(), wait: OnceCell::new() }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Whether it holds any lock.
     pub(crate) fn holds_any(&self) -> bool {
-        !self.held.lock().is_empty()
+        !self.held.borrow().is_empty()
     }
 
+    /// Notes a lock that the table has given it.
+    pub(super) fn took(&self, target: Target<'_>, taken: Taken) -> Acquired {
+        if taken == Taken::New {
+            self.held.borrow_mut().push(target.hash);
+        }
+        if taken == Taken::Held { Acquired::Held } else { Acquired::New }
+    }
+
+    /// What other threads see of it.
+    pub(crate) fn wait(&self) -> &Arc<Wait> {
+        self.wait.get_or_init(Arc::default)
+    }
+}
+
+#[derive(Default)]
+struct State {
+    granted: bool,
+    interrupted: bool,
+}
+
+/// The waits of one owner, one at a time. Other threads grant and interrupt them.
+#[derive(Default)]
+pub(crate) struct Wait {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Wait {
     /// Ends a wait under way, or the next one, with [`ErrorKind::Interrupted`].
     pub(crate) fn interrupt(&self) {
-        self.cell.lock().interrupted = true;
+        self.state.lock().interrupted = true;
         self.changed.notify_all();
     }
 
     /// Takes back an interruption that met no wait.
     pub(crate) fn clear_interrupt(&self) {
-        self.cell.lock().interrupted = false;
+        self.state.lock().interrupted = false;
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.cell.lock().interrupted
+        self.state.lock().interrupted
     }
 
     /// Called with the shard held, before the owner is put in line.
-    pub(super) fn prepare_wait(&self, key: &LockKey) -> Result<()> {
-        let mut cell = self.cell.lock();
-        if std::mem::take(&mut cell.interrupted) {
+    pub(super) fn prepare(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        if std::mem::take(&mut state.interrupted) {
             return Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"));
         }
-        cell.waits_for = Some(key.clone());
-        cell.granted = false;
+        state.granted = false;
         Ok(())
     }
 
-    pub(super) fn waits_for(&self) -> Option<LockKey> {
-        self.cell.lock().waits_for.clone()
-    }
-
-    pub(super) fn end_wait(&self) {
-        self.cell.lock().waits_for = None;
-    }
-
+    /// Called with the shard held, so that a grant is of the wait under way and never of the next; [`Wait::wake`]
+    /// follows.
     pub(super) fn grant(&self) {
-        let mut cell = self.cell.lock();
-        cell.waits_for = None;
-        cell.granted = true;
-        drop(cell);
+        self.state.lock().granted = true;
+    }
+
+    /// Called with no shard held. When it comes late, the owner looks and finds nothing new.
+    pub(super) fn wake(&self) {
         self.changed.notify_all();
     }
 
-    pub(super) fn await_verdict(&self, deadline: Duration) -> Verdict {
-        let mut cell = self.cell.lock();
+    pub(super) fn verdict(&self, deadline: Duration) -> Verdict {
+        let mut state = self.state.lock();
         loop {
-            if cell.granted {
+            if state.granted {
                 return Verdict::Granted;
             }
-            if std::mem::take(&mut cell.interrupted) {
+            if std::mem::take(&mut state.interrupted) {
                 return Verdict::Interrupted;
             }
             let left = deadline.saturating_sub(spillway_base::clock::now());
             if left.is_zero() {
                 return Verdict::TimedOut;
             }
-            blocking(|| self.changed.wait_for(&mut cell, left));
-        }
-    }
-
-    pub(super) fn remember(&self, key: &LockKey) {
-        let mut held = self.held.lock();
-        if !held.contains(key) {
-            held.push(key.clone());
+            blocking(|| self.changed.wait_for(&mut state, left));
         }
     }
 }

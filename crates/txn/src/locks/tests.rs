@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -15,45 +16,83 @@ struct Bench {
     locks: Arc<Locks>,
 }
 
+/// One that waits, or waited, in a thread of its own.
+struct Asking {
+    wait: Arc<Wait>,
+    told: mpsc::Receiver<(LockOwner, Result<Acquired>)>,
+}
+
+impl Asking {
+    fn is_over(&self) -> bool {
+        // What came is put back by nobody, so this is asked only where nothing should have come.
+        self.told.try_recv().is_ok()
+    }
+
+    fn granted(&self) -> LockOwner {
+        let (owner, outcome) = self.told.recv().unwrap();
+        assert_eq!(outcome.unwrap(), Acquired::New);
+        owner
+    }
+
+    fn refused(&self) -> (LockOwner, ErrorKind) {
+        let (owner, outcome) = self.told.recv().unwrap();
+        (owner, outcome.unwrap_err().kind())
+    }
+}
+
 impl Bench {
     fn new() -> Bench {
         Bench { locks: Arc::new(Locks::new()) }
     }
 
-    fn owner(&self, id: u64) -> Arc<LockOwner> {
-        Arc::new(LockOwner::new(id))
-    }
-
-    fn take(&self, owner: &Arc<LockOwner>, key: &[u8], mode: LockMode) -> Result<Acquired> {
+    fn take(&self, owner: &LockOwner, key: &[u8], mode: LockMode) -> Result<Acquired> {
         self.locks.acquire(owner, table(), key, mode, LockWait::Wait, LONG)
     }
 
     /// Asks in another thread, and returns once the owner stands in line and has looked for a deadlock.
-    fn take_later(
+    fn take_later(&self, owner: LockOwner, key: &'static [u8], mode: LockMode) -> Asking {
+        self.take_within(owner, key, mode, LONG)
+    }
+
+    fn take_within(
         &self,
-        owner: &Arc<LockOwner>,
+        owner: LockOwner,
         key: &'static [u8],
         mode: LockMode,
-    ) -> mpsc::Receiver<Result<Acquired>> {
+        timeout: Duration,
+    ) -> Asking {
         let (tell, told) = mpsc::channel();
-        let (locks, asking) = (self.locks.clone(), owner.clone());
-        spillway_base::thread::spawn("asks", move || {
-            let outcome = locks.acquire(&asking, table(), key, mode, LockWait::Wait, LONG);
-            let _ = tell.send(outcome);
+        let (id, wait) = (owner.id, owner.wait().clone());
+        let locks = self.locks.clone();
+        let thread = spillway_base::thread::spawn("asks", move || {
+            let outcome = locks.acquire(&owner, table(), key, mode, LockWait::Wait, timeout);
+            let _ = tell.send((owner, outcome));
         })
         .unwrap();
-        while owner.waits_for().is_none() {
+        while !self.locks.is_waiting(id) && !thread.is_finished() {
             std::thread::yield_now();
         }
-        drop(self.locks.detector.lock());
-        told
+        Asking { wait, told }
     }
+
+    fn edges(&self) -> u64 {
+        self.locks.detector.lock().edges
+    }
+}
+
+fn owner(id: u64) -> LockOwner {
+    LockOwner::new(id)
+}
+
+#[test]
+fn a_line_is_64_bytes() {
+    assert_eq!((size_of::<Line>(), size_of::<Shard>()), (64, 64));
 }
 
 #[test]
 fn shared_locks_go_together_and_exclusive_ones_do_not() {
     let bench = Bench::new();
-    let (a, b, c) = (bench.owner(1), bench.owner(2), bench.owner(3));
+    let (a, b, c) = (owner(1), owner(2), owner(3));
     assert_eq!(bench.take(&a, b"k", LockMode::Shared).unwrap(), Acquired::New);
     assert_eq!(bench.take(&b, b"k", LockMode::Shared).unwrap(), Acquired::New);
     let refused = |wait| bench.locks.acquire(&c, table(), b"k", LockMode::Exclusive, wait, LONG);
@@ -70,52 +109,77 @@ fn shared_locks_go_together_and_exclusive_ones_do_not() {
 #[test]
 fn the_line_is_served_in_order() {
     let bench = Bench::new();
-    let first = bench.owner(0);
-    bench.take(&first, b"k", LockMode::Exclusive).unwrap();
-    let owners: Vec<_> = (1..=20).map(|id| bench.owner(id)).collect();
-    let told: Vec<_> =
-        owners.iter().map(|owner| bench.take_later(owner, b"k", LockMode::Exclusive)).collect();
-    let mut holder = first;
-    for (owner, told) in owners.iter().zip(&told) {
+    let mut holder = owner(0);
+    bench.take(&holder, b"k", LockMode::Exclusive).unwrap();
+    let asking: Vec<_> =
+        (1..=20).map(|id| bench.take_later(owner(id), b"k", LockMode::Exclusive)).collect();
+    for next in &asking {
         bench.locks.release_all(&holder);
-        assert_eq!(told.recv().unwrap().unwrap(), Acquired::New);
-        holder = owner.clone();
+        holder = next.granted();
     }
     bench.locks.release_all(&holder);
     assert_eq!(bench.locks.lines(), 0);
 }
 
+/// A release wakes the one who is next and nobody else, however long the line is.
+#[test]
+fn a_release_wakes_exactly_whom_it_grants() {
+    let mut line = Line::new(Target::new(table(), b"hot"), 0, LockMode::Exclusive);
+    let waits: Vec<Arc<Wait>> = (0..500).map(|_| Arc::default()).collect();
+    // The last three share.
+    let mode = |id| if id < 498 { LockMode::Exclusive } else { LockMode::Shared };
+    for (id, wait) in (1..).zip(&waits) {
+        line.wait(id, mode(id), wait.clone());
+    }
+    for id in 0..497 {
+        let mut granted = Granted::default();
+        assert!(!line.release(id, &mut granted));
+        assert!(granted.woken().eq([&waits[id as usize]].map(Arc::as_ptr)), "{id}");
+        assert!(line.holders().eq([id + 1]));
+    }
+    let mut granted = Granted::default();
+    assert!(!line.release(497, &mut granted));
+    assert!(granted.woken().eq(waits[497..].iter().map(Arc::as_ptr)));
+    let mut nobody = Granted::default();
+    assert!(!line.release(499, &mut nobody) && !line.release(498, &mut nobody));
+    assert!(line.release(500, &mut nobody));
+    assert_eq!(nobody.woken().count(), 0);
+}
+
 #[test]
 fn a_shared_request_does_not_overtake_an_exclusive_one() {
     let bench = Bench::new();
-    let (a, b, c) = (bench.owner(1), bench.owner(2), bench.owner(3));
+    let a = owner(1);
     bench.take(&a, b"k", LockMode::Shared).unwrap();
-    let exclusive = bench.take_later(&b, b"k", LockMode::Exclusive);
-    let shared = bench.take_later(&c, b"k", LockMode::Shared);
-    assert!(shared.try_recv().is_err());
+    let exclusive = bench.take_later(owner(2), b"k", LockMode::Exclusive);
+    let shared = bench.take_later(owner(3), b"k", LockMode::Shared);
+    assert!(!shared.is_over());
     bench.locks.release_all(&a);
-    exclusive.recv().unwrap().unwrap();
-    assert!(shared.try_recv().is_err());
+    let b = exclusive.granted();
+    assert!(!shared.is_over());
     bench.locks.release_all(&b);
-    shared.recv().unwrap().unwrap();
+    shared.granted();
 }
 
 #[test]
 fn a_cycle_is_broken_by_the_one_that_closes_it() {
     let bench = Bench::new();
-    let owners: Vec<_> = (0..5).map(|id| bench.owner(id)).collect();
+    let mut owners: Vec<_> = (0..5).map(owner).collect();
     let keys: [&'static [u8]; 5] = [b"0", b"1", b"2", b"3", b"4"];
     for (owner, key) in owners.iter().zip(keys) {
         bench.take(owner, key, LockMode::Exclusive).unwrap();
     }
-    let told: Vec<_> =
-        (0..4).map(|at| bench.take_later(&owners[at], keys[at + 1], LockMode::Exclusive)).collect();
-    let victim = bench.take(&owners[4], keys[0], LockMode::Exclusive).unwrap_err();
-    assert_eq!(victim.kind(), ErrorKind::Deadlock);
-    bench.locks.release_all(&owners[4]);
-    for at in (0..4).rev() {
-        told[at].recv().unwrap().unwrap();
-        bench.locks.release_all(&owners[at]);
+    let victim = owners.pop().unwrap();
+    let asking: Vec<_> = owners
+        .into_iter()
+        .zip(&keys[1..])
+        .map(|(owner, key)| bench.take_later(owner, key, LockMode::Exclusive))
+        .collect();
+    let refused = bench.take(&victim, keys[0], LockMode::Exclusive).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Deadlock);
+    bench.locks.release_all(&victim);
+    for asking in asking.iter().rev() {
+        bench.locks.release_all(&asking.granted());
     }
     assert_eq!(bench.locks.lines(), 0);
 }
@@ -123,44 +187,172 @@ fn a_cycle_is_broken_by_the_one_that_closes_it() {
 #[test]
 fn two_upgrades_of_one_share_are_a_deadlock() {
     let bench = Bench::new();
-    let (a, b) = (bench.owner(1), bench.owner(2));
+    let (a, b) = (owner(1), owner(2));
     bench.take(&a, b"k", LockMode::Shared).unwrap();
     bench.take(&b, b"k", LockMode::Shared).unwrap();
-    let first = bench.take_later(&a, b"k", LockMode::Exclusive);
+    let first = bench.take_later(a, b"k", LockMode::Exclusive);
     let second = bench.take(&b, b"k", LockMode::Exclusive).unwrap_err();
     assert_eq!(second.kind(), ErrorKind::Deadlock);
     bench.locks.release_all(&b);
-    assert_eq!(first.recv().unwrap().unwrap(), Acquired::New);
+    bench.locks.release_all(&first.granted());
+    assert_eq!(bench.locks.lines(), 0);
+}
+
+#[test]
+fn an_upgrade_goes_before_those_who_came_earlier() {
+    let bench = Bench::new();
+    let (a, b) = (owner(1), owner(2));
+    bench.take(&a, b"k", LockMode::Shared).unwrap();
+    bench.take(&b, b"k", LockMode::Shared).unwrap();
+    let stranger = bench.take_later(owner(3), b"k", LockMode::Exclusive);
+    let upgrade = bench.take_later(a, b"k", LockMode::Exclusive);
+    bench.locks.release_all(&b);
+    let a = upgrade.granted();
+    assert!(!stranger.is_over());
+    bench.locks.release_all(&a);
+    bench.locks.release_all(&stranger.granted());
+    assert_eq!(bench.locks.lines(), 0);
 }
 
 #[test]
 fn a_cycle_through_a_line_is_found() {
     let bench = Bench::new();
-    let (holder, ahead, behind) = (bench.owner(1), bench.owner(2), bench.owner(3));
+    let (holder, behind) = (owner(1), owner(3));
     bench.take(&holder, b"k", LockMode::Shared).unwrap();
     bench.take(&behind, b"other", LockMode::Exclusive).unwrap();
-    let _ahead = bench.take_later(&ahead, b"k", LockMode::Exclusive);
+    let _ahead = bench.take_later(owner(2), b"k", LockMode::Exclusive);
     // `behind` could share `k` with its holder, but stands behind `ahead`.
-    let behind_told = bench.take_later(&behind, b"k", LockMode::Shared);
+    let behind = bench.take_later(behind, b"k", LockMode::Shared);
     let victim = bench.take(&holder, b"other", LockMode::Exclusive).unwrap_err();
     assert_eq!(victim.kind(), ErrorKind::Deadlock);
     bench.locks.release_all(&holder);
-    assert!(behind_told.try_recv().is_err());
+    assert!(!behind.is_over());
+}
+
+/// However long the line, who joins it looks at the holder, and at what that one waits for.
+#[test]
+fn a_look_for_deadlocks_is_no_longer_behind_a_line_of_hundreds() {
+    let bench = Bench::new();
+    let (first, second) = (owner(1000), owner(1001));
+    bench.take(&first, b"hot", LockMode::Exclusive).unwrap();
+    bench.take(&second, b"cold", LockMode::Exclusive).unwrap();
+    let line: Vec<_> =
+        (0..500).map(|id| bench.take_later(owner(id), b"hot", LockMode::Exclusive)).collect();
+    assert_eq!(bench.edges(), 500);
+    let first = bench.take_later(first, b"cold", LockMode::Exclusive);
+    assert_eq!(bench.edges(), 501);
+    let last = bench.take_later(owner(500), b"hot", LockMode::Exclusive);
+    assert_eq!(bench.edges(), 503);
+    bench.locks.release_all(&second);
+    bench.locks.release_all(&first.granted());
+    for asking in line.iter().chain([&last]) {
+        bench.locks.release_all(&asking.granted());
+    }
+    assert_eq!((bench.edges(), bench.locks.lines()), (503, 0));
+}
+
+/// A wait stays published until its thread has woken; it leads nowhere once it is granted.
+#[test]
+fn a_wait_that_was_granted_is_no_edge() {
+    let bench = Bench::new();
+    let (a, b, c) = (owner(1), owner(2), owner(3));
+    for sharing in [&a, &b] {
+        bench.take(sharing, b"k", LockMode::Shared).unwrap();
+    }
+    bench.take(&b, b"other", LockMode::Exclusive).unwrap();
+    // As if `b` had waited for its share of `k` and not woken yet.
+    let key = LockKey::new(Target::new(table(), b"k"));
+    bench.locks.detector.lock().waiting.insert(b.id, key);
+    bench.take(&c, b"third", LockMode::Exclusive).unwrap();
+    // It waits for `b`, which waits for nobody; were `b` thought to wait for `a`, this would be a cycle.
+    let a = bench.take_later(a, b"other", LockMode::Exclusive);
+    bench.locks.release_all(&b);
+    bench.locks.release_all(&a.granted());
+    bench.locks.release_all(&c);
+    assert_eq!(bench.locks.lines(), 0);
 }
 
 #[test]
 fn a_wait_ends_by_time_or_by_order_and_leaves_nothing_behind() {
     let bench = Bench::new();
-    let (a, b) = (bench.owner(1), bench.owner(2));
+    let (a, b) = (owner(1), owner(2));
     bench.take(&a, b"k", LockMode::Exclusive).unwrap();
     let short = Duration::from_millis(5);
     let late = bench.locks.acquire(&b, table(), b"k", LockMode::Shared, LockWait::Wait, short);
     assert_eq!(late.unwrap_err().kind(), ErrorKind::LockTimeout);
-    let told = bench.take_later(&b, b"k", LockMode::Shared);
-    b.interrupt();
-    assert_eq!(told.recv().unwrap().unwrap_err().kind(), ErrorKind::Interrupted);
+    let asking = bench.take_later(b, b"k", LockMode::Shared);
+    asking.wait.interrupt();
+    assert_eq!(asking.refused().1, ErrorKind::Interrupted);
     bench.locks.release_all(&a);
     assert_eq!(bench.locks.lines(), 0);
+}
+
+/// Who gives up lets those pass who could not be served behind it.
+#[test]
+fn a_wait_that_ends_serves_those_behind() {
+    let bench = Bench::new();
+    let a = owner(1);
+    bench.take(&a, b"k", LockMode::Shared).unwrap();
+    let exclusive = bench.take_later(owner(2), b"k", LockMode::Exclusive);
+    let shared = [3, 4].map(|id| bench.take_later(owner(id), b"k", LockMode::Shared));
+    exclusive.wait.interrupt();
+    assert_eq!(exclusive.refused().1, ErrorKind::Interrupted);
+    let shared = shared.map(|asking| asking.granted());
+    shared.iter().chain([&a]).for_each(|owner| bench.locks.release_all(owner));
+    assert_eq!(bench.locks.lines(), 0);
+}
+
+/// Two keys are two locks, also where nothing that finds their lines tells them apart.
+#[test]
+fn keys_that_share_a_hash_are_apart() {
+    let bench = Bench::new();
+    let (a, b) = (owner(1), owner(2));
+    let target = |key| Target { hash: 7, ..Target::new(table(), key) };
+    for key in [b"x", b"y"] {
+        let acquired = bench.locks.try_acquire(&a, target(key), LockMode::Exclusive);
+        assert_eq!(acquired, Some(Acquired::New));
+        assert_eq!(bench.locks.try_acquire(&b, target(key), LockMode::Exclusive), None);
+    }
+    let free = bench.locks.try_acquire(&b, target(b"z"), LockMode::Exclusive);
+    assert_eq!((free, bench.locks.lines()), (Some(Acquired::New), 3));
+    bench.locks.release_all(&a);
+    let free = bench.locks.try_acquire(&b, target(b"y"), LockMode::Exclusive);
+    assert_eq!((free, bench.locks.lines()), (Some(Acquired::New), 2));
+    bench.locks.release_all(&b);
+    assert_eq!(bench.locks.lines(), 0);
+}
+
+#[test]
+fn a_key_is_compared_whole_whatever_its_length() {
+    let bench = Bench::new();
+    let (a, b) = (owner(1), owner(2));
+    let long = [7; 100];
+    for len in 0..100 {
+        assert_eq!(bench.take(&a, &long[..len], LockMode::Exclusive).unwrap(), Acquired::New);
+    }
+    for len in 0..100 {
+        assert_eq!(bench.take(&a, &long[..len], LockMode::Exclusive).unwrap(), Acquired::Held);
+    }
+    assert_eq!(bench.take(&b, &long, LockMode::Exclusive).unwrap(), Acquired::New);
+    assert_eq!(bench.locks.lines(), 101);
+    bench.locks.release_all(&a);
+    bench.locks.release_all(&b);
+    assert_eq!(bench.locks.lines(), 0);
+}
+
+/// What a large transaction made the table grow by is given back.
+#[test]
+fn the_table_shrinks_after_a_large_transaction() {
+    let bench = Bench::new();
+    let capacity =
+        || bench.locks.shards.iter().map(|shard| shard.0.lock().capacity()).sum::<usize>();
+    let a = owner(1);
+    for number in 0..4 * (SHARDS * LINES_KEPT) as u32 {
+        bench.take(&a, &number.to_be_bytes(), LockMode::Exclusive).unwrap();
+    }
+    assert!(capacity() > 4 * SHARDS * LINES_KEPT);
+    bench.locks.release_all(&a);
+    assert_eq!((bench.locks.lines(), capacity()), (0, 0));
 }
 
 #[test]
@@ -170,7 +362,7 @@ fn hundreds_in_one_line_never_overlap() {
     let passed = AtomicUsize::new(0);
     spillway_base::thread::together(200, |id| {
         for _ in 0..20 {
-            let owner = bench.owner(id as u64);
+            let owner = owner(id as u64);
             bench.take(&owner, b"hot", LockMode::Exclusive).unwrap();
             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
             inside.fetch_sub(1, Ordering::SeqCst);
@@ -192,14 +384,14 @@ fn no_lock_outlives_its_transaction() {
     // An exclusive holder counts as this many shared ones.
     let exclusive = 1 << 16;
     let transact = |id: u64, rng: &mut Rng| {
-        let owner = bench.owner(id);
+        let owner = owner(id);
         let mut held = [0; 4];
         for _ in 0..4 {
             let at = rng.below(4) as usize;
             let mode = if rng.chance(1, 2) { LockMode::Shared } else { LockMode::Exclusive };
             let timeout = Duration::from_micros(rng.below(200));
             if rng.chance(1, 8) {
-                owner.interrupt();
+                owner.wait().interrupt();
             }
             let wait = LockWait::Wait;
             let outcome = bench.locks.acquire(&owner, table(), KEYS[at], mode, wait, timeout);
@@ -238,17 +430,9 @@ fn no_lock_outlives_its_transaction() {
 #[test]
 fn a_deadline_that_is_far_away_is_none() {
     let bench = Bench::new();
-    let (a, b) = (bench.owner(1), bench.owner(2));
+    let a = owner(1);
     bench.take(&a, b"k", LockMode::Exclusive).unwrap();
-    let (locks, asking) = (bench.locks.clone(), b.clone());
-    let told = spillway_base::thread::spawn("asks", move || {
-        let mode = LockMode::Exclusive;
-        locks.acquire(&asking, table(), b"k", mode, LockWait::Wait, Duration::MAX)
-    })
-    .unwrap();
-    while b.waits_for().is_none() {
-        std::thread::yield_now();
-    }
+    let asking = bench.take_within(owner(2), b"k", LockMode::Exclusive, Duration::MAX);
     bench.locks.release_all(&a);
-    assert_eq!(told.join().unwrap().unwrap(), Acquired::New);
+    asking.granted();
 }

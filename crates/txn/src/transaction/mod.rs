@@ -33,7 +33,7 @@ use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::{Access, Engine};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
-use crate::locks::{Acquired, LockOwner};
+use crate::locks::{Acquired, LockOwner, Wait};
 use crate::manager::Shared;
 use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 use crate::snapshots::Snapshot;
@@ -50,9 +50,8 @@ const CHARGE_STEP: usize = 64 << 10;
 /// between threads and is used by one at a time.
 pub struct Transaction {
     shared: Arc<Shared>,
-    id: u64,
     options: TransactionOptions,
-    owner: Arc<LockOwner>,
+    owner: LockOwner,
     snapshot: RefCell<Option<Snapshot>>,
     /// Under READ COMMITTED: whether a statement was begun, whose reads share a snapshot.
     in_statement: Cell<bool>,
@@ -73,7 +72,7 @@ pub struct Savepoint(usize);
 
 /// Cancels the lock waits of a transaction, from any thread.
 #[derive(Clone)]
-pub struct CancelHandle(Arc<LockOwner>);
+pub struct CancelHandle(Arc<Wait>);
 
 impl CancelHandle {
     /// Ends a wait in progress, or the next one, with [`ErrorKind::Interrupted`].
@@ -97,9 +96,8 @@ impl Transaction {
     pub(crate) fn new(shared: Arc<Shared>, id: u64, options: TransactionOptions) -> Transaction {
         Transaction {
             shared,
-            id,
             options,
-            owner: Arc::new(LockOwner::new(id)),
+            owner: LockOwner::new(id),
             snapshot: RefCell::new(None),
             in_statement: Cell::new(false),
             writes: RefCell::default(),
@@ -167,7 +165,7 @@ impl Transaction {
             return snapshot.csn();
         }
         if held.is_none() && self.serializable() {
-            self.shared.serializable.enter(self.id);
+            self.shared.serializable.enter(self.owner.id());
         }
         let snapshots = &self.shared.snapshots;
         let holds = self.owner.holds_any();
@@ -228,7 +226,7 @@ impl Transaction {
         }
         let snapshot = self.snapshot();
         if self.serializable() {
-            self.shared.serializable.read(self.id, snapshot, table, key)?;
+            self.shared.serializable.read(self.owner.id(), snapshot, table, key)?;
         }
         let found = self.engine(table)?.get(table, key, snapshot, access, value)?;
         self.note_seen(found.csn().unwrap_or(Csn::ZERO));
@@ -411,7 +409,7 @@ impl Transaction {
     fn buffer(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         if self.serializable() {
             let snapshot = self.snapshot();
-            self.shared.serializable.write(self.id, snapshot, table, key)?;
+            self.shared.serializable.write(self.owner.id(), snapshot, table, key)?;
         }
         self.make_room(key.len() + value.map_or(0, <[u8]>::len))?;
         self.writes.borrow_mut().put(table, key, value);
@@ -485,7 +483,7 @@ impl Transaction {
         // What a range has and has not may rest on any commit.
         self.note_seen(snapshot);
         if self.serializable() {
-            self.shared.serializable.read_range(self.id, snapshot, table, range)?;
+            self.shared.serializable.read_range(self.owner.id(), snapshot, table, range)?;
         }
         let engine = self.engine(table)?;
         let cursor = engine.scan(table, range, direction, snapshot, Access::Blocking)?;
@@ -585,7 +583,7 @@ impl Transaction {
     /// Cancels the transaction's waits from another thread.
     #[must_use]
     pub fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle(self.owner.clone())
+        CancelHandle(self.owner.wait().clone())
     }
 
     /// Commits. When this returns, the commit is ordered and installed, or refused; the future resolves once it
@@ -593,7 +591,7 @@ impl Transaction {
     pub fn commit(self) -> CommitFuture {
         let outcome = self.commit_now();
         if outcome.is_err() && self.serializable() {
-            self.shared.serializable.aborted(self.id);
+            self.shared.serializable.aborted(self.owner.id());
         }
         self.end();
         if matches!(outcome, Ok(Some(_))) {
@@ -614,7 +612,7 @@ impl Transaction {
         let admit = || self.shared.admit(&batch, self.durability());
         let room = if batch.is_empty() { None } else { Some(admit()?) };
         if self.serializable() {
-            self.shared.serializable.prepare(self.id)?;
+            self.shared.serializable.prepare(self.owner.id())?;
         }
         let csn = match room {
             Some(room) => {
@@ -623,7 +621,9 @@ impl Transaction {
             None => None,
         };
         if self.serializable() {
-            self.shared.serializable.committed(self.id, csn.unwrap_or_else(|| self.snapshot()));
+            self.shared
+                .serializable
+                .committed(self.owner.id(), csn.unwrap_or_else(|| self.snapshot()));
         }
         Ok(csn)
     }
@@ -642,7 +642,7 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.ended.get() && self.serializable() {
-            self.shared.serializable.aborted(self.id);
+            self.shared.serializable.aborted(self.owner.id());
         }
         self.end();
     }

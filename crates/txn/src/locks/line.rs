@@ -1,0 +1,251 @@
+//! Who holds one key, and who waits for it.
+
+use std::collections::VecDeque;
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use rustc_hash::FxHasher;
+use spillway_base::TableId;
+
+use super::owner::Wait;
+use crate::options::LockMode;
+
+/// Keys up to this many bytes are kept in place. With it a [`Line`] is 64 bytes.
+const SHORT: usize = 22;
+
+/// A key of a table, borrowed, with the hash that finds its line.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'k> {
+    pub(super) hash: u64,
+    pub(super) table: TableId,
+    pub(super) key: &'k [u8],
+}
+
+impl<'k> Target<'k> {
+    pub(super) fn new(table: TableId, key: &'k [u8]) -> Target<'k> {
+        let mut hasher = FxHasher::default();
+        hasher.write_u32(table.0);
+        hasher.write(key);
+        Target { hash: hasher.finish(), table, key }
+    }
+}
+
+enum Bytes {
+    Short(u8, [u8; SHORT]),
+    Long(Box<[u8]>),
+}
+
+/// What a lock is on.
+pub(super) struct LockKey {
+    hash: u64,
+    bytes: Bytes,
+    table: TableId,
+}
+
+impl LockKey {
+    pub(super) fn new(target: Target<'_>) -> LockKey {
+        let mut short = [0; SHORT];
+        let bytes = match short.get_mut(..target.key.len()) {
+            Some(place) => {
+                place.copy_from_slice(target.key);
+                Bytes::Short(target.key.len() as u8, short)
+            }
+            None => Bytes::Long(target.key.into()),
+        };
+        LockKey { hash: target.hash, bytes, table: target.table }
+    }
+
+    pub(super) fn target(&self) -> Target<'_> {
+        let key = match &self.bytes {
+            Bytes::Short(len, bytes) => &bytes[..usize::from(*len)],
+            Bytes::Long(bytes) => bytes,
+        };
+        Target { hash: self.hash, table: self.table, key }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Holder {
+    id: u64,
+    mode: LockMode,
+}
+
+struct Waiter {
+    id: u64,
+    mode: LockMode,
+    /// It holds a share. Such waiters are at the front.
+    upgrade: bool,
+    wait: Arc<Wait>,
+}
+
+/// Beside the first holder.
+#[derive(Default)]
+struct Crowd {
+    holders: Vec<Holder>,
+    waiters: VecDeque<Waiter>,
+}
+
+/// How a lock was taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It was not held before.
+    New,
+    /// It was held in a weaker mode.
+    Upgraded,
+    /// It was held as strongly as that.
+    Held,
+}
+
+/// Those who were granted a lock and are still to be woken, which is done with no shard held: waking a thread is a call
+/// of the system.
+#[derive(Default)]
+#[must_use]
+pub(super) struct Granted(Vec<Arc<Wait>>);
+
+impl Granted {
+    pub(super) fn wake(self) {
+        self.0.iter().for_each(|wait| wait.wake());
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn woken(&self) -> impl Iterator<Item = *const Wait> {
+        self.0.iter().map(Arc::as_ptr)
+    }
+}
+
+/// One key's holders, of which there is at least one, and its waiters in order.
+///
+/// Nearly every line has one holder and nobody waiting, and then is one small value in its shard's table.
+pub(super) struct Line {
+    key: LockKey,
+    first: Holder,
+    crowd: Option<Box<Crowd>>,
+}
+
+impl Line {
+    pub(super) fn new(target: Target<'_>, id: u64, mode: LockMode) -> Line {
+        Line { key: LockKey::new(target), first: Holder { id, mode }, crowd: None }
+    }
+
+    pub(super) fn hash(&self) -> u64 {
+        self.key.hash
+    }
+
+    pub(super) fn is(&self, target: Target<'_>) -> bool {
+        let own = self.key.target();
+        own.hash == target.hash && own.table == target.table && own.key == target.key
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Holder> {
+        let others = self.crowd.as_deref().map_or(&[][..], |crowd| &crowd.holders);
+        std::iter::once(&self.first).chain(others)
+    }
+
+    pub(super) fn holders(&self) -> impl Iterator<Item = u64> {
+        self.all().map(|holder| holder.id)
+    }
+
+    fn mode_of(&self, id: u64) -> Option<LockMode> {
+        self.all().find(|holder| holder.id == id).map(|holder| holder.mode)
+    }
+
+    pub(super) fn is_held_by(&self, id: u64) -> bool {
+        self.mode_of(id).is_some()
+    }
+
+    /// Whether `id` may hold the lock in this mode beside the other holders.
+    fn admits(&self, id: u64, mode: LockMode) -> bool {
+        let both_share = |other| mode == LockMode::Shared && other == LockMode::Shared;
+        self.all().all(|holder| holder.id == id || both_share(holder.mode))
+    }
+
+    /// Takes the lock if nobody is in the way.
+    pub(super) fn take(&mut self, id: u64, mode: LockMode) -> Option<Taken> {
+        let held = self.mode_of(id);
+        if held >= Some(mode) {
+            return Some(Taken::Held);
+        }
+        let waited_for = self.crowd.as_ref().is_some_and(|crowd| !crowd.waiters.is_empty());
+        if !self.admits(id, mode) || (held.is_none() && waited_for) {
+            return None;
+        }
+        self.hold(id, mode);
+        Some(if held.is_none() { Taken::New } else { Taken::Upgraded })
+    }
+
+    fn hold(&mut self, id: u64, mode: LockMode) {
+        let others = self.crowd.iter_mut().flat_map(|crowd| &mut crowd.holders);
+        match std::iter::once(&mut self.first).chain(others).find(|holder| holder.id == id) {
+            Some(holder) => holder.mode = holder.mode.max(mode),
+            None => self.crowd.get_or_insert_default().holders.push(Holder { id, mode }),
+        }
+    }
+
+    /// Gets in line. Whoever holds a share goes to the front: nobody behind it could be served first. Answers whether
+    /// that is so.
+    pub(super) fn wait(&mut self, id: u64, mode: LockMode, wait: Arc<Wait>) -> bool {
+        let upgrade = self.is_held_by(id);
+        let waiter = Waiter { id, mode, upgrade, wait };
+        let waiters = &mut self.crowd.get_or_insert_default().waiters;
+        if upgrade {
+            waiters.push_front(waiter);
+        } else {
+            waiters.push_back(waiter);
+        }
+        upgrade
+    }
+
+    /// Whether `id`, which holds a share, waits for more.
+    pub(super) fn awaits_upgrade(&self, id: u64) -> bool {
+        let waiters = self.crowd.iter().flat_map(|crowd| &crowd.waiters);
+        waiters.take_while(|waiter| waiter.upgrade).any(|waiter| waiter.id == id)
+    }
+
+    /// Takes a waiter out. `false` when it is not in line: it was granted.
+    pub(super) fn withdraw(&mut self, id: u64, granted: &mut Granted) -> bool {
+        let Some(crowd) = &mut self.crowd else { return false };
+        let Some(at) = crowd.waiters.iter().position(|waiter| waiter.id == id) else {
+            return false;
+        };
+        crowd.waiters.remove(at);
+        self.serve(granted);
+        true
+    }
+
+    /// Serves the front of the line as far as it can be served.
+    fn serve(&mut self, granted: &mut Granted) {
+        while let Some(front) = self.crowd.as_ref().and_then(|crowd| crowd.waiters.front()) {
+            if !self.admits(front.id, front.mode) {
+                break;
+            }
+            if let Some(waiter) = self.next_waiter(granted) {
+                self.hold(waiter.id, waiter.mode);
+            }
+        }
+    }
+
+    /// Grants the lock to the front of the line.
+    fn next_waiter(&mut self, granted: &mut Granted) -> Option<Holder> {
+        let Waiter { id, mode, wait, .. } = self.crowd.as_mut()?.waiters.pop_front()?;
+        wait.grant();
+        granted.0.push(wait);
+        Some(Holder { id, mode })
+    }
+
+    /// Takes a holder out. Answers whether the line is over: nobody holds the lock any more.
+    pub(super) fn release(&mut self, id: u64, granted: &mut Granted) -> bool {
+        if self.first.id != id {
+            if let Some(crowd) = &mut self.crowd {
+                crowd.holders.retain(|holder| holder.id != id);
+            }
+        } else {
+            let other = self.crowd.as_mut().and_then(|crowd| crowd.holders.pop());
+            match other.or_else(|| self.next_waiter(granted)) {
+                Some(next) => self.first = next,
+                None => return true,
+            }
+        }
+        self.serve(granted);
+        false
+    }
+}
