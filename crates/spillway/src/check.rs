@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::{Error, Result};
-use spillway_storage::plog::read_log;
+use spillway_storage::plog::{lanes_in, read_log};
 use spillway_storage::{Disk, RealDisk};
 
 use crate::database::{data_dir, log_dir};
@@ -57,11 +57,13 @@ pub(crate) fn check_on(
         findings: verified.findings.into_iter().map(|finding| finding.error).collect(),
         ..CheckReport::default()
     };
-    let read = read_log(&**disk, &log_dir(path), 0, &mut |_, _, payload| {
-        report.log_frames += 1;
-        report.log_bytes += payload.len() as u64;
-        spillway_txn::check_frame(payload)
-    });
-    report.findings.extend(read.err());
+    for lane in lanes_in(&**disk, &log_dir(path))? {
+        let read = read_log(&**disk, &log_dir(path), lane, &mut |_, _, payload| {
+            report.log_frames += 1;
+            report.log_bytes += payload.len() as u64;
+            spillway_txn::check_frame(payload)
+        });
+        report.findings.extend(read.err());
+    }
     Ok(report)
 }

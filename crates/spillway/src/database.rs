@@ -108,7 +108,14 @@ impl Database {
             horizon.horizon(),
             budget.clone(),
         )?;
-        let log = LogSettings { dir: log_dir(path), segment_bytes: settings.log_segment_bytes };
+        let log = LogSettings {
+            dir: log_dir(path),
+            segment_bytes: settings.log_segment_bytes,
+            lanes: settings.log_lanes,
+            in_turn: !settings.background_threads,
+            queue_bytes: (settings.memory_bytes / 256).clamp(64 << 10, 4 << 20),
+            recovery_threads: settings.recovery_threads,
+        };
         let manager_settings = ManagerSettings {
             durability: settings.durability,
             lock_wait: settings.lock_wait,

@@ -19,6 +19,11 @@ pub struct Settings {
     pub lock_wait: Duration,
     /// Size of a log segment, in bytes.
     pub log_segment_bytes: u64,
+    /// Lanes of the log: queues of commits, each with files of its own that are written and synced by themselves. May
+    /// differ from one opening to the next.
+    pub log_lanes: usize,
+    /// Threads that read the log back at an opening.
+    pub recovery_threads: usize,
     /// Bytes of log past which the engines are asked to write what it holds.
     pub log_bytes_max: u64,
     /// Whether background work runs on threads of the database. Without them, as in a simulation, the caller
@@ -34,9 +39,12 @@ const MEMORY_BYTES_MIN: usize = 16 << 20;
 
 impl Default for Settings {
     fn default() -> Settings {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Settings {
             memory_bytes: 1 << 30,
-            cores: std::thread::available_parallelism().map_or(2, usize::from),
+            cores,
+            log_lanes: lanes_for(cores),
+            recovery_threads: cores,
             durability: Durability::Commit,
             lock_wait: LOCK_WAIT,
             log_segment_bytes: 64 << 20,
@@ -45,6 +53,11 @@ impl Default for Settings {
             slot_bytes: 2 << 20,
         }
     }
+}
+
+/// After the paper, one queue serves eight threads well (X-Engine, section 3.2.2).
+fn lanes_for(cores: usize) -> usize {
+    cores.div_ceil(8)
 }
 
 impl Settings {
@@ -57,6 +70,12 @@ impl Settings {
         }
         if self.cores == 0 {
             return Err(Error::invalid("cores is 0; a database needs at least 1"));
+        }
+        if !(1..=64).contains(&self.log_lanes) {
+            return Err(Error::invalid("log_lanes must be between 1 and 64"));
+        }
+        if self.recovery_threads == 0 {
+            return Err(Error::invalid("recovery_threads is 0; an opening needs at least 1"));
         }
         if !(8 << 10..=1 << 40).contains(&self.log_segment_bytes) {
             return Err(Error::invalid("log_segment_bytes must be between 8 KiB and 1 TiB"));

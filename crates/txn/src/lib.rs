@@ -5,17 +5,17 @@
 //! - `options`: what it chooses;
 //! - `transaction`: its snapshot, locks, writes and end;
 //! - `locks`, `serializable`: what keeps it apart from others;
-//! - `lane`, `record`: its commit on the way to the log and the engines;
+//! - `pipeline`, `record`: its commit on the way to the log and the engines;
 //! - `watermark`, `snapshots`: what is visible, and what is still looked at;
 //! - `recovery`: the way back from the log;
 //! - `manager`, `throttle`, `stalls`: what transactions share.
 
-mod lane;
 mod locks;
 mod manager;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
 mod options;
+mod pipeline;
 mod record;
 mod recovery;
 mod serializable;

@@ -2,25 +2,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
 use spillway_base::batch::WriteBatch;
-use spillway_base::budget::Budget;
+use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Engine, Horizon, Metric};
 use spillway_base::stall::Cause;
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
-use crate::lane::{self, Lane, Room};
 use crate::locks::Locks;
 use crate::options::{Durability, TransactionOptions};
+use crate::pipeline::{self, Pipeline, Room, SAMPLE, Urgency};
 use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
 use crate::stalls::Stalls;
 use crate::throttle::{SLIGHT, Throttle};
-use crate::transaction::Transaction;
+use crate::transaction::{CALLED, RELAXED, Transaction};
 
 /// What all transactions of a database have in common.
 #[derive(Clone, Debug)]
@@ -109,33 +107,26 @@ impl Engines {
     }
 }
 
-struct Flusher {
-    due: Mutex<Option<Duration>>,
-    changed: Condvar,
-    stop: AtomicBool,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
 pub(crate) struct Shared {
     pub(crate) settings: ManagerSettings,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) engines: Engines,
-    pub(crate) lane: Lane,
+    pub(crate) pipeline: Pipeline,
     pub(crate) locks: Locks,
     pub(crate) serializable: Serializable,
     pub(crate) budget: Budget,
+    _queues: Charge,
     pub(crate) clock: Clock,
     throttle: Throttle,
     pub(crate) stalls: Stalls,
     transactions_next: AtomicU64,
     closed: AtomicBool,
-    flusher: Flusher,
 }
 
 impl Shared {
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
-            return Err(lane::closed());
+            return Err(pipeline::closed());
         }
         Ok(())
     }
@@ -144,14 +135,14 @@ impl Shared {
     /// only of what is durable, and commits that nobody waits for are flushed later.
     fn make_room(&self, debt: f64) -> Result<()> {
         let behind = self.engines.iter().any(|engine| engine.debt().flush > debt);
-        if !behind || !self.lane.has_unflushed() {
+        if !behind || !self.pipeline.has_unflushed() {
             return Ok(());
         }
-        if self.flusher.thread.lock().is_some() {
+        if self.pipeline.flushers.are_running() {
             self.flush_within(Duration::ZERO);
             return Ok(());
         }
-        self.lane.flush()
+        self.pipeline.flush()
     }
 
     /// Makes sure that a batch can be logged and installed. It waits only where memory or the log have no room; what slows
@@ -161,17 +152,17 @@ impl Shared {
         // Most who asked for durability wait for it, and flush by that.
         self.make_room(if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
         let bytes = batch.as_bytes().len();
-        let room = self.lane.admit(bytes)?;
+        let room = self.pipeline.admit(bytes)?;
         self.engines.iter().try_for_each(|engine| engine.admit(bytes))?;
         Ok(room)
     }
 
     /// Waits for a commit to be acknowledged.
     pub(crate) fn wait(&self, csn: Csn) -> Result<()> {
-        if let Some(outcome) = self.lane.known(csn) {
+        if let Some(outcome) = self.pipeline.known(csn) {
             return outcome;
         }
-        self.stalls.commit.during(Cause::Commit, &self.clock, || self.lane.wait(csn))
+        self.stalls.commit.during(Cause::Commit, &self.clock, || self.pipeline.wait(csn))
     }
 
     /// Has a writer whose commit is installed, and who holds no lock, sleep as the debt asks.
@@ -190,50 +181,35 @@ impl Shared {
         touched: impl Iterator<Item = TableId>,
         dropped: &[TableId],
     ) -> Result<Csn> {
-        let csn = self.lane.enqueue(room, batch, touched, dropped)?;
+        let csn = self.pipeline.enqueue(room, batch, touched, dropped)?;
+        let start = csn.0.is_multiple_of(SAMPLE).then(|| self.clock.now());
         for engine in self.engines.iter() {
             engine.install(csn, batch);
         }
-        self.lane.installed(csn);
+        if let Some(start) = start {
+            let took = (self.clock.now() - start).as_nanos() as u64 * SAMPLE;
+            self.pipeline.counts.install_ns.fetch_add(took, Ordering::Relaxed);
+        }
+        self.pipeline.installed(csn);
         Ok(csn)
     }
 
     /// A snapshot number that covers every commit whose locks were given back before the call.
     pub(crate) fn newest(&self) -> Csn {
-        let ordered = self.lane.last_ordered();
+        let ordered = self.pipeline.last_ordered();
         self.snapshots.installed.wait(ordered);
         ordered
     }
 
-    /// Asks that what is ordered now be flushed within `delay`, by the flusher thread.
+    /// Asks that what is ordered now be flushed within `delay`, by the flusher threads.
     pub(crate) fn flush_within(&self, delay: Duration) {
-        let due = self.clock.now() + delay;
-        let mut at = self.flusher.due.lock();
-        if at.is_none_or(|at| due < at) {
-            *at = Some(due);
-            drop(at);
-            self.flusher.changed.notify_one();
-        }
-    }
-
-    fn run_flusher(&self) {
-        let mut due = self.flusher.due.lock();
-        while !self.flusher.stop.load(Ordering::Acquire) {
-            let now = self.clock.now();
-            match *due {
-                Some(at) if at <= now => {
-                    *due = None;
-                    drop(due);
-                    // A failure is kept by the lane and told to every commit.
-                    let _ = self.lane.flush();
-                    due = self.flusher.due.lock();
-                }
-                Some(at) => {
-                    self.flusher.changed.wait_for(&mut due, at - now);
-                }
-                None => self.flusher.changed.wait(&mut due),
-            }
-        }
+        let urgency = match delay {
+            Duration::ZERO => Urgency::Now,
+            CALLED => Urgency::Soon,
+            RELAXED => Urgency::Relaxed,
+            _ => Urgency::Timed,
+        };
+        self.pipeline.flush_by(urgency, || self.clock.now() + delay);
     }
 }
 
@@ -244,18 +220,19 @@ pub struct TransactionManager(pub(crate) Arc<Shared>);
 impl TransactionManager {
     pub(crate) fn new(
         settings: ManagerSettings,
-        snapshots: Arc<Snapshots>,
         engines: Engines,
-        lane: Lane,
+        pipeline: Pipeline,
         budget: Budget,
         clock: Clock,
     ) -> TransactionManager {
+        let snapshots = pipeline.snapshots.clone();
         TransactionManager(Arc::new(Shared {
             settings,
             serializable: Serializable::new(snapshots.clone()),
             snapshots,
             engines,
-            lane,
+            _queues: budget.charge(Use::Transactions, pipeline.queue_bytes()),
+            pipeline,
             locks: Locks::new(),
             budget,
             clock,
@@ -263,12 +240,6 @@ impl TransactionManager {
             stalls: Stalls::default(),
             transactions_next: AtomicU64::new(1),
             closed: AtomicBool::new(false),
-            flusher: Flusher {
-                due: Mutex::new(None),
-                changed: Condvar::new(),
-                stop: AtomicBool::new(false),
-                thread: Mutex::new(None),
-            },
         }))
     }
 
@@ -285,21 +256,23 @@ impl TransactionManager {
         &self.0.engines
     }
 
-    /// Starts the thread that flushes commits for which nobody waits. Without it, as in a simulation, they
-    /// become durable with the next commit that is waited for, or at [`TransactionManager::flush`].
+    /// Starts the threads, one for each lane, that flush commits for which nobody waits. Without them, as in a simulation,
+    /// they become durable with the next commit that is waited for, or at [`TransactionManager::flush`].
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when the system refuses a thread.
     pub fn start_flusher(&self) -> Result<()> {
-        let shared = self.0.clone();
-        let handle = thread::spawn("log-flusher", move || shared.run_flusher())?;
-        let shared = Arc::downgrade(&self.0);
-        self.0.lane.set_flusher(move || {
-            if let Some(shared) = shared.upgrade() {
-                shared.flush_within(Duration::ZERO);
-            }
-        });
-        *self.0.flusher.thread.lock() = Some(handle);
+        let mut threads = Vec::new();
+        for index in 0..self.0.pipeline.flushers.count() {
+            let shared = self.0.clone();
+            let run = move || {
+                let pipeline = &shared.pipeline;
+                let flush = || pipeline.flush_lane(index);
+                pipeline.flushers.run(index, || shared.clock.now(), flush);
+            };
+            threads.push(thread::spawn(format!("log-flush-{index}"), run)?);
+        }
+        self.0.pipeline.flushers.started(threads);
         Ok(())
     }
 
@@ -308,13 +281,13 @@ impl TransactionManager {
     /// # Errors
     /// [`ErrorKind::WritesStopped`].
     pub fn flush(&self) -> Result<()> {
-        self.0.lane.flush()
+        self.0.pipeline.flush()
     }
 
     /// Writes to the log what is ordered and not durable, unless another thread does already. For a thread that has
     /// nothing else to do. `false` when there was nothing to do.
     pub fn lead_flush(&self) -> bool {
-        self.0.lane.try_flush()
+        self.0.pipeline.try_flush()
     }
 
     /// Cuts the log where the engines' own files have it all, and asks the engines for more when it is long.
@@ -326,13 +299,13 @@ impl TransactionManager {
         // What a failed engine keeps in memory, and perhaps more, is in the log alone.
         shared.engines.iter().try_for_each(|engine| engine.health())?;
         let persisted = shared.engines.persisted().min(shared.snapshots.stable_csn());
-        let truncated = shared.lane.truncate(persisted);
-        if shared.lane.log_bytes() > shared.settings.log_bytes_max {
+        let truncated = shared.pipeline.truncate(persisted);
+        if shared.pipeline.log_bytes() > shared.settings.log_bytes_max {
             let stable = shared.snapshots.stable_csn();
             shared.engines.iter().for_each(|engine| engine.request_persist(stable));
         }
         // After the cut, which may have left a file to use again. A commit that finds no room says so itself.
-        match shared.lane.prepare() {
+        match shared.pipeline.prepare() {
             Err(error) if error.kind() == ErrorKind::DiskFull => truncated,
             prepared => truncated.and(prepared),
         }
@@ -349,7 +322,7 @@ impl TransactionManager {
     /// # Errors
     /// [`ErrorKind::WritesStopped`], or the failure of an engine.
     pub fn health(&self) -> Result<()> {
-        self.0.lane.health()?;
+        self.0.pipeline.health()?;
         self.0.engines.iter().try_for_each(|engine| engine.health())
     }
 
@@ -359,34 +332,81 @@ impl TransactionManager {
     /// [`ErrorKind::WritesStopped`].
     pub fn close(&self) -> Result<()> {
         self.0.closed.store(true, Ordering::Release);
-        self.0.flusher.stop.store(true, Ordering::Release);
-        drop(self.0.flusher.due.lock());
-        self.0.flusher.changed.notify_all();
-        if let Some(thread) = self.0.flusher.thread.lock().take() {
-            // It ends with its loop; a panic in it has been reported by the panic hook.
-            let _ = thread.join();
-        }
-        self.0.lane.close()
+        self.0.pipeline.flushers.end();
+        self.0.pipeline.close()
     }
 
     /// Figures for people and for monitoring.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
-        let lane = &self.0.lane;
+        let pipeline = &self.0.pipeline;
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64;
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
         let counter = |name, help, value| Metric { name, help, counter: true, value };
         let gauge = |name, help, value| Metric { name, help, counter: false, value };
+        let (lanes, queued_words) = pipeline.depth();
+        let (ordered, stable) = (pipeline.last_ordered(), self.stable());
+        let flushed = pipeline.sum(|lane| &lane.flushed_commits);
         let mut metrics = vec![
-            counter("commits_total", "Commits ordered.", load(&lane.counts.commits)),
-            counter("log_flushes_total", "Log flushes.", load(&lane.counts.flushes)),
-            counter("log_flushed_bytes_total", "Bytes flushed.", load(&lane.counts.flushed_bytes)),
+            gauge("log_lanes", "Lanes that commits go to.", lanes as f64),
+            counter(
+                "commits_total",
+                "Commits ordered since the database was made.",
+                ordered.0 as f64,
+            ),
+            gauge(
+                "log_queue_bytes",
+                "Stage 1, log buffering: bytes queued and not durable.",
+                queued_words as f64 * 8.0,
+            ),
+            counter(
+                "log_queue_full_total",
+                "Stage 1: commits that found their queue full.",
+                pipeline.sum(|lane| &lane.full) as f64,
+            ),
+            counter(
+                "log_queue_full_seconds_total",
+                "Stage 1: time that commits waited for their queue.",
+                seconds(pipeline.sum(|lane| &lane.full_ns)),
+            ),
+            counter(
+                "log_flushes_total",
+                "Stage 2, log flushing: writes with their sync.",
+                pipeline.sum(|lane| &lane.flushes) as f64,
+            ),
+            counter("log_flushed_commits_total", "Stage 2: commits flushed.", flushed as f64),
+            counter(
+                "log_flushed_bytes_total",
+                "Stage 2: bytes flushed.",
+                pipeline.sum(|lane| &lane.flushed_bytes) as f64,
+            ),
             counter(
                 "log_flush_seconds_total",
-                "Time spent in log flushes.",
-                load(&lane.counts.flush_ns) / 1e9,
+                "Stage 2: time spent in writes and syncs, over all lanes.",
+                seconds(pipeline.sum(|lane| &lane.flush_ns)),
             ),
-            gauge("log_bytes", "Bytes of log kept for recovery.", lane.log_bytes() as f64),
-            gauge("stable_csn", "The stable CSN.", self.stable().0 as f64),
+            gauge(
+                "commits_installing",
+                "Stage 3, installing: commits ordered and not installed, with all before them.",
+                ordered.0.saturating_sub(pipeline.snapshots.installed.prefix().0) as f64,
+            ),
+            counter(
+                "commit_install_seconds_total",
+                "Stage 3: time spent installing, from one commit in 64.",
+                load(&pipeline.counts.install_ns) / 1e9,
+            ),
+            gauge(
+                "commits_waiting",
+                "Stage 4, commit: commits ordered and not acknowledged.",
+                ordered.0.saturating_sub(stable.0) as f64,
+            ),
+            counter(
+                "commit_acknowledgements_total",
+                "Stage 4: times that the stable CSN moved on.",
+                load(&pipeline.counts.acknowledgements),
+            ),
+            gauge("log_bytes", "Bytes of log kept for recovery.", pipeline.log_bytes() as f64),
+            gauge("stable_csn", "The stable CSN.", stable.0 as f64),
         ];
         metrics.extend(self.0.throttle.metrics());
         metrics.extend(self.0.stalls.metrics());

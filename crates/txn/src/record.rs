@@ -4,13 +4,18 @@
 //! lane's order. The frame has the checksum. Little-endian:
 //!
 //! ```text
-//! kind   u8   1 commit, 2 note
-//! csn    u64  commit: its number. note: every commit up to here is in the engines' own files
+//! kind   u8   1 commit, 2 note, 3 stable
+//! csn    u64  commit: its number. note: every commit up to here is in the engines' own files. stable: every
+//!             commit up to here was durable, in whichever lane, before this frame was written
 //! bytes  u32  length of the batch             (commit)
 //! batch       see `spillway_base::batch`      (commit)
 //! ```
 //!
-//! A note goes before the log is cut, so that a log that begins later than the first commit says why.
+//! A note goes before the log is cut, so that a log that begins later than the first commit says why. Each frame of
+//! commits begins with what was stable, so that a log that misses one of those is known to be damaged.
+//!
+//! The commits of a lane come nearly in the order of their numbers, and not quite: a thread has its place in the lane
+//! before it has its number.
 
 use spillway_base::batch::WriteBatch;
 use spillway_base::codec::Reader;
@@ -18,9 +23,10 @@ use spillway_base::{Csn, Error, Result};
 
 const COMMIT: u8 = 1;
 const NOTE: u8 = 2;
+const STABLE: u8 = 3;
 
-/// The bytes that a commit record adds to its batch.
-pub(crate) const COMMIT_OVERHEAD: usize = 13;
+/// The bytes that a commit adds to its batch: its record, and that of what is stable, if it has a frame of its own.
+pub(crate) const COMMIT_OVERHEAD: usize = 13 + 9;
 /// The bytes of a note.
 pub(crate) const NOTE_BYTES: usize = 9;
 
@@ -29,18 +35,31 @@ pub(crate) const NOTE_BYTES: usize = 9;
 pub(crate) enum Record {
     Commit(Csn, WriteBatch),
     Note(Csn),
+    Stable(Csn),
 }
 
-pub(crate) fn put_commit(out: &mut Vec<u8>, csn: Csn, batch: &WriteBatch) {
+/// Begins a commit's record; the batch follows.
+pub(crate) fn put_commit_head(out: &mut Vec<u8>, csn: Csn, batch_bytes: usize) {
     out.push(COMMIT);
     out.extend_from_slice(&csn.0.to_le_bytes());
-    out.extend_from_slice(&(batch.as_bytes().len() as u32).to_le_bytes());
-    out.extend_from_slice(batch.as_bytes());
+    out.extend_from_slice(&(batch_bytes as u32).to_le_bytes());
+}
+
+pub(crate) fn put_stable(out: &mut Vec<u8>, stable: Csn) {
+    out.push(STABLE);
+    out.extend_from_slice(&stable.0.to_le_bytes());
 }
 
 pub(crate) fn put_note(out: &mut Vec<u8>, persisted: Csn) {
     out.push(NOTE);
     out.extend_from_slice(&persisted.0.to_le_bytes());
+}
+
+/// What a frame notes, if it is a note's.
+pub(crate) fn note_in(frame: &[u8]) -> Option<Csn> {
+    let mut reader = Reader::new(frame);
+    let is_note = frame.len() == NOTE_BYTES && reader.u8().ok()? == NOTE;
+    if is_note { reader.u64().ok().map(Csn) } else { None }
 }
 
 /// Checks that a frame's payload is records.
@@ -67,6 +86,7 @@ pub(crate) fn read_frame(
                 Record::Commit(csn, WriteBatch::from_bytes(reader.take(bytes)?.to_vec())?)
             }
             NOTE => Record::Note(csn),
+            STABLE => Record::Stable(csn),
             other => {
                 return Err(Error::corruption(format!("unknown record {other} at byte {at}")));
             }
@@ -88,19 +108,21 @@ mod tests {
         let mut batch = WriteBatch::new();
         batch.push(Op::Put { table, key: b"k", value: b"v" });
         let mut frame = Vec::new();
-        put_commit(&mut frame, Csn(7), &batch);
+        put_stable(&mut frame, Csn(6));
+        put_commit_head(&mut frame, Csn(7), batch.as_bytes().len());
+        frame.extend_from_slice(batch.as_bytes());
         put_note(&mut frame, Csn(3));
-        put_commit(&mut frame, Csn(8), &batch);
         let mut seen = Vec::new();
         let read = read_frame(&frame, &mut |record| {
             seen.push(match record {
                 Record::Commit(csn, batch) => (csn.0, batch.len()),
                 Record::Note(csn) => (csn.0, 0),
+                Record::Stable(csn) => (csn.0, 9),
             });
             Ok(())
         });
         read.unwrap();
-        assert_eq!(seen, [(7, 1), (3, 0), (8, 1)]);
+        assert_eq!(seen, [(6, 9), (7, 1), (3, 0)]);
         let mut rng = Rng::new(3);
         for _ in 0..5000 {
             let mut noisy = frame.clone();

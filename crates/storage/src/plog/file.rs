@@ -30,6 +30,8 @@ const SCRATCH_KEPT: usize = 32 << 20;
 struct Older {
     sequence: u64,
     bytes: u64,
+    /// Whether its file must go, and not be used again.
+    discarded: bool,
 }
 
 struct State {
@@ -74,9 +76,17 @@ pub struct FilePlog {
 }
 
 impl FilePlog {
-    /// Opens a lane's log for writing, after what [`super::read_log`] found there. `fence` is noted in
-    /// every segment of the new generation. What was found is durable when this returns. A full disk is no
-    /// obstacle: only room is refused then.
+    /// Makes what was found in a lane's log durable, where its writer left that undone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    pub fn settle(disk: Arc<dyn Disk>, settings: PlogSettings, found: &Recovered) -> Result<()> {
+        Maker { disk, settings }.settle(found)
+    }
+
+    /// Opens a lane's log for writing, after what [`super::read_log`] found there and [`FilePlog::settle`] made durable.
+    /// The generation is larger than any found; `fence` is noted in every segment of it. A full disk is no obstacle: only
+    /// room is refused then.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
@@ -84,22 +94,24 @@ impl FilePlog {
         disk: Arc<dyn Disk>,
         settings: PlogSettings,
         found: &Recovered,
+        generation: u64,
         fence: u64,
     ) -> Result<FilePlog> {
+        assert!(generation > found.generation, "each opening begins a generation (L5)");
         let maker = Maker { disk, settings };
         maker.disk.create_dir_all(&maker.settings.dir)?;
-        maker.settle(found)?;
         let again = maker.clear(found)?;
         let kept = found
             .segments
             .iter()
             .filter(|segment| again.is_none_or(|(unused, _)| segment.sequence < unused));
-        let older: VecDeque<Older> =
-            kept.map(|old| Older { sequence: old.sequence, bytes: old.bytes }).collect();
+        let older: VecDeque<Older> = kept
+            .map(|old| Older { sequence: old.sequence, bytes: old.bytes, discarded: old.discarded })
+            .collect();
         let header = Header {
             lane: maker.settings.lane,
             sequence: next_sequence(found, again),
-            generation: found.generation + 1,
+            generation,
             fence,
             end: found.end,
         };
@@ -117,6 +129,42 @@ impl FilePlog {
             Err(error) if error.kind() == ErrorKind::DiskFull => (header, VecDeque::new()),
             Err(error) => return Err(error),
         };
+        Ok(FilePlog::with(maker, next, older, spare))
+    }
+
+    /// Opens a lane's log to which nothing more is written: what is cut from it is removed. Room is not to be had.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    pub fn retire(
+        disk: Arc<dyn Disk>,
+        settings: PlogSettings,
+        found: &Recovered,
+    ) -> Result<FilePlog> {
+        let maker = Maker { disk, settings };
+        if let Some((unused, _)) = maker.clear(found)? {
+            maker.remove(&[unused]).map_err(|(_, error)| error)?;
+        }
+        let kept = found.segments.iter().filter(|segment| segment.frames > 0);
+        let older: VecDeque<Older> = kept
+            .map(|old| Older { sequence: old.sequence, bytes: old.bytes, discarded: true })
+            .collect();
+        let header = Header {
+            lane: maker.settings.lane,
+            sequence: next_sequence(found, None),
+            generation: found.generation,
+            fence: 0,
+            end: found.end,
+        };
+        Ok(FilePlog::with(maker, header, older, VecDeque::new()))
+    }
+
+    fn with(
+        maker: Maker,
+        next: Header,
+        older: VecDeque<Older>,
+        spare: VecDeque<Segment>,
+    ) -> FilePlog {
         let state = State {
             next,
             current: None,
@@ -130,7 +178,7 @@ impl FilePlog {
             failure: None,
         };
         let room = Ledger::new(state.piece());
-        Ok(FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room })
+        FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room }
     }
 
     /// The generation this opening writes.
@@ -196,7 +244,8 @@ impl FilePlog {
         while state.rest() < frame {
             if let Some(full) = &state.current {
                 seal(full, state.end, state.durable)?;
-                state.older.push_back(Older { sequence: full.header.sequence, bytes: full.bytes });
+                let (sequence, bytes) = (full.header.sequence, full.bytes);
+                state.older.push_back(Older { sequence, bytes, discarded: false });
             }
             let next = state.spare.pop_front().expect("a frame's room is in one piece");
             state.current = Some(next);
@@ -347,7 +396,8 @@ impl Plog for FilePlog {
         state.idle = state.idle.max(given);
         let surplus = state.idle.saturating_sub(IDLE_MAX);
         let standard = self.maker.settings.segment_bytes;
-        let odd = state.older.range(..state.idle).rposition(|older| older.bytes != standard);
+        let mut idle = state.older.range(..state.idle);
+        let odd = idle.rposition(|older| older.discarded || older.bytes != standard);
         let count = surplus.max(odd.map_or(0, |odd| odd + 1));
         if count == 0 {
             return Ok(());

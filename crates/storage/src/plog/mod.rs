@@ -41,7 +41,7 @@ use std::path::PathBuf;
 use spillway_base::Result;
 
 pub use file::FilePlog;
-pub use reader::{Recovered, RecoveredSegment, VisitFrame, read_log};
+pub use reader::{LogReader, Recovered, RecoveredSegment, VisitFrame, lanes_in, read_log};
 
 /// The largest payload of one frame.
 pub const PAYLOAD_MAX: usize = 1 << 30;

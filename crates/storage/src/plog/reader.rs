@@ -22,7 +22,7 @@ pub struct Recovered {
     pub generation: u64,
     /// Where the last frame ends, or ended before the log was truncated.
     pub(super) end: Position,
-    /// What of the last frame's segment no later write proves to be durable. [`super::FilePlog::open`]
+    /// What of the last frame's segment no later write proves to be durable. [`super::FilePlog::settle`]
     /// writes it again.
     pub(super) tail: Range<u64>,
 }
@@ -36,65 +36,145 @@ pub struct RecoveredSegment {
     pub generation: u64,
     /// What the user noted when that generation began.
     pub fence: u64,
-    /// The smallest fence of a later generation, if there is one.
-    pub fence_after: Option<u64>,
     /// The length of its file, in bytes.
     pub bytes: u64,
     /// Frames read from it.
     pub frames: u64,
+    /// For the user of the log to say: something in it was discarded, so its file must go and not be used again.
+    pub discarded: bool,
 }
 
 /// Takes a frame: where it begins, the segment it is in, and its payload.
 pub type VisitFrame<'v> = dyn FnMut(Position, &RecoveredSegment, &[u8]) -> Result<()> + 'v;
 
+/// The lanes that have segments in a folder, ascending.
+///
+/// # Errors
+/// [`ErrorKind::Io`].
+pub fn lanes_in(disk: &dyn Disk, dir: &Path) -> Result<Vec<u32>> {
+    let names = disk.list(dir)?;
+    let mut lanes: Vec<u32> =
+        names.iter().filter_map(|name| parse_name(name)).map(|(lane, _)| lane).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    Ok(lanes)
+}
+
 /// Reads every frame of a lane's log in order. Changes nothing.
 ///
 /// # Errors
-/// [`ErrorKind::Corruption`] (L4), [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`], and what `visit`
-/// answers.
+/// As [`LogReader::open`] and [`LogReader::next_segment`].
 pub fn read_log(
     disk: &dyn Disk,
     dir: &Path,
     lane: u32,
     visit: &mut VisitFrame<'_>,
 ) -> Result<Recovered> {
-    let found = read_headers(disk, dir, lane)?;
-    let mut recovered = Recovered {
-        end: found.first().map_or(Position::default(), |first| first.header.end),
-        ..Recovered::default()
-    };
-    // Where an earlier segment ended without a seal: damage, if its generation went on after it.
-    let mut doubt: Option<(u64, Error)> = None;
-    for (index, segment) in found.iter().enumerate() {
+    let mut reader = LogReader::open(disk, dir, lane)?;
+    while reader.next_segment(visit)? {}
+    Ok(reader.finish())
+}
+
+/// Reads a lane's log, a segment at a time.
+pub struct LogReader {
+    found: Vec<Found>,
+    /// The segment that is read next.
+    next: usize,
+    recovered: Recovered,
+    /// Where an earlier segment ended without a seal: damage, if its generation went on after it.
+    doubt: Option<(u64, Error)>,
+}
+
+impl LogReader {
+    /// Reads the headers of a lane's segments.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`].
+    pub fn open(disk: &dyn Disk, dir: &Path, lane: u32) -> Result<LogReader> {
+        let found = read_headers(disk, dir, lane)?;
+        let recovered = Recovered {
+            end: found.first().map_or(Position::default(), |first| first.header.end),
+            ..Recovered::default()
+        };
+        Ok(LogReader { found, next: 0, recovered, doubt: None })
+    }
+
+    /// The generations of the segments, each with what its user noted when it began.
+    pub fn fences(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.found.iter().map(|segment| (segment.header.generation, segment.header.fence))
+    }
+
+    /// Reads the frames of the next segment; `false` after the last.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::Io`], and what `visit` answers.
+    pub fn next_segment(&mut self, visit: &mut VisitFrame<'_>) -> Result<bool> {
+        let Some(segment) = self.found.get(self.next) else { return Ok(false) };
         let mut bytes = vec![0; segment.bytes as usize];
         segment.file.read_at(0, &mut bytes)?;
         let generation = segment.header.generation;
-        let later = || found[index..].iter().filter(|later| later.header.generation > generation);
         let mut about = RecoveredSegment {
             sequence: segment.header.sequence,
             generation,
             fence: segment.header.fence,
-            fence_after: later().map(|later| later.header.fence).min(),
             bytes: segment.bytes,
             frames: 0,
+            discarded: false,
         };
-        let known = later().next().map(|later| later.header.end);
+        let mut later = self.found[self.next..].iter();
+        let known = later.find(|later| later.header.generation > generation);
+        let known = known.map(|later| later.header.end);
         let read = Reading { segment, bytes: &bytes, known }.frames(&mut about, visit)?;
-        if let (true, Some((of, error))) = (about.frames > 0, &doubt) {
+        if let (true, Some((of, error))) = (about.frames > 0, &self.doubt) {
             // The writer goes on to the next segment of a generation once the last one is durable.
             if *of == generation {
                 return Err(error.clone());
             }
         }
-        doubt = read.torn.map(|error| (generation, error)).or(doubt);
+        self.doubt = read.torn.map(|error| (generation, error)).or(self.doubt.take());
         if about.frames > 0 {
-            recovered.end = Position { segment: about.sequence, offset: read.end };
-            recovered.tail = read.durable..read.end;
+            self.recovered.end = Position { segment: about.sequence, offset: read.end };
+            self.recovered.tail = read.durable..read.end;
         }
-        recovered.generation = generation;
-        recovered.segments.push(about);
+        self.recovered.generation = generation;
+        self.recovered.segments.push(about);
+        self.next += 1;
+        Ok(true)
     }
-    Ok(recovered)
+
+    /// Shows the frames' payloads of the segments from the last to the first, until `visit` has answered `true` for one of
+    /// a segment. What cannot be read is passed over: [`LogReader::next_segment`] judges it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    pub fn look_back(&self, visit: &mut dyn FnMut(&[u8]) -> bool) -> Result<()> {
+        for segment in self.found.iter().rev() {
+            let mut bytes = vec![0; segment.bytes as usize];
+            segment.file.read_at(0, &mut bytes)?;
+            let reading = Reading { segment, bytes: &bytes, known: None };
+            let (mut at, mut done) = (HEADER_BYTES, false);
+            while let Frame::Payload(_, payload) = reading.frame(at) {
+                done |= visit(payload);
+                at += frame_bytes(payload.len());
+            }
+            if done {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the first segment, if there is one.
+    #[must_use]
+    pub fn first_segment(&self) -> Option<u64> {
+        self.found.first().map(|segment| segment.header.sequence)
+    }
+
+    /// What was read.
+    #[must_use]
+    pub fn finish(self) -> Recovered {
+        self.recovered
+    }
 }
 
 /// A segment whose header has been read.

@@ -32,7 +32,9 @@ fn put(plog: &FilePlog, payload: &[u8], durable: bool) -> Result<Position> {
 fn open(disk: &SimDisk, fence: u64) -> Result<FilePlog> {
     let dir = Path::new("/log");
     let (_, found) = read(disk, dir)?;
-    FilePlog::open(Arc::new(disk.clone()), settings(dir), &found, fence)
+    let (disk, generation) = (Arc::new(disk.clone()), found.generation + 1);
+    FilePlog::settle(disk.clone(), settings(dir), &found)?;
+    FilePlog::open(disk, settings(dir), &found, generation, fence)
 }
 
 fn payload(number: u64, bytes: usize) -> Vec<u8> {
@@ -67,7 +69,7 @@ fn the_real_file_system_keeps_a_log_too() {
     let dir = tempfile::tempdir().unwrap();
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let found = read(&*disk, dir.path()).unwrap().1;
-    let plog = FilePlog::open(disk.clone(), settings(dir.path()), &found, 0).unwrap();
+    let plog = FilePlog::open(disk.clone(), settings(dir.path()), &found, 1, 0).unwrap();
     plog.prepare().unwrap();
     let wanted: Vec<_> = (0..100).map(|number| payload(number, 700)).collect();
     for frame in &wanted {

@@ -33,14 +33,28 @@ fn settings() -> ManagerSettings {
     }
 }
 
+fn log(lanes: usize) -> LogSettings {
+    LogSettings {
+        dir: Path::new("/log").into(),
+        segment_bytes: 64 << 10,
+        lanes,
+        in_turn: true,
+        queue_bytes: 4 << 10,
+        recovery_threads: 1,
+    }
+}
+
 fn open(disk: &SimDisk) -> Result<Db> {
+    open_with(disk, &log(2))
+}
+
+fn open_with(disk: &SimDisk, log: &LogSettings) -> Result<Db> {
     let engine = Arc::new(ModelEngine::new());
     let horizon = HorizonHandle::new();
-    let log = LogSettings { dir: Path::new("/log").into(), segment_bytes: 64 << 10 };
     let disk: Arc<dyn spillway_storage::Disk> = Arc::new(disk.clone());
     let (manager, _) = recover(
         &disk,
-        &log,
+        log,
         settings(),
         &horizon,
         Engines::new(vec![engine.clone()]),

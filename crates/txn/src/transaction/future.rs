@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use spillway_base::{Csn, Result};
 
-use crate::lane::Signal;
 use crate::manager::Shared;
 use crate::options::Durability;
+use crate::pipeline::Signal;
 
 /// How long a commit that nobody waits for may stay in memory under [`Durability::Relaxed`].
-const RELAXED: Duration = Duration::from_millis(200);
+pub(crate) const RELAXED: Duration = Duration::from_millis(200);
 
 /// How long a commit stays in memory that is told of by a call, where nobody leads a flush before.
-const CALLED: Duration = Duration::from_millis(1);
+pub(crate) const CALLED: Duration = Duration::from_millis(1);
 
 enum State {
     Done(Result<Csn>),
@@ -70,7 +70,7 @@ impl CommitFuture {
     pub fn known(&self) -> Option<Result<Csn>> {
         match &self.state {
             State::Done(outcome) => Some(outcome.clone()),
-            State::Waiting(shared, csn) => Some(shared.lane.known(*csn)?.map(|()| *csn)),
+            State::Waiting(shared, csn) => Some(shared.pipeline.known(*csn)?.map(|()| *csn)),
         }
     }
 
@@ -82,7 +82,7 @@ impl CommitFuture {
         match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
             State::Done(outcome) => done(outcome),
             State::Waiting(shared, csn) => {
-                shared.lane.then(csn, Box::new(move |outcome| done(outcome.map(|()| csn))));
+                shared.pipeline.then(csn, Box::new(move |outcome| done(outcome.map(|()| csn))));
                 shared.flush_within(CALLED);
             }
         }
@@ -106,7 +106,7 @@ impl Future for CommitFuture {
         let outcome = match &this.state {
             State::Done(outcome) => outcome.clone(),
             State::Waiting(shared, csn) => {
-                match shared.lane.poll(*csn, &mut this.signal, context.waker()) {
+                match shared.pipeline.poll(*csn, &mut this.signal, context.waker()) {
                     Some(outcome) => outcome.map(|()| *csn),
                     None => {
                         shared.flush_within(Duration::ZERO);

@@ -39,6 +39,7 @@ use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptio
 use crate::snapshots::Snapshot;
 use buffer::WriteBuffer;
 pub use future::CommitFuture;
+pub(crate) use future::{CALLED, RELAXED};
 pub use scan::Scan;
 
 /// The budget is asked for room in steps of this many bytes.

@@ -1,0 +1,340 @@
+//! One lane: a queue, the log stream behind it, and the first two stages of the pipeline.
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64 as Counter;
+
+use rustc_hash::FxHashMap;
+use spillway_base::batch::WriteBatch;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::{hint, thread};
+use spillway_base::{Csn, Error, ErrorKind, Result};
+use spillway_storage::plog::{PAYLOAD_MAX, Plog, Position, Room as LogRoom};
+
+use super::BATCH_BYTES_MAX;
+use super::ring::{Kind, Place, Ring};
+use crate::record::{COMMIT_OVERHEAD, NOTE_BYTES, put_commit_head, put_note, put_stable};
+use crate::sync::{Mutex, MutexGuard};
+
+/// Of a frame, before its last commit.
+const FRAME_BYTES: usize = 64 << 20;
+/// Memory for a frame that is kept between flushes.
+const SPARE_BYTES: usize = 8 << 20;
+/// Words taken out before their space is given back.
+const RELEASE_WORDS: u64 = 8 << 10;
+
+/// A segment with commits.
+#[derive(Clone, Copy)]
+pub(super) struct Filled {
+    pub(super) segment: u64,
+    pub(super) newest: Csn,
+    /// Whether an earlier opening wrote it.
+    pub(super) earlier: bool,
+    /// Whether commits in it were discarded by an opening.
+    pub(super) discarded: bool,
+}
+
+/// What belongs to the thread that writes to the log.
+#[derive(Default)]
+pub(super) struct FlushState {
+    /// Where the next entry is taken from.
+    taken: u64,
+    spare: Vec<u8>,
+    /// The segments still kept, in order.
+    pub(super) segments: VecDeque<Filled>,
+    /// The log begins with this segment, or a later one.
+    kept: u64,
+    /// Room for the note that goes before the next cut, kept so that a full log can be cut.
+    note: Option<LogRoom>,
+}
+
+impl FlushState {
+    /// The segments, from the first on, whose commits are all up to `persisted`; of this opening's only where `own` says
+    /// so. What is written to is not among them.
+    pub(super) fn covered(&self, persisted: Csn, own: bool) -> usize {
+        let current = self.segments.back().filter(|last| !last.earlier).map(|last| last.segment);
+        let covered = self.segments.iter().take_while(|filled| {
+            filled.newest <= persisted && (own || filled.earlier) && Some(filled.segment) != current
+        });
+        covered.count()
+    }
+
+    /// Forgets the covered segments. Answers the first that is kept.
+    pub(super) fn cut(&mut self, persisted: Csn, own: bool) -> u64 {
+        let covered = self.covered(persisted, own);
+        let past = self.segments.drain(..covered).next_back().map(|last| last.segment + 1);
+        self.kept = self.kept.max(past.unwrap_or(0));
+        self.kept
+    }
+
+    fn filled(&mut self, position: Position, newest: Csn) {
+        match self.segments.back_mut() {
+            Some(last) if last.segment == position.segment => last.newest = last.newest.max(newest),
+            _ => self.segments.push_back(Filled {
+                segment: position.segment,
+                newest,
+                earlier: false,
+                discarded: false,
+            }),
+        }
+    }
+}
+
+/// Counts of a lane's first two stages.
+#[derive(Default)]
+pub(crate) struct LaneCounts {
+    /// Commits that found the queue full, and the time that they waited.
+    pub(crate) full: Counter,
+    pub(crate) full_ns: Counter,
+    pub(crate) flushes: Counter,
+    pub(crate) flushed_commits: Counter,
+    pub(crate) flushed_bytes: Counter,
+    pub(crate) flush_ns: Counter,
+}
+
+pub(crate) struct Lane {
+    pub(super) plog: Box<dyn Plog>,
+    ring: Ring,
+    /// Batches too large for the ring, by their places.
+    large: Mutex<FxHashMap<u64, WriteBatch>>,
+    /// A frame takes no further commit past this.
+    pub(super) frame_bytes: usize,
+    flushing: Mutex<FlushState>,
+    /// The queue is durable up to here.
+    durable_at: AtomicU64,
+    /// Every commit of this lane up to this CSN is durable.
+    durable_through: AtomicU64,
+    pub(super) counts: LaneCounts,
+}
+
+impl Lane {
+    /// A lane over a log just opened, where every commit up to `last` is recovered.
+    pub(super) fn new(plog: Box<dyn Plog>, ring_words: usize, last: Csn) -> Lane {
+        Lane {
+            plog,
+            ring: Ring::new(ring_words),
+            large: Mutex::default(),
+            frame_bytes: FRAME_BYTES,
+            flushing: Mutex::default(),
+            durable_at: AtomicU64::new(0),
+            durable_through: AtomicU64::new(last.0),
+            counts: LaneCounts::default(),
+        }
+    }
+
+    /// Makes sure that a batch of this size can be logged.
+    pub(super) fn admit(&self, batch_bytes: usize) -> Result<Room<'_>> {
+        if batch_bytes > BATCH_BYTES_MAX {
+            return Err(Error::new(
+                ErrorKind::TransactionTooLarge,
+                format!(
+                    "a transaction may write {BATCH_BYTES_MAX} bytes at most; this one writes {batch_bytes}"
+                ),
+            ));
+        }
+        // Each record may come to a frame of its own.
+        let room = self.plog.reserve((batch_bytes + COMMIT_OVERHEAD) as u64)?;
+        Ok(Room { lane: self, room })
+    }
+
+    /// Reserves a place for a batch. It must be filled or left unused.
+    pub(super) fn reserve(&self, batch: &WriteBatch) -> Place {
+        self.ring.reserve(self.in_ring(batch).map_or(0, <[u8]>::len))
+    }
+
+    fn in_ring<'b>(&self, batch: &'b WriteBatch) -> Option<&'b [u8]> {
+        let bytes = batch.as_bytes();
+        (bytes.len() <= self.ring.payload_max()).then_some(bytes)
+    }
+
+    pub(super) fn fits(&self, place: Place) -> bool {
+        self.ring.fits(place)
+    }
+
+    pub(super) fn is_half_full(&self, place: Place) -> bool {
+        self.ring.is_half_full(place)
+    }
+
+    /// Fills a place that fits.
+    pub(super) fn put(&self, place: Place, csn: Csn, room: LogRoom, batch: &WriteBatch) {
+        match self.in_ring(batch) {
+            Some(bytes) => self.ring.put(place, Kind::Commit, csn, room.size(), bytes),
+            None => {
+                self.large.lock().insert(place.at, batch.clone());
+                self.ring.put(place, Kind::Large, csn, room.size(), b"");
+            }
+        }
+    }
+
+    /// Leaves a place that fits unused.
+    pub(super) fn skip(&self, place: Place) {
+        self.ring.skip(place);
+    }
+
+    pub(super) fn has_unflushed(&self) -> bool {
+        self.ring.tail() != self.durable_at.load(Ordering::SeqCst)
+    }
+
+    /// Words of the queue that are not durable.
+    pub(super) fn depth(&self) -> u64 {
+        let durable = self.durable_at.load(Ordering::SeqCst);
+        self.ring.tail().saturating_sub(durable)
+    }
+
+    pub(super) fn queue_bytes(&self) -> usize {
+        self.ring.bytes()
+    }
+
+    /// Every commit of this lane up to the answer is durable. `ordered` is the newest CSN that was given out before
+    /// the call: each has its place in some lane since before that, so a lane whose places are all
+    /// durable has every one that is its own.
+    pub(super) fn durable_through(&self, ordered: u64) -> u64 {
+        if self.has_unflushed() { self.durable_through.load(Ordering::SeqCst) } else { ordered }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, FlushState> {
+        self.flushing.lock()
+    }
+
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, FlushState>> {
+        self.flushing.try_lock()
+    }
+
+    /// Stages one and two for what was queued at the call, or up to `until` in the queue: gathers it in frames, writes
+    /// and syncs them. `ordered` is read first: see [`Lane::durable_through`].
+    pub(super) fn flush(
+        &self,
+        state: &mut FlushState,
+        ordered: impl Fn() -> u64,
+        stable: Csn,
+        until: Option<u64>,
+    ) -> Result<()> {
+        let through = ordered();
+        let end = until.unwrap_or_else(|| self.ring.tail());
+        let mut frame = std::mem::take(&mut state.spare);
+        while state.taken < end {
+            frame.clear();
+            put_stable(&mut frame, stable);
+            let gathered = self.gather(state, end, &mut frame);
+            if gathered.commits > 0 {
+                self.write(state, &frame, gathered)?;
+            }
+        }
+        if frame.capacity() <= SPARE_BYTES {
+            state.spare = frame;
+        }
+        if until.is_none() {
+            self.durable_through.fetch_max(through, Ordering::SeqCst);
+        }
+        self.durable_at.fetch_max(end, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Takes entries out of the queue up to `end`, or until a frame is full.
+    fn gather(&self, state: &mut FlushState, end: u64, frame: &mut Vec<u8>) -> Gathered {
+        let mut gathered = Gathered::default();
+        let (mut tries, mut released) = (0, state.taken);
+        while state.taken < end && frame.len() < self.frame_bytes {
+            let head = |entry: &super::ring::Entry, out: &mut Vec<u8>| {
+                if entry.kind == Kind::Commit {
+                    put_commit_head(out, entry.csn, entry.bytes);
+                }
+            };
+            let Some(entry) = self.ring.take(state.taken, frame, head) else {
+                // Its owner copies, or waits for the ring to come round.
+                self.ring.release(state.taken);
+                pause(&mut tries);
+                continue;
+            };
+            tries = 0;
+            if entry.kind == Kind::Large {
+                let batch =
+                    self.large.lock().remove(&state.taken).expect("kept before it was queued");
+                put_commit_head(frame, entry.csn, batch.as_bytes().len());
+                frame.extend_from_slice(batch.as_bytes());
+            }
+            if entry.kind != Kind::Skip {
+                gathered.commits += 1;
+                gathered.newest = gathered.newest.max(entry.csn);
+                gathered.room.join(LogRoom::new(entry.room));
+            }
+            state.taken = entry.next;
+            if state.taken - released >= RELEASE_WORDS {
+                released = state.taken;
+                self.ring.release(released);
+            }
+        }
+        self.ring.release(state.taken);
+        gathered
+    }
+
+    fn write(&self, state: &mut FlushState, frame: &[u8], gathered: Gathered) -> Result<()> {
+        debug_assert!(frame.len() <= PAYLOAD_MAX);
+        let start = spillway_base::clock::now();
+        let position = self.plog.append(frame, true, gathered.room)?;
+        let elapsed = spillway_base::clock::now() - start;
+        let add = |count: &Counter, value| count.fetch_add(value, Ordering::Relaxed);
+        add(&self.counts.flush_ns, elapsed.as_nanos() as u64);
+        add(&self.counts.flushes, 1);
+        add(&self.counts.flushed_commits, gathered.commits);
+        add(&self.counts.flushed_bytes, frame.len() as u64);
+        state.filled(position, gathered.newest);
+        Ok(())
+    }
+
+    /// Notes that every commit up to `persisted` is in the engines' own files.
+    pub(super) fn put_note(&self, state: &mut FlushState, persisted: Csn) -> Result<()> {
+        let room = state.note.take().map_or_else(|| self.plog.reserve(NOTE_BYTES as u64), Ok)?;
+        let mut note = Vec::new();
+        put_note(&mut note, persisted);
+        let position = self.plog.append(&note, true, room)?;
+        state.filled(position, persisted);
+        Ok(())
+    }
+
+    /// Room for the next note: without it a log that is full could not be cut.
+    pub(super) fn keep_room_for_note(&self) {
+        if self.lock().note.is_some() {
+            return;
+        }
+        if let Ok(room) = self.plog.reserve(NOTE_BYTES as u64)
+            && let Some(other) = self.lock().note.replace(room)
+        {
+            self.plog.release(other);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Gathered {
+    commits: u64,
+    newest: Csn,
+    room: LogRoom,
+}
+
+/// Room in a lane's log for one commit. Dropping it gives the room back.
+#[must_use]
+pub(crate) struct Room<'l> {
+    pub(super) lane: &'l Lane,
+    room: LogRoom,
+}
+
+impl Room<'_> {
+    pub(super) fn take(&mut self) -> LogRoom {
+        std::mem::take(&mut self.room)
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        let room = self.take();
+        if room != LogRoom::default() {
+            self.lane.plog.release(room);
+        }
+    }
+}
+
+/// Waits a little for a thread that needs nothing but a processor.
+pub(super) fn pause(tries: &mut u32) {
+    *tries = tries.saturating_add(1);
+    if *tries < 64 && !cfg!(loom) { hint::spin_loop() } else { thread::yield_now() }
+}

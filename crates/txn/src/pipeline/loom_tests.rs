@@ -1,0 +1,202 @@
+//! The pipeline's protocols, model-checked: every commit is acknowledged whatever the order of ordering, installing,
+//! flushing and going to sleep.
+
+use std::task::Wake;
+
+use spillway_base::sync::Arc as LoomArc;
+
+use spillway_storage::plog::{Position, Room as LogRoom};
+
+use super::*;
+
+/// A log that takes everything.
+struct FakePlog;
+
+impl Plog for FakePlog {
+    fn append(&self, _payload: &[u8], _durable: bool, _room: LogRoom) -> Result<Position> {
+        Ok(Position { segment: 2, offset: 0 })
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn reserve(&self, payload: u64) -> Result<LogRoom> {
+        Ok(LogRoom::new(payload))
+    }
+
+    fn release(&self, _room: LogRoom) {}
+
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn truncate_before(&self, _segment: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+
+    fn health(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn with(lanes: usize, segments: &[OldSegment]) -> LoomArc<Pipeline> {
+    let opened =
+        |_| OpenedLane { plog: Box::new(FakePlog), segments: segments.to_vec(), used: true };
+    let opened = (0..lanes).map(opened).collect();
+    LoomArc::new(Pipeline::new(opened, 64, Snapshots::new(), Csn::ZERO))
+}
+
+fn new() -> LoomArc<Pipeline> {
+    with(1, &[])
+}
+
+fn order_on(pipeline: &Pipeline, lane: usize) -> Csn {
+    let batch = WriteBatch::new();
+    let room = pipeline.lanes[lane].admit(0).unwrap();
+    pipeline.enqueue(room, &batch, std::iter::empty(), &[]).unwrap()
+}
+
+fn order(pipeline: &Pipeline) -> Csn {
+    order_on(pipeline, 0)
+}
+
+fn bounded(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+#[test]
+fn loom_every_commit_is_acknowledged() {
+    bounded(|| {
+        let pipeline = new();
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || {
+                let csn = order(&pipeline);
+                pipeline.installed(csn);
+                pipeline.wait(csn).unwrap();
+                assert!(pipeline.snapshots.stable_csn() >= csn);
+            })
+        };
+        let csn = order(&pipeline);
+        pipeline.installed(csn);
+        pipeline.wait(csn).unwrap();
+        assert!(pipeline.snapshots.stable_csn() >= csn);
+        other.join().unwrap();
+        assert_eq!(pipeline.snapshots.stable_csn(), Csn(2));
+    });
+}
+
+#[test]
+fn loom_a_commit_is_acknowledged_beside_a_truncation() {
+    bounded(|| {
+        let old = |segment| OldSegment { segment, newest: Csn::ZERO, discarded: false };
+        let pipeline = with(1, &[old(0), old(1)]);
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || pipeline.truncate(Csn::ZERO).unwrap())
+        };
+        let csn = order(&pipeline);
+        pipeline.installed(csn);
+        pipeline.wait(csn).unwrap();
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_a_flush_and_a_late_install_make_a_commit_stable() {
+    bounded(|| {
+        let pipeline = new();
+        let csn = order(&pipeline);
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || pipeline.flush().unwrap())
+        };
+        pipeline.installed(csn);
+        other.join().unwrap();
+        assert_eq!(pipeline.snapshots.stable_csn(), csn);
+    });
+}
+
+struct Wakes(Arc<Signal>);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.wake();
+    }
+}
+
+#[test]
+fn loom_a_task_is_woken() {
+    bounded(|| {
+        let pipeline = new();
+        let csn = order(&pipeline);
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || {
+                pipeline.flush().unwrap();
+                pipeline.installed(csn);
+            })
+        };
+        let (mut signal, sleep) = (None, Arc::new(Signal::default()));
+        let waker = Waker::from(Arc::new(Wakes(sleep.clone())));
+        while pipeline.poll(csn, &mut signal, &waker).is_none() {
+            sleep.wait();
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Two lanes, and a commit in each: neither is told of before both are durable, and both are.
+#[test]
+fn loom_commits_of_two_lanes_are_acknowledged() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(|| {
+        let pipeline = with(2, &[]);
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || {
+                let csn = order_on(&pipeline, 1);
+                pipeline.installed(csn);
+                pipeline.wait(csn).unwrap();
+            })
+        };
+        let csn = order_on(&pipeline, 0);
+        pipeline.installed(csn);
+        pipeline.wait(csn).unwrap();
+        other.join().unwrap();
+        assert_eq!(pipeline.snapshots.stable_csn(), Csn(2));
+    });
+}
+
+/// Whoever says "durable through" has seen every place that was reserved before.
+#[test]
+fn loom_a_lane_does_not_claim_what_it_has_not_flushed() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(|| {
+        let pipeline = with(2, &[]);
+        let other = {
+            let pipeline = pipeline.clone();
+            // Ordered and installed, and not flushed by anybody.
+            loom::thread::spawn(move || {
+                let csn = order_on(&pipeline, 1);
+                pipeline.installed(csn);
+                csn
+            })
+        };
+        let own = order_on(&pipeline, 0);
+        pipeline.installed(own);
+        pipeline.flush_lane(0);
+        let stable = pipeline.snapshots.stable_csn();
+        let others = other.join().unwrap();
+        assert!(stable < others, "{others:?} is in no frame, and {stable:?} is stable");
+    });
+}

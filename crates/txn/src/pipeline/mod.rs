@@ -1,0 +1,647 @@
+//! The commit pipeline: lanes, the order over all of them, and what makes commits durable and visible (DESIGN, D1–D4,
+//! D6; X-Engine, sections 3.2.2 and 3.2.3; HiEngine, sections 4.2 and 5.2).
+//!
+//! A lane is a queue of commits with a log stream of its own. A thread's commits go to the lane that it was dealt,
+//! whole: no commit is in two lanes. A commit passes four stages:
+//!
+//! 1. **Log buffering** ([`Pipeline::enqueue`]): the committing thread reserves a place in its lane's queue, takes the
+//!    next CSN, and copies its encoded batch into the place. No lock is taken, and the order of places need not
+//!    be that of CSNs.
+//! 2. **Installing**: the committing thread installs its own batch in the engines, then gives its row locks back (D3).
+//!    Any number of threads install at once.
+//! 3. **Log flushing** ([`Lane::flush`]): whoever first needs durability drives a lane's log, alone: takes all that is
+//!    queued, sums it up, writes and syncs it as one frame. The queue fills meanwhile, so batches form by themselves under
+//!    load and no wait is added when idle: a lone writer's commit is one write-and-sync on its own thread.
+//! 4. **Commit**: when a flush or an install moves the stable CSN on, the commits below it are acknowledged.
+//!
+//! The paper installs after flushing. That was rejected: with D2 a version that is installed early is not visible early,
+//! and row locks that wait for the device make a hot row as slow as the device.
+//!
+//! # How far everything is durable
+//!
+//! No list says which CSN is in which lane. A place is reserved *before* the CSN is taken, so whoever reads the CSN
+//! counter first, and the end of a lane's queue second, knows that every commit of the lane up to that CSN lies before
+//! that end. A flush reads both, writes up to the end, and may then say "durable through that CSN". A lane
+//! with nothing in its queue is durable through the counter as it is. The least over the lanes holds for all.
+//!
+//! The simpler design takes the CSN and the place under one lock for each lane. It is as quick with few threads; with many
+//! the lock is where they queue, for as long as a copy takes.
+//!
+//! # Who flushes
+//!
+//! A thread that waits leads the lanes that are in its way, where nobody does. Whoever ends a turn wakes a sleeping thread
+//! that needs the next. Commits whose threads went on (tasks and calls) are flushed by [`Pipeline::try_flush`], for
+//! threads with nothing else to do, and by each lane's flusher thread, asked with the longest delay that will do.
+//!
+//! # Invariants
+//!
+//! - The stable CSN never passes a commit that is not installed, nor one that is not in a synced frame.
+//! - A commit's future resolves to success only at or below the stable CSN (or, relaxed, at its own
+//!   install).
+//! - After a failed flush of any lane the stable CSN never moves again, and every commit above it resolves to the
+//!   failure (D6).
+//! - A lane's turn is held by one thread, across the device write. Its end wakes a leader: a thread that found it taken
+//!   went to sleep on that promise, whatever the holder held it for.
+//! - The stable CSN is moved by whoever is the second of the two: a flush makes commits durable and then looks at
+//!   what is installed, an install does the reverse, and a fence between either's store and look lets one of
+//!   them see both. Two flushes of two lanes likewise.
+//! - A table's dropping commit is ordered while no other is: see [`Pipeline::enqueue`].
+
+mod flusher;
+mod lane;
+#[cfg(all(test, loom))]
+mod loom_tests;
+mod ring;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod waiters;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64 as Counter;
+use std::task::Waker;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use rustc_hash::FxHashSet;
+use spillway_base::batch::WriteBatch;
+use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use spillway_base::thread::blocking;
+use spillway_base::{Csn, Error, ErrorKind, Result, TableId};
+use spillway_storage::plog::{PAYLOAD_MAX, Plog};
+
+use crate::record::COMMIT_OVERHEAD;
+use crate::snapshots::Snapshots;
+use crate::sync::{Mutex, MutexGuard};
+pub(crate) use flusher::{Flushers, Urgency};
+pub(crate) use lane::Room;
+use lane::{Filled, FlushState, Lane, LaneCounts, pause};
+use ring::Place;
+use waiters::Waiters;
+pub(crate) use waiters::{Done, Signal};
+
+/// The largest batch: with its record around it, half of what a frame takes.
+pub(crate) const BATCH_BYTES_MAX: usize = PAYLOAD_MAX / 2 - COMMIT_OVERHEAD;
+
+/// Whether commits may be ordered.
+const OPEN: usize = 0;
+/// A commit that drops a table is being ordered.
+const HELD: usize = 1;
+const CLOSED: usize = 2;
+
+/// A lane's log as an opening found it.
+pub(crate) struct OpenedLane {
+    pub(crate) plog: Box<dyn Plog>,
+    /// Segments from before the opening.
+    pub(crate) segments: Vec<OldSegment>,
+    /// Whether commits go to it; else it is only kept until its segments can go.
+    pub(crate) used: bool,
+}
+
+/// A segment from before the opening.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OldSegment {
+    pub(crate) segment: u64,
+    /// The newest commit in it.
+    pub(crate) newest: Csn,
+    /// Whether commits in it were discarded.
+    pub(crate) discarded: bool,
+}
+
+/// The right to write to a lane's log. Its end wakes a waiting thread that needs a flush, which could not have it
+/// meanwhile.
+struct Turn<'l> {
+    pipeline: &'l Pipeline,
+    lane: &'l Lane,
+    state: Option<MutexGuard<'l, FlushState>>,
+}
+
+impl Turn<'_> {
+    fn state(&mut self) -> &mut FlushState {
+        self.state.as_mut().expect("a turn lasts until it is dropped")
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.state = None;
+        if self.lane.has_unflushed() {
+            let ordered = self.pipeline.last_ordered().0;
+            self.pipeline.waiters.wake_leader(Csn(self.lane.durable_through(ordered)));
+        }
+    }
+}
+
+/// Counts of the pipeline's stages. Times are of one commit in [`SAMPLE`], times that.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) install_ns: Counter,
+    pub(crate) acknowledgements: Counter,
+}
+
+/// One commit in this many has its install timed.
+pub(crate) const SAMPLE: u64 = 64;
+
+/// All lanes of a database. The module's page says how it works.
+pub(crate) struct Pipeline {
+    /// Those that commits go to come first.
+    lanes: Box<[Lane]>,
+    used: usize,
+    /// Where commits are dealt to the lanes in turn, whatever their threads.
+    in_turn: Option<AtomicUsize>,
+    pub(crate) snapshots: Arc<Snapshots>,
+    /// The newest CSN that was given out.
+    ordered: AtomicU64,
+    /// Every commit up to this one is in a synced frame.
+    durable: AtomicU64,
+    gate: AtomicUsize,
+    /// Held while the gate is, and by those who change what is behind it.
+    gate_lock: Mutex<()>,
+    /// Tables dropped since the database was opened, and whether there are any.
+    dropped: RwLock<FxHashSet<TableId>>,
+    any_dropped: AtomicBool,
+    waiters: Waiters,
+    failed: AtomicBool,
+    pub(crate) flushers: Flushers,
+    pub(crate) counts: Counts,
+}
+
+impl Pipeline {
+    /// A pipeline over logs just opened, where every commit up to `last` is recovered. Each queue takes `ring_bytes`.
+    pub(crate) fn new(
+        opened: Vec<OpenedLane>,
+        ring_bytes: usize,
+        snapshots: Arc<Snapshots>,
+        last: Csn,
+    ) -> Pipeline {
+        let used = opened.iter().take_while(|lane| lane.used).count();
+        assert!(used > 0, "a pipeline has a lane");
+        let lanes: Box<[Lane]> = opened
+            .into_iter()
+            .map(|OpenedLane { plog, segments, used }| {
+                let words = if used { (ring_bytes / 8).next_power_of_two() } else { 4 };
+                let lane = Lane::new(plog, words, last);
+                let old = segments.into_iter().map(|old| Filled {
+                    segment: old.segment,
+                    newest: old.newest,
+                    earlier: true,
+                    discarded: old.discarded,
+                });
+                lane.lock().segments.extend(old);
+                lane
+            })
+            .collect();
+        // Where there is none now, a cut asks for it.
+        lanes[0].keep_room_for_note();
+        Pipeline {
+            flushers: Flushers::new(used),
+            lanes,
+            used,
+            in_turn: None,
+            snapshots,
+            ordered: AtomicU64::new(last.0),
+            durable: AtomicU64::new(last.0),
+            gate: AtomicUsize::new(OPEN),
+            gate_lock: Mutex::new(()),
+            dropped: RwLock::default(),
+            any_dropped: AtomicBool::new(false),
+            waiters: Waiters::new(),
+            failed: AtomicBool::new(false),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Deals commits to the lanes in turn, whatever their threads: for simulations, which have one.
+    pub(crate) fn dealing_in_turn(self) -> Pipeline {
+        Pipeline { in_turn: Some(AtomicUsize::new(0)), ..self }
+    }
+
+    /// The lanes that commits go to, this thread's first.
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        let first = thread_number() % self.used;
+        let (before, from) = self.lanes[..self.used].split_at(first);
+        from.iter().chain(before)
+    }
+
+    /// Makes sure that a batch of this size can be logged, and that the log still works. The room is kept for
+    /// the batch: whatever is admitted meanwhile, a full disk is met here and never by the flush (D6).
+    pub(crate) fn admit(&self, batch_bytes: usize) -> Result<Room<'_>> {
+        self.health()?;
+        let number = match &self.in_turn {
+            Some(turns) => turns.fetch_add(1, Ordering::Relaxed),
+            None => thread_number(),
+        };
+        self.lanes[number % self.used].admit(batch_bytes)
+    }
+
+    /// Orders no commit from now on, and makes those durable that were.
+    pub(crate) fn close(&self) -> Result<()> {
+        {
+            let _gate = self.gate_lock.lock();
+            self.gate.store(CLOSED, Ordering::SeqCst);
+        }
+        self.flush()
+    }
+
+    /// Stage one: orders a commit that writes to the tables `touched` and drops the tables `dropped`. The caller
+    /// installs it, then calls [`Pipeline::installed`].
+    ///
+    /// A commit to a table that another commit dropped first is refused: engines skip such writes, and
+    /// nobody would be told that they are gone. So a commit that drops a table holds the gate: it waits until every
+    /// commit that went through before has its CSN, and those that come wait for it. The gate costs the others one look
+    /// at a word that hardly changes, after their place is reserved: whoever holds it then sees the place, or they
+    /// see the gate.
+    pub(crate) fn enqueue(
+        &self,
+        mut room: Room<'_>,
+        batch: &WriteBatch,
+        touched: impl Iterator<Item = TableId>,
+        dropped: &[TableId],
+    ) -> Result<Csn> {
+        let lane = room.lane;
+        let _held = if dropped.is_empty() { None } else { Some(self.hold_gate()?) };
+        let place = loop {
+            self.health()?;
+            let place = lane.reserve(batch);
+            self.make_fit(lane, place)?;
+            match self.gate.load(Ordering::SeqCst) {
+                HELD if dropped.is_empty() => {
+                    lane.skip(place);
+                    drop(self.gate_lock.lock());
+                }
+                CLOSED => {
+                    lane.skip(place);
+                    return Err(closed());
+                }
+                _ => break place,
+            }
+        };
+        if self.any_dropped.load(Ordering::Acquire)
+            && let Err(gone) = self.check_tables(touched)
+        {
+            lane.skip(place);
+            return Err(gone);
+        }
+        if !dropped.is_empty() {
+            self.dropped.write().extend(dropped);
+            self.any_dropped.store(true, Ordering::Release);
+        }
+        let csn = Csn(self.ordered.fetch_add(1, Ordering::SeqCst) + 1);
+        lane.put(place, csn, room.take(), batch);
+        if lane.is_half_full(place) {
+            self.flushers.ask(Urgency::Now, || Duration::ZERO, &self.lanes);
+        }
+        Ok(csn)
+    }
+
+    fn check_tables(&self, mut touched: impl Iterator<Item = TableId>) -> Result<()> {
+        let dropped = self.dropped.read();
+        match touched.find(|table| dropped.contains(table)) {
+            None => Ok(()),
+            Some(gone) => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("{gone:?} was dropped while the transaction wrote to it"),
+            )),
+        }
+    }
+
+    /// Lets no commit be ordered but the caller's, and waits until those under way are.
+    fn hold_gate(&self) -> Result<Held<'_>> {
+        let lock = self.gate_lock.lock();
+        if self.gate.load(Ordering::SeqCst) == CLOSED {
+            return Err(closed());
+        }
+        self.gate.store(HELD, Ordering::SeqCst);
+        let held = Held { gate: &self.gate, _lock: lock };
+        // A place that is taken out of its queue has its CSN.
+        self.flush_lanes(|lane| lane.has_unflushed())?;
+        Ok(held)
+    }
+
+    /// Waits until the queue has come round to a place, flushing what lies before it where nobody does.
+    fn make_fit(&self, lane: &Lane, place: Place) -> Result<()> {
+        if lane.fits(place) {
+            return Ok(());
+        }
+        let start = spillway_base::clock::now();
+        let mut tries = 0;
+        while !lane.fits(place) {
+            // Who goes without filling the place stops the lane: nothing is flushed any more.
+            self.health()?;
+            match self.try_turn(lane) {
+                Some(turn) => drop(self.lead(turn, Some(place.at))),
+                None => pause(&mut tries),
+            }
+        }
+        let waited = spillway_base::clock::now() - start;
+        lane.counts.full.fetch_add(1, Ordering::Relaxed);
+        lane.counts.full_ns.fetch_add(waited.as_nanos() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The newest commit that was ordered.
+    pub(crate) fn last_ordered(&self) -> Csn {
+        Csn(self.ordered.load(Ordering::SeqCst))
+    }
+
+    fn durable(&self) -> Csn {
+        Csn(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Stage two is over for this commit.
+    pub(crate) fn installed(&self, csn: Csn) {
+        self.snapshots.installed.finish(csn);
+        self.advance();
+    }
+
+    /// Moves the durable CSN to where every lane has come, then the stable one.
+    fn note_durable(&self) {
+        // After the caller's lane was flushed, before the look at the others.
+        fence(Ordering::SeqCst);
+        let ordered = self.ordered.load(Ordering::SeqCst);
+        let lanes = self.lanes[..self.used].iter();
+        let durable = lanes.map(|lane| lane.durable_through(ordered)).min().unwrap_or(ordered);
+        self.durable.fetch_max(durable, Ordering::AcqRel);
+        self.advance();
+    }
+
+    /// Moves the stable CSN to where everything is installed and durable, and acknowledges.
+    fn advance(&self) {
+        // After the caller's store to one of the two, before the look at both.
+        fence(Ordering::SeqCst);
+        if self.failed.load(Ordering::Acquire) {
+            return;
+        }
+        let stable = self.durable().min(self.snapshots.installed.prefix());
+        let before = self.snapshots.stable_csn();
+        if stable > before {
+            self.snapshots.advance_stable(stable);
+            self.counts.acknowledgements.fetch_add(1, Ordering::Relaxed);
+            self.waiters.acknowledge(stable);
+        }
+    }
+
+    fn turn<'l>(&'l self, lane: &'l Lane) -> Turn<'l> {
+        Turn { pipeline: self, lane, state: Some(lane.lock()) }
+    }
+
+    fn try_turn<'l>(&'l self, lane: &'l Lane) -> Option<Turn<'l>> {
+        Some(Turn { pipeline: self, lane, state: Some(lane.try_lock()?) })
+    }
+
+    /// Stage three for the lanes that the caller needs, one after another.
+    fn flush_lanes(&self, needed: impl Fn(&Lane) -> bool) -> Result<()> {
+        for lane in self.lanes().filter(|lane| needed(lane)) {
+            let turn = self.turn(lane);
+            if needed(lane) {
+                self.lead(turn, None)?;
+            }
+        }
+        self.health()
+    }
+
+    /// Stage three: makes all that is ordered durable. Returns once that is so, by this flush or by those under way.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let target = self.last_ordered();
+        self.flush_lanes(|lane| self.lags(lane, target))
+    }
+
+    /// Whether a lane may have a commit up to `csn` that is not durable.
+    fn lags(&self, lane: &Lane, csn: Csn) -> bool {
+        lane.durable_through(self.ordered.load(Ordering::SeqCst)) < csn.0
+    }
+
+    fn lead(&self, mut turn: Turn<'_>, until: Option<u64>) -> Result<()> {
+        let lane = turn.lane;
+        let ordered = || self.ordered.load(Ordering::SeqCst);
+        let stable = self.snapshots.stable_csn();
+        let outcome = self.health().and_then(|()| lane.flush(turn.state(), ordered, stable, until));
+        if let Err(error) = &outcome {
+            self.stop(error);
+        }
+        // The next leader starts while this one acknowledges.
+        drop(turn);
+        self.note_durable();
+        outcome
+    }
+
+    /// D6: the log has failed. Nothing more is acknowledged.
+    fn stop(&self, cause: &Error) {
+        self.waiters.note_failure(|| match cause.kind() {
+            ErrorKind::WritesStopped => cause.clone(),
+            _ => Error::new(
+                ErrorKind::WritesStopped,
+                format!("the log failed, so writes have stopped: {cause}"),
+            ),
+        });
+        self.failed.store(true, Ordering::Release);
+        self.waiters.tell_all(self.snapshots.stable_csn());
+    }
+
+    /// The failure, if the log has failed.
+    pub(crate) fn health(&self) -> Result<()> {
+        if !self.failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(self.waiters.failure().expect("a failed pipeline has noted why"))
+    }
+
+    /// What became of a commit: stable, failed, or not known yet.
+    pub(crate) fn known(&self, csn: Csn) -> Option<Result<()>> {
+        if self.snapshots.stable_csn() >= csn {
+            return Some(Ok(()));
+        }
+        self.health().err().map(Err)
+    }
+
+    /// Waits until every commit up to `csn` is stable, leading flushes where nobody does.
+    pub(crate) fn wait(&self, csn: Csn) -> Result<()> {
+        let mut signal: Option<Arc<Signal>> = None;
+        loop {
+            if let Some(outcome) = self.known(csn) {
+                return outcome;
+            }
+            if self.lead_towards(csn) {
+                continue;
+            }
+            match &signal {
+                // Others lead, or an install is missing: sleep until told.
+                Some(signal) => blocking(|| signal.wait()),
+                None => signal = Some(self.waiters.register_thread(csn)),
+            }
+        }
+    }
+
+    /// Leads a flush that `csn` waits for, if there is one that nobody leads.
+    fn lead_towards(&self, csn: Csn) -> bool {
+        if self.durable() >= csn {
+            return false;
+        }
+        for lane in self.lanes().filter(|lane| self.lags(lane, csn)) {
+            if let Some(turn) = self.try_turn(lane) {
+                // A failure is told to all who wait. It may have been of later commits, where another made this one
+                // durable meanwhile.
+                let _ = self.lead(turn, None);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Has `done` called once with the outcome of a commit: by this thread, where it is known already, or by whoever
+    /// learns of it. It is called with no lock held, and must not wait for long. The caller sees to the flush.
+    pub(crate) fn then(&self, csn: Csn, done: Done) {
+        if let Some(outcome) = self.known(csn) {
+            return done(outcome);
+        }
+        if !self.flushers.are_running() {
+            // Whom this thread finds flushing would have nobody to hand the next flush to.
+            return done(self.wait(csn));
+        }
+        self.waiters.register_call(csn, done);
+        // Whoever knew the outcome before did not see who registered.
+        match self.known(csn) {
+            Some(Ok(())) => self.waiters.acknowledge(self.snapshots.stable_csn()),
+            Some(Err(_)) => self.waiters.tell_all(self.snapshots.stable_csn()),
+            None => {}
+        }
+    }
+
+    /// Writes what is queued in a lane that nobody writes for. `false` when there was nothing to do.
+    pub(crate) fn try_flush(&self) -> bool {
+        for lane in self.lanes().filter(|lane| lane.has_unflushed()) {
+            if let Some(turn) = self.try_turn(lane) {
+                // A failure is told to all who wait.
+                let _ = self.lead(turn, None);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What a lane's flusher does when its time has come. A failure is told to all who wait.
+    pub(crate) fn flush_lane(&self, index: usize) {
+        let lane = &self.lanes[index];
+        let turn = self.turn(lane);
+        if lane.has_unflushed() {
+            let _ = self.lead(turn, None);
+        }
+    }
+
+    /// Asks for all that is queued to be flushed at `due` at the latest, by the flushers.
+    pub(crate) fn flush_by(&self, urgency: Urgency, due: impl Fn() -> Duration) {
+        self.flushers.ask(urgency, due, &self.lanes);
+    }
+
+    /// Polls for a commit, without leading a flush: the flushers do.
+    pub(crate) fn poll(
+        &self,
+        csn: Csn,
+        signal: &mut Option<Arc<Signal>>,
+        waker: &Waker,
+    ) -> Option<Result<()>> {
+        if let Some(outcome) = self.known(csn) {
+            return Some(outcome);
+        }
+        match signal {
+            Some(signal) => signal.set_waker(waker),
+            None => *signal = Some(self.waiters.register_task(csn, waker)),
+        }
+        self.known(csn)
+    }
+
+    /// Whether commits wait in a queue.
+    pub(crate) fn has_unflushed(&self) -> bool {
+        self.lanes.iter().any(Lane::has_unflushed)
+    }
+
+    /// Makes room in the logs ahead of the commits that will need it.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        self.lanes[..self.used].iter().try_for_each(|lane| lane.plog.prepare())
+    }
+
+    /// Bytes of the logs that are kept.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.plog.bytes()).sum()
+    }
+
+    /// Bytes of memory that the queues take.
+    pub(crate) fn queue_bytes(&self) -> usize {
+        self.lanes.iter().map(Lane::queue_bytes).sum()
+    }
+
+    /// Cuts the logs: commits up to `persisted` are in the engines' own files.
+    ///
+    /// What an opening discarded must never be taken for a later commit of the same number. Its segment's generation
+    /// tells, as long as a segment of the next generation is there, in whichever lane. So segments of earlier openings
+    /// go first, and those of this one only once no discarded commit is left on the disk.
+    pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
+        self.health()?;
+        self.cut(persisted, false)?;
+        let left = |lane: &Lane| lane.lock().segments.iter().any(|old| old.discarded);
+        if self.lanes.iter().any(left) {
+            return Ok(());
+        }
+        self.cut(persisted, true)
+    }
+
+    fn cut(&self, persisted: Csn, own: bool) -> Result<()> {
+        let covered = |lane: &Lane| lane.lock().covered(persisted, own) > 0;
+        if self.lanes.iter().any(covered) {
+            // The note that says why the logs begin where they will is in one lane for all.
+            let mut turn = self.turn(&self.lanes[0]);
+            match self.lanes[0].put_note(turn.state(), persisted) {
+                // There is a later time.
+                Err(error) if error.kind() == ErrorKind::DiskFull => return Ok(()),
+                Err(error) => {
+                    self.stop(&error);
+                    return Err(error);
+                }
+                Ok(()) => {}
+            }
+        }
+        let mut outcome = Ok(());
+        for lane in &self.lanes {
+            // Removing files takes a while, and no commit has to wait for it.
+            let keep = self.turn(lane).state().cut(persisted, own);
+            // What an earlier call failed to give back is asked for again.
+            outcome = outcome.and(lane.plog.truncate_before(keep));
+        }
+        self.lanes[0].keep_room_for_note();
+        outcome
+    }
+
+    /// Sums a count over the lanes.
+    pub(crate) fn sum(&self, count: impl Fn(&LaneCounts) -> &Counter) -> u64 {
+        self.lanes.iter().map(|lane| count(&lane.counts).load(Ordering::Relaxed)).sum()
+    }
+
+    /// Lanes that commits go to, and the words queued in all of them.
+    pub(crate) fn depth(&self) -> (usize, u64) {
+        (self.used, self.lanes.iter().map(Lane::depth).sum())
+    }
+}
+
+/// The gate, held. Its end opens it.
+struct Held<'p> {
+    gate: &'p AtomicUsize,
+    _lock: MutexGuard<'p, ()>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.gate.store(OPEN, Ordering::SeqCst);
+    }
+}
+
+/// What is answered once the database has been closed.
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the database has been closed")
+}
+
+/// A number for each thread, so that threads can be dealt over what there are several of.
+fn thread_number() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.try_with(|number| *number).unwrap_or(0)
+}

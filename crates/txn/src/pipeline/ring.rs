@@ -1,0 +1,335 @@
+//! The queue of a lane: a ring of words into which any number of threads put their commits without a lock, and out of
+//! which one thread at a time takes them.
+//!
+//! A thread reserves a place by adding to `tail`. The place is its own from then on: it waits until the ring has
+//! gone round far enough, copies its commit in, and stores the entry's first word last. Serialising is parallel by
+//! that, and only the order of the places is not. Whoever takes out goes from place to place, and waits at one that is
+//! reserved and not yet filled: its owner needs nothing but a processor.
+//!
+//! ```text
+//! entry   word 0   state: 0 reserved; else kind (2 bits) and payload bytes
+//!         word 1   the commit's CSN
+//!         word 2   the room in the log that it was admitted with
+//!         then the payload, little-endian, filled up with zeros
+//! ```
+//!
+//! # Invariants
+//!
+//! - `head <= tail <= head` + what waits for room. Words from `head` on belong to their entry's owner until its state
+//!   is stored, then to the taker until it moves `head`.
+//! - Outside entries every word is 0, so a word where an entry will begin reads as reserved, whatever lay there one
+//!   round ago: the taker leaves zeros behind.
+//!
+//! The simpler design, a mutex around a vector, makes every commit of a lane meet on one lock for as long as a copy
+//! takes; a linked queue allocates for each commit, and frees on another thread.
+
+use spillway_base::Csn;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+
+/// Words before an entry's payload.
+const HEAD_WORDS: u64 = 3;
+const KIND_SHIFT: u32 = 62;
+
+/// What an entry is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A commit, its batch in the ring.
+    Commit = 1,
+    /// A commit whose batch is kept elsewhere, being large.
+    Large = 2,
+    /// A place that was not used.
+    Skip = 3,
+}
+
+/// A place in the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) at: u64,
+    words: u64,
+}
+
+/// An entry, taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub(super) kind: Kind,
+    pub(super) csn: Csn,
+    pub(super) room: u64,
+    pub(super) bytes: usize,
+    /// Where the next one begins.
+    pub(super) next: u64,
+}
+
+/// On cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Apart(AtomicU64);
+
+pub(super) struct Ring {
+    words: Box<[AtomicU64]>,
+    tail: Apart,
+    head: Apart,
+}
+
+impl Ring {
+    /// A ring of this many words, a power of two.
+    pub(super) fn new(words: usize) -> Ring {
+        assert!(words.is_power_of_two(), "a ring's size is a power of two");
+        Ring {
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            tail: Apart::default(),
+            head: Apart::default(),
+        }
+    }
+
+    /// The largest payload that goes into the ring itself, in bytes.
+    pub(super) fn payload_max(&self) -> usize {
+        self.words.len() / 4 * 8
+    }
+
+    /// Bytes of memory taken.
+    pub(super) fn bytes(&self) -> usize {
+        self.words.len() * 8
+    }
+
+    /// Where the next place will begin.
+    pub(super) fn tail(&self) -> u64 {
+        self.tail.0.load(Ordering::SeqCst)
+    }
+
+    /// Reserves a place for a payload. From now on it must be filled, or everything behind it waits.
+    pub(super) fn reserve(&self, payload: usize) -> Place {
+        let words = HEAD_WORDS + payload.div_ceil(8) as u64;
+        Place { at: self.tail.0.fetch_add(words, Ordering::SeqCst), words }
+    }
+
+    /// Whether the ring has come round to a place.
+    pub(super) fn fits(&self, place: Place) -> bool {
+        place.at + place.words <= self.head.0.load(Ordering::Acquire) + self.words.len() as u64
+    }
+
+    /// Whether more than half of the ring is taken, up to a place.
+    pub(super) fn is_half_full(&self, place: Place) -> bool {
+        place.at > self.head.0.load(Ordering::Relaxed) + self.words.len() as u64 / 2
+    }
+
+    fn word(&self, at: u64) -> &AtomicU64 {
+        &self.words[at as usize & (self.words.len() - 1)]
+    }
+
+    /// Fills a place that fits.
+    pub(super) fn put(&self, place: Place, kind: Kind, csn: Csn, room: u64, payload: &[u8]) {
+        debug_assert!(self.fits(place));
+        self.word(place.at + 1).store(csn.0, Ordering::Relaxed);
+        self.word(place.at + 2).store(room, Ordering::Relaxed);
+        let mut at = place.at + HEAD_WORDS;
+        let (words, rest) = payload.as_chunks::<8>();
+        for word in words {
+            self.word(at).store(u64::from_le_bytes(*word), Ordering::Relaxed);
+            at += 1;
+        }
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            self.word(at).store(u64::from_le_bytes(last), Ordering::Relaxed);
+        }
+        let state = (kind as u64) << KIND_SHIFT | payload.len() as u64;
+        self.word(place.at).store(state, Ordering::Release);
+    }
+
+    /// Leaves a place that fits unused.
+    pub(super) fn skip(&self, place: Place) {
+        self.word(place.at + 1).store(place.words, Ordering::Relaxed);
+        let state = (Kind::Skip as u64) << KIND_SHIFT;
+        self.word(place.at).store(state, Ordering::Release);
+    }
+
+    /// Takes the entry at `at` out, its payload behind `before` into `out`; `None` while it is only reserved.
+    /// For one thread at a time, which gives the space back with [`Ring::release`].
+    pub(super) fn take(
+        &self,
+        at: u64,
+        out: &mut Vec<u8>,
+        before: impl FnOnce(&Entry, &mut Vec<u8>),
+    ) -> Option<Entry> {
+        let state = self.word(at).load(Ordering::Acquire);
+        let bytes = (state & ((1 << KIND_SHIFT) - 1)) as usize;
+        let kind = match state >> KIND_SHIFT {
+            0 => return None,
+            1 => Kind::Commit,
+            2 => Kind::Large,
+            _ => Kind::Skip,
+        };
+        let second = self.clear(at + 1);
+        let words = match kind {
+            Kind::Skip => second,
+            Kind::Commit | Kind::Large => HEAD_WORDS + bytes.div_ceil(8) as u64,
+        };
+        let room = self.clear(at + 2);
+        let entry = Entry { kind, csn: Csn(second), room, bytes, next: at + words };
+        if kind != Kind::Skip {
+            before(&entry, out);
+            let mut left = bytes;
+            for word in at + HEAD_WORDS..entry.next {
+                let payload = self.clear(word).to_le_bytes();
+                out.extend_from_slice(&payload[..left.min(8)]);
+                left = left.saturating_sub(8);
+            }
+        }
+        self.word(at).store(0, Ordering::Relaxed);
+        Some(entry)
+    }
+
+    fn clear(&self, at: u64) -> u64 {
+        let word = self.word(at);
+        let value = word.load(Ordering::Relaxed);
+        word.store(0, Ordering::Relaxed);
+        value
+    }
+
+    /// Everything before `head` was taken out.
+    pub(super) fn release(&self, head: u64) {
+        self.head.0.store(head, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn take_all(ring: &Ring, mut at: u64) -> (Vec<(Kind, u64, Vec<u8>)>, u64) {
+        let mut taken = Vec::new();
+        while at < ring.tail() {
+            let mut out = Vec::new();
+            let Some(entry) = ring.take(at, &mut out, |_, _| {}) else { break };
+            let csn = if entry.kind == Kind::Skip { 0 } else { entry.csn.0 };
+            taken.push((entry.kind, csn, out));
+            at = entry.next;
+            ring.release(at);
+        }
+        (taken, at)
+    }
+
+    #[test]
+    fn entries_come_out_as_they_were_reserved_round_after_round() {
+        let ring = Ring::new(64);
+        let mut at = 0;
+        for round in 0..1000_u64 {
+            let payload: Vec<u8> = (0..round % 40).map(|byte| byte as u8 + 1).collect();
+            let first = ring.reserve(payload.len());
+            let unused = ring.reserve(round as usize % 17);
+            let second = ring.reserve(0);
+            assert!([first, unused, second].iter().all(|place| ring.fits(*place)));
+            ring.put(second, Kind::Large, Csn(2 * round + 1), 7, b"");
+            assert_eq!(take_all(&ring, at), (vec![], at), "the first is not filled");
+            ring.put(first, Kind::Commit, Csn(2 * round), 9, &payload);
+            ring.skip(unused);
+            let wanted = vec![
+                (Kind::Commit, 2 * round, payload),
+                (Kind::Skip, 0, vec![]),
+                (Kind::Large, 2 * round + 1, vec![]),
+            ];
+            let (taken, next) = take_all(&ring, at);
+            assert_eq!(taken, wanted);
+            at = next;
+        }
+    }
+
+    #[test]
+    fn a_place_fits_once_the_ring_has_come_round_to_it() {
+        let ring = Ring::new(16);
+        let places: Vec<Place> = (0..3).map(|_| ring.reserve(16)).collect();
+        let fit = || places.iter().map(|place| ring.fits(*place)).collect::<Vec<_>>();
+        assert_eq!(fit(), [true, true, true]);
+        let fourth = ring.reserve(0);
+        assert!(!ring.fits(fourth) && ring.is_half_full(fourth));
+        ring.put(places[0], Kind::Commit, Csn(1), 0, &[1; 16]);
+        let entry = ring.take(0, &mut Vec::new(), |_, _| {}).unwrap();
+        assert!(!ring.fits(fourth));
+        ring.release(entry.next);
+        assert!(ring.fits(fourth));
+    }
+
+    #[test]
+    fn many_threads_fill_what_one_takes() {
+        let ring = Ring::new(1 << 8);
+        let (threads, each) = (4, 5000_u64);
+        let next = std::sync::atomic::AtomicU64::new(0);
+        spillway_base::thread::together(threads + 1, |thread| {
+            if thread < threads {
+                for number in 0..each {
+                    let payload = vec![thread as u8 + 1; (number % 50) as usize];
+                    let place = ring.reserve(payload.len());
+                    while !ring.fits(place) {
+                        std::thread::yield_now();
+                    }
+                    let csn = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    ring.put(place, Kind::Commit, Csn(csn), thread as u64, &payload);
+                }
+                return;
+            }
+            let (mut at, mut seen, mut csns) = (0, vec![0; threads], Vec::new());
+            while csns.len() < threads * each as usize {
+                let mut out = Vec::new();
+                let Some(entry) = ring.take(at, &mut out, |_, _| {}) else {
+                    std::thread::yield_now();
+                    continue;
+                };
+                at = entry.next;
+                ring.release(at);
+                let writer = entry.room as usize;
+                assert_eq!(out, vec![writer as u8 + 1; (seen[writer] % 50) as usize]);
+                seen[writer] += 1;
+                csns.push(entry.csn.0);
+            }
+            csns.sort_unstable();
+            assert!(csns.iter().copied().eq(0..threads as u64 * each));
+        });
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use spillway_base::sync::{Arc, thread};
+
+    use super::*;
+
+    /// What is taken out is what was put in, whole, also where a place is used a second time.
+    #[test]
+    fn loom_what_is_taken_is_whole() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let ring = Arc::new(Ring::new(8));
+            let writers: Vec<_> = [1_u64, 2]
+                .into_iter()
+                .map(|number| {
+                    let ring = ring.clone();
+                    thread::spawn(move || {
+                        let place = ring.reserve(8);
+                        while !ring.fits(place) {
+                            thread::yield_now();
+                        }
+                        ring.put(place, Kind::Commit, Csn(number), number, &number.to_le_bytes());
+                    })
+                })
+                .collect();
+            let (mut at, mut seen) = (0, 0);
+            while seen < 3 {
+                let mut out = Vec::new();
+                match ring.take(at, &mut out, |_, _| {}) {
+                    Some(entry) => {
+                        assert_eq!(out, entry.csn.0.to_le_bytes());
+                        assert_eq!(entry.room, entry.csn.0);
+                        seen += entry.csn.0;
+                        at = entry.next;
+                        ring.release(at);
+                    }
+                    None => thread::yield_now(),
+                }
+            }
+            for writer in writers {
+                writer.join().unwrap();
+            }
+        });
+    }
+}

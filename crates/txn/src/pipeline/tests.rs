@@ -1,0 +1,384 @@
+//! The pipeline over logs that the test can hold up and fill.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use parking_lot::Condvar;
+use spillway_base::EngineKind;
+use spillway_base::batch::Op;
+use spillway_storage::plog::{Position, Room as LogRoom};
+
+use super::*;
+use crate::record::NOTE_BYTES;
+
+/// A hang is a failure, not a test that never ends.
+const HANG: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+struct LogState {
+    closed: bool,
+    /// Appends begun.
+    arrived: usize,
+    used: u64,
+    claimed: u64,
+    /// Bytes of the largest frame.
+    largest: usize,
+    capacity: Option<u64>,
+}
+
+#[derive(Default)]
+struct Log {
+    state: Mutex<LogState>,
+    changed: Condvar,
+}
+
+impl Log {
+    fn close(&self) {
+        self.state.lock().closed = true;
+    }
+
+    fn open(&self) {
+        self.state.lock().closed = false;
+        self.changed.notify_all();
+    }
+
+    fn wait_for_arrival(&self, count: usize) {
+        let mut state = self.state.lock();
+        while state.arrived < count {
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+struct FakePlog(Arc<Log>);
+
+impl Plog for FakePlog {
+    fn append(&self, payload: &[u8], _durable: bool, room: LogRoom) -> Result<Position> {
+        assert!(payload.len() as u64 <= room.size());
+        let mut state = self.0.state.lock();
+        state.arrived += 1;
+        self.0.changed.notify_all();
+        while state.closed {
+            self.0.changed.wait(&mut state);
+        }
+        state.used += payload.len() as u64;
+        state.claimed -= room.size();
+        state.largest = state.largest.max(payload.len());
+        Ok(Position { segment: 9, offset: state.used })
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn reserve(&self, payload: u64) -> Result<LogRoom> {
+        let mut state = self.0.state.lock();
+        let taken = state.used + state.claimed + payload;
+        if state.capacity.is_some_and(|capacity| taken > capacity) {
+            return Err(Error::new(ErrorKind::DiskFull, "full"));
+        }
+        state.claimed += payload;
+        Ok(LogRoom::new(payload))
+    }
+
+    fn release(&self, room: LogRoom) {
+        self.0.state.lock().claimed -= room.size();
+    }
+
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn truncate_before(&self, _segment: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.state.lock().used
+    }
+
+    fn health(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn segments(segments: impl IntoIterator<Item = u64>) -> Vec<OldSegment> {
+    let old = |segment| OldSegment { segment, newest: Csn::ZERO, discarded: false };
+    segments.into_iter().map(old).collect()
+}
+
+fn pipeline(lanes: usize, old: Vec<OldSegment>) -> (Pipeline, Vec<Arc<Log>>) {
+    let logs: Vec<Arc<Log>> = (0..lanes).map(|_| Arc::default()).collect();
+    let opened = |log: &Arc<Log>| OpenedLane {
+        plog: Box::new(FakePlog(log.clone())),
+        segments: old.clone(),
+        used: true,
+    };
+    let opened = logs.iter().map(opened).collect();
+    let pipeline = Pipeline::new(opened, 16 << 10, Snapshots::new(), Csn::ZERO);
+    assert_eq!(logs[0].state.lock().claimed, NOTE_BYTES as u64);
+    (pipeline, logs)
+}
+
+fn new() -> (Arc<Pipeline>, Arc<Log>) {
+    let (pipeline, logs) = pipeline(1, Vec::new());
+    (Arc::new(pipeline), logs[0].clone())
+}
+
+fn table(ordinal: u32) -> TableId {
+    TableId::new(EngineKind::Tiered, ordinal)
+}
+
+fn batch(value: &[u8]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.push(Op::Put { table: table(1), key: b"k", value });
+    batch
+}
+
+fn order(pipeline: &Pipeline) -> Csn {
+    let batch = batch(b"v");
+    let room = pipeline.admit(batch.as_bytes().len()).unwrap();
+    pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap()
+}
+
+fn wait_later(pipeline: &Arc<Pipeline>, csn: Csn) -> mpsc::Receiver<Result<()>> {
+    let (tell, told) = mpsc::channel();
+    let pipeline = pipeline.clone();
+    spillway_base::thread::spawn("waits", move || {
+        let _ = tell.send(pipeline.wait(csn));
+    })
+    .unwrap();
+    told
+}
+
+fn until_waiting(pipeline: &Pipeline, count: usize) {
+    while pipeline.waiters.count() < count {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_commit_that_was_admitted_is_refused_once_the_pipeline_is_closed() {
+    let (pipeline, log) = new();
+    let batch = batch(b"v");
+    let room = pipeline.admit(batch.as_bytes().len()).unwrap();
+    let ordered = order(&pipeline);
+    pipeline.installed(ordered);
+    pipeline.close().unwrap();
+    let late = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Closed);
+    pipeline.wait(ordered).unwrap();
+    assert_eq!(log.state.lock().claimed, NOTE_BYTES as u64);
+}
+
+#[test]
+fn a_flush_is_handed_to_one_that_needs_it() {
+    let (pipeline, log) = new();
+    let missing = order(&pipeline);
+    // Durable, and waiting for the install of the commit before it.
+    let second = order(&pipeline);
+    pipeline.installed(second);
+    let second = wait_later(&pipeline, second);
+    until_waiting(&pipeline, 1);
+    // While the next one leads a flush, another gets in line behind it.
+    log.close();
+    let third = order(&pipeline);
+    pipeline.installed(third);
+    let third = wait_later(&pipeline, third);
+    log.wait_for_arrival(2);
+    let fourth = order(&pipeline);
+    pipeline.installed(fourth);
+    let fourth = wait_later(&pipeline, fourth);
+    until_waiting(&pipeline, 2);
+    log.open();
+    log.wait_for_arrival(3);
+    pipeline.installed(missing);
+    for told in [second, third, fourth] {
+        told.recv_timeout(HANG).expect("an acknowledgement").unwrap();
+    }
+}
+
+#[test]
+fn a_commit_that_met_a_truncation_is_not_forgotten() {
+    let (pipeline, logs) = pipeline(1, segments([1, 2]));
+    let (pipeline, log) = (Arc::new(pipeline), &logs[0]);
+    log.close();
+    std::thread::scope(|scope| {
+        scope.spawn(|| pipeline.truncate(Csn::ZERO).unwrap());
+        log.wait_for_arrival(1);
+        let csn = order(&pipeline);
+        pipeline.installed(csn);
+        let told = wait_later(&pipeline, csn);
+        until_waiting(&pipeline, 1);
+        log.open();
+        told.recv_timeout(HANG).expect("an acknowledgement").unwrap();
+    });
+}
+
+#[test]
+fn room_that_was_admitted_is_not_admitted_again() {
+    let (pipeline, log) = new();
+    log.state.lock().capacity = Some(10_000);
+    let batch = batch(&[7; 900]);
+    let admit = || pipeline.admit(batch.as_bytes().len());
+    let mut rooms = Vec::new();
+    let refused = loop {
+        match admit() {
+            Ok(room) => rooms.push(room),
+            Err(error) => break error,
+        }
+        assert!(rooms.len() < 20, "the log of 10000 bytes admitted 20 batches of 900");
+    };
+    assert_eq!(refused.kind(), ErrorKind::DiskFull);
+    assert!(rooms.len() > 5);
+    rooms.pop();
+    rooms.push(admit().unwrap());
+    for room in rooms {
+        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        pipeline.installed(csn);
+        // The bytes of a flush under way count until they are in the log.
+        pipeline.flush().unwrap();
+    }
+    assert_eq!(admit().err().map(|error| error.kind()), Some(ErrorKind::DiskFull));
+    assert!(pipeline.health().is_ok());
+    // A note has its room all the same.
+    let mut state = log.state.lock();
+    state.capacity = Some(state.used);
+    drop(state);
+    let filled = Filled { segment: 10, newest: Csn::MAX, earlier: false, discarded: false };
+    pipeline.lanes[0].lock().segments.push_back(filled);
+    pipeline.truncate(Csn::MAX).unwrap();
+    assert_eq!(log.state.lock().claimed, 0);
+    log.state.lock().capacity = None;
+    drop(admit().unwrap());
+    pipeline.truncate(Csn::MAX).unwrap();
+    assert_eq!(log.state.lock().claimed, NOTE_BYTES as u64);
+}
+
+#[test]
+fn a_batch_past_the_limit_is_refused_and_frames_stay_within_theirs() {
+    let (mut pipeline, logs) = pipeline(1, Vec::new());
+    let log = &logs[0];
+    let refused = pipeline.admit(BATCH_BYTES_MAX + 1).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::TransactionTooLarge);
+    drop(pipeline.admit(BATCH_BYTES_MAX).unwrap());
+    pipeline.lanes[0].frame_bytes = 4000;
+    let batch = batch(&[7; 900]);
+    for _ in 0..20 {
+        let room = pipeline.admit(batch.as_bytes().len()).unwrap();
+        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        pipeline.installed(csn);
+    }
+    pipeline.flush().unwrap();
+    assert_eq!(pipeline.snapshots.stable_csn(), Csn(20));
+    let largest = log.state.lock().largest;
+    assert!((4000..=5000).contains(&largest), "{largest}");
+}
+
+#[test]
+fn a_write_to_a_table_that_was_dropped_first_is_refused() {
+    let (pipeline, log) = new();
+    let enqueue = |touched: &[TableId], dropped: &[TableId]| {
+        let batch = batch(b"v");
+        let room = pipeline.admit(batch.as_bytes().len()).unwrap();
+        pipeline.enqueue(room, &batch, touched.iter().copied(), dropped)
+    };
+    enqueue(&[table(1), table(2)], &[table(2)]).unwrap();
+    let refused = enqueue(&[table(1), table(2)], &[]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound);
+    assert_eq!(enqueue(&[table(2)], &[table(2)]).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(enqueue(&[table(1)], &[]).unwrap(), Csn(2));
+    pipeline.flush().unwrap();
+    assert_eq!(log.state.lock().claimed, NOTE_BYTES as u64, "what was refused gave its room back");
+}
+
+#[test]
+fn a_commit_is_stable_once_every_lane_has_those_before_it() {
+    let (pipeline, logs) = pipeline(2, Vec::new());
+    let on = |lane: usize| {
+        let batch = batch(b"v");
+        let room = pipeline.lanes[lane].admit(batch.as_bytes().len()).unwrap();
+        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        pipeline.installed(csn);
+        csn
+    };
+    let (first, second) = (on(0), on(1));
+    let stable = || pipeline.snapshots.stable_csn();
+    pipeline.flush_lane(1);
+    assert_eq!((stable(), logs[1].state.lock().arrived), (Csn::ZERO, 1));
+    assert!(pipeline.known(first).is_none() && pipeline.known(second).is_none());
+    pipeline.flush_lane(0);
+    assert_eq!(stable(), second);
+    // A lane with nothing queued holds nobody up.
+    let third = on(1);
+    pipeline.wait(third).unwrap();
+    assert_eq!((stable(), logs[0].state.lock().arrived), (third, 1));
+}
+
+#[test]
+fn a_queue_that_is_full_is_emptied_by_whoever_comes() {
+    let (pipeline, logs) = pipeline(1, Vec::new());
+    // Two are too large for the queue, and kept beside it.
+    let sizes = [3000, 3000, 60_000, 3000, 3000, 3000, 3000, 60_000, 3000];
+    for bytes in sizes {
+        let batch = batch(&vec![7; bytes]);
+        let room = pipeline.admit(batch.as_bytes().len()).unwrap();
+        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        pipeline.installed(csn);
+    }
+    assert!(pipeline.sum(|lane| &lane.full) > 0);
+    pipeline.flush().unwrap();
+    assert_eq!(pipeline.snapshots.stable_csn(), Csn(sizes.len() as u64));
+    let state = logs[0].state.lock();
+    assert!(state.used as usize > sizes.iter().sum());
+    assert_eq!(state.claimed, NOTE_BYTES as u64);
+}
+
+/// Many threads over few small queues, with tables dropped in between.
+#[test]
+fn commits_of_many_threads_become_stable() {
+    let (pipeline, _logs) = pipeline(3, Vec::new());
+    let (threads, each) = (6, 300);
+    spillway_base::thread::together(threads, |thread| {
+        for number in 0..each {
+            let batch = batch(&vec![thread as u8; number % 200]);
+            let room = pipeline.admit(batch.as_bytes().len()).unwrap();
+            let own = table(2 + (thread * each + number) as u32);
+            let dropped = if number % 50 == 7 { vec![own] } else { Vec::new() };
+            let csn = pipeline.enqueue(room, &batch, [own].into_iter(), &dropped).unwrap();
+            pipeline.installed(csn);
+            if number % 3 == 0 {
+                pipeline.wait(csn).unwrap();
+                assert!(pipeline.snapshots.stable_csn() >= csn);
+            }
+        }
+    });
+    pipeline.flush().unwrap();
+    assert_eq!(pipeline.snapshots.stable_csn(), Csn((threads * each) as u64));
+}
+
+/// What an opening discarded goes before anything that tells that it was.
+#[test]
+fn a_log_is_cut_only_once_nothing_discarded_is_left() {
+    let (pipeline, _logs) = pipeline(2, Vec::new());
+    let filled = |segment, newest, earlier, discarded| Filled {
+        segment,
+        newest: Csn(newest),
+        earlier,
+        discarded,
+    };
+    let left = |lane: usize| {
+        let state = pipeline.lanes[lane].lock();
+        state.segments.iter().map(|segment| segment.segment).collect::<Vec<_>>()
+    };
+    pipeline.lanes[0]
+        .lock()
+        .segments
+        .extend([filled(3, 5, false, false), filled(4, 9, false, false)]);
+    pipeline.lanes[1].lock().segments.extend([filled(1, 6, true, true)]);
+    pipeline.truncate(Csn(5)).unwrap();
+    assert_eq!((left(0), left(1)), (vec![3, 4], vec![1]));
+    pipeline.truncate(Csn(6)).unwrap();
+    // The fake log has every note in segment 9.
+    assert_eq!((left(0), left(1)), (vec![4, 9], vec![]));
+}

@@ -1,0 +1,263 @@
+//! Those who wait for their commits to become stable: threads that sleep, tasks with a waker, and calls.
+//!
+//! Threads are few and can lead a flush; they stand in one ordered map, under one lock that only those take who go to
+//! sleep and those who end a flush. Tasks and calls may be thousands, so they stand in several heaps, each with the
+//! least CSN in it where everybody can look without its lock.
+//!
+//! Who registers looks at the outcome again after it, and who changes the outcome looks for waiters after that, with a
+//! sequentially consistent fence between either's two steps: one of the two finds the other.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+use std::task::Waker;
+
+use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
+use spillway_base::{Csn, Error, Result};
+
+use crate::sync::{Condvar, Mutex};
+
+#[derive(Default)]
+struct SignalState {
+    woken: bool,
+    waker: Option<Waker>,
+}
+
+/// Wakes one waiter, thread or task.
+#[derive(Default)]
+pub(crate) struct Signal {
+    state: Mutex<SignalState>,
+    changed: Condvar,
+}
+
+impl Signal {
+    pub(super) fn wake(&self) {
+        let mut state = self.state.lock();
+        state.woken = true;
+        let waker = state.waker.take();
+        drop(state);
+        self.changed.notify_one();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Sleeps until woken; a wake-up that came before counts.
+    pub(super) fn wait(&self) {
+        let mut state = self.state.lock();
+        while !std::mem::take(&mut state.woken) {
+            self.changed.wait(&mut state);
+        }
+    }
+
+    pub(super) fn set_waker(&self, waker: &Waker) {
+        self.state.lock().waker = Some(waker.clone());
+    }
+}
+
+/// What is called with a commit's outcome.
+pub(crate) type Done = Box<dyn FnOnce(Result<()>) + Send>;
+
+enum Who {
+    Task(Arc<Signal>),
+    Call(Done),
+}
+
+impl Who {
+    fn tell(self, outcome: Result<()>) {
+        match self {
+            // It looks for itself.
+            Who::Task(signal) => signal.wake(),
+            Who::Call(done) => done(outcome),
+        }
+    }
+}
+
+/// One who waits, and does not sleep.
+struct Waiting {
+    csn: Csn,
+    who: Who,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.csn == other.csn
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+        self.csn.cmp(&other.csn)
+    }
+}
+
+#[cfg(not(loom))]
+const SHARDS: usize = 16;
+#[cfg(loom)]
+const SHARDS: usize = 1;
+
+/// Some of the tasks and calls, the least CSN first.
+#[repr(align(128))]
+struct Shard {
+    /// Of those in the heap; `u64::MAX` for none.
+    least: AtomicU64,
+    heap: Mutex<BinaryHeap<Reverse<Waiting>>>,
+}
+
+impl Shard {
+    fn new() -> Shard {
+        Shard { least: AtomicU64::new(u64::MAX), heap: Mutex::default() }
+    }
+
+    fn push(&self, waiting: Waiting) {
+        let csn = waiting.csn;
+        let mut heap = self.heap.lock();
+        heap.push(Reverse(waiting));
+        self.least.fetch_min(csn.0, Ordering::Relaxed);
+    }
+
+    /// Those at or below `stable`.
+    fn ready(&self, stable: Csn, ready: &mut Vec<Waiting>) {
+        if self.least.load(Ordering::Relaxed) > stable.0 {
+            return;
+        }
+        let mut heap = self.heap.lock();
+        while heap.peek().is_some_and(|Reverse(first)| first.csn <= stable) {
+            ready.extend(heap.pop().map(|Reverse(first)| first));
+        }
+        let least = heap.peek().map_or(u64::MAX, |Reverse(first)| first.csn.0);
+        self.least.store(least, Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct Threads {
+    sleeping: BTreeMap<(Csn, u64), Arc<Signal>>,
+    /// Those registered so far.
+    count: u64,
+    failure: Option<Error>,
+}
+
+/// Everyone who waits, and the failure that ended all waiting, if there was one.
+pub(super) struct Waiters {
+    threads: Mutex<Threads>,
+    /// The least CSN that a thread waits for, or less.
+    least: AtomicU64,
+    shards: Box<[Shard]>,
+}
+
+impl Waiters {
+    pub(super) fn new() -> Waiters {
+        Waiters {
+            threads: Mutex::default(),
+            least: AtomicU64::new(u64::MAX),
+            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+        }
+    }
+
+    /// Registers a thread that will sleep on the signal.
+    pub(super) fn register_thread(&self, csn: Csn) -> Arc<Signal> {
+        let signal = Arc::new(Signal::default());
+        let mut threads = self.threads.lock();
+        threads.count += 1;
+        let key = (csn, threads.count);
+        threads.sleeping.insert(key, signal.clone());
+        self.least.fetch_min(csn.0, Ordering::Relaxed);
+        drop(threads);
+        fence(Ordering::SeqCst);
+        signal
+    }
+
+    /// Registers a task.
+    pub(super) fn register_task(&self, csn: Csn, waker: &Waker) -> Arc<Signal> {
+        let signal = Arc::new(Signal::default());
+        signal.set_waker(waker);
+        self.push(Waiting { csn, who: Who::Task(signal.clone()) });
+        signal
+    }
+
+    /// Registers a call for when `csn` is known.
+    pub(super) fn register_call(&self, csn: Csn, done: Done) {
+        self.push(Waiting { csn, who: Who::Call(done) });
+    }
+
+    fn push(&self, waiting: Waiting) {
+        self.shards[super::thread_number() % SHARDS].push(waiting);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Tells those whose commit is at or below `stable`, which was stored before.
+    pub(super) fn acknowledge(&self, stable: Csn) {
+        fence(Ordering::SeqCst);
+        if self.least.load(Ordering::Relaxed) <= stable.0 {
+            let mut threads = self.threads.lock();
+            let rest = threads.sleeping.split_off(&(stable.next(), 0));
+            let ready = std::mem::replace(&mut threads.sleeping, rest);
+            self.note_least(&threads);
+            drop(threads);
+            ready.values().for_each(|signal| signal.wake());
+        }
+        let mut ready = Vec::new();
+        self.shards.iter().for_each(|shard| shard.ready(stable, &mut ready));
+        ready.into_iter().for_each(|waiting| waiting.who.tell(Ok(())));
+    }
+
+    fn note_least(&self, threads: &Threads) {
+        let least = threads.sleeping.keys().next().map_or(u64::MAX, |(csn, _)| csn.0);
+        self.least.store(least, Ordering::Relaxed);
+    }
+
+    /// Wakes the first thread that needs a flush past `durable`, to lead it. One who only waits for others'
+    /// installs would go back to sleep, and the flush would have no leader.
+    pub(super) fn wake_leader(&self, durable: Csn) {
+        let leader = {
+            let threads = self.threads.lock();
+            let mut needy = threads.sleeping.range((durable.next(), 0)..);
+            needy.next().map(|(_, signal)| signal.clone())
+        };
+        if let Some(signal) = leader {
+            signal.wake();
+        }
+    }
+
+    /// Keeps the failure that ends all waiting; the first one stays.
+    pub(super) fn note_failure(&self, failure: impl FnOnce() -> Error) {
+        self.threads.lock().failure.get_or_insert_with(failure);
+    }
+
+    /// Tells everyone: no commit above `stable` becomes so any more.
+    pub(super) fn tell_all(&self, stable: Csn) {
+        let (sleeping, failure) = {
+            let mut threads = self.threads.lock();
+            let sleeping = std::mem::take(&mut threads.sleeping);
+            self.note_least(&threads);
+            (sleeping, threads.failure.clone())
+        };
+        sleeping.values().for_each(|signal| signal.wake());
+        let mut waiting = Vec::new();
+        self.shards.iter().for_each(|shard| shard.ready(Csn::MAX, &mut waiting));
+        for Waiting { csn, who } in waiting {
+            who.tell(match &failure {
+                Some(failure) if csn > stable => Err(failure.clone()),
+                _ => Ok(()),
+            });
+        }
+    }
+
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.threads.lock().failure.clone()
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn count(&self) -> usize {
+        self.threads.lock().sleeping.len()
+    }
+}

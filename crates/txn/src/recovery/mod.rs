@@ -1,0 +1,329 @@
+//! Opening: reading the logs back into the engines (DESIGN, D5).
+//!
+//! The lanes are read beside each other, segment by segment, and their commits put back into the one order of their
+//! CSNs. What follows on without a gap is installed, a window of commits at a time: within a window by all threads at
+//! once, which installing allows (E2), and windows one after another, so that the stable CSN moves on with them and the
+//! engines can write to their files, and make room, while the rest is still to be read. Installing is idempotent (E3),
+//! so what the engines persisted already is installed again without harm.
+//!
+//! The first CSN that no lane has ends it: what comes after was acknowledged to nobody, by D2, and is discarded. A new
+//! log generation is begun in every lane, with the last commit as its fence: a record of an earlier generation beyond the
+//! fence was discarded by that opening, and is never read again. The fences of all lanes hold for each, since an opening
+//! that was cut short may have begun its generation in some of them only. What was read is made durable in all lanes
+//! before the first generation begins.
+//!
+//! A gap is normal loss only past what is known to have been durable: each frame says what was stable when it was
+//! written, and each generation where it began. A log that ends before has lost something that was acknowledged, and is
+//! corruption. So is one that begins after the engines' persisted commits end; notes in the log, written before
+//! it was cut, say how far the engines had come.
+
+mod source;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::budget::Budget;
+use spillway_base::clock::Clock;
+use spillway_base::{Csn, Error, ErrorKind, Result, thread};
+use spillway_storage::Disk;
+use spillway_storage::plog::{FilePlog, LogReader, PlogSettings, Recovered, lanes_in};
+
+use crate::manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
+use crate::pipeline::{OldSegment, OpenedLane, Pipeline};
+use source::{Chunk, Fences, Next, Source, newest_note};
+
+/// Of the bytes that one transaction may write, the part that is installed between two moves of the stable CSN.
+const WINDOW_SHARE: usize = 4;
+
+/// Where the logs are, and how they are kept.
+#[derive(Clone, Debug)]
+pub struct LogSettings {
+    /// Their folder.
+    pub dir: PathBuf,
+    /// The size of a segment's file, in bytes.
+    pub segment_bytes: u64,
+    /// Lanes that commits go to. Others that are found are read, and go once nothing in them is needed.
+    pub lanes: usize,
+    /// Whether commits are dealt to the lanes in turn, and not by their threads: for simulations, which have one thread.
+    pub in_turn: bool,
+    /// Memory for each lane's queue, in bytes.
+    pub queue_bytes: usize,
+    /// Threads that read and install at an opening. One does all on the thread that opens.
+    pub recovery_threads: usize,
+}
+
+/// What an opening found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecoveryReport {
+    /// Commits read from the logs and installed.
+    pub commits: u64,
+    /// Commits that were acknowledged to nobody, and discarded.
+    pub discarded: u64,
+    /// Bytes of log read.
+    pub bytes: u64,
+    /// The last commit of the database.
+    pub last: Csn,
+}
+
+/// A lane that is being read.
+struct Lane {
+    number: u32,
+    source: Source,
+    /// What was read of it, once all was.
+    found: Option<Recovered>,
+    segments: Vec<OldSegment>,
+    /// The largest CSN read.
+    reached: Csn,
+}
+
+struct Replay<'r> {
+    engines: &'r Engines,
+    horizon: &'r HorizonHandle,
+    dir: &'r Path,
+    threads: usize,
+    lanes: Vec<Lane>,
+    /// Read, and not yet in a window.
+    pending: FxHashMap<Csn, WriteBatch>,
+    window: Vec<(Csn, WriteBatch)>,
+    window_bytes: usize,
+    window_bytes_max: usize,
+    /// The last commit in a window, or in the engines' own files.
+    last: Csn,
+    /// Everything up to here is in the engines' own files.
+    floor: Csn,
+    /// Everything up to here was durable once.
+    known: Csn,
+    report: RecoveryReport,
+}
+
+impl Replay<'_> {
+    fn run(&mut self) -> Result<()> {
+        loop {
+            while let Some(batch) = self.pending.remove(&self.last.next()) {
+                self.last = self.last.next();
+                self.window_bytes += batch.as_bytes().len();
+                self.window.push((self.last, batch));
+                if self.window_bytes >= self.window_bytes_max {
+                    self.install()?;
+                }
+            }
+            // The lane that is behind is the likeliest to have what is missing.
+            let behind = self.lanes.iter_mut().filter(|lane| lane.found.is_none());
+            let Some(lane) = behind.min_by_key(|lane| lane.reached) else { break };
+            match lane.source.next()? {
+                Next::Segment(chunk) => self.take(chunk)?,
+                Next::End(found) => lane.found = Some(found),
+            }
+        }
+        self.install()?;
+        self.report.last = self.last;
+        self.report.discarded = self.pending.len() as u64;
+        if self.last < self.known {
+            return Err(Error::corruption(format!(
+                "{}: commit {} is missing, and commits up to {} were durable",
+                self.dir.display(),
+                self.last.next(),
+                self.known
+            )));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, chunk: Chunk) -> Result<()> {
+        let lane = &mut self.lanes[chunk.lane];
+        lane.reached = lane.reached.max(chunk.newest);
+        lane.segments.push(OldSegment {
+            segment: chunk.segment,
+            newest: chunk.newest,
+            discarded: chunk.discarded,
+        });
+        self.report.bytes += chunk.bytes;
+        self.known = self.known.max(chunk.stable);
+        for (csn, batch) in chunk.commits {
+            if csn <= self.floor {
+                continue;
+            }
+            if csn <= self.last || self.pending.insert(csn, batch).is_some() {
+                return Err(Error::corruption(format!(
+                    "{}: commit {csn} is in the log twice",
+                    self.dir.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Installs the window, and lets the engines write it to their files.
+    fn install(&mut self) -> Result<()> {
+        let window = std::mem::take(&mut self.window);
+        // A table is there for all that is written to it, and gone for nothing that came before.
+        let mut rest = &window[..];
+        while !rest.is_empty() {
+            let alone = |(_, batch): &(Csn, WriteBatch)| changes_tables(batch);
+            let apart = rest.iter().position(alone).unwrap_or(rest.len());
+            let (together, after) = rest.split_at(apart);
+            self.install_all(together);
+            let (one, after) = after.split_at(after.len().min(1));
+            self.install_all(one);
+            rest = after;
+        }
+        self.report.commits += window.len() as u64;
+        // The end of the log may be in the system's cache alone, and lost yet.
+        self.horizon.0.recovered(self.last.min(self.known.max(self.floor)));
+        let bytes = std::mem::take(&mut self.window_bytes).min(self.window_bytes_max);
+        for engine in self.engines.iter() {
+            match engine.admit(bytes) {
+                // What is in the log must be read back all the same.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::MemoryFull | ErrorKind::DiskFull) => {}
+                admitted => admitted?,
+            }
+        }
+        Ok(())
+    }
+
+    fn install_all(&self, commits: &[(Csn, WriteBatch)]) {
+        let share = commits.len().div_ceil(self.threads).max(64);
+        let shares: Vec<_> = commits.chunks(share).collect();
+        let install = |commits: &[(Csn, WriteBatch)]| {
+            for (csn, batch) in commits {
+                self.engines.iter().for_each(|engine| engine.install(*csn, batch));
+            }
+        };
+        match shares.as_slice() {
+            [] => {}
+            [all] => install(all),
+            shares => thread::together(shares.len(), |number| install(shares[number])),
+        }
+    }
+}
+
+fn changes_tables(batch: &WriteBatch) -> bool {
+    batch.iter().any(|op| matches!(op, Op::CreateTable(_) | Op::DropTable(_)))
+}
+
+/// Reads the logs into the engines and opens them for writing.
+///
+/// # Errors
+/// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::UnsupportedFormat`],
+/// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
+pub fn recover(
+    disk: &Arc<dyn Disk>,
+    log: &LogSettings,
+    settings: ManagerSettings,
+    horizon: &HorizonHandle,
+    engines: Engines,
+    budget: Budget,
+    clock: Clock,
+) -> Result<(TransactionManager, RecoveryReport)> {
+    let (mut lanes, report) = replay(disk, log, horizon, &engines, settings.transaction_bytes_max)?;
+    let present = |number: u32| lanes.iter().any(|lane| lane.number == number);
+    let missing: Vec<u32> = (0..log.lanes as u32).filter(|number| !present(*number)).collect();
+    lanes.extend(missing.into_iter().map(|number| ReadLane {
+        number,
+        found: Recovered::default(),
+        segments: Vec::new(),
+    }));
+    lanes.sort_by_key(|lane| lane.number);
+    let files = |number| PlogSettings {
+        dir: log.dir.clone(),
+        lane: number,
+        segment_bytes: log.segment_bytes,
+    };
+    for lane in &lanes {
+        FilePlog::settle(disk.clone(), files(lane.number), &lane.found)?;
+    }
+    let generation = lanes.iter().map(|lane| lane.found.generation).max().unwrap_or(0) + 1;
+    let mut opened = Vec::new();
+    for lane in lanes {
+        let used = (lane.number as usize) < log.lanes;
+        let (disk, files) = (disk.clone(), files(lane.number));
+        let plog = if used {
+            FilePlog::open(disk, files, &lane.found, generation, report.last.0)?
+        } else {
+            FilePlog::retire(disk, files, &lane.found)?
+        };
+        opened.push(OpenedLane { plog: Box::new(plog), segments: lane.segments, used });
+    }
+    horizon.0.recovered(report.last);
+    let pipeline = Pipeline::new(opened, log.queue_bytes, horizon.0.clone(), report.last);
+    let pipeline = if log.in_turn { pipeline.dealing_in_turn() } else { pipeline };
+    let manager = TransactionManager::new(settings, engines, pipeline, budget, clock);
+    Ok((manager, report))
+}
+
+/// A lane that was read.
+struct ReadLane {
+    number: u32,
+    found: Recovered,
+    segments: Vec<OldSegment>,
+}
+
+fn replay(
+    disk: &Arc<dyn Disk>,
+    log: &LogSettings,
+    horizon: &HorizonHandle,
+    engines: &Engines,
+    transaction_bytes: usize,
+) -> Result<(Vec<ReadLane>, RecoveryReport)> {
+    let numbers = lanes_in(&**disk, &log.dir)?;
+    let readers = numbers
+        .iter()
+        .map(|number| LogReader::open(&**disk, &log.dir, *number))
+        .collect::<Result<Vec<_>>>()?;
+    let fences = Fences::new(readers.iter().flat_map(LogReader::fences));
+    let known = fences.last();
+    let floor = newest_note(&readers)?.max(engines.reopened_at());
+    let mut lanes = Vec::new();
+    for (index, (number, reader)) in numbers.iter().zip(readers).enumerate() {
+        let source = Source::inline(index, reader, fences.clone(), &log.dir);
+        let source = if log.recovery_threads > 1 { source.ahead()? } else { source };
+        lanes.push(Lane {
+            number: *number,
+            source,
+            found: None,
+            segments: Vec::new(),
+            reached: Csn::ZERO,
+        });
+    }
+    let mut replay = Replay {
+        engines,
+        horizon,
+        dir: &log.dir,
+        threads: log.recovery_threads.max(1),
+        lanes,
+        pending: FxHashMap::default(),
+        window: Vec::new(),
+        window_bytes: 0,
+        window_bytes_max: (transaction_bytes / WINDOW_SHARE).max(64 << 10),
+        last: floor,
+        floor,
+        known,
+        report: RecoveryReport::default(),
+    };
+    replay.run()?;
+    let report = replay.report;
+    let lanes = replay.lanes.into_iter().map(|lane| read_lane(lane, report.last)).collect();
+    Ok((lanes, report))
+}
+
+/// Marks the segments with commits past `last`, which are discarded.
+fn read_lane(lane: Lane, last: Csn) -> ReadLane {
+    let mut found = lane.found.expect("a replay ends when all lanes were read");
+    let mut segments = lane.segments;
+    for old in &mut segments {
+        old.discarded |= old.newest > last;
+        old.newest = old.newest.min(last);
+        let file = found.segments.iter_mut().find(|file| file.sequence == old.segment);
+        if let Some(file) = file {
+            file.discarded = old.discarded;
+        }
+    }
+    segments.retain(|old| {
+        let file = found.segments.iter().find(|file| file.sequence == old.segment);
+        file.is_some_and(|file| file.frames > 0)
+    });
+    ReadLane { number: lane.number, found, segments }
+}
