@@ -5,10 +5,10 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-sysbench setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench peers setup
 
 help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install the system packages that building needs
 	@scripts/setup build
@@ -57,12 +57,20 @@ sanitize: setup ## Run the concurrency tests under the address and the thread sa
 fuzz: setup ## Fuzz every decoder, and SQL: SECONDS each (60), TARGETS of them (all) (nightly)
 	scripts/fuzz "$(or $(SECONDS),60)" $(TARGETS)
 
-bench: bench-kv bench-sysbench ## Run every comparison and print its table
+bench: bench-kv bench-commits bench-lone bench-sysbench ## Run every comparison and print its table (docs/benchmarks.md)
 
-bench-kv: setup ## Compare with RocksDB under db_bench's shapes (KV_ARGS=) (builds RocksDB: minutes)
+peers: setup
 	@scripts/setup peers
 	cargo build --release --quiet --manifest-path peers/Cargo.toml
-	peers/target/release/spillway-peers $(KV_ARGS)
+
+bench-kv: peers ## Compare with RocksDB under db_bench's shapes (KV_ARGS=) (builds RocksDB: minutes)
+	peers/target/release/spillway-peers kv $(KV_ARGS)
+
+bench-commits: peers ## Durable commits with 1 to 512 in flight, beside RocksDB (COMMITS_ARGS=)
+	peers/target/release/spillway-peers commits $(COMMITS_ARGS)
+
+bench-lone: peers ## One durable writer beside raw writes and RocksDB (LONE_ARGS=)
+	peers/target/release/spillway-peers lone $(LONE_ARGS)
 
 bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved (SYSBENCH_ARGS=)
 	@scripts/setup sysbench

@@ -1,84 +1,68 @@
-//! Spillway beside RocksDB under db_bench's shapes, in one run with equal durability.
-//!
-//! RocksDB runs with a concurrent memtable, pipelined writes, Bloom filters and no compression; both stores have the same
-//! memory, and both sync each put of `fillsync`.
+//! Spillway beside RocksDB, in one run with equal durability and equal memory.
 
-use std::path::Path;
+mod rocks;
+mod rocks_txn;
+
 use std::process::ExitCode;
 
-use clap::Parser;
-use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, IteratorMode, Direction, Options, WriteOptions};
-use spillway_bench::kv::{KvArgs, SpillwayStores, Store, Stores};
+use clap::{Parser, Subcommand};
+use spillway_bench::commits::{CommitsArgs, Style, Subject};
+use spillway_bench::kv::KvArgs;
+use spillway_bench::lone::LoneArgs;
+use spillway_bench::store::{SpillwayStores, Stores};
 
+use rocks::{RocksStores, Way};
+use rocks_txn::RocksTxnStores;
+
+/// Spillway beside RocksDB, in one run with equal durability and equal memory. docs/benchmarks.md tells how to read
+/// what it prints.
 #[derive(Parser)]
-#[command(about = "Spillway beside RocksDB under db_bench's shapes")]
+#[command(after_help = "Examples:
+  spillway-peers kv --workloads fillrandom --value-bytes 10
+  spillway-peers commits --in-flight 1,128 --seconds 1 --rounds 1")]
 struct Cli {
-    #[command(flatten)]
-    kv: KvArgs,
+    #[command(subcommand)]
+    what: What,
 }
 
-struct RocksStores;
-
-struct RocksStore {
-    db: DB,
-    durable: WriteOptions,
-    relaxed: WriteOptions,
+#[derive(Subcommand)]
+enum What {
+    /// The library under db_bench's shapes
+    Kv(KvArgs),
+    /// Durable commits per second as more of them are in flight
+    Commits(CommitsArgs),
+    /// One durable writer beside raw writes of the same bytes
+    Lone(LoneArgs),
 }
 
-impl Stores for RocksStores {
-    fn name(&self) -> String {
-        "rocksdb".to_owned()
-    }
-
-    fn open(&self, dir: &Path, memory_bytes: usize) -> Result<Box<dyn Store>, String> {
-        let mut blocks = BlockBasedOptions::default();
-        blocks.set_block_size(16 << 10);
-        blocks.set_bloom_filter(10.0, false);
-        blocks.set_block_cache(&Cache::new_lru_cache(memory_bytes / 2));
-        blocks.set_data_block_index_type(rocksdb::DataBlockIndexType::BinaryAndHash);
-        let mut options = Options::default();
-        options.create_if_missing(true);
-        options.set_block_based_table_factory(&blocks);
-        options.set_compression_type(DBCompressionType::None);
-        options.set_write_buffer_size(memory_bytes / 16);
-        options.set_max_write_buffer_number(4);
-        options.set_allow_concurrent_memtable_write(true);
-        options.set_enable_pipelined_write(true);
-        let db = DB::open(&options, dir).map_err(|error| error.to_string())?;
-        let mut durable = WriteOptions::default();
-        durable.set_sync(true);
-        Ok(Box::new(RocksStore { db, durable, relaxed: WriteOptions::default() }))
-    }
-}
-
-impl Store for RocksStore {
-    fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<(), String> {
-        let options = if durable { &self.durable } else { &self.relaxed };
-        self.db.put_opt(key, value, options).map_err(|error| error.to_string())
-    }
-
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
-        value.clear();
-        let found = self.db.get_pinned(key).map_err(|error| error.to_string())?;
-        if let Some(found) = &found {
-            value.extend_from_slice(found);
+fn run(what: What) -> Result<(), String> {
+    let spillway = SpillwayStores::default();
+    let rocks = Way::ALL.map(RocksStores::new);
+    match what {
+        What::Kv(args) => {
+            let mut stores: Vec<&dyn Stores> = vec![&spillway];
+            stores.extend(rocks.iter().filter(|rocks| rocks.way != Way::Recycled).map(|rocks| rocks as &dyn Stores));
+            args.run(&stores)
         }
-        Ok(found.is_some())
-    }
-
-    fn seek(&self, key: &[u8], count: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<usize, String> {
-        let mut seen = 0;
-        for row in self.db.iterator(IteratorMode::From(key, Direction::Forward)).take(count) {
-            let (key, value) = row.map_err(|error| error.to_string())?;
-            visit(&key, &value);
-            seen += 1;
+        What::Commits(args) => {
+            let transactions = [RocksTxnStores::Pessimistic, RocksTxnStores::Optimistic];
+            let asynchronous = Subject { stores: &spillway, style: Style::Asynchronous(args.threads) };
+            let waiting = |stores| Subject { stores, style: Style::Waiting };
+            let mut subjects = vec![asynchronous, waiting(&spillway)];
+            subjects.extend(rocks.iter().map(|rocks| waiting(rocks)));
+            subjects.extend(transactions.iter().map(|rocks| waiting(rocks)));
+            args.run(&subjects)
         }
-        Ok(seen)
+        What::Lone(args) => {
+            let mut stores: Vec<&dyn Stores> = vec![&spillway];
+            stores.extend(rocks.iter().map(|rocks| rocks as &dyn Stores));
+            args.run(&stores)
+        }
     }
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().kv.run(&[&SpillwayStores, &RocksStores]) {
+    match run(Cli::parse().what) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("spillway-peers: {error}");

@@ -1,6 +1,21 @@
 //! Workloads and measurements.
 //!
-//! - [`kv`]: the library as a key-value store under db_bench's shapes, alone (`spillway bench kv`) or
-//!   beside peers in one run (the `peers` workspace).
+//! What every run is made of:
+//!
+//! - [`store`]: what a workload needs of a store, and Spillway as one;
+//! - [`report`]: medians, spread and ratios of a run, as a table, CSV or JSON;
+//! - [`machine`]: what a process used of the machine, and what machine it was.
+//!
+//! The runs, alone as `spillway bench ...` or beside peers in the `peers` workspace:
+//!
+//! - [`kv`]: the library under db_bench's shapes;
+//! - [`commits`]: durable commits as more of them are in flight;
+//! - [`lone`]: one durable writer beside raw writes of the same bytes.
 
+pub mod commits;
 pub mod kv;
+pub mod lone;
+pub mod machine;
+mod measure;
+pub mod report;
+pub mod store;

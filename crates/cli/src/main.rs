@@ -8,7 +8,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
-use spillway_bench::kv::{KvArgs, SpillwayStores};
+use spillway_bench::commits::{CommitsArgs, Style, Subject};
+use spillway_bench::kv::KvArgs;
+use spillway_bench::lone::LoneArgs;
+use spillway_bench::store::SpillwayStores;
 
 /// An OLTP database for load that arrives as a wave. It speaks the MySQL protocol.
 #[derive(Parser)]
@@ -61,6 +64,17 @@ enum Bench {
   spillway bench kv --workloads fillsync --threads 1 16 128    durable puts as more threads wait for them
   make bench-kv                                                the same beside RocksDB")]
     Kv(KvArgs),
+    /// Durable commits per second as more of them are in flight
+    #[command(after_help = "Examples:
+  spillway bench commits --in-flight 1,128 --seconds 1 --rounds 1     a first impression
+  spillway bench commits --only async --threads 1 --csv commits.csv   from one thread, every round in a file
+  make bench-commits                                                  the same beside RocksDB")]
+    Commits(CommitsArgs),
+    /// One durable writer beside raw writes of the same bytes
+    #[command(after_help = "Examples:
+  spillway bench lone --dir /var/tmp                                  on the disk of this folder
+  make bench-lone                                                     the same beside RocksDB")]
+    Lone(LoneArgs),
 }
 
 fn main() -> ExitCode {
@@ -68,7 +82,13 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Sql(args) => shell::run(&args),
         Command::Check { data } => check(&data),
-        Command::Bench { what: Bench::Kv(args) } => args.run(&[&SpillwayStores]),
+        Command::Bench { what: Bench::Kv(args) } => args.run(&[&SpillwayStores::default()]),
+        Command::Bench { what: Bench::Commits(args) } => {
+            let stores = SpillwayStores::default();
+            let styles = [Style::Asynchronous(args.threads), Style::Waiting];
+            args.run(&styles.map(|style| Subject { stores: &stores, style }))
+        }
+        Command::Bench { what: Bench::Lone(args) } => args.run(&[&SpillwayStores::default()]),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -127,6 +127,8 @@ fn every_command_teaches_by_examples() {
         &["sql", "--help"],
         &["check", "--help"],
         &["bench", "kv", "--help"],
+        &["bench", "commits", "--help"],
+        &["bench", "lone", "--help"],
     ] {
         let output = spillway(args);
         let text = text(&output);

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Plan, Stores, Workload, compare};
+use super::{Plan, Workload, compare, report};
+use crate::machine;
+use crate::report::OutputArgs;
+use crate::store::Stores;
 
 /// Key-value workloads after RocksDB's db_bench: 16-byte keys, medians over interleaved rounds.
 #[derive(Args, Clone, Debug)]
@@ -39,6 +42,9 @@ pub struct KvArgs {
     /// Where to put the stores' folders; they are removed after each workload
     #[arg(long, default_value = ".bench")]
     pub dir: PathBuf,
+    /// Where the report goes
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 impl KvArgs {
@@ -62,17 +68,26 @@ impl KvArgs {
             memory_bytes: self.memory_mib << 20,
             seed: self.seed,
         };
-        println!(
-            "{} keys of 16 bytes, {} reads, {} durable puts, {} rounds, {} MiB of memory each, seed {}; fillsync \
-             waits for each put to be durable, the other fills do not",
-            plan.keys,
-            plan.operations,
-            plan.durable_operations,
-            plan.rounds,
-            self.memory_mib,
-            plan.seed
+        let rows = compare(stores, &plan, &self.dir)?;
+        let mut report = report::empty();
+        report.set("machine", machine::describe(&self.dir));
+        report.set(
+            "run",
+            format!(
+                "{} keys of 16 bytes, {} reads, {} durable puts, {} rounds in turn, {} MiB of memory each, seed {}; \
+                 fillsync waits for each put to be durable, the other fills do not",
+                plan.keys,
+                plan.operations,
+                plan.durable_operations,
+                plan.rounds,
+                self.memory_mib,
+                plan.seed
+            ),
         );
-        print!("{}", compare(stores, &plan, &self.dir)?);
-        Ok(())
+        for kind in stores {
+            report.set(kind.name(), kind.settings());
+        }
+        rows.iter().for_each(|row| report.add(row.into()));
+        self.output.give(&report)
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::SpillwayStores;
 
 fn tiny() -> Plan {
     Plan {
@@ -17,15 +18,14 @@ fn tiny() -> Plan {
 #[test]
 fn every_workload_runs_and_equal_seeds_read_the_same() {
     let dir = tempfile::tempdir().unwrap();
-    let run = || compare(&[&SpillwayStores], &tiny(), dir.path()).unwrap();
+    let run = || compare(&[&SpillwayStores::default()], &tiny(), dir.path()).unwrap();
     let (first, second) = (run(), run());
-    assert_eq!(first.rows().len(), Workload::ALL.len() * 4);
-    let checksums = |report: &Report| {
-        report.rows().iter().map(|row| (row.workload, row.checksum)).collect::<Vec<_>>()
-    };
+    assert_eq!(first.len(), Workload::ALL.len() * 4);
+    let checksums =
+        |rows: &[Row]| rows.iter().map(|row| (row.workload, row.checksum)).collect::<Vec<_>>();
     assert_eq!(checksums(&first), checksums(&second));
     let read = |row: &&Row| row.workload == Workload::ReadRandom;
-    assert!(first.rows().iter().filter(read).all(|row| row.checksum != 0));
+    assert!(first.iter().filter(read).all(|row| row.checksum != 0));
 }
 
 #[test]
@@ -34,8 +34,8 @@ fn another_seed_reads_something_else() {
     let mut plan = tiny();
     plan.workloads = vec![Workload::SeekRandom];
     plan.value_bytes = vec![10];
-    let first = compare(&[&SpillwayStores], &plan, dir.path()).unwrap();
+    let first = compare(&[&SpillwayStores::default()], &plan, dir.path()).unwrap();
     plan.seed = 8;
-    let second = compare(&[&SpillwayStores], &plan, dir.path()).unwrap();
-    assert_ne!(first.rows()[0].checksum, second.rows()[0].checksum);
+    let second = compare(&[&SpillwayStores::default()], &plan, dir.path()).unwrap();
+    assert_ne!(first[0].checksum, second[0].checksum);
 }

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use hdrhistogram::Histogram;
-use indicatif::{ProgressBar, ProgressStyle};
 use spillway_base::checksum::crc32c_append;
 use spillway_base::clock;
 use spillway_base::rng::Rng;
 
-use super::{Report, Row, Store, Stores};
+use super::Row;
+use crate::machine::Cpu;
+use crate::measure::{Values, fresh_folder, histogram, key, progress, remove_folder};
+use crate::store::{Store, Stores};
 
 /// One of db_bench's shapes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -83,20 +85,16 @@ pub struct Plan {
     pub seed: u64,
 }
 
-const KEY_BYTES: usize = 16;
 const SEEK_PAIRS: usize = 10;
 
 /// Runs the plan over every kind of store, interleaved, in folders under `dir`.
 ///
 /// # Errors
 /// The first failure of a store, or two stores that did not read the same, in words.
-pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Report, String> {
-    let mut report = Report::default();
+pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Vec<Row>, String> {
+    let mut rows = Vec::new();
     let cells = plan.value_bytes.len() * plan.threads.len() * plan.workloads.len();
-    let bar = ProgressBar::new((plan.rounds * cells * stores.len()) as u64).with_style(
-        ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
+    let bar = progress((plan.rounds * cells * stores.len()) as u64);
     for round in 0..plan.rounds {
         for &value_bytes in &plan.value_bytes {
             for &threads in &plan.threads {
@@ -115,7 +113,7 @@ pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Report
                                 workload.name()
                             ));
                         }
-                        report.add(row);
+                        rows.push(row);
                         bar.inc(1);
                     }
                 }
@@ -123,7 +121,7 @@ pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Report
         }
     }
     bar.finish_and_clear();
-    Ok(report)
+    Ok(rows)
 }
 
 struct Cell<'a> {
@@ -133,27 +131,12 @@ struct Cell<'a> {
     threads: usize,
     /// Between one key and the next of a random order: without a common divisor with their number.
     step: u64,
-    /// What values are cut from, so that making one takes no time.
-    bytes: Vec<u8>,
+    values: Values,
 }
 
 struct Tally {
     latency_ns: Histogram<u64>,
     checksum: u64,
-}
-
-/// Values are cut from this many bytes.
-const POOL_BYTES: usize = 1 << 20;
-
-/// Bytes of which every second hundred repeats one, as db_bench's default compression ratio has it.
-fn pool(seed: u64, value_bytes: usize) -> Vec<u8> {
-    let mut bytes = vec![0; POOL_BYTES + value_bytes];
-    let mut rng = Rng::new(seed);
-    bytes.chunks_mut(200).for_each(|chunk| {
-        let half = chunk.len() / 2;
-        rng.fill(&mut chunk[half..]);
-    });
-    bytes
 }
 
 impl<'a> Cell<'a> {
@@ -162,25 +145,22 @@ impl<'a> Cell<'a> {
         while gcd(step, plan.keys) != 1 {
             step += 2;
         }
-        let bytes = pool(plan.seed, value_bytes);
-        Cell { plan, workload, value_bytes, threads, step, bytes }
+        let values = Values::new(plan.seed, value_bytes);
+        Cell { plan, workload, value_bytes, threads, step, values }
     }
 
     fn run(&self, kind: &dyn Stores, dir: &Path) -> Result<Row, String> {
         let folder = dir.join(format!("{}-{}", kind.name(), self.workload.name()));
-        let clean = || match std::fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
-            _ => Ok(()),
-        };
-        clean()?;
-        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        fresh_folder(&folder)?;
         let store = kind.open(&folder, self.plan.memory_bytes)?;
         if self.workload.reads() {
             self.fill(&*store)?;
         }
+        let before = Cpu::own();
         let (elapsed, tally, written) = self.drive(&*store)?;
+        let cpu = Cpu::own().since(before).total();
         drop(store);
-        clean()?;
+        remove_folder(&folder)?;
         Ok(Row {
             store: kind.name(),
             workload: self.workload,
@@ -189,6 +169,7 @@ impl<'a> Cell<'a> {
             operations_per_s: tally.latency_ns.len() as f64 / elapsed.as_secs_f64(),
             latency_p50_us: tally.latency_ns.value_at_quantile(0.50) as f64 / 1e3,
             latency_p99_us: tally.latency_ns.value_at_quantile(0.99) as f64 / 1e3,
+            cpu_us: cpu.as_secs_f64() * 1e6 / tally.latency_ns.len().max(1) as f64,
             written_per_s: written as f64 / elapsed.as_secs_f64(),
             checksum: tally.checksum,
         })
@@ -196,8 +177,7 @@ impl<'a> Cell<'a> {
 
     fn fill(&self, store: &dyn Store) -> Result<(), String> {
         for index in 0..self.plan.keys {
-            let (key, value) = self.pair(self.shuffled(index));
-            store.put(&key, value, false)?;
+            self.put(store, self.shuffled(index), false)?;
         }
         Ok(())
     }
@@ -242,8 +222,7 @@ impl<'a> Cell<'a> {
     ) -> Result<(), String> {
         let mut rng = Rng::new(self.plan.seed ^ 0xBAC6);
         while !done.load(Ordering::Relaxed) {
-            let (key, value) = self.pair(rng.below(self.plan.keys));
-            store.put(&key, value, false)?;
+            self.put(store, rng.below(self.plan.keys), false)?;
             written.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -268,8 +247,7 @@ impl<'a> Cell<'a> {
             let start = clock::now();
             match self.workload {
                 Workload::FillSeq | Workload::FillRandom | Workload::FillSync => {
-                    let (key, value) = self.pair(number);
-                    store.put(&key, value, self.workload == Workload::FillSync)?;
+                    self.put(store, number, self.workload == Workload::FillSync)?;
                 }
                 Workload::ReadRandom | Workload::ReadWhileWriting => {
                     let key = key(number);
@@ -291,30 +269,19 @@ impl<'a> Cell<'a> {
         Ok(tally)
     }
 
+    fn put(&self, store: &dyn Store, number: u64, durable: bool) -> Result<(), String> {
+        store.commit(&[(&key(number), self.values.of(number))], durable)
+    }
+
     /// A permutation of the keys that looks random.
     fn shuffled(&self, index: u64) -> u64 {
         let place = u128::from(index) * u128::from(self.step) + u128::from(self.plan.seed);
         (place % u128::from(self.plan.keys)) as u64
     }
-
-    fn pair(&self, number: u64) -> ([u8; KEY_BYTES], &[u8]) {
-        let at = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize % POOL_BYTES;
-        (key(number), &self.bytes[at..at + self.value_bytes])
-    }
-}
-
-fn key(number: u64) -> [u8; KEY_BYTES] {
-    let mut key = [b'0'; KEY_BYTES];
-    key[8..].copy_from_slice(&number.to_be_bytes());
-    key
 }
 
 fn fold(checksum: u64, key: &[u8], value: &[u8]) -> u64 {
     checksum.wrapping_add(u64::from(crc32c_append(crc32c_append(0, key), value)))
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -1,0 +1,159 @@
+//! Durable commits per second as more of them are in flight.
+//!
+//! A cell is one subject with N commits in flight on a store of its own. A store whose commits do not keep their thread
+//! has N from few threads; any other, and the same store for comparison, has one from each of N threads. Every
+//! commit is durable when it counts. The subjects take turns cell by cell, in another order each round.
+//!
+//! At the end of a cell the last rows of each thread are read back, so that what was counted was also done.
+
+mod command;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use spillway_base::clock;
+
+pub use self::command::CommitsArgs;
+pub(crate) use self::work::{Extent, ROWS_MAX, Work};
+use crate::machine::Cpu;
+use crate::measure::{Values, fresh_folder, histogram, remove_folder};
+use crate::store::{Completions, Store, Stores};
+
+/// How the commits of a subject are kept in flight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// One from each thread, which waits for it.
+    Waiting,
+    /// Spread over this many threads at most, which go on meanwhile.
+    Asynchronous(usize),
+}
+
+/// A store and how its commits are kept in flight.
+pub struct Subject<'a> {
+    /// The store.
+    pub stores: &'a dyn Stores,
+    /// The style.
+    pub style: Style,
+}
+
+impl Subject<'_> {
+    /// The name in the report.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.style {
+            Style::Asynchronous(_) => format!("{} async", self.stores.name()),
+            Style::Waiting => self.stores.name(),
+        }
+    }
+
+    fn threads(&self, in_flight: usize) -> usize {
+        match self.style {
+            Style::Asynchronous(threads) => threads.min(in_flight),
+            Style::Waiting => in_flight,
+        }
+    }
+}
+
+/// What one cell gave.
+pub(crate) struct Measured {
+    pub(crate) latency_ns: Histogram<u64>,
+    pub(crate) elapsed: Duration,
+    pub(crate) cpu: Duration,
+    pub(crate) threads: usize,
+}
+
+/// What all cells have in common.
+pub(crate) struct Plan {
+    pub(crate) keys: u64,
+    pub(crate) value_bytes: usize,
+    pub(crate) memory_bytes: usize,
+    pub(crate) extent: Extent,
+    pub(crate) seed: u64,
+}
+
+/// Runs one cell on a fresh store.
+pub(crate) fn measure(
+    subject: &Subject<'_>,
+    plan: &Plan,
+    in_flight: usize,
+    rows: usize,
+    dir: &Path,
+) -> Result<Measured, String> {
+    let folder = dir.join(subject.stores.name());
+    fresh_folder(&folder)?;
+    let store = subject.stores.open(&folder, plan.memory_bytes)?;
+    let threads = subject.threads(in_flight);
+    let values = Values::new(plan.seed, plan.value_bytes);
+    let (measure_from, until) = plan.extent.moments(clock::now());
+    let mut before = Cpu::own();
+    let (tallies, cpu) = std::thread::scope(|scope| {
+        let (store, values) = (&*store, &values);
+        let work = |thread: usize| {
+            let work = Work::new(values, plan.keys, plan.seed.wrapping_add(thread as u64), rows);
+            // N are in flight over all threads.
+            let own = in_flight / threads + usize::from(thread < in_flight % threads);
+            (work.bounded(measure_from, until, plan.extent.share(thread, threads)), own)
+        };
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let (mut work, own) = work(thread);
+                scope.spawn(move || {
+                    let latency_ns = drive(store, subject.style, &mut work, own)?;
+                    work.check_last(store).map(|()| latency_ns)
+                })
+            })
+            .collect();
+        if let Some(warm_up) = measure_from.checked_sub(clock::now()) {
+            clock::Clock::system().sleep(warm_up);
+            before = Cpu::own();
+        }
+        let tallies: Vec<_> = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned())))
+            .collect();
+        (tallies, Cpu::own().since(before).total())
+    });
+    let elapsed = clock::now() - measure_from;
+    let mut latency_ns = histogram();
+    for tally in tallies {
+        latency_ns += &tally?;
+    }
+    drop(store);
+    remove_folder(&folder)?;
+    Ok(Measured { latency_ns, elapsed, cpu, threads })
+}
+
+/// Keeps commits of `work` on their way until there is no more, and answers their latencies.
+pub(crate) fn drive(
+    store: &dyn Store,
+    style: Style,
+    work: &mut Work<'_>,
+    in_flight: usize,
+) -> Result<Histogram<u64>, String> {
+    match style {
+        Style::Waiting => {
+            let mut latency_ns = histogram();
+            while let Some((begun, rows)) = work.next() {
+                store.commit(&rows, true)?;
+                if begun >= work.measure_from {
+                    latency_ns.saturating_record((clock::now() - begun).as_nanos() as u64);
+                }
+            }
+            Ok(latency_ns)
+        }
+        Style::Asynchronous(_) => {
+            let completions = Completions::new(work.measure_from);
+            while let Some((begun, rows)) = work.next() {
+                store.begin(&rows, completions.one_more(begun))?;
+                completions.wait_below(in_flight, || store.lead());
+            }
+            completions.wait_below(1, || store.lead());
+            completions.take()
+        }
+    }
+}

@@ -1,0 +1,103 @@
+use clap::Parser;
+
+use super::*;
+use crate::store::SpillwayStores;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    commits: CommitsArgs,
+}
+
+fn tiny(dir: &Path) -> CommitsArgs {
+    let dir = dir.to_str().unwrap();
+    let args =
+        "test --in-flight 1,7 --rows 1,4 --commits 60 --rounds 2 --keys 50 --memory-mib 64 --dir";
+    Command::parse_from(args.split(' ').chain([dir])).commits
+}
+
+#[test]
+fn both_styles_commit_what_they_are_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let stores = SpillwayStores::default();
+    let subjects =
+        [Style::Asynchronous(2), Style::Waiting].map(|style| Subject { stores: &stores, style });
+    let report = tiny(dir.path()).compare(&subjects).unwrap();
+    assert_eq!(report.rows().len(), 2 * 2 * 2 * 2);
+    let threads = |in_flight: &str, subject: &str| {
+        report.median(&["4".to_owned(), in_flight.to_owned()], subject, 6)
+    };
+    assert_eq!((threads("1", "spillway async"), threads("1", "spillway")), (1.0, 1.0));
+    assert_eq!((threads("7", "spillway async"), threads("7", "spillway")), (2.0, 7.0));
+    assert!(report.rows().iter().all(|row| row.figures[0] > 0.0 && row.figures[1] > 0.0));
+}
+
+#[test]
+fn a_cell_counts_each_commit_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let stores = SpillwayStores::default();
+    let plan = tiny(dir.path()).plan().unwrap();
+    for style in [Style::Asynchronous(3), Style::Waiting] {
+        let measured =
+            measure(&Subject { stores: &stores, style }, &plan, 8, 4, dir.path()).unwrap();
+        assert_eq!(measured.latency_ns.len(), 60);
+    }
+}
+
+/// Says that it has done what it has not.
+struct Forgetful;
+
+impl Stores for Forgetful {
+    fn name(&self) -> String {
+        "forgetful".to_owned()
+    }
+
+    fn settings(&self) -> String {
+        String::new()
+    }
+
+    fn open(&self, _: &Path, _: usize) -> Result<Box<dyn Store>, String> {
+        Ok(Box::new(Forgetful))
+    }
+}
+
+impl Store for Forgetful {
+    fn commit(&self, _: &[crate::store::Pair<'_>], _: bool) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn get(&self, _: &[u8], _: &mut Vec<u8>) -> Result<bool, String> {
+        Ok(false)
+    }
+
+    fn seek(&self, _: &[u8], _: usize, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<usize, String> {
+        Ok(0)
+    }
+
+    fn pressure(&self) -> crate::store::Pressure {
+        crate::store::Pressure::default()
+    }
+}
+
+#[test]
+fn a_store_that_forgets_is_found_out() {
+    let dir = tempfile::tempdir().unwrap();
+    for style in [Style::Waiting, Style::Asynchronous(1)] {
+        let subject = Subject { stores: &Forgetful, style };
+        let error = tiny(dir.path()).compare(&[subject]).unwrap_err();
+        assert!(error.contains("not there"), "{error}");
+    }
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |change: &dyn Fn(&mut CommitsArgs)| {
+        let mut args = tiny(dir.path());
+        change(&mut args);
+        args.compare(&[]).unwrap_err()
+    };
+    assert!(refused(&|args| args.in_flight = vec![0]).contains("in flight"));
+    assert!(refused(&|args| args.rows = vec![9]).contains("rows"));
+    refused(&|args| args.seconds = -1.0);
+}

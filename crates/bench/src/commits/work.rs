@@ -1,0 +1,137 @@
+//! What a thread commits.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use spillway_base::clock;
+use spillway_base::rng::Rng;
+
+use crate::measure::{KEY_BYTES, Values, key};
+use crate::store::{Pair, Store};
+
+/// How long a cell goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Extent {
+    /// For this long, after a fifth of it that is not measured.
+    Time(Duration),
+    /// For this many commits, over all threads.
+    Commits(u64),
+}
+
+impl Extent {
+    /// When measuring begins and when work ends, of a cell that begins now.
+    pub(super) fn moments(self, begin: Duration) -> (Duration, Duration) {
+        match self {
+            Extent::Time(time) => (begin + time / 5, begin + time / 5 + time),
+            Extent::Commits(_) => (begin, Duration::MAX),
+        }
+    }
+
+    /// The commits of one of so many threads, at most.
+    pub(super) fn share(self, thread: usize, threads: usize) -> u64 {
+        match self {
+            Extent::Time(_) => u64::MAX,
+            Extent::Commits(commits) => {
+                let (thread, threads) = (thread as u64, threads as u64);
+                commits / threads + u64::from(thread < commits % threads)
+            }
+        }
+    }
+}
+
+/// Rows of one transaction at most.
+pub(crate) const ROWS_MAX: usize = 8;
+
+/// The rows of one transaction.
+pub(crate) struct Rows<'a> {
+    pairs: [Pair<'a>; ROWS_MAX],
+    count: usize,
+}
+
+impl<'a> Deref for Rows<'a> {
+    type Target = [Pair<'a>];
+
+    fn deref(&self) -> &[Pair<'a>] {
+        &self.pairs[..self.count]
+    }
+}
+
+/// Transactions of one thread, one after the other, over random keys.
+pub(crate) struct Work<'a> {
+    /// Commits begun before are not measured.
+    pub(super) measure_from: Duration,
+    until: Duration,
+    left: u64,
+    rng: Rng,
+    keys: u64,
+    values: &'a Values,
+    numbers: [u64; ROWS_MAX],
+    encoded: [[u8; KEY_BYTES]; ROWS_MAX],
+    count: usize,
+    /// Whether there was a transaction.
+    begun: bool,
+}
+
+impl<'a> Work<'a> {
+    pub(crate) fn new(values: &'a Values, keys: u64, seed: u64, rows: usize) -> Work<'a> {
+        assert!((1..=ROWS_MAX).contains(&rows), "a transaction has 1 to {ROWS_MAX} rows");
+        Work {
+            measure_from: Duration::ZERO,
+            until: Duration::MAX,
+            left: u64::MAX,
+            rng: Rng::new(seed),
+            keys,
+            values,
+            numbers: [0; ROWS_MAX],
+            encoded: [[0; KEY_BYTES]; ROWS_MAX],
+            count: rows,
+            begun: false,
+        }
+    }
+
+    /// Measuring from one moment, ending at another, or after so many.
+    pub(crate) fn bounded(mut self, measure_from: Duration, until: Duration, left: u64) -> Self {
+        (self.measure_from, self.until, self.left) = (measure_from, until, left);
+        self
+    }
+
+    /// The next transaction and the moment of its begin.
+    pub(crate) fn next(&mut self) -> Option<(Duration, Rows<'_>)> {
+        let now = clock::now();
+        if self.left == 0 || now >= self.until {
+            return None;
+        }
+        self.left -= 1;
+        self.begun = true;
+        let numbers = &mut self.numbers[..self.count];
+        numbers.fill_with(|| self.rng.below(self.keys));
+        // In one order everywhere, so that no two transactions wait for each other's locks.
+        numbers.sort_unstable();
+        for (encoded, number) in self.encoded.iter_mut().zip(numbers) {
+            *encoded = key(*number);
+        }
+        Some((now, self.last()))
+    }
+
+    fn last(&self) -> Rows<'_> {
+        let mut pairs: [Pair<'_>; ROWS_MAX] = [(&[], &[]); ROWS_MAX];
+        for (place, pair) in pairs[..self.count].iter_mut().enumerate() {
+            *pair = (&self.encoded[place], self.values.of(self.numbers[place]));
+        }
+        Rows { pairs, count: self.count }
+    }
+
+    /// Reads the last transaction back.
+    pub(crate) fn check_last(&self, store: &dyn Store) -> Result<(), String> {
+        if !self.begun {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        for (key, value) in &*self.last() {
+            if !store.get(key, &mut found)? || found != *value {
+                return Err("a row that was committed is not there".to_owned());
+            }
+        }
+        Ok(())
+    }
+}

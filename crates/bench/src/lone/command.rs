@@ -1,0 +1,183 @@
+//! The command line of a run, and the run.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hdrhistogram::Histogram;
+use spillway_base::clock;
+
+use super::raw::{RawLog, Sync};
+use crate::commits::{Style, Work, drive};
+use crate::machine;
+use crate::measure::{Values, fresh_folder, histogram, progress, quantile_us, remove_folder};
+use crate::report::{Figure, OutputArgs, Report, Row};
+use crate::store::{Store, Stores};
+
+/// One durable writer beside raw writes of the same bytes.
+#[derive(Args, Clone, Debug)]
+pub struct LoneArgs {
+    /// Commits of each subject in each round
+    #[arg(long, default_value_t = 1000)]
+    pub commits: u64,
+    /// Rounds, in which the subjects take turns; the report gives medians over them
+    #[arg(long, default_value_t = 15)]
+    pub rounds: usize,
+    /// Distinct keys
+    #[arg(long, default_value_t = 1_000_000)]
+    pub keys: u64,
+    /// Bytes of each value
+    #[arg(long, default_value_t = 10)]
+    pub value_bytes: usize,
+    /// Bytes of each raw write [default: what Spillway writes to its log for a commit]
+    #[arg(long)]
+    pub raw_bytes: Option<usize>,
+    /// Bytes of each raw writer's file, which is written over and over, in MiB
+    #[arg(long, default_value_t = 64)]
+    pub raw_file_mib: u64,
+    /// Memory budget of each store, in MiB
+    #[arg(long, default_value_t = 256)]
+    pub memory_mib: usize,
+    /// What all random choices come from
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Where to put the stores' folders and the raw writers' files, which are removed in the end
+    #[arg(long, default_value = ".bench")]
+    pub dir: PathBuf,
+    /// Where the report goes
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Who writes.
+enum Writer {
+    Store(Box<dyn Store>),
+    Raw(RawLog),
+}
+
+impl LoneArgs {
+    /// Runs these stores and the raw writers, and gives the report. The first store says how many bytes the raw
+    /// writers write.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or the first failure of a run, in words.
+    pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
+        self.output.give(&self.compare(stores)?)
+    }
+
+    pub(super) fn compare(&self, stores: &[&dyn Stores]) -> Result<Report, String> {
+        if self.commits == 0 || self.rounds == 0 || self.keys == 0 {
+            return Err("a run needs a commit, a round and a key".to_owned());
+        }
+        let folder = self.dir.join("lone");
+        fresh_folder(&folder)?;
+        let (bytes, mut writers) = self.writers(stores, &folder)?;
+        let mut report = self.empty(stores, bytes);
+        let values = Values::new(self.seed, self.value_bytes);
+        let bar = progress((self.rounds * writers.len()) as u64);
+        for round in 0..self.rounds {
+            for place in 0..writers.len() {
+                // The order turns with each round, so that none is always first.
+                let place = (place + round) % writers.len();
+                let (name, writer) = &mut writers[place];
+                bar.set_message(name.clone());
+                let seed = self.seed.wrapping_add(round as u64);
+                let begin = clock::now();
+                let latency_ns = self.block(writer, &values, seed)?;
+                let elapsed = clock::now() - begin;
+                report.add(Row {
+                    case: vec![self.dir.display().to_string()],
+                    subject: name.clone(),
+                    figures: vec![
+                        latency_ns.len() as f64 / elapsed.as_secs_f64(),
+                        quantile_us(&latency_ns, 0.5),
+                        quantile_us(&latency_ns, 0.95),
+                        quantile_us(&latency_ns, 0.99),
+                    ],
+                });
+                bar.inc(1);
+            }
+        }
+        bar.finish_and_clear();
+        drop(writers);
+        remove_folder(&folder)?;
+        Ok(report)
+    }
+
+    /// Opens all, and measures what the first store writes to its log for a commit.
+    fn writers(
+        &self,
+        stores: &[&dyn Stores],
+        folder: &Path,
+    ) -> Result<(usize, Vec<(String, Writer)>), String> {
+        let mut writers = Vec::new();
+        let mut bytes = self.raw_bytes;
+        let values = Values::new(self.seed, self.value_bytes);
+        for kind in stores {
+            let own = folder.join(kind.name());
+            fresh_folder(&own)?;
+            let mut writer = Writer::Store(kind.open(&own, self.memory_mib << 20)?);
+            let written = |writer: &Writer| match writer {
+                Writer::Store(store) => store.pressure().log_bytes,
+                Writer::Raw(_) => 0,
+            };
+            let before = written(&writer);
+            self.block(&mut writer, &values, self.seed)?;
+            bytes.get_or_insert(((written(&writer) - before) / self.commits) as usize);
+            writers.push((kind.name(), writer));
+        }
+        let bytes = bytes.filter(|bytes| *bytes > 0).ok_or("how many bytes to write raw?")?;
+        for (name, sync) in
+            [("raw write + fdatasync", Sync::Fdatasync), ("raw pwritev2 dsync", Sync::Dsync)]
+        {
+            let path = folder.join(name.replace(' ', "-"));
+            let raw = RawLog::new(&path, sync, bytes, self.raw_file_mib << 20);
+            let raw = raw.map_err(|error| format!("{}: {error}", path.display()))?;
+            writers.push((name.to_owned(), Writer::Raw(raw)));
+        }
+        Ok((bytes, writers))
+    }
+
+    fn block(
+        &self,
+        writer: &mut Writer,
+        values: &Values,
+        seed: u64,
+    ) -> Result<Histogram<u64>, String> {
+        match writer {
+            Writer::Store(store) => {
+                let work = Work::new(values, self.keys, seed, 1);
+                let mut work = work.bounded(clock::now(), std::time::Duration::MAX, self.commits);
+                drive(&**store, Style::Waiting, &mut work, 1)
+            }
+            Writer::Raw(raw) => {
+                let mut latency_ns = histogram();
+                for _ in 0..self.commits {
+                    let begun = clock::now();
+                    raw.write().map_err(|error| error.to_string())?;
+                    latency_ns.saturating_record((clock::now() - begun).as_nanos() as u64);
+                }
+                Ok(latency_ns)
+            }
+        }
+    }
+
+    fn empty(&self, stores: &[&dyn Stores], bytes: usize) -> Report {
+        let figure = |name, decimals| Figure { name, decimals };
+        let figures =
+            [figure("commits/s", 0), figure("p50 us", 1), figure("p95 us", 1), figure("p99 us", 1)];
+        let mut report = Report::new(&["folder"], &figures);
+        report.set("machine", machine::describe(&self.dir));
+        report.set(
+            "run",
+            format!(
+                "one thread, each commit of 16 + {} bytes durable before the next, {} a turn, {} rounds in turn, seed {}",
+                self.value_bytes, self.commits, self.rounds, self.seed
+            ),
+        );
+        report.set("raw", format!("{bytes} bytes a write, files of {} MiB", self.raw_file_mib));
+        for kind in stores {
+            report.set(kind.name(), kind.settings());
+        }
+        report
+    }
+}

@@ -1,0 +1,14 @@
+//! One thread whose every commit is durable before the next, beside raw writes of the same bytes.
+//!
+//! The bytes are those that Spillway writes to its log for a commit, measured first. The raw writers
+//! write them one after the other into a file whose blocks are there already, in the same folder as the log:
+//! one with `write` and `fdatasync`, one with `pwritev2(RWF_DSYNC)`. The subjects take turns in short blocks, so that a
+//! disk that changes its mind meets all of them.
+
+mod command;
+mod raw;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::command::LoneArgs;

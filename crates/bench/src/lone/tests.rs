@@ -1,0 +1,41 @@
+use clap::Parser;
+
+use super::raw::{RawLog, Sync};
+use super::*;
+use crate::store::SpillwayStores;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    lone: LoneArgs,
+}
+
+#[test]
+fn spillway_and_both_raw_writers_take_turns() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = "test --commits 20 --rounds 2 --keys 9 --memory-mib 64 --raw-file-mib 1 --dir";
+    let args = args.split(' ').chain([dir.path().to_str().unwrap()]);
+    let args = Command::parse_from(args).lone;
+    let report = args.compare(&[&SpillwayStores::default()]).unwrap();
+    let subjects: Vec<_> = report.rows().iter().map(|row| row.subject.as_str()).collect();
+    let raw = ["raw write + fdatasync", "raw pwritev2 dsync"];
+    assert_eq!(subjects, ["spillway", raw[0], raw[1], raw[0], raw[1], "spillway"]);
+    assert!(report.rows().iter().all(|row| row.figures.iter().all(|figure| *figure > 0.0)));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn raw_writes_stay_in_their_file_and_change_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("raw");
+    for sync in [Sync::Fdatasync, Sync::Dsync] {
+        let mut raw = RawLog::new(&path, sync, 1000, 2500).unwrap();
+        for _ in 0..5 {
+            raw.write().unwrap();
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), 2500);
+        assert!(bytes[..2000].iter().all(|byte| *byte != 0));
+        assert!(bytes[2000..].iter().all(|byte| *byte == 0));
+    }
+}

@@ -1,0 +1,119 @@
+//! What a process has used of the machine, and what machine it is, as Linux tells it under `/proc`.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// `USER_HZ` of every Linux that Rust runs on.
+const TICKS_PER_S: u64 = 100;
+
+/// Processor time of a process, all its threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cpu {
+    /// Of its own code.
+    pub user: Duration,
+    /// Of the kernel on its behalf.
+    pub system: Duration,
+}
+
+impl Cpu {
+    /// What a process has used so far; nothing where it is gone.
+    #[must_use]
+    pub fn of(process: u32) -> Cpu {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The name, in parentheses, may hold anything; what follows are numbers.
+        let numbers = stat.rsplit_once(')').map_or("", |(_, numbers)| numbers);
+        let ticks = |place: usize| {
+            let ticks: u64 = numbers.split_whitespace().nth(place)?.parse().ok()?;
+            Some(Duration::from_millis(ticks * 1000 / TICKS_PER_S))
+        };
+        Cpu { user: ticks(11).unwrap_or_default(), system: ticks(12).unwrap_or_default() }
+    }
+
+    /// What this process has used so far.
+    #[must_use]
+    pub fn own() -> Cpu {
+        Cpu::of(std::process::id())
+    }
+
+    /// What was used since an earlier look.
+    #[must_use]
+    pub fn since(self, earlier: Cpu) -> Cpu {
+        Cpu {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn total(self) -> Duration {
+        self.user + self.system
+    }
+}
+
+/// Memory of this process that is in the machine's memory, in bytes.
+#[must_use]
+pub fn resident_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+/// The machine in a line: processor, cores, memory, kernel, and the file system of a folder.
+#[must_use]
+pub fn describe(folder: &Path) -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let after = |text: &str, label: &str| {
+        let line = text.lines().find(|line| line.starts_with(label));
+        line.and_then(|line| line.split(':').nth(1)).unwrap_or("?").trim().to_owned()
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let memory: u64 = after(&read("/proc/meminfo"), "MemTotal")
+        .split_whitespace()
+        .next()
+        .and_then(|kib| kib.parse().ok())
+        .unwrap_or(0);
+    format!(
+        "{}, {cores} cores, {:.0} GiB, Linux {}, {}",
+        after(&read("/proc/cpuinfo"), "model name"),
+        memory as f64 / f64::from(1 << 20),
+        read("/proc/sys/kernel/osrelease").trim(),
+        file_system(folder, &read("/proc/self/mounts")),
+    )
+}
+
+/// The file system that a folder is in, by the longest mount point above it.
+fn file_system(folder: &Path, mounts: &str) -> String {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mount = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ');
+            Some((words.next()?, words.next()?, words.next()?))
+        })
+        .filter(|(_, point, _)| folder.starts_with(point))
+        .max_by_key(|(_, point, _)| point.len());
+    mount.map_or_else(|| "?".to_owned(), |(device, _, kind)| format!("{kind} on {device}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_memory_and_its_time_only_grows() {
+        assert!(resident_bytes() > 0);
+        let before = Cpu::own();
+        assert!(Cpu::own().total() >= before.total());
+        assert_eq!(Cpu::of(u32::MAX), Cpu::default());
+    }
+
+    #[test]
+    fn a_folder_is_in_the_file_system_that_is_mounted_nearest() {
+        let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw 0 0\n";
+        assert_eq!(file_system(Path::new("/dev/shm"), mounts), "tmpfs on tmpfs");
+        assert_eq!(file_system(Path::new("/no/such"), mounts), "ext4 on /dev/a");
+    }
+}

@@ -1,0 +1,85 @@
+//! What the runs share: histograms, medians, values to write, progress.
+
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+use indicatif::{ProgressBar, ProgressStyle};
+use spillway_base::rng::Rng;
+
+/// Bytes of a key.
+pub(crate) const KEY_BYTES: usize = 16;
+
+/// The key of a number: keys are ordered as their numbers.
+pub(crate) fn key(number: u64) -> [u8; KEY_BYTES] {
+    let mut key = [b'0'; KEY_BYTES];
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// Latencies in nanoseconds, up to a minute.
+pub(crate) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
+}
+
+/// A percentile, in microseconds.
+pub(crate) fn quantile_us(latency_ns: &Histogram<u64>, quantile: f64) -> f64 {
+    latency_ns.value_at_quantile(quantile) as f64 / 1e3
+}
+
+/// The upper median; not a number where there is no value.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A bar of this many steps, shown where a person looks on.
+pub(crate) fn progress(steps: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}");
+    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// Makes an empty folder, whatever was there.
+pub(crate) fn fresh_folder(folder: &Path) -> Result<(), String> {
+    remove_folder(folder)?;
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+/// Removes a folder with all that is in it; it need not be there.
+pub(crate) fn remove_folder(folder: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Values are cut from this many bytes.
+const POOL_BYTES: usize = 1 << 20;
+
+/// What values are cut from, so that making one takes no time.
+pub(crate) struct Values {
+    bytes: Vec<u8>,
+    value_bytes: usize,
+}
+
+impl Values {
+    /// Values of this size, of which every second hundred bytes repeat one, as db_bench's default compression ratio
+    /// has it.
+    pub(crate) fn new(seed: u64, value_bytes: usize) -> Values {
+        let mut bytes = vec![0; POOL_BYTES + value_bytes];
+        let mut rng = Rng::new(seed);
+        bytes.chunks_mut(200).for_each(|chunk| {
+            let half = chunk.len() / 2;
+            rng.fill(&mut chunk[half..]);
+        });
+        Values { bytes, value_bytes }
+    }
+
+    /// The value of a number.
+    pub(crate) fn of(&self, number: u64) -> &[u8] {
+        let at = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize % POOL_BYTES;
+        &self.bytes[at..at + self.value_bytes]
+    }
+}

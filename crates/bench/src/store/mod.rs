@@ -1,0 +1,88 @@
+//! What a workload needs of a store, so that peers are measured by the same code in the same run.
+
+mod done;
+mod spillway;
+
+use std::path::Path;
+
+pub use self::done::{Completions, Done};
+pub use self::spillway::SpillwayStores;
+
+/// A key and its value.
+pub type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// What a workload needs of a store. Methods may be called from several threads.
+pub trait Store: Send + Sync {
+    /// Gives keys their values, all or none: durable when this returns if `durable`, else visible.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn commit(&self, rows: &[Pair<'_>], durable: bool) -> Result<(), String>;
+
+    /// Begins a durable commit and goes on; `done` is told when it is durable. Only for stores that
+    /// [`Stores::asynchronous`].
+    ///
+    /// # Errors
+    /// Whatever kept it from beginning, in words.
+    fn begin(&self, rows: &[Pair<'_>], done: Done) -> Result<(), String> {
+        done.tell(self.commit(rows, true));
+        Ok(())
+    }
+
+    /// Works on the commits that have begun, for a caller that has nothing else to do; `false` when there was
+    /// nothing to do.
+    fn lead(&self) -> bool {
+        false
+    }
+
+    /// Reads `key` into `value`; answers whether it is there.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String>;
+
+    /// Visits up to `count` pairs from the first key at or past `key`; answers how many there were.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn seek(
+        &self,
+        key: &[u8],
+        count: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize, String>;
+
+    /// How it stands with memory and writers.
+    fn pressure(&self) -> Pressure;
+}
+
+/// How a store stands with memory and writers.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Pressure {
+    /// Memory that the store counts as its own, in bytes.
+    pub memory_bytes: u64,
+    /// Seconds that writers were made to wait since it was opened, over all of them.
+    pub waited_s: f64,
+    /// Bytes written to the log since it was opened, where the store tells.
+    pub log_bytes: u64,
+}
+
+/// Opens stores of one kind.
+pub trait Stores: Sync {
+    /// The name in the report.
+    fn name(&self) -> String;
+
+    /// What it is set to, in words, besides its memory.
+    fn settings(&self) -> String;
+
+    /// Whether one thread of it keeps many commits on their way.
+    fn asynchronous(&self) -> bool {
+        false
+    }
+
+    /// Opens an empty store in an empty folder, with a memory budget in bytes.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn open(&self, dir: &Path, memory_bytes: usize) -> Result<Box<dyn Store>, String>;
+}

@@ -1,0 +1,164 @@
+//! Spillway as a [`Store`].
+
+use std::path::{Path, PathBuf};
+
+use spillway::{
+    Database, Direction, Durability, EngineKind, KeyRange, Settings, Table, TransactionOptions,
+};
+
+use super::{Done, Pair, Pressure, Store, Stores};
+
+/// Opens Spillway with its default settings, but for what is named here.
+#[derive(Clone, Debug)]
+pub struct SpillwayStores {
+    /// The name in the report.
+    pub name: String,
+    /// Where the log is, if not in the store's folder.
+    pub log_dir: Option<PathBuf>,
+}
+
+impl Default for SpillwayStores {
+    fn default() -> SpillwayStores {
+        SpillwayStores { name: "spillway".to_owned(), log_dir: None }
+    }
+}
+
+impl SpillwayStores {
+    /// The settings of its databases.
+    #[must_use]
+    pub fn database_settings(&self, memory_bytes: usize) -> Settings {
+        let mut settings = Settings::default();
+        settings.memory_bytes = memory_bytes;
+        settings
+    }
+
+    /// Opens the store in a folder that has one, or makes it.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    pub fn open_with(&self, dir: &Path, settings: Settings) -> Result<SpillwayStore, String> {
+        let open = || {
+            let db = Database::open(dir, settings)?;
+            let txn = db.begin(TransactionOptions::new());
+            let table = if txn.table_names()?.is_empty() {
+                txn.create_table(TABLE, EngineKind::Tiered)?
+            } else {
+                txn.table(TABLE)?
+            };
+            txn.commit().wait()?;
+            Ok(SpillwayStore { db, table })
+        };
+        open().map_err(|error: spillway::Error| error.to_string())
+    }
+}
+
+const TABLE: &str = "bench";
+
+impl Stores for SpillwayStores {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn settings(&self) -> String {
+        "as by default".to_owned()
+    }
+
+    fn asynchronous(&self) -> bool {
+        true
+    }
+
+    fn open(&self, dir: &Path, memory_bytes: usize) -> Result<Box<dyn Store>, String> {
+        let store = self.open_with(dir, self.database_settings(memory_bytes))?;
+        Ok(Box::new(store))
+    }
+}
+
+/// A table of a database.
+pub struct SpillwayStore {
+    /// The database.
+    pub db: Database,
+    table: Table,
+}
+
+impl SpillwayStore {
+    fn read<T>(
+        &self,
+        body: impl FnOnce(&spillway::Transaction) -> spillway::Result<T>,
+    ) -> Result<T, String> {
+        // A session that does not wait for durability reads what it wrote, durable or not.
+        let options = TransactionOptions::new().read_only(true).durability(Durability::Relaxed);
+        let txn = self.db.begin(options);
+        body(&txn).map_err(|error| error.to_string())
+    }
+
+    fn write(
+        &self,
+        rows: &[Pair<'_>],
+        durability: Durability,
+    ) -> Result<spillway::CommitFuture, String> {
+        let txn = self.db.begin(TransactionOptions::new().durability(durability));
+        for (key, value) in rows {
+            txn.put(self.table, key, value).map_err(|error| error.to_string())?;
+        }
+        Ok(txn.commit())
+    }
+
+    fn metric(&self, name: &str) -> f64 {
+        let metrics = self.db.metrics();
+        metrics.iter().find(|metric| metric.name == name).map_or(0.0, |metric| metric.value)
+    }
+}
+
+impl Store for SpillwayStore {
+    fn commit(&self, rows: &[Pair<'_>], durable: bool) -> Result<(), String> {
+        let durability = if durable { Durability::Commit } else { Durability::Relaxed };
+        self.write(rows, durability)?.wait().map(drop).map_err(|error| error.to_string())
+    }
+
+    fn begin(&self, rows: &[Pair<'_>], done: Done) -> Result<(), String> {
+        self.write(rows, Durability::Commit)?
+            .then(move |outcome| done.tell(outcome.map(drop).map_err(|error| error.to_string())));
+        Ok(())
+    }
+
+    fn lead(&self) -> bool {
+        self.db.lead_flush()
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
+        self.read(|txn| txn.get(self.table, key, value))
+    }
+
+    fn seek(
+        &self,
+        key: &[u8],
+        count: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize, String> {
+        self.read(|txn| {
+            let mut scan = txn.scan(self.table, KeyRange::new(key, None), Direction::Forward)?;
+            let mut seen = 0;
+            while seen < count && scan.advance()? {
+                visit(scan.key(), scan.value());
+                seen += 1;
+            }
+            Ok(seen)
+        })
+    }
+
+    fn pressure(&self) -> Pressure {
+        Pressure {
+            memory_bytes: self.db.budget().used() as u64,
+            waited_s: self.metric("throttle_wait_seconds_total"),
+            log_bytes: self.metric("log_flushed_bytes_total") as u64,
+        }
+    }
+}
+
+impl Drop for SpillwayStore {
+    fn drop(&mut self) {
+        if let Err(error) = self.db.close() {
+            eprintln!("spillway: closing failed: {error}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! RocksDB as a store, set up for the best of several ways to write.
+
+use std::path::{Path, PathBuf};
+
+use rocksdb::statistics::{StatsLevel, Ticker};
+use rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, WriteBatch, WriteOptions,
+    properties,
+};
+use spillway_bench::store::{Pair, Pressure, Store, Stores};
+
+/// How its writers work together. All have a concurrent memtable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// One group writes to the log and the memtable before the next begins.
+    Plain,
+    /// The next group writes to the log while the one before is at the memtable.
+    Pipelined,
+    /// Memtable writes follow in any order: a reader's snapshot is weaker than Spillway's.
+    Unordered,
+    /// Pipelined, into log files that are there already: syncs need not write file sizes.
+    Recycled,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Way; 4] = [Way::Plain, Way::Pipelined, Way::Unordered, Way::Recycled];
+}
+
+/// Opens RocksDB.
+#[derive(Clone)]
+pub struct RocksStores {
+    /// How its writers work together.
+    pub way: Way,
+    /// Where the log is, if not in the store's folder.
+    pub log_dir: Option<PathBuf>,
+    /// Whether it counts what it does, which takes a little time.
+    pub statistics: bool,
+}
+
+impl RocksStores {
+    /// With the log in the store's folder.
+    pub fn new(way: Way) -> RocksStores {
+        RocksStores { way, log_dir: None, statistics: false }
+    }
+
+    /// What both kinds of database are opened with.
+    pub fn options(&self, memory_bytes: usize) -> Options {
+        let mut blocks = BlockBasedOptions::default();
+        blocks.set_block_size(16 << 10);
+        blocks.set_bloom_filter(10.0, false);
+        blocks.set_block_cache(&Cache::new_lru_cache(memory_bytes / 2));
+        blocks.set_data_block_index_type(rocksdb::DataBlockIndexType::BinaryAndHash);
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        options.set_block_based_table_factory(&blocks);
+        options.set_compression_type(DBCompressionType::None);
+        options.set_write_buffer_size(memory_bytes / 16);
+        options.set_max_write_buffer_number(4);
+        options.set_max_background_jobs(4);
+        options.set_allow_concurrent_memtable_write(true);
+        options.set_enable_pipelined_write(matches!(self.way, Way::Pipelined | Way::Recycled));
+        options.set_unordered_write(self.way == Way::Unordered);
+        if self.way == Way::Recycled {
+            options.set_recycle_log_file_num(8);
+            options.set_write_buffer_size(RECYCLED_BYTES);
+        }
+        if let Some(log_dir) = &self.log_dir {
+            options.set_wal_dir(log_dir);
+        }
+        options
+    }
+}
+
+/// Small memtables, so that there are old log files to use from the start.
+const RECYCLED_BYTES: usize = 8 << 20;
+
+impl Stores for RocksStores {
+    fn name(&self) -> String {
+        match self.way {
+            Way::Plain => "rocksdb plain",
+            Way::Pipelined => "rocksdb pipelined",
+            Way::Unordered => "rocksdb unordered",
+            Way::Recycled => "rocksdb recycled",
+        }
+        .to_owned()
+    }
+
+    fn settings(&self) -> String {
+        let own = match self.way {
+            Way::Plain => "",
+            Way::Pipelined => "enable_pipelined_write, ",
+            Way::Unordered => "unordered_write, ",
+            Way::Recycled => "enable_pipelined_write, recycle_log_file_num 8 (used from the start), write buffers of 8 MiB, ",
+        };
+        format!(
+            "{own}allow_concurrent_memtable_write, 4 write buffers of memory/16, block cache of memory/2, 16 KiB blocks, \
+             Bloom filters of 10 bits, no compression, max_background_jobs 4"
+        )
+    }
+
+    fn open(&self, dir: &Path, memory_bytes: usize) -> Result<Box<dyn Store>, String> {
+        let mut options = self.options(memory_bytes);
+        if self.statistics {
+            options.enable_statistics();
+            options.set_statistics_level(StatsLevel::ExceptDetailedTimers);
+        }
+        let db = DB::open(&options, dir).map_err(|error| error.to_string())?;
+        if self.way == Way::Recycled {
+            fill_logs(&db)?;
+        }
+        Ok(Box::new(RocksStore { db, options, durable: durable(), relaxed: WriteOptions::default() }))
+    }
+}
+
+/// Writes and deletes a row until enough log files have been used to be used again.
+fn fill_logs(db: &DB) -> Result<(), String> {
+    let value = vec![7; 64 << 10];
+    for _ in 0..12 * RECYCLED_BYTES / value.len() {
+        db.put(b"", &value).map_err(|error| error.to_string())?;
+    }
+    db.delete(b"").and_then(|()| db.flush()).map_err(|error| error.to_string())
+}
+
+/// Durable when the write returns.
+pub fn durable() -> WriteOptions {
+    let mut durable = WriteOptions::default();
+    durable.set_sync(true);
+    durable
+}
+
+struct RocksStore {
+    db: DB,
+    options: Options,
+    durable: WriteOptions,
+    relaxed: WriteOptions,
+}
+
+impl Store for RocksStore {
+    fn commit(&self, rows: &[Pair<'_>], durable: bool) -> Result<(), String> {
+        let options = if durable { &self.durable } else { &self.relaxed };
+        let written = match rows {
+            [(key, value)] => self.db.put_opt(key, value, options),
+            _ => {
+                let mut batch = WriteBatch::default();
+                rows.iter().for_each(|(key, value)| batch.put(key, value));
+                self.db.write_opt(batch, options)
+            }
+        };
+        written.map_err(|error| error.to_string())
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
+        value.clear();
+        let found = self.db.get_pinned(key).map_err(|error| error.to_string())?;
+        if let Some(found) = &found {
+            value.extend_from_slice(found);
+        }
+        Ok(found.is_some())
+    }
+
+    fn seek(&self, key: &[u8], count: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<usize, String> {
+        let mut seen = 0;
+        for row in self.db.iterator(IteratorMode::From(key, Direction::Forward)).take(count) {
+            let (key, value) = row.map_err(|error| error.to_string())?;
+            visit(&key, &value);
+            seen += 1;
+        }
+        Ok(seen)
+    }
+
+    fn pressure(&self) -> Pressure {
+        let property = |name| self.db.property_int_value(name).ok().flatten().unwrap_or(0);
+        Pressure {
+            memory_bytes: property(properties::SIZE_ALL_MEM_TABLES)
+                + property(properties::BLOCK_CACHE_USAGE)
+                + property(properties::ESTIMATE_TABLE_READERS_MEM),
+            waited_s: self.options.get_ticker_count(Ticker::StallMicros) as f64 / 1e6,
+            log_bytes: self.options.get_ticker_count(Ticker::WalFileBytes),
+        }
+    }
+}
