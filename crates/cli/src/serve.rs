@@ -19,6 +19,7 @@ use spillway_sql::Instance;
 
 Examples:
   spillway serve --data ./data
+  spillway serve --data ./data --log-dir /nvme/log
   spillway serve --data ./data --memory 8GiB --socket /run/spillway.sock
   spillway serve --data ./data --bind 0.0.0.0 --require-secure-transport
   spillway serve --data ./data --tls-cert server.pem --tls-key key.pem --metrics-addr 127.0.0.1:9104
@@ -31,6 +32,9 @@ pub(crate) struct ServeArgs {
     /// The data folder
     #[arg(long, default_value = "data")]
     data: PathBuf,
+    /// The log's folder, on a device of its own perhaps; the same at each start [default: log in the data folder]
+    #[arg(long, value_name = "FOLDER")]
+    log_dir: Option<PathBuf>,
     /// The port to listen on; 0 for any that is free
     #[arg(long, default_value_t = 3306)]
     port: u16,
@@ -92,6 +96,7 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
 pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     let mut settings = Settings::default();
     settings.memory_bytes = args.memory;
+    settings.log_dir.clone_from(&args.log_dir);
     settings.cores = args.cores.unwrap_or(settings.cores);
     settings.durability = match args.durability {
         DurabilityArg::Commit => Durability::Commit,

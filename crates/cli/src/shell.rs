@@ -23,6 +23,9 @@ pub(crate) struct SqlArgs {
     /// The data folder, which is made if there is none
     #[arg(long, default_value = "data")]
     data: PathBuf,
+    /// The log's folder, if it is not in the data folder
+    #[arg(long, value_name = "FOLDER")]
+    log_dir: Option<PathBuf>,
     /// Run this and stop; without it, statements are read from the standard input
     #[arg(short, long)]
     execute: Option<String>,
@@ -96,7 +99,9 @@ impl ResultSink for Printer {
 }
 
 pub(crate) fn run(args: &SqlArgs) -> Result<(), String> {
-    let db = Database::open(&args.data, Settings::default()).map_err(|error| error.to_string())?;
+    let mut settings = Settings::default();
+    settings.log_dir.clone_from(&args.log_dir);
+    let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;
     let instance = Instance::open(db.clone()).map_err(|error| error.to_string())?;
     let mut session = instance.session("root", "localhost", 1);
     // The database to begin in may have been dropped.

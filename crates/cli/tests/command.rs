@@ -277,3 +277,18 @@ fn scripts_stop_at_their_first_error() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "id\tword\n1\ta\n");
     assert!(String::from_utf8_lossy(&output.stderr).contains("1146"), "{}", text(&output));
 }
+
+#[test]
+fn a_log_in_another_folder_is_never_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, log) = (folder.path().join("data"), folder.path().join("log"));
+    let (data_text, log_text) = (data.to_str().unwrap(), log.to_str().unwrap());
+    let server = Serving::start(&data, &["--log-dir", log_text]);
+    server.client().run("CREATE TABLE test.t (a INT)");
+    assert!(server.stop());
+    let without = spillway(&["sql", "--data", data_text, "-e", "SHOW TABLES"]);
+    assert!(!without.status.success() && text(&without).contains(log_text), "{without:?}");
+    let with = spillway(&["sql", "--data", data_text, "--log-dir", log_text, "-e", "SHOW TABLES"]);
+    assert!(with.status.success() && text(&with).contains('t'), "{with:?}");
+    assert!(spillway(&["check", data_text]).status.success());
+}

@@ -7,7 +7,8 @@ use spillway_base::{Error, Result};
 use spillway_storage::plog::{lanes_in, read_log};
 use spillway_storage::{Disk, RealDisk};
 
-use crate::database::{data_dir, log_dir};
+use crate::database::data_dir;
+use crate::log_home;
 
 /// What a check saw.
 #[derive(Clone, Debug, Default)]
@@ -57,8 +58,15 @@ pub(crate) fn check_on(
         findings: verified.findings.into_iter().map(|finding| finding.error).collect(),
         ..CheckReport::default()
     };
-    for lane in lanes_in(&**disk, &log_dir(path))? {
-        let read = read_log(&**disk, &log_dir(path), lane, &mut |_, _, payload| {
+    let log = match log_home::find(&**disk, path) {
+        Ok(log) => log,
+        Err(error) => {
+            report.findings.push(error);
+            return Ok(report);
+        }
+    };
+    for lane in lanes_in(&**disk, &log)? {
+        let read = read_log(&**disk, &log, lane, &mut |_, _, payload| {
             report.log_frames += 1;
             report.log_bytes += payload.len() as u64;
             spillway_txn::check_frame(payload)

@@ -18,6 +18,7 @@ use spillway_txn::{
 };
 
 use crate::directory::{self, DIRECTORY, Numbers};
+use crate::log_home;
 use crate::settings::Settings;
 use crate::transaction::{Table, Transaction};
 
@@ -27,7 +28,8 @@ const LOG_CARE: Duration = Duration::from_millis(500);
 struct Running {
     background: Option<Background>,
     care: Option<std::thread::JoinHandle<()>>,
-    lock: Option<Box<dyn DiskLock>>,
+    /// Of the data folder, and of the log's where that is elsewhere.
+    locks: Vec<Box<dyn DiskLock>>,
 }
 
 #[derive(Default)]
@@ -59,6 +61,7 @@ pub(crate) fn data_dir(path: &Path) -> PathBuf {
     path.join("tiered")
 }
 
+/// Where the log is, unless the settings say otherwise.
 pub(crate) fn log_dir(path: &Path) -> PathBuf {
     path.join("log")
 }
@@ -95,6 +98,8 @@ impl Database {
         let path = path.as_ref();
         disk.create_dir_all(path)?;
         let lock = disk.lock(path)?;
+        let home = log_home::claim(&*disk, path, settings.log_dir.as_deref())?;
+        let locks = std::iter::once(lock).chain(home.lock).collect();
         let budget = Budget::new(settings.memory_bytes);
         let horizon = HorizonHandle::new();
         let tiered_settings = TieredSettings {
@@ -109,7 +114,7 @@ impl Database {
             budget.clone(),
         )?;
         let log = LogSettings {
-            dir: log_dir(path),
+            dir: home.dir,
             segment_bytes: settings.log_segment_bytes,
             lanes: settings.log_lanes,
             in_turn: !settings.background_threads,
@@ -142,7 +147,7 @@ impl Database {
             budget,
             settings,
             recovered,
-            running: Mutex::new(Running { background: None, care: None, lock: Some(lock) }),
+            running: Mutex::new(Running { background: None, care: None, locks }),
             closed: RwLock::new(false),
             care: Arc::default(),
         });
@@ -315,7 +320,7 @@ impl Inner {
             let _ = care.join();
         }
         *self.closed.write() = true;
-        self.running.lock().lock = None;
+        self.running.lock().locks.clear();
         closed
     }
 }

@@ -42,6 +42,7 @@
 mod check;
 mod database;
 mod directory;
+mod log_home;
 mod settings;
 #[cfg(test)]
 mod tests;

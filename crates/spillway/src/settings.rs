@@ -1,5 +1,6 @@
 //! The settings of a database.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use spillway_base::{Error, Result};
@@ -17,6 +18,9 @@ pub struct Settings {
     pub durability: Durability,
     /// How long a transaction waits for a lock, unless it says otherwise.
     pub lock_wait: Duration,
+    /// The log's folder, which may be on a device of its own; `None` for the folder `log` in the database's own. A
+    /// database is opened with the same one each time, or with that one moved, and with no other.
+    pub log_dir: Option<PathBuf>,
     /// Size of a log segment, in bytes.
     pub log_segment_bytes: u64,
     /// Lanes of the log: queues of commits, each with files of its own that are written and synced by themselves. May
@@ -47,6 +51,7 @@ impl Default for Settings {
             recovery_threads: cores,
             durability: Durability::Commit,
             lock_wait: LOCK_WAIT,
+            log_dir: None,
             log_segment_bytes: 64 << 20,
             log_bytes_max: 1 << 30,
             background_threads: true,

@@ -1,0 +1,250 @@
+//! Where a database's log is, and that no other is taken for it.
+//!
+//! The newest commits are in the log alone. So an opening that looked for the log in the wrong folder, or found there an
+//! older copy, or another database's, would lose what was acknowledged and not tell anybody. Data folder and log folder
+//! therefore know each other by a number:
+//!
+//! - **Q1.** A database is opened only with the log folder that it was last opened with, or with that folder moved.
+//! - **Q2.** Once it was opened in a new place, the folder in the old one is its log no more.
+//! - **Q3.** A log folder belongs to one database.
+//!
+//! # Files
+//!
+//! Integers are little-endian. `log-home` in the data folder:
+//!
+//! | bytes | |
+//! |--:|---|
+//! | 4 | `SWLH` |
+//! | 2 | version: 1 |
+//! | 16 | the log's number |
+//! | 16 | the number before it, which the log folder still has if a crash came between the two files; or zeros |
+//! | 4 + n | the log folder's path, in UTF-8; empty for `log` in the data folder |
+//! | 4 | CRC32C of all before |
+//!
+//! `log-owner` in the log folder: `SWLO`, version (2 bytes), the number (16 bytes), CRC32C of all before (4 bytes).
+//!
+//! Each is written beside its place, synced, and renamed. To move a log, both are given a new number: `log-home` first.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spillway_base::checksum::crc32c;
+use spillway_base::clock;
+use spillway_base::codec::Reader;
+use spillway_base::{Error, ErrorKind, Result};
+use spillway_storage::plog::lanes_in;
+use spillway_storage::{Disk, DiskLock, OpenMode};
+
+use crate::database::{data_dir, log_dir};
+
+const HOME: &str = "log-home";
+const OWNER: &str = "log-owner";
+const HOME_MAGIC: &[u8; 4] = b"SWLH";
+const OWNER_MAGIC: &[u8; 4] = b"SWLO";
+const VERSION: u16 = 1;
+
+/// The number of a log.
+type Number = [u8; 16];
+const NONE: Number = [0; 16];
+
+struct Home {
+    number: Number,
+    before: Number,
+    /// Empty for the folder in the data folder.
+    dir: String,
+}
+
+/// A database's log folder, and the right to it.
+pub(crate) struct LogHome {
+    pub(crate) dir: PathBuf,
+    /// Where the folder is not within the data folder, which the caller has locked.
+    pub(crate) lock: Option<Box<dyn DiskLock>>,
+}
+
+/// Finds the log of the database at `path`, which the caller has locked, in the folder `wanted`, or in its own folder; makes
+/// both known to each other where the database is new or its log was moved.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] when the log is elsewhere, not there, or another's; [`ErrorKind::InUse`];
+/// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Result<LogHome> {
+    let own = log_dir(path);
+    let wanted = wanted.map_or_else(|| Ok(own.clone()), absolute)?;
+    let apart = wanted != own && wanted != absolute(&own)?;
+    let dir = if apart { wanted } else { own.clone() };
+    disk.create_dir_all(&dir)?;
+    let lock = if apart { Some(disk.lock(&dir)?) } else { None };
+    let recorded = if apart { text_of(&dir)? } else { String::new() };
+    let owner = read_owner(disk, &dir)?;
+    match read_home(disk, path)? {
+        None if apart && disk.exists(&data_dir(path))? => return Err(elsewhere(path, &own)),
+        None if apart && owner.is_some() && has_log(disk, &dir)? => return Err(of_another(&dir)),
+        None => {
+            // What is in the data folder is the database's own.
+            let number = owner.filter(|_| !apart).unwrap_or_else(new_number);
+            // First, so that a home never names a folder that does not know of it.
+            write_owner(disk, &dir, number)?;
+            write_home(disk, path, &Home { number, before: NONE, dir: recorded })?;
+        }
+        Some(home) if Path::new(&home.dir) == Path::new(&recorded) => {
+            if owner != Some(home.number) {
+                if owner != Some(home.before) {
+                    return Err(not_there(path, &dir, owner.is_some()));
+                }
+                write_owner(disk, &dir, home.number)?;
+            }
+        }
+        Some(home) if owner == Some(home.number) => {
+            let mut moved = Home { number: new_number(), before: home.number, dir: recorded };
+            write_home(disk, path, &moved)?;
+            write_owner(disk, &dir, moved.number)?;
+            moved.before = NONE;
+            write_home(disk, path, &moved)?;
+        }
+        Some(home) => return Err(elsewhere(path, &place_of(path, &home))),
+    }
+    // What was read may be in the system's cache alone, if its writer was killed.
+    disk.sync_dir(path)?;
+    disk.sync_dir(&dir)?;
+    Ok(LogHome { dir, lock })
+}
+
+/// Where the log of the database at `path` is; nothing is changed.
+///
+/// # Errors
+/// As [`claim`].
+pub(crate) fn find(disk: &dyn Disk, path: &Path) -> Result<PathBuf> {
+    let Some(home) = read_home(disk, path)? else { return Ok(log_dir(path)) };
+    let dir = place_of(path, &home);
+    match read_owner(disk, &dir)? {
+        Some(owner) if [home.number, home.before].contains(&owner) => Ok(dir),
+        owner => Err(not_there(path, &dir, owner.is_some())),
+    }
+}
+
+fn place_of(path: &Path, home: &Home) -> PathBuf {
+    if home.dir.is_empty() { log_dir(path) } else { PathBuf::from(&home.dir) }
+}
+
+/// A recorded path must mean the same from wherever the next opening comes.
+fn absolute(dir: &Path) -> Result<PathBuf> {
+    std::path::absolute(dir).map_err(|error| {
+        Error::invalid(format!("log_dir {} cannot be a folder: {error}", dir.display()))
+    })
+}
+
+fn text_of(dir: &Path) -> Result<String> {
+    let text = dir.to_str().ok_or_else(|| Error::invalid("log_dir is not UTF-8"))?;
+    Ok(text.to_owned())
+}
+
+/// Whether there is anything of a log in a folder.
+fn has_log(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    Ok(!lanes_in(disk, dir)?.is_empty())
+}
+
+fn elsewhere(path: &Path, dir: &Path) -> Error {
+    Error::invalid(format!(
+        "the log of {} is in {}, and has commits that are nowhere else: open it with that log folder, or move the \
+         folder first, with all that is in it",
+        path.display(),
+        dir.display()
+    ))
+}
+
+fn not_there(path: &Path, dir: &Path, another: bool) -> Error {
+    let what = if another { "is not the log of" } else { "does not have the log of" };
+    Error::invalid(format!(
+        "{} {what} {}, which was there when that was last open, and has commits that are nowhere else; bring it back, or \
+         remove {} to open the database without them",
+        dir.display(),
+        path.display(),
+        path.join(HOME).display()
+    ))
+}
+
+fn of_another(dir: &Path) -> Error {
+    Error::invalid(format!("{} has the log of another database", dir.display()))
+}
+
+/// A number that no log had before.
+fn new_number() -> Number {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut number = [0; 16];
+    number[..8].copy_from_slice(&(clock::wall().as_nanos() as u64).to_le_bytes());
+    let within = NEXT.fetch_add(1, Ordering::Relaxed) << 32 | u64::from(std::process::id());
+    number[8..].copy_from_slice(&within.to_le_bytes());
+    number
+}
+
+fn read_home(disk: &dyn Disk, path: &Path) -> Result<Option<Home>> {
+    read(disk, &path.join(HOME), HOME_MAGIC, |reader| {
+        let (number, before) = (number(reader)?, number(reader)?);
+        let len = reader.u32()?;
+        let dir = std::str::from_utf8(reader.take(len as usize)?);
+        let dir = dir.map_err(|_| Error::corruption("a path that is not UTF-8"))?.to_owned();
+        Ok(Home { number, before, dir })
+    })
+}
+
+fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Number>> {
+    read(disk, &dir.join(OWNER), OWNER_MAGIC, number)
+}
+
+fn number(reader: &mut Reader<'_>) -> Result<Number> {
+    Ok(reader.take(16)?.try_into().expect("16 bytes were asked for"))
+}
+
+fn write_home(disk: &dyn Disk, path: &Path, home: &Home) -> Result<()> {
+    let mut body = [home.number, home.before].concat();
+    body.extend_from_slice(&(home.dir.len() as u32).to_le_bytes());
+    body.extend_from_slice(home.dir.as_bytes());
+    write(disk, path, HOME, HOME_MAGIC, &body)
+}
+
+fn write_owner(disk: &dyn Disk, dir: &Path, number: Number) -> Result<()> {
+    write(disk, dir, OWNER, OWNER_MAGIC, &number)
+}
+
+fn read<T>(
+    disk: &dyn Disk,
+    path: &Path,
+    magic: &[u8; 4],
+    decode: impl FnOnce(&mut Reader<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    if !disk.exists(path)? {
+        return Ok(None);
+    }
+    let file = disk.open(path, OpenMode::Read)?;
+    // Neither is longer than a path.
+    let mut bytes = vec![0; file.len()?.min(1 << 16) as usize];
+    file.read_at(0, &mut bytes)?;
+    let decoded = || {
+        let sum_at =
+            bytes.len().checked_sub(4).ok_or_else(|| Error::corruption("it is cut off"))?;
+        let (body, sum) = bytes.split_at(sum_at);
+        if crc32c(body).to_le_bytes() != *sum || !body.starts_with(magic) {
+            return Err(Error::corruption("its checksum is wrong"));
+        }
+        let mut reader = Reader::new(&body[4..]);
+        let version = reader.u16()?;
+        if version != VERSION {
+            let text = format!("version {version}; this program knows {VERSION}");
+            return Err(Error::new(ErrorKind::UnsupportedFormat, text));
+        }
+        decode(&mut reader)
+    };
+    decoded().map(Some).map_err(|error| error.context(path.display()))
+}
+
+fn write(disk: &dyn Disk, dir: &Path, name: &str, magic: &[u8; 4], body: &[u8]) -> Result<()> {
+    let mut bytes = [&magic[..], &VERSION.to_le_bytes(), body].concat();
+    bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+    let beside = dir.join(format!("{name}.new"));
+    disk.open(&beside, OpenMode::Create)?.write_and_sync(0, &bytes)?;
+    disk.rename(&beside, &dir.join(name))?;
+    disk.sync_dir(dir)
+}
