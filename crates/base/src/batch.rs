@@ -59,6 +59,9 @@ const DELETE: u8 = 2;
 const CREATE: u8 = 3;
 const DROP: u8 = 4;
 
+/// What an operation takes beside its key and value, at most: its kind, a table and two lengths.
+const OP_OVERHEAD_MAX: usize = 1 + 5 + 10 + 10;
+
 /// The writes of one transaction, in the order they take effect.
 #[derive(Clone, Default, Debug)]
 pub struct WriteBatch {
@@ -89,12 +92,13 @@ impl WriteBatch {
 
     /// Appends an operation.
     pub fn push(&mut self, op: Op<'_>) {
-        let kind = match op {
-            Op::Put { .. } => PUT,
-            Op::Delete { .. } => DELETE,
-            Op::CreateTable(_) => CREATE,
-            Op::DropTable(_) => DROP,
+        let (kind, bytes) = match op {
+            Op::Put { key, value, .. } => (PUT, key.len() + value.len()),
+            Op::Delete { key, .. } => (DELETE, key.len()),
+            Op::CreateTable(_) => (CREATE, 0),
+            Op::DropTable(_) => (DROP, 0),
         };
+        self.bytes.reserve(OP_OVERHEAD_MAX + bytes);
         self.bytes.push(kind);
         put_varint(&mut self.bytes, u64::from(op.table().0));
         match op {
@@ -126,10 +130,10 @@ impl WriteBatch {
         &self.bytes
     }
 
-    /// Empties the batch and keeps its memory.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.len = 0;
+    /// Takes back what was pushed since the batch had `len` operations in `bytes` bytes.
+    pub fn truncate(&mut self, len: usize, bytes: usize) {
+        self.bytes.truncate(bytes);
+        self.len = len;
     }
 
     /// The operations, in order.
@@ -176,6 +180,10 @@ mod tests {
         ops.iter().for_each(|&op| batch.push(op));
         let again = WriteBatch::from_bytes(batch.as_bytes().to_vec()).unwrap();
         assert_eq!((again.len(), again.iter().collect::<Vec<_>>()), (4, ops.to_vec()));
+        let (len, bytes) = (batch.len(), batch.as_bytes().len());
+        batch.push(ops[1]);
+        batch.truncate(len, bytes);
+        assert_eq!((batch.len(), batch.as_bytes()), (again.len(), again.as_bytes()));
     }
 
     #[test]

@@ -28,11 +28,11 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::{Access, Engine};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
+use crate::lane;
 use crate::locks::{Acquired, LockOwner, Wait};
 use crate::manager::Shared;
 use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
@@ -44,6 +44,10 @@ pub use scan::Scan;
 
 /// The budget is asked for room in steps of this many bytes.
 const CHARGE_STEP: usize = 64 << 10;
+
+/// What a transaction may write and not be charged for: its share of what its client's connection or thread takes.
+/// Charging is four visits to memory that all threads write to.
+const FREE_BYTES: usize = 4 << 10;
 
 /// A transaction. Dropping it rolls it back.
 ///
@@ -420,13 +424,17 @@ impl Transaction {
     fn make_room(&self, more: usize) -> Result<()> {
         let need = self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
         let limit = self.shared.settings.transaction_bytes_max;
-        if need > limit {
+        if need > limit || more > lane::BATCH_BYTES_MAX {
+            let limit = limit.min(lane::BATCH_BYTES_MAX);
             return Err(Error::new(
                 ErrorKind::TransactionTooLarge,
                 format!(
                     "the transaction would write more than its share of {limit} bytes; split it"
                 ),
             ));
+        }
+        if need <= FREE_BYTES {
+            return Ok(());
         }
         let mut charge = self.charge.borrow_mut();
         let have = charge.as_ref().map_or(0, Charge::bytes);
@@ -607,9 +615,8 @@ impl Transaction {
     }
 
     fn commit_now(&self) -> Result<Option<Csn>> {
-        let mut batch = WriteBatch::new();
+        let batch = self.writes.borrow_mut().take_batch();
         let writes = self.writes.borrow();
-        writes.encode(&mut batch);
         let admit = || self.shared.admit(&batch, self.durability());
         let room = if batch.is_empty() { None } else { Some(admit()?) };
         if self.serializable() {
@@ -647,14 +654,6 @@ impl Drop for Transaction {
         }
         self.end();
     }
-}
-
-/// Puts an operation of the buffer into a batch.
-fn push(batch: &mut WriteBatch, table: TableId, key: &[u8], value: Option<&[u8]>) {
-    batch.push(match value {
-        Some(value) => Op::Put { table, key, value },
-        None => Op::Delete { table, key },
-    });
 }
 
 /// The default of a lock wait, when neither the transaction nor the database says otherwise.
