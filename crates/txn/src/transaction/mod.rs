@@ -32,10 +32,10 @@ use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::{Access, Engine};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
-use crate::lane;
 use crate::locks::{Acquired, LockOwner, Wait};
 use crate::manager::Shared;
 use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
+use crate::pipeline;
 use crate::snapshots::Snapshot;
 use buffer::WriteBuffer;
 pub use future::CommitFuture;
@@ -424,8 +424,8 @@ impl Transaction {
     fn make_room(&self, more: usize) -> Result<()> {
         let need = self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
         let limit = self.shared.settings.transaction_bytes_max;
-        if need > limit || more > lane::BATCH_BYTES_MAX {
-            let limit = limit.min(lane::BATCH_BYTES_MAX);
+        if need > limit || more > pipeline::BATCH_BYTES_MAX {
+            let limit = limit.min(pipeline::BATCH_BYTES_MAX);
             return Err(Error::new(
                 ErrorKind::TransactionTooLarge,
                 format!(
