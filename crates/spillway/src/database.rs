@@ -104,6 +104,7 @@ impl Database {
         let horizon = HorizonHandle::new();
         let tiered_settings = TieredSettings {
             slot_bytes: settings.slot_bytes,
+            dynamic_level0: settings.dynamic_level0,
             ..TieredSettings::for_memory(settings.memory_bytes)
         };
         let tiered = TieredEngine::open(

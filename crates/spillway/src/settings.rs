@@ -33,6 +33,9 @@ pub struct Settings {
     /// Whether background work runs on threads of the database. Without them, as in a simulation, the caller
     /// runs [`crate::Database::run_background_job`].
     pub background_threads: bool,
+    /// Whether a table that is mostly read keeps fewer, larger units in Level0, and one that is written more and smaller ones.
+    /// It is there to be measured without.
+    pub dynamic_level0: bool,
     /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default only pays in
     /// tests.
     pub slot_bytes: usize,
@@ -55,6 +58,7 @@ impl Default for Settings {
             log_segment_bytes: 64 << 20,
             log_bytes_max: 1 << 30,
             background_threads: true,
+            dynamic_level0: true,
             slot_bytes: 2 << 20,
         }
     }

@@ -19,6 +19,9 @@ pub struct TieredSettings {
     pub level0_target: usize,
     /// Sub-levels of Level0 at which writers are held back the most.
     pub level0_limit: usize,
+    /// Whether a table that is mostly read has half as many sub-levels, and one that is written has twice as many of
+    /// half the size (the 3D XPoint study, V-B).
+    pub dynamic_level0: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -36,15 +39,31 @@ impl TieredSettings {
             file_bytes: 1 << 30,
             level0_target: 4,
             level0_limit: 20,
+            dynamic_level0: true,
             manifest_bytes: 4 << 20,
         }
     }
 
-    pub(crate) fn shape(&self) -> Shape {
+    /// Bytes at which a memtable is switched, of a table that is mostly read or not.
+    pub(crate) fn memtable_bytes(&self, mostly_read: bool) -> usize {
+        match (self.dynamic_level0, mostly_read) {
+            (true, false) => self.memtable_bytes / 2,
+            _ => self.memtable_bytes,
+        }
+    }
+
+    /// How compaction keeps a table that is mostly read or not.
+    pub(crate) fn shape(&self, mostly_read: bool) -> Shape {
+        let (level0_target, level0_limit) = match (self.dynamic_level0, mostly_read) {
+            (false, _) => (self.level0_target, self.level0_limit),
+            (true, false) => (2 * self.level0_target, 2 * self.level0_limit),
+            // A burst of writes to it is no reason to hold them back sooner.
+            (true, true) => ((self.level0_target / 2).max(1), self.level0_limit),
+        };
         let level0_bytes = (self.memtable_bytes * self.level0_target) as u64;
         Shape {
-            level0_target: self.level0_target,
-            level0_limit: self.level0_limit,
+            level0_target,
+            level0_limit,
             level1_bytes_min: level0_bytes,
             level0_bytes,
             input_bytes: level0_bytes.max(16 * self.slot_bytes as u64),

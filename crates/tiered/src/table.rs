@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Error, Result, TableId};
 
+use crate::engine::Mix;
 use crate::extent::ExtentHandle;
 use crate::filter;
 use crate::level::{Levels, LevelsEdit};
@@ -50,6 +51,8 @@ pub(crate) struct Table {
     changing: Mutex<()>,
     pub(crate) compacting: AtomicBool,
     quarantine: Mutex<Option<Error>>,
+    /// What it is used for.
+    pub(crate) mix: Mix,
 }
 
 impl Table {
@@ -76,6 +79,7 @@ impl Table {
             changing: Mutex::new(()),
             compacting: AtomicBool::new(false),
             quarantine: Mutex::new(None),
+            mix: Mix::default(),
         }
     }
 

@@ -10,6 +10,8 @@ use spillway_base::Csn;
 use spillway_base::engine::Debt;
 
 use super::Inner;
+use crate::picker::Shape;
+use crate::table::Table;
 
 /// The debt of all tables' levels, since they last changed.
 #[derive(Default)]
@@ -35,12 +37,16 @@ impl Inner {
         }
     }
 
+    /// How compaction keeps a table.
+    pub(super) fn shape_of(&self, table: &Table) -> Shape {
+        self.settings.shape(table.mix.is_mostly_read())
+    }
+
     /// Looks at all tables' levels again, after one of them changed.
     pub(super) fn refresh_debt(&self) {
         // Of two at once the one that looked later has the last word.
         let _refreshing = self.levels_debt.refreshing.lock();
-        let shape = self.settings.shape();
-        let (mut level0, mut behind) = (0.0_f64, 0);
+        let (mut level0, mut compaction) = (0.0_f64, 0.0);
         let tables = self.tables.load();
         for table in tables.values() {
             // A table that cannot be compacted, or will not be, is no reason to hold writers back for ever.
@@ -48,10 +54,11 @@ impl Inner {
                 continue;
             }
             let view = table.view_now();
+            let shape = self.shape_of(table);
             level0 = level0.max(view.levels.level0.len() as f64 / shape.level0_limit as f64);
-            behind += shape.debt_bytes(&view.levels);
+            let behind = shape.debt_bytes(&view.levels) as f64;
+            compaction += behind / (shape.level0_bytes as f64 * 32.0);
         }
-        let compaction = behind as f64 / (shape.level0_bytes as f64 * 32.0);
         self.levels_debt.level0.store(level0.to_bits(), Ordering::Relaxed);
         self.levels_debt.compaction.store(compaction.to_bits(), Ordering::Relaxed);
     }

@@ -217,7 +217,8 @@ impl Inner {
         for table in tables.values() {
             let view = table.view();
             let active = &view.active;
-            let full = active.bytes() > self.settings.memtable_bytes;
+            let most = self.settings.memtable_bytes(table.mix.is_mostly_read());
+            let full = active.bytes() > most;
             // While an older one waits, another would hold the log back no less.
             let pins =
                 !active.is_empty() && active.csn_min() <= requested && view.immutables.is_empty();

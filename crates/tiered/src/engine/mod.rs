@@ -13,6 +13,7 @@
 
 mod debt;
 mod jobs;
+mod mix;
 mod status;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -46,6 +47,7 @@ use crate::space::SpaceManager;
 use crate::table::{Table, View};
 use debt::LevelsDebt;
 pub use jobs::{Background, JobOutcome};
+pub(crate) use mix::Mix;
 pub use status::{LevelStatus, TableStatus};
 
 type Tables = FxHashMap<TableId, Arc<Table>>;
@@ -213,8 +215,16 @@ impl Inner {
     /// Switches a table's memtable if it is full.
     fn switch_full(&self, table: &Table) -> bool {
         let active = table.view().active.clone();
-        active.bytes() > self.settings.memtable_bytes
+        active.bytes() > self.settings.memtable_bytes(table.mix.is_mostly_read())
             && table.switch(&active, &self.accounts, || self.horizon.installed())
+    }
+
+    /// Counts a use of a table; `changed` is whether that made it another kind of table.
+    fn note_use(&self, changed: bool) {
+        if changed && self.settings.dynamic_level0 {
+            self.refresh_debt();
+            self.ring();
+        }
     }
 
     fn memtables_bytes(&self) -> usize {
@@ -354,7 +364,9 @@ impl Engine for TieredEngine {
                 }
                 Op::CreateTable(_) => {}
             }
-            let full = table.view_now().active.bytes() > inner.settings.memtable_bytes;
+            inner.note_use(table.mix.write());
+            let most = inner.settings.memtable_bytes(table.mix.is_mostly_read());
+            let full = table.view_now().active.bytes() > most;
             if full && inner.switch_full(table) {
                 inner.ring();
             }
@@ -370,8 +382,9 @@ impl Engine for TieredEngine {
         value: &mut Vec<u8>,
     ) -> Result<Found> {
         let tables = self.0.tables.load();
-        let view = self.0.table_at(&tables, table, snapshot)?.view_now();
-        view.find(key, snapshot, access, value)
+        let table = self.0.table_at(&tables, table, snapshot)?;
+        self.0.note_use(table.mix.read());
+        table.view_now().find(key, snapshot, access, value)
     }
 
     fn newest(
@@ -385,6 +398,7 @@ impl Engine for TieredEngine {
         let Some(table) = tables.get(&table) else {
             return Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")));
         };
+        self.0.note_use(table.mix.read());
         table.view_now().find(key, Csn::MAX, access, value)
     }
 
@@ -397,7 +411,9 @@ impl Engine for TieredEngine {
         _access: Access,
     ) -> Result<Box<dyn Cursor>> {
         let tables = self.0.tables.load();
-        let view = self.0.table_at(&tables, table, snapshot)?.view();
+        let table = self.0.table_at(&tables, table, snapshot)?;
+        self.0.note_use(table.mix.read());
+        let view = table.view();
         let sources = sources(&view, range, direction, snapshot);
         Ok(Box::new(TableCursor::new(sources, direction, view)))
     }

@@ -10,6 +10,7 @@ use spillway_storage::sim::{Fault, SimDisk};
 mod drops;
 mod edges;
 mod faults;
+mod level0;
 mod races;
 
 /// A horizon that the test moves.
@@ -51,6 +52,7 @@ fn small() -> TieredSettings {
         file_bytes: 1 << 20,
         level0_target: 3,
         level0_limit: 12,
+        dynamic_level0: false,
         manifest_bytes: 2 << 10,
     }
 }
@@ -69,14 +71,24 @@ fn open(disk: &SimDisk) -> Result<Bench> {
 }
 
 fn open_on(disk: Arc<dyn Disk>) -> Result<Bench> {
+    open_with(disk, small())
+}
+
+fn open_with(disk: Arc<dyn Disk>, settings: TieredSettings) -> Result<Bench> {
     let horizon = Arc::new(TestHorizon {
         stable: AtomicU64::new(0),
         installed: AtomicU64::new(0),
         live: Mutex::new(Vec::new()),
     });
     let budget = Budget::new(64 << 20);
-    let engine = TieredEngine::open(disk, &dir(), small(), horizon.clone(), budget)?;
+    let engine = TieredEngine::open(disk, &dir(), settings, horizon.clone(), budget)?;
     Ok(Bench { engine, horizon })
+}
+
+fn batch(ops: &[Op<'_>]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    ops.iter().for_each(|op| batch.push(*op));
+    batch
 }
 
 type Commit = (Csn, WriteBatch);

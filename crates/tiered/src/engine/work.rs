@@ -282,19 +282,18 @@ impl Inner {
 
     /// Compacts the table that needs it most.
     pub(super) fn compact_one(&self) -> Result<bool> {
-        let shape = self.settings.shape();
         let tables = self.tables.load_full();
         let mut candidates: Vec<(f64, &Arc<Table>)> = tables
             .values()
             .filter(|table| table.dropped() == Csn::MAX && table.quarantined().is_none())
-            .filter_map(|table| Some((shape.urgency(&table.view().levels)?, table)))
+            .filter_map(|table| Some((self.shape_of(table).urgency(&table.view().levels)?, table)))
             .collect();
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (_, table) in candidates {
             if table.compacting.swap(true, Ordering::AcqRel) {
                 continue;
             }
-            let pick = shape.pick(&table.view().levels);
+            let pick = self.shape_of(table).pick(&table.view().levels);
             let outcome = pick.map(|pick| self.compact(table, &pick)).transpose();
             table.compacting.store(false, Ordering::Release);
             match outcome {
@@ -319,7 +318,7 @@ impl Inner {
             let mut state = self.bell.state.lock();
             blocking(|| self.bell.room.wait_for(&mut state, NAP));
         }
-        let pick = self.settings.shape().pick_full(&table.view().levels);
+        let pick = self.shape_of(table).pick_full(&table.view().levels);
         let outcome = pick.map_or(Ok(()), |pick| self.compact(table, &pick));
         table.compacting.store(false, Ordering::Release);
         outcome

@@ -2,12 +2,6 @@
 
 use super::*;
 
-fn batch(ops: &[Op<'_>]) -> WriteBatch {
-    let mut batch = WriteBatch::new();
-    ops.iter().for_each(|op| batch.push(*op));
-    batch
-}
-
 fn put(bench: &Bench, csn: u64, ordinal: u32, bytes: usize) {
     let key = csn.to_be_bytes();
     let op = Op::Put { table: table(ordinal), key: &key, value: &vec![csn as u8; bytes] };

@@ -3,12 +3,6 @@
 use super::*;
 use crate::picker::Shape;
 
-fn batch(ops: &[Op<'_>]) -> WriteBatch {
-    let mut batch = WriteBatch::new();
-    ops.iter().for_each(|op| batch.push(*op));
-    batch
-}
-
 fn put(ordinal: u32, key: &'static str, value: &'static str) -> WriteBatch {
     batch(&[Op::Put { table: table(ordinal), key: key.as_bytes(), value: value.as_bytes() }])
 }
@@ -155,7 +149,7 @@ fn work_on_a_reaped_table_is_abandoned() {
     let active = one.view().active.clone();
     assert!(one.switch(&active, &inner.accounts, || Csn(220)));
     let memtable = one.view().immutables.last().unwrap().clone();
-    let shape = Shape { level0_target: 1, ..inner.settings.shape() };
+    let shape = Shape { level0_target: 1, ..inner.settings.shape(false) };
     let pick = shape.pick(&one.view().levels).unwrap();
 
     bench.install(&(Csn(221), batch(&[Op::DropTable(table(1))])));

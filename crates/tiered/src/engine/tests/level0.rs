@@ -1,0 +1,63 @@
+//! How Level0 is kept: for what a table is used for.
+
+use super::*;
+
+/// Writes to the table until Level0 was compacted; answers the most sub-levels that were seen, and the bytes flushed for each.
+fn fill(bench: &Bench, csns: &mut std::ops::RangeFrom<u64>) -> (u64, u64) {
+    let compacted = || bench.engine.0.counts.compactions[0].load(Ordering::Relaxed);
+    let flushed = || {
+        let counts = &bench.engine.0.counts;
+        let (bytes, flushes) = (&counts.flushed_bytes, &counts.flushes);
+        bytes.load(Ordering::Relaxed) / flushes.load(Ordering::Relaxed).max(1)
+    };
+    let (before, mut most) = (compacted(), 0);
+    for csn in csns {
+        let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &[7; 2000] };
+        bench.install(&(Csn(csn), batch(&[op])));
+        if bench.engine.run_background_job().unwrap() == JobOutcome::Worked {
+            most = most.max(bench.engine.status()[0].sublevels);
+        }
+        if compacted() > before {
+            break;
+        }
+    }
+    (most, flushed())
+}
+
+fn with_level0(dynamic_level0: bool) -> (Bench, std::ops::RangeFrom<u64>) {
+    let settings = TieredSettings { dynamic_level0, ..small() };
+    let bench = open_with(Arc::new(SimDisk::new(1)), settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    (bench, 2..)
+}
+
+#[test]
+fn a_table_that_is_written_has_more_and_smaller_sublevels() {
+    let (bench, mut csns) = with_level0(false);
+    let (few, large) = fill(&bench, &mut csns);
+    let (bench, mut csns) = with_level0(true);
+    let (many, small) = fill(&bench, &mut csns);
+    assert_eq!((few, many), (3, 6));
+    assert!(small < large * 2 / 3 && small > large / 3, "{small} {large}");
+}
+
+/// Without another write: what was left behind by the writes is put in order for the reads.
+#[test]
+fn a_table_that_is_read_gets_rid_of_its_sublevels() {
+    for dynamic in [false, true] {
+        let (bench, mut csns) = with_level0(dynamic);
+        fill(&bench, &mut csns);
+        while bench.engine.status()[0].sublevels < 2 {
+            let csn = csns.next().unwrap();
+            let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &[7; 2000] };
+            bench.install(&(Csn(csn), batch(&[op])));
+            bench.work().unwrap();
+        }
+        let key = 2_u64.to_be_bytes();
+        for _ in 0..200_000 {
+            assert!(bench.get(table(1), &key, Csn(csns.start - 1)).unwrap().is_some());
+        }
+        bench.work().unwrap();
+        assert_eq!(bench.engine.status()[0].sublevels, if dynamic { 0 } else { 2 });
+    }
+}
