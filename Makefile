@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,7 +57,7 @@ sanitize: setup ## Run the concurrency tests under the address and the thread sa
 fuzz: setup ## Fuzz every decoder, and SQL: SECONDS each (60), TARGETS of them (all) (nightly)
 	scripts/fuzz "$(or $(SECONDS),60)" $(TARGETS)
 
-bench: bench-kv bench-commits bench-lone bench-sysbench ## Run every comparison and print its table (docs/benchmarks.md)
+bench: bench-kv bench-commits bench-lone bench-sysbench bench-hot-row ## Run every comparison and print its table (docs/benchmarks.md)
 
 peers: setup
 	@scripts/setup peers
@@ -76,3 +76,13 @@ bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interle
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway
 	scripts/bench-sysbench $(SYSBENCH_ARGS)
+
+bench-writes: setup ## The scripts of sysbench that only write, at 32 and 64 threads, with thread pools too (ROUNDS=)
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	scripts/bench-sysbench --writes
+
+bench-hot-row: setup ## One hot row beside the same updates over a million, beside InnoDB and MyRocks (HOT_ROW_ARGS=)
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	scripts/bench-hot-row $(HOT_ROW_ARGS)

@@ -46,9 +46,9 @@ fn run(what: What) -> Result<(), String> {
         }
         What::Commits(args) => {
             let transactions = [RocksTxnStores::Pessimistic, RocksTxnStores::Optimistic];
-            let asynchronous = Subject { stores: &spillway, style: Style::Asynchronous(args.threads) };
+            let spillways = args.spillways();
+            let mut subjects = Subject::in_both_styles(&spillways, args.threads);
             let waiting = |stores| Subject { stores, style: Style::Waiting };
-            let mut subjects = vec![asynchronous, waiting(&spillway)];
             subjects.extend(rocks.iter().map(|rocks| waiting(rocks)));
             subjects.extend(transactions.iter().map(|rocks| waiting(rocks)));
             args.run(&subjects)

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
-use spillway_bench::commits::{CommitsArgs, Style, Subject};
+use spillway_bench::commits::{CommitsArgs, Subject};
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::store::SpillwayStores;
@@ -84,9 +84,8 @@ fn main() -> ExitCode {
         Command::Check { data } => check(&data),
         Command::Bench { what: Bench::Kv(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Commits(args) } => {
-            let stores = SpillwayStores::default();
-            let styles = [Style::Asynchronous(args.threads), Style::Waiting];
-            args.run(&styles.map(|style| Subject { stores: &stores, style }))
+            let spillways = args.spillways();
+            args.run(&Subject::in_both_styles(&spillways, args.threads))
         }
         Command::Bench { what: Bench::Lone(args) } => args.run(&[&SpillwayStores::default()]),
     };

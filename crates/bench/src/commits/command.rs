@@ -9,6 +9,7 @@ use super::{Extent, Plan, ROWS_MAX, Subject, measure};
 use crate::machine;
 use crate::measure::{progress, quantile_us};
 use crate::report::{Figure, OutputArgs, Report, Row};
+use crate::store::SpillwayStores;
 
 /// Durable commits per second as more of them are in flight.
 #[derive(Args, Clone, Debug)]
@@ -22,6 +23,9 @@ pub struct CommitsArgs {
     /// Threads that keep asynchronous commits in flight, at most
     #[arg(long, default_value_t = 2)]
     pub threads: usize,
+    /// Lanes of Spillway's log to measure besides those that it has by default [default: 1, or 4 where 1 is the default]
+    #[arg(long, value_delimiter = ',')]
+    pub lanes: Vec<usize>,
     /// Distinct keys
     #[arg(long, default_value_t = 1_000_000)]
     pub keys: u64,
@@ -61,6 +65,20 @@ impl CommitsArgs {
     /// What is wrong with the arguments, or the first failure of a run, in words.
     pub fn run(&self, subjects: &[Subject<'_>]) -> Result<(), String> {
         self.output.give(&self.compare(subjects)?)
+    }
+
+    /// Spillway's kinds to measure: as by default, and with each other number of lanes.
+    #[must_use]
+    pub fn spillways(&self) -> Vec<SpillwayStores> {
+        let usual = SpillwayStores::default();
+        let lanes = if self.lanes.is_empty() {
+            let usual = usual.database_settings(0).log_lanes;
+            vec![if usual == 1 { 4 } else { 1 }]
+        } else {
+            self.lanes.clone()
+        };
+        let others = lanes.into_iter().map(SpillwayStores::with_lanes);
+        std::iter::once(usual).chain(others).collect()
     }
 
     pub(super) fn plan(&self) -> Result<Plan, String> {

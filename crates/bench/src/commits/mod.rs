@@ -22,7 +22,7 @@ pub use self::command::CommitsArgs;
 pub(crate) use self::work::{Extent, ROWS_MAX, Work};
 use crate::machine::Cpu;
 use crate::measure::{Values, fresh_folder, histogram, remove_folder};
-use crate::store::{Completions, Store, Stores};
+use crate::store::{Completions, SpillwayStores, Store, Stores};
 
 /// How the commits of a subject are kept in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +39,16 @@ pub struct Subject<'a> {
     pub stores: &'a dyn Stores,
     /// The style.
     pub style: Style,
+}
+
+impl<'a> Subject<'a> {
+    /// Each of these stores, asynchronous from so many threads, and with a thread for each commit.
+    #[must_use]
+    pub fn in_both_styles(stores: &'a [SpillwayStores], threads: usize) -> Vec<Subject<'a>> {
+        let styles = [Style::Asynchronous(threads), Style::Waiting];
+        let both = |stores: &'a SpillwayStores| styles.map(|style| Subject { stores, style });
+        stores.iter().flat_map(both).collect()
+    }
 }
 
 impl Subject<'_> {

@@ -15,20 +15,30 @@ pub struct SpillwayStores {
     pub name: String,
     /// Where the log is, if not in the store's folder.
     pub log_dir: Option<PathBuf>,
+    /// Lanes of the log, if not as many as by default.
+    pub lanes: Option<usize>,
 }
 
 impl Default for SpillwayStores {
     fn default() -> SpillwayStores {
-        SpillwayStores { name: "spillway".to_owned(), log_dir: None }
+        SpillwayStores { name: "spillway".to_owned(), log_dir: None, lanes: None }
     }
 }
 
 impl SpillwayStores {
+    /// With this many lanes of the log, which its name tells.
+    #[must_use]
+    pub fn with_lanes(lanes: usize) -> SpillwayStores {
+        let name = format!("spillway {lanes} {}", if lanes == 1 { "lane" } else { "lanes" });
+        SpillwayStores { name, lanes: Some(lanes), ..SpillwayStores::default() }
+    }
+
     /// The settings of its databases.
     #[must_use]
     pub fn database_settings(&self, memory_bytes: usize) -> Settings {
         let mut settings = Settings::default();
         settings.memory_bytes = memory_bytes;
+        settings.log_lanes = self.lanes.unwrap_or(settings.log_lanes);
         settings
     }
 
@@ -60,7 +70,8 @@ impl Stores for SpillwayStores {
     }
 
     fn settings(&self) -> String {
-        "as by default".to_owned()
+        let settings = self.database_settings(0);
+        format!("{} lanes, {} cores", settings.log_lanes, settings.cores)
     }
 
     fn asynchronous(&self) -> bool {
