@@ -1,16 +1,19 @@
 //! Memory for one memtable, given out by bumping a counter and given back all at once.
-#![allow(unsafe_code)] // A leaf: raw memory for the skiplist's nodes, which are never moved or freed alone.
+#![allow(unsafe_code)] // A leaf: raw memory for keys, versions and nodes, which are never moved or freed alone.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
-use parking_lot::Mutex;
+use spillway_base::sync::Mutex;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A memtable of a few rows is to cost a few kilobytes: chunks begin small, and grow with the arena.
-const CHUNK_BYTES_MIN: usize = 4 << 10;
+const CHUNK_BYTES_MIN: usize = 2 << 10;
 const CHUNK_BYTES_MAX: usize = 256 << 10;
-const ALIGN: usize = 16;
+/// Chunks begin at a line of the cache.
+const CHUNK_ALIGN: usize = 64;
+
+const WHOLE: &str = "nothing panics while the list of chunks is held";
 
 struct Chunk {
     memory: NonNull<u8>,
@@ -20,7 +23,7 @@ struct Chunk {
 
 impl Chunk {
     fn new(bytes: usize) -> Chunk {
-        let layout = Layout::from_size_align(bytes.next_multiple_of(ALIGN), ALIGN)
+        let layout = Layout::from_size_align(bytes.next_multiple_of(CHUNK_ALIGN), CHUNK_ALIGN)
             .expect("a chunk is far below the address space");
         // SAFETY: the layout's size is not zero: callers ask for at least one chunk or one node.
         let memory = unsafe { alloc(layout) };
@@ -47,6 +50,7 @@ impl Drop for Chunk {
 
 /// The arena. Everything it gave out lives until it is dropped.
 pub(super) struct Arena {
+    align: usize,
     current: AtomicPtr<Chunk>,
     // Boxed, so that a chunk stays where `current` points while the list grows.
     #[allow(clippy::vec_box)]
@@ -61,10 +65,13 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    pub(super) fn new() -> Arena {
+    /// An arena whose memory is aligned to `align` bytes, a power of two up to 64.
+    pub(super) fn new(align: usize) -> Arena {
+        assert!(align.is_power_of_two() && align <= CHUNK_ALIGN, "chunks are aligned to this");
         Arena {
+            align,
             current: AtomicPtr::new(ptr::null_mut()),
-            chunks: Mutex::default(),
+            chunks: Mutex::new(Vec::new()),
             bytes: AtomicUsize::new(0),
         }
     }
@@ -74,9 +81,9 @@ impl Arena {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Memory of this size, aligned to 16 bytes, never given out again.
+    /// Memory of this size, aligned as the arena says, never given out again.
     pub(super) fn allocate(&self, bytes: usize) -> NonNull<u8> {
-        let bytes = bytes.next_multiple_of(ALIGN);
+        let bytes = bytes.next_multiple_of(self.align);
         if bytes > CHUNK_BYTES_MAX / 4 {
             return self.allocate_alone(bytes);
         }
@@ -87,7 +94,7 @@ impl Arena {
             if let Some(memory) = chunk.and_then(|chunk| chunk.take(bytes)) {
                 return memory;
             }
-            let mut chunks = self.chunks.lock();
+            let mut chunks = self.chunks.lock().expect(WHOLE);
             if self.current.load(Ordering::Acquire) != current {
                 continue;
             }
@@ -106,7 +113,7 @@ impl Arena {
         let own = Box::new(Chunk::new(bytes));
         self.bytes.fetch_add(own.layout.size(), Ordering::Relaxed);
         let memory = own.take(bytes);
-        self.chunks.lock().push(own);
+        self.chunks.lock().expect(WHOLE).push(own);
         memory.expect("a new chunk holds what it was made for")
     }
 }
@@ -117,13 +124,13 @@ mod tests {
 
     #[test]
     fn something_large_leaves_the_current_chunk_to_others() {
-        let arena = Arena::new();
+        let arena = Arena::new(16);
         arena.allocate(16);
         let before = arena.bytes();
         for large in [CHUNK_BYTES_MAX / 4 + 1, 3 << 20] {
             arena.allocate(large);
         }
-        let large = (CHUNK_BYTES_MAX / 4 + ALIGN) + (3 << 20);
+        let large = (CHUNK_BYTES_MAX / 4 + CHUNK_ALIGN) + (3 << 20);
         arena.allocate(16);
         assert_eq!(arena.bytes(), before + large);
     }

@@ -2,9 +2,12 @@
 
 mod arena;
 mod gate;
-mod list;
+mod key;
+mod node;
+mod order;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -12,9 +15,10 @@ use spillway_base::Csn;
 use spillway_base::budget::{Budget, Charge, Use};
 
 use gate::{Gate, Inside};
-use list::List;
-pub(crate) use list::VersionRef;
+pub(crate) use key::VersionRef;
 use parking_lot::Mutex;
+pub(crate) use tree::Place;
+use tree::Tree;
 
 /// What the memtables of an engine are charged to. Cheap to clone.
 #[derive(Clone)]
@@ -46,7 +50,7 @@ struct Charges {
 
 /// A memtable. Any number of threads insert and read at once.
 pub(crate) struct Memtable {
-    list: List,
+    tree: Tree,
     gate: Gate,
     csn_min: AtomicU64,
     csn_max: AtomicU64,
@@ -54,13 +58,11 @@ pub(crate) struct Memtable {
     charges: Mutex<Charges>,
 }
 
-pub(crate) use list::Place;
-
 impl Memtable {
     /// An empty memtable, charged to the accounts as it grows.
     pub(crate) fn new(accounts: &Accounts) -> Memtable {
         Memtable {
-            list: List::new(),
+            tree: Tree::new(),
             gate: Gate::new(),
             csn_min: AtomicU64::new(u64::MAX),
             csn_max: AtomicU64::new(0),
@@ -87,14 +89,14 @@ impl Memtable {
     /// Adds a version. The caller is inside.
     pub(crate) fn insert(&self, _inside: &Inside<'_>, key: &[u8], csn: Csn, value: Option<&[u8]>) {
         self.csn_min.fetch_min(csn.0, Ordering::AcqRel);
-        let before = self.list.bytes();
-        if self.list.insert(key, csn, value) {
+        let before = self.tree.bytes();
+        if self.tree.insert(key, csn, value) {
             self.keys.fetch_add(1, Ordering::Relaxed);
         }
         self.csn_max.fetch_max(csn.0, Ordering::AcqRel);
-        if self.list.bytes() != before {
+        if self.tree.bytes() != before {
             let mut charges = self.charges.lock();
-            let bytes = self.list.bytes().max(charges.memory.bytes());
+            let bytes = self.tree.bytes().max(charges.memory.bytes());
             charges.memory.resize(bytes);
             if let Some(unflushed) = &mut charges.unflushed {
                 unflushed.resize(bytes);
@@ -109,7 +111,7 @@ impl Memtable {
 
     /// Bytes of memory taken.
     pub(crate) fn bytes(&self) -> usize {
-        self.list.bytes()
+        self.tree.bytes()
     }
 
     /// Distinct keys.
@@ -134,36 +136,36 @@ impl Memtable {
 
     /// The newest version of a key at or below a snapshot.
     pub(crate) fn get(&self, key: &[u8], snapshot: Csn) -> Option<VersionRef<'_>> {
-        self.visible(self.list.find_key(key)?, snapshot)
+        self.visible(self.tree.find(key)?, snapshot)
     }
 
     /// The newest version at a place at or below a snapshot.
     pub(crate) fn visible(&self, place: Place, snapshot: Csn) -> Option<VersionRef<'_>> {
-        self.list.versions(place).find(|version| version.csn <= snapshot)
+        self.tree.versions(place).find(|version| version.csn <= snapshot)
     }
 
     /// All versions at a place, newest first.
     pub(crate) fn versions(&self, place: Place) -> impl Iterator<Item = VersionRef<'_>> {
-        self.list.versions(place)
+        self.tree.versions(place)
     }
 
     /// The place of the first key at or past `key`.
     pub(crate) fn seek(&self, key: &[u8]) -> Place {
-        self.list.seek(key)
+        self.tree.seek(key)
     }
 
     /// The place of the last key before `key`; of the last of all for `None`.
     pub(crate) fn seek_before(&self, key: Option<&[u8]>) -> Place {
-        self.list.seek_before(key)
+        self.tree.seek_before(key)
     }
 
     /// The place after one.
     pub(crate) fn after(&self, place: Place) -> Place {
-        self.list.after(place)
+        self.tree.after(place)
     }
 
     /// The key at a place, if it is one.
     pub(crate) fn key(&self, place: Place) -> Option<&[u8]> {
-        self.list.key(place)
+        self.tree.key(place)
     }
 }

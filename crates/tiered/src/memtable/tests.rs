@@ -64,6 +64,104 @@ mod model {
         assert_eq!((memtable.csn_min(), memtable.csn_max()), (Csn(1), Csn(40)));
     }
 
+    /// Keys that share much, little and nothing, with bytes that look like the end of a key.
+    fn key(rng: &mut Rng, family: u64) -> Vec<u8> {
+        let mut number = rng.below(3000).to_be_bytes().to_vec();
+        match family {
+            0 => number,
+            1 => [b"shared..".to_vec(), number].concat(),
+            2 => [vec![b'p'; rng.below(40) as usize], number].concat(),
+            3 => number.repeat(3 + rng.below(2) as usize),
+            4 => vec![[0, 0xFF][rng.below(2) as usize]; rng.below(30) as usize],
+            5 => format!("a longer prefix than fits a node {:09}", rng.below(3000)).into_bytes(),
+            _ => {
+                number.truncate(rng.below(9) as usize);
+                number
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_any_shape_and_order_stand_in_order() {
+        for seed in 0..60 {
+            let mut rng = Rng::new(seed);
+            let (memtable, mut model) = (new(), Model::new());
+            let families = 1 + rng.below(7);
+            let order = rng.below(4);
+            let mut keys: Vec<_> = (0..rng.below(2000))
+                .map(|_| {
+                    let family = (rng.below(families) + seed) % 7;
+                    key(&mut rng, family)
+                })
+                .collect();
+            match order {
+                0 => keys.sort(),
+                1 => keys.sort_by(|a, b| b.cmp(a)),
+                // Two runs, each in order, at once.
+                2 => keys.sort_by_key(|key| (key.len(), key.clone())),
+                _ => {}
+            }
+            for (csn, key) in (1..).zip(keys) {
+                put(&memtable, &key, csn, Some(&key));
+                model.entry(key.clone()).or_default().insert(csn, Some(key));
+            }
+            check(&memtable, &model);
+            for _ in 0..500 {
+                let family = rng.below(7);
+                let key = key(&mut rng, family);
+                let after = model.range(key.clone()..).next().map(|(key, _)| key.as_slice());
+                assert_eq!(memtable.key(memtable.seek(&key)), after);
+                let before = model.range(..key.clone()).next_back().map(|(key, _)| key.as_slice());
+                assert_eq!(memtable.key(memtable.seek_before(Some(&key))), before);
+                assert_eq!(memtable.get(&key, Csn::MAX).is_some(), model.contains_key(&key));
+            }
+        }
+    }
+
+    /// Each thread adds keys of its own among those of all, and sees them at once, and everything in order.
+    #[test]
+    fn threads_that_split_nodes_at_once_lose_nothing() {
+        const THREADS: u64 = 4;
+        for seed in 0..6 {
+            let memtable = new();
+            let added = spillway_base::sync::Mutex::new(Model::new());
+            spillway_base::thread::together(THREADS as usize, |thread| {
+                let (thread, memtable) = (thread as u64, &memtable);
+                let mut rng = Rng::new(seed * THREADS + thread);
+                let mut mine = Model::new();
+                for step in 0..3000 {
+                    let csn = step * THREADS + thread + 1;
+                    let family = [seed, rng.below(7)][rng.below(2) as usize];
+                    // The last byte is the thread's, or all threads meet at the key.
+                    let mut key = key(&mut rng, family);
+                    key.push([thread as u8, 9][usize::from(rng.chance(1, 4))]);
+                    put(memtable, &key, csn, Some(&csn.to_le_bytes()));
+                    mine.entry(key.clone())
+                        .or_default()
+                        .insert(csn, Some(csn.to_le_bytes().into()));
+                    let seen = memtable.get(&key, Csn(csn)).expect("what was put is there");
+                    assert_eq!((seen.csn, seen.value), (Csn(csn), Some(&csn.to_le_bytes()[..])));
+                    let place = memtable.seek(&key);
+                    assert_eq!(memtable.key(place), Some(key.as_slice()));
+                    let next = memtable.key(memtable.after(place));
+                    assert!(next.is_none_or(|next| next > key.as_slice()));
+                    let before = memtable.seek_before(Some(&key));
+                    assert!(memtable.key(before).is_none_or(|before| before < key.as_slice()));
+                    let known =
+                        mine.range(..key.clone()).next_back().map(|(key, _)| key.as_slice());
+                    assert!(memtable.key(before) >= known);
+                    let known = mine.range(key.clone()..).nth(1).map(|(key, _)| key.as_slice());
+                    assert!(known.is_none_or(|known| next.is_some_and(|next| next <= known)));
+                }
+                let mut added = added.lock().unwrap();
+                for (key, versions) in mine {
+                    added.entry(key).or_default().extend(versions);
+                }
+            });
+            check(&memtable, &added.into_inner().unwrap());
+        }
+    }
+
     #[test]
     fn a_large_value_and_the_charge_are_kept() {
         let budget = Budget::new(1 << 30);
@@ -171,6 +269,84 @@ mod loom_models {
             assert!(matches!(seen, Some((1, b"old") | (2, b"new"))));
             assert_eq!(memtable.get(b"k", Csn(1)).unwrap().csn, Csn(1));
             thread.join().unwrap();
+        });
+    }
+
+    /// A memtable whose only leaf is full: it holds three keys in models.
+    fn full(keys: &[&[u8]]) -> Arc<Memtable> {
+        let memtable = new();
+        for key in keys {
+            put(&memtable, key, 1, None);
+        }
+        Arc::new(memtable)
+    }
+
+    fn keys(memtable: &Memtable) -> Vec<&[u8]> {
+        let next = |place: &Place| Some(memtable.after(*place));
+        std::iter::successors(Some(memtable.seek(b"")), next)
+            .map_while(|place| memtable.key(place))
+            .collect()
+    }
+
+    #[test]
+    fn loom_a_reader_of_a_leaf_that_is_split_finds_what_was_there() {
+        loom::model(|| {
+            let memtable = full(&[b"b", b"d", b"f"]);
+            let other = memtable.clone();
+            let thread = loom::thread::spawn(move || put(&other, b"c", 2, None));
+            assert!(memtable.get(b"f", Csn(1)).is_some());
+            let before = memtable.key(memtable.seek_before(Some(b"d")));
+            assert!(before == Some(b"b") || before == Some(b"c"));
+            thread.join().unwrap();
+            assert_eq!(keys(&memtable), [b"b", b"c", b"d", b"f"]);
+        });
+    }
+
+    #[test]
+    fn loom_a_scan_over_a_leaf_that_is_split_goes_on() {
+        loom::model(|| {
+            let memtable = full(&[b"b", b"d", b"f"]);
+            let other = memtable.clone();
+            let thread = loom::thread::spawn(move || put(&other, b"e", 2, None));
+            let place = memtable.seek(b"d");
+            assert_eq!(memtable.key(place), Some(&b"d"[..]));
+            let after = memtable.key(memtable.after(place));
+            assert!(after == Some(b"e") || after == Some(b"f"));
+            assert_eq!(memtable.key(memtable.seek_before(None)), Some(&b"f"[..]));
+            thread.join().unwrap();
+        });
+    }
+
+    /// The split frees slots of the left leaf, and both insertions take one.
+    #[test]
+    fn loom_a_reader_is_not_misled_by_a_slot_with_another_entry() {
+        loom::model(|| {
+            let memtable = full(&[b"b", b"d", b"f"]);
+            let other = memtable.clone();
+            let thread = loom::thread::spawn(move || {
+                put(&other, b"c", 2, None);
+                put(&other, b"a", 2, None);
+            });
+            assert!(memtable.get(b"d", Csn(1)).is_some());
+            assert!(memtable.get(b"e", Csn(2)).is_none());
+            thread.join().unwrap();
+            assert_eq!(keys(&memtable), [b"a", b"b", b"c", b"d", b"f"]);
+        });
+    }
+
+    #[test]
+    fn loom_two_split_one_leaf() {
+        // Two writers have far more interleavings than a writer and a reader.
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let memtable = full(&[b"b", b"d", b"f"]);
+            let other = memtable.clone();
+            let thread = loom::thread::spawn(move || put(&other, b"c", 2, None));
+            put(&memtable, b"e", 2, None);
+            thread.join().unwrap();
+            assert_eq!(keys(&memtable), [b"b", b"c", b"d", b"e", b"f"]);
+            assert!(memtable.get(b"c", Csn(2)).is_some() && memtable.get(b"e", Csn(2)).is_some());
         });
     }
 

@@ -1,0 +1,525 @@
+//! A node of the tree: up to fifteen entries in key order, read without a lock.
+//!
+//! An entry of a leaf is a key; an entry of a node above is a child, which stands for the least key below it. A slot
+//! holds the entry and its *head*: the eight bytes of its key past the node's *prefix*, with which every key in the
+//! node begins. Most comparisons end in comparing two heads, without touching a key.
+//!
+//! # Invariants
+//!
+//! - One word, the [`Order`], says which slots are taken and in which order. An insertion writes a free slot and then
+//!   publishes the order (Release), both under the node's lock: a reader that loads the order (Acquire) sees every
+//!   slot it names, and no insertion disturbs it.
+//! - A split takes slots out of the order, and a later insertion may give them to another entry under the eyes of a
+//!   slow reader. Such a reader looks again: the latch counts splits, and goes up before the lock is given back, so
+//!   before a freed slot is written. What a reader sees of a slot that changes is of no use, but harmless: entries and
+//!   heads are atomics, and every entry that was ever in a slot stays good memory of the same kind.
+//! - The prefix changes only while no slot is taken. Who reads it with an order that takes none does not use it, and
+//!   who reads it with an older order is made to look again, as above.
+//! - `low`, `level` and `first` never change. `next` is set before entries leave by the right, so that whoever
+//!   misses them here finds them there.
+#![allow(unsafe_code)] // A leaf: nodes live in an arena, behind atomic pointers.
+
+use std::array;
+use std::cmp::Ordering as Compare;
+use std::ptr::{self, NonNull};
+
+use spillway_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use spillway_base::sync::{hint, thread};
+
+use super::arena::Arena;
+use super::key::{KeyRef, Written};
+use super::order::{Order, SLOTS};
+
+/// The alignment that an arena of nodes needs: a node begins at a line of the cache.
+pub(super) const ALIGN: usize = 64;
+
+const HEAD_BYTES: usize = 8;
+const PREFIX_WORDS: usize = 2;
+const LOCKED: u64 = 1;
+const ONE_SPLIT: u64 = 2;
+const SPINS_MAX: u32 = 100;
+
+/// A key that is looked for, with its first words at hand.
+pub(super) struct Probe<'k> {
+    pub(super) key: &'k [u8],
+    words: [u64; PREFIX_WORDS],
+}
+
+impl Probe<'_> {
+    pub(super) fn new(key: &[u8]) -> Probe<'_> {
+        Probe { key, words: array::from_fn(|word| word_at(key, word * 8)) }
+    }
+}
+
+/// Eight bytes of a key from `at` on, big-endian, with zeros past its end: ordered as the keys are, but for those
+/// that are equal in them.
+fn word_at(key: &[u8], at: usize) -> u64 {
+    if let Some(bytes) = key.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        return u64::from_be_bytes(*bytes);
+    }
+    let bytes = key.get(at..).unwrap_or_default();
+    bytes
+        .iter()
+        .fold(0, |word, byte| word << 8 | u64::from(*byte))
+        .checked_shl(64 - 8 * bytes.len() as u32)
+        .unwrap_or(0)
+}
+
+/// Ones over the first bytes of a word.
+fn first_bytes(bytes: usize) -> u64 {
+    !u64::MAX.checked_shr(8 * bytes as u32).unwrap_or(0)
+}
+
+fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// Which keys a node may begin with to be looked into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    AtOrBelow,
+    Below,
+}
+
+/// Where a key stands in a node: how many of its entries come before, and whether the next is the key.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    pub(super) order: Order,
+    pub(super) rank: usize,
+    pub(super) equal: bool,
+}
+
+/// A node of the tree.
+#[repr(C, align(64))]
+pub(super) struct Node {
+    /// The lowest bit is the lock; above it, how often slots were freed.
+    latch: AtomicU64,
+    order: AtomicU64,
+    prefix_len: AtomicU32,
+    level: u32,
+    prefix: [AtomicU64; PREFIX_WORDS],
+    heads: [AtomicU64; SLOTS],
+    entries: [AtomicPtr<u8>; SLOTS],
+    next: AtomicPtr<Node>,
+    /// No key here or to the right is below it; none for the leftmost of a level.
+    low: Option<KeyRef>,
+    /// The child with keys below the first entry; null in a leaf.
+    first: *const Node,
+    written: Written,
+}
+
+impl Node {
+    /// A node without entries. With `first`, it is of the level above.
+    pub(super) fn new<'a>(
+        arena: &'a Arena,
+        low: Option<KeyRef>,
+        first: Option<&'a Node>,
+    ) -> &'a Node {
+        let memory = arena.allocate(size_of::<Node>()).cast::<Node>();
+        // SAFETY: the arena gave memory for a node, aligned to 64, to this thread alone, and keeps it.
+        unsafe {
+            memory.write(Node {
+                latch: AtomicU64::new(0),
+                order: AtomicU64::new(Order::of_first(0).0),
+                prefix_len: AtomicU32::new(0),
+                level: first.map_or(0, |first| first.level() + 1),
+                prefix: array::from_fn(|_| AtomicU64::new(0)),
+                heads: array::from_fn(|_| AtomicU64::new(0)),
+                entries: array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+                next: AtomicPtr::new(ptr::null_mut()),
+                low,
+                first: first.map_or(ptr::null(), ptr::from_ref),
+                written: Written::default(),
+            });
+            let node = memory.as_ref();
+            node.written.write();
+            node
+        }
+    }
+
+    /// The node that a pointer stands for, for a lifetime in which the caller holds its arena.
+    ///
+    /// # Safety
+    /// The pointer is of a node, and was loaded with Acquire from where it was published.
+    pub(super) unsafe fn from_ptr<'a>(pointer: NonNull<u8>) -> &'a Node {
+        // SAFETY: as the caller says; nodes are never moved or freed before the arena.
+        unsafe { pointer.cast().as_ref() }
+    }
+
+    pub(super) fn as_ptr(&self) -> NonNull<u8> {
+        NonNull::from(self).cast()
+    }
+
+    /// How far above the leaves it is.
+    pub(super) fn level(&self) -> u32 {
+        self.written.read();
+        self.level
+    }
+
+    pub(super) fn low(&self) -> Option<KeyRef> {
+        self.written.read();
+        self.low
+    }
+
+    /// The node to the right.
+    pub(super) fn next(&self) -> Option<&Node> {
+        let next = NonNull::new(self.next.load(Ordering::Acquire))?;
+        // SAFETY: a node, published with Release in `split`, in the arena of this one.
+        Some(unsafe { next.as_ref() })
+    }
+
+    /// Whether a key may be here or to the right, as far as `low` tells.
+    pub(super) fn begins(&self, probe: &Probe<'_>, bound: Bound) -> bool {
+        self.low().is_none_or(|low| match low.bytes().cmp(probe.key) {
+            Compare::Less => true,
+            Compare::Equal => bound == Bound::AtOrBelow,
+            Compare::Greater => false,
+        })
+    }
+
+    /// Asks for all lines of the node at once: to wait for each where it is first read would take several times as long.
+    fn prefetch(&self) {
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
+        for line in 0..size_of::<Node>() / 64 {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch reads nothing, and the address is inside the node.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.as_ptr().as_ptr().add(64 * line).cast()) };
+        }
+    }
+
+    /// What `look` sees at a moment at which the order named the slots that it looked at.
+    pub(super) fn read<T>(&self, look: impl Fn(Order) -> T) -> T {
+        self.prefetch();
+        loop {
+            let splits = self.latch.load(Ordering::Acquire) & !LOCKED;
+            let seen = look(self.order());
+            // A slot that `look` saw with another entry was written after the latch went up, with Release.
+            fence(Ordering::Acquire);
+            if self.latch.load(Ordering::Relaxed) & !LOCKED == splits {
+                return seen;
+            }
+        }
+    }
+
+    fn order(&self) -> Order {
+        Order(self.order.load(Ordering::Acquire))
+    }
+
+    /// The entry of a slot that an order names.
+    pub(super) fn entry(&self, slot: usize) -> NonNull<u8> {
+        let entry = self.entries[slot].load(Ordering::Acquire);
+        NonNull::new(entry).expect("a slot is written before an order names it")
+    }
+
+    fn taken(&self, slot: usize) -> (KeyRef, NonNull<u8>) {
+        (self.key(slot), self.entry(slot))
+    }
+
+    /// The key that the entry of a slot is, or begins with.
+    fn key(&self, slot: usize) -> KeyRef {
+        let entry = self.entry(slot);
+        // SAFETY: entries of leaves are keys, those of other nodes are nodes, stored with Release by `put`.
+        unsafe {
+            if self.level() == 0 {
+                return KeyRef::from_ptr(entry);
+            }
+            Node::from_ptr(entry).low().expect("a child that is an entry has a least key")
+        }
+    }
+
+    /// The child at a rank: the entry before it, or the first.
+    pub(super) fn child(&self, order: Order, rank: usize) -> &Node {
+        let child = match rank.checked_sub(1) {
+            Some(before) => self.entry(order.slot(before)),
+            None => NonNull::new(self.first.cast_mut()).expect("not a leaf").cast(),
+        };
+        // SAFETY: entries above the leaves are nodes, stored with Release, and `first` is one, written before this
+        // node was published.
+        unsafe { Node::from_ptr(child) }
+    }
+
+    /// Where a key stands under an order of this node.
+    pub(super) fn find(&self, order: Order, probe: &Probe<'_>) -> Spot {
+        let len = order.len();
+        let mut rank = 0;
+        if len == 0 {
+            return Spot { order, rank, equal: false };
+        }
+        let prefix_len = self.prefix_len.load(Ordering::Relaxed) as usize;
+        match self.compare_prefix(probe, prefix_len) {
+            Compare::Less => return Spot { order, rank, equal: false },
+            Compare::Greater => return Spot { order, rank: len, equal: false },
+            Compare::Equal => {}
+        }
+        let head = word_at(probe.key, prefix_len);
+        let head_at = |rank| self.heads[order.slot(rank)].load(Ordering::Relaxed);
+        let mut left = len;
+        while left > 1 {
+            let half = left / 2;
+            rank += if head_at(rank + half - 1) < head { half } else { 0 };
+            left -= half;
+        }
+        rank += usize::from(head_at(rank) < head);
+        while rank < len && head_at(rank) == head {
+            match self.key(order.slot(rank)).bytes().cmp(probe.key) {
+                Compare::Less => rank += 1,
+                found => return Spot { order, rank, equal: found == Compare::Equal },
+            }
+        }
+        Spot { order, rank, equal: false }
+    }
+
+    /// How a key compares with all keys that begin with the node's prefix.
+    fn compare_prefix(&self, probe: &Probe<'_>, len: usize) -> Compare {
+        let differ = |word: usize| {
+            let prefix = self.prefix[word].load(Ordering::Relaxed);
+            (probe.words[word] ^ prefix) & first_bytes(len.saturating_sub(8 * word))
+        };
+        if len <= 8 * PREFIX_WORDS && len <= probe.key.len() && differ(0) | differ(1) == 0 {
+            return Compare::Equal;
+        }
+        self.compare_prefix_bytes(probe, len)
+    }
+
+    #[cold]
+    fn compare_prefix_bytes(&self, probe: &Probe<'_>, len: usize) -> Compare {
+        let mut words = [0; 8 * PREFIX_WORDS];
+        let prefix = if len <= words.len() {
+            for (bytes, word) in words.chunks_exact_mut(8).zip(&self.prefix) {
+                bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_be_bytes());
+            }
+            &words[..len]
+        } else {
+            // The first entry after the prefix was set went to the first slot.
+            let key = self.key(0).bytes();
+            key.get(..len).unwrap_or(key)
+        };
+        probe.key[..len.min(probe.key.len())].cmp(prefix)
+    }
+
+    /// Walks right from here to the node where a key belongs, and answers what `look` saw there.
+    pub(super) fn at_or_right<'a, T>(
+        &'a self,
+        probe: &Probe<'_>,
+        bound: Bound,
+        look: impl Fn(&'a Node, Spot) -> T,
+    ) -> (&'a Node, T) {
+        let mut node = self;
+        loop {
+            let (spot, seen) = node.read(|order| {
+                let spot = node.find(order, probe);
+                (spot, look(node, spot))
+            });
+            if spot.rank == spot.order.len()
+                && let Some(next) = node.next()
+                && next.begins(probe, bound)
+            {
+                node = next;
+            } else {
+                return (node, seen);
+            }
+        }
+    }
+
+    /// Walks right from here to the node where a key belongs, and locks it.
+    pub(super) fn lock_at_or_right(&self, probe: &Probe<'_>) -> (Locked<'_>, Spot) {
+        let mut node = self;
+        loop {
+            let locked = node.lock();
+            let spot = node.find(node.order(), probe);
+            if spot.rank == spot.order.len()
+                && let Some(next) = node.next()
+                && next.begins(probe, Bound::AtOrBelow)
+            {
+                node = next;
+            } else {
+                return (locked, spot);
+            }
+        }
+    }
+
+    fn lock(&self) -> Locked<'_> {
+        let mut spins = 0;
+        loop {
+            let latch = self.latch.load(Ordering::Relaxed);
+            if latch & LOCKED == 0
+                && self
+                    .latch
+                    .compare_exchange(latch, latch | LOCKED, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                return Locked { node: self, latch };
+            }
+            spins += 1;
+            if spins < SPINS_MAX && !cfg!(loom) {
+                hint::spin_loop();
+            } else {
+                // The holder is a few steps from giving it back, but may have lost its core.
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Sets the prefix from one of the keys. No slot is taken, and the lock is held.
+    fn set_prefix(&self, key: &[u8], len: usize) {
+        for (number, word) in self.prefix.iter().enumerate() {
+            let bytes = first_bytes(len.saturating_sub(8 * number));
+            word.store(word_at(key, 8 * number) & bytes, Ordering::Release);
+        }
+        self.prefix_len.store(len as u32, Ordering::Release);
+    }
+
+    /// Writes a slot that the published order does not name. The lock is held.
+    fn put(&self, slot: usize, head: u64, entry: NonNull<u8>) {
+        self.heads[slot].store(head, Ordering::Release);
+        self.entries[slot].store(entry.as_ptr(), Ordering::Release);
+    }
+
+    fn publish(&self, order: Order) {
+        self.order.store(order.0, Ordering::Release);
+    }
+
+    /// Whether heads are nearly too short to tell the keys apart.
+    fn is_tight(&self, order: Order) -> bool {
+        let head = |rank| self.heads[order.slot(rank)].load(Ordering::Relaxed);
+        (1..order.len()).any(|rank| head(rank - 1) ^ head(rank) < 1 << 8)
+    }
+
+    /// A prefix for keys in this range, with as many bytes as they share, but not more than heads need.
+    fn prefix_for(least: &[u8], most: &[u8]) -> usize {
+        common(least, most).min(least.len().max(most.len()).saturating_sub(HEAD_BYTES))
+    }
+
+    /// The prefix for the node to the right that is to hold these.
+    fn prefix_of_right(&self, order: Order, moved: &[(KeyRef, NonNull<u8>)]) -> usize {
+        let prefix_len = self.prefix_len.load(Ordering::Relaxed) as usize;
+        let (least, most) = (moved[0].0.bytes(), moved[moved.len() - 1].0.bytes());
+        // What comes after a single key is likely to share with it what the ones before it do.
+        let least = if moved.len() == 1 { self.key(order.slot(0)).bytes() } else { least };
+        let fits = most.get(..prefix_len).is_some_and(|prefix| least.starts_with(prefix));
+        if !fits {
+            Node::prefix_for(least, most)
+        } else if self.is_tight(order) {
+            Node::prefix_for(least, most).max(prefix_len)
+        } else {
+            prefix_len
+        }
+    }
+
+    /// A prefix for a node whose first entry this key is to be: a guess at what the next ones share with it.
+    fn prefix_for_first(&self, key: &[u8]) -> usize {
+        let near = match self.next() {
+            Some(next) => next.low(),
+            None if self.level() == 0 => None,
+            None => {
+                let child = self.child(self.order(), 0);
+                child.read(|order| (order.len() > 0).then(|| child.key(order.slot(0))))
+            }
+        };
+        near.map_or(0, |near| Node::prefix_for(near.bytes(), key))
+    }
+}
+
+/// A node whose lock is held; dropping it gives the lock back.
+pub(super) struct Locked<'a> {
+    pub(super) node: &'a Node,
+    latch: u64,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.node.latch.store(self.latch, Ordering::Release);
+    }
+}
+
+impl<'a> Locked<'a> {
+    /// Adds an entry where its key belongs. Where there is no room, answers the rank at which to split first.
+    pub(super) fn insert(
+        &self,
+        probe: &Probe<'_>,
+        spot: Spot,
+        entry: NonNull<u8>,
+    ) -> Result<(), usize> {
+        let Spot { mut order, rank, .. } = spot;
+        let node = self.node;
+        let len = order.len();
+        if len == 0 {
+            order = Order::of_first(0);
+            node.set_prefix(probe.key, node.prefix_for_first(probe.key));
+        }
+        let prefix_len = node.prefix_len.load(Ordering::Relaxed) as usize;
+        if len > 0 {
+            match node.compare_prefix(probe, prefix_len) {
+                Compare::Equal => {}
+                Compare::Less => return Err(0),
+                Compare::Greater => return Err(len),
+            }
+        }
+        if order.is_full() {
+            return Err(self.middle(rank, order));
+        }
+        let (order, slot) = order.insert(rank);
+        node.put(slot, word_at(probe.key, prefix_len), entry);
+        node.publish(order);
+        Ok(())
+    }
+
+    /// Where to split a full node: at its end for keys that come in order, else in the middle. The leftmost of a
+    /// level gives all to a node with a longer prefix, once its own, perhaps set when it knew one key, is too short.
+    fn middle(&self, rank: usize, order: Order) -> usize {
+        if rank == SLOTS {
+            return SLOTS;
+        }
+        let node = self.node;
+        if node.low().is_none() && node.is_tight(order) {
+            let (least, most) = (node.key(order.slot(0)), node.key(order.slot(SLOTS - 1)));
+            let prefix_len = node.prefix_len.load(Ordering::Relaxed) as usize;
+            if Node::prefix_for(least.bytes(), most.bytes()) > prefix_len {
+                return 0;
+            }
+        }
+        SLOTS / 2
+    }
+
+    /// Moves the entries from a rank on into a new node to the right, which the level above is to learn of. With none
+    /// to move, the new node begins with `entry`, whose key is `key`.
+    pub(super) fn split(
+        &mut self,
+        arena: &'a Arena,
+        at: usize,
+        key: KeyRef,
+        entry: NonNull<u8>,
+    ) -> &'a Node {
+        let node = self.node;
+        let order = node.order();
+        let mut moved: Vec<_> =
+            (at..order.len()).map(|rank| node.taken(order.slot(rank))).collect();
+        if moved.is_empty() {
+            moved.push((key, entry));
+        }
+        let prefix_len = node.prefix_of_right(order, &moved);
+        let (low, entry) = moved[0];
+        let mut first = None;
+        if node.level() > 0 {
+            // SAFETY: entries above the leaves are nodes, stored with Release, or the caller's.
+            first = Some(unsafe { Node::from_ptr(entry) });
+            moved.remove(0);
+        }
+        let right = Node::new(arena, Some(low), first);
+        // Until the entries are gone from here, nobody adds one there: it would not be found by who looks here.
+        right.latch.store(LOCKED, Ordering::Relaxed);
+        let right = Locked { node: right, latch: 0 };
+        right.node.next.store(node.next.load(Ordering::Relaxed), Ordering::Relaxed);
+        right.node.set_prefix(low.bytes(), prefix_len);
+        for (slot, (key, entry)) in moved.iter().enumerate() {
+            right.node.put(slot, word_at(key.bytes(), prefix_len), *entry);
+        }
+        right.node.publish(Order::of_first(moved.len()));
+        node.next.store(ptr::from_ref(right.node).cast_mut(), Ordering::Release);
+        if at < order.len() {
+            node.publish(order.cut(at));
+            self.latch += ONE_SPLIT;
+        }
+        right.node
+    }
+}

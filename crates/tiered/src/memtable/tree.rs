@@ -1,0 +1,298 @@
+//! An ordered index of keys that any number of threads add to and read at once: a B-link tree (Lehman and Yao, "Efficient
+//! locking for concurrent operations on B-trees") of nodes that are read without a lock.
+//!
+//! ```text
+//! level 1            [ · f │ · m ]──────────────▶ …
+//!                      ▼      ▼
+//! level 0   [a c d]──▶[f g]──▶[m n q]──▶[s t]──▶ …     s: not known above yet, found from m by going right
+//! ```
+//!
+//! A memtable spends its time in waiting for memory. A skiplist of a million keys visits some twenty nodes to find a
+//! place, each a line of the cache of its own and most of them far away; the tree visits six or seven, all but the
+//! last of which stay in the cache, and a node's lines are fetched at once.
+//!
+//! # Invariants
+//!
+//! - Every level is a list of nodes from left to right, each with the keys from its `low` up to the next one's. What is
+//!   looked for is at the node that an order of search leads to, or to the right of it, never to the left: entries move
+//!   right only, and a node becomes known to the level above after it is in the list of its own. So the levels above
+//!   are shortcuts, which may miss a node for a while.
+//! - A reader takes no lock and never waits for a writer, whatever that one is in the middle of. It looks again at a
+//!   node that is split under its eyes.
+//! - A writer that adds a key locks one leaf while it writes a slot, and holds no two locks of nodes that others
+//!   know. One that adds a version to a key that is there locks nothing.
+//! - A leaf but the leftmost begins with its `low`, so that the key before any other is never left of where the search
+//!   for it leads.
+//! - Nothing is freed before the tree.
+//!
+//! Optimistic lock coupling over wide sorted nodes (Leis and others) has fewer levels. But its readers wait for a writer
+//! that lost its core in the middle of moving entries; here a slot is written aside and published by one store.
+#![allow(unsafe_code)] // A leaf: nodes and keys live in arenas, behind atomic pointers.
+
+use std::ptr::NonNull;
+
+use spillway_base::Csn;
+use spillway_base::sync::atomic::{AtomicPtr, Ordering};
+
+use super::arena::Arena;
+use super::key::{self, KeyRef, VersionRef};
+use super::node::{self, Bound, Node, Probe};
+
+/// Levels whose nodes a writer remembers on its way down.
+const PATH_LEVELS: usize = 12;
+
+/// The nodes that a search came through, by level.
+type Path<'a> = [Option<&'a Node>; PATH_LEVELS];
+
+/// A place in the tree: a key, or none.
+#[derive(Clone, Copy)]
+pub(crate) struct Place(Option<(KeyRef, NonNull<Node>)>);
+
+// SAFETY: a place is only followed through the tree it came from, which may be shared between threads.
+unsafe impl Send for Place {}
+
+pub(super) struct Tree {
+    keys: Arena,
+    nodes: Arena,
+    root: AtomicPtr<Node>,
+    /// A leaf that was the rightmost when it was made: keys that come in order are added from there.
+    tail: AtomicPtr<Node>,
+}
+
+// SAFETY: nodes and keys are reached through atomic pointers only, and immutable but for atomics.
+unsafe impl Send for Tree {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Tree {}
+
+impl Tree {
+    pub(super) fn new() -> Tree {
+        let (keys, nodes) = (Arena::new(key::ALIGN), Arena::new(node::ALIGN));
+        let leaf = Node::new(&nodes, None, None).as_ptr().cast().as_ptr();
+        Tree { keys, nodes, root: AtomicPtr::new(leaf), tail: AtomicPtr::new(leaf) }
+    }
+
+    /// Bytes of memory taken.
+    pub(super) fn bytes(&self) -> usize {
+        self.keys.bytes() + self.nodes.bytes()
+    }
+
+    fn load<'a>(&'a self, pointer: &AtomicPtr<Node>) -> &'a Node {
+        // SAFETY: `root` and `tail` are never null, and hold nodes of this tree, stored with Release.
+        unsafe { &*pointer.load(Ordering::Acquire) }
+    }
+
+    /// A node of a level, at or to the left of where a key belongs.
+    fn descend<'a>(
+        &'a self,
+        probe: &Probe<'_>,
+        bound: Bound,
+        level: u32,
+        path: &mut Path<'a>,
+    ) -> &'a Node {
+        let mut node = self.load(&self.root);
+        while node.level() > level {
+            let (at, child) = node.at_or_right(probe, bound, |node, spot| {
+                let equal = spot.equal && bound == Bound::AtOrBelow;
+                node.child(spot.order, spot.rank + usize::from(equal))
+            });
+            if let Some(known) = path.get_mut(at.level() as usize) {
+                *known = Some(at);
+            }
+            node = child;
+        }
+        node
+    }
+
+    fn leaf(&self, probe: &Probe<'_>, bound: Bound) -> &Node {
+        self.descend(probe, bound, 0, &mut Path::default())
+    }
+
+    /// Adds a version of a key. Answers whether the key is new.
+    pub(super) fn insert(&self, key: &[u8], csn: Csn, value: Option<&[u8]>) -> bool {
+        let probe = Probe::new(key);
+        let mut path = Path::default();
+        let tail = self.load(&self.tail);
+        let leaf = if tail.begins(&probe, Bound::AtOrBelow) {
+            tail
+        } else {
+            self.descend(&probe, Bound::AtOrBelow, 0, &mut path)
+        };
+        let (leaf, found) = self.find_at(leaf, &probe);
+        if let Some(found) = found {
+            found.push(&self.keys, csn, value);
+            return false;
+        }
+        let new = KeyRef::new(&self.keys, key, Some((csn, value)));
+        match self.add(leaf, &probe, new, new.as_ptr(), &path) {
+            None => true,
+            Some(winner) => {
+                // Another thread added the key first: the version goes to it, and ours, of which nobody knows, stays
+                // unused in the arena.
+                // SAFETY: an entry of a leaf, loaded with Acquire by `add`.
+                unsafe { KeyRef::from_ptr(winner) }.push(&self.keys, csn, value);
+                false
+            }
+        }
+    }
+
+    /// Adds an entry at a node or to the right of it, unless there is one for its key, which is the answer then.
+    fn add<'a>(
+        &'a self,
+        mut node: &'a Node,
+        probe: &Probe<'_>,
+        key: KeyRef,
+        entry: NonNull<u8>,
+        path: &Path<'a>,
+    ) -> Option<NonNull<u8>> {
+        loop {
+            let (mut locked, spot) = node.lock_at_or_right(probe);
+            if spot.equal {
+                return Some(locked.node.entry(spot.order.slot(spot.rank)));
+            }
+            let Err(at) = locked.insert(probe, spot, entry) else { return None };
+            node = locked.node;
+            let right = locked.split(&self.nodes, at, key, entry);
+            drop(locked);
+            if right.level() == 0 && right.next().is_none() {
+                self.advance_tail(right);
+            }
+            self.link(node, right, path);
+            if at == spot.order.len() {
+                return None;
+            }
+        }
+    }
+
+    /// Makes the tail a leaf that is the rightmost, unless another one that is further right already is.
+    fn advance_tail(&self, leaf: &Node) {
+        let least = leaf.low().map_or(&[][..], KeyRef::bytes);
+        let new = leaf.as_ptr().cast().as_ptr();
+        loop {
+            let tail = self.load(&self.tail);
+            let old = tail.as_ptr().cast().as_ptr();
+            let is_behind = tail.low().is_none_or(|low| low.bytes() < least);
+            if !is_behind
+                || self
+                    .tail
+                    .compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+                    .is_ok()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Makes the level above know of a node, which was split off from `left`.
+    fn link<'a>(&'a self, left: &'a Node, right: &'a Node, path: &Path<'a>) {
+        let key = right.low().expect("a node that was split off has a least key");
+        let probe = Probe::new(key.bytes());
+        let level = right.level() + 1;
+        let parent = match path.get(level as usize) {
+            Some(Some(parent)) => parent,
+            _ => self.above(left, &probe),
+        };
+        let known = self.add(parent, &probe, key, right.as_ptr(), path);
+        assert!(known.is_none(), "one node of a level begins with a key");
+    }
+
+    /// The node above another one where a key belongs, or one to the left of it; a new root where there is none.
+    fn above(&self, node: &Node, probe: &Probe<'_>) -> &Node {
+        let level = node.level() + 1;
+        let root = self.load(&self.root);
+        if root.level() < level {
+            // Whoever is first makes the root. What is not below it yet is found from what is, by going right.
+            let new = Node::new(&self.nodes, None, Some(root)).as_ptr().cast().as_ptr();
+            let old = root.as_ptr().cast().as_ptr();
+            let _ = self.root.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed);
+        }
+        self.descend(probe, Bound::AtOrBelow, level, &mut Path::default())
+    }
+
+    fn find_at<'a>(&'a self, leaf: &'a Node, probe: &Probe<'_>) -> (&'a Node, Option<KeyRef>) {
+        leaf.at_or_right(probe, Bound::AtOrBelow, |leaf, spot| {
+            // SAFETY: entries of leaves are keys, and loaded with Acquire.
+            let key = |rank| unsafe { KeyRef::from_ptr(leaf.entry(spot.order.slot(rank))) };
+            spot.equal.then(|| key(spot.rank))
+        })
+    }
+
+    fn place(&self, leaf: &Node, entry: NonNull<u8>) -> Place {
+        // SAFETY: entries of leaves are keys, and loaded with Acquire.
+        Place(Some((unsafe { KeyRef::from_ptr(entry) }, NonNull::from(leaf))))
+    }
+
+    /// The place of the first key past another, or at it, that is at a leaf or to the right.
+    fn past<'a>(&'a self, mut leaf: &'a Node, key: &[u8], at: bool) -> Place {
+        let probe = Probe::new(key);
+        loop {
+            let entry = leaf.read(|order| {
+                let spot = leaf.find(order, &probe);
+                let rank = spot.rank + usize::from(spot.equal && !at);
+                (rank < order.len()).then(|| leaf.entry(order.slot(rank)))
+            });
+            match (entry, leaf.next()) {
+                (Some(entry), _) => return self.place(leaf, entry),
+                (None, Some(next)) => leaf = next,
+                (None, None) => return Place(None),
+            }
+        }
+    }
+
+    /// The place of the first key at or past `key`.
+    pub(super) fn seek(&self, key: &[u8]) -> Place {
+        self.past(self.leaf(&Probe::new(key), Bound::AtOrBelow), key, true)
+    }
+
+    /// The place after one.
+    pub(super) fn after(&self, place: Place) -> Place {
+        let Some((key, leaf)) = place.0 else { return place };
+        // SAFETY: a leaf of this tree, which was loaded with Acquire when the place was found.
+        self.past(unsafe { leaf.as_ref() }, key.bytes(), false)
+    }
+
+    /// The place of the last key before `key`; of the last of all for `None`.
+    pub(super) fn seek_before(&self, key: Option<&[u8]>) -> Place {
+        let Some(key) = key else { return self.last() };
+        let probe = Probe::new(key);
+        let (leaf, entry) =
+            self.leaf(&probe, Bound::Below).at_or_right(&probe, Bound::Below, |leaf, spot| {
+                spot.rank.checked_sub(1).map(|rank| leaf.entry(spot.order.slot(rank)))
+            });
+        entry.map_or(Place(None), |entry| self.place(leaf, entry))
+    }
+
+    fn last(&self) -> Place {
+        let mut node = self.load(&self.root);
+        loop {
+            let is_leaf = node.level() == 0;
+            let (entry, child) = node.read(|order| {
+                let last = order.len().checked_sub(1);
+                let entry = last.map(|rank| node.entry(order.slot(rank)));
+                (entry, (!is_leaf).then(|| node.child(order, order.len())))
+            });
+            node = match (node.next(), child, entry) {
+                (Some(next), _, _) => next,
+                (None, Some(child), _) => child,
+                (None, None, Some(entry)) => return self.place(node, entry),
+                (None, None, None) => return Place(None),
+            };
+        }
+    }
+
+    /// The place of a key.
+    pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
+        let probe = Probe::new(key);
+        let (leaf, found) = self.find_at(self.leaf(&probe, Bound::AtOrBelow), &probe);
+        found.map(|key| Place(Some((key, NonNull::from(leaf)))))
+    }
+
+    /// The key at a place of this tree.
+    pub(super) fn key(&self, place: Place) -> Option<&[u8]> {
+        place.0.map(|(key, _)| key.bytes())
+    }
+
+    /// The versions at a place of this tree, newest first. One of equal CSNs is given.
+    pub(super) fn versions(&self, place: Place) -> impl Iterator<Item = VersionRef<'_>> {
+        place.0.into_iter().flat_map(|(key, _)| key.versions())
+    }
+}
