@@ -119,7 +119,6 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     throttle: Throttle,
     pub(crate) stalls: Stalls,
-    transactions_next: AtomicU64,
     closed: AtomicBool,
 }
 
@@ -238,7 +237,6 @@ impl TransactionManager {
             clock,
             throttle: Throttle::default(),
             stalls: Stalls::default(),
-            transactions_next: AtomicU64::new(1),
             closed: AtomicBool::new(false),
         }))
     }
@@ -246,8 +244,7 @@ impl TransactionManager {
     /// Starts a transaction.
     #[must_use]
     pub fn begin(&self, options: TransactionOptions) -> Transaction {
-        let id = self.0.transactions_next.fetch_add(1, Ordering::Relaxed);
-        Transaction::new(self.0.clone(), id, options)
+        Transaction::new(self.0.clone(), options)
     }
 
     /// The engines.

@@ -109,20 +109,25 @@ impl Wait {
         self.changed.notify_all();
     }
 
+    /// Waits for a grant, an interruption or the deadline.
     pub(super) fn verdict(&self, deadline: Duration) -> Verdict {
-        let mut state = self.state.lock();
-        loop {
-            if state.granted {
-                return Verdict::Granted;
+        // A thread that comes back to its pool may have to wait for it, and must not do that with the state held, which
+        // whoever grants needs.
+        blocking(|| {
+            let mut state = self.state.lock();
+            loop {
+                if state.granted {
+                    return Verdict::Granted;
+                }
+                if std::mem::take(&mut state.interrupted) {
+                    return Verdict::Interrupted;
+                }
+                let left = deadline.saturating_sub(spillway_base::clock::now());
+                if left.is_zero() {
+                    return Verdict::TimedOut;
+                }
+                self.changed.wait_for(&mut state, left);
             }
-            if std::mem::take(&mut state.interrupted) {
-                return Verdict::Interrupted;
-            }
-            let left = deadline.saturating_sub(spillway_base::clock::now());
-            if left.is_zero() {
-                return Verdict::TimedOut;
-            }
-            blocking(|| self.changed.wait_for(&mut state, left));
-        }
+        })
     }
 }

@@ -17,10 +17,10 @@ use spillway_storage::sim::SimDisk;
 use crate::model::ModelEngine;
 use crate::*;
 
-const TABLE: TableId = TableId(1);
+pub(crate) const TABLE: TableId = TableId(1);
 
-struct Db {
-    manager: TransactionManager,
+pub(crate) struct Db {
+    pub(crate) manager: TransactionManager,
     engine: Arc<ModelEngine>,
 }
 
@@ -64,7 +64,7 @@ fn open_with(disk: &SimDisk, log: &LogSettings) -> Result<Db> {
     Ok(Db { manager, engine })
 }
 
-fn new() -> Db {
+pub(crate) fn new() -> Db {
     let db = open(&SimDisk::new(1)).unwrap();
     assert_eq!(TABLE.engine(), Some(EngineKind::Tiered));
     let txn = db.begin(Isolation::RepeatableRead);

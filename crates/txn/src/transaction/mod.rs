@@ -26,6 +26,7 @@ mod scan;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use spillway_base::budget::{Charge, Use};
@@ -54,7 +55,8 @@ const FREE_BYTES: usize = 4 << 10;
 /// Its methods take `&self`, so that a scan can be open while the transaction writes. It may move
 /// between threads and is used by one at a time.
 pub struct Transaction {
-    shared: Arc<Shared>,
+    /// Handed on to the future of the commit.
+    shared: Option<Arc<Shared>>,
     options: TransactionOptions,
     owner: LockOwner,
     snapshot: RefCell<Option<Snapshot>>,
@@ -98,11 +100,11 @@ impl CancelHandle {
 }
 
 impl Transaction {
-    pub(crate) fn new(shared: Arc<Shared>, id: u64, options: TransactionOptions) -> Transaction {
+    pub(crate) fn new(shared: Arc<Shared>, options: TransactionOptions) -> Transaction {
         Transaction {
-            shared,
+            shared: Some(shared),
             options,
-            owner: LockOwner::new(id),
+            owner: LockOwner::new(next_id()),
             snapshot: RefCell::new(None),
             in_statement: Cell::new(false),
             writes: RefCell::default(),
@@ -114,6 +116,10 @@ impl Transaction {
         }
     }
 
+    fn shared(&self) -> &Shared {
+        self.shared.as_deref().expect("a transaction that has not ended has its manager")
+    }
+
     /// The options it was started with.
     #[must_use]
     pub fn options(&self) -> TransactionOptions {
@@ -121,7 +127,7 @@ impl Transaction {
     }
 
     fn durability(&self) -> Durability {
-        self.options.durability.unwrap_or(self.shared.settings.durability)
+        self.options.durability.unwrap_or(self.shared().settings.durability)
     }
 
     fn serializable(&self) -> bool {
@@ -129,7 +135,7 @@ impl Transaction {
     }
 
     fn engine(&self, table: TableId) -> Result<&Arc<dyn Engine>> {
-        self.shared.engines.of(table)
+        self.shared().engines.of(table)
     }
 
     /// Begins a statement: under READ COMMITTED the statement's reads share one new snapshot. A
@@ -170,14 +176,14 @@ impl Transaction {
             return snapshot.csn();
         }
         if held.is_none() && self.serializable() {
-            self.shared.serializable.enter(self.owner.id());
+            self.shared().serializable.enter(self.owner.id());
         }
-        let snapshots = &self.shared.snapshots;
+        let snapshots = &self.shared().snapshots;
         let holds = self.owner.holds_any();
         let durable_only = !holds && self.durability() == Durability::Commit;
         let read = || match self.locked_at.get() {
             _ if durable_only => snapshots.stable_csn(),
-            None if holds => self.shared.newest(),
+            None if holds => self.shared().newest(),
             locked_at => {
                 snapshots.installed.wait(locked_at.unwrap_or_default());
                 snapshots.installed.prefix()
@@ -188,7 +194,7 @@ impl Transaction {
                 snapshot.renew(read);
                 snapshot.csn()
             }
-            None => held.insert(self.shared.snapshots.register(read)).csn(),
+            None => held.insert(self.shared().snapshots.register(read)).csn(),
         }
     }
 
@@ -231,7 +237,7 @@ impl Transaction {
         }
         let snapshot = self.snapshot();
         if self.serializable() {
-            self.shared.serializable.read(self.owner.id(), snapshot, table, key)?;
+            self.shared().serializable.read(self.owner.id(), snapshot, table, key)?;
         }
         let found = self.engine(table)?.get(table, key, snapshot, access, value)?;
         self.note_seen(found.csn().unwrap_or(Csn::ZERO));
@@ -320,8 +326,8 @@ impl Transaction {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<Acquired> {
-        let timeout = self.options.lock_wait.unwrap_or(self.shared.settings.lock_wait);
-        self.shared.locks.acquire(&self.owner, table, key, mode, wait, timeout)
+        let timeout = self.options.lock_wait.unwrap_or(self.shared().settings.lock_wait);
+        self.shared().locks.acquire(&self.owner, table, key, mode, wait, timeout)
     }
 
     /// First committer wins: refuses a row that was written after this transaction's snapshot.
@@ -414,7 +420,7 @@ impl Transaction {
     fn buffer(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         if self.serializable() {
             let snapshot = self.snapshot();
-            self.shared.serializable.write(self.owner.id(), snapshot, table, key)?;
+            self.shared().serializable.write(self.owner.id(), snapshot, table, key)?;
         }
         self.make_room(key.len() + value.map_or(0, <[u8]>::len))?;
         self.writes.borrow_mut().put(table, key, value);
@@ -423,7 +429,7 @@ impl Transaction {
 
     fn make_room(&self, more: usize) -> Result<()> {
         let need = self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
-        let limit = self.shared.settings.transaction_bytes_max;
+        let limit = self.shared().settings.transaction_bytes_max;
         if need > limit || more > pipeline::BATCH_BYTES_MAX {
             let limit = limit.min(pipeline::BATCH_BYTES_MAX);
             return Err(Error::new(
@@ -443,9 +449,9 @@ impl Transaction {
         }
         let want = need.next_multiple_of(CHARGE_STEP);
         match &mut *charge {
-            None => *charge = Some(self.shared.budget.try_charge(Use::Transactions, want)?),
+            None => *charge = Some(self.shared().budget.try_charge(Use::Transactions, want)?),
             Some(charge) => {
-                let more = self.shared.budget.try_charge(Use::Transactions, want - have)?;
+                let more = self.shared().budget.try_charge(Use::Transactions, want - have)?;
                 drop(more);
                 charge.resize(want);
             }
@@ -492,7 +498,7 @@ impl Transaction {
         // What a range has and has not may rest on any commit.
         self.note_seen(snapshot);
         if self.serializable() {
-            self.shared.serializable.read_range(self.owner.id(), snapshot, table, range)?;
+            self.shared().serializable.read_range(self.owner.id(), snapshot, table, range)?;
         }
         let engine = self.engine(table)?;
         let cursor = engine.scan(table, range, direction, snapshot, Access::Blocking)?;
@@ -514,7 +520,7 @@ impl Transaction {
         if self.writes.borrow().created(table) {
             return Ok(Scan::new(self, table, range, direction, None));
         }
-        let newest = self.shared.snapshots.register(|| self.shared.newest());
+        let newest = self.shared().snapshots.register(|| self.shared().newest());
         self.note_seen(newest.csn());
         let engine = self.engine(table)?;
         let cursor = engine.scan(table, range, direction, newest.csn(), Access::Blocking)?;
@@ -565,10 +571,10 @@ impl Transaction {
     /// # Errors
     /// [`ErrorKind::WritesStopped`] when the log failed first.
     pub fn wait_until_told(&self) -> Result<()> {
-        if self.seen.get() <= self.shared.snapshots.stable_csn() {
+        if self.seen.get() <= self.shared().snapshots.stable_csn() {
             return Ok(());
         }
-        self.shared.wait(self.seen.get())
+        self.shared().wait(self.seen.get())
     }
 
     /// Waits until what reads will show from now on is durable, so that they may be told at once (DESIGN, D2). Returns at
@@ -583,10 +589,10 @@ impl Transaction {
             return Ok(());
         }
         let snapshot = self.snapshot();
-        if snapshot <= self.shared.snapshots.stable_csn() {
+        if snapshot <= self.shared().snapshots.stable_csn() {
             return Ok(());
         }
-        self.shared.wait(snapshot)
+        self.shared().wait(snapshot)
     }
 
     /// Cancels the transaction's waits from another thread.
@@ -597,39 +603,42 @@ impl Transaction {
 
     /// Commits. When this returns, the commit is ordered and installed, or refused; the future resolves once it
     /// is acknowledged.
-    pub fn commit(self) -> CommitFuture {
+    pub fn commit(mut self) -> CommitFuture {
         let outcome = self.commit_now();
         if outcome.is_err() && self.serializable() {
-            self.shared.serializable.aborted(self.owner.id());
+            self.shared().serializable.aborted(self.owner.id());
         }
         self.end();
         if matches!(outcome, Ok(Some(_))) {
-            self.shared.slow_down(self.writes.borrow().bytes());
+            self.shared().slow_down(self.writes.borrow().bytes());
         }
-        let shared = self.shared.clone();
-        match outcome {
-            Err(error) => CommitFuture::done(Err(error)),
-            Ok(None) => CommitFuture::new(shared, self.seen.get(), Durability::Commit),
-            Ok(Some(csn)) => CommitFuture::new(shared, csn, self.durability()),
+        let (csn, durability) = match outcome {
+            Err(error) => return CommitFuture::done(Err(error)),
+            Ok(None) => (self.seen.get(), Durability::Commit),
+            Ok(Some(csn)) => (csn, self.durability()),
+        };
+        match self.shared.take() {
+            Some(shared) => CommitFuture::new(shared, csn, durability),
+            None => CommitFuture::done(Ok(csn)),
         }
     }
 
     fn commit_now(&self) -> Result<Option<Csn>> {
         let batch = self.writes.borrow_mut().take_batch();
         let writes = self.writes.borrow();
-        let admit = || self.shared.admit(&batch, self.durability());
+        let admit = || self.shared().admit(&batch, self.durability());
         let room = if batch.is_empty() { None } else { Some(admit()?) };
         if self.serializable() {
-            self.shared.serializable.prepare(self.owner.id())?;
+            self.shared().serializable.prepare(self.owner.id())?;
         }
         let csn = match room {
             Some(room) => {
-                Some(self.shared.commit(room, &batch, writes.touched(), writes.dropped())?)
+                Some(self.shared().commit(room, &batch, writes.touched(), writes.dropped())?)
             }
             None => None,
         };
         if self.serializable() {
-            self.shared
+            self.shared()
                 .serializable
                 .committed(self.owner.id(), csn.unwrap_or_else(|| self.snapshot()));
         }
@@ -642,7 +651,7 @@ impl Transaction {
     fn end(&self) {
         if !self.ended.replace(true) {
             *self.snapshot.borrow_mut() = None;
-            self.shared.locks.release_all(&self.owner);
+            self.shared().locks.release_all(&self.owner);
         }
     }
 }
@@ -650,11 +659,28 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.ended.get() && self.serializable() {
-            self.shared.serializable.aborted(self.owner.id());
+            self.shared().serializable.aborted(self.owner.id());
         }
         self.end();
     }
 }
 
+/// A number that no other transaction of this process has. Threads take them by the block, so that they seldom meet.
+fn next_id() -> u64 {
+    const BLOCK: u64 = 1024;
+    static BLOCKS: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static NEXT: Cell<u64> = const { Cell::new(0) });
+    let block = || BLOCKS.fetch_add(1, Ordering::Relaxed) * BLOCK;
+    NEXT.try_with(|next| {
+        let id = if next.get() % BLOCK == 0 { block() } else { next.get() };
+        next.set(id + 1);
+        id
+    })
+    .unwrap_or_else(|_| block())
+}
+
 /// The default of a lock wait, when neither the transaction nor the database says otherwise.
 pub const LOCK_WAIT: Duration = Duration::from_secs(50);
+
+#[cfg(all(test, not(loom)))]
+mod tests;
