@@ -424,3 +424,45 @@ fn commits_that_nobody_waits_for_do_not_run_out_of_room() {
     let txn = db.begin(options);
     assert_eq!(read(&txn, table).len(), 400, "more than the memory that it may use");
 }
+
+/// Writes once to ten tables, and 8 MiB to three others. Answers how many memtables were flushed, and the most that the log had.
+fn with_idle_tables(log_bytes_max: u64) -> (u64, u64) {
+    let settings = Settings { log_bytes_max, ..small() };
+    let db = Database::open_in_memory(settings).unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let create = |number: u32| {
+        let table = txn.create_table(&number.to_string(), EngineKind::Tiered).unwrap();
+        txn.put(table, b"once", b"written").unwrap();
+        table
+    };
+    let tables: Vec<_> = (0..13).map(create).collect();
+    txn.commit().wait().unwrap();
+    let figure = |name: &str| {
+        let metric = db.metrics().into_iter().find(|metric| metric.name == name);
+        metric.unwrap_or_else(|| panic!("{name}")).value as u64
+    };
+    let mut log_bytes = 0;
+    for number in 0..2100_u64 {
+        let txn = db.begin(TransactionOptions::new());
+        let table = tables[10 + number as usize % 3];
+        txn.put(table, &number.to_be_bytes(), &[7; 4000]).unwrap();
+        txn.commit().wait().unwrap();
+        while db.run_background_job().unwrap() {}
+        log_bytes = log_bytes.max(figure("log_bytes"));
+    }
+    (figure("tiered_flushes_total"), log_bytes)
+}
+
+/// E6: the log comes down to its limit whatever tables are written to, and only what its oldest segments hold is flushed for
+/// that: neither is a busy table flushed before its memtable is full, nor waits the log for tables that are written to no more.
+#[test]
+fn the_log_is_cut_past_idle_tables_and_no_busy_one_is_flushed_for_it() {
+    let (flushes_needed, all) = with_idle_tables(1 << 30);
+    assert!(all > 8 << 20);
+    let log_bytes_max = 2 << 20;
+    let (flushes, log_bytes) = with_idle_tables(log_bytes_max);
+    // A segment is written to, one is prepared, and one more may be full by the time that it is looked at.
+    assert!(log_bytes <= log_bytes_max + 3 * small().log_segment_bytes, "{log_bytes}");
+    // Ten idle tables, and the directory of tables.
+    assert_eq!(flushes, flushes_needed + 11);
+}

@@ -297,9 +297,8 @@ impl TransactionManager {
         shared.engines.iter().try_for_each(|engine| engine.health())?;
         let persisted = shared.engines.persisted().min(shared.snapshots.stable_csn());
         let truncated = shared.pipeline.truncate(persisted);
-        if shared.pipeline.log_bytes() > shared.settings.log_bytes_max {
-            let stable = shared.snapshots.stable_csn();
-            shared.engines.iter().for_each(|engine| engine.request_persist(stable));
+        if let Some(csn) = shared.pipeline.persist_target(shared.settings.log_bytes_max) {
+            shared.engines.iter().for_each(|engine| engine.request_persist(csn));
         }
         // After the cut, which may have left a file to use again. A commit that finds no room says so itself.
         match shared.pipeline.prepare() {

@@ -58,6 +58,13 @@ impl FlushState {
         covered.count()
     }
 
+    /// The segments that can be cut once their commits are persistent, with the newest commit of each.
+    pub(super) fn full(&self) -> impl Iterator<Item = Csn> {
+        let current = self.segments.back().filter(|last| !last.earlier).map(|last| last.segment);
+        let full = self.segments.iter().filter(move |filled| Some(filled.segment) != current);
+        full.map(|filled| filled.newest)
+    }
+
     /// Forgets the covered segments. Answers the first that is kept.
     pub(super) fn cut(&mut self, persisted: Csn, own: bool) -> u64 {
         let covered = self.covered(persisted, own);

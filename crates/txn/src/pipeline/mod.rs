@@ -564,6 +564,26 @@ impl Pipeline {
         self.lanes.iter().map(|lane| lane.plog.bytes()).sum()
     }
 
+    /// The commit up to which all must be persistent so that the logs can be cut to `bytes_max`, or as near to that as they
+    /// can; `None` when they are no longer. It is the oldest that will do: asking for more would have tables flushed
+    /// before their memtables are worth it.
+    pub(crate) fn persist_target(&self, bytes_max: u64) -> Option<Csn> {
+        let bytes = self.log_bytes();
+        if bytes <= bytes_max {
+            return None;
+        }
+        let mut full: Vec<Csn> = Vec::new();
+        let mut segments = 0;
+        for lane in &self.lanes {
+            let state = lane.lock();
+            segments += state.segments.len() as u64;
+            full.extend(state.full());
+        }
+        full.sort_unstable();
+        let wanted = (bytes - bytes_max).div_ceil((bytes / segments.max(1)).max(1)) as usize;
+        full.get(wanted.min(full.len()).checked_sub(1)?).copied()
+    }
+
     /// Bytes of memory that the queues take.
     pub(crate) fn queue_bytes(&self) -> usize {
         self.lanes.iter().map(Lane::queue_bytes).sum()

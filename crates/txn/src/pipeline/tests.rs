@@ -382,3 +382,20 @@ fn a_log_is_cut_only_once_nothing_discarded_is_left() {
     // The fake log has every note in segment 9.
     assert_eq!((left(0), left(1)), (vec![4, 9], vec![]));
 }
+
+/// No more is asked of the engines than brings the logs down to their limit: the oldest segments of all lanes go first.
+#[test]
+fn engines_are_asked_for_the_oldest_segments_only() {
+    let (pipeline, logs) = pipeline(2, Vec::new());
+    let filled =
+        |segment, newest| Filled { segment, newest: Csn(newest), earlier: false, discarded: false };
+    pipeline.lanes[0].lock().segments.extend([filled(1, 30), filled(2, 50), filled(3, 60)]);
+    pipeline.lanes[1].lock().segments.extend([filled(1, 20), filled(2, 70)]);
+    logs.iter().for_each(|log| log.state.lock().used = 250);
+    // 500 bytes in five segments, of which the last of each lane stays.
+    let asked = |bytes_max| pipeline.persist_target(bytes_max).map(|csn| csn.0);
+    assert_eq!(
+        [500, 499, 400, 399, 299, 0].map(asked),
+        [None, Some(20), Some(20), Some(30), Some(50), Some(50)]
+    );
+}

@@ -61,3 +61,24 @@ fn a_table_that_is_read_gets_rid_of_its_sublevels() {
         assert_eq!(bench.engine.status()[0].sublevels, if dynamic { 0 } else { 2 });
     }
 }
+
+/// E6: what is asked for is flushed, of whichever tables, and no memtable with newer commits alone.
+#[test]
+fn e6_only_memtables_with_commits_that_are_asked_for_are_flushed() {
+    let bench = open(&SimDisk::new(1)).unwrap();
+    for ordinal in 1..=3 {
+        bench.install(&(Csn(ordinal.into()), batch(&[Op::CreateTable(table(ordinal))])));
+    }
+    for (csn, ordinal) in [(4, 1), (5, 2), (6, 3), (7, 2)] {
+        let op = Op::Put { table: table(ordinal), key: b"k", value: &[csn as u8] };
+        bench.install(&(Csn(csn), batch(&[op])));
+    }
+    bench.work().unwrap();
+    assert_eq!(bench.engine.persisted(), Csn(3));
+    bench.engine.request_persist(Csn(5));
+    bench.work().unwrap();
+    assert_eq!(bench.engine.persisted(), Csn(5));
+    let in_memory: Vec<bool> =
+        bench.engine.status().iter().map(|table| table.memory_bytes > 0).collect();
+    assert_eq!(in_memory, [false, false, true]);
+}
