@@ -75,10 +75,7 @@ impl MemtableSource {
             (Direction::Forward, None) => self.memtable.seek(&self.bounds.start),
             (Direction::Forward, Some(place)) => self.memtable.after(place),
             (Direction::Backward, None) => self.memtable.seek_before(self.bounds.end.as_deref()),
-            (Direction::Backward, Some(place)) => match self.memtable.key(place) {
-                Some(key) => self.memtable.seek_before(Some(key)),
-                None => place,
-            },
+            (Direction::Backward, Some(place)) => self.memtable.before(place),
         }
     }
 

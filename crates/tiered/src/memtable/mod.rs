@@ -164,6 +164,11 @@ impl Memtable {
         self.tree.after(place)
     }
 
+    /// The place before one.
+    pub(crate) fn before(&self, place: Place) -> Place {
+        self.tree.before(place)
+    }
+
     /// The key at a place, if it is one.
     pub(crate) fn key(&self, place: Place) -> Option<&[u8]> {
         self.tree.key(place)

@@ -211,6 +211,11 @@ impl Node {
         NonNull::new(entry).expect("a slot is written before an order names it")
     }
 
+    /// The entry at a rank, and the rank.
+    pub(super) fn entry_at(&self, order: Order, rank: usize) -> Option<(NonNull<u8>, usize)> {
+        (rank < order.len()).then(|| (self.entry(order.slot(rank)), rank))
+    }
+
     fn taken(&self, slot: usize) -> (KeyRef, NonNull<u8>) {
         (self.key(slot), self.entry(slot))
     }

@@ -32,12 +32,16 @@ mod model {
         }
         assert!(memtable.key(place).is_none());
         let mut bound: Option<Vec<u8>> = None;
+        let mut walk = memtable.seek_before(None);
         for key in model.keys().rev() {
             let place = memtable.seek_before(bound.as_deref());
             assert_eq!(memtable.key(place), Some(key.as_slice()));
+            assert_eq!(memtable.key(walk), Some(key.as_slice()));
+            walk = memtable.before(walk);
             bound = Some(key.clone());
         }
         assert!(memtable.key(memtable.seek_before(bound.as_deref())).is_none());
+        assert!(memtable.key(walk).is_none());
     }
 
     #[test]
@@ -118,6 +122,26 @@ mod model {
         }
     }
 
+    #[test]
+    fn places_stay_good_while_keys_are_added() {
+        let mut rng = Rng::new(5);
+        let (memtable, mut model) = (new(), Model::new());
+        let mut places: Vec<Place> = Vec::new();
+        for csn in 1..4000 {
+            let family = rng.below(7);
+            let key = key(&mut rng, family);
+            put(&memtable, &key, csn, None);
+            places.push(memtable.seek(&key));
+            model.entry(key).or_default().insert(csn, None);
+            let place = places[rng.below(places.len() as u64) as usize];
+            let key = memtable.key(place).unwrap().to_vec();
+            let after = model.range(key.clone()..).nth(1).map(|(key, _)| key.as_slice());
+            assert_eq!(memtable.key(memtable.after(place)), after);
+            let before = model.range(..key.clone()).next_back().map(|(key, _)| key.as_slice());
+            assert_eq!(memtable.key(memtable.before(place)), before);
+        }
+    }
+
     /// Each thread adds keys of its own among those of all, and sees them at once, and everything in order.
     #[test]
     fn threads_that_split_nodes_at_once_lose_nothing() {
@@ -145,7 +169,10 @@ mod model {
                     assert_eq!(memtable.key(place), Some(key.as_slice()));
                     let next = memtable.key(memtable.after(place));
                     assert!(next.is_none_or(|next| next > key.as_slice()));
-                    let before = memtable.seek_before(Some(&key));
+                    let before = match rng.chance(1, 2) {
+                        true => memtable.before(place),
+                        false => memtable.seek_before(Some(&key)),
+                    };
                     assert!(memtable.key(before).is_none_or(|before| before < key.as_slice()));
                     let known =
                         mine.range(..key.clone()).next_back().map(|(key, _)| key.as_slice());

@@ -44,9 +44,17 @@ const PATH_LEVELS: usize = 12;
 /// The nodes that a search came through, by level.
 type Path<'a> = [Option<&'a Node>; PATH_LEVELS];
 
-/// A place in the tree: a key, or none.
+/// A place in the tree: a key, or none. It stays good while others add keys.
 #[derive(Clone, Copy)]
-pub(crate) struct Place(Option<(KeyRef, NonNull<Node>)>);
+pub(crate) struct Place(Option<Standing>);
+
+/// A key, and where it was: in this leaf, at this rank. It may have moved right since.
+#[derive(Clone, Copy)]
+struct Standing {
+    key: KeyRef,
+    leaf: NonNull<Node>,
+    rank: usize,
+}
 
 // SAFETY: a place is only followed through the tree it came from, which may be shared between threads.
 unsafe impl Send for Place {}
@@ -118,8 +126,9 @@ impl Tree {
             self.descend(&probe, Bound::AtOrBelow, 0, &mut path)
         };
         let (leaf, found) = self.find_at(leaf, &probe);
-        if let Some(found) = found {
-            found.push(&self.keys, csn, value);
+        if let Some((found, _)) = found {
+            // SAFETY: an entry of a leaf, loaded with Acquire.
+            unsafe { KeyRef::from_ptr(found) }.push(&self.keys, csn, value);
             return false;
         }
         let new = KeyRef::new(&self.keys, key, Some((csn, value)));
@@ -208,17 +217,21 @@ impl Tree {
         self.descend(probe, Bound::AtOrBelow, level, &mut Path::default())
     }
 
-    fn find_at<'a>(&'a self, leaf: &'a Node, probe: &Probe<'_>) -> (&'a Node, Option<KeyRef>) {
+    fn find_at<'a>(
+        &'a self,
+        leaf: &'a Node,
+        probe: &Probe<'_>,
+    ) -> (&'a Node, Option<(NonNull<u8>, usize)>) {
         leaf.at_or_right(probe, Bound::AtOrBelow, |leaf, spot| {
-            // SAFETY: entries of leaves are keys, and loaded with Acquire.
-            let key = |rank| unsafe { KeyRef::from_ptr(leaf.entry(spot.order.slot(rank))) };
-            spot.equal.then(|| key(spot.rank))
+            spot.equal.then(|| (leaf.entry(spot.order.slot(spot.rank)), spot.rank))
         })
     }
 
-    fn place(&self, leaf: &Node, entry: NonNull<u8>) -> Place {
+    /// The place of an entry of a leaf, which was loaded from there.
+    fn place(&self, leaf: &Node, (entry, rank): (NonNull<u8>, usize)) -> Place {
         // SAFETY: entries of leaves are keys, and loaded with Acquire.
-        Place(Some((unsafe { KeyRef::from_ptr(entry) }, NonNull::from(leaf))))
+        let key = unsafe { KeyRef::from_ptr(entry) };
+        Place(Some(Standing { key, leaf: NonNull::from(leaf), rank }))
     }
 
     /// The place of the first key past another, or at it, that is at a leaf or to the right.
@@ -228,7 +241,7 @@ impl Tree {
             let entry = leaf.read(|order| {
                 let spot = leaf.find(order, &probe);
                 let rank = spot.rank + usize::from(spot.equal && !at);
-                (rank < order.len()).then(|| leaf.entry(order.slot(rank)))
+                leaf.entry_at(order, rank)
             });
             match (entry, leaf.next()) {
                 (Some(entry), _) => return self.place(leaf, entry),
@@ -243,11 +256,31 @@ impl Tree {
         self.past(self.leaf(&Probe::new(key), Bound::AtOrBelow), key, true)
     }
 
+    /// What stands in the leaf of a place beside it, if the place is still at its rank.
+    fn beside(&self, at: Standing, step: impl Fn(usize) -> Option<usize>) -> Option<Place> {
+        // SAFETY: a leaf of this tree, which was loaded with Acquire when the place was found.
+        let leaf: &Node = unsafe { at.leaf.as_ref() };
+        let entry = leaf.read(|order| {
+            let (entry, _) = leaf.entry_at(order, at.rank)?;
+            (entry == at.key.as_ptr()).then(|| leaf.entry_at(order, step(at.rank)?))?
+        });
+        entry.map(|entry| self.place(leaf, entry))
+    }
+
     /// The place after one.
     pub(super) fn after(&self, place: Place) -> Place {
-        let Some((key, leaf)) = place.0 else { return place };
-        // SAFETY: a leaf of this tree, which was loaded with Acquire when the place was found.
-        self.past(unsafe { leaf.as_ref() }, key.bytes(), false)
+        let Some(at) = place.0 else { return place };
+        self.beside(at, |rank| Some(rank + 1)).unwrap_or_else(|| {
+            // SAFETY: as in `beside`.
+            self.past(unsafe { at.leaf.as_ref() }, at.key.bytes(), false)
+        })
+    }
+
+    /// The place before one.
+    pub(super) fn before(&self, place: Place) -> Place {
+        let Some(at) = place.0 else { return place };
+        self.beside(at, |rank| rank.checked_sub(1))
+            .unwrap_or_else(|| self.seek_before(Some(at.key.bytes())))
     }
 
     /// The place of the last key before `key`; of the last of all for `None`.
@@ -256,7 +289,7 @@ impl Tree {
         let probe = Probe::new(key);
         let (leaf, entry) =
             self.leaf(&probe, Bound::Below).at_or_right(&probe, Bound::Below, |leaf, spot| {
-                spot.rank.checked_sub(1).map(|rank| leaf.entry(spot.order.slot(rank)))
+                leaf.entry_at(spot.order, spot.rank.checked_sub(1)?)
             });
         entry.map_or(Place(None), |entry| self.place(leaf, entry))
     }
@@ -267,7 +300,7 @@ impl Tree {
             let is_leaf = node.level() == 0;
             let (entry, child) = node.read(|order| {
                 let last = order.len().checked_sub(1);
-                let entry = last.map(|rank| node.entry(order.slot(rank)));
+                let entry = last.and_then(|rank| node.entry_at(order, rank));
                 (entry, (!is_leaf).then(|| node.child(order, order.len())))
             });
             node = match (node.next(), child, entry) {
@@ -283,16 +316,16 @@ impl Tree {
     pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
         let probe = Probe::new(key);
         let (leaf, found) = self.find_at(self.leaf(&probe, Bound::AtOrBelow), &probe);
-        found.map(|key| Place(Some((key, NonNull::from(leaf)))))
+        found.map(|entry| self.place(leaf, entry))
     }
 
     /// The key at a place of this tree.
     pub(super) fn key(&self, place: Place) -> Option<&[u8]> {
-        place.0.map(|(key, _)| key.bytes())
+        place.0.map(|at| at.key.bytes())
     }
 
     /// The versions at a place of this tree, newest first. One of equal CSNs is given.
     pub(super) fn versions(&self, place: Place) -> impl Iterator<Item = VersionRef<'_>> {
-        place.0.into_iter().flat_map(|(key, _)| key.versions())
+        place.0.into_iter().flat_map(|at| at.key.versions())
     }
 }
