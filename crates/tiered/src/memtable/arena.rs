@@ -2,18 +2,17 @@
 #![allow(unsafe_code)] // A leaf: raw memory for keys, versions and nodes, which are never moved or freed alone.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
-use spillway_base::sync::Mutex;
+use parking_lot::Mutex;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A memtable of a few rows is to cost a few kilobytes: chunks begin small, and grow with the arena.
-const CHUNK_BYTES_MIN: usize = 2 << 10;
+/// In models the first one is enough: loom does not know of the lock that is taken for another.
+const CHUNK_BYTES_MIN: usize = if cfg!(loom) { 64 << 10 } else { 2 << 10 };
 const CHUNK_BYTES_MAX: usize = 256 << 10;
 /// Chunks begin at a line of the cache.
 const CHUNK_ALIGN: usize = 64;
-
-const WHOLE: &str = "nothing panics while the list of chunks is held";
 
 struct Chunk {
     memory: NonNull<u8>,
@@ -68,11 +67,13 @@ impl Arena {
     /// An arena whose memory is aligned to `align` bytes, a power of two up to 64.
     pub(super) fn new(align: usize) -> Arena {
         assert!(align.is_power_of_two() && align <= CHUNK_ALIGN, "chunks are aligned to this");
+        let mut first = Box::new(Chunk::new(CHUNK_BYTES_MIN));
+        let current: *mut Chunk = &mut *first;
         Arena {
             align,
-            current: AtomicPtr::new(ptr::null_mut()),
-            chunks: Mutex::new(Vec::new()),
-            bytes: AtomicUsize::new(0),
+            current: AtomicPtr::new(current),
+            bytes: AtomicUsize::new(first.layout.size()),
+            chunks: Mutex::new(vec![first]),
         }
     }
 
@@ -90,11 +91,10 @@ impl Arena {
         loop {
             let current = self.current.load(Ordering::Acquire);
             // SAFETY: a chunk that was ever current stays in `chunks`, boxed, until the arena is dropped.
-            let chunk = unsafe { current.as_ref() };
-            if let Some(memory) = chunk.and_then(|chunk| chunk.take(bytes)) {
+            if let Some(memory) = unsafe { &*current }.take(bytes) {
                 return memory;
             }
-            let mut chunks = self.chunks.lock().expect(WHOLE);
+            let mut chunks = self.chunks.lock();
             if self.current.load(Ordering::Acquire) != current {
                 continue;
             }
@@ -113,7 +113,7 @@ impl Arena {
         let own = Box::new(Chunk::new(bytes));
         self.bytes.fetch_add(own.layout.size(), Ordering::Relaxed);
         let memory = own.take(bytes);
-        self.chunks.lock().expect(WHOLE).push(own);
+        self.chunks.lock().push(own);
         memory.expect("a new chunk holds what it was made for")
     }
 }

@@ -21,6 +21,7 @@
 
 use std::array;
 use std::cmp::Ordering as Compare;
+use std::hint::select_unpredictable;
 use std::ptr::{self, NonNull};
 
 use spillway_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
@@ -28,7 +29,7 @@ use spillway_base::sync::{hint, thread};
 
 use super::arena::Arena;
 use super::key::{KeyRef, Written};
-use super::order::{Order, SLOTS};
+use super::order::{Order, ROOM, SLOTS, STEPS};
 
 /// The alignment that an arena of nodes needs: a node begins at a line of the cache.
 pub(super) const ALIGN: usize = 64;
@@ -56,6 +57,11 @@ impl Probe<'_> {
 fn word_at(key: &[u8], at: usize) -> u64 {
     if let Some(bytes) = key.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         return u64::from_be_bytes(*bytes);
+    }
+    if let Some(last) = key.last_chunk::<8>()
+        && at < key.len()
+    {
+        return u64::from_be_bytes(*last) << (8 * (at + 8 - key.len()));
     }
     let bytes = key.get(at..).unwrap_or_default();
     bytes
@@ -98,8 +104,8 @@ pub(super) struct Node {
     prefix_len: AtomicU32,
     level: u32,
     prefix: [AtomicU64; PREFIX_WORDS],
-    heads: [AtomicU64; SLOTS],
-    entries: [AtomicPtr<u8>; SLOTS],
+    heads: [AtomicU64; ROOM],
+    entries: [AtomicPtr<u8>; ROOM],
     next: AtomicPtr<Node>,
     /// No key here or to the right is below it; none for the leftmost of a level.
     low: Option<KeyRef>,
@@ -258,13 +264,12 @@ impl Node {
         }
         let head = word_at(probe.key, prefix_len);
         let head_at = |rank| self.heads[order.slot(rank)].load(Ordering::Relaxed);
-        let mut left = len;
-        while left > 1 {
-            let half = left / 2;
-            rank += if head_at(rank + half - 1) < head { half } else { 0 };
-            left -= half;
+        // The outcome of each comparison is a coin's: as branches, they would cost more than all else.
+        for step in STEPS {
+            let before = rank + step;
+            let is_less = head_at(before - 1) < head;
+            rank = select_unpredictable((before <= len) & is_less, before, rank);
         }
-        rank += usize::from(head_at(rank) < head);
         while rank < len && head_at(rank) == head {
             match self.key(order.slot(rank)).bytes().cmp(probe.key) {
                 Compare::Less => rank += 1,

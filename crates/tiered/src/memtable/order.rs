@@ -6,6 +6,19 @@ pub(super) const SLOTS: usize = 15;
 #[cfg(loom)]
 pub(super) const SLOTS: usize = 3;
 
+/// Places in an array of slots: any slot that an order can name is one, which spares a check of the index.
+#[cfg(not(loom))]
+pub(super) const ROOM: usize = 16;
+#[cfg(loom)]
+pub(super) const ROOM: usize = SLOTS;
+
+/// Powers of two from the largest that is no more than the slots, whose sum is no less: the steps of a search by
+/// halving.
+#[cfg(not(loom))]
+pub(super) const STEPS: [usize; 4] = [8, 4, 2, 1];
+#[cfg(loom)]
+pub(super) const STEPS: [usize; 2] = [2, 1];
+
 const BITS: u32 = 4;
 const MASK: u64 = (1 << BITS) - 1;
 

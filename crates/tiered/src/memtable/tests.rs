@@ -148,7 +148,7 @@ mod model {
         const THREADS: u64 = 4;
         for seed in 0..6 {
             let memtable = new();
-            let added = spillway_base::sync::Mutex::new(Model::new());
+            let added = Mutex::new(Model::new());
             spillway_base::thread::together(THREADS as usize, |thread| {
                 let (thread, memtable) = (thread as u64, &memtable);
                 let mut rng = Rng::new(seed * THREADS + thread);
@@ -180,12 +180,12 @@ mod model {
                     let known = mine.range(key.clone()..).nth(1).map(|(key, _)| key.as_slice());
                     assert!(known.is_none_or(|known| next.is_some_and(|next| next <= known)));
                 }
-                let mut added = added.lock().unwrap();
+                let mut added = added.lock();
                 for (key, versions) in mine {
                     added.entry(key).or_default().extend(versions);
                 }
             });
-            check(&memtable, &added.into_inner().unwrap());
+            check(&memtable, &added.into_inner());
         }
     }
 
