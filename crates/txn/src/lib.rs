@@ -8,7 +8,7 @@
 //! - `pipeline`, `record`: its commit on the way to the log and the engines;
 //! - `watermark`, `snapshots`: what is visible, and what is still looked at;
 //! - `recovery`: the way back from the log;
-//! - `manager`, `throttle`, `stalls`: what transactions share.
+//! - `manager`, `throttle`: what transactions share.
 
 mod locks;
 mod manager;
@@ -20,7 +20,6 @@ mod record;
 mod recovery;
 mod serializable;
 mod snapshots;
-mod stalls;
 mod sync;
 #[cfg(test)]
 mod tests;

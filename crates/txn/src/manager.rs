@@ -8,7 +8,7 @@ use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Engine, Horizon, Metric};
-use spillway_base::stall::Cause;
+use spillway_base::stall::{Cause, Tally};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
 use crate::locks::Locks;
@@ -16,7 +16,6 @@ use crate::options::{Durability, TransactionOptions};
 use crate::pipeline::{self, Pipeline, Room, SAMPLE, Urgency};
 use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
-use crate::stalls::Stalls;
 use crate::throttle::{SLIGHT, Throttle};
 use crate::transaction::{CALLED, RELAXED, Transaction};
 
@@ -118,7 +117,8 @@ pub(crate) struct Shared {
     _queues: Charge,
     pub(crate) clock: Clock,
     throttle: Throttle,
-    pub(crate) stalls: Stalls,
+    /// Waits for commits to be acknowledged, by threads that sleep until then.
+    commit_waits: Tally,
     closed: AtomicBool,
 }
 
@@ -161,7 +161,7 @@ impl Shared {
         if let Some(outcome) = self.pipeline.known(csn) {
             return outcome;
         }
-        self.stalls.commit.during(Cause::Commit, &self.clock, || self.pipeline.wait(csn))
+        self.commit_waits.during(Cause::Commit, &self.clock, || self.pipeline.wait(csn))
     }
 
     /// Has a writer whose commit is installed, and who holds no lock, sleep as the debt asks.
@@ -236,7 +236,7 @@ impl TransactionManager {
             budget,
             clock,
             throttle: Throttle::default(),
-            stalls: Stalls::default(),
+            commit_waits: Tally::default(),
             closed: AtomicBool::new(false),
         }))
     }
@@ -332,6 +332,31 @@ impl TransactionManager {
         self.0.pipeline.close()
     }
 
+    /// What writers waited for besides the throttle, how often, and how long.
+    fn stalls(&self) -> [Metric; 6] {
+        let of = |tally: &Tally| (tally.count(), tally.time());
+        let figures = |(count, time): (u64, Duration), names: [&'static str; 2], help| {
+            let counter = |name, value| Metric { name, help, counter: true, value };
+            [counter(names[0], count as f64), counter(names[1], time.as_secs_f64())]
+        };
+        let [log, log_seconds] = figures(
+            self.0.pipeline.waits_for_queues(),
+            ["stall_log_total", "stall_log_seconds_total"],
+            "Stage 1, log buffering: waits for room in a lane's queue.",
+        );
+        let [lock, lock_seconds] = figures(
+            of(&self.0.locks.waits),
+            ["stall_lock_total", "stall_lock_seconds_total"],
+            "Waits for rows that others have locked.",
+        );
+        let [commit, commit_seconds] = figures(
+            of(&self.0.commit_waits),
+            ["stall_commit_total", "stall_commit_seconds_total"],
+            "Stage 4, commit: waits of threads for their commits.",
+        );
+        [log, log_seconds, lock, lock_seconds, commit, commit_seconds]
+    }
+
     /// Figures for people and for monitoring.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
@@ -354,16 +379,6 @@ impl TransactionManager {
                 "log_queue_bytes",
                 "Stage 1, log buffering: bytes queued and not durable.",
                 queued_words as f64 * 8.0,
-            ),
-            counter(
-                "log_queue_full_total",
-                "Stage 1: commits that found their queue full.",
-                pipeline.sum(|lane| &lane.full) as f64,
-            ),
-            counter(
-                "log_queue_full_seconds_total",
-                "Stage 1: time that commits waited for their queue.",
-                seconds(pipeline.sum(|lane| &lane.full_ns)),
             ),
             counter(
                 "log_flushes_total",
@@ -405,7 +420,7 @@ impl TransactionManager {
             gauge("stable_csn", "The stable CSN.", stable.0 as f64),
         ];
         metrics.extend(self.0.throttle.metrics());
-        metrics.extend(self.0.stalls.metrics());
+        metrics.extend(self.stalls());
         metrics
     }
 }

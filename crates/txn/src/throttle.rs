@@ -120,6 +120,12 @@ impl Throttle {
     /// How often writers slept, and how long.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         let mut all = Vec::new();
+        for (part, [count, seconds]) in SUMS.into_iter().enumerate() {
+            let of = || self.stages.iter().map(|stage| &stage[part]);
+            let counter = |name, value| Metric { name, help: SUM, counter: true, value };
+            all.push(counter(count, of().map(Tally::count).sum::<u64>() as f64));
+            all.push(counter(seconds, of().map(Tally::time).sum::<Duration>().as_secs_f64()));
+        }
         for (tallies, names) in self.stages.iter().zip(NAMES) {
             for (tally, [count, seconds]) in tallies.iter().zip(names) {
                 let counter = |name, help, value| Metric { name, help, counter: true, value };
@@ -130,6 +136,14 @@ impl Throttle {
         all
     }
 }
+
+/// Both stages' figures, by the part of the debt.
+const SUMS: [[&str; 2]; 3] = [
+    ["stall_throttle_flush_total", "stall_throttle_flush_seconds_total"],
+    ["stall_throttle_level0_total", "stall_throttle_level0_seconds_total"],
+    ["stall_throttle_compaction_total", "stall_throttle_compaction_seconds_total"],
+];
+const SUM: &str = "Writers slowed by the throttle, in either stage.";
 
 /// Each stage's figures, by the part of the debt.
 const NAMES: [[[&str; 2]; 3]; 2] = [
@@ -240,7 +254,9 @@ mod tests {
         throttle.pass(&clock, 1 << 20, || Debt { level0: 0.7, ..Debt::default() }, || ());
         throttle.pass(&clock, 1 << 20, || Debt { compaction: 2.0, ..Debt::default() }, || ());
         let counted: Vec<f64> = throttle.metrics().iter().map(|metric| metric.value).collect();
-        assert_eq!([counted[2], counted[10]], [1.0, 1.0]);
-        assert!((counted.iter().sum::<f64>() - 2.0 - clock.now().as_secs_f64()).abs() < 1e-9);
+        // The sums over both stages, then the slight stage, then the aggressive one.
+        assert_eq!([counted[2], counted[4]], [1.0, 1.0]);
+        assert_eq!([counted[8], counted[16]], [1.0, 1.0]);
+        assert!((counted.iter().sum::<f64>() / 2.0 - 2.0 - clock.now().as_secs_f64()).abs() < 1e-9);
     }
 }

@@ -44,6 +44,8 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::{FxHashMap, FxHashSet};
+use spillway_base::clock::Clock;
+use spillway_base::stall::{Cause, Tally};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use crate::options::{LockMode, LockWait};
@@ -78,6 +80,8 @@ struct Detector {
 pub(crate) struct Locks {
     shards: Box<[Shard]>,
     detector: Mutex<Detector>,
+    /// Waits of those who got in line.
+    pub(crate) waits: Tally,
 }
 
 /// What became of a request.
@@ -96,6 +100,7 @@ impl Locks {
         Locks {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             detector: Mutex::default(),
+            waits: Tally::default(),
         }
     }
 
@@ -173,7 +178,8 @@ impl Locks {
         let verdict = if deadlock {
             Verdict::Deadlock
         } else {
-            let verdict = owner.wait().verdict(deadline);
+            let wait = || owner.wait().verdict(deadline);
+            let verdict = self.waits.during(Cause::Lock, &Clock::system(), wait);
             self.detector.lock().waiting.remove(&owner.id);
             verdict
         };

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64 as Counter;
 
 use rustc_hash::FxHashMap;
 use spillway_base::batch::WriteBatch;
+use spillway_base::stall::Tally;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
 use spillway_base::{Csn, Error, ErrorKind, Result};
@@ -90,8 +91,7 @@ impl FlushState {
 #[derive(Default)]
 pub(crate) struct LaneCounts {
     /// Commits that found the queue full, and the time that they waited.
-    pub(crate) full: Counter,
-    pub(crate) full_ns: Counter,
+    pub(crate) full: Tally,
     pub(crate) flushes: Counter,
     pub(crate) flushed_commits: Counter,
     pub(crate) flushed_bytes: Counter,

@@ -64,6 +64,8 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use rustc_hash::FxHashSet;
 use spillway_base::batch::WriteBatch;
+use spillway_base::clock::Clock;
+use spillway_base::stall::{Cause, Tally};
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result, TableId};
@@ -322,20 +324,18 @@ impl Pipeline {
         if lane.fits(place) {
             return Ok(());
         }
-        let start = spillway_base::clock::now();
-        let mut tries = 0;
-        while !lane.fits(place) {
-            // Who goes without filling the place stops the lane: nothing is flushed any more.
-            self.health()?;
-            match self.try_turn(lane) {
-                Some(turn) => drop(self.lead(turn, Some(place.at))),
-                None => pause(&mut tries),
+        lane.counts.full.during(Cause::Log, &Clock::system(), || {
+            let mut tries = 0;
+            while !lane.fits(place) {
+                // Who goes without filling the place stops the lane: nothing is flushed any more.
+                self.health()?;
+                match self.try_turn(lane) {
+                    Some(turn) => drop(self.lead(turn, Some(place.at))),
+                    None => pause(&mut tries),
+                }
             }
-        }
-        let waited = spillway_base::clock::now() - start;
-        lane.counts.full.fetch_add(1, Ordering::Relaxed);
-        lane.counts.full_ns.fetch_add(waited.as_nanos() as u64, Ordering::Relaxed);
-        Ok(())
+            Ok(())
+        })
     }
 
     /// The newest commit that was ordered.
@@ -628,6 +628,12 @@ impl Pipeline {
         }
         self.lanes[0].keep_room_for_note();
         outcome
+    }
+
+    /// Commits that found their queue full, and the time that they waited.
+    pub(crate) fn waits_for_queues(&self) -> (u64, Duration) {
+        let tallies = || self.lanes.iter().map(|lane| &lane.counts.full);
+        (tallies().map(Tally::count).sum(), tallies().map(Tally::time).sum())
     }
 
     /// Sums a count over the lanes.
