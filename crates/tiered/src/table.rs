@@ -120,14 +120,13 @@ impl Table {
         self.gone.store(true, Ordering::Release);
     }
 
-    /// Adds a version to the active memtable.
-    pub(crate) fn insert(&self, key: &[u8], csn: Csn, value: Option<&[u8]>) {
+    /// Adds a version to the active memtable. Answers the bytes of memory that it takes now.
+    pub(crate) fn insert(&self, key: &[u8], csn: Csn, value: Option<&[u8]>) -> usize {
         loop {
             let view = self.view.load();
             // A memtable that was sealed meanwhile has been replaced in the view.
             if let Some(inside) = view.active.enter() {
-                view.active.insert(&inside, key, csn, value);
-                return;
+                return view.active.insert(&inside, key, csn, value);
             }
         }
     }
@@ -239,7 +238,7 @@ impl View {
     ) -> Result<Found> {
         let mut best = Found::Nothing;
         for memtable in self.memtables().filter(|memtable| !memtable.is_empty()) {
-            if best.is_older_than(memtable.csn_max())
+            if (best == Found::Nothing || best.is_older_than(memtable.csn_max()))
                 && let Some(version) = memtable.get(key, snapshot)
                 && best.is_older_than(version.csn)
             {

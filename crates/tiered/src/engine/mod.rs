@@ -326,7 +326,7 @@ impl Engine for TieredEngine {
 
     fn install(&self, csn: Csn, batch: &WriteBatch) {
         let inner = &self.0;
-        let mut cached: Option<Arc<Table>> = None;
+        let mut tables = inner.tables.load();
         for op in batch.iter() {
             let id = op.table();
             if id.engine() != Some(EngineKind::Tiered) {
@@ -343,31 +343,27 @@ impl Engine for TieredEngine {
                         Arc::new(Table::new(id, csn, Csn::ZERO, levels, false, &inner.accounts))
                     });
                 });
+                tables = inner.tables.load();
                 inner.ring();
                 continue;
             }
-            if cached.as_ref().is_none_or(|table| table.id != id) {
-                cached = inner.tables.load().get(&id).cloned();
-            }
-            let Some(table) = cached.as_ref().filter(|table| csn > table.flushed()) else {
-                if let (Op::DropTable(_), Some(table)) = (op, &cached) {
-                    table.mark_dropped(csn);
-                }
-                continue;
-            };
-            match op {
-                Op::Put { key, value, .. } => table.insert(key, csn, Some(value)),
-                Op::Delete { key, .. } => table.insert(key, csn, None),
+            let Some(table) = tables.get(&id) else { continue };
+            let bytes = match op {
                 Op::DropTable(_) => {
                     table.mark_dropped(csn);
-                    inner.ring();
+                    if csn > table.flushed() {
+                        inner.ring();
+                    }
+                    continue;
                 }
-                Op::CreateTable(_) => {}
-            }
+                _ if csn <= table.flushed() => continue,
+                Op::Put { key, value, .. } => table.insert(key, csn, Some(value)),
+                Op::Delete { key, .. } => table.insert(key, csn, None),
+                Op::CreateTable(_) => continue,
+            };
             inner.note_use(table.mix.write());
             let most = inner.settings.memtable_bytes(table.mix.is_mostly_read());
-            let full = table.view_now().active.bytes() > most;
-            if full && inner.switch_full(table) {
+            if bytes > most && inner.switch_full(table) {
                 inner.ring();
             }
         }

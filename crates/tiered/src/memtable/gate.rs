@@ -1,34 +1,61 @@
 //! The gate of a memtable: lets installs in while it is active, and tells when the last one has
 //! left once it is not.
+//!
+//! Every insertion passes it, so threads count themselves in different lines of the cache, with what else each insertion
+//! changes: a line that all write to would go from core to core each time.
 
-use spillway_base::sync::atomic::{AtomicU32, Ordering};
+use std::cell::Cell;
 
-const SEALED: u32 = 1 << 31;
+use spillway_base::Csn;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts those inside, until it is sealed.
-#[derive(Debug)]
-pub(crate) struct Gate(AtomicU32);
+#[cfg(not(loom))]
+const STRIPES: usize = 8;
+#[cfg(loom)]
+const STRIPES: usize = 2;
+
+/// In a stripe's word: who is inside, below this bit; above the next 31, how many keys those who left had added.
+const SEALED: u64 = 1 << 31;
+const INSIDE: u64 = u32::MAX as u64;
+const KEYS_SHIFT: u32 = 32;
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe {
+    word: AtomicU64,
+    csn_max: AtomicU64,
+}
+
+/// Counts those inside, until it is sealed, and what they added.
+#[derive(Debug, Default)]
+pub(crate) struct Gate([Stripe; STRIPES]);
 
 /// Being inside; dropping it leaves.
 #[derive(Debug)]
-pub(crate) struct Inside<'a>(&'a Gate);
+pub(crate) struct Inside<'a> {
+    stripe: &'a Stripe,
+    keys: Cell<u64>,
+}
 
 impl Gate {
-    /// An open gate with nobody inside.
-    pub(crate) fn new() -> Gate {
-        Gate(AtomicU32::new(0))
-    }
-
     /// Enters, unless the gate is sealed.
     pub(crate) fn enter(&self) -> Option<Inside<'_>> {
-        let inside = Inside(self);
-        let before = self.0.fetch_add(1, Ordering::Acquire);
+        self.enter_by(stripe())
+    }
+
+    /// Enters by one of the stripes.
+    pub(super) fn enter_by(&self, stripe: usize) -> Option<Inside<'_>> {
+        let stripe = &self.0[stripe];
+        let inside = Inside { stripe, keys: Cell::new(0) };
+        let before = stripe.word.fetch_add(1, Ordering::Acquire);
         (before & SEALED == 0).then_some(inside)
     }
 
     /// Lets nobody in from now on.
     pub(crate) fn seal(&self) {
-        self.0.fetch_or(SEALED, Ordering::AcqRel);
+        for stripe in &self.0 {
+            stripe.word.fetch_or(SEALED, Ordering::AcqRel);
+        }
     }
 
     /// Whether the gate is sealed and everyone has left: what they did is seen by the caller.
@@ -36,12 +63,45 @@ impl Gate {
     /// One who is turned away counts as inside for a moment, so the answer may be `false` then; once
     /// it is `true`, nobody does anything inside any more.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.0.load(Ordering::Acquire) == SEALED
+        self.0.iter().all(|stripe| stripe.word.load(Ordering::Acquire) & INSIDE == SEALED)
+    }
+
+    /// Keys that those who left had added.
+    pub(crate) fn keys(&self) -> usize {
+        let keys = |stripe: &Stripe| stripe.word.load(Ordering::Relaxed) >> KEYS_SHIFT;
+        self.0.iter().map(keys).sum::<u64>() as usize
+    }
+
+    /// The largest CSN that was added.
+    pub(crate) fn csn_max(&self) -> Csn {
+        let all = self.0.iter().map(|stripe| stripe.csn_max.load(Ordering::Acquire));
+        Csn(all.max().unwrap_or(0))
+    }
+}
+
+impl Inside<'_> {
+    /// Says that a version was added, and whether with a new key.
+    pub(super) fn added(&self, csn: Csn, is_new_key: bool) {
+        if self.stripe.csn_max.load(Ordering::Relaxed) < csn.0 {
+            self.stripe.csn_max.fetch_max(csn.0, Ordering::AcqRel);
+        }
+        self.keys.set(self.keys.get() + u64::from(is_new_key));
     }
 }
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Release);
+        let left = (self.keys.get() << KEYS_SHIFT).wrapping_sub(1);
+        self.stripe.word.fetch_add(left, Ordering::Release);
     }
+}
+
+/// The stripe of the calling thread.
+fn stripe() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static STRIPE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+    // The threads of a model are one thread of the system.
+    if cfg!(loom) { 0 } else { STRIPE.with(|stripe| *stripe) }
 }

@@ -9,7 +9,7 @@ mod order;
 mod tests;
 mod tree;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::Csn;
 use spillway_base::budget::{Budget, Charge, Use};
@@ -53,8 +53,8 @@ pub(crate) struct Memtable {
     tree: Tree,
     gate: Gate,
     csn_min: AtomicU64,
+    /// The largest CSN, once it is quiet and was asked for; zero before.
     csn_max: AtomicU64,
-    keys: AtomicUsize,
     charges: Mutex<Charges>,
 }
 
@@ -63,10 +63,9 @@ impl Memtable {
     pub(crate) fn new(accounts: &Accounts) -> Memtable {
         Memtable {
             tree: Tree::new(),
-            gate: Gate::new(),
+            gate: Gate::default(),
             csn_min: AtomicU64::new(u64::MAX),
             csn_max: AtomicU64::new(0),
-            keys: AtomicUsize::new(0),
             charges: Mutex::new(accounts.charges()),
         }
     }
@@ -86,21 +85,35 @@ impl Memtable {
         self.gate.is_quiet()
     }
 
-    /// Adds a version. The caller is inside.
-    pub(crate) fn insert(&self, _inside: &Inside<'_>, key: &[u8], csn: Csn, value: Option<&[u8]>) {
-        self.csn_min.fetch_min(csn.0, Ordering::AcqRel);
-        let before = self.tree.bytes();
-        if self.tree.insert(key, csn, value) {
-            self.keys.fetch_add(1, Ordering::Relaxed);
+    /// Adds a version. The caller is inside. Answers the bytes of memory taken.
+    pub(crate) fn insert(
+        &self,
+        inside: &Inside<'_>,
+        key: &[u8],
+        csn: Csn,
+        value: Option<&[u8]>,
+    ) -> usize {
+        // Read before it is written: it seldom changes, and every insertion and read looks at it.
+        if self.csn_min.load(Ordering::Acquire) > csn.0 {
+            self.csn_min.fetch_min(csn.0, Ordering::AcqRel);
         }
-        self.csn_max.fetch_max(csn.0, Ordering::AcqRel);
-        if self.tree.bytes() != before {
-            let mut charges = self.charges.lock();
-            let bytes = self.tree.bytes().max(charges.memory.bytes());
-            charges.memory.resize(bytes);
-            if let Some(unflushed) = &mut charges.unflushed {
-                unflushed.resize(bytes);
-            }
+        let before = self.tree.bytes();
+        let is_new_key = self.tree.insert(key, csn, value);
+        inside.added(csn, is_new_key);
+        let after = self.tree.bytes();
+        if after != before {
+            self.charge();
+        }
+        after
+    }
+
+    #[cold]
+    fn charge(&self) {
+        let mut charges = self.charges.lock();
+        let bytes = self.tree.bytes().max(charges.memory.bytes());
+        charges.memory.resize(bytes);
+        if let Some(unflushed) = &mut charges.unflushed {
+            unflushed.resize(bytes);
         }
     }
 
@@ -116,7 +129,7 @@ impl Memtable {
 
     /// Distinct keys.
     pub(crate) fn keys(&self) -> usize {
-        self.keys.load(Ordering::Relaxed)
+        self.gate.keys()
     }
 
     /// Whether nothing was ever inserted, nor is being.
@@ -131,7 +144,16 @@ impl Memtable {
 
     /// No version in it has a larger CSN, once it is quiet.
     pub(crate) fn csn_max(&self) -> Csn {
-        Csn(self.csn_max.load(Ordering::Acquire))
+        let known = self.csn_max.load(Ordering::Acquire);
+        if known != 0 {
+            return Csn(known);
+        }
+        let is_quiet = self.is_quiet();
+        let csn = self.gate.csn_max();
+        if is_quiet {
+            self.csn_max.store(csn.0, Ordering::Release);
+        }
+        csn
     }
 
     /// The newest version of a key at or below a snapshot.

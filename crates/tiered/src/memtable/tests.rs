@@ -212,9 +212,15 @@ mod model {
         let inside = memtable.enter().unwrap();
         memtable.seal();
         assert!(memtable.enter().is_none() && !memtable.is_quiet());
+        assert_eq!(memtable.csn_max(), Csn(0));
         memtable.insert(&inside, b"k", Csn(1), None);
+        assert_eq!(memtable.csn_max(), Csn(1));
+        memtable.insert(&inside, b"k", Csn(3), None);
         drop(inside);
         assert!(memtable.is_quiet());
+        for _ in 0..2 {
+            assert_eq!((memtable.csn_max(), memtable.keys()), (Csn(3), 1));
+        }
     }
 
     #[test]
@@ -382,7 +388,7 @@ mod loom_models {
         loom::model(|| {
             let memtable = Arc::new(new());
             let other = memtable.clone();
-            let thread = loom::thread::spawn(move || match other.enter() {
+            let thread = loom::thread::spawn(move || match other.gate.enter_by(1) {
                 Some(inside) => {
                     other.insert(&inside, b"k", Csn(1), None);
                     true
