@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use spillway::{Database, Durability, Settings};
-use spillway_server::{MetricsPage, Server, ServerSettings, TlsFiles};
+use spillway_server::{MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
 use spillway_sql::Instance;
 
 #[derive(Args)]
@@ -68,6 +68,9 @@ pub(crate) struct ServeArgs {
     /// Clients at once; root may be one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
+    /// Threads that run statements at once, one of them writing the log; one more than the cores by default
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    worker_threads: Option<u32>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -102,6 +105,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
         DurabilityArg::Commit => Durability::Commit,
         DurabilityArg::Relaxed => Durability::Within(std::time::Duration::from_secs(1)),
     };
+    let workers = args.worker_threads.map_or_else(|| workers_for(settings.cores), |n| n as usize);
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| error.to_string())?;
     let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;
     let recovered = db.recovered();
@@ -117,6 +121,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
             port: args.port,
             socket: args.socket.clone(),
             connections_max: args.max_connections as usize,
+            workers,
             tls: Some(tls),
             require_secure_transport: args.require_secure_transport,
         },

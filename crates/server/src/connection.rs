@@ -1,9 +1,13 @@
-//! One client: its login, then its commands until it goes.
+//! One client: its login, then its commands until it goes, a step at a time.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use spillway_sql::{Outcome, ResultColumn, Session, SqlError};
+use spillway::CommitFuture;
+use spillway_base::clock;
+use spillway_sql::{Limits, Outcome, ResultColumn, Session, SqlError};
 use spillway_types::{Collation, ColumnType};
 
 use crate::auth::{self, NATIVE, Nonce};
@@ -11,8 +15,8 @@ use crate::capabilities as can;
 use crate::codec::Take;
 use crate::columns::{Columns, put_column};
 use crate::escape::escape_bytes;
-use crate::login::{LOGIN_PACKET_MAX, Login, Peer, authenticate, log_in, too_many};
-use crate::packet::{LARGE, Packets, ReadError};
+use crate::login::{LOGIN_PACKET_MAX, Login, Peer, authenticate, greet, log_in, too_many};
+use crate::packet::{LARGE, Packets, ReadError, Undo};
 use crate::params::Bound;
 use crate::results::{WireSink, put_end, put_eof, put_error, put_ok};
 use crate::server::Shared;
@@ -25,10 +29,11 @@ struct Statement {
     columns: Columns,
 }
 
-struct Connection<'a, T> {
+/// A client whose session has begun.
+struct Connection<T> {
     packets: Packets<T>,
-    shared: &'a Shared,
-    peer: &'a Peer,
+    shared: Arc<Shared>,
+    peer: Peer,
     session: Session,
     user: String,
     capabilities: u32,
@@ -40,6 +45,15 @@ struct Connection<'a, T> {
     columns: Columns,
     /// Those of the session when its limits were read.
     assignments: u64,
+    limits: Limits,
+    /// The last command, for its room.
+    payload: Vec<u8>,
+    /// Where a commit takes the end of the last response back.
+    undo: Option<Undo>,
+    /// When the client will have kept quiet, or the rest of its command back, for too long.
+    until: Duration,
+    /// Whether that is for the rest of a command.
+    begun: bool,
 }
 
 /// How a client's last command left it.
@@ -49,30 +63,135 @@ enum Next {
     End,
 }
 
-/// Serves a client until it goes. Failures of its stream end it, and are nobody else's business.
-pub(crate) fn serve<T: Transport>(mut transport: T, shared: &Shared, peer: &Peer) {
-    transport.set_deadline(Some(spillway_base::clock::now() + shared.connect_timeout()));
-    let budget = shared.instance.database().budget().clone();
-    let mut packets = Packets::new(transport, LOGIN_PACKET_MAX, budget);
-    let login = match log_in(&mut packets, shared, peer) {
-        Ok(Some(login)) => login,
-        Ok(None) => return shared.counters.aborted_connects.add(),
-        Err(error) => {
-            shared.counters.aborted_connects.add();
-            // Whoever is there learns why, if it still listens.
-            let a_little = spillway_base::clock::now() + std::time::Duration::from_secs(1);
-            packets.transport().set_deadline(Some(a_little));
-            let _ = tell(&mut packets, &error);
-            return;
+/// What is to be done about a client next.
+pub(crate) enum Step {
+    /// Its next command may be here.
+    Again,
+    /// Nothing, before something comes from it, or until this time of [`clock::now`].
+    Waits(Duration),
+    /// It is to be told the outcome of its commit, before anything else: [`Client::committed`].
+    Commits(CommitFuture),
+    /// It has gone.
+    End,
+}
+
+/// How far a client has come.
+enum Stage<T> {
+    Greeted(Box<Packets<T>>, Nonce),
+    Known(Box<Connection<T>>),
+    Gone,
+}
+
+/// A client, served step by step: whoever calls does not wait for it between its commands.
+pub(crate) struct Client<T> {
+    stage: Stage<T>,
+    shared: Arc<Shared>,
+    peer: Peer,
+    /// When it is to have said who it is.
+    deadline: Duration,
+}
+
+impl<T: Transport> Client<T> {
+    /// Greets a client.
+    pub(crate) fn greet(mut transport: T, shared: Arc<Shared>, peer: Peer) -> Client<T> {
+        let deadline = clock::now() + shared.connect_timeout();
+        transport.set_deadline(Some(deadline));
+        let budget = shared.instance.database().budget().clone();
+        let mut packets = Packets::new(transport, LOGIN_PACKET_MAX, budget);
+        let stage = match greet(&mut packets, &shared, &peer) {
+            Ok(nonce) => Stage::Greeted(Box::new(packets), nonce),
+            Err(_) => Stage::Gone,
+        };
+        Client { stage, shared, peer, deadline }
+    }
+
+    /// When it will have kept quiet for too long after its greeting.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// Something has come from it, and nothing will after that where it has `ended`.
+    pub(crate) fn stir(&mut self, ended: bool) {
+        match &mut self.stage {
+            Stage::Greeted(packets, _) => packets.transport().stir(ended),
+            Stage::Known(connection) => connection.packets.transport().stir(ended),
+            Stage::Gone => {}
         }
-    };
-    match Connection::begin(packets, shared, peer, login) {
-        Ok(Some(mut connection)) => {
-            if connection.commands().is_err() {
-                shared.counters.aborted_clients.add();
+    }
+
+    /// Runs its next command, if that is here; before, learns who it is, for which something must have come.
+    pub(crate) fn step(&mut self) -> Step {
+        match std::mem::replace(&mut self.stage, Stage::Gone) {
+            Stage::Greeted(packets, nonce) => match self.log_in(*packets, nonce) {
+                Some(connection) => {
+                    self.stage = Stage::Known(Box::new(connection));
+                    Step::Again
+                }
+                None => {
+                    self.shared.counters.aborted_connects.add();
+                    Step::End
+                }
+            },
+            Stage::Known(mut connection) => {
+                let step = connection.step();
+                self.stage = Stage::Known(connection);
+                self.unless_lost(step)
+            }
+            Stage::Gone => {
+                self.shared.counters.aborted_connects.add();
+                Step::End
             }
         }
-        Ok(None) | Err(_) => shared.counters.aborted_connects.add(),
+    }
+
+    /// Tells it the outcome of its commit.
+    pub(crate) fn committed(&mut self, outcome: Result<(), SqlError>) -> Step {
+        match &mut self.stage {
+            Stage::Known(connection) => {
+                let step = connection.committed(outcome);
+                self.unless_lost(step)
+            }
+            Stage::Greeted(..) | Stage::Gone => Step::End,
+        }
+    }
+
+    /// Lets go of it, because the time that it waited until has come.
+    pub(crate) fn expire(&mut self) -> Step {
+        match &mut self.stage {
+            Stage::Known(connection) => {
+                let why = if connection.begun { ReadError::Stalled } else { ReadError::Silent };
+                connection.packets.answer_early();
+                // Whoever does not hear it finds the connection closed.
+                let _ = tell(&mut connection.packets, &why);
+                self.shared.counters.aborted_clients.add();
+                Step::End
+            }
+            // Reading says that there is no time left.
+            Stage::Greeted(..) | Stage::Gone => self.step(),
+        }
+    }
+
+    /// Counts a client that went without saying so.
+    fn unless_lost(&self, step: Result<Step, ReadError>) -> Step {
+        step.unwrap_or_else(|_| {
+            self.shared.counters.aborted_clients.add();
+            Step::End
+        })
+    }
+
+    fn log_in(&self, mut packets: Packets<T>, nonce: Nonce) -> Option<Connection<T>> {
+        match log_in(&mut packets, &self.shared, &self.peer, nonce) {
+            Ok(login) => Connection::begin(packets, self.shared.clone(), self.peer.clone(), login?)
+                .ok()
+                .flatten(),
+            Err(error) => {
+                // Whoever is there learns why, if it still listens.
+                let a_little = clock::now() + Duration::from_secs(1);
+                packets.transport().set_deadline(Some(a_little));
+                let _ = tell(&mut packets, &error);
+                None
+            }
+        }
     }
 }
 
@@ -112,14 +231,14 @@ fn unknown_statement(id: u32, place: &str) -> SqlError {
     SqlError::new(1243, format!("Unknown prepared statement handler ({id}) given to {place}"))
 }
 
-impl<'a, T: Transport> Connection<'a, T> {
+impl<T: Transport> Connection<T> {
     /// Begins the session of a client that is known. `None` where it asks for a database that it cannot have, and was told.
     fn begin(
         packets: Packets<T>,
-        shared: &'a Shared,
-        peer: &'a Peer,
+        shared: Arc<Shared>,
+        peer: Peer,
         login: Login,
-    ) -> io::Result<Option<Connection<'a, T>>> {
+    ) -> io::Result<Option<Connection<T>>> {
         let Login { hello, host, nonce } = login;
         let session = shared.instance.session(&hello.user, &host, peer.id);
         let mut connection = Connection {
@@ -127,6 +246,7 @@ impl<'a, T: Transport> Connection<'a, T> {
             shared,
             peer,
             assignments: session.assignments(),
+            limits: session.limits(),
             session,
             user: hello.user,
             capabilities: hello.capabilities & can::OURS,
@@ -134,11 +254,14 @@ impl<'a, T: Transport> Connection<'a, T> {
             nonce,
             statements: FxHashMap::default(),
             columns: Columns::default(),
+            payload: Vec::new(),
+            undo: None,
+            until: Duration::ZERO,
+            begun: false,
         };
         connection.prepare_session()?;
         let welcome = connection.welcome(hello.database.as_deref(), hello.collation)?;
-        connection.packets.send()?;
-        connection.packets.restart_sequence();
+        connection.end_response()?;
         Ok(welcome.then_some(connection))
     }
 
@@ -178,8 +301,13 @@ impl<'a, T: Transport> Connection<'a, T> {
             ("Ssl_cipher".to_owned(), cipher.to_owned()),
             ("Ssl_version".to_owned(), version.to_owned()),
         ]);
+        self.read_limits()
+    }
+
+    fn read_limits(&mut self) -> io::Result<()> {
         self.assignments = self.session.assignments();
-        self.packets.set_limits(self.session.limits())
+        self.limits = self.session.limits();
+        self.packets.set_limits(self.limits)
     }
 
     fn outcome(&self) -> Outcome {
@@ -202,35 +330,86 @@ impl<'a, T: Transport> Connection<'a, T> {
         }
     }
 
-    /// Runs the client's commands. An error where it went without saying so.
-    fn commands(&mut self) -> Result<(), ReadError> {
-        let mut payload = Vec::new();
-        loop {
-            match self.packets.read(&mut payload) {
-                Ok(()) => {
-                    if self.command(&payload)? == Next::End || self.session.is_killed() {
-                        return Ok(self.packets.send()?);
-                    }
-                }
-                // The command was read to its end: only it fails.
-                Err(ReadError::NoMemory) => self.does_not_fit(&payload)?,
-                // Woken, because there is nothing more to come.
-                Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(()),
-                Err(why) => {
-                    tell(&mut self.packets, &why)?;
-                    return Err(why);
+    /// Runs the client's next command, if it is here. An error where the client went without saying so.
+    fn step(&mut self) -> Result<Step, ReadError> {
+        match self.packets.arrived() {
+            Ok(true) => {}
+            Ok(false) => return Ok(Step::Waits(self.waits())),
+            // Woken, because there is nothing more to come.
+            Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(Step::End),
+            Err(why) => return Err(self.lost(why)),
+        }
+        let mut payload = std::mem::take(&mut self.payload);
+        match self.packets.read(&mut payload) {
+            Ok(()) => {
+                if self.command(&payload)? == Next::End {
+                    self.packets.send()?;
+                    return Ok(Step::End);
                 }
             }
-            self.packets.send()?;
-            self.packets.restart_sequence();
-            if payload.capacity() > LARGE {
-                payload = Vec::new();
-            }
-            if self.session.assignments() != self.assignments {
-                self.assignments = self.session.assignments();
-                self.packets.set_limits(self.session.limits())?;
+            // The command was read to its end: only it fails.
+            Err(ReadError::NoMemory) => self.does_not_fit(&payload)?,
+            Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(Step::End),
+            Err(why) => return Err(self.lost(why)),
+        }
+        if payload.capacity() <= LARGE {
+            self.payload = payload;
+        } else {
+            drop(payload);
+        }
+        match self.packets.take_unsure() {
+            None => self.done(),
+            Some((commit, undo)) => {
+                self.undo = Some(undo);
+                Ok(Step::Commits(commit))
             }
         }
+    }
+
+    /// Tells the client the outcome of the commit that its last command was to be answered after.
+    fn committed(&mut self, outcome: Result<(), SqlError>) -> Result<Step, ReadError> {
+        if let (Some(undo), Err(error)) = (self.undo.take(), outcome) {
+            self.packets.undo(&undo);
+            self.error(&error)?;
+        }
+        self.done()
+    }
+
+    /// Answers a command.
+    fn done(&mut self) -> Result<Step, ReadError> {
+        if self.session.is_killed() {
+            self.packets.send()?;
+            return Ok(Step::End);
+        }
+        self.end_response()?;
+        if self.session.assignments() != self.assignments {
+            self.read_limits()?;
+            self.until = clock::now() + self.limits.wait;
+        }
+        Ok(if self.packets.is_quiet() { Step::Waits(self.until) } else { Step::Again })
+    }
+
+    /// Sends the response; what comes next is a command.
+    fn end_response(&mut self) -> io::Result<()> {
+        self.packets.send()?;
+        self.packets.restart_sequence();
+        self.begun = false;
+        self.until = clock::now() + self.limits.wait;
+        Ok(())
+    }
+
+    /// How long it is waited for what the client sends next.
+    fn waits(&mut self) -> Duration {
+        if self.packets.has_begun() && !self.begun {
+            self.begun = true;
+            self.until = clock::now() + self.limits.read;
+        }
+        self.until
+    }
+
+    /// Tells a client whose commands cannot be read why.
+    fn lost(&mut self, why: ReadError) -> ReadError {
+        tell(&mut self.packets, &why).map_or_else(ReadError::from, |()| why)
     }
 
     /// Refuses a command of which only the first bytes are there. What is never answered must not be now: the client would
@@ -414,9 +593,9 @@ impl<'a, T: Transport> Connection<'a, T> {
         // It answers the greeting's nonce, which is long known: where it can be asked anew it is.
         let able = self.capabilities & can::PLUGIN_AUTH != 0;
         hello.plugin = if able { String::new() } else { NATIVE.to_owned() };
-        let host = self.peer.host(self.shared, &hello.user);
+        let host = self.peer.host(&self.shared, &hello.user);
         let (packets, nonce) = (&mut self.packets, &self.nonce);
-        let mut proved = authenticate(packets, self.shared, self.peer, &host, &hello, nonce);
+        let mut proved = authenticate(packets, &self.shared, &self.peer, &host, &hello, nonce);
         // Root may be here in the place that there is for it alone.
         let from_root = self.user == "root" && hello.user != "root";
         if matches!(proved, Ok(Ok(()))) && from_root && self.shared.over_limit() {
@@ -445,7 +624,7 @@ impl<'a, T: Transport> Connection<'a, T> {
 }
 
 /// Prepared statements.
-impl<T: Transport> Connection<'_, T> {
+impl<T: Transport> Connection<T> {
     fn prepare(&mut self, sql: &[u8]) -> io::Result<()> {
         let prepared = match std::str::from_utf8(sql) {
             Ok(sql) => self.session.prepare(sql),

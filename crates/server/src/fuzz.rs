@@ -9,13 +9,13 @@ use spillway::{Database, Settings};
 use spillway_sql::Instance;
 
 use crate::capabilities as can;
-use crate::connection::serve;
+use crate::connection::{Client, Step};
 use crate::login::Peer;
 use crate::server::{ServerSettings, Shared};
 use crate::transport::{Security, Transport};
 
 /// A server that is fed bytes.
-pub struct Fed(Shared);
+pub struct Fed(Arc<Shared>);
 
 /// What a client sends, and what it is sent.
 struct Script<'a> {
@@ -70,7 +70,7 @@ impl Fed {
     pub fn in_memory() -> Fed {
         let database = Database::open_in_memory(Settings::default()).expect("memory opens");
         let instance = Instance::open(database).expect("a new catalog opens");
-        Fed(Shared::new(instance, ServerSettings::default(), None))
+        Fed(Arc::new(Shared::new(instance, ServerSettings::default(), None)))
     }
 
     /// Serves a client that sends these bytes after the greeting, and is gone. What it was sent is packets, whole and
@@ -81,7 +81,19 @@ impl Fed {
     pub fn serve(&self, bytes: &[u8]) {
         let mut output = Vec::new();
         let script = Script { input: Cursor::new(bytes), output: &mut output };
-        serve(script, &self.0, &Peer { id: 1, address: None });
+        let peer = Peer { id: 1, address: None };
+        let mut client = Client::greet(script, self.0.clone(), peer);
+        let mut step = Step::Again;
+        // It never waits: what does not come at once is its end.
+        while !matches!(step, Step::End | Step::Waits(_)) {
+            step = match step {
+                Step::Commits(commit) => {
+                    client.committed(commit.wait().map(drop).map_err(Into::into))
+                }
+                _ => client.step(),
+            };
+        }
+        drop(client);
         let mut rest = output.as_slice();
         let mut next = 0_u8;
         while let Some((head, after)) = rest.split_first_chunk::<4>() {

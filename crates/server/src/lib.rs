@@ -5,12 +5,13 @@
 //! - `listener`: listening, and the graceful stop; `server`: what connections share, their limits and counters;
 //! - `transport`: a client's bytes, plain or in TLS (`tls`); `packet`: packets of them, each response in one write;
 //! - `capabilities`, `auth`, `login`: who the client is, and whether it can prove it;
+//! - `pool`: the threads that serve clients, and what they do next;
 //! - `connection`: its commands; `escape`: statements that are no UTF-8; `params`: parameters of prepared statements;
 //! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes;
 //! - `metrics`: the figures of all that, over `http`.
 //!
-//! One thread serves one connection, and blocks on its socket: measured on two cores shared with the client, a
-//! hand-off to another thread costs more than a point select.
+//! A client costs memory and no thread: a few workers serve whoever has sent something, run each statement to its end, and
+//! wait neither for clients nor for commits. How, and why, is said in `pool`.
 
 mod auth;
 mod capabilities;
@@ -26,6 +27,7 @@ mod login;
 mod metrics;
 mod packet;
 mod params;
+mod pool;
 mod results;
 mod rows;
 mod server;
@@ -34,5 +36,5 @@ mod transport;
 
 pub use listener::Server;
 pub use metrics::MetricsPage;
-pub use server::ServerSettings;
+pub use server::{ServerSettings, workers_for};
 pub use tls::TlsFiles;

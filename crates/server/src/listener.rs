@@ -12,13 +12,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use spillway::Metric;
-use spillway_base::thread;
+use spillway_base::{clock, thread};
 use spillway_sql::{Front, Instance, SqlError};
 
-use crate::connection::serve;
-use crate::login::Peer;
 use crate::packet::Packets;
+use crate::pool::Pool;
 use crate::results::put_early_error;
 use crate::server::{ServerSettings, Shared};
 use crate::transport::{Raw, Socket};
@@ -26,6 +26,7 @@ use crate::transport::{Raw, Socket};
 /// A listening server.
 pub struct Server {
     shared: Arc<Shared>,
+    pool: Arc<Pool>,
     address: SocketAddr,
     socket: Option<SocketFile>,
     accepting: Option<JoinHandle<()>>,
@@ -57,6 +58,7 @@ impl Server {
             );
             return Err(refused(ErrorKind::PermissionDenied, text));
         }
+        allow_sockets(settings.connections_max)?;
         let tls = settings.tls.as_ref().map(|files| files.config()).transpose()?;
         if settings.require_secure_transport && tls.is_none() {
             let text = "secure transport is required, and there is no certificate for it";
@@ -75,15 +77,17 @@ impl Server {
                 (Some(unix), Some(socket))
             }
         };
+        let workers = settings.workers.max(1);
         tell_variables(&instance, &settings, address);
         let shared = Arc::new(Shared::new(instance.clone(), settings, tls));
         let front: Weak<dyn Front> = Arc::<Shared>::downgrade(&shared);
         instance.attach(front);
         let (wake, woken) = UnixStream::pair()?;
-        let listeners = Listeners { shared: shared.clone(), tcp, unix, woken };
+        let pool = Pool::start(shared.clone(), workers)?;
+        let listeners = Listeners { shared: shared.clone(), pool: pool.clone(), tcp, unix, woken };
         let accepting =
             thread::spawn("accept", move || listeners.accept()).map_err(io::Error::other)?;
-        Ok(Server { shared, address, socket, accepting: Some(accepting), wake: Some(wake) })
+        Ok(Server { shared, pool, address, socket, accepting: Some(accepting), wake: Some(wake) })
     }
 
     /// Where it listens.
@@ -94,8 +98,15 @@ impl Server {
 
     /// A source of the figures of its connections.
     pub fn metrics(&self) -> impl Fn() -> Vec<Metric> + Send + Sync + 'static {
-        let shared = Arc::downgrade(&self.shared);
-        move || shared.upgrade().map_or_else(Vec::new, |shared| shared.metrics())
+        let (shared, pool) = (Arc::downgrade(&self.shared), Arc::downgrade(&self.pool));
+        move || {
+            let Some((shared, pool)) = shared.upgrade().zip(pool.upgrade()) else {
+                return Vec::new();
+            };
+            let mut figures = shared.metrics();
+            figures.extend(pool.metrics());
+            figures
+        }
     }
 
     /// Stops listening, interrupts running statements, and ends the connections.
@@ -111,11 +122,34 @@ impl Drop for Server {
             // A panic in it has been reported by the panic hook.
             let _ = accepting.join();
         }
-        self.shared.end_connections(STOP_WAIT);
+        let all_gone = self.shared.end_connections(STOP_WAIT);
+        self.pool.stop(all_gone);
         if let Some(socket) = self.socket.take() {
             socket.remove();
         }
     }
+}
+
+/// What else the process has open: data files, the log, listening sockets.
+const OTHER_FILES: usize = 128;
+
+/// Has the system allow as many open files as it may for so many connections.
+fn allow_sockets(connections_max: usize) -> io::Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let need = (connections_max + 1 + OTHER_FILES) as u64;
+    let hard = limit.maximum.unwrap_or(u64::MAX);
+    if need > hard {
+        let text = format!(
+            "{connections_max} connections need {need} open files, and this process may have \
+             {hard}; raise that (ulimit -Hn, LimitNOFILE), or start with fewer connections"
+        );
+        return Err(refused(ErrorKind::InvalidInput, text));
+    }
+    if limit.current.is_some_and(|current| current < hard) {
+        // All that there may be: `max_connections` can be raised later.
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    }
+    Ok(())
 }
 
 /// Says in SHOW VARIABLES what the server is.
@@ -127,6 +161,7 @@ fn tell_variables(instance: &Instance, settings: &ServerSettings, address: Socke
     instance.set_global("port", address.port().to_string());
     instance.set_global("socket", path(settings.socket.as_ref()));
     instance.set_global("max_connections", settings.connections_max.to_string());
+    instance.set_global("thread_pool_size", settings.workers.to_string());
     instance.set_global("have_ssl", on(tls.is_some(), "YES", "DISABLED"));
     instance.set_global("have_openssl", on(tls.is_some(), "YES", "DISABLED"));
     instance.set_global("ssl_cert", path(tls.map(|files| &files.cert)));
@@ -186,23 +221,29 @@ impl SocketFile {
 /// What the accepting thread waits for.
 struct Listeners {
     shared: Arc<Shared>,
+    pool: Arc<Pool>,
     tcp: TcpListener,
     unix: Option<UnixListener>,
     woken: UnixStream,
 }
 
 impl Listeners {
-    /// Accepts clients until the other end of `woken` is closed.
+    /// Accepts clients until the other end of `woken` is closed, and sees that none keeps quiet for too long.
     fn accept(self) {
         loop {
+            let due = self.pool.sweep();
             let mut waits = vec![
                 PollFd::new(&self.woken, PollFlags::IN),
                 PollFd::new(&self.tcp, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.pool.alarm(), PollFlags::IN),
             ];
             if let Some(unix) = &self.unix {
                 waits.push(PollFd::from_borrowed_fd(unix.as_fd(), PollFlags::IN));
             }
-            match poll(&mut waits, None) {
+            // Rounded up, so that it is not woken just before.
+            let left = due.map(|due| due.saturating_sub(clock::now()) + Duration::from_millis(1));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut waits, left.as_ref()) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 // Without memory for it there is nobody to be accepted either.
@@ -218,7 +259,7 @@ impl Listeners {
                 return;
             }
             let tcp = !ready[1] || self.accept_tcp();
-            let unix = !ready.get(2).is_some_and(|ready| *ready) || self.accept_unix();
+            let unix = !ready.get(3).is_some_and(|ready| *ready) || self.accept_unix();
             if !(tcp && unix) {
                 self.shared.counters.accept_errors.add();
                 if pause(&self.woken) {
@@ -255,24 +296,17 @@ impl Listeners {
         }
     }
 
-    /// Starts a client's thread, or tells it why there is no place for it.
+    /// Has a client served, or tells it why there is no place for it.
     fn admit(&self, raw: Raw, address: Option<std::net::IpAddr>) {
         let raw = Arc::new(raw);
         let socket = Socket::new(raw.clone(), self.shared.traffic.clone());
-        let slot = match self.shared.admit(raw) {
-            Ok(slot) => slot,
-            Err(error) => return self.refuse(socket, &error),
-        };
-        let shared = self.shared.clone();
-        let id = slot.id;
-        let started = thread::spawn(format!("client-{id}"), move || {
-            // Dropped in the opposite order, also where the thread ends with a panic.
-            let _slot = slot;
-            let shared = shared;
-            serve(socket, &shared, &Peer { id, address });
-        });
-        if started.is_err() {
-            self.shared.counters.aborted_connects.add();
+        match self.shared.admit(raw) {
+            Ok(slot) => {
+                if self.pool.seat(socket, slot, address).is_err() {
+                    self.shared.counters.aborted_connects.add();
+                }
+            }
+            Err(error) => self.refuse(socket, &error),
         }
     }
 

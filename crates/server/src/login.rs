@@ -1,5 +1,6 @@
 //! Who a client is: the greeting, its hello, TLS where it asks for it, and the proof of its password.
 
+use std::io;
 use std::net::IpAddr;
 
 use spillway_sql::SqlError;
@@ -47,16 +48,26 @@ pub(crate) struct Login {
     pub(crate) nonce: Nonce,
 }
 
-/// Learns who a client is. `None` where it was refused, and told so.
-pub(crate) fn log_in<T: Transport>(
+/// Speaks first.
+pub(crate) fn greet<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
     peer: &Peer,
-) -> Result<Option<Login>, ReadError> {
+) -> io::Result<Nonce> {
     let nonce = auth::nonce()?;
     let tls = if shared.tls.is_some() { can::SSL } else { 0 };
     packets.packet(|out| auth::greeting(out, peer.id, &nonce, can::OURS | tls))?;
     packets.send()?;
+    Ok(nonce)
+}
+
+/// Learns who a client is that was greeted. `None` where it was refused, and told so.
+pub(crate) fn log_in<T: Transport>(
+    packets: &mut Packets<T>,
+    shared: &Shared,
+    peer: &Peer,
+    nonce: Nonce,
+) -> Result<Option<Login>, ReadError> {
     let mut payload = Vec::new();
     packets.read(&mut payload)?;
     if let Some(config) = &shared.tls

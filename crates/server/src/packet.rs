@@ -7,6 +7,7 @@
 
 use std::io;
 
+use spillway::CommitFuture;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_sql::Limits;
 
@@ -46,6 +47,19 @@ fn timed_out(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
+/// A packet that may not be true, and the commit that decides it.
+struct Unsure {
+    commit: CommitFuture,
+    at: usize,
+    sequence: u8,
+}
+
+/// Where a packet lies that may have to be taken back, and its number.
+pub(crate) struct Undo {
+    at: usize,
+    sequence: u8,
+}
+
 /// A connection's packets.
 pub(crate) struct Packets<T> {
     transport: T,
@@ -58,8 +72,8 @@ pub(crate) struct Packets<T> {
     packet_max: usize,
     /// Set once the client is known; before, the transport's deadline is the only limit in time.
     limits: Option<Limits>,
-    /// Whether the transport waits as for the rest of a command.
-    rest: bool,
+    /// The last packet of the response, where it is true only once this commit lasts.
+    unsure: Option<Unsure>,
     budget: Budget,
     /// For a command longer than [`LARGE`].
     large: Option<Charge>,
@@ -77,7 +91,7 @@ impl<T: Transport> Packets<T> {
             sequence: 0,
             packet_max,
             limits: None,
-            rest: false,
+            unsure: None,
             budget,
             large: None,
         }
@@ -89,31 +103,24 @@ impl<T: Transport> Packets<T> {
 
     /// From now on these limits hold, and the deadline no longer does.
     pub(crate) fn set_limits(&mut self, limits: Limits) -> io::Result<()> {
-        if self.limits == Some(limits) && !self.rest {
+        if self.limits == Some(limits) {
             return Ok(());
         }
         self.packet_max = limits.packet_max;
         self.limits = Some(limits);
-        self.rest = false;
         self.transport.set_deadline(None);
-        self.transport.set_timeouts(limits.wait, limits.write)
+        self.transport.set_timeouts(limits.read, limits.write)
     }
 
-    /// The next packet is the first of a command.
+    /// The next packet is the first of a command, and the one before is not kept any more.
     pub(crate) fn restart_sequence(&mut self) {
         self.sequence = 0;
+        self.large = None;
     }
 
-    /// Says for which of its two waits the transport reads: the next command, or the rest of one.
-    fn wait_for(&mut self, rest: bool) -> io::Result<()> {
-        if let Some(limits) = self.limits
-            && self.rest != rest
-        {
-            self.rest = rest;
-            self.transport
-                .set_timeouts(if rest { limits.read } else { limits.wait }, limits.write)?;
-        }
-        Ok(())
+    /// The next packet answers a command of which only the beginning has come.
+    pub(crate) fn answer_early(&mut self) {
+        self.sequence = u8::from(self.filled - self.taken >= 4);
     }
 
     fn receive(transport: &mut T, into: &mut [u8]) -> io::Result<usize> {
@@ -126,23 +133,57 @@ impl<T: Transport> Packets<T> {
         }
     }
 
-    /// Has `need` bytes of input, which is no more than the input holds. `first` where none of a command may have come yet.
-    fn fill(&mut self, need: usize, first: bool) -> Result<(), ReadError> {
+    /// Moves what is left of the input to its beginning, where less than `need` would fit after it.
+    fn tidy(&mut self, need: usize) {
         if self.taken > 0 && self.taken + need > self.input.len() || self.taken == self.filled {
             self.input.copy_within(self.taken..self.filled, 0);
             self.filled -= self.taken;
             self.taken = 0;
         }
+    }
+
+    /// The length that the next packet announces, if that much has come.
+    fn announced(&self) -> Option<usize> {
+        let head = self.input[self.taken..self.filled].first_chunk::<3>()?;
+        Some(usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16)
+    }
+
+    /// Whether the next command is here, as far as it fits the input. Waits for nothing; the client must be known.
+    pub(crate) fn arrived(&mut self) -> Result<bool, ReadError> {
+        loop {
+            let need = 4 + self.announced().unwrap_or(0);
+            // What is longer is waited for while it comes.
+            if self.filled - self.taken >= need.min(self.input.len()) {
+                return Ok(true);
+            }
+            self.tidy(need);
+            match self.transport.try_read(&mut self.input[self.filled..]) {
+                Ok(0) => return Err(ReadError::Io(io::ErrorKind::UnexpectedEof.into())),
+                Ok(read) => self.filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(ReadError::Io(error)),
+            }
+        }
+    }
+
+    /// Whether the beginning of a command has come, and not its end.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.taken < self.filled
+    }
+
+    /// Whether nothing of a command is here, nor can be.
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.has_begun() && self.transport.is_drained()
+    }
+
+    /// Has `need` bytes of input, which is no more than the input holds.
+    fn fill(&mut self, need: usize) -> Result<(), ReadError> {
+        self.tidy(need);
         while self.filled - self.taken < need {
-            let silent = first && self.filled == self.taken && self.limits.is_some();
-            self.wait_for(!silent)?;
             // Before the client is known nothing is read ahead: what follows may be for TLS.
             let end = if self.limits.is_some() { self.input.len() } else { self.taken + need };
-            match Self::receive(&mut self.transport, &mut self.input[self.filled..end]) {
-                Ok(read) => self.filled += read,
-                Err(error) if timed_out(&error) && silent => return Err(ReadError::Silent),
-                Err(error) => return Err(error.into()),
-            }
+            self.filled += Self::receive(&mut self.transport, &mut self.input[self.filled..end])?;
         }
         Ok(())
     }
@@ -151,10 +192,8 @@ impl<T: Transport> Packets<T> {
     pub(crate) fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), ReadError> {
         payload.clear();
         self.large = None;
-        let mut first = true;
         loop {
-            self.fill(4, first)?;
-            first = false;
+            self.fill(4)?;
             let head = &self.input[self.taken..self.taken + 4];
             let len = usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16;
             if head[3] != self.sequence {
@@ -187,7 +226,7 @@ impl<T: Transport> Packets<T> {
     fn body(&mut self, due: usize, payload: &mut Vec<u8>) -> Result<(), ReadError> {
         let len = due - payload.len();
         if len <= self.input.len() {
-            self.fill(len, false)?;
+            self.fill(len)?;
             self.make_room(due, payload)?;
             payload.extend_from_slice(&self.input[self.taken..self.taken + len]);
             self.taken += len;
@@ -204,7 +243,6 @@ impl<T: Transport> Packets<T> {
             payload.resize(end, 0);
             let mut filled = start;
             while filled < end {
-                self.wait_for(true)?;
                 filled += Self::receive(&mut self.transport, &mut payload[filled..])?;
             }
         }
@@ -232,7 +270,7 @@ impl<T: Transport> Packets<T> {
         loop {
             while left > 0 {
                 if self.taken == self.filled {
-                    self.fill(1, false)?;
+                    self.fill(1)?;
                 }
                 let here = left.min(self.filled - self.taken);
                 self.taken += here;
@@ -241,7 +279,7 @@ impl<T: Transport> Packets<T> {
             if last {
                 return Ok(());
             }
-            self.fill(4, false)?;
+            self.fill(4)?;
             let head = &self.input[self.taken..self.taken + 4];
             left = usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16;
             last = left < CHUNK;
@@ -299,6 +337,28 @@ impl<T: Transport> Packets<T> {
         self.output.extend_from_slice(packets);
         self.sequence = self.sequence.wrapping_add(count);
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
+    }
+
+    /// Has the next packet, the last of the response, stand only once a commit lasts. Gives the commit back where the
+    /// response is too long to be kept until then.
+    pub(crate) fn unless_lost(&mut self, commit: CommitFuture) -> Option<CommitFuture> {
+        if self.output.len() > SEND_AT / 2 {
+            return Some(commit);
+        }
+        self.unsure = Some(Unsure { commit, at: self.output.len(), sequence: self.sequence });
+        None
+    }
+
+    /// The commit that the response waits for, and how to take its last packet back.
+    pub(crate) fn take_unsure(&mut self) -> Option<(CommitFuture, Undo)> {
+        let Unsure { commit, at, sequence } = self.unsure.take()?;
+        Some((commit, Undo { at, sequence }))
+    }
+
+    /// Takes the last packet back.
+    pub(crate) fn undo(&mut self, undo: &Undo) {
+        self.output.truncate(undo.at);
+        self.sequence = undo.sequence;
     }
 
     /// Sends the response.

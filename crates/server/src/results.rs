@@ -2,6 +2,7 @@
 
 use std::io;
 
+use spillway::CommitFuture;
 use spillway_sql::{Outcome, ResultColumn, ResultSink, SqlError, Status};
 use spillway_types::ValueRef;
 
@@ -155,5 +156,14 @@ impl<T: Transport> ResultSink for WireSink<'_, T> {
 
     fn ok(&mut self, outcome: &Outcome) -> Result<(), SqlError> {
         self.put(|out| put_ok(out, outcome))
+    }
+
+    fn ok_after(&mut self, commit: CommitFuture, outcome: &Outcome) -> Result<(), SqlError> {
+        let now = match commit.known() {
+            Some(_) => Some(commit),
+            None => self.packets.unless_lost(commit),
+        };
+        now.map(CommitFuture::wait).transpose()?;
+        self.ok(outcome)
     }
 }

@@ -30,6 +30,8 @@ pub struct ServerSettings {
     pub socket: Option<PathBuf>,
     /// Clients at once; `root` may be one more. `max_connections` says so from then on, and can be set.
     pub connections_max: usize,
+    /// Threads that run statements at once; others wait in line, but for those that wait for a lock.
+    pub workers: usize,
     /// The certificate and key for TLS; none for no TLS.
     pub tls: Option<TlsFiles>,
     /// Whether clients over a network must use TLS.
@@ -43,10 +45,17 @@ impl Default for ServerSettings {
             port: 3306,
             socket: None,
             connections_max: 512,
+            workers: workers_for(std::thread::available_parallelism().map_or(2, usize::from)),
             tls: None,
             require_secure_transport: false,
         }
     }
+}
+
+/// How many workers so many processors keep busy: one more, which may be writing the log.
+#[must_use]
+pub fn workers_for(cores: usize) -> usize {
+    cores + 1
 }
 
 /// A figure that only rises.
@@ -102,8 +111,8 @@ struct Clients {
     gone: Condvar,
 }
 
-/// What a connection costs before it does anything: its buffers and the part of its stack that is touched.
-const CONNECTION_BYTES: usize = 96 << 10;
+/// What a connection costs before it does anything: its buffers and its session.
+const CONNECTION_BYTES: usize = 48 << 10;
 
 /// A client's place among those connected. Dropping it frees the place, however its thread ends; whoever waits for that may
 /// then count on nothing else being held by the thread, which drops it last.
@@ -174,16 +183,18 @@ impl Shared {
     }
 
     /// Interrupts what clients run, and ends the connections once they are answered; cuts those off that take longer than `wait`.
-    pub(crate) fn end_connections(&self, wait: Duration) {
+    /// Whether all have gone.
+    pub(crate) fn end_connections(&self, wait: Duration) -> bool {
         self.instance.shut_down();
         let mut clients = self.clients.sockets.lock();
         clients.values().for_each(|client| client.wake());
-        let all_gone = |clients: &mut HashMap<_, _>| !clients.is_empty();
-        let timeout = self.clients.gone.wait_while_for(&mut clients, all_gone, wait);
+        let some_left = |clients: &mut HashMap<_, _>| !clients.is_empty();
+        let timeout = self.clients.gone.wait_while_for(&mut clients, some_left, wait);
         if timeout.timed_out() {
             clients.values().for_each(|client| client.close());
-            self.clients.gone.wait_while_for(&mut clients, all_gone, Duration::from_secs(1));
+            self.clients.gone.wait_while_for(&mut clients, some_left, Duration::from_secs(1));
         }
+        clients.is_empty()
     }
 
     /// The figures of the server, as the metrics page names them.

@@ -2,13 +2,17 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::{ServerConfig, ServerConnection};
 use spillway_base::clock;
+use spillway_base::thread::blocking;
 
 /// How a client's bytes travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,8 +25,21 @@ pub(crate) enum Security {
     Tls(&'static str, &'static str),
 }
 
-/// A stream of bytes from and to a client. Reads and writes block.
+/// A stream of bytes from and to a client. Reads and writes block, and tell the thread's pool so.
 pub(crate) trait Transport: Read + Write {
+    /// Something may have come that [`Transport::try_read`] has not seen; `ended` where nothing comes after it.
+    fn stir(&mut self, _ended: bool) {}
+
+    /// Reads what has come. [`io::ErrorKind::WouldBlock`] where that is nothing, and until [`Transport::stir`] from then on.
+    fn try_read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.read(buf)
+    }
+
+    /// Whether [`Transport::try_read`] gives nothing until [`Transport::stir`].
+    fn is_drained(&self) -> bool {
+        false
+    }
+
     /// Reads fail at this time of [`clock::now`], however often they gave something before.
     fn set_deadline(&mut self, deadline: Option<Duration>);
 
@@ -47,26 +64,41 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// A socket that its connection's thread reads and writes, and others may shut.
+/// A socket that whoever serves its connection reads and writes, and others may shut.
 pub(crate) struct Raw {
     stream: Stream,
-    /// Whether a write is under way.
+    /// Whether a thread waits for the client to take something.
     writing: AtomicBool,
+    /// Whether nobody is to wait for the client any more.
+    woken: AtomicBool,
+}
+
+impl AsFd for Raw {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
 }
 
 impl From<TcpStream> for Raw {
     fn from(stream: TcpStream) -> Raw {
-        Raw { stream: Stream::Tcp(stream), writing: AtomicBool::new(false) }
+        Raw::over(Stream::Tcp(stream))
     }
 }
 
 impl From<UnixStream> for Raw {
     fn from(stream: UnixStream) -> Raw {
-        Raw { stream: Stream::Unix(stream), writing: AtomicBool::new(false) }
+        Raw::over(Stream::Unix(stream))
     }
 }
 
 impl Raw {
+    fn over(stream: Stream) -> Raw {
+        Raw { stream, writing: AtomicBool::new(false), woken: AtomicBool::new(false) }
+    }
+
     fn shut(&self, how: Shutdown) {
         // A socket that cannot be shut is shut already.
         let _ = match &self.stream {
@@ -77,7 +109,9 @@ impl Raw {
 
     /// Ends a wait for the client: nothing more is read. What is still to be written is, unless the client takes nothing.
     pub(crate) fn wake(&self) {
-        self.shut(if self.writing.load(Ordering::Acquire) {
+        // Whoever comes to wait after this look finds it there.
+        self.woken.store(true, Ordering::SeqCst);
+        self.shut(if self.writing.load(Ordering::SeqCst) {
             Shutdown::Both
         } else {
             Shutdown::Read
@@ -111,6 +145,10 @@ pub(crate) struct Socket {
     /// Whether a write failed. What the client would read next is cut off from what it has: nothing more is written, so
     /// that the end of a connection does not wait for a client that takes nothing, TLS and its farewell included.
     cut: bool,
+    /// Whether all that came has been read.
+    drained: bool,
+    /// Whether the client's end was seen: then an event will never again say that there is more to read.
+    ended: bool,
     traffic: Arc<Traffic>,
     /// Not yet added to `traffic`, which every connection writes.
     received: u64,
@@ -122,7 +160,22 @@ const TELL_AT: u64 = 16 << 10;
 
 impl Socket {
     pub(crate) fn new(raw: Arc<Raw>, traffic: Arc<Traffic>) -> Socket {
-        Socket { raw, tls: None, deadline: None, cut: false, traffic, received: 0, sent: 0 }
+        Socket {
+            raw,
+            tls: None,
+            deadline: None,
+            cut: false,
+            drained: false,
+            ended: false,
+            traffic,
+            received: 0,
+            sent: 0,
+        }
+    }
+
+    /// The socket itself.
+    pub(crate) fn raw(&self) -> Arc<Raw> {
+        self.raw.clone()
     }
 
     fn tell(&mut self, at: u64) {
@@ -162,10 +215,8 @@ impl Plain<'_> {
 impl Read for Plain<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.meet_deadline()?;
-        let read = match &self.raw.stream {
-            Stream::Tcp(stream) => (&*stream).read(buf),
-            Stream::Unix(stream) => (&*stream).read(buf),
-        };
+        let read = blocking(|| recv(self.raw, buf, RecvFlags::empty()));
+        let read = read.map(|(read, _)| read).map_err(io::Error::from);
         *self.received += *read.as_ref().unwrap_or(&0) as u64;
         read
     }
@@ -189,13 +240,54 @@ impl Write for Plain<'_> {
 
 impl Plain<'_> {
     fn write_once(&self, buf: &[u8]) -> io::Result<usize> {
-        self.raw.writing.store(true, Ordering::Release);
-        let sent = match &self.raw.stream {
-            Stream::Tcp(stream) => (&*stream).write(buf),
-            Stream::Unix(stream) => (&*stream).write(buf),
+        match send(self.raw, buf, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Err(Errno::AGAIN) => {}
+            sent => return Ok(sent?),
+        }
+        self.raw.writing.store(true, Ordering::SeqCst);
+        let sent = if self.raw.woken.load(Ordering::SeqCst) {
+            Err(Errno::PIPE)
+        } else {
+            blocking(|| send(self.raw, buf, SendFlags::NOSIGNAL))
         };
-        self.raw.writing.store(false, Ordering::Release);
-        sent
+        self.raw.writing.store(false, Ordering::SeqCst);
+        Ok(sent?)
+    }
+
+    /// Reads what is there.
+    fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let (read, _) = recv(self.raw, buf, RecvFlags::DONTWAIT)?;
+        *self.received += read as u64;
+        Ok(read)
+    }
+}
+
+/// The socket beneath TLS, read only as far as it has something.
+struct Now<'a, 'b>(&'a mut Plain<'b>);
+
+impl Read for Now<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.read_now(buf)
+    }
+}
+
+/// Reads what TLS has decrypted, or can decrypt of what is there.
+fn read_tls_now(
+    tls: &mut ServerConnection,
+    plain: &mut Plain<'_>,
+    buf: &mut [u8],
+) -> io::Result<usize> {
+    loop {
+        match tls.reader().read(buf) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return read,
+        }
+        tls.read_tls(&mut Now(plain))?;
+        let outcome = tls.process_new_packets().map_err(io::Error::other);
+        while tls.wants_write() {
+            tls.write_tls(plain)?;
+        }
+        outcome?;
     }
 }
 
@@ -205,6 +297,7 @@ impl Read for Socket {
             (None, mut plain) => plain.read(buf),
             (Some(tls), mut plain) => rustls::Stream::new(tls, &mut plain).read(buf),
         };
+        self.drained = false;
         self.tell(TELL_AT);
         read
     }
@@ -227,6 +320,33 @@ impl Write for Socket {
 }
 
 impl Transport for Socket {
+    fn stir(&mut self, ended: bool) {
+        self.drained = false;
+        self.ended |= ended;
+    }
+
+    fn is_drained(&self) -> bool {
+        self.drained
+    }
+
+    fn try_read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.drained {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let read = match self.split() {
+            (None, mut plain) => plain.read_now(buf),
+            (Some(tls), mut plain) => read_tls_now(tls, &mut plain, buf),
+        };
+        // Fewer bytes than were asked for are all there were; TLS may hold more.
+        let all = match &read {
+            Ok(read) => self.tls.is_none() && *read < buf.len(),
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        };
+        self.drained = all && !self.ended;
+        self.tell(TELL_AT);
+        read
+    }
+
     fn set_deadline(&mut self, deadline: Option<Duration>) {
         self.deadline = deadline;
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use spillway::CommitFuture;
 use spillway_types::{Collation, ColumnType, ValueRef};
 
 use crate::errors::SqlError;
@@ -95,4 +96,14 @@ pub trait ResultSink {
     /// # Errors
     /// As [`ResultSink::columns`].
     fn ok(&mut self, outcome: &Outcome) -> Result<(), SqlError>;
+
+    /// A statement without a result set is done once its commit is known. Who can tell that later need not wait; nothing
+    /// else comes before the client's next command.
+    ///
+    /// # Errors
+    /// As [`ResultSink::columns`], and the failure of the commit where it was waited for.
+    fn ok_after(&mut self, commit: CommitFuture, outcome: &Outcome) -> Result<(), SqlError> {
+        commit.wait()?;
+        self.ok(outcome)
+    }
 }

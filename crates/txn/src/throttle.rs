@@ -24,6 +24,7 @@ use std::time::Duration;
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Debt, Metric};
 use spillway_base::stall::{Cause, Tally};
+use spillway_base::thread::blocking;
 
 /// Debt at which writers begin to be slowed.
 pub(crate) const SLIGHT: f64 = 0.5;
@@ -92,7 +93,7 @@ impl Throttle {
                 if left.is_zero() || debt().total() < SLIGHT {
                     return;
                 }
-                clock.sleep(left.min(LOOK));
+                blocking(|| clock.sleep(left.min(LOOK)));
             }
         });
     }

@@ -37,7 +37,11 @@ impl TestServer {
     }
 
     pub(crate) fn with(settings: ServerSettings, database: Settings) -> TestServer {
-        let instance = Instance::open(Database::open_in_memory(database).unwrap()).unwrap();
+        TestServer::over(Database::open_in_memory(database).unwrap(), settings)
+    }
+
+    pub(crate) fn over(database: Database, settings: ServerSettings) -> TestServer {
+        let instance = Instance::open(database).unwrap();
         let server =
             Server::start(instance.clone(), ServerSettings { port: 0, ..settings }).unwrap();
         TestServer { instance, server }

@@ -2,10 +2,13 @@
 #![allow(missing_docs)]
 
 mod client;
+mod commits;
 mod framing;
+mod gate;
 mod limits;
 mod login;
 mod metadata;
+mod pool;
 mod results;
 mod statements;
 mod tls;

@@ -29,6 +29,13 @@ impl Session {
             self.warnings.clear();
         }
         match first {
+            "commit"
+                if matches!(words.as_slice(), [_] | [_, _])
+                    && !words[1..].iter().any(|word| word != "work") =>
+            {
+                let commit = self.commit_later()?;
+                return self.tell(commit, &self.outcome(Changed::default(), more), sink);
+            }
             "begin" | "start" | "commit" | "rollback" | "savepoint" | "release" => {
                 self.control(&plain, &words)?;
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::Guard;
-use spillway::Transaction;
+use spillway::{CommitFuture, Transaction};
 use spillway_types::{ColumnType, Value, ValueRef};
 use sqlparser::ast;
 
@@ -82,9 +82,8 @@ impl Session {
         });
         match outcome {
             Ok(outcome) => {
-                if opened && self.autocommit && !self.explicit {
-                    self.commit()?;
-                }
+                let alone = opened && self.autocommit && !self.explicit;
+                let commit = if alone { self.commit_later()? } else { None };
                 let mut variables = self.variables.borrow_mut();
                 if let Some(outcome) = &outcome {
                     variables.row_count = outcome.affected as i64;
@@ -96,8 +95,11 @@ impl Session {
                 }
                 drop(variables);
                 match outcome {
-                    Some(changed) => sink.ok(&self.outcome(changed, more)),
-                    None => sink.end_rows(&self.outcome(Changed::default(), more)),
+                    Some(changed) => self.tell(commit, &self.outcome(changed, more), sink),
+                    None => {
+                        commit.map(CommitFuture::wait).transpose()?;
+                        sink.end_rows(&self.outcome(Changed::default(), more))
+                    }
                 }
             }
             Err(error) => {

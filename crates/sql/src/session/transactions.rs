@@ -3,11 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use spillway::{Durability, Isolation, TransactionOptions};
+use spillway::{CommitFuture, Durability, Isolation, Transaction, TransactionOptions};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
 use super::own::{name_of, split_commas};
+use crate::api::{Outcome, ResultSink};
 use crate::errors::{Result, SqlError};
 use crate::parse::word;
 
@@ -46,15 +47,42 @@ impl Session {
         self.txn = Some(txn);
     }
 
+    /// Commits, and waits for that.
     pub(super) fn commit(&mut self) -> Result<()> {
+        match self.commit_later()? {
+            Some(commit) => Ok(commit.wait().map(drop)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits what is open. What is not refused at once is acknowledged later.
+    pub(super) fn commit_later(&mut self) -> Result<Option<CommitFuture>> {
         self.savepoints.clear();
         self.explicit = false;
-        let outcome = match self.txn.take() {
-            Some(txn) => txn.commit().wait().map(drop).map_err(SqlError::from),
-            None => Ok(()),
-        };
+        let commit = self.txn.take().map(Transaction::commit);
         self.release_tables();
-        outcome
+        if let Some(Err(refused)) = commit.as_ref().and_then(CommitFuture::known) {
+            return Err(refused.into());
+        }
+        Ok(commit)
+    }
+
+    /// Tells how a statement ended that changed something, once that is known to last.
+    pub(super) fn tell(
+        &self,
+        commit: Option<CommitFuture>,
+        outcome: &Outcome,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        match commit {
+            // What follows must see it.
+            Some(commit) if outcome.status.more_results => {
+                commit.wait()?;
+                sink.ok(outcome)
+            }
+            Some(commit) => sink.ok_after(commit, outcome),
+            None => sink.ok(outcome),
+        }
     }
 
     pub(super) fn end_transaction(&mut self) {

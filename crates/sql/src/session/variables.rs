@@ -122,6 +122,8 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("ssl_cipher", "", Fixed),
     ("ssl_key", "", Fixed),
     ("system_time_zone", "UTC", Fixed),
+    ("thread_handling", "pool-of-threads", Fixed),
+    ("thread_pool_size", "1", Fixed),
     ("thread_stack", "1048576", Fixed),
     ("time_format", "", Fixed),
     ("time_zone", "SYSTEM", Other),

@@ -168,7 +168,7 @@ impl TieredEngine {
                 ));
             }
             let mut state = inner.bell.state.lock();
-            inner.bell.room.wait_for(&mut state, NAP);
+            thread::blocking(|| inner.bell.room.wait_for(&mut state, NAP));
         }
     }
 }

@@ -1,0 +1,59 @@
+//! The commits whose answers wait, and when a worker writes the log for them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use spillway_base::clock;
+
+/// The log is written, whatever else is ready, once a commit has waited this long for that.
+pub(super) const OVERDUE: Duration = Duration::from_micros(300);
+
+#[derive(Default)]
+pub(super) struct Commits {
+    waiting: AtomicUsize,
+    /// When the first was begun since the log was last written, in nanoseconds of the clock; zero for none.
+    since_ns: AtomicU64,
+    leading: AtomicBool,
+}
+
+impl Commits {
+    /// An answer waits for its commit.
+    pub(super) fn begin(&self) {
+        self.waiting.fetch_add(1, SeqCst);
+        if self.since_ns.load(SeqCst) == 0 {
+            // The clock began with the process, long before.
+            let now_ns = clock::now().as_nanos() as u64;
+            let _ = self.since_ns.compare_exchange(0, now_ns, SeqCst, SeqCst);
+        }
+    }
+
+    /// Its commit is known.
+    pub(super) fn end(&self) {
+        self.waiting.fetch_sub(1, SeqCst);
+    }
+
+    /// How many wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(SeqCst)
+    }
+
+    /// Whether one has waited for too long, and nobody writes.
+    pub(super) fn are_overdue(&self) -> bool {
+        if self.waiting() == 0 || self.leading.load(SeqCst) {
+            return false;
+        }
+        let since_ns = self.since_ns.load(SeqCst);
+        since_ns > 0 && clock::now() > Duration::from_nanos(since_ns) + OVERDUE
+    }
+
+    /// Has the log written by this thread, unless another worker is at it; it sees to the rest when it is done.
+    pub(super) fn lead(&self, write: impl FnOnce() -> bool) -> bool {
+        if self.leading.swap(true, SeqCst) {
+            return false;
+        }
+        self.since_ns.store(0, SeqCst);
+        let led = write();
+        self.leading.store(false, SeqCst);
+        led
+    }
+}

@@ -1,0 +1,155 @@
+//! How many workers run, and who takes the place of one that waits.
+//!
+//! A worker *runs*, or *waits* within a statement, or is *spare*. One that runs may *sleep* in epoll, and then sees what
+//! comes. Whoever calls another counts it as running at once, so that two do not call one each for the same place.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use spillway_base::Result;
+
+/// A spare worker that nobody called for so long ends.
+const SPARE_FOR: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+struct State {
+    spare: usize,
+    /// Spare ones that were called and have not come yet.
+    called: usize,
+    ending: bool,
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub(super) struct Crew {
+    most: usize,
+    running: AtomicUsize,
+    sleeping: AtomicUsize,
+    /// As in the state, for who only wants to know.
+    ending: std::sync::atomic::AtomicBool,
+    state: Mutex<State>,
+    call: Condvar,
+}
+
+impl Crew {
+    pub(super) fn new(most: usize) -> Crew {
+        Crew {
+            most: most.max(1),
+            running: AtomicUsize::new(0),
+            sleeping: AtomicUsize::new(0),
+            ending: false.into(),
+            state: Mutex::default(),
+            call: Condvar::new(),
+        }
+    }
+
+    /// How many may run.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
+    pub(super) fn sleeping(&self) -> usize {
+        self.sleeping.load(SeqCst)
+    }
+
+    pub(super) fn lie_down(&self) {
+        self.sleeping.fetch_add(1, SeqCst);
+    }
+
+    pub(super) fn get_up(&self) {
+        self.sleeping.fetch_sub(1, SeqCst);
+    }
+
+    /// The calling worker waits.
+    pub(super) fn leave(&self) {
+        self.running.fetch_sub(1, SeqCst);
+    }
+
+    /// The calling worker goes on; there may be too many then, until one has nothing in hand.
+    pub(super) fn come_back(&self) {
+        self.running.fetch_add(1, SeqCst);
+    }
+
+    /// Whether there is place for another, and nobody who would see what comes.
+    pub(super) fn is_short(&self) -> bool {
+        self.sleeping() == 0 && self.running.load(SeqCst) < self.most
+    }
+
+    /// Whether it is not the end.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.ending.load(SeqCst)
+    }
+
+    /// Has one more run: a spare one, or one that `start` makes.
+    pub(super) fn call(&self, start: impl FnOnce() -> Result<JoinHandle<()>>) -> Result<()> {
+        let mut state = self.state.lock();
+        let place = |running: usize| (running < self.most).then_some(running + 1);
+        if state.ending || self.running.fetch_update(SeqCst, SeqCst, place).is_err() {
+            return Ok(());
+        }
+        if state.spare > state.called {
+            state.called += 1;
+            drop(state);
+            self.call.notify_one();
+            return Ok(());
+        }
+        state.threads.retain(|thread| !thread.is_finished());
+        match start() {
+            Ok(thread) => state.threads.push(thread),
+            Err(error) => {
+                self.running.fetch_sub(1, SeqCst);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether more run than may.
+    pub(super) fn is_over(&self) -> bool {
+        self.running.load(SeqCst) > self.most
+    }
+
+    /// Called by a worker with nothing in hand: where too many run, it is spare until it is called. `false` where it is
+    /// to end.
+    pub(super) fn stays(&self) -> bool {
+        if !self.goes_on() {
+            return false;
+        }
+        let too_many = |running: usize| (running > self.most).then(|| running - 1);
+        if !self.is_over() || self.running.fetch_update(SeqCst, SeqCst, too_many).is_err() {
+            return true;
+        }
+        let mut state = self.state.lock();
+        state.spare += 1;
+        let stays = loop {
+            if state.ending {
+                break false;
+            }
+            if state.called > 0 {
+                state.called -= 1;
+                break true;
+            }
+            let timed_out = self.call.wait_for(&mut state, SPARE_FOR).timed_out();
+            if timed_out && state.called == 0 {
+                break false;
+            }
+        };
+        state.spare -= 1;
+        stays
+    }
+
+    /// How many there are, whatever they do.
+    pub(super) fn threads(&self) -> usize {
+        self.state.lock().threads.iter().filter(|thread| !thread.is_finished()).count()
+    }
+
+    /// Ends all of them; those to be joined.
+    pub(super) fn end(&self) -> Vec<JoinHandle<()>> {
+        let mut state = self.state.lock();
+        state.ending = true;
+        self.ending.store(true, SeqCst);
+        self.call.notify_all();
+        std::mem::take(&mut state.threads)
+    }
+}

@@ -1,0 +1,438 @@
+//! The threads that serve clients: few, and none waits for a client.
+//!
+//! **Goal.** A statement of a loaded server costs some ten microseconds; waking a thread costs as much. With a thread for
+//! each client most of the processor's time went into wake-ups: one for the command, one for the row's lock, one for the
+//! commit. Here a worker takes whatever is ready, runs a statement to its end, and goes on to the next without sleeping
+//! between; what it would have waited for is handed to it, or to another worker, as one more thing that is ready.
+//!
+//! **What is ready** comes from three sides, and goes through one queue that all workers take from ([`work::Work`]):
+//! clients whose bytes have come, which one epoll instance tells; answers whose commits have become durable, which go first;
+//! and clients who have kept quiet for too long ([`timer`]).
+//!
+//! **A client** has a [`seat::Seat`], and costs memory only. Epoll tells of changes (`EPOLLET`) and not of states, so nothing
+//! has to be armed again after each command; the seat's word of state sees to it that one worker serves it at a time, and
+//! that nothing is overlooked that came meanwhile.
+//!
+//! **Commits are not waited for.** A statement that has committed leaves its answer, made up but unsent, in its connection,
+//! which stays busy: its next command is not begun before. Whoever learns that the commit lasts queues the answer. The log
+//! is driven by the workers ([`commits`]): one that finds nothing ready writes what is buffered, so that a lone client's
+//! commit costs no hand-over, and one that finds commits older than [`commits::OVERDUE`] does so before anything else. What
+//! is committed meanwhile gathers for the next write. The log's own flusher is the backstop. Answers are sent by all workers,
+//! one at a time from the queue: with one sender for a whole batch the last client waits for all the others.
+//!
+//! **How many** ([`crew`]): as many run at once as the setting says. One that has to wait within a statement says so
+//! ([`spillway_base::thread::blocking`]), and another takes its place: at once where nobody is left to watch. So, if all
+//! clients but one wait for a lock, that one's COMMIT is still read. Threads beyond the setting go to rest as soon as they
+//! have nothing in hand.
+//!
+//! Invariants:
+//! 1. A seat that is not busy has nothing to be read that no event will tell of, and its time is known to the timer.
+//! 2. A busy seat is in the hands of one worker, or in the queue once, or its commit's outcome will queue it.
+//! 3. Where something is in the queue, a worker is awake, or the bell has been rung.
+//! 4. Where fewer run than may and none of them sleeps in epoll, another has been called.
+//!
+//! **Rejected:** an async runtime: statements run deep in code that blocks rarely, and would have to be rewritten for nothing
+//! (DESIGN, D11). A thread that only polls, handing over to workers: that is the wake-up again. One epoll instance for each
+//! worker: a client's command would wait behind a long statement of its worker while another is idle.
+
+mod commits;
+mod crew;
+mod seat;
+mod timer;
+mod work;
+
+use std::cell::Cell;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use spillway::Metric;
+use spillway_base::{clock, thread};
+use spillway_sql::SqlError;
+
+use self::commits::Commits;
+use self::crew::Crew;
+use self::seat::{Left, Seat, Sitting};
+use self::timer::Timer;
+use self::work::{Item, Work};
+use crate::connection::{Client, Step};
+use crate::login::Peer;
+use crate::server::{Shared, Slot};
+use crate::transport::Socket;
+
+/// Events that are taken from epoll at once where all other workers have something to do.
+const EVENTS: usize = 32;
+/// In place of a seat's number: the bell.
+const BELL: u64 = u64::MAX;
+/// So many answers are worth waking another worker for.
+const SHARE_AT: usize = 4;
+
+thread_local! {
+    /// Whether this thread will look at the queue by itself after what it is doing.
+    static LOOKS_SOON: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The workers, and those whom they serve.
+pub(crate) struct Pool {
+    me: Weak<Pool>,
+    shared: Arc<Shared>,
+    epoll: OwnedFd,
+    /// Written to wake one who sleeps in epoll.
+    bell: OwnedFd,
+    /// Whether the bell was rung and nobody has come yet.
+    rung: AtomicBool,
+    seats: RwLock<FxHashMap<u64, Arc<Seat>>>,
+    work: Mutex<Work>,
+    commits: Commits,
+    crew: Crew,
+    timer: Timer,
+}
+
+impl Pool {
+    /// Starts with one worker; others follow when they are needed.
+    pub(crate) fn start(shared: Arc<Shared>, workers: usize) -> io::Result<Arc<Pool>> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN | EventFlags::ET)?;
+        let timer = Timer::new()?;
+        let pool = Arc::new_cyclic(|me| Pool {
+            me: me.clone(),
+            shared,
+            epoll,
+            bell,
+            rung: AtomicBool::new(false),
+            seats: RwLock::default(),
+            work: Mutex::default(),
+            commits: Commits::default(),
+            crew: Crew::new(workers),
+            timer,
+        });
+        pool.crew.call(|| pool.spawn()).map_err(io::Error::other)?;
+        Ok(pool)
+    }
+
+    /// Seats a client that has just come.
+    pub(crate) fn seat(
+        &self,
+        socket: Socket,
+        slot: Slot,
+        address: Option<IpAddr>,
+    ) -> io::Result<()> {
+        let id = slot.id;
+        let raw = socket.raw();
+        let seat = Arc::new(Seat::new(id, Sitting::Came { socket, address, slot }));
+        self.seats.write().insert(id, seat.clone());
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        if let Err(error) = epoll::add(&self.epoll, &*raw, EventData::new_u64(id), flags) {
+            self.leave(&seat);
+            return Err(error.into());
+        }
+        self.push(seat);
+        Ok(())
+    }
+
+    /// What is readable when [`Pool::sweep`] is due earlier than it was said to be.
+    pub(crate) fn alarm(&self) -> BorrowedFd<'_> {
+        self.timer.alarm()
+    }
+
+    /// Lets go of clients whose time has come. Answers when to come again.
+    pub(crate) fn sweep(&self) -> Option<Duration> {
+        let now = clock::now();
+        let mut late = Vec::new();
+        let next = self.timer.sweep(|| {
+            let seats = self.seats.read();
+            late.extend(seats.values().filter(|seat| seat.is_late(now)).cloned());
+            seats.values().filter_map(|seat| seat.waits_until()).min()
+        });
+        for seat in late {
+            if seat.expire() {
+                self.push(seat);
+            }
+        }
+        next
+    }
+
+    /// What is counted of it.
+    pub(crate) fn metrics(&self) -> [Metric; 2] {
+        let figure =
+            |name, help, value: usize| Metric { name, help, counter: false, value: value as f64 };
+        [
+            figure(
+                "workers_now",
+                "Threads that serve connections, with those that wait for locks.",
+                self.crew.threads(),
+            ),
+            figure(
+                "commits_waiting_now",
+                "Answers to clients that wait until their commit is durable.",
+                self.commits.waiting(),
+            ),
+        ]
+    }
+
+    /// Ends the workers; with `wait`, after what they have in hand.
+    pub(crate) fn stop(&self, wait: bool) {
+        let workers = self.crew.end();
+        self.ring();
+        if wait {
+            // A panic in one of them has been reported by the panic hook.
+            workers.into_iter().for_each(|worker| drop(worker.join()));
+        }
+    }
+
+    fn spawn(&self) -> spillway_base::Result<std::thread::JoinHandle<()>> {
+        let pool = self.me.upgrade();
+        thread::spawn("worker", move || {
+            if let Some(pool) = pool {
+                thread::join_pool(pool.clone());
+                pool.work();
+            }
+        })
+    }
+
+    /// Calls another worker, where invariant 4 asks for one.
+    fn call_if_missed(&self) {
+        if self.crew.is_short() {
+            // Without memory for a thread those there are go on when they can.
+            let _ = self.crew.call(|| self.spawn());
+        }
+    }
+
+    /// Wakes one who sleeps, unless somebody is on the way.
+    fn ring_if_asleep(&self) {
+        if self.crew.sleeping() > 0 && !self.rung.swap(true, Ordering::SeqCst) {
+            self.ring();
+        }
+    }
+
+    fn ring(&self) {
+        // It counts to more than there will ever be.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// Queues a seat that has just become busy.
+    fn push(&self, seat: Arc<Seat>) {
+        self.work.lock().commands.push_back(seat);
+        self.ring_if_asleep();
+    }
+
+    /// A worker.
+    fn work(&self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            if self.crew.is_over() && (self.commits.waiting() > 0 || !self.work.lock().is_empty()) {
+                // What this one would have seen to is left to another.
+                self.ring_if_asleep();
+            }
+            if !self.crew.stays() {
+                break;
+            }
+            let Some(item) = self.next(&mut events) else { continue };
+            match item {
+                Item::Answer(seat, outcome) => self.serve(seat, Some(outcome)),
+                Item::Command(seat) => self.serve(seat, None),
+            }
+        }
+        // The next one is to hear it as well.
+        self.ring();
+    }
+
+    /// Something to do. `None` after a sleep, or a write of the log.
+    fn next(&self, events: &mut Vec<Event>) -> Option<Item> {
+        let overdue = self.commits.are_overdue();
+        let (item, answers) = {
+            let mut work = self.work.lock();
+            (work.next(overdue), work.answers.len())
+        };
+        if item.is_some() {
+            if answers >= SHARE_AT {
+                self.ring_if_asleep();
+            }
+            return item;
+        }
+        let waiting = self.commits.waiting() > 0;
+        if !overdue && waiting && self.collect(events, Some(Duration::ZERO)) {
+            return None;
+        }
+        if !(waiting && self.lead()) {
+            self.sleep(events);
+        }
+        None
+    }
+
+    /// Writes the log. Whether there was anything to be written by this thread.
+    fn lead(&self) -> bool {
+        let database = self.shared.instance.database();
+        LOOKS_SOON.set(true);
+        let led = self.commits.lead(|| {
+            if self.crew.most() == 1 {
+                thread::blocking(|| database.lead_flush())
+            } else {
+                database.lead_flush()
+            }
+        });
+        LOOKS_SOON.set(false);
+        led
+    }
+
+    /// Waits until something is ready.
+    fn sleep(&self, events: &mut Vec<Event>) {
+        self.crew.lie_down();
+        // Whoever queued something before did not see who sleeps (invariant 3).
+        if self.work.lock().is_empty() && self.crew.goes_on() {
+            self.collect(events, None);
+        }
+        self.crew.get_up();
+        self.call_if_missed();
+    }
+
+    /// Queues what epoll tells of; whether that was anything.
+    fn collect(&self, events: &mut Vec<Event>, wait: Option<Duration>) -> bool {
+        // Those who sleep are woken for one event each, and are to find it.
+        let others = self.crew.sleeping() - usize::from(wait.is_none());
+        events.clear();
+        events.reserve_exact(if others > 0 { 1 } else { EVENTS });
+        let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+        let found = if others > 0 {
+            let mut one = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 1];
+            let found = epoll::wait(&self.epoll, &mut one, wait.as_ref());
+            events.extend(one.into_iter().take(*found.as_ref().unwrap_or(&0)));
+            found
+        } else {
+            epoll::wait(&self.epoll, spare_capacity(events), wait.as_ref())
+        };
+        if found.is_err() || events.is_empty() {
+            return false;
+        }
+        let mut queued = 0;
+        {
+            let seats = self.seats.read();
+            let mut work = self.work.lock();
+            for event in events.iter() {
+                let (number, flags) = (event.data.u64(), event.flags);
+                if number == BELL {
+                    self.rung.store(false, Ordering::SeqCst);
+                } else if let Some(seat) = seats.get(&number) {
+                    let ended = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+                    if seat.stir(flags.intersects(ended)) {
+                        work.commands.push_back(seat.clone());
+                        queued += 1;
+                    }
+                }
+            }
+        }
+        if queued > 1 {
+            self.ring_if_asleep();
+        }
+        true
+    }
+
+    /// Serves a client, whose seat is busy, until it has to be waited for, or others are ready.
+    fn serve(&self, seat: Arc<Seat>, outcome: Option<Result<(), SqlError>>) {
+        let mut outcome = outcome;
+        let mut sitting = seat.sitting.lock();
+        loop {
+            let left = seat.look();
+            let step =
+                catch_unwind(AssertUnwindSafe(|| self.step(&mut sitting, outcome.take(), left)));
+            match step {
+                Ok(Step::Again) => {
+                    if !self.work.lock().is_empty() {
+                        drop(sitting);
+                        return self.push(seat);
+                    }
+                }
+                Ok(Step::Commits(commit)) => {
+                    drop(sitting);
+                    return self.answer_after(commit, seat);
+                }
+                Ok(Step::Waits(until)) => {
+                    drop(sitting);
+                    if seat.rest(until) {
+                        return self.timer.note(until);
+                    }
+                    sitting = seat.sitting.lock();
+                }
+                Ok(Step::End) | Err(_) => {
+                    drop(sitting);
+                    return self.leave(&seat);
+                }
+            }
+        }
+    }
+
+    fn step(
+        &self,
+        sitting: &mut Sitting,
+        outcome: Option<Result<(), SqlError>>,
+        left: Left,
+    ) -> Step {
+        let greet =
+            |socket, id, address| Client::greet(socket, self.shared.clone(), Peer { id, address });
+        let Some((client, greeted)) = sitting.client(greet) else { return Step::End };
+        if greeted && !left.stirred {
+            // Who it is can be read once it has said something.
+            return Step::Waits(client.deadline());
+        }
+        if left.stirred {
+            client.stir(left.ended);
+        }
+        if let Some(outcome) = outcome {
+            return client.committed(outcome);
+        }
+        match client.step() {
+            Step::Waits(until) if left.late && until <= clock::now() => client.expire(),
+            step => step,
+        }
+    }
+
+    /// Has a client told once its commit is known to last.
+    fn answer_after(&self, commit: spillway::CommitFuture, seat: Arc<Seat>) {
+        self.commits.begin();
+        let pool = self.me.clone();
+        LOOKS_SOON.set(true);
+        commit.then(move |outcome| {
+            if let Some(pool) = pool.upgrade() {
+                pool.tell(seat, outcome.map(drop).map_err(SqlError::from));
+            }
+        });
+        LOOKS_SOON.set(false);
+    }
+
+    fn tell(&self, seat: Arc<Seat>, outcome: Result<(), SqlError>) {
+        self.work.lock().answers.push_back((seat, outcome));
+        self.commits.end();
+        if !LOOKS_SOON.get() {
+            self.ring_if_asleep();
+        }
+    }
+
+    /// Lets go of a client, its place last.
+    fn leave(&self, seat: &Seat) {
+        self.seats.write().remove(&seat.id);
+        let gone = std::mem::replace(&mut *seat.sitting.lock(), Sitting::Gone);
+        // A panic ends no more than what it met.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(gone)));
+    }
+}
+
+impl thread::Pool for Pool {
+    fn leave(&self) {
+        self.crew.leave();
+        self.call_if_missed();
+    }
+
+    fn come_back(&self) {
+        self.crew.come_back();
+    }
+}

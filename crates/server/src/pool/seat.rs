@@ -1,0 +1,121 @@
+//! A client's seat: its connection, and the word that says whose turn it is to touch it.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::connection::Client;
+use crate::server::Slot;
+use crate::transport::Socket;
+
+/// A worker has it, or will.
+const BUSY: u8 = 1;
+/// Epoll told of it since it was last looked at.
+const STIRRED: u8 = 2;
+/// Its client sends nothing any more. Epoll says so once, so this stays.
+const ENDED: u8 = 4;
+/// The timer told of it since it was last looked at.
+const LATE: u8 = 8;
+
+/// Who sits there. The slot is dropped last.
+pub(super) enum Sitting {
+    /// One who was not greeted yet.
+    Came {
+        socket: Socket,
+        address: Option<IpAddr>,
+        slot: Slot,
+    },
+    Served {
+        client: Box<Client<Socket>>,
+        _slot: Slot,
+    },
+    Gone,
+}
+
+impl Sitting {
+    /// Its client, if there is one, and whether that was greeted only now.
+    pub(super) fn client(
+        &mut self,
+        greet: impl FnOnce(Socket, u64, Option<IpAddr>) -> Client<Socket>,
+    ) -> Option<(&mut Client<Socket>, bool)> {
+        let came = matches!(self, Sitting::Came { .. });
+        *self = match std::mem::replace(self, Sitting::Gone) {
+            Sitting::Came { socket, address, slot } => {
+                Sitting::Served { client: Box::new(greet(socket, slot.id, address)), _slot: slot }
+            }
+            other => other,
+        };
+        match self {
+            Sitting::Served { client, .. } => Some((client, came)),
+            Sitting::Came { .. } | Sitting::Gone => None,
+        }
+    }
+}
+
+/// What a seat's word said when it was looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Left {
+    pub(super) stirred: bool,
+    pub(super) ended: bool,
+    pub(super) late: bool,
+}
+
+pub(super) struct Seat {
+    pub(super) id: u64,
+    word: AtomicU8,
+    /// Until when it waits, in nanoseconds of the clock; while it is not busy.
+    until_ns: AtomicU64,
+    /// Locked by whoever has it; nobody else tries.
+    pub(super) sitting: Mutex<Sitting>,
+}
+
+impl Seat {
+    /// A seat that is busy.
+    pub(super) fn new(id: u64, sitting: Sitting) -> Seat {
+        Seat {
+            id,
+            word: AtomicU8::new(BUSY),
+            until_ns: AtomicU64::new(0),
+            sitting: Mutex::new(sitting),
+        }
+    }
+
+    /// Epoll tells of it. Whether that made it busy: then the caller queues it.
+    pub(super) fn stir(&self, ended: bool) -> bool {
+        let bits = BUSY | STIRRED | if ended { ENDED } else { 0 };
+        self.word.fetch_or(bits, SeqCst) & BUSY == 0
+    }
+
+    /// Its time has come. Whether that made it busy: then the caller queues it.
+    pub(super) fn expire(&self) -> bool {
+        let word = self.word.load(SeqCst);
+        word & BUSY == 0
+            && self.word.compare_exchange(word, word | BUSY | LATE, SeqCst, SeqCst).is_ok()
+    }
+
+    /// What was told since the last look.
+    pub(super) fn look(&self) -> Left {
+        let word = self.word.fetch_and(BUSY | ENDED, SeqCst);
+        Left { stirred: word & STIRRED != 0, ended: word & ENDED != 0, late: word & LATE != 0 }
+    }
+
+    /// Is busy no more, and waits. `false` where something was told meanwhile: then it is as busy as before.
+    pub(super) fn rest(&self, until: Duration) -> bool {
+        self.until_ns.store(until.as_nanos() as u64, SeqCst);
+        let word = self.word.load(SeqCst);
+        word & STIRRED == 0
+            && self.word.compare_exchange(word, word & ENDED, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Until when it waits, if it does.
+    pub(super) fn waits_until(&self) -> Option<Duration> {
+        let until = Duration::from_nanos(self.until_ns.load(SeqCst));
+        (self.word.load(SeqCst) & BUSY == 0).then_some(until)
+    }
+
+    pub(super) fn is_late(&self, now: Duration) -> bool {
+        self.waits_until().is_some_and(|until| until <= now)
+    }
+}

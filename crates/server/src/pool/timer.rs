@@ -1,0 +1,47 @@
+//! When clients have kept quiet for too long. A sweep over all seats finds them, and says when the next may be due; whoever
+//! comes to wait for less time than that rings the alarm. So nobody wakes up where nothing is due, and a command costs no
+//! more than reading one number.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+pub(super) struct Timer {
+    alarm: OwnedFd,
+    /// When a sweep is due, in nanoseconds of the clock.
+    next_ns: AtomicU64,
+}
+
+impl Timer {
+    pub(super) fn new() -> io::Result<Timer> {
+        let alarm = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Timer { alarm, next_ns: AtomicU64::new(u64::MAX) })
+    }
+
+    pub(super) fn alarm(&self) -> BorrowedFd<'_> {
+        self.alarm.as_fd()
+    }
+
+    /// A seat that is not busy any more waits until then.
+    pub(super) fn note(&self, until: Duration) {
+        let until_ns = until.as_nanos() as u64;
+        if until_ns < self.next_ns.load(SeqCst)
+            && until_ns < self.next_ns.fetch_min(until_ns, SeqCst)
+        {
+            let _ = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Looks for who is due: `look` answers when the first of those who wait is. Answers when to look again.
+    pub(super) fn sweep(&self, look: impl FnOnce() -> Option<Duration>) -> Option<Duration> {
+        let _ = rustix::io::read(&self.alarm, &mut [0; 8]);
+        // First: who comes to wait while this looks, and is overlooked, finds no other number here.
+        self.next_ns.store(u64::MAX, SeqCst);
+        let due_ns = look().map_or(u64::MAX, |due| due.as_nanos() as u64);
+        let next_ns = due_ns.min(self.next_ns.fetch_min(due_ns, SeqCst));
+        (next_ns < u64::MAX).then_some(Duration::from_nanos(next_ns))
+    }
+}

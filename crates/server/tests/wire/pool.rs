@@ -1,0 +1,222 @@
+//! Few threads for many clients: nobody is kept from being served by those who wait.
+
+use std::io::Write;
+use std::net::Shutdown;
+use std::sync::Arc;
+
+use spillway::{Database, Settings};
+use spillway_server::{ServerSettings, TlsFiles};
+
+use crate::client::{Client, TestServer, shown, until};
+use crate::gate::GateDisk;
+
+/// As few as there can be.
+fn one_worker() -> TestServer {
+    let settings = ServerSettings { workers: 1, ..ServerSettings::default() };
+    TestServer::with(settings, Settings::default())
+}
+
+fn send(client: &mut Client, sql: &str) {
+    client.command(3, sql.as_bytes());
+}
+
+pub(crate) fn packet(sql: &str) -> Vec<u8> {
+    let mut packet = ((sql.len() + 1) as u32).to_le_bytes().to_vec();
+    packet.push(3);
+    packet.extend_from_slice(sql.as_bytes());
+    packet
+}
+
+fn figure(server: &TestServer, name: &str) -> usize {
+    let figures = server.server.metrics()();
+    figures.into_iter().find(|figure| figure.name == name).unwrap().value as usize
+}
+
+/// How many sessions are within a statement that begins so.
+fn running(root: &mut Client, sql: &str) -> usize {
+    let list = root.run("SHOW FULL PROCESSLIST");
+    let begins = |row: &&Vec<_>| row.last().is_some_and(|info| shown(info).starts_with(sql));
+    list.rows().iter().filter(begins).count()
+}
+
+#[test]
+fn two_thousand_clients_have_commits_on_their_way_at_once() {
+    let disk = GateDisk::new();
+    let database = Database::open_on(Arc::new(disk.clone()), "/db", Settings::default()).unwrap();
+    let settings =
+        ServerSettings { connections_max: 2_100, workers: 2, ..ServerSettings::default() };
+    let server = TestServer::over(database, settings);
+    let mut root = server.client();
+    root.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    let mut clients: Vec<Client> = (0..2_000).map(|_| server.client()).collect();
+    disk.shut(true);
+    for (id, client) in clients.iter_mut().enumerate() {
+        send(client, &format!("INSERT INTO t VALUES ({id})"));
+    }
+    until(|| figure(&server, "commits_waiting_now") == clients.len());
+    assert_eq!(root.run("SELECT COUNT(*) FROM t").one(), "0");
+    let workers = figure(&server, "workers_now");
+    assert!(workers <= 4, "{workers} threads");
+    disk.shut(false);
+    for client in &mut clients {
+        assert_eq!(client.answer().affected(), 1);
+    }
+    assert_eq!(root.run("SELECT COUNT(*) FROM t").one(), "2000");
+}
+
+#[test]
+fn a_commit_is_read_though_everybody_waits_for_it() {
+    let server = one_worker();
+    let mut holder = server.client();
+    holder.run("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    holder.run("INSERT INTO t VALUES (1, 0)");
+    let mut clients: Vec<Client> = (0..20).map(|_| server.client()).collect();
+    let mut root = server.client();
+    for round in 1..=3 {
+        holder.run("BEGIN");
+        holder.run("UPDATE t SET n = n + 1 WHERE id = 1");
+        for client in &mut clients {
+            send(client, "UPDATE t SET n = n + 1 WHERE id = 1");
+        }
+        until(|| running(&mut root, "UPDATE") == clients.len());
+        holder.run("COMMIT");
+        for client in &mut clients {
+            assert_eq!(client.answer().affected(), 1);
+        }
+        assert_eq!(root.run("SELECT n FROM t").one(), (21 * round).to_string());
+    }
+}
+
+#[test]
+fn waits_of_every_kind_leave_their_place_and_end_when_they_are_to() {
+    let server = one_worker();
+    let (mut holder, mut root) = (server.client(), server.client());
+    holder.run("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    holder.run("INSERT INTO t VALUES (1, 0)");
+    holder.run("BEGIN");
+    holder.run("UPDATE t SET n = 1 WHERE id = 1");
+    assert_eq!(holder.run("SELECT GET_LOCK('name', 0)").one(), "1");
+    let waits = [
+        "UPDATE t SET n = 2 WHERE id = 1",
+        "ALTER TABLE t ADD COLUMN m INT",
+        "SELECT GET_LOCK('name', 600)",
+        "SELECT SLEEP(600)",
+    ];
+    let mut waiting: Vec<(Client, String)> = Vec::new();
+    for sql in waits {
+        let mut client = server.client();
+        let id = client.run("SELECT CONNECTION_ID()").one();
+        send(&mut client, sql);
+        until(|| running(&mut root, sql) == 1);
+        waiting.push((client, id));
+    }
+    for (client, id) in &mut waiting {
+        root.run(format!("KILL QUERY {id}"));
+        // A sleep that is cut short is no error.
+        let answer = client.answer();
+        assert!(matches!(&answer, crate::client::Answer::Rows { .. }) || answer.code() == 1317);
+    }
+    let (mut late, id) = waiting.pop().unwrap();
+    late.run("SET innodb_lock_wait_timeout = 1");
+    assert_eq!(late.query(waits[0]).code(), 1205);
+    send(&mut late, waits[0]);
+    until(|| running(&mut root, waits[0]) == 1);
+    root.run(format!("KILL {id}"));
+    // It is told that it was interrupted, or finds the connection closed.
+    while late.packet().is_some() {}
+    holder.run("COMMIT");
+    assert_eq!(root.run("SELECT n FROM t").one(), "1");
+}
+
+#[test]
+fn half_a_command_holds_nobody_up() {
+    let server = one_worker();
+    let mut root = server.client();
+    let mut clients: Vec<Client> = (0..30).map(|_| server.client()).collect();
+    let whole = packet("SELECT 'the whole of it'");
+    let long = "y".repeat(100_000);
+    let long = packet(&format!("SELECT '{long}'"));
+    for (at, client) in clients.iter_mut().enumerate() {
+        // From within the head to all but the end; and one that is longer than what is read at once.
+        let bytes = if at == 0 { &long } else { &whole };
+        assert!(client.raw(&bytes[..(at % whole.len()).max(1)]));
+    }
+    assert_eq!(root.ping().affected(), 0);
+    let workers = figure(&server, "workers_now");
+    assert!(workers <= 2, "{workers} threads");
+    for (at, client) in clients.iter_mut().enumerate() {
+        let bytes = if at == 0 { &long } else { &whole };
+        assert!(client.raw(&bytes[(at % whole.len()).max(1)..]));
+        client.sequence = 1;
+        let expected = if at == 0 { 100_000 } else { "the whole of it".len() };
+        assert_eq!(client.answer().one().len(), expected);
+    }
+}
+
+#[test]
+fn what_was_sent_before_the_end_is_answered() {
+    let server = one_worker();
+    for commands in [1, 2, 300] {
+        let stream = server.tcp();
+        let mut client =
+            server.options().log_in_over(Box::new(stream.try_clone().unwrap())).unwrap();
+        let mut bytes = Vec::new();
+        (0..commands).for_each(|number| bytes.extend(packet(&format!("SELECT {number}"))));
+        (&stream).write_all(&bytes).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        for number in 0..commands {
+            client.sequence = 1;
+            assert_eq!(client.answer().one(), number.to_string());
+        }
+        assert!(client.packet().is_none());
+    }
+    until(|| figure(&server, "connections_now") == 0);
+}
+
+#[test]
+fn commands_in_one_record_of_tls_are_all_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let tls = Some(TlsFiles::self_signed(folder.path()).unwrap());
+    let cert = tls.clone().unwrap().cert;
+    let settings = ServerSettings { tls, workers: 1, ..ServerSettings::default() };
+    let server = TestServer::with(settings, Settings::default());
+    let mut client = server.options().log_in_tls(&server, &cert).unwrap();
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    // More than the input holds, and commits among them.
+    let rounds = 500;
+    let mut bytes = Vec::new();
+    for round in 0..rounds {
+        bytes.extend(packet(&format!("INSERT INTO t VALUES ({round}, 0)")));
+        bytes.extend(packet("SELECT COUNT(*) FROM t"));
+    }
+    // A command whose first half ends the record.
+    let last = packet("SELECT 'the end'");
+    bytes.extend(&last[..7]);
+    assert!(client.raw(&bytes));
+    for round in 1..=rounds {
+        client.sequence = 1;
+        assert_eq!(client.answer().affected(), 1);
+        client.sequence = 1;
+        assert_eq!(client.answer().one(), round.to_string());
+    }
+    assert!(client.raw(&last[7..]));
+    client.sequence = 1;
+    assert_eq!(client.answer().one(), "the end");
+}
+
+#[test]
+fn clients_come_and_go_by_the_hundred() {
+    let server = one_worker();
+    spillway_base::thread::together(4, |thread| {
+        for number in 0..100 {
+            let mut client = server.client();
+            match (thread + number) % 3 {
+                0 => assert_eq!(client.run(format!("SELECT {number}")).one(), number.to_string()),
+                1 => client.command(1, &[]),
+                _ => assert!(client.raw(&[9, 0, 0, 0, 3])),
+            }
+        }
+    });
+    until(|| figure(&server, "connections_now") == 0);
+    assert_eq!(server.client().run("SELECT 1").one(), "1");
+}
