@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,7 +57,7 @@ sanitize: setup ## Run the concurrency tests under the address and the thread sa
 fuzz: setup ## Fuzz every decoder, and SQL: SECONDS each (60), TARGETS of them (all) (nightly)
 	scripts/fuzz "$(or $(SECONDS),60)" $(TARGETS)
 
-bench: bench-kv bench-commits bench-lone bench-sysbench bench-hot-row ## Run every comparison and print its table (docs/benchmarks.md)
+bench: bench-kv bench-commits bench-lone bench-sysbench bench-hot-row bench-connections ## Run every comparison and print its table (docs/benchmarks.md)
 
 peers: setup
 	@scripts/setup peers
@@ -86,3 +86,8 @@ bench-hot-row: setup ## One hot row beside the same updates over a million, besi
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway
 	scripts/bench-hot-row $(HOT_ROW_ARGS)
+
+bench-connections: setup ## 64 and 2,000 connections with a commit in flight each, beside InnoDB and MyRocks (CONNECTIONS_ARGS=)
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	scripts/bench-connections $(CONNECTIONS_ARGS)

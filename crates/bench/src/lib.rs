@@ -10,9 +10,11 @@
 //!
 //! - [`kv`]: the library under db_bench's shapes;
 //! - [`commits`]: durable commits as more of them are in flight;
-//! - [`lone`]: one durable writer beside raw writes of the same bytes.
+//! - [`lone`]: one durable writer beside raw writes of the same bytes;
+//! - [`connections`]: a server with thousands of connections that commit.
 
 pub mod commits;
+pub mod connections;
 pub mod kv;
 pub mod lone;
 pub mod machine;

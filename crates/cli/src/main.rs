@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
 use spillway_bench::commits::{CommitsArgs, Subject};
+use spillway_bench::connections::ConnectionsArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::store::SpillwayStores;
@@ -75,6 +76,13 @@ enum Bench {
   spillway bench lone --dir /var/tmp                                  on the disk of this folder
   make bench-lone                                                     the same beside RocksDB")]
     Lone(LoneArgs),
+    /// Servers with many connections, each with a durable commit in flight
+    #[command(after_help = "Examples:
+  spillway bench connections --server spillway=/run/spillway.sock --connections 64,2000
+  make bench-connections                                              the same beside InnoDB and MyRocks
+
+A server with so many connections needs --max-connections and as many descriptors (ulimit -n).")]
+    Connections(ConnectionsArgs),
 }
 
 fn main() -> ExitCode {
@@ -87,6 +95,7 @@ fn main() -> ExitCode {
             let spillways = args.spillways();
             args.run(&Subject::in_both_styles(&spillways, args.threads))
         }
+        Command::Bench { what: Bench::Connections(args) } => args.run(),
         Command::Bench { what: Bench::Lone(args) } => args.run(&[&SpillwayStores::default()]),
     };
     match outcome {

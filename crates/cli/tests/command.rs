@@ -129,6 +129,7 @@ fn every_command_teaches_by_examples() {
         &["bench", "kv", "--help"],
         &["bench", "commits", "--help"],
         &["bench", "lone", "--help"],
+        &["bench", "connections", "--help"],
     ] {
         let output = spillway(args);
         let text = text(&output);
@@ -161,6 +162,23 @@ fn a_server_stops_when_it_is_asked_to_whatever_its_clients_do() {
     assert!(checked.status.success() && text(&checked).contains("no damage"), "{}", text(&checked));
     let rows = spillway(&["sql", "--data", data, "-e", "SELECT id FROM t"]);
     assert_eq!(text(&rows), if acknowledged { "id\n1\n2\n" } else { "id\n1\n" });
+}
+
+#[test]
+fn a_server_is_measured_with_many_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("spillway.sock");
+    let socket = socket.to_str().unwrap();
+    let server = Serving::start(&folder.path().join("data"), &["--socket", socket]);
+    let csv = folder.path().join("rows.csv");
+    let named = format!("spillway={socket}");
+    let size = "--connections 3,40 --rows 1500 --statements 300 --rounds 1";
+    let args = ["bench", "connections", "--server", &named, "--csv", csv.to_str().unwrap()];
+    let measured = spillway(&args.into_iter().chain(size.split(' ')).collect::<Vec<_>>());
+    assert!(measured.status.success(), "{}", text(&measured));
+    let rows = std::fs::read_to_string(csv).unwrap();
+    assert!(rows.contains("\n3,spillway,") && rows.contains("\n40,spillway,"), "{rows}");
+    assert!(server.stop());
 }
 
 #[test]

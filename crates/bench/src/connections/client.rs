@@ -1,0 +1,193 @@
+//! As much of a MySQL client as the run needs.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// A connection on which one statement at a time is under way.
+pub(super) struct Client {
+    stream: UnixStream,
+    /// What has come and was not looked at.
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+const PROTOCOL_41: u32 = 1 << 9;
+const SECURE_CONNECTION: u32 = 1 << 15;
+const QUERY: u8 = 3;
+const OK: u8 = 0;
+const AUTH_SWITCH: u8 = 0xfe;
+const ERR: u8 = 0xff;
+
+impl Client {
+    /// Connects as root, who has no password.
+    pub(super) fn connect(socket: &Path) -> Result<Client, String> {
+        let stream = UnixStream::connect(socket)
+            .map_err(|error| format!("{}: {error}", socket.display()))?;
+        let mut client = Client { stream, input: Vec::new(), output: Vec::new() };
+        let (sequence, greeting) = client.packet()?;
+        check(&greeting)?;
+        let mut hello = (PROTOCOL_41 | SECURE_CONNECTION).to_le_bytes().to_vec();
+        // The largest packet, the character set (utf8mb4) and what is reserved; the name; no password.
+        hello.extend_from_slice(&(1_u32 << 24).to_le_bytes());
+        hello.push(45);
+        hello.extend_from_slice(&[0; 23]);
+        hello.extend_from_slice(b"root\0\0");
+        client.send(sequence + 1, &[&hello])?;
+        let (sequence, answer) = client.packet()?;
+        if answer.first() == Some(&AUTH_SWITCH) {
+            client.send(sequence + 1, &[])?;
+            check(&client.packet()?.1)?;
+        } else {
+            check(&answer)?;
+        }
+        Ok(client)
+    }
+
+    /// From here on, an answer that is not there yet is not waited for.
+    pub(super) fn set_nonblocking(&mut self) -> Result<(), String> {
+        self.stream.set_nonblocking(true).map_err(|error| error.to_string())
+    }
+
+    /// The process that serves this connection.
+    pub(super) fn server(&self) -> Option<u32> {
+        let peer = rustix::net::sockopt::socket_peercred(&self.stream).ok()?;
+        u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// Sends a statement. There is room for it in the socket, as none other is under way.
+    pub(super) fn query(&mut self, sql: &[u8]) -> Result<(), String> {
+        self.send(0, &[&[QUERY], sql])
+    }
+
+    /// The outcome of a statement without rows, if it has come.
+    pub(super) fn outcome(&mut self) -> Result<Option<()>, String> {
+        let mut bytes = [0; 1024];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => return Err("the server closed a connection".to_owned()),
+            Ok(length) => self.input.extend_from_slice(&bytes[..length]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        match self.take() {
+            Some((_, answer)) => check(&answer).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Runs a statement without rows.
+    pub(super) fn run(&mut self, sql: &str) -> Result<(), String> {
+        self.query(sql.as_bytes())?;
+        let (_, answer) = self.packet()?;
+        check(&answer).map_err(|error| format!("{sql}: {error}"))
+    }
+
+    /// Runs a statement whose answer is one number.
+    pub(super) fn number(&mut self, sql: &str) -> Result<u64, String> {
+        self.query(sql.as_bytes())?;
+        let (_, columns) = self.packet()?;
+        if columns.first() == Some(&ERR) {
+            check(&columns)?;
+        }
+        // The column, the end of the columns, the row, the end of the rows.
+        let packets = (0..4).map(|_| self.packet()).collect::<Result<Vec<_>, _>>()?;
+        // The length of a short text is one byte.
+        let text = packets[2].1.get(1..).unwrap_or_default();
+        let text = String::from_utf8_lossy(text);
+        text.parse().map_err(|_| format!("{sql}: {text:?} is no number"))
+    }
+
+    fn send(&mut self, sequence: u8, parts: &[&[u8]]) -> Result<(), String> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        self.output.clear();
+        self.output.extend_from_slice(&(length as u32).to_le_bytes()[..3]);
+        self.output.push(sequence);
+        parts.iter().for_each(|part| self.output.extend_from_slice(part));
+        self.stream.write_all(&self.output).map_err(|error| error.to_string())
+    }
+
+    /// A whole packet of what has come: its number and its payload.
+    fn take(&mut self) -> Option<(u8, Vec<u8>)> {
+        let head = self.input.first_chunk::<4>()?;
+        let length = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
+        let sequence = head[3];
+        if self.input.len() < 4 + length {
+            return None;
+        }
+        let payload = self.input[4..4 + length].to_vec();
+        self.input.drain(..4 + length);
+        Some((sequence, payload))
+    }
+
+    fn packet(&mut self) -> Result<(u8, Vec<u8>), String> {
+        loop {
+            if let Some(packet) = self.take() {
+                return Ok(packet);
+            }
+            let mut bytes = [0; 4096];
+            match self.stream.read(&mut bytes).map_err(|error| error.to_string())? {
+                0 => return Err("the server closed a connection".to_owned()),
+                length => self.input.extend_from_slice(&bytes[..length]),
+            }
+        }
+    }
+}
+
+/// Whether a packet is no error.
+fn check(packet: &[u8]) -> Result<(), String> {
+    match packet.split_first() {
+        Some((&ERR, error)) => {
+            // The number, a mark and the SQLSTATE are before the text.
+            let text = error.get(8..).unwrap_or(error);
+            Err(String::from_utf8_lossy(text).into_owned())
+        }
+        // A greeting begins with the protocol's version.
+        Some((&OK | &10, _)) => Ok(()),
+        _ => Err("an answer that was not expected".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Client, UnixStream) {
+        let (stream, server) = UnixStream::pair().unwrap();
+        (Client { stream, input: Vec::new(), output: Vec::new() }, server)
+    }
+
+    #[test]
+    fn an_answer_may_come_in_pieces_and_two_at_once() {
+        let (mut client, mut server) = pair();
+        client.set_nonblocking().unwrap();
+        assert_eq!(client.outcome(), Ok(None));
+        let ok = [3, 0, 0, 1, OK, 0, 0];
+        for byte in &ok[..6] {
+            server.write_all(&[*byte]).unwrap();
+            assert_eq!(client.outcome(), Ok(None));
+        }
+        server.write_all(&ok[6..]).unwrap();
+        assert_eq!(client.outcome(), Ok(Some(())));
+        server.write_all(&[&ok[..], &ok[..]].concat()).unwrap();
+        assert_eq!(client.outcome(), Ok(Some(())));
+        assert_eq!(client.outcome(), Ok(Some(())));
+        server.write_all(b"\x0c\0\0\x01\xff\x28\x04#42000bad").unwrap();
+        assert_eq!(client.outcome(), Err("bad".to_owned()));
+        drop(server);
+        assert!(client.outcome().unwrap_err().contains("closed"));
+    }
+
+    #[test]
+    fn statements_are_framed() {
+        let (mut client, mut server) = pair();
+        client.query(b"COMMIT").unwrap();
+        let mut bytes = [0; 11];
+        server.read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"\x07\0\0\0\x03COMMIT");
+    }
+}
