@@ -10,6 +10,7 @@ use spillway_bench::commits::{CommitsArgs, Style, Subject};
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::store::{SpillwayStores, Stores};
+use spillway_bench::wave::WaveArgs;
 
 use rocks::{RocksStores, Way};
 use rocks_txn::RocksTxnStores;
@@ -33,6 +34,8 @@ enum What {
     Commits(CommitsArgs),
     /// One durable writer beside raw writes of the same bytes
     Lone(LoneArgs),
+    /// A step of load over data larger than memory, second by second
+    Wave(WaveArgs),
 }
 
 fn run(what: What) -> Result<(), String> {
@@ -57,6 +60,10 @@ fn run(what: What) -> Result<(), String> {
             let mut stores: Vec<&dyn Stores> = vec![&spillway];
             stores.extend(rocks.iter().map(|rocks| rocks as &dyn Stores));
             args.run(&stores)
+        }
+        What::Wave(args) => {
+            let counted = |way| RocksStores { statistics: true, ..RocksStores::new(way) };
+            args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])
         }
     }
 }

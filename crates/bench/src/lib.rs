@@ -11,7 +11,8 @@
 //! - [`kv`]: the library under db_bench's shapes;
 //! - [`commits`]: durable commits as more of them are in flight;
 //! - [`lone`]: one durable writer beside raw writes of the same bytes;
-//! - [`connections`]: a server with thousands of connections that commit.
+//! - [`connections`]: a server with thousands of connections that commit;
+//! - [`wave`]: a step of load, second by second.
 
 pub mod commits;
 pub mod connections;
@@ -21,3 +22,4 @@ pub mod machine;
 mod measure;
 pub mod report;
 pub mod store;
+pub mod wave;

@@ -226,6 +226,14 @@ impl OutputArgs {
     /// A file that cannot be written, in words.
     pub fn give(&self, report: &Report) -> Result<(), String> {
         print!("{report}");
+        self.write(report)
+    }
+
+    /// Writes the files that are wanted.
+    ///
+    /// # Errors
+    /// A file that cannot be written, in words.
+    pub fn write(&self, report: &Report) -> Result<(), String> {
         let write = |path: &Path, text: String| {
             std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
         };

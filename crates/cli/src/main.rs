@@ -13,6 +13,7 @@ use spillway_bench::connections::ConnectionsArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::store::SpillwayStores;
+use spillway_bench::wave::WaveArgs;
 
 /// An OLTP database for load that arrives as a wave. It speaks the MySQL protocol.
 #[derive(Parser)]
@@ -83,6 +84,12 @@ enum Bench {
 
 A server with so many connections needs --max-connections and as many descriptors (ulimit -n).")]
     Connections(ConnectionsArgs),
+    /// A step of load over data larger than memory, second by second
+    #[command(after_help = "Examples:
+  spillway bench wave --seconds 20 --plot wave.svg                    a first impression, in two minutes
+  spillway bench wave --rate 20000 --skew 0 --csv wave.csv            at a rate of your own, over all rows alike
+  make bench-wave                                                     the same beside RocksDB")]
+    Wave(WaveArgs),
 }
 
 fn main() -> ExitCode {
@@ -96,6 +103,7 @@ fn main() -> ExitCode {
             args.run(&Subject::in_both_styles(&spillways, args.threads))
         }
         Command::Bench { what: Bench::Connections(args) } => args.run(),
+        Command::Bench { what: Bench::Wave(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Lone(args) } => args.run(&[&SpillwayStores::default()]),
     };
     match outcome {

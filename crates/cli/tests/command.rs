@@ -130,6 +130,7 @@ fn every_command_teaches_by_examples() {
         &["bench", "commits", "--help"],
         &["bench", "lone", "--help"],
         &["bench", "connections", "--help"],
+        &["bench", "wave", "--help"],
     ] {
         let output = spillway(args);
         let text = text(&output);

@@ -28,10 +28,16 @@ struct Ended {
     failure: Option<String>,
 }
 
+/// Who learns of commits.
+pub trait Sink: Send + Sync {
+    /// One that began at this moment has ended.
+    fn end(&self, begun: Duration, outcome: Result<(), String>);
+}
+
 /// Tells of one commit. Dropping it untold counts as a failure.
 pub struct Done {
     begun: Duration,
-    completions: Option<Arc<Completions>>,
+    sink: Option<Arc<dyn Sink>>,
 }
 
 impl Completions {
@@ -50,7 +56,7 @@ impl Completions {
     #[must_use]
     pub fn one_more(self: &Arc<Self>, begun: Duration) -> Done {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        Done { begun, completions: Some(self.clone()) }
+        Done::new(begun, self.clone())
     }
 
     /// How many are on their way.
@@ -81,7 +87,9 @@ impl Completions {
             None => Ok(std::mem::replace(&mut ended.latency_ns, histogram())),
         }
     }
+}
 
+impl Sink for Completions {
     fn end(&self, begun: Duration, outcome: Result<(), String>) {
         let latency = clock::now().saturating_sub(begun);
         let mut ended = self.ended.lock();
@@ -101,18 +109,24 @@ impl Completions {
 }
 
 impl Done {
+    /// For a commit that began at this moment.
+    #[must_use]
+    pub fn new(begun: Duration, sink: Arc<dyn Sink>) -> Done {
+        Done { begun, sink: Some(sink) }
+    }
+
     /// Tells the outcome.
     pub fn tell(mut self, outcome: Result<(), String>) {
-        if let Some(completions) = self.completions.take() {
-            completions.end(self.begun, outcome);
+        if let Some(sink) = self.sink.take() {
+            sink.end(self.begun, outcome);
         }
     }
 }
 
 impl Drop for Done {
     fn drop(&mut self) {
-        if let Some(completions) = self.completions.take() {
-            completions.end(self.begun, Err("a commit ended without an outcome".to_owned()));
+        if let Some(sink) = self.sink.take() {
+            sink.end(self.begun, Err("a commit ended without an outcome".to_owned()));
         }
     }
 }
@@ -139,9 +153,7 @@ mod tests {
     fn who_waits_may_lead_and_failures_are_kept() {
         let completions = Completions::new(Duration::ZERO);
         let mut done = Some(completions.one_more(clock::now()));
-        completions.wait_below(1, || {
-            done.take().inspect(|_| {}).map(|done| done.tell(Err("no".into()))).is_some()
-        });
+        completions.wait_below(1, || done.take().map(|done| done.tell(Err("no".into()))).is_some());
         assert_eq!(completions.take().unwrap_err(), "no");
         drop(completions.one_more(clock::now()));
         assert!(completions.take().unwrap_err().contains("without an outcome"));

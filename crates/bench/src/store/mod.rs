@@ -5,7 +5,7 @@ mod spillway;
 
 use std::path::Path;
 
-pub use self::done::{Completions, Done};
+pub use self::done::{Completions, Done, Sink};
 pub use self::spillway::SpillwayStores;
 
 /// A key and its value.
