@@ -57,6 +57,9 @@ fn run(what: What) -> Result<(), String> {
             args.run(&subjects)
         }
         What::Lone(args) => {
+            let log_dir = args.log_dir_of("spillway");
+            let spillway = SpillwayStores { log_dir, ..spillway };
+            let rocks = rocks.map(|rocks| RocksStores { log_dir: args.log_dir_of(&rocks.name()), ..rocks });
             let mut stores: Vec<&dyn Stores> = vec![&spillway];
             stores.extend(rocks.iter().map(|rocks| rocks as &dyn Stores));
             args.run(&stores)

@@ -75,6 +75,7 @@ enum Bench {
     /// One durable writer beside raw writes of the same bytes
     #[command(after_help = "Examples:
   spillway bench lone --dir /var/tmp                                  on the disk of this folder
+  spillway bench lone --log-dir /dev/shm                              as if the log were in lasting memory
   make bench-lone                                                     the same beside RocksDB")]
     Lone(LoneArgs),
     /// Servers with many connections, each with a durable commit in flight
@@ -104,7 +105,10 @@ fn main() -> ExitCode {
         }
         Command::Bench { what: Bench::Connections(args) } => args.run(),
         Command::Bench { what: Bench::Wave(args) } => args.run(&[&SpillwayStores::default()]),
-        Command::Bench { what: Bench::Lone(args) } => args.run(&[&SpillwayStores::default()]),
+        Command::Bench { what: Bench::Lone(args) } => {
+            let log_dir = args.log_dir_of("spillway");
+            args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

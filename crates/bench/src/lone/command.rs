@@ -43,6 +43,9 @@ pub struct LoneArgs {
     /// Where to put the stores' folders and the raw writers' files, which are removed in the end
     #[arg(long, default_value = ".bench")]
     pub dir: PathBuf,
+    /// Put the logs, and the raw writers' files, under this folder instead: of another disk, or of /dev/shm
+    #[arg(long, value_name = "FOLDER")]
+    pub log_dir: Option<PathBuf>,
     /// Where the report goes
     #[command(flatten)]
     pub output: OutputArgs,
@@ -70,6 +73,9 @@ impl LoneArgs {
         }
         let folder = self.dir.join("lone");
         fresh_folder(&folder)?;
+        if let Some(logs) = self.logs() {
+            fresh_folder(&logs)?;
+        }
         let (bytes, mut writers) = self.writers(stores, &folder)?;
         let mut report = self.empty(stores, bytes);
         let values = Values::new(self.seed, self.value_bytes);
@@ -85,7 +91,7 @@ impl LoneArgs {
                 let latency_ns = self.block(writer, &values, seed)?;
                 let elapsed = clock::now() - begin;
                 report.add(Row {
-                    case: vec![self.dir.display().to_string()],
+                    case: vec![self.log_dir.as_ref().unwrap_or(&self.dir).display().to_string()],
                     subject: name.clone(),
                     figures: vec![
                         latency_ns.len() as f64 / elapsed.as_secs_f64(),
@@ -99,8 +105,20 @@ impl LoneArgs {
         }
         bar.finish_and_clear();
         drop(writers);
+        self.logs().map_or(Ok(()), |logs| remove_folder(&logs))?;
         remove_folder(&folder)?;
         Ok(report)
+    }
+
+    /// Where logs are, if not with their stores.
+    fn logs(&self) -> Option<PathBuf> {
+        self.log_dir.as_ref().map(|dir| dir.join("spillway-bench-lone"))
+    }
+
+    /// Where the log of a store is to be, for whoever opens it; the folder is there when the run begins.
+    #[must_use]
+    pub fn log_dir_of(&self, store: &str) -> Option<PathBuf> {
+        self.logs().map(|logs| logs.join(store))
     }
 
     /// Opens all, and measures what the first store writes to its log for a commit.
@@ -129,7 +147,7 @@ impl LoneArgs {
         for (name, sync) in
             [("raw write + fdatasync", Sync::Fdatasync), ("raw pwritev2 dsync", Sync::Dsync)]
         {
-            let path = folder.join(name.replace(' ', "-"));
+            let path = self.logs().unwrap_or(folder.to_owned()).join(name.replace(' ', "-"));
             let raw = RawLog::new(&path, sync, bytes, self.raw_file_mib << 20);
             let raw = raw.map_err(|error| format!("{}: {error}", path.display()))?;
             writers.push((name.to_owned(), Writer::Raw(raw)));
@@ -165,8 +183,8 @@ impl LoneArgs {
         let figure = |name, decimals| Figure { name, decimals };
         let figures =
             [figure("commits/s", 0), figure("p50 us", 1), figure("p95 us", 1), figure("p99 us", 1)];
-        let mut report = Report::new(&["folder"], &figures);
-        report.set("machine", machine::describe(&self.dir));
+        let mut report = Report::new(&["log in"], &figures);
+        report.set("machine", machine::describe(self.log_dir.as_ref().unwrap_or(&self.dir)));
         report.set(
             "run",
             format!(

@@ -25,6 +25,21 @@ fn spillway_and_both_raw_writers_take_turns() {
 }
 
 #[test]
+fn logs_may_be_elsewhere() {
+    let (dir, logs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let args = "test --commits 9 --rounds 1 --keys 9 --memory-mib 64 --raw-file-mib 1 --dir";
+    let args = args.split(' ').chain([dir.path().to_str().unwrap(), "--log-dir"]);
+    let args = Command::parse_from(args.chain([logs.path().to_str().unwrap()])).lone;
+    let log_dir = args.log_dir_of("spillway");
+    assert!(log_dir.as_ref().unwrap().starts_with(logs.path()));
+    let report = args.compare(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }]).unwrap();
+    assert_eq!(report.rows()[0].case, [logs.path().to_str().unwrap()]);
+    for folder in [dir, logs] {
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
 fn raw_writes_stay_in_their_file_and_change_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("raw");

@@ -38,6 +38,7 @@ impl SpillwayStores {
     pub fn database_settings(&self, memory_bytes: usize) -> Settings {
         let mut settings = Settings::default();
         settings.memory_bytes = memory_bytes;
+        settings.log_dir.clone_from(&self.log_dir);
         settings.log_lanes = self.lanes.unwrap_or(settings.log_lanes);
         settings
     }
