@@ -1,3 +1,5 @@
+mod histories;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ fn small() -> Settings {
     Settings {
         memory_bytes: 16 << 20,
         log_segment_bytes: 64 << 10,
+        log_lanes: 3,
         background_threads: false,
         slot_bytes: 16 << 10,
         ..Settings::default()

@@ -1,0 +1,338 @@
+//! Recorded histories of many clients, with crashes in between, checked for strict serializability.
+//!
+//! After Kingsbury and Alvaro, "Elle: inferring isolation anomalies from experimental observations" (VLDB 2020): a
+//! transaction appends numbers, each used once, to lists, and reads lists. The lists that are there in the end tell in
+//! which order they were written, so what every read saw tells who came before whom:
+//!
+//! - the writer of an element before the writer of the next one;
+//! - the writer of the last element that a read saw before the reader, and the reader before the writer of the next;
+//! - whoever was acknowledged before whoever began later.
+//!
+//! An order of all transactions exists if these have no cycle. Beside that nothing acknowledged may be missing, nothing
+//! refused may be there, and every read must be of a prefix.
+//!
+//! Clients are threads, and the database has its own, so a seed does not fix a history; the checker needs no fixed one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spillway_base::EngineKind;
+use spillway_base::rng::Rng;
+use spillway_base::thread::together;
+use spillway_storage::sim::{Fault, SimDisk};
+
+use crate::{Database, ErrorKind, Isolation, Settings, Table, Transaction, TransactionOptions};
+
+type Key = u8;
+type List = Vec<u32>;
+
+const KEYS: u64 = 6;
+const CLIENTS: usize = 4;
+
+/// What a client knows of a transaction's end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Acknowledged,
+    Refused,
+    /// The database went while it was on its way.
+    Unknown,
+}
+
+/// A transaction as its client saw it.
+#[derive(Clone, Debug)]
+struct Seen {
+    began: u64,
+    ended: u64,
+    end: End,
+    reads: Vec<(Key, List)>,
+    appends: Vec<(Key, u32)>,
+}
+
+fn decode(value: &[u8]) -> List {
+    let (numbers, rest) = value.as_chunks::<4>();
+    assert!(rest.is_empty());
+    numbers.iter().map(|number| u32::from_le_bytes(*number)).collect()
+}
+
+fn encode(list: &[u32]) -> Vec<u8> {
+    list.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// Runs one transaction's operations. Its own appends are left out of its reads.
+fn run(
+    txn: &Transaction,
+    table: Table,
+    rng: &mut Rng,
+    numbers: &AtomicU64,
+    seen: &mut Seen,
+) -> crate::Result<()> {
+    let mut value = Vec::new();
+    for _ in 0..=rng.below(3) {
+        let key = rng.below(KEYS) as Key;
+        if seen.appends.iter().any(|(own, _)| *own == key) {
+            continue;
+        }
+        txn.get(table, &[key], &mut value)?;
+        let mut list = decode(&value);
+        seen.reads.push((key, list.clone()));
+        if rng.chance(1, 2) {
+            let number = numbers.fetch_add(1, Ordering::Relaxed) as u32;
+            list.push(number);
+            txn.put(table, &[key], &encode(&list))?;
+            seen.appends.push((key, number));
+        }
+    }
+    Ok(())
+}
+
+/// One client, until the database goes or it has had enough.
+fn client(
+    db: &Database,
+    table: Table,
+    isolation: Isolation,
+    seed: u64,
+    clock: &AtomicU64,
+    numbers: &AtomicU64,
+) -> Vec<Seen> {
+    let mut rng = Rng::new(seed);
+    let mut all = Vec::new();
+    for _ in 0..120 {
+        let began = clock.fetch_add(1, Ordering::SeqCst);
+        let mut seen =
+            Seen { began, ended: 0, end: End::Refused, reads: Vec::new(), appends: Vec::new() };
+        let txn = db.begin(TransactionOptions::new().isolation(isolation));
+        let outcome = match run(&txn, table, &mut rng, numbers, &mut seen) {
+            Ok(()) => txn.commit().wait().map(drop),
+            Err(error) => {
+                txn.rollback();
+                Err(error)
+            }
+        };
+        seen.ended = clock.fetch_add(1, Ordering::SeqCst);
+        let gone = match outcome.map_err(|error| error.kind()) {
+            Ok(()) => {
+                seen.end = End::Acknowledged;
+                false
+            }
+            Err(
+                ErrorKind::WriteConflict | ErrorKind::Deadlock | ErrorKind::SerializationFailure,
+            ) => false,
+            Err(_) => {
+                seen.end = End::Unknown;
+                true
+            }
+        };
+        all.push(seen);
+        if gone {
+            break;
+        }
+    }
+    all
+}
+
+fn settings(lanes: usize) -> Settings {
+    Settings {
+        memory_bytes: 16 << 20,
+        log_segment_bytes: 64 << 10,
+        slot_bytes: 16 << 10,
+        log_lanes: lanes,
+        recovery_threads: 2,
+        ..Settings::default()
+    }
+}
+
+fn open(disk: &SimDisk, lanes: usize) -> Database {
+    Database::open_on(Arc::new(disk.clone()), "/db", settings(lanes)).unwrap()
+}
+
+fn table(db: &Database) -> Table {
+    let txn = db.begin(TransactionOptions::new());
+    if let Ok(table) = txn.table("lists") {
+        return table;
+    }
+    let table = txn.create_table("lists", EngineKind::Tiered).unwrap();
+    txn.commit().wait().unwrap();
+    table
+}
+
+fn lists(db: &Database) -> BTreeMap<Key, List> {
+    let table = table(db);
+    let txn = db.begin(TransactionOptions::new());
+    let mut value = Vec::new();
+    let mut list = |key| {
+        txn.get(table, &[key], &mut value).unwrap();
+        (key, decode(&value))
+    };
+    (0..KEYS as Key).map(&mut list).collect()
+}
+
+/// Several lives of a database, each ended by a crash of the machine. Answers what the clients saw and what is there.
+fn record(seed: u64, isolation: Isolation) -> (Vec<Seen>, BTreeMap<Key, List>) {
+    let disk = SimDisk::new(seed);
+    let (clock, numbers) = (AtomicU64::new(0), AtomicU64::new(1));
+    let mut all = Vec::new();
+    for life in 0..3 {
+        let db = open(&disk, 1 + (seed + life) as usize % 4);
+        let table = table(&db);
+        disk.fail_operation(disk.operations() + 40 + seed * 31 % 400, Fault::Crash);
+        let seen = gather(CLIENTS, |number| {
+            let seed = seed * 1000 + life * 10 + number as u64;
+            client(&db, table, isolation, seed, &clock, &numbers)
+        });
+        all.extend(seen);
+        drop(db);
+        disk.crash();
+        disk.restart();
+    }
+    (all, lists(&open(&disk, 2)))
+}
+
+/// Runs a client in each of so many threads, and gathers what they saw.
+fn gather(threads: usize, body: impl Fn(usize) -> Vec<Seen> + Sync) -> Vec<Seen> {
+    let (tell, told) = std::sync::mpsc::channel();
+    together(threads, |number| tell.clone().send(body(number)).expect("somebody listens"));
+    drop(tell);
+    told.iter().flatten().collect()
+}
+
+/// What no serial order explains, in words.
+fn check(history: &[Seen], lists: &BTreeMap<Key, List>) -> Result<(), String> {
+    let mut writer: HashMap<u32, usize> = HashMap::new();
+    for (index, seen) in history.iter().enumerate() {
+        writer.extend(seen.appends.iter().map(|(_, number)| (*number, index)));
+    }
+    let mut there = vec![false; history.len()];
+    for (key, list) in lists {
+        for number in list {
+            let index = *writer.get(number).ok_or(format!("{number} of {key} is nobody's"))?;
+            if history[index].end == End::Refused {
+                return Err(format!("{number} of {key} was refused, and is there"));
+            }
+            there[index] = true;
+        }
+    }
+    let counts = history.iter().enumerate().filter(|(index, seen)| {
+        seen.end == End::Acknowledged || (seen.end == End::Unknown && there[*index])
+    });
+    let counts: Vec<usize> = counts.map(|(index, _)| index).collect();
+    let mut edges: Vec<(usize, usize)> = Vec::new();
+    for &index in &counts {
+        let seen = &history[index];
+        for (key, number) in &seen.appends {
+            if !lists[key].contains(number) {
+                return Err(format!("{number} of {key} is missing: {seen:?}"));
+            }
+        }
+        for (key, read) in &seen.reads {
+            let list = &lists[key];
+            if !list.starts_with(read) {
+                return Err(format!("{seen:?} read no prefix of {list:?}"));
+            }
+            edges.extend(read.last().map(|last| (writer[last], index)));
+            let next = list[read.len()..].iter().map(|number| writer[number]);
+            edges.extend(next.filter(|next| *next != index).take(1).map(|next| (index, next)));
+        }
+    }
+    for list in lists.values() {
+        edges.extend(list.windows(2).map(|pair| (writer[&pair[0]], writer[&pair[1]])));
+    }
+    // Time is a chain of nodes behind the transactions: from an end to the next beginnings.
+    let mut times: Vec<(u64, bool, usize)> = Vec::new();
+    for &index in &counts {
+        times.push((history[index].began, true, index));
+        if history[index].end == End::Acknowledged {
+            times.push((history[index].ended, false, index));
+        }
+    }
+    times.sort_unstable();
+    for (position, (_, begins, index)) in times.iter().enumerate() {
+        let node = history.len() + position;
+        edges.push(if *begins { (node, *index) } else { (*index, node) });
+        if position + 1 < times.len() {
+            edges.push((node, node + 1));
+        }
+    }
+    edges.retain(|(from, to)| from != to);
+    acyclic(history.len() + times.len(), &edges)
+        .map_err(|left| format!("a cycle among {left:?}"))
+        .map_err(|text| text.chars().take(2000).collect())
+}
+
+/// Takes away whoever has nobody before; whoever is left is on a cycle or behind one.
+fn acyclic(nodes: usize, edges: &[(usize, usize)]) -> Result<(), Vec<usize>> {
+    let (mut before, mut after) = (vec![0; nodes], vec![Vec::new(); nodes]);
+    for &(from, to) in edges {
+        before[to] += 1;
+        after[from].push(to);
+    }
+    let mut free: Vec<usize> = (0..nodes).filter(|node| before[*node] == 0).collect();
+    while let Some(node) = free.pop() {
+        for &next in &after[node] {
+            before[next] -= 1;
+            if before[next] == 0 {
+                free.push(next);
+            }
+        }
+    }
+    let left: Vec<usize> = (0..nodes).filter(|node| before[*node] > 0).collect();
+    if left.is_empty() { Ok(()) } else { Err(left) }
+}
+
+#[test]
+fn d12_serializable_histories_have_an_order_also_over_crashes() {
+    let rounds = std::env::var("SPILLWAY_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let (mut acknowledged, mut unknown) = (0, 0);
+    for seed in 0..rounds.unwrap_or(12) {
+        let (history, lists) = record(seed, Isolation::Serializable);
+        acknowledged += history.iter().filter(|seen| seen.end == End::Acknowledged).count();
+        unknown += history.iter().filter(|seen| seen.end == End::Unknown).count();
+        if let Err(anomaly) = check(&history, &lists) {
+            panic!("seed {seed}: {anomaly}");
+        }
+    }
+    assert!(acknowledged > 500 && unknown > 10, "{acknowledged} acknowledged, {unknown} unknown");
+}
+
+/// The same histories under snapshot isolation have write skew, and the checker finds it.
+#[test]
+fn the_checker_finds_write_skew_under_snapshot_isolation() {
+    let found = (0..40).any(|seed| {
+        let (history, lists) = record(seed, Isolation::RepeatableRead);
+        check(&history, &lists).is_err_and(|anomaly| anomaly.contains("cycle"))
+    });
+    assert!(found, "forty histories without a write skew");
+}
+
+fn seen(began: u64, end: End, reads: &[(Key, &[u32])], appends: &[(Key, u32)]) -> Seen {
+    let reads = reads.iter().map(|(key, list)| (*key, list.to_vec())).collect();
+    Seen { began, ended: began + 1, end, reads, appends: appends.to_vec() }
+}
+
+#[test]
+fn the_checker_tells_what_is_wrong() {
+    let done = End::Acknowledged;
+    let wrong = |history: &[Seen], lists: &[(Key, &[u32])]| {
+        let lists = lists.iter().map(|(key, list)| (*key, list.to_vec())).collect();
+        check(history, &lists).err().unwrap_or_default()
+    };
+    let append = seen(0, done, &[(1, &[])], &[(1, 7)]);
+    let alone = std::slice::from_ref(&append);
+    assert_eq!(wrong(alone, &[(1, &[7])]), "");
+    assert!(wrong(alone, &[(1, &[])]).contains("missing"));
+    assert!(wrong(alone, &[(1, &[7, 8])]).contains("nobody's"));
+    let refused = Seen { end: End::Refused, ..append.clone() };
+    assert!(wrong(&[refused], &[(1, &[7])]).contains("refused"));
+    // A read that began after the append was acknowledged, and missed it.
+    let stale = seen(5, done, &[(1, &[])], &[]);
+    assert!(wrong(&[append.clone(), stale], &[(1, &[7])]).contains("cycle"));
+    // Two that each missed the other's append.
+    let (first, second) = (
+        seen(0, done, &[(1, &[]), (2, &[])], &[(1, 7)]),
+        seen(0, done, &[(1, &[]), (2, &[])], &[(2, 8)]),
+    );
+    assert!(wrong(&[first, second], &[(1, &[7]), (2, &[8])]).contains("cycle"));
+    let torn = seen(5, done, &[(1, &[8])], &[]);
+    let other = seen(0, done, &[(1, &[7])], &[(1, 8)]);
+    assert!(wrong(&[append, other, torn], &[(1, &[7, 8])]).contains("prefix"));
+}
