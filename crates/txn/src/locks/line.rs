@@ -195,6 +195,12 @@ impl Line {
         upgrade
     }
 
+    /// Whether `id` is at the front of the line.
+    pub(super) fn is_next(&self, id: u64) -> bool {
+        let front = self.crowd.as_ref().and_then(|crowd| crowd.waiters.front());
+        front.is_some_and(|waiter| waiter.id == id)
+    }
+
     /// Whether `id`, which holds a share, waits for more.
     pub(super) fn awaits_upgrade(&self, id: u64) -> bool {
         let waiters = self.crowd.iter().flat_map(|crowd| &crowd.waiters);

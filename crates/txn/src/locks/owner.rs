@@ -5,12 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use spillway_base::sync::atomic::{AtomicBool, Ordering};
+use spillway_base::sync::hint;
 use spillway_base::thread::blocking;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::Acquired;
 use super::line::{Taken, Target};
 use crate::sync::{Condvar, Mutex};
+
+/// How long one who is next looks for its grant before it sleeps. Who changes a hot row in a statement that commits by
+/// itself holds it for less than a thread takes to fall asleep and wake.
+const SPIN: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(5) };
 
 /// How a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +76,8 @@ struct State {
 pub(crate) struct Wait {
     state: Mutex<State>,
     changed: Condvar,
+    /// As the state has it, for one who looks without a lock.
+    granted: AtomicBool,
 }
 
 impl Wait {
@@ -95,6 +103,7 @@ impl Wait {
             return Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"));
         }
         state.granted = false;
+        self.granted.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -102,11 +111,20 @@ impl Wait {
     /// follows.
     pub(super) fn grant(&self) {
         self.state.lock().granted = true;
+        self.granted.store(true, Ordering::Release);
     }
 
     /// Called with no shard held. When it comes late, the owner looks and finds nothing new.
     pub(super) fn wake(&self) {
         self.changed.notify_all();
+    }
+
+    /// Looks for a grant without sleeping, for as long as [`SPIN`] says.
+    pub(super) fn spin(&self) {
+        let until = spillway_base::clock::now() + SPIN;
+        while !self.granted.load(Ordering::Acquire) && spillway_base::clock::now() < until {
+            (0..16).for_each(|_| hint::spin_loop());
+        }
     }
 
     /// Waits for a grant, an interruption or the deadline.
