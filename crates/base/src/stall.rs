@@ -135,6 +135,28 @@ impl Tally {
 /// In [`Ledger::waiting`]: nothing is waited for.
 const NOTHING: u8 = u8::MAX;
 
+/// The waits of a ledger up to a moment: for each cause, how often and how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Waits([(u64, Duration); Cause::ALL.len()]);
+
+impl Waits {
+    /// Those that came after an earlier moment.
+    #[must_use]
+    pub fn since(&self, earlier: &Waits) -> Waits {
+        let mut waits = *self;
+        for (now, before) in waits.0.iter_mut().zip(earlier.0) {
+            *now = (now.0 - before.0, now.1.saturating_sub(before.1));
+        }
+        waits
+    }
+
+    /// How often there was a cause to wait, and how long that took; causes that there were not are left out.
+    pub fn causes(&self) -> impl Iterator<Item = (Cause, u64, Duration)> {
+        let all = Cause::ALL.into_iter().zip(self.0);
+        all.filter(|(_, (count, _))| *count > 0).map(|(cause, (count, time))| (cause, count, time))
+    }
+}
+
 /// The waits of one who writes: of a session, say.
 #[derive(Debug)]
 pub struct Ledger {
@@ -154,6 +176,12 @@ impl Ledger {
     #[must_use]
     pub fn tally(&self, cause: Cause) -> &Tally {
         &self.tallies[cause as usize]
+    }
+
+    /// All waits up to now.
+    #[must_use]
+    pub fn waits(&self) -> Waits {
+        Waits(self.tallies.each_ref().map(|tally| (tally.count(), tally.time())))
     }
 
     /// The time of all waits.
@@ -223,10 +251,14 @@ mod tests {
         assert_eq!(ledger.waiting(), None);
         drop(attached);
         wait(Cause::Memory);
+        let before = ledger.waits();
+        ledger.add(Cause::Commit, 2 * STEP);
+        let added: Vec<_> = ledger.waits().since(&before).causes().collect();
+        assert_eq!(added, [(Cause::Commit, 1, 2 * STEP)]);
         assert_eq!((tally.count(), tally.time()), (3, 3 * STEP));
         assert_eq!(ledger.tally(Cause::Memory).count(), 1);
         assert_eq!(ledger.tally(Cause::Log).count(), 0);
-        assert_eq!(ledger.time(), STEP);
+        assert_eq!(ledger.time(), 3 * STEP);
     }
 
     #[test]

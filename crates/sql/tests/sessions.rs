@@ -718,3 +718,44 @@ fn a_circle_of_waits_for_named_locks_is_refused() {
         "{own:?}, {others:?}"
     );
 }
+
+/// What a statement waits for is shown while it does, and told of afterwards.
+#[test]
+fn a_wait_for_a_row_is_seen_and_counted() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, n INT); INSERT INTO t VALUES (1, 0)")
+        .unwrap();
+    run(&mut one, "BEGIN; UPDATE t SET n = 1").unwrap();
+    let waiter = thread::spawn("waiter", move || {
+        run(&mut two, "UPDATE t SET n = n + 1 WHERE id = 1").unwrap();
+        let shown = |session: &mut Session, name: &str| {
+            let rows = run(session, &format!("SHOW SESSION STATUS LIKE '{name}'")).unwrap();
+            rows.concat().split_once(' ').unwrap().1.to_owned()
+        };
+        let last = shown(&mut two, "Spillway_last_statement_stalls");
+        assert!(last.starts_with("lock 1 times, "), "{last}");
+        let seconds = shown(&mut two, "Spillway_last_statement_stall_seconds");
+        assert!(seconds.parse::<f64>().unwrap() > 0.0);
+        assert_eq!(shown(&mut two, "Spillway_stall_lock_total"), "1");
+        run(&mut two, "SELECT * FROM t").unwrap();
+        assert_eq!(shown(&mut two, "Spillway_last_statement_stalls"), "");
+        assert_eq!(shown(&mut two, "Spillway_stall_lock_total"), "1");
+    });
+    let state = "SELECT state FROM information_schema.processlist WHERE id = 2";
+    while run(&mut one, state).unwrap() != ["Waiting for row lock"] {
+        std::thread::yield_now();
+    }
+    run(&mut one, "COMMIT").unwrap();
+    waiter.unwrap().join().unwrap();
+    let own = run(&mut one, "SHOW SESSION STATUS LIKE 'Spillway_stall_lock_total'").unwrap();
+    assert_eq!(own, ["Spillway_stall_lock_total 0"]);
+    let all = run(&mut one, "SHOW GLOBAL STATUS LIKE 'Spillway_stall_lock_total'").unwrap();
+    assert_eq!(all, ["Spillway_stall_lock_total 1"]);
+    let page = run(&mut one, "SHOW ENGINE TIERED STATUS").unwrap().concat();
+    for part in
+        ["writers are not slowed", "row locks ", "test.t ", "COMMIT PIPELINE", "log_flushes_total"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
-use spillway_base::engine::{Engine, Horizon, Metric};
+use spillway_base::engine::{Debt, Engine, Horizon, Metric};
 use spillway_base::stall::{Cause, Tally};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
@@ -164,12 +164,21 @@ impl Shared {
         self.commit_waits.during(Cause::Commit, &self.clock, || self.pipeline.wait(csn))
     }
 
+    /// The debt of the engine that is furthest behind.
+    fn debt(&self) -> Debt {
+        let debts = self.engines.iter().map(|engine| engine.debt());
+        debts.max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default()
+    }
+
     /// Has a writer whose commit is installed, and who holds no lock, sleep as the debt asks.
     pub(crate) fn slow_down(&self, bytes: usize) {
-        let debts = || self.engines.iter().map(|engine| engine.debt());
-        let debt = || debts().max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default();
         // The commit, and what waits for it to be durable, need not sleep too.
-        self.throttle.pass(&self.clock, bytes, debt, || self.flush_within(Duration::ZERO));
+        self.throttle.pass(
+            &self.clock,
+            bytes,
+            || self.debt(),
+            || self.flush_within(Duration::ZERO),
+        );
     }
 
     /// Orders and installs a commit. Its locks may go when this returns.
@@ -419,7 +428,7 @@ impl TransactionManager {
             gauge("log_bytes", "Bytes of log kept for recovery.", pipeline.log_bytes() as f64),
             gauge("stable_csn", "The stable CSN.", stable.0 as f64),
         ];
-        metrics.extend(self.0.throttle.metrics());
+        metrics.extend(self.0.throttle.metrics(self.0.debt().total()));
         metrics.extend(self.stalls());
         metrics
     }

@@ -118,9 +118,18 @@ impl Throttle {
         }
     }
 
-    /// How often writers slept, and how long.
-    pub(crate) fn metrics(&self) -> Vec<Metric> {
-        let mut all = Vec::new();
+    /// What writers may do at a debt; how often they slept, and how long.
+    pub(crate) fn metrics(&self, debt: f64) -> Vec<Metric> {
+        let gauge = |name, help, value| Metric { name, help, counter: false, value };
+        let stage = f64::from(u8::from(debt >= SLIGHT) + u8::from(debt >= AGGRESSIVE));
+        let mut all = vec![
+            gauge("throttle_stage", "0: nobody is slowed; 1: slightly; 2: aggressively.", stage),
+            gauge(
+                "throttle_bytes_per_second",
+                "What all writers together may write, 0 for any number of bytes.",
+                rate(debt).unwrap_or(0.0),
+            ),
+        ];
         for (part, [count, seconds]) in SUMS.into_iter().enumerate() {
             let of = || self.stages.iter().map(|stage| &stage[part]);
             let counter = |name, value| Metric { name, help: SUM, counter: true, value };
@@ -254,7 +263,9 @@ mod tests {
         assert_eq!(clock.now(), Duration::ZERO);
         throttle.pass(&clock, 1 << 20, || Debt { level0: 0.7, ..Debt::default() }, || ());
         throttle.pass(&clock, 1 << 20, || Debt { compaction: 2.0, ..Debt::default() }, || ());
-        let counted: Vec<f64> = throttle.metrics().iter().map(|metric| metric.value).collect();
+        let metrics = throttle.metrics(0.8);
+        assert_eq!((metrics[0].value, Some(metrics[1].value)), (2.0, rate(0.8)));
+        let counted: Vec<f64> = metrics[2..].iter().map(|metric| metric.value).collect();
         // The sums over both stages, then the slight stage, then the aggressive one.
         assert_eq!([counted[2], counted[4]], [1.0, 1.0]);
         assert_eq!([counted[8], counted[16]], [1.0, 1.0]);

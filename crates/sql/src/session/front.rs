@@ -157,6 +157,9 @@ impl Session {
         let mut lines = self.instance.status_lines();
         lines.extend(self.instance.front_status());
         if !global {
+            // The session's own, under the names that those of all sessions have.
+            lines.retain(|(name, _)| !name.starts_with("Spillway_stall_"));
+            lines.extend(self.stall_lines());
             lines.extend(self.connection_status.iter().cloned());
         }
         lines.sort();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use spillway::{CancelHandle, Database, Durability};
+use spillway_base::stall::{Cause, Ledger, Waits};
 use spillway_types::Collation;
 
 use super::Session;
@@ -45,6 +46,20 @@ pub(super) struct Process {
     pub(super) stop: Stop,
     pub(super) questions: AtomicU64,
     pub(super) doing: Mutex<Doing>,
+    /// What its statements waited for.
+    pub(super) stalls: Arc<Ledger>,
+}
+
+/// A session, for a list of them.
+pub(crate) struct ProcessLine {
+    pub(crate) id: u64,
+    pub(crate) user: String,
+    pub(crate) host: String,
+    pub(crate) database: Option<String>,
+    /// The statement that is running.
+    pub(crate) statement: Option<String>,
+    /// What it waits for.
+    pub(crate) state: &'static str,
 }
 
 /// What a session is at. Its own to write, for others to read.
@@ -167,6 +182,7 @@ impl Instance {
             stop: Stop::default(),
             questions: AtomicU64::new(0),
             doing: Mutex::default(),
+            stalls: Arc::default(),
         });
         self.0.processes.lock().insert(connection_id, process.clone());
         let system = self.0.globals.lock().clone();
@@ -213,6 +229,7 @@ impl Instance {
             connection_id,
             assignments: 0,
             connection_status: Vec::new(),
+            last_stalls: Waits::default(),
             told: std::cell::Cell::new(false),
             asked: std::cell::Cell::new(false),
             all_rights: std::cell::Cell::new(0),
@@ -283,15 +300,19 @@ impl Instance {
         lines
     }
 
-    /// Id, user, host, database and statement of each session.
-    pub(crate) fn process_lines(
-        &self,
-    ) -> Vec<(u64, String, String, Option<String>, Option<String>)> {
+    /// The sessions.
+    pub(crate) fn process_lines(&self) -> Vec<ProcessLine> {
         let processes = self.0.processes.lock();
         let line = |(id, process): (&u64, &Arc<Process>)| {
             let doing = process.doing.lock();
-            let statement = doing.running.then(|| doing.statement.clone());
-            (*id, process.user.clone(), process.host.clone(), doing.database.clone(), statement)
+            ProcessLine {
+                id: *id,
+                user: process.user.clone(),
+                host: process.host.clone(),
+                database: doing.database.clone(),
+                statement: doing.running.then(|| doing.statement.clone()),
+                state: process.stalls.waiting().map_or("", Cause::state),
+            }
         };
         processes.iter().map(line).collect()
     }

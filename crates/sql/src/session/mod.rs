@@ -15,6 +15,7 @@ mod prepared;
 mod rights;
 mod run;
 mod set;
+mod stalls;
 mod tables;
 mod transactions;
 mod variables;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use spillway::{Isolation, Savepoint, Transaction};
+use spillway_base::stall::{self, Waits};
 use spillway_types::Value;
 use sqlparser::ast;
 
@@ -80,6 +82,8 @@ pub struct Session {
     /// How often a variable was set.
     assignments: u64,
     connection_status: Vec<(String, String)>,
+    /// What the last statement waited for that was no SHOW.
+    last_stalls: Waits,
     /// Whether anything of the running statement's result has reached its client.
     told: Cell<bool>,
     /// Whether the plan made last asked for a system variable: it may be another when the statement runs again.
@@ -279,6 +283,7 @@ impl Session {
             Statement::Sql(_) => None,
         };
         process.doing.lock().begin(account.as_deref().unwrap_or(shown));
+        let (stalls, before) = (stall::attach(&process.stalls), process.stalls.waits());
         let outcome = match &*slot.statement.clone() {
             Statement::Own(first, tokens) => self.run_own(first, tokens, params, more, sink),
             Statement::Sql(statement) => {
@@ -294,6 +299,8 @@ impl Session {
             }
         };
         self.forget_warnings();
+        drop(stalls);
+        self.note_stalls(&slot.statement, &before);
         self.process.doing.lock().running = false;
         if let Err(error) = &outcome {
             self.note_error(error);

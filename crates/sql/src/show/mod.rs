@@ -3,6 +3,7 @@
 mod explain;
 mod schema;
 mod server;
+mod status;
 mod tables;
 
 use spillway_types::{Collation, ColumnType, Value};
@@ -18,7 +19,8 @@ use crate::session::{Instance, Variables, path_of};
 
 pub(crate) use explain::{explain, explain_change, explain_columns, explain_insert};
 pub(crate) use schema::{virtual_rows, virtual_table};
-use server::{charset_rows, collation_rows, engine_rows, engine_status, process_rows};
+use server::{charset_rows, collation_rows, engine_rows, process_rows};
+use status::engine_status;
 use tables::{columns_of, create_table, indexes_of, table_status};
 
 /// What a SHOW statement gives.
@@ -320,7 +322,7 @@ pub(crate) fn show(
         }
         "engine" => shown(
             &["Type", "Name", "Status"],
-            vec![vec![text("TIERED"), text(""), text(engine_status(instance))]],
+            vec![vec![text("TIERED"), text(""), text(engine_status(instance, catalog))]],
         ),
         "collation" => {
             let mut out = shown(

@@ -17,27 +17,6 @@ pub(super) fn engine_rows() -> Vec<Vec<Value>> {
     )]
 }
 
-pub(super) fn engine_status(instance: &Instance) -> String {
-    let mut out = String::new();
-    for status in instance.database().status() {
-        let levels = status
-            .levels
-            .iter()
-            .map(|level| format!("{} extents, {} bytes", level.extents, level.bytes));
-        out += &format!(
-            "table {}: {} bytes in memory; {} sub-levels; levels: {}\n",
-            status.table.ordinal(),
-            status.memory_bytes,
-            status.sublevels,
-            levels.collect::<Vec<_>>().join("; ")
-        );
-    }
-    for metric in instance.database().metrics() {
-        out += &format!("{} {} ({})\n", metric.name, metric.value, metric.help);
-    }
-    out
-}
-
 pub(super) fn collation_rows() -> Vec<Vec<Value>> {
     Collation::ALL
         .iter()
@@ -68,18 +47,18 @@ pub(super) fn process_rows(instance: &Instance, user: Option<&UserDef>) -> Vec<V
     // Others' statements may hold what is not to be known.
     let seen =
         |name: &str| user.is_some_and(|user| user.name == name || user.may_everywhere("PROCESS"));
-    let lines = instance.process_lines().into_iter().filter(|(_, name, ..)| seen(name));
-    let rows = lines.map(|(id, user, host, db, statement)| {
-        let command = if statement.is_some() { "Query" } else { "Sleep" };
+    let lines = instance.process_lines().into_iter().filter(|line| seen(&line.user));
+    let rows = lines.map(|line| {
+        let command = if line.statement.is_some() { "Query" } else { "Sleep" };
         vec![
-            int(id as i64),
-            text(user),
-            text(host),
-            db.map_or(Value::Null, Value::Text),
+            int(line.id as i64),
+            text(line.user),
+            text(line.host),
+            line.database.map_or(Value::Null, Value::Text),
             text(command),
             int(0),
-            text(""),
-            statement.map_or(Value::Null, Value::Text),
+            text(line.state),
+            line.statement.map_or(Value::Null, Value::Text),
         ]
     });
     rows.collect()

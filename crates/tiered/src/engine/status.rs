@@ -29,6 +29,10 @@ pub struct TableStatus {
     pub memory_bytes: u64,
     /// Sub-levels of Level0.
     pub sublevels: u64,
+    /// Sub-levels at which it is compacted, as the table is used now.
+    pub sublevels_target: u64,
+    /// Whether it is mostly read, so that it has fewer and larger ones.
+    pub mostly_read: bool,
     /// Level0, Level1 and Level2.
     pub levels: [LevelStatus; 3],
     /// The damage that keeps compaction from the table, if it has met any.
@@ -106,6 +110,8 @@ impl TieredEngine {
                     table: table.id,
                     memory_bytes: table.memory_bytes() as u64,
                     sublevels: levels.level0.len() as u64,
+                    sublevels_target: self.0.shape_of(table).level0_target as u64,
+                    mostly_read: self.0.settings.dynamic_level0 && table.mix.is_mostly_read(),
                     levels: [
                         level(levels.level0.iter().map(|sublevel| &*sublevel.run)),
                         level([&*levels.level1].into_iter()),

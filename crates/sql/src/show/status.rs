@@ -1,0 +1,195 @@
+//! SHOW ENGINE TIERED STATUS: a page for people who look for the cause of something.
+//!
+//! First what there is to be seen at once, how far behind the engine is and who waits for what; then the tables, the commit
+//! pipeline by its stages, and all other figures.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use spillway::{Metric, TableStatus};
+
+use crate::catalog::Catalog;
+use crate::session::Instance;
+
+/// Figures by what they begin with, in the order of the page.
+const SECTIONS: [(&str, &[&str]); 3] = [
+    ("COMMIT PIPELINE", &["log_", "commit", "stable_"]),
+    ("FLUSHES AND COMPACTIONS", &["tiered_"]),
+    ("OTHER FIGURES", &[""]),
+];
+
+/// Waits, as a page names them, and the name of their figures.
+const STALLS: [(&str, &str); 10] = [
+    ("throttle, slight: flushes are behind", "throttle_slight_flush"),
+    ("throttle, slight: Level0 is deep", "throttle_slight_level0"),
+    ("throttle, slight: compactions are behind", "throttle_slight_compaction"),
+    ("throttle, aggressive: flushes are behind", "throttle_aggressive_flush"),
+    ("throttle, aggressive: Level0 is deep", "throttle_aggressive_level0"),
+    ("throttle, aggressive: compactions are behind", "throttle_aggressive_compaction"),
+    ("memtable memory", "stall_memory"),
+    ("room in the log", "stall_log"),
+    ("row locks", "stall_lock"),
+    ("commits", "stall_commit"),
+];
+
+pub(super) fn engine_status(instance: &Instance, catalog: &Catalog) -> String {
+    let db = instance.database();
+    page(&db.metrics(), &db.status(), &names(catalog))
+}
+
+/// What the key spaces are called.
+fn names(catalog: &Catalog) -> HashMap<u32, String> {
+    let mut names = HashMap::new();
+    for table in catalog.tables.values() {
+        let name = format!("{}.{}", table.db, table.name);
+        for index in &table.indexes {
+            names.insert(index.space, format!("{name}, index {}", index.name));
+        }
+        names.insert(table.space, name);
+    }
+    names
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a text does not fail.
+    let _ = writeln!(out, "{text}");
+}
+
+fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>) -> String {
+    let figure = |name: &str| {
+        metrics.iter().find(|metric| metric.name == name).map_or(0.0, |metric| metric.value)
+    };
+    let mut out = String::new();
+    let parts =
+        ["flush", "level0", "compaction"].map(|part| figure(&format!("tiered_debt_{part}")));
+    let debt = parts.into_iter().fold(0.0, f64::max);
+    let rate = figure("throttle_bytes_per_second");
+    line(&mut out, format_args!("BACKPRESSURE"));
+    line(
+        &mut out,
+        format_args!(
+            "debt {debt:.2}: flush {:.2}, Level0 {:.2}, compaction {:.2}",
+            parts[0], parts[1], parts[2]
+        ),
+    );
+    match figure("throttle_stage") as u64 {
+        0 => line(&mut out, format_args!("writers are not slowed")),
+        stage => {
+            let stage = if stage == 1 { "slightly" } else { "aggressively" };
+            line(
+                &mut out,
+                format_args!(
+                    "writers are slowed {stage}, to {:.1} MB a second together",
+                    rate / 1e6
+                ),
+            );
+        }
+    }
+    line(
+        &mut out,
+        format_args!(
+            "memory: {:.1} MB of {:.1} MB",
+            figure("memory_used_bytes") / 1e6,
+            figure("memory_budget_bytes") / 1e6
+        ),
+    );
+
+    line(&mut out, format_args!("\nSTALLS\n{:<46}{:>12}{:>14}", "waited for", "times", "seconds"));
+    for (what, name) in STALLS {
+        let [count, seconds] =
+            ["_total", "_seconds_total"].map(|end| figure(&format!("{name}{end}")));
+        line(&mut out, format_args!("{what:<46}{count:>12}{seconds:>14.3}"));
+    }
+
+    line(
+        &mut out,
+        format_args!(
+            "\nTABLES\n{:<40}{:>12}{:>12}{:>12}{:>12}{:>12}",
+            "", "memory MB", "sub-levels", "Level0 MB", "Level1 MB", "Level2 MB"
+        ),
+    );
+    for table in tables {
+        let unnamed = || format!("(key space {})", table.table.ordinal());
+        let name = names.get(&table.table.0).cloned().unwrap_or_else(unnamed);
+        let [level0, level1, level2] = table.levels.map(|level| level.bytes as f64 / 1e6);
+        let sublevels = format!("{} of {}", table.sublevels, table.sublevels_target);
+        let memory = table.memory_bytes as f64 / 1e6;
+        line(
+            &mut out,
+            format_args!(
+                "{name:<40}{memory:>12.1}{sublevels:>12}{level0:>12.1}{level1:>12.1}{level2:>12.1}"
+            ),
+        );
+        if table.mostly_read {
+            line(&mut out, format_args!("    mostly read: fewer and larger units in Level0"));
+        }
+        if let Some(damage) = &table.quarantine {
+            line(&mut out, format_args!("    not compacted any more: {damage}"));
+        }
+    }
+
+    let shown = |metric: &&Metric| {
+        let name = metric.name.trim_end_matches("_total").trim_end_matches("_seconds");
+        STALLS.iter().all(|(_, stall)| *stall != name) && !name.starts_with("stall_throttle_")
+    };
+    let mut rest: Vec<&Metric> = metrics.iter().filter(shown).collect();
+    for (title, begins) in SECTIONS {
+        line(&mut out, format_args!("\n{title}"));
+        let here = |metric: &&Metric| begins.iter().any(|begin| metric.name.starts_with(begin));
+        for metric in rest.iter().filter(|metric| here(metric)) {
+            let value = (metric.value * 1e3).round() / 1e3;
+            line(&mut out, format_args!("{:<40}{value:>20}  {}", metric.name, metric.help));
+        }
+        rest.retain(|metric| !here(metric));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use spillway::{EngineKind, LevelStatus};
+    use spillway_base::TableId;
+
+    use super::*;
+
+    fn metric(name: &'static str, value: f64) -> Metric {
+        Metric { name, help: "What it is.", counter: false, value }
+    }
+
+    #[test]
+    fn a_page_begins_with_who_waits_for_what_and_leaves_nothing_out() {
+        let id = TableId::new(EngineKind::Tiered, 3);
+        let level = LevelStatus { extents: 2, bytes: 3_000_000, versions: 10 };
+        let table = TableStatus {
+            table: id,
+            memory_bytes: 1_500_000,
+            sublevels: 5,
+            sublevels_target: 8,
+            mostly_read: true,
+            levels: [level; 3],
+            quarantine: Some("block 7 is damaged".to_owned()),
+        };
+        let metrics = [
+            metric("tiered_debt_level0", 0.8125),
+            metric("throttle_stage", 2.0),
+            metric("throttle_bytes_per_second", 32e6),
+            metric("throttle_aggressive_level0_total", 7.0),
+            metric("throttle_aggressive_level0_seconds_total", 0.25),
+            metric("log_flushes_total", 12.0),
+            metric("something_new", 3.25),
+        ];
+        let text = page(&metrics, &[table], &HashMap::from([(id.0, "test.seats".to_owned())]));
+        for line in [
+            "debt 0.81: flush 0.00, Level0 0.81, compaction 0.00",
+            "writers are slowed aggressively, to 32.0 MB a second together",
+            "throttle, aggressive: Level0 is deep                     7         0.250",
+            "test.seats                                       1.5      5 of 8         3.0         3.0         3.0",
+            "    mostly read: fewer and larger units in Level0",
+            "    not compacted any more: block 7 is damaged",
+            "log_flushes_total                                         12  What it is.",
+            "something_new                                           3.25  What it is.",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
+        }
+    }
+}
