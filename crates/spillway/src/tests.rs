@@ -3,6 +3,7 @@ mod histories;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spillway_base::engine::{Access, Engine};
 use spillway_base::rng::Rng;
@@ -468,4 +469,92 @@ fn the_log_is_cut_past_idle_tables_and_no_busy_one_is_flushed_for_it() {
     assert!(log_bytes <= log_bytes_max + 3 * small().log_segment_bytes, "{log_bytes}");
     // Ten idle tables, and the directory of tables.
     assert_eq!(flushes, flushes_needed + 11);
+}
+
+/// D7: writes of several times the budget, from several threads and with readers beside them. Nothing fails, and all memory stays
+/// within the budget, the memtables within their quarter of it, but for a batch and a step of the arenas for each writer.
+#[test]
+fn d7_no_write_load_takes_more_memory_than_the_budget() {
+    let settings = Settings {
+        memory_bytes: 16 << 20,
+        background_threads: true,
+        durability: Durability::Within(std::time::Duration::from_millis(20)),
+        ..small()
+    };
+    let (writers, rows, row_bytes) = (3_usize, 250_u32, 64 << 10);
+    let margin = 2 << 20;
+    let db = Database::open_in_memory(settings.clone()).unwrap();
+    let tables: Vec<Table> = {
+        let txn = db.begin(TransactionOptions::new());
+        let name = |number: usize| number.to_string();
+        let create = |number| txn.create_table(&name(number), EngineKind::Tiered).unwrap();
+        let tables = (0..writers).map(create).collect();
+        txn.commit().wait().unwrap();
+        tables
+    };
+    let relaxed = Ordering::Relaxed;
+    let written = AtomicUsize::new(0);
+    let most: [AtomicUsize; 2] = Default::default();
+    let note = || {
+        let budget = db.budget();
+        most[0].fetch_max(budget.used(), relaxed);
+        most[1].fetch_max(budget.used_for(spillway_base::budget::Use::Memtables), relaxed);
+    };
+    spillway_base::thread::together(writers + 1, |thread| {
+        if thread == writers {
+            let mut rng = Rng::new(5);
+            let mut value = Vec::new();
+            while written.load(relaxed) < writers * rows as usize {
+                note();
+                let table = tables[rng.below(writers as u64) as usize];
+                let txn = db.begin(TransactionOptions::new().read_only(true));
+                txn.get(table, &(rng.below(250) as u32).to_be_bytes(), &mut value).unwrap();
+                assert!(value.is_empty() || value.len() == row_bytes);
+            }
+            return;
+        }
+        for row in 0..rows {
+            let txn = db.begin(TransactionOptions::new());
+            txn.put(tables[thread], &row.to_be_bytes(), &vec![row as u8; row_bytes]).unwrap();
+            txn.commit().wait().unwrap();
+            written.fetch_add(1, relaxed);
+            note();
+        }
+    });
+    let [all, memtables] = most.map(AtomicUsize::into_inner);
+    assert!(writers * rows as usize * row_bytes > 2 * settings.memory_bytes);
+    assert!(all <= settings.memory_bytes + margin, "{all} bytes");
+    assert!(memtables <= settings.memory_bytes / 4 + margin, "{memtables} bytes");
+    for table in tables {
+        let txn = db.begin(TransactionOptions::new());
+        assert_eq!(read(&txn, table).len(), rows as usize);
+    }
+    db.close().unwrap();
+}
+
+/// D7: an opening that reads a log of several times the budget makes room as it goes, with threads in the background or none.
+#[test]
+fn d7_no_log_takes_more_memory_to_read_than_the_budget() {
+    for background_threads in [false, true] {
+        let disk = SimDisk::new(3);
+        let large = Settings { memory_bytes: 256 << 20, ..small() };
+        let db = Database::open_on(Arc::new(disk.clone()), "/db", large).unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+        txn.commit().wait().unwrap();
+        let (rows, row_bytes) = (640_u32, 64 << 10);
+        for row in 0..rows {
+            let txn = db.begin(TransactionOptions::new());
+            txn.put(table, &row.to_be_bytes(), &vec![row as u8; row_bytes]).unwrap();
+            txn.commit().wait().unwrap();
+        }
+        db.close().unwrap();
+        let settings = Settings { background_threads, ..small() };
+        let memory_bytes = settings.memory_bytes;
+        let db = Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap();
+        assert!(db.recovered().commits > u64::from(rows));
+        let used = db.budget().used_for(spillway_base::budget::Use::Memtables);
+        assert!(used <= memory_bytes / 4 + (2 << 20), "{used} bytes");
+        assert_eq!(read(&db.begin(TransactionOptions::new()), table).len(), rows as usize);
+    }
 }
