@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections bench-wave peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections bench-wave bench-recovery peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,7 +57,7 @@ sanitize: setup ## Run the concurrency tests under the address and the thread sa
 fuzz: setup ## Fuzz every decoder, and SQL: SECONDS each (60), TARGETS of them (all) (nightly)
 	scripts/fuzz "$(or $(SECONDS),60)" $(TARGETS)
 
-bench: bench-kv bench-commits bench-lone bench-wave bench-sysbench bench-hot-row bench-connections ## Run every comparison and print its table (docs/benchmarks.md)
+bench: bench-kv bench-commits bench-lone bench-wave bench-recovery bench-sysbench bench-hot-row bench-connections ## Run every comparison and print its table (docs/benchmarks.md)
 
 peers: setup
 	@scripts/setup peers
@@ -74,6 +74,9 @@ bench-lone: peers ## One durable writer beside raw writes and RocksDB (LONE_ARGS
 
 bench-wave: peers ## A step of load over data larger than memory, beside RocksDB, with a picture (WAVE_ARGS=)
 	peers/target/release/spillway-peers wave --plot wave.svg $(WAVE_ARGS)
+
+bench-recovery: peers ## Opening after a kill with 1, 4 and 8 GiB of log, beside RocksDB (RECOVERY_ARGS=)
+	peers/target/release/spillway-peers recovery $(RECOVERY_ARGS)
 
 bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved (SYSBENCH_ARGS=)
 	@scripts/setup sysbench

@@ -9,10 +9,11 @@ use clap::{Parser, Subcommand};
 use spillway_bench::commits::{CommitsArgs, Style, Subject};
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
+use spillway_bench::recovery::RecoveryArgs;
 use spillway_bench::store::{SpillwayStores, Stores};
 use spillway_bench::wave::WaveArgs;
 
-use rocks::{RocksStores, Way};
+use rocks::{RocksRecovery, RocksStores, Way};
 use rocks_txn::RocksTxnStores;
 
 /// Spillway beside RocksDB, in one run with equal durability and equal memory. docs/benchmarks.md tells how to read
@@ -36,6 +37,8 @@ enum What {
     Lone(LoneArgs),
     /// A step of load over data larger than memory, second by second
     Wave(WaveArgs),
+    /// Opening after a crash, with so much log to read
+    Recovery(RecoveryArgs),
 }
 
 fn run(what: What) -> Result<(), String> {
@@ -64,6 +67,7 @@ fn run(what: What) -> Result<(), String> {
             stores.extend(rocks.iter().map(|rocks| rocks as &dyn Stores));
             args.run(&stores)
         }
+        What::Recovery(args) => args.run(&[&args.spillway(), &RocksRecovery]),
         What::Wave(args) => {
             let counted = |way| RocksStores { statistics: true, ..RocksStores::new(way) };
             args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])

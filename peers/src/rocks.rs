@@ -7,6 +7,7 @@ use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, WriteBatch, WriteOptions,
     properties,
 };
+use spillway_bench::recovery::{Recoverable, files_in};
 use spillway_bench::store::{Pair, Pressure, Store, Stores};
 
 /// How its writers work together. All have a concurrent memtable.
@@ -178,5 +179,36 @@ impl Store for RocksStore {
             waited_s: self.options.get_ticker_count(Ticker::StallMicros) as f64 / 1e6,
             log_bytes: self.options.get_ticker_count(Ticker::WalFileBytes),
         }
+    }
+}
+
+/// RocksDB, left with its log alone: a memtable for all of it. An opening flushes that, as it does by
+/// default; the crate has no way to say otherwise.
+pub struct RocksRecovery;
+
+impl Recoverable for RocksRecovery {
+    fn name(&self) -> String {
+        "rocksdb".to_owned()
+    }
+
+    fn settings(&self) -> String {
+        "write buffer of twice the log; it has one thread for this, and flushes what it has read".to_owned()
+    }
+
+    fn threads(&self) -> Vec<usize> {
+        vec![1]
+    }
+
+    fn open(&self, dir: &Path, log_bytes: u64, _: usize) -> Result<Box<dyn Store>, String> {
+        let mut options = RocksStores::new(Way::Pipelined).options(256 << 20);
+        options.set_write_buffer_size(2 * log_bytes as usize);
+        options.set_max_total_wal_size(4 * log_bytes);
+        let db = DB::open(&options, dir).map_err(|error| error.to_string())?;
+        // What the log holds is what counts here, and syncing each commit of one thread takes hours.
+        Ok(Box::new(RocksStore { db, options, durable: WriteOptions::default(), relaxed: WriteOptions::default() }))
+    }
+
+    fn log_files(&self, dir: &Path) -> Result<Vec<PathBuf>, String> {
+        files_in(dir, |name| name.ends_with(".log"))
     }
 }

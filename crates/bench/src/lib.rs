@@ -12,7 +12,8 @@
 //! - [`commits`]: durable commits as more of them are in flight;
 //! - [`lone`]: one durable writer beside raw writes of the same bytes;
 //! - [`connections`]: a server with thousands of connections that commit;
-//! - [`wave`]: a step of load, second by second.
+//! - [`wave`]: a step of load, second by second;
+//! - [`recovery`]: opening after a crash.
 
 pub mod commits;
 pub mod connections;
@@ -20,6 +21,7 @@ pub mod kv;
 pub mod lone;
 pub mod machine;
 mod measure;
+pub mod recovery;
 pub mod report;
 pub mod store;
 pub mod wave;

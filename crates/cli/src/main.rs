@@ -12,6 +12,7 @@ use spillway_bench::commits::{CommitsArgs, Subject};
 use spillway_bench::connections::ConnectionsArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
+use spillway_bench::recovery::RecoveryArgs;
 use spillway_bench::store::SpillwayStores;
 use spillway_bench::wave::WaveArgs;
 
@@ -91,6 +92,12 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench wave --rate 20000 --skew 0 --csv wave.csv            at a rate of your own, over all rows alike
   make bench-wave                                                     the same beside RocksDB")]
     Wave(WaveArgs),
+    /// Opening after a crash, with so much log to read
+    #[command(after_help = "Examples:
+  spillway bench recovery --log-mib 256 --rounds 1                    a first impression
+  spillway bench recovery --log-mib 4096 --threads 1,2,4 --lanes 4    with more threads
+  make bench-recovery                                                 the same beside RocksDB")]
+    Recovery(RecoveryArgs),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +112,7 @@ fn main() -> ExitCode {
         }
         Command::Bench { what: Bench::Connections(args) } => args.run(),
         Command::Bench { what: Bench::Wave(args) } => args.run(&[&SpillwayStores::default()]),
+        Command::Bench { what: Bench::Recovery(args) } => args.run(&[&args.spillway()]),
         Command::Bench { what: Bench::Lone(args) } => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])

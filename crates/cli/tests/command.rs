@@ -131,6 +131,7 @@ fn every_command_teaches_by_examples() {
         &["bench", "lone", "--help"],
         &["bench", "connections", "--help"],
         &["bench", "wave", "--help"],
+        &["bench", "recovery", "--help"],
     ] {
         let output = spillway(args);
         let text = text(&output);

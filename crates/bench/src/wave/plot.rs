@@ -50,7 +50,9 @@ fn draw_panel(
 ) -> Result<(), Box<dyn Error>> {
     let seconds = runs.iter().map(|run| run.seconds.len()).max().unwrap_or(1).max(2);
     let every = || runs.iter().flat_map(|run| run.seconds.iter().map(figure));
-    let highest = every().fold(1e-3, f64::max) * 1.1;
+    let memory = heading.starts_with("memory");
+    let budget = runs.first().map_or(0.0, |run| mib(run.budget_bytes));
+    let highest = every().fold(if memory { budget } else { 1e-3 }, f64::max) * 1.1;
     let lowest = every().filter(|value| *value > 0.0).fold(highest / 10.0, f64::min);
     let mut chart = ChartBuilder::on(area);
     chart.caption(heading, ("sans-serif", 15)).margin(8);

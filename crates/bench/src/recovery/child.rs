@@ -1,0 +1,131 @@
+//! What the processes that are killed do.
+
+use std::io::{BufRead, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use spillway_base::clock;
+
+use super::Recoverable;
+use crate::machine::Cpu;
+use crate::measure::{Values, key};
+use crate::store::{Completions, Store};
+
+/// What is committed: one row each, with keys from 0 on, scattered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub(super) log_bytes: u64,
+    pub(super) value_bytes: usize,
+    pub(super) seed: u64,
+}
+
+/// Commits on their way at once.
+const IN_FLIGHT: usize = 4096;
+/// Of every so many rows, one is read back after an opening.
+const CHECKED: u64 = 1009;
+
+/// What an opening says.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Opened {
+    pub(super) seconds: f64,
+    pub(super) cpu_seconds: f64,
+}
+
+fn row(number: u64) -> [u8; 16] {
+    // Odd, so that no two numbers give one key.
+    key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// Commits until the log is as long as it is to be; answers how many rows are durable.
+pub(super) fn write(store: &dyn Store, load: Load) -> Result<u64, String> {
+    let values = Values::new(load.seed, load.value_bytes);
+    let completions = Completions::new(Duration::MAX);
+    let rows = load.log_bytes / (load.value_bytes + 16) as u64 + 1;
+    for number in 0..rows {
+        let done = completions.one_more(clock::now());
+        store.begin(&[(&row(number), values.of(number))], done)?;
+        completions.wait_below(IN_FLIGHT, || store.lead());
+    }
+    completions.wait_below(1, || store.lead());
+    completions.take()?;
+    Ok(rows)
+}
+
+/// Opens the store and looks for the rows.
+pub(super) fn reopen(
+    stores: &dyn Recoverable,
+    dir: &Path,
+    load: Load,
+    threads: usize,
+    rows: u64,
+) -> Result<(Opened, Box<dyn Store>), String> {
+    let (begin, before) = (clock::now(), Cpu::own());
+    let store = stores.open(dir, load.log_bytes, threads)?;
+    let opened = Opened {
+        seconds: (clock::now() - begin).as_secs_f64(),
+        cpu_seconds: Cpu::own().since(before).total().as_secs_f64(),
+    };
+    let values = Values::new(load.seed, load.value_bytes);
+    let mut value = Vec::new();
+    for number in (0..rows).step_by(CHECKED as usize).chain([rows - 1]) {
+        if !store.get(&row(number), &mut value)? || value != values.of(number) {
+            return Err(format!("row {number} of {rows} that were durable is not there"));
+        }
+    }
+    Ok((opened, store))
+}
+
+/// In a process of its own: does what `what` says, tells its parent, and waits to be killed.
+pub(super) fn serve(
+    what: &str,
+    stores: &dyn Recoverable,
+    dir: &Path,
+    load: Load,
+) -> Result<(), String> {
+    let numbers: Vec<u64> = what.split(':').filter_map(|word| word.parse().ok()).collect();
+    let (line, store) = match numbers[..] {
+        [threads, rows] => {
+            let (opened, store) = reopen(stores, dir, load, threads as usize, rows)?;
+            (serde_json::to_string(&opened).map_err(|error| error.to_string())?, store)
+        }
+        _ => {
+            let store = stores.open(dir, load.log_bytes, 1)?;
+            (write(&*store, load)?.to_string(), store)
+        }
+    };
+    println!("{line}");
+    std::io::stdout().flush().map_err(|error| error.to_string())?;
+    // Until the parent kills this process, or is gone.
+    let _ = std::io::stdin().read(&mut [0]);
+    drop(store);
+    Ok(())
+}
+
+/// A process that is killed when this is dropped.
+struct Doomed(Child);
+
+impl Drop for Doomed {
+    fn drop(&mut self) {
+        // SIGKILL: nothing is closed or flushed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs this program again, with the same arguments and those given, until it says a line, and kills it.
+pub(super) fn run_and_kill(more: &[&str]) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.args(std::env::args_os().skip(1)).args(more);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut doomed = Doomed(child.map_err(|error| error.to_string())?);
+    let stdout = doomed.0.stdout.take().ok_or("the process has no output")?;
+    let mut line = String::new();
+    std::io::BufReader::new(stdout).read_line(&mut line).map_err(|error| error.to_string())?;
+    if line.is_empty() {
+        return Err("its process failed".to_owned());
+    }
+    Ok(line.trim().to_owned())
+}
