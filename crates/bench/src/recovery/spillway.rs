@@ -34,6 +34,8 @@ impl Recoverable for SpillwayRecovery {
         // A quarter of the budget is for memtables, which take more than the log of the same rows.
         settings.memory_bytes = (log_bytes as usize).saturating_mul(8).max(64 << 20);
         settings.log_bytes_max = u64::MAX;
+        // Several segments also of a small log.
+        settings.log_segment_bytes = settings.log_segment_bytes.min(log_bytes / 4).max(64 << 10);
         settings.log_lanes = self.lanes;
         settings.recovery_threads = threads;
         settings.background_threads = false;
