@@ -87,18 +87,24 @@ pub(super) enum Bound {
     Below,
 }
 
-/// Where a key stands in a node: how many of its entries come before, and whether the next is the key.
+/// Where a key stands in a node under an order of it.
 #[derive(Clone, Copy)]
 pub(super) struct Spot {
     pub(super) order: Order,
+    /// How many entries come before.
     pub(super) rank: usize,
+    /// Whether the next is the key.
     pub(super) equal: bool,
+    /// How the key compares with all that begin with the node's prefix.
+    side: Compare,
+    /// The key's head; no matter where it does not begin with the prefix.
+    head: u64,
 }
 
 /// A node of the tree.
 #[repr(C, align(64))]
 pub(super) struct Node {
-    /// The lowest bit is the lock; above it, how often slots were freed.
+    /// The lowest bit is the lock; above it, how often the node was split.
     latch: AtomicU64,
     order: AtomicU64,
     prefix_len: AtomicU32,
@@ -195,6 +201,11 @@ impl Node {
 
     /// What `look` sees at a moment at which the order named the slots that it looked at.
     pub(super) fn read<T>(&self, look: impl Fn(Order) -> T) -> T {
+        self.read_and_splits(look).0
+    }
+
+    /// As `read`, with how many splits there had been, in units of the latch.
+    fn read_and_splits<T>(&self, look: impl Fn(Order) -> T) -> (T, u64) {
         self.prefetch();
         loop {
             let splits = self.latch.load(Ordering::Acquire) & !LOCKED;
@@ -202,7 +213,7 @@ impl Node {
             // A slot that `look` saw with another entry was written after the latch went up, with Release.
             fence(Ordering::Acquire);
             if self.latch.load(Ordering::Relaxed) & !LOCKED == splits {
-                return seen;
+                return (seen, splits);
             }
         }
     }
@@ -250,33 +261,37 @@ impl Node {
     }
 
     /// Where a key stands under an order of this node.
+    #[inline]
     pub(super) fn find(&self, order: Order, probe: &Probe<'_>) -> Spot {
         let len = order.len();
-        let mut rank = 0;
+        let mut spot = Spot { order, rank: 0, equal: false, side: Compare::Equal, head: 0 };
         if len == 0 {
-            return Spot { order, rank, equal: false };
+            return spot;
         }
         let prefix_len = self.prefix_len.load(Ordering::Relaxed) as usize;
-        match self.compare_prefix(probe, prefix_len) {
-            Compare::Less => return Spot { order, rank, equal: false },
-            Compare::Greater => return Spot { order, rank: len, equal: false },
-            Compare::Equal => {}
+        spot.side = self.compare_prefix(probe, prefix_len);
+        if spot.side != Compare::Equal {
+            spot.rank = if spot.side == Compare::Less { 0 } else { len };
+            return spot;
         }
-        let head = word_at(probe.key, prefix_len);
+        spot.head = word_at(probe.key, prefix_len);
         let head_at = |rank| self.heads[order.slot(rank)].load(Ordering::Relaxed);
         // The outcome of each comparison is a coin's: as branches, they would cost more than all else.
         for step in STEPS {
-            let before = rank + step;
-            let is_less = head_at(before - 1) < head;
-            rank = select_unpredictable((before <= len) & is_less, before, rank);
+            let before = spot.rank + step;
+            let is_less = head_at(before - 1) < spot.head;
+            spot.rank = select_unpredictable((before <= len) & is_less, before, spot.rank);
         }
-        while rank < len && head_at(rank) == head {
-            match self.key(order.slot(rank)).bytes().cmp(probe.key) {
-                Compare::Less => rank += 1,
-                found => return Spot { order, rank, equal: found == Compare::Equal },
+        while spot.rank < len && head_at(spot.rank) == spot.head {
+            match self.key(order.slot(spot.rank)).bytes().cmp(probe.key) {
+                Compare::Less => spot.rank += 1,
+                found => {
+                    spot.equal = found == Compare::Equal;
+                    break;
+                }
             }
         }
-        Spot { order, rank, equal: false }
+        spot
     }
 
     /// How a key compares with all keys that begin with the node's prefix.
@@ -307,43 +322,42 @@ impl Node {
         probe.key[..len.min(probe.key.len())].cmp(prefix)
     }
 
+    /// Whether a key that stands in this node at a spot belongs to the one on the right, which is the answer.
+    fn right_of(&self, spot: Spot, probe: &Probe<'_>, bound: Bound) -> Option<&Node> {
+        let is_past = spot.rank == spot.order.len();
+        is_past.then(|| self.next())?.filter(|next| next.begins(probe, bound))
+    }
+
     /// Walks right from here to the node where a key belongs, and answers what `look` saw there.
+    #[inline]
     pub(super) fn at_or_right<'a, T>(
         &'a self,
         probe: &Probe<'_>,
         bound: Bound,
         look: impl Fn(&'a Node, Spot) -> T,
-    ) -> (&'a Node, T) {
+    ) -> (Seen<'a>, T) {
         let mut node = self;
         loop {
-            let (spot, seen) = node.read(|order| {
+            let ((spot, seen), splits) = node.read_and_splits(|order| {
                 let spot = node.find(order, probe);
                 (spot, look(node, spot))
             });
-            if spot.rank == spot.order.len()
-                && let Some(next) = node.next()
-                && next.begins(probe, bound)
-            {
-                node = next;
-            } else {
-                return (node, seen);
+            match node.right_of(spot, probe, bound) {
+                Some(next) => node = next,
+                None => return (Seen { node, spot, splits }, seen),
             }
         }
     }
 
-    /// Walks right from here to the node where a key belongs, and locks it.
+    /// Locks the node where a key belongs, which is this one or to the right.
     pub(super) fn lock_at_or_right(&self, probe: &Probe<'_>) -> (Locked<'_>, Spot) {
         let mut node = self;
         loop {
             let locked = node.lock();
             let spot = node.find(node.order(), probe);
-            if spot.rank == spot.order.len()
-                && let Some(next) = node.next()
-                && next.begins(probe, Bound::AtOrBelow)
-            {
-                node = next;
-            } else {
-                return (locked, spot);
+            match node.right_of(spot, probe, Bound::AtOrBelow) {
+                Some(next) => node = next,
+                None => return (locked, spot),
             }
         }
     }
@@ -430,6 +444,26 @@ impl Node {
     }
 }
 
+/// A node where a key belonged when it was seen.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) node: &'a Node,
+    spot: Spot,
+    splits: u64,
+}
+
+impl<'a> Seen<'a> {
+    /// Locks the node where the key belongs now: this one, if it was neither split nor added to meanwhile.
+    pub(super) fn lock(self, probe: &Probe<'_>) -> (Locked<'a>, Spot) {
+        let locked = self.node.lock();
+        if locked.latch == self.splits && self.node.order() == self.spot.order {
+            return (locked, self.spot);
+        }
+        drop(locked);
+        self.node.lock_at_or_right(probe)
+    }
+}
+
 /// A node whose lock is held; dropping it gives the lock back.
 pub(super) struct Locked<'a> {
     pub(super) node: &'a Node,
@@ -450,26 +484,22 @@ impl<'a> Locked<'a> {
         spot: Spot,
         entry: NonNull<u8>,
     ) -> Result<(), usize> {
-        let Spot { mut order, rank, .. } = spot;
+        let Spot { mut order, rank, mut head, .. } = spot;
         let node = self.node;
-        let len = order.len();
-        if len == 0 {
+        if order.len() == 0 {
             order = Order::of_first(0);
-            node.set_prefix(probe.key, node.prefix_for_first(probe.key));
+            let prefix_len = node.prefix_for_first(probe.key);
+            node.set_prefix(probe.key, prefix_len);
+            head = word_at(probe.key, prefix_len);
         }
-        let prefix_len = node.prefix_len.load(Ordering::Relaxed) as usize;
-        if len > 0 {
-            match node.compare_prefix(probe, prefix_len) {
-                Compare::Equal => {}
-                Compare::Less => return Err(0),
-                Compare::Greater => return Err(len),
-            }
-        }
-        if order.is_full() {
-            return Err(self.middle(rank, order));
+        match spot.side {
+            Compare::Equal if order.is_full() => return Err(self.middle(rank, order)),
+            Compare::Equal => {}
+            Compare::Less => return Err(0),
+            Compare::Greater => return Err(order.len()),
         }
         let (order, slot) = order.insert(rank);
-        node.put(slot, word_at(probe.key, prefix_len), entry);
+        node.put(slot, head, entry);
         node.publish(order);
         Ok(())
     }
@@ -528,8 +558,8 @@ impl<'a> Locked<'a> {
         node.next.store(ptr::from_ref(right.node).cast_mut(), Ordering::Release);
         if at < order.len() {
             node.publish(order.cut(at));
-            self.latch += ONE_SPLIT;
         }
+        self.latch += ONE_SPLIT;
         right.node
     }
 }

@@ -384,6 +384,20 @@ mod loom_models {
     }
 
     #[test]
+    fn loom_two_append_to_one_leaf() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(|| {
+            let memtable = full(&[b"b", b"d", b"f"]);
+            let other = memtable.clone();
+            let thread = loom::thread::spawn(move || put(&other, b"g", 2, None));
+            put(&memtable, b"h", 2, None);
+            thread.join().unwrap();
+            assert_eq!(keys(&memtable), [b"b", b"d", b"f", b"g", b"h"]);
+        });
+    }
+
+    #[test]
     fn loom_a_quiet_gate_has_nobody_inside() {
         loom::model(|| {
             let memtable = Arc::new(new());

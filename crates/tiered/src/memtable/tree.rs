@@ -36,7 +36,7 @@ use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 
 use super::arena::Arena;
 use super::key::{self, KeyRef, VersionRef};
-use super::node::{self, Bound, Node, Probe};
+use super::node::{self, Bound, Node, Probe, Seen};
 
 /// Levels whose nodes a writer remembers on its way down.
 const PATH_LEVELS: usize = 12;
@@ -99,12 +99,12 @@ impl Tree {
     ) -> &'a Node {
         let mut node = self.load(&self.root);
         while node.level() > level {
-            let (at, child) = node.at_or_right(probe, bound, |node, spot| {
+            let (seen, child) = node.at_or_right(probe, bound, |node, spot| {
                 let equal = spot.equal && bound == Bound::AtOrBelow;
                 node.child(spot.order, spot.rank + usize::from(equal))
             });
-            if let Some(known) = path.get_mut(at.level() as usize) {
-                *known = Some(at);
+            if let Some(known) = path.get_mut(node.level() as usize) {
+                *known = Some(seen.node);
             }
             node = child;
         }
@@ -125,14 +125,14 @@ impl Tree {
         } else {
             self.descend(&probe, Bound::AtOrBelow, 0, &mut path)
         };
-        let (leaf, found) = self.find_at(leaf, &probe);
+        let (seen, found) = self.find_at(leaf, &probe);
         if let Some((found, _)) = found {
             // SAFETY: an entry of a leaf, loaded with Acquire.
             unsafe { KeyRef::from_ptr(found) }.push(&self.keys, csn, value);
             return false;
         }
         let new = KeyRef::new(&self.keys, key, Some((csn, value)));
-        match self.add(leaf, &probe, new, new.as_ptr(), &path) {
+        match self.add(seen, &probe, new, new.as_ptr(), &path) {
             None => true,
             Some(winner) => {
                 // Another thread added the key first: the version goes to it, and ours, of which nobody knows, stays
@@ -144,22 +144,22 @@ impl Tree {
         }
     }
 
-    /// Adds an entry at a node or to the right of it, unless there is one for its key, which is the answer then.
+    /// Adds an entry where its key belongs, unless there is one for the key, which is the answer then.
     fn add<'a>(
         &'a self,
-        mut node: &'a Node,
+        seen: Seen<'a>,
         probe: &Probe<'_>,
         key: KeyRef,
         entry: NonNull<u8>,
         path: &Path<'a>,
     ) -> Option<NonNull<u8>> {
+        let (mut locked, mut spot) = seen.lock(probe);
         loop {
-            let (mut locked, spot) = node.lock_at_or_right(probe);
             if spot.equal {
                 return Some(locked.node.entry(spot.order.slot(spot.rank)));
             }
             let Err(at) = locked.insert(probe, spot, entry) else { return None };
-            node = locked.node;
+            let node = locked.node;
             let right = locked.split(&self.nodes, at, key, entry);
             drop(locked);
             if right.level() == 0 && right.next().is_none() {
@@ -169,6 +169,7 @@ impl Tree {
             if at == spot.order.len() {
                 return None;
             }
+            (locked, spot) = node.lock_at_or_right(probe);
         }
     }
 
@@ -200,7 +201,8 @@ impl Tree {
             Some(Some(parent)) => parent,
             _ => self.above(left, &probe),
         };
-        let known = self.add(parent, &probe, key, right.as_ptr(), path);
+        let (seen, _) = self.find_at(parent, &probe);
+        let known = self.add(seen, &probe, key, right.as_ptr(), path);
         assert!(known.is_none(), "one node of a level begins with a key");
     }
 
@@ -221,7 +223,7 @@ impl Tree {
         &'a self,
         leaf: &'a Node,
         probe: &Probe<'_>,
-    ) -> (&'a Node, Option<(NonNull<u8>, usize)>) {
+    ) -> (Seen<'a>, Option<(NonNull<u8>, usize)>) {
         leaf.at_or_right(probe, Bound::AtOrBelow, |leaf, spot| {
             spot.equal.then(|| (leaf.entry(spot.order.slot(spot.rank)), spot.rank))
         })
@@ -287,11 +289,11 @@ impl Tree {
     pub(super) fn seek_before(&self, key: Option<&[u8]>) -> Place {
         let Some(key) = key else { return self.last() };
         let probe = Probe::new(key);
-        let (leaf, entry) =
+        let (seen, entry) =
             self.leaf(&probe, Bound::Below).at_or_right(&probe, Bound::Below, |leaf, spot| {
                 leaf.entry_at(spot.order, spot.rank.checked_sub(1)?)
             });
-        entry.map_or(Place(None), |entry| self.place(leaf, entry))
+        entry.map_or(Place(None), |entry| self.place(seen.node, entry))
     }
 
     fn last(&self) -> Place {
@@ -315,8 +317,8 @@ impl Tree {
     /// The place of a key.
     pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
         let probe = Probe::new(key);
-        let (leaf, found) = self.find_at(self.leaf(&probe, Bound::AtOrBelow), &probe);
-        found.map(|entry| self.place(leaf, entry))
+        let (seen, found) = self.find_at(self.leaf(&probe, Bound::AtOrBelow), &probe);
+        found.map(|entry| self.place(seen.node, entry))
     }
 
     /// The key at a place of this tree.
