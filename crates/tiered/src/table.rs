@@ -50,6 +50,8 @@ pub(crate) struct Table {
     /// Held while the view is replaced.
     changing: Mutex<()>,
     pub(crate) compacting: AtomicBool,
+    /// Whether a thread flushes one of its memtables.
+    pub(crate) flushing: AtomicBool,
     quarantine: Mutex<Option<Error>>,
     /// What it is used for.
     pub(crate) mix: Mix,
@@ -78,6 +80,7 @@ impl Table {
             }),
             changing: Mutex::new(()),
             compacting: AtomicBool::new(false),
+            flushing: AtomicBool::new(false),
             quarantine: Mutex::new(None),
             mix: Mix::default(),
         }

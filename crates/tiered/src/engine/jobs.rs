@@ -61,14 +61,18 @@ impl TieredEngine {
         let inner = &self.0;
         let until = inner.horizon.stable();
         self.0.persist_requested.fetch_max(until.0, Ordering::AcqRel);
-        while self.run_job(false)? == JobOutcome::Worked || inner.flushing.is_locked() {
-            // A thread in the background may be at it.
-            if inner.flushing.is_locked() {
-                let mut state = inner.bell.state.lock();
-                inner.bell.room.wait_for(&mut state, NAP);
+        loop {
+            // A thread in the background may be at it, and leave more to do.
+            let beside = inner.flushing.load(Ordering::Acquire) > 0;
+            if self.run_job(false)? == JobOutcome::Worked {
+                continue;
             }
+            if !beside && inner.flushing.load(Ordering::Acquire) == 0 {
+                return Ok(());
+            }
+            let mut state = inner.bell.state.lock();
+            inner.bell.room.wait_for(&mut state, NAP);
         }
-        Ok(())
     }
 
     /// Merges everything of every table into Level2.

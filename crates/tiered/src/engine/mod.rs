@@ -99,8 +99,8 @@ struct Inner {
     known: AtomicU64,
     /// Tables with commits at or below this one in memory are switched.
     persist_requested: AtomicU64,
-    /// One flush of the engine at a time, so that a table's memtables go down in order.
-    flushing: Mutex<()>,
+    /// Flushes that are under way, each of another table.
+    flushing: AtomicUsize,
     failure: Mutex<Option<Error>>,
     /// Whether there is a failure, for those who ask often.
     failed: AtomicBool,
@@ -178,7 +178,7 @@ impl TieredEngine {
             next_extent,
             known,
             persist_requested: AtomicU64::new(0),
-            flushing: Mutex::new(()),
+            flushing: AtomicUsize::new(0),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
             disk_full: AtomicBool::new(false),

@@ -64,6 +64,29 @@ impl Written<'_> {
     }
 }
 
+/// The right to flush a table.
+struct Flushing<'a> {
+    inner: &'a Inner,
+    table: &'a Table,
+}
+
+impl Flushing<'_> {
+    fn begin<'a>(inner: &'a Inner, table: &'a Table) -> Option<Flushing<'a>> {
+        if table.flushing.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        inner.flushing.fetch_add(1, Ordering::AcqRel);
+        Some(Flushing { inner, table })
+    }
+}
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        self.table.flushing.store(false, Ordering::Release);
+        self.inner.flushing.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// A failure to write, which ends the background work (E8); a failure to read does not.
 fn stopped(error: Error) -> Error {
     if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::WritesStopped) {
@@ -164,23 +187,30 @@ impl Inner {
         Ok(true)
     }
 
-    /// Flushes one table's oldest memtable, if one may be flushed (E7).
+    /// Flushes one table's oldest memtable, if one may be flushed (E7): the largest there is. Tables are flushed beside each
+    /// other, and each table by one thread, so that its memtables go down in order.
     pub(super) fn flush_one(&self) -> Result<bool> {
-        let Some(_flushing) = self.flushing.try_lock() else { return Ok(false) };
         let stable = self.horizon.stable();
         let tables = self.tables.load_full();
-        let ready = tables.values().filter_map(|table| {
+        let ready = |table: &Table| {
             let oldest = table.view().immutables.last()?.clone();
             let may = oldest.memtable.is_quiet() && oldest.memtable.csn_max() <= stable;
-            may.then(|| (table.clone(), oldest))
-        });
-        let Some((table, oldest)) = ready.max_by_key(|(_, oldest)| oldest.memtable.bytes()) else {
-            return Ok(false);
+            may.then_some(oldest)
         };
-        let flushed = self.flush(&table, &oldest);
-        let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
-        self.disk_full.store(full, Ordering::Release);
-        flushed.map(|()| true)
+        let waiting = tables.values().filter_map(|table| Some((table, ready(table)?)));
+        let mut waiting: Vec<_> =
+            waiting.map(|(table, oldest)| (oldest.memtable.bytes(), table)).collect();
+        waiting.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        for (_, table) in waiting {
+            let Some(_flushing) = Flushing::begin(self, table) else { continue };
+            // Another thread may have flushed it since it was looked at.
+            let Some(oldest) = ready(table) else { continue };
+            let flushed = self.flush(table, &oldest);
+            let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
+            self.disk_full.store(full, Ordering::Release);
+            return flushed.map(|()| true);
+        }
+        Ok(false)
     }
 
     pub(super) fn flush(&self, table: &Arc<Table>, oldest: &Immutable) -> Result<()> {
