@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use spillway::{Database, Durability, Settings};
@@ -62,9 +62,10 @@ pub(crate) struct ServeArgs {
     /// Cores to count on; half of them work in the background [default: all]
     #[arg(long)]
     cores: Option<usize>,
-    /// When a commit is acknowledged
-    #[arg(long, value_enum, default_value = "commit")]
-    durability: DurabilityArg,
+    /// When a commit is acknowledged: `commit`, once it is durable; a delay such as `200ms` or `1s`, once it is visible, and it
+    /// becomes durable within that; `none`, once it is visible. Sessions may choose their own
+    #[arg(long, default_value = "commit", value_parser = durability)]
+    durability: Durability,
     /// Clients at once; root may be one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
@@ -73,12 +74,10 @@ pub(crate) struct ServeArgs {
     worker_threads: Option<u32>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum DurabilityArg {
-    /// Once it is durable
-    Commit,
-    /// Once it is visible; it becomes durable within a second
-    Relaxed,
+/// A durability, as the variable `durability` takes it.
+fn durability(text: &str) -> Result<Durability, String> {
+    spillway_sql::parse_durability(text)
+        .ok_or_else(|| format!("{text} is no durability; write commit, none, 200ms or 1s"))
 }
 
 /// A number of bytes with its unit.
@@ -101,10 +100,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     settings.memory_bytes = args.memory;
     settings.log_dir.clone_from(&args.log_dir);
     settings.cores = args.cores.unwrap_or(settings.cores);
-    settings.durability = match args.durability {
-        DurabilityArg::Commit => Durability::Commit,
-        DurabilityArg::Relaxed => Durability::Within(std::time::Duration::from_secs(1)),
-    };
+    settings.durability = args.durability;
     let workers = args.worker_threads.map_or_else(|| workers_for(settings.cores), |n| n as usize);
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| error.to_string())?;
     let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;

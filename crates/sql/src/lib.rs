@@ -28,4 +28,4 @@ mod users;
 pub use api::{ColumnFlags, Outcome, ResultColumn, ResultSink, Status};
 pub use catalog::UserDef;
 pub use errors::{Result, SqlError};
-pub use session::{Front, Instance, Limits, Prepared, Session, VERSION};
+pub use session::{Front, Instance, Limits, Prepared, Session, VERSION, parse as parse_durability};

@@ -759,3 +759,29 @@ fn a_wait_for_a_row_is_seen_and_counted() {
         assert!(page.contains(part), "{part}: {page}");
     }
 }
+
+#[test]
+fn when_a_commit_is_acknowledged_is_each_sessions_choice() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    let both = "SELECT @@durability, @@innodb_flush_log_at_trx_commit";
+    assert_eq!(run(&mut one, both).unwrap(), ["commit 1"]);
+    for (set, shown) in [
+        ("SET durability = '200ms'", "200ms 2"),
+        ("SET durability = none", "none 0"),
+        ("SET innodb_flush_log_at_trx_commit = 1", "commit 1"),
+        ("SET innodb_flush_log_at_trx_commit = 0", "1s 0"),
+    ] {
+        run(&mut one, set).unwrap();
+        assert_eq!(run(&mut one, both).unwrap(), [shown], "{set}");
+    }
+    assert_eq!(code(&mut one, "SET durability = 'soon'"), 1231);
+    assert_eq!(run(&mut two, both).unwrap(), ["commit 1"]);
+    // A commit that is not waited for is seen at once by its own session.
+    run(&mut one, "SET GLOBAL durability = '5s'").unwrap();
+    run(&mut one, "SET durability = DEFAULT").unwrap();
+    assert_eq!(run(&mut one, both).unwrap(), ["5s 2"]);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
+    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1"]);
+    assert_eq!(run(&mut session(&instance, 3), both).unwrap(), ["5s 2"]);
+}

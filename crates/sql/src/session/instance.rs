@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use spillway::{CancelHandle, Database, Durability};
+use spillway::{CancelHandle, Database, TransactionOptions};
 use spillway_base::stall::{Cause, Ledger, Waits};
 use spillway_types::Collation;
 
-use super::Session;
 use super::compiled::{CommonShapes, Shapes};
 use super::counters::Counters;
 use super::front::Front;
 use super::metadata::{Held, MetadataLocks};
 use super::named::{NamedLocks, OwnLocks};
 use super::variables::{VARIABLES, Variables};
+use super::{Session, durability};
 use crate::catalog::{Catalog, UserDef, remove_unnamed_spaces};
 use crate::errors::Result;
 use crate::parse::Mode;
@@ -128,9 +128,9 @@ impl Instance {
             .iter()
             .map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        if db.settings().durability != Durability::Commit {
-            globals.insert("innodb_flush_log_at_trx_commit".to_owned(), "2".to_owned());
-        }
+        let durability = db.settings().durability;
+        globals.insert(durability::NAME.to_owned(), durability::text(durability));
+        globals.insert(durability::ALIAS.to_owned(), durability::number(durability).to_owned());
         Ok(Instance(Arc::new(Inner {
             db,
             catalog: ArcSwap::from_pointee(catalog),
@@ -203,6 +203,7 @@ impl Instance {
             mode: Mode::default(),
             collation: Collation::default(),
             time_offset_micros: 0,
+            transactions: TransactionOptions::new(),
         };
         variables.refresh();
         let autocommit = variables.flag("autocommit");

@@ -6,6 +6,7 @@
 mod compiled;
 mod counters;
 mod ddl;
+mod durability;
 mod front;
 mod instance;
 mod metadata;
@@ -42,6 +43,7 @@ use crate::errors::{Result, SqlError};
 use crate::parse::{self, Statement};
 
 pub(crate) use self::counters::Step;
+pub use self::durability::parse;
 pub use self::front::{Front, Limits};
 pub use self::instance::Instance;
 pub(crate) use self::named::Patience;

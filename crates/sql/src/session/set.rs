@@ -3,9 +3,9 @@
 use spillway_types::{Collation, Value};
 use sqlparser::tokenizer::Token;
 
-use super::Session;
 use super::own::{name_of, split_commas};
 use super::variables::{Kind, canonical, sql_mode, time_offset, variable, wrong};
+use super::{Session, durability};
 use crate::errors::{Result, SqlError};
 use crate::parse::{solid, word};
 
@@ -226,6 +226,10 @@ impl Session {
             }
             Kind::Other => match name {
                 "sql_mode" => sql_mode(&text)?,
+                durability::NAME => match durability::parse(&text) {
+                    Some(durability) => durability::text(durability),
+                    None => return Err(wrong(name, &text)),
+                },
                 "transaction_isolation" => {
                     let level = text.to_ascii_uppercase().replace(' ', "-");
                     let known =
@@ -284,8 +288,11 @@ impl Session {
             Part::System(global, name, text) => (global, name, text),
         };
         self.assignments += 1;
+        let sibling = durability::sibling(name, &text);
         if global {
-            self.instance.0.globals.lock().insert(name.to_owned(), text);
+            let mut globals = self.instance.0.globals.lock();
+            globals.extend(sibling.map(|(name, text)| (name.to_owned(), text)));
+            globals.insert(name.to_owned(), text);
             return Ok(());
         }
         if name == "autocommit" {
@@ -307,6 +314,7 @@ impl Session {
             let of = charset(of).map_or("utf8mb4", |(charset, _)| charset);
             variables.system.insert("character_set_connection".to_owned(), of.to_owned());
         }
+        variables.system.extend(sibling.map(|(name, text)| (name.to_owned(), text)));
         variables.system.insert(name.to_owned(), text);
         variables.refresh();
         Ok(())

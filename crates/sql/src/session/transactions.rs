@@ -1,9 +1,8 @@
 //! Transactions of a session: where they begin and end, and how they are set.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use spillway::{CommitFuture, Durability, Isolation, Transaction, TransactionOptions};
+use spillway::{CommitFuture, Isolation, Transaction, TransactionOptions};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
@@ -19,25 +18,11 @@ fn savepoint_name(token: Option<&Token>) -> String {
 
 impl Session {
     pub(super) fn options(&mut self) -> TransactionOptions {
-        let variables = self.variables.borrow();
-        let text = |name: &str| variables.system.get(name).cloned().unwrap_or_default();
-        let isolation = self
-            .next_isolation
-            .take()
-            .unwrap_or_else(|| isolation_of(&text("transaction_isolation")));
-        let read_only =
-            self.next_read_only.take().unwrap_or_else(|| text("transaction_read_only") == "ON");
+        let usual = self.variables.borrow().transactions;
+        let isolation = self.next_isolation.take().unwrap_or(usual.isolation);
+        let read_only = self.next_read_only.take().unwrap_or(usual.read_only);
         self.running = Some((isolation, read_only));
-        let durability = match text("innodb_flush_log_at_trx_commit").as_str() {
-            "0" | "2" => Durability::Within(Duration::from_secs(1)),
-            _ => Durability::Commit,
-        };
-        let wait = text("innodb_lock_wait_timeout").parse().unwrap_or(50);
-        TransactionOptions::new()
-            .isolation(isolation)
-            .read_only(read_only)
-            .durability(durability)
-            .lock_wait(Duration::from_secs(wait))
+        usual.isolation(isolation).read_only(read_only)
     }
 
     pub(super) fn begin(&mut self) {
@@ -256,7 +241,7 @@ impl Session {
 }
 
 /// READ UNCOMMITTED reads what is committed.
-fn isolation_of(level: &str) -> Isolation {
+pub(super) fn isolation_of(level: &str) -> Isolation {
     match level {
         "READ-COMMITTED" | "READ-UNCOMMITTED" => Isolation::ReadCommitted,
         "SERIALIZABLE" => Isolation::Serializable,

@@ -4,10 +4,14 @@
 //! 1238). Many can be set to the one value only that says how things are here, because clients and dumps set them to it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
+use spillway::TransactionOptions;
 use spillway_types::{Collation, Value};
 
+use super::durability;
 use super::named::OwnLocks;
+use super::transactions::isolation_of;
 use super::warnings::Level;
 use super::{Session, VERSION};
 use crate::errors::{Result, SqlError};
@@ -67,6 +71,7 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("default_tmp_storage_engine", "TIERED", Engine),
     ("default_week_format", "0", ZERO),
     ("div_precision_increment", "4", Only(&["4"])),
+    ("durability", "commit", Other),
     ("event_scheduler", "OFF", OFF),
     ("explicit_defaults_for_timestamp", "ON", ON),
     ("foreign_key_checks", "ON", Flag),
@@ -246,6 +251,8 @@ pub(crate) struct Variables {
     /// How texts that stand in a statement compare: `collation_connection`.
     pub(crate) collation: Collation,
     pub(crate) time_offset_micros: i64,
+    /// What transactions begin with.
+    pub(super) transactions: TransactionOptions,
 }
 
 impl Variables {
@@ -275,6 +282,12 @@ impl Variables {
         self.mode = Mode::of(&self.sql_mode);
         self.collation = Collation::from_name(&text("collation_connection")).unwrap_or_default();
         self.time_offset_micros = time_offset(&text("time_zone")).unwrap_or(0);
+        let wait = self.number("innodb_lock_wait_timeout").unwrap_or(50);
+        self.transactions = TransactionOptions::new()
+            .isolation(isolation_of(&text("transaction_isolation")))
+            .read_only(self.flag("transaction_read_only"))
+            .durability(durability::parse(&text(durability::NAME)).unwrap_or_default())
+            .lock_wait(Duration::from_secs(wait));
     }
 }
 
