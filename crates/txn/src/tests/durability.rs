@@ -478,6 +478,63 @@ fn d5_lanes_may_come_and_go() {
     crash_everywhere([4, 1, 2]);
 }
 
+/// D6: whichever operation on the device fails, at whatever point of a history over several lanes, and whether it did
+/// nothing, half of it, or met a full disk: nothing is acknowledged that is lost, reads go on, and once a write or a sync of
+/// the log has failed every later commit is told so.
+#[test]
+fn d6_whichever_operation_fails_nothing_acknowledged_is_lost() {
+    let whole = SimDisk::new(0);
+    history(&whole, 11, 3, &mut vec![Contents::new()]);
+    let mut stopped = 0;
+    for fail_at in 1..=whole.operations() {
+        let fault = [Fault::Io, Fault::ShortWrite, Fault::Full][fail_at as usize % 3];
+        let disk = SimDisk::new(fail_at);
+        disk.fail_operation(fail_at, fault);
+        let mut states = vec![Contents::new()];
+        let acknowledged = history(&disk, 11, 3, &mut states);
+        let whole = states.len() > 20;
+        // The machine stops some time after, with the process or later.
+        if fail_at % 2 == 0 {
+            disk.crash();
+            disk.restart();
+        } else {
+            disk.kill();
+        }
+        disk.heal();
+        let db = open_with(&disk, &log(3)).unwrap();
+        let found = contents(&db);
+        let at = states.iter().rposition(|state| *state == found);
+        let at = at.unwrap_or_else(|| panic!("{fault:?} at {fail_at}: no such state"));
+        assert!(at >= acknowledged, "{fault:?} at {fail_at}: {at} < {acknowledged}");
+        stopped += usize::from(!whole);
+    }
+    assert!(stopped > 10, "{stopped} histories were stopped by a fault");
+}
+
+/// D6: after a failed write of one lane the others acknowledge nothing either, and what was visible stays readable.
+#[test]
+fn d6_a_lane_that_fails_stops_all() {
+    for fault in [Fault::Io, Fault::ShortWrite] {
+        let disk = SimDisk::new(9);
+        let db = open_with(&disk, &log(3)).unwrap();
+        let txn = db.begin(Isolation::RepeatableRead);
+        txn.create_table(TABLE).unwrap();
+        txn.commit().wait().unwrap();
+        db.set("x", "good");
+        let commits: Vec<_> = ["a", "b", "c"].map(|key| write(&db, key, "lost")).into();
+        disk.fail_operation(disk.operations() + 1, fault);
+        db.manager.lead_flush();
+        disk.heal();
+        for commit in commits {
+            assert_eq!(commit.wait().unwrap_err().kind(), ErrorKind::WritesStopped);
+        }
+        let refused = write(&db, "d", "lost").wait().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::WritesStopped);
+        assert!(refused.to_string().contains("the log failed"), "{refused}");
+        assert_eq!((db.value("x").as_deref(), db.value("a")), (Some("good"), None));
+    }
+}
+
 /// What one recovery discarded comes back in no later one, also where that recovery itself was cut short and the log was
 /// cut behind it.
 #[test]
@@ -560,6 +617,30 @@ fn a_log_that_begins_too_late_is_corruption() {
     let error = open(&disk).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert!(error.to_string().contains("commit 1 is missing"), "{error}");
+}
+
+/// The frames of one lane say what was durable in all.
+#[test]
+fn a_lane_that_is_gone_is_missed() {
+    let disk = SimDisk::new(5);
+    {
+        let db = open_with(&disk, &log(3)).unwrap();
+        let txn = db.begin(Isolation::RepeatableRead);
+        txn.create_table(TABLE).unwrap();
+        txn.commit().wait().unwrap();
+        for number in 0..9 {
+            db.set("x", &format!("{number}"));
+        }
+    }
+    for (path, _) in disk.files() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("01-") {
+            disk.remove(&path).unwrap();
+        }
+    }
+    let error = open_with(&disk, &log(3)).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert!(error.to_string().contains("is missing, and commits up to"), "{error}");
 }
 
 #[test]
