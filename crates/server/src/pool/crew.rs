@@ -144,6 +144,11 @@ impl Crew {
         self.state.lock().threads.iter().filter(|thread| !thread.is_finished()).count()
     }
 
+    #[cfg(test)]
+    pub(super) fn spare(&self) -> usize {
+        self.state.lock().spare
+    }
+
     /// Ends all of them; those to be joined.
     pub(super) fn end(&self) -> Vec<JoinHandle<()>> {
         let mut state = self.state.lock();

@@ -38,6 +38,8 @@
 mod commits;
 mod crew;
 mod seat;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod work;
 

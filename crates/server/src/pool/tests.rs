@@ -1,0 +1,146 @@
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use spillway_base::thread;
+
+use super::crew::Crew;
+use super::seat::{Seat, Sitting};
+use super::timer::Timer;
+
+fn seat() -> Seat {
+    Seat::new(1, Sitting::Gone)
+}
+
+const LATER: Duration = Duration::from_secs(100);
+
+#[test]
+fn a_seat_is_queued_once_and_overlooks_nothing() {
+    let seat = seat();
+    assert!(!seat.stir(false), "it begins busy");
+    assert!(seat.look().stirred);
+    assert!(seat.rest(LATER));
+    assert_eq!(seat.waits_until(), Some(LATER));
+    assert!(seat.stir(false));
+    assert!(!seat.stir(false), "it is queued already");
+    assert_eq!(seat.waits_until(), None);
+    assert!(!seat.rest(LATER), "something came");
+    assert!(seat.look().stirred);
+    assert!(!seat.look().stirred);
+    // The end is told once, and stays.
+    seat.stir(true);
+    assert!(seat.look().ended && seat.look().ended);
+    assert!(seat.rest(LATER) && seat.look().ended);
+}
+
+#[test]
+fn time_does_not_run_out_for_a_seat_that_is_busy() {
+    let seat = seat();
+    assert!(!seat.expire() && !seat.is_late(LATER * 2));
+    seat.stir(true);
+    seat.look();
+    assert!(seat.rest(LATER));
+    assert!(!seat.is_late(LATER / 2) && seat.is_late(LATER));
+    assert!(seat.expire() && !seat.expire());
+    let left = seat.look();
+    assert!(left.late && left.ended && !left.stirred);
+    assert!(!seat.look().late);
+}
+
+/// One worker at a time, and after the last stir always one more look.
+#[test]
+fn stirs_from_everywhere_are_all_seen_by_one_at_a_time() {
+    let seat = seat();
+    seat.rest(LATER);
+    let (told, seen, inside) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(()));
+    thread::together(4, |_| {
+        for _ in 0..5_000 {
+            told.fetch_add(1, SeqCst);
+            if seat.stir(false) {
+                loop {
+                    let alone = inside.try_lock().expect("another has it");
+                    seat.look();
+                    seen.store(told.load(SeqCst), SeqCst);
+                    drop(alone);
+                    if seat.rest(LATER) {
+                        break;
+                    }
+                }
+            }
+        }
+    });
+    assert_eq!(seen.into_inner(), 20_000);
+    assert_eq!(seat.waits_until(), Some(LATER));
+}
+
+#[test]
+fn the_timer_is_woken_for_whoever_waits_for_less_than_was_known() {
+    let timer = Timer::new().unwrap();
+    let rung = || rustix::io::read(timer.alarm(), &mut [0; 8]).is_ok();
+    timer.note(LATER);
+    assert!(rung() && !rung());
+    timer.note(LATER * 2);
+    assert!(!rung());
+    timer.note(LATER / 2);
+    assert!(rung());
+    // One who was overlooked, because it came to wait only now.
+    let next = timer.sweep(|| {
+        timer.note(LATER * 2);
+        Some(LATER * 3)
+    });
+    assert_eq!(next, Some(LATER * 2));
+    assert_eq!(timer.sweep(|| None), None);
+    timer.note(LATER);
+    assert!(rung());
+}
+
+#[test]
+fn whoever_waits_is_replaced_and_those_too_many_rest() {
+    let crew = Crew::new(1);
+    let started = AtomicUsize::new(0);
+    let call = || {
+        crew.call(|| {
+            started.fetch_add(1, SeqCst);
+            thread::spawn("nobody", || ())
+        })
+        .unwrap();
+    };
+    assert!(crew.is_short());
+    call();
+    assert!(!crew.is_short());
+    call();
+    assert_eq!(started.load(SeqCst), 1, "there is no place for another");
+    crew.leave();
+    assert!(crew.is_short());
+    call();
+    assert_eq!(started.load(SeqCst), 2);
+    crew.come_back();
+    assert!(crew.is_over());
+    // The one too many rests until it is called; nobody is started for that.
+    thread::together(2, |number| {
+        if number == 0 {
+            assert!(crew.stays());
+        } else {
+            while crew.is_over() {
+                std::thread::yield_now();
+            }
+            crew.leave();
+            // It is spare only after it counts as such.
+            while crew.spare() == 0 {
+                std::thread::yield_now();
+            }
+            call();
+        }
+    });
+    assert_eq!(started.load(SeqCst), 2);
+    // Who sleeps sees what comes.
+    crew.leave();
+    crew.lie_down();
+    assert!(!crew.is_short());
+    crew.get_up();
+    assert!(crew.is_short());
+    crew.end();
+    assert!(!crew.stays() && !crew.goes_on());
+    call();
+    assert_eq!(started.load(SeqCst), 2, "nobody is started at the end");
+}
