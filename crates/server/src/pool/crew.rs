@@ -24,6 +24,8 @@ struct State {
 
 pub(super) struct Crew {
     most: usize,
+    /// More that may run, because all others are long at theirs.
+    extra: AtomicUsize,
     running: AtomicUsize,
     sleeping: AtomicUsize,
     /// As in the state, for who only wants to know.
@@ -36,6 +38,7 @@ impl Crew {
     pub(super) fn new(most: usize) -> Crew {
         Crew {
             most: most.max(1),
+            extra: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             sleeping: AtomicUsize::new(0),
             ending: false.into(),
@@ -46,7 +49,21 @@ impl Crew {
 
     /// How many may run.
     pub(super) fn most(&self) -> usize {
-        self.most
+        self.most + self.extra.load(SeqCst)
+    }
+
+    /// Lets one more run than before.
+    pub(super) fn stretch(&self) {
+        self.extra.fetch_add(1, SeqCst);
+    }
+
+    /// Lets no more run than there should, where fewer than that are at work. Whether that is how it is now.
+    pub(super) fn shrink(&self) -> bool {
+        let at_work = self.running.load(SeqCst).saturating_sub(self.sleeping());
+        if at_work < self.most {
+            self.extra.store(0, SeqCst);
+        }
+        self.extra.load(SeqCst) == 0
     }
 
     pub(super) fn sleeping(&self) -> usize {
@@ -73,7 +90,7 @@ impl Crew {
 
     /// Whether there is place for another, and nobody who would see what comes.
     pub(super) fn is_short(&self) -> bool {
-        self.sleeping() == 0 && self.running.load(SeqCst) < self.most
+        self.sleeping() == 0 && self.running.load(SeqCst) < self.most()
     }
 
     /// Whether it is not the end.
@@ -84,7 +101,7 @@ impl Crew {
     /// Has one more run: a spare one, or one that `start` makes.
     pub(super) fn call(&self, start: impl FnOnce() -> Result<JoinHandle<()>>) -> Result<()> {
         let mut state = self.state.lock();
-        let place = |running: usize| (running < self.most).then_some(running + 1);
+        let place = |running: usize| (running < self.most()).then_some(running + 1);
         if state.ending || self.running.fetch_update(SeqCst, SeqCst, place).is_err() {
             return Ok(());
         }
@@ -107,7 +124,7 @@ impl Crew {
 
     /// Whether more run than may.
     pub(super) fn is_over(&self) -> bool {
-        self.running.load(SeqCst) > self.most
+        self.running.load(SeqCst) > self.most()
     }
 
     /// Called by a worker with nothing in hand: where too many run, it is spare until it is called. `false` where it is
@@ -116,7 +133,7 @@ impl Crew {
         if !self.goes_on() {
             return false;
         }
-        let too_many = |running: usize| (running > self.most).then(|| running - 1);
+        let too_many = |running: usize| (running > self.most()).then(|| running - 1);
         if !self.is_over() || self.running.fetch_update(SeqCst, SeqCst, too_many).is_err() {
             return true;
         }

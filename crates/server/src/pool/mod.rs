@@ -23,7 +23,7 @@
 //! **How many** ([`crew`]): as many run at once as the setting says. One that has to wait within a statement says so
 //! ([`spillway_base::thread::blocking`]), and another takes its place: at once where nobody is left to watch. So, if all
 //! clients but one wait for a lock, that one's COMMIT is still read. Threads beyond the setting go to rest as soon as they
-//! have nothing in hand.
+//! have nothing in hand. And where all are long at a statement each while others are ready ([`STALL`]), one more runs.
 //!
 //! Invariants:
 //! 1. A seat that is not busy has nothing to be read that no event will tell of, and its time is known to the timer.
@@ -48,7 +48,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ use crate::transport::Socket;
 const EVENTS: usize = 32;
 /// In place of a seat's number: the bell.
 const BELL: u64 = u64::MAX;
+/// What is ready waits no longer than about this for workers that are all long at a statement each.
+const STALL: Duration = Duration::from_millis(20);
 /// So many answers are worth waking another worker for.
 const SHARE_AT: usize = 4;
 
@@ -97,6 +99,12 @@ pub(crate) struct Pool {
     commits: Commits,
     crew: Crew,
     timer: Timer,
+    /// What was taken from the queue.
+    taken: AtomicU64,
+    /// As much as that was when it was last looked at whether all workers are stuck.
+    taken_before: AtomicU64,
+    /// Whether that is looked at, as it is while no worker sleeps.
+    watched: AtomicBool,
 }
 
 impl Pool {
@@ -117,6 +125,9 @@ impl Pool {
             commits: Commits::default(),
             crew: Crew::new(workers),
             timer,
+            taken: AtomicU64::new(0),
+            taken_before: AtomicU64::new(0),
+            watched: AtomicBool::new(false),
         });
         pool.crew.call(|| pool.spawn()).map_err(io::Error::other)?;
         Ok(pool)
@@ -147,9 +158,11 @@ impl Pool {
         self.timer.alarm()
     }
 
-    /// Lets go of clients whose time has come. Answers when to come again.
+    /// Lets go of clients whose time has come, and helps out where all workers are long at something. Answers when to come
+    /// again.
     pub(crate) fn sweep(&self) -> Option<Duration> {
         let now = clock::now();
+        let watch = self.watched.load(Ordering::SeqCst) && self.watch();
         let mut late = Vec::new();
         let next = self.timer.sweep(|| {
             let seats = self.seats.read();
@@ -161,7 +174,27 @@ impl Pool {
                 self.push(seat);
             }
         }
-        next
+        let again = watch.then(|| now + STALL);
+        next.into_iter().chain(again).min()
+    }
+
+    /// Has one more worker run where something is ready and none took anything since the last look. Whether to look again.
+    fn watch(&self) -> bool {
+        if self.crew.shrink() && self.crew.sleeping() > 0 {
+            self.watched.store(false, Ordering::SeqCst);
+            // Whoever got up before that, and found it watched, is not overlooked.
+            return self.crew.sleeping() == 0 && !self.watched.swap(true, Ordering::SeqCst);
+        }
+        let taken = self.taken.load(Ordering::SeqCst);
+        let before = self.taken_before.swap(taken, Ordering::SeqCst);
+        if taken == before {
+            self.collect(&mut Vec::new(), Some(Duration::ZERO));
+            if !self.work.lock().is_empty() {
+                self.crew.stretch();
+                self.call_if_missed();
+            }
+        }
+        true
     }
 
     /// What is counted of it.
@@ -240,6 +273,13 @@ impl Pool {
                 break;
             }
             let Some(item) = self.next(&mut events) else { continue };
+            self.taken.fetch_add(1, Ordering::SeqCst);
+            if self.crew.sleeping() == 0
+                && !self.watched.load(Ordering::SeqCst)
+                && !self.watched.swap(true, Ordering::SeqCst)
+            {
+                self.timer.ring();
+            }
             match item {
                 Item::Answer(seat, outcome) => self.serve(seat, Some(outcome)),
                 Item::Command(seat) => self.serve(seat, None),

@@ -31,8 +31,14 @@ impl Timer {
         if until_ns < self.next_ns.load(SeqCst)
             && until_ns < self.next_ns.fetch_min(until_ns, SeqCst)
         {
-            let _ = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
+            self.ring();
         }
+    }
+
+    /// Has it looked at once.
+    pub(super) fn ring(&self) {
+        // It counts to more than there will ever be.
+        let _ = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
     }
 
     /// Looks for who is due: `look` answers when the first of those who wait is. Answers when to look again.
