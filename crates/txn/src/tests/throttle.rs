@@ -24,7 +24,7 @@ fn who_is_slowed_holds_no_lock() {
     let txn = db.begin(Isolation::RepeatableRead);
     txn.put(TABLE, b"row", &[b'v'; 8 << 10]).unwrap();
     txn.commit().wait().unwrap();
-    let locked = locked.lock();
+    let locked = locked.lock().clone();
     assert!(locked.iter().rev().take(2).eq([&false, &false]), "{locked:?}");
     let slept = |metric: &&Metric| metric.name == "throttle_aggressive_level0_total";
     assert_eq!(db.manager.metrics().iter().find(slept).unwrap().value, 1.0);
