@@ -72,8 +72,8 @@ pub struct WriteBatch {
 impl WriteBatch {
     /// An empty batch.
     #[must_use]
-    pub fn new() -> WriteBatch {
-        WriteBatch::default()
+    pub const fn new() -> WriteBatch {
+        WriteBatch { bytes: Vec::new(), len: 0 }
     }
 
     /// Checks bytes from a log record and takes them as a batch.
@@ -136,6 +136,19 @@ impl WriteBatch {
         self.len = len;
     }
 
+    /// The batch's memory with nothing in it, for another.
+    #[must_use]
+    pub fn cleared(mut self) -> WriteBatch {
+        self.truncate(0, 0);
+        self
+    }
+
+    /// Bytes that it has memory for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The operations, in order.
     pub fn iter(&self) -> impl Iterator<Item = Op<'_>> {
         let mut reader = Reader::new(&self.bytes);
@@ -184,6 +197,11 @@ mod tests {
         batch.push(ops[1]);
         batch.truncate(len, bytes);
         assert_eq!((batch.len(), batch.as_bytes()), (again.len(), again.as_bytes()));
+        let memory = batch.capacity();
+        let cleared = batch.cleared();
+        assert!(
+            cleared.is_empty() && cleared.as_bytes().is_empty() && cleared.capacity() == memory
+        );
     }
 
     #[test]

@@ -139,7 +139,7 @@ impl Context<'_> {
     }
 
     pub(crate) fn check_killed(&self) -> Result<()> {
-        if self.txn.cancel_handle().is_cancelled() {
+        if self.txn.is_cancelled() {
             self.txn.cancel_handle().clear();
             return Err(SqlError::new(1317, "Query execution was interrupted"));
         }

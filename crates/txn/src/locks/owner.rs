@@ -59,50 +59,51 @@ impl LockOwner {
         if taken == Taken::Held { Acquired::Held } else { Acquired::New }
     }
 
+    /// Whether an interruption waits for a wait to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.wait.get().is_some_and(|wait| wait.is_interrupted())
+    }
+
     /// What other threads see of it.
     pub(crate) fn wait(&self) -> &Arc<Wait> {
         self.wait.get_or_init(Arc::default)
     }
 }
 
-#[derive(Default)]
-struct State {
-    granted: bool,
-    interrupted: bool,
-}
-
 /// The waits of one owner, one at a time. Other threads grant and interrupt them.
 #[derive(Default)]
 pub(crate) struct Wait {
-    state: Mutex<State>,
-    changed: Condvar,
-    /// As the state has it, for one who looks without a lock.
     granted: AtomicBool,
+    interrupted: AtomicBool,
+    /// Held while either of the two is changed for a sleeper to see.
+    changing: Mutex<()>,
+    changed: Condvar,
 }
 
 impl Wait {
     /// Ends a wait under way, or the next one, with [`ErrorKind::Interrupted`].
     pub(crate) fn interrupt(&self) {
-        self.state.lock().interrupted = true;
+        {
+            let _changing = self.changing.lock();
+            self.interrupted.store(true, Ordering::Release);
+        }
         self.changed.notify_all();
     }
 
     /// Takes back an interruption that met no wait.
     pub(crate) fn clear_interrupt(&self) {
-        self.state.lock().interrupted = false;
+        self.interrupted.store(false, Ordering::Release);
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.state.lock().interrupted
+        self.interrupted.load(Ordering::Acquire)
     }
 
     /// Called with the shard held, before the owner is put in line.
     pub(super) fn prepare(&self) -> Result<()> {
-        let mut state = self.state.lock();
-        if std::mem::take(&mut state.interrupted) {
+        if self.interrupted.swap(false, Ordering::AcqRel) {
             return Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"));
         }
-        state.granted = false;
         self.granted.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -110,7 +111,7 @@ impl Wait {
     /// Called with the shard held, so that a grant is of the wait under way and never of the next; [`Wait::wake`]
     /// follows.
     pub(super) fn grant(&self) {
-        self.state.lock().granted = true;
+        let _changing = self.changing.lock();
         self.granted.store(true, Ordering::Release);
     }
 
@@ -119,33 +120,42 @@ impl Wait {
         self.changed.notify_all();
     }
 
-    /// Looks for a grant without sleeping, for as long as [`SPIN`] says.
-    pub(super) fn spin(&self) {
-        let until = spillway_base::clock::now() + SPIN;
-        while !self.granted.load(Ordering::Acquire) && spillway_base::clock::now() < until {
-            (0..16).for_each(|_| hint::spin_loop());
+    /// Waits for a grant, an interruption or the deadline. One who is next looks for a while before it sleeps.
+    pub(super) fn verdict(&self, deadline: Duration, next: bool) -> Verdict {
+        if next && self.spin() {
+            return Verdict::Granted;
         }
-    }
-
-    /// Waits for a grant, an interruption or the deadline.
-    pub(super) fn verdict(&self, deadline: Duration) -> Verdict {
-        // A thread that comes back to its pool may have to wait for it, and must not do that with the state held, which
-        // whoever grants needs.
+        // A thread that comes back to its pool may have to wait for it, and must not do that with a lock that whoever
+        // grants needs.
         blocking(|| {
-            let mut state = self.state.lock();
+            let mut changing = self.changing.lock();
             loop {
-                if state.granted {
+                if self.granted.load(Ordering::Acquire) {
                     return Verdict::Granted;
                 }
-                if std::mem::take(&mut state.interrupted) {
+                if self.interrupted.swap(false, Ordering::AcqRel) {
                     return Verdict::Interrupted;
                 }
                 let left = deadline.saturating_sub(spillway_base::clock::now());
                 if left.is_zero() {
                     return Verdict::TimedOut;
                 }
-                self.changed.wait_for(&mut state, left);
+                self.changed.wait_for(&mut changing, left);
             }
         })
+    }
+
+    /// Looks for a grant for as long as [`SPIN`] says.
+    fn spin(&self) -> bool {
+        let until = spillway_base::clock::now() + SPIN;
+        loop {
+            if self.granted.load(Ordering::Acquire) {
+                return true;
+            }
+            if spillway_base::clock::now() >= until {
+                return false;
+            }
+            (0..16).for_each(|_| hint::spin_loop());
+        }
     }
 }

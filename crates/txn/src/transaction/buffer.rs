@@ -7,6 +7,7 @@
 //! the batch is made anew in its order, so that engines meet neighbours one after another. The simpler design, that index
 //! from the first write on, was rejected: most transactions write a row or two, and paid more for it than for their locks.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 
@@ -17,6 +18,21 @@ use spillway_base::{Direction, KeyRange, TableId};
 
 /// So many writes are looked through one by one.
 const INDEX_FROM: usize = 16;
+
+/// A thread keeps the memory of its last batch for the next, up to this many bytes.
+const SPARE_BYTES: usize = 4 << 10;
+
+thread_local! {
+    static SPARE: Cell<WriteBatch> = const { Cell::new(WriteBatch::new()) };
+}
+
+/// Keeps the memory of a batch that was committed.
+pub(super) fn recycle(batch: WriteBatch) {
+    if batch.capacity() <= SPARE_BYTES {
+        // A thread that ends keeps nothing.
+        let _ = SPARE.try_with(|spare| spare.set(batch.cleared()));
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -124,6 +140,9 @@ impl WriteBuffer {
 
     /// Key and value are shorter than 4 GiB.
     pub(super) fn put(&mut self, table: TableId, key: &[u8], value: Option<&[u8]>) {
+        if self.batch.capacity() == 0 {
+            self.batch = SPARE.try_with(Cell::take).unwrap_or_default();
+        }
         let before = self.find(table, key);
         push(&mut self.batch, table, key, value);
         let end = self.batch.as_bytes().len();

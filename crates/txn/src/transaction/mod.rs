@@ -595,6 +595,12 @@ impl Transaction {
         self.shared().wait(snapshot)
     }
 
+    /// Whether a cancellation waits for something to end, as [`CancelHandle::is_cancelled`].
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.owner.is_interrupted()
+    }
+
     /// Cancels the transaction's waits from another thread.
     #[must_use]
     pub fn cancel_handle(&self) -> CancelHandle {
@@ -642,6 +648,7 @@ impl Transaction {
                 .serializable
                 .committed(self.owner.id(), csn.unwrap_or_else(|| self.snapshot()));
         }
+        buffer::recycle(batch);
         Ok(csn)
     }
 

@@ -471,7 +471,7 @@ fn sleep(context: &Context<'_>, seconds: f64) -> bool {
     let end = clock.now() + Duration::from_secs_f64(seconds);
     loop {
         let left = end.saturating_sub(clock.now());
-        if left.is_zero() || context.txn.cancel_handle().is_cancelled() {
+        if left.is_zero() || context.txn.is_cancelled() {
             return !left.is_zero();
         }
         blocking(|| clock.sleep(left.min(Duration::from_millis(5))));

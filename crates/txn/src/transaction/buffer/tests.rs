@@ -95,6 +95,8 @@ fn a_buffer_is_a_map_that_can_be_undone() {
             };
             assert_eq!(rows[&(at, key.to_vec())].as_deref(), value, "seed {seed}");
         }
+        // The next buffer has this one's memory, and nothing of what was in it.
+        recycle(batch);
     }
 }
 
