@@ -525,27 +525,37 @@ impl<'a> Locked<'a> {
     /// to move, the new node begins with `entry`, whose key is `key`.
     pub(super) fn split(
         &mut self,
-        arena: &'a Arena,
+        nodes: &'a Arena,
+        keys: &Arena,
         at: usize,
-        key: KeyRef,
-        entry: NonNull<u8>,
+        (key, entry): (KeyRef, NonNull<u8>),
     ) -> &'a Node {
         let node = self.node;
         let order = node.order();
         let mut moved: Vec<_> =
             (at..order.len()).map(|rank| node.taken(order.slot(rank))).collect();
-        if moved.is_empty() {
+        let is_append = moved.is_empty();
+        if is_append {
             moved.push((key, entry));
         }
         let prefix_len = node.prefix_of_right(order, &moved);
-        let (low, entry) = moved[0];
+        let (mut low, entry) = moved[0];
+        if is_append && node.level() == 0 {
+            // Other keys may come between the last one here and this one, in descending order even: the new leaf is for
+            // them, too, or each would begin one of its own.
+            let last = node.key(order.slot(order.len() - 1)).bytes();
+            let shared = common(last, key.bytes());
+            if shared + 1 < key.bytes().len() {
+                low = KeyRef::new(keys, &key.bytes()[..=shared], None);
+            }
+        }
         let mut first = None;
         if node.level() > 0 {
             // SAFETY: entries above the leaves are nodes, stored with Release, or the caller's.
             first = Some(unsafe { Node::from_ptr(entry) });
             moved.remove(0);
         }
-        let right = Node::new(arena, Some(low), first);
+        let right = Node::new(nodes, Some(low), first);
         // Until the entries are gone from here, nobody adds one there: it would not be found by who looks here.
         right.latch.store(LOCKED, Ordering::Relaxed);
         let right = Locked { node: right, latch: 0 };

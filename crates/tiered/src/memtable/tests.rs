@@ -122,6 +122,26 @@ mod model {
         }
     }
 
+    /// Descending keys past a leaf that is full, or whose keys begin otherwise, do not each begin a leaf of their own.
+    #[test]
+    fn leaves_are_filled_whatever_the_groups_and_their_order() {
+        for descending in [false, true] {
+            let memtable = new();
+            let mut csn = 0;
+            for group in [&b"a long prefix"[..], b"z", b"n", b"a long other"] {
+                for number in 0..1000_u64 {
+                    csn += 1;
+                    let number = if descending { 1000 - number } else { number };
+                    let key = [group, format!("{number:09}").as_bytes()].concat();
+                    put(&memtable, &key, csn, Some(b"value"));
+                }
+            }
+            assert_eq!(memtable.keys(), 4000);
+            let bytes = memtable.bytes() / 4000;
+            assert!(bytes < 200, "{bytes} bytes per key, descending: {descending}");
+        }
+    }
+
     #[test]
     fn places_stay_good_while_keys_are_added() {
         let mut rng = Rng::new(5);

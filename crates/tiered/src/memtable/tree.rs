@@ -21,8 +21,8 @@
 //!   node that is split under its eyes.
 //! - A writer that adds a key locks one leaf while it writes a slot, and holds no two locks of nodes that others
 //!   know. One that adds a version to a key that is there locks nothing.
-//! - A leaf but the leftmost begins with its `low`, so that the key before any other is never left of where the search
-//!   for it leads.
+//! - A leaf but the leftmost has a key, at its `low` or past it. So what is before a key is left of the leaf that the search
+//!   for it leads to, if no key there is before it: it is then looked for before that leaf's `low`.
 //! - Nothing is freed before the tree.
 //!
 //! Optimistic lock coupling over wide sorted nodes (Leis and others) has fewer levels. But its readers wait for a writer
@@ -160,7 +160,7 @@ impl Tree {
             }
             let Err(at) = locked.insert(probe, spot, entry) else { return None };
             let node = locked.node;
-            let right = locked.split(&self.nodes, at, key, entry);
+            let right = locked.split(&self.nodes, &self.keys, at, (key, entry));
             drop(locked);
             if right.level() == 0 && right.next().is_none() {
                 self.advance_tail(right);
@@ -287,13 +287,19 @@ impl Tree {
 
     /// The place of the last key before `key`; of the last of all for `None`.
     pub(super) fn seek_before(&self, key: Option<&[u8]>) -> Place {
-        let Some(key) = key else { return self.last() };
-        let probe = Probe::new(key);
-        let (seen, entry) =
-            self.leaf(&probe, Bound::Below).at_or_right(&probe, Bound::Below, |leaf, spot| {
+        let Some(mut key) = key else { return self.last() };
+        loop {
+            let probe = Probe::new(key);
+            let leaf = self.leaf(&probe, Bound::Below);
+            let (seen, entry) = leaf.at_or_right(&probe, Bound::Below, |leaf, spot| {
                 leaf.entry_at(spot.order, spot.rank.checked_sub(1)?)
             });
-        entry.map_or(Place(None), |entry| self.place(seen.node, entry))
+            match (entry, seen.node.low()) {
+                (Some(entry), _) => return self.place(seen.node, entry),
+                (None, Some(low)) => key = low.bytes(),
+                (None, None) => return Place(None),
+            }
+        }
     }
 
     fn last(&self) -> Place {
