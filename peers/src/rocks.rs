@@ -204,8 +204,7 @@ impl Recoverable for RocksRecovery {
         options.set_write_buffer_size(2 * log_bytes as usize);
         options.set_max_total_wal_size(4 * log_bytes);
         let db = DB::open(&options, dir).map_err(|error| error.to_string())?;
-        // What the log holds is what counts here, and syncing each commit of one thread takes hours.
-        Ok(Box::new(RocksStore { db, options, durable: WriteOptions::default(), relaxed: WriteOptions::default() }))
+        Ok(Box::new(RocksStore { db, options, durable: durable(), relaxed: WriteOptions::default() }))
     }
 
     fn log_files(&self, dir: &Path) -> Result<Vec<PathBuf>, String> {

@@ -3,7 +3,6 @@
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spillway_base::clock;
@@ -11,7 +10,7 @@ use spillway_base::clock;
 use super::Recoverable;
 use crate::machine::Cpu;
 use crate::measure::{Values, key};
-use crate::store::{Completions, Store};
+use crate::store::Store;
 
 /// What is committed: one row each, with keys from 0 on, scattered.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +20,6 @@ pub(super) struct Load {
     pub(super) seed: u64,
 }
 
-/// Commits on their way at once.
-const IN_FLIGHT: usize = 4096;
 /// Of every so many rows, one is read back after an opening.
 const CHECKED: u64 = 1009;
 
@@ -41,18 +38,11 @@ fn row(number: u64) -> [u8; 16] {
 /// Commits until the log is as long as it is to be; answers how many rows are durable.
 pub(super) fn write(store: &dyn Store, load: Load) -> Result<u64, String> {
     let values = Values::new(load.seed, load.value_bytes);
-    let completions = Completions::new(Duration::MAX);
     let rows = load.log_bytes / (load.value_bytes + 16) as u64 + 1;
     for number in 0..rows {
-        let done = completions.one_more(clock::now());
-        store.begin(&[(&row(number), values.of(number))], done)?;
-        if completions.in_flight() == IN_FLIGHT {
-            // Down to half, so that the flushes to come are large again.
-            completions.wait_below(IN_FLIGHT / 2, || store.lead());
-        }
+        // The last is waited for, and with it all before.
+        store.commit(&[(&row(number), values.of(number))], number + 1 == rows)?;
     }
-    completions.wait_below(1, || store.lead());
-    completions.take()?;
     Ok(rows)
 }
 
