@@ -196,14 +196,32 @@ impl Ledger {
         Cause::ALL.get(usize::from(self.waiting.load(Ordering::Relaxed))).copied()
     }
 
-    /// Counts a wait that no thread spent waiting.
-    pub fn add(&self, cause: Cause, time: Duration) {
+    fn add(&self, cause: Cause, time: Duration) {
         self.tallies[cause as usize].add(time);
     }
+}
 
-    /// Tells others that it waits, without a thread, or no more.
-    pub fn set_waiting(&self, cause: Option<Cause>) {
-        self.waiting.store(cause.map_or(NOTHING, |cause| cause as u8), Ordering::Relaxed);
+/// A wait without a thread, of whoever's ledger was attached when it began. It may end on any thread.
+#[must_use = "it ends, and is counted, when this is dropped"]
+pub struct Pending {
+    ledger: Arc<Ledger>,
+    cause: Cause,
+    from: Duration,
+}
+
+impl Pending {
+    /// Begins to wait, if a ledger is attached to this thread: else nobody asks.
+    pub fn begin(cause: Cause) -> Option<Pending> {
+        let ledger = LEDGER.with(|mine| mine.borrow().clone())?;
+        ledger.waiting.store(cause as u8, Ordering::Relaxed);
+        Some(Pending { ledger, cause, from: crate::clock::now() })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.ledger.waiting.store(NOTHING, Ordering::Relaxed);
+        self.ledger.add(self.cause, crate::clock::now().saturating_sub(self.from));
     }
 }
 
@@ -271,6 +289,18 @@ mod tests {
         tally.during(Cause::Lock, &clock, || clock.sleep(STEP));
         drop(outer);
         assert_eq!(ledgers.each_ref().map(|ledger| ledger.time()), [STEP, Duration::ZERO]);
+    }
+
+    #[test]
+    fn a_wait_without_a_thread_ends_on_any() {
+        let ledger = Arc::new(Ledger::default());
+        assert!(Pending::begin(Cause::Commit).is_none());
+        let attached = attach(&ledger);
+        let pending = Pending::begin(Cause::Commit);
+        drop(attached);
+        assert_eq!(ledger.waiting(), Some(Cause::Commit));
+        crate::thread::spawn("other", move || drop(pending)).unwrap().join().unwrap();
+        assert_eq!((ledger.waiting(), ledger.tally(Cause::Commit).count()), (None, 1));
     }
 
     #[test]

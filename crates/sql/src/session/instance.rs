@@ -230,7 +230,7 @@ impl Instance {
             connection_id,
             assignments: 0,
             connection_status: Vec::new(),
-            last_stalls: Waits::default(),
+            stalls_before: Waits::default(),
             told: std::cell::Cell::new(false),
             asked: std::cell::Cell::new(false),
             all_rights: std::cell::Cell::new(0),

@@ -84,8 +84,8 @@ pub struct Session {
     /// How often a variable was set.
     assignments: u64,
     connection_status: Vec<(String, String)>,
-    /// What the last statement waited for that was no SHOW.
-    last_stalls: Waits,
+    /// What it had waited for when the last statement began that was no SHOW.
+    stalls_before: Waits,
     /// Whether anything of the running statement's result has reached its client.
     told: Cell<bool>,
     /// Whether the plan made last asked for a system variable: it may be another when the statement runs again.
@@ -285,7 +285,10 @@ impl Session {
             Statement::Sql(_) => None,
         };
         process.doing.lock().begin(account.as_deref().unwrap_or(shown));
-        let (stalls, before) = (stall::attach(&process.stalls), process.stalls.waits());
+        let stalls = stall::attach(&process.stalls);
+        if !stalls::only_shows(&slot.statement) {
+            self.stalls_before = process.stalls.waits();
+        }
         let outcome = match &*slot.statement.clone() {
             Statement::Own(first, tokens) => self.run_own(first, tokens, params, more, sink),
             Statement::Sql(statement) => {
@@ -302,7 +305,6 @@ impl Session {
         };
         self.forget_warnings();
         drop(stalls);
-        self.note_stalls(&slot.statement, &before);
         self.process.doing.lock().running = false;
         if let Err(error) = &outcome {
             self.note_error(error);

@@ -1,19 +1,16 @@
 //! What a session's statements waited for, as SHOW STATUS tells it.
 
-use spillway_base::stall::{Cause, Waits};
+use spillway_base::stall::Cause;
 
 use super::Session;
 use crate::parse::Statement;
 
-impl Session {
-    /// Keeps what a statement waited for. One that shows something does not hide what came before it.
-    pub(super) fn note_stalls(&mut self, statement: &Statement, before: &Waits) {
-        let shows = |first: &str| matches!(first, "show" | "set" | "use");
-        if !matches!(statement, Statement::Own(first, _) if shows(first)) {
-            self.last_stalls = self.process.stalls.waits().since(before);
-        }
-    }
+/// Whether a statement only shows or sets something: what was waited for before it is still to be seen after it.
+pub(super) fn only_shows(statement: &Statement) -> bool {
+    matches!(statement, Statement::Own(first, _) if matches!(first.as_str(), "show" | "set" | "use"))
+}
 
+impl Session {
     /// For each cause how often and how long the session waited; and what its last statement waited for.
     pub(super) fn stall_lines(&self) -> Vec<(String, String)> {
         let mut lines = Vec::new();
@@ -23,9 +20,9 @@ impl Session {
             lines.push((format!("{name}_seconds_total"), tally.time().as_secs_f64().to_string()));
             lines.push((format!("{name}_total"), tally.count().to_string()));
         }
-        let seconds = self.last_stalls.causes().map(|(_, _, time)| time.as_secs_f64()).sum::<f64>();
-        let causes: Vec<String> = self
-            .last_stalls
+        let last = self.process.stalls.waits().since(&self.stalls_before);
+        let seconds = last.causes().map(|(_, _, time)| time.as_secs_f64()).sum::<f64>();
+        let causes: Vec<String> = last
             .causes()
             .map(|(cause, count, time)| {
                 format!("{} {count} times, {:.6} s", cause.name(), time.as_secs_f64())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use spillway_base::stall::{Cause, Pending};
 use spillway_base::{Csn, Result};
 
 use crate::manager::Shared;
@@ -82,7 +83,12 @@ impl CommitFuture {
         match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
             State::Done(outcome) => done(outcome),
             State::Waiting(shared, csn) => {
-                shared.pipeline.then(csn, Box::new(move |outcome| done(outcome.map(|()| csn))));
+                let wait = Pending::begin(Cause::Commit);
+                let told = move |outcome: Result<()>| {
+                    drop(wait);
+                    done(outcome.map(|()| csn));
+                };
+                shared.pipeline.then(csn, Box::new(told));
                 shared.flush_within(CALLED);
             }
         }
