@@ -19,7 +19,8 @@ pub struct RecoveryArgs {
     /// Threads that Spillway opens with [default: all cores, and 1]
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<usize>,
-    /// Lanes of Spillway's log [default: as many as cores]
+    /// Lanes of Spillway's log [default: as many as it has by default]. With more than one the writing takes long, as each
+    /// commit is synced by itself where there are no flushers
     #[arg(long)]
     pub lanes: Option<usize>,
     /// Bytes of each value
@@ -57,7 +58,8 @@ impl RecoveryArgs {
         } else {
             self.threads.clone()
         };
-        SpillwayRecovery { lanes: self.lanes.unwrap_or(cores), threads }
+        let lanes = spillway::Settings::default().log_lanes;
+        SpillwayRecovery { lanes: self.lanes.unwrap_or(lanes), threads }
     }
 
     /// Runs the stores and gives the report.
