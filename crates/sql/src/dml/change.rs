@@ -93,7 +93,7 @@ impl ChangePlan {
 
     /// Runs it.
     pub(crate) fn run(&self, context: &Context<'_>) -> Result<Changed> {
-        let safe = context.variables.borrow().flag("sql_safe_updates");
+        let safe = context.variables.borrow().often.safe_updates;
         if safe && self.limit.is_none() && self.source.access.is_full() {
             return Err(unsafe_update());
         }

@@ -224,7 +224,7 @@ impl JoinedPlan {
 
     /// Runs it.
     pub(crate) fn run(&self, context: &Context<'_>) -> Result<Changed> {
-        let safe = context.variables.borrow().flag("sql_safe_updates");
+        let safe = context.variables.borrow().often.safe_updates;
         if safe && self.targets.iter().any(|target| target.full) {
             return Err(unsafe_update());
         }

@@ -166,11 +166,11 @@ impl<'a> Maker<'a> {
             rules,
             strict: variables.strict() && !ignore,
             shift: variables.time_offset_micros,
-            no_zero_date: variables.has_mode("NO_ZERO_DATE"),
-            no_zero_in_date: variables.has_mode("NO_ZERO_IN_DATE"),
+            no_zero_date: variables.often.no_zero_date,
+            no_zero_in_date: variables.often.no_zero_in_date,
             step: Step {
-                offset: variables.number("auto_increment_offset").unwrap_or(1),
-                increment: variables.number("auto_increment_increment").unwrap_or(1),
+                offset: variables.often.auto_increment_offset,
+                increment: variables.often.auto_increment_increment,
             },
         }
     }

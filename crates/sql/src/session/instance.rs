@@ -17,7 +17,7 @@ use super::counters::Counters;
 use super::front::Front;
 use super::metadata::{Held, MetadataLocks};
 use super::named::{NamedLocks, OwnLocks};
-use super::variables::{VARIABLES, Variables};
+use super::variables::{Often, VARIABLES, Variables};
 use super::{Session, durability};
 use crate::catalog::{Catalog, UserDef, remove_unnamed_spaces};
 use crate::errors::Result;
@@ -204,6 +204,7 @@ impl Instance {
             collation: Collation::default(),
             time_offset_micros: 0,
             transactions: TransactionOptions::new(),
+            often: Often::default(),
         };
         variables.refresh();
         let autocommit = variables.flag("autocommit");

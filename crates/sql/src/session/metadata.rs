@@ -418,9 +418,7 @@ impl Session {
     }
 
     pub(super) fn lock_wait(&self) -> Duration {
-        let variables = self.variables.borrow();
-        let seconds = variables.system.get("lock_wait_timeout").and_then(|text| text.parse().ok());
-        Duration::from_secs(seconds.unwrap_or(50))
+        self.variables.borrow().often.table_wait
     }
 }
 

@@ -228,7 +228,7 @@ impl Session {
 
     /// When a query that begins now must have ended.
     fn deadline(&self) -> Option<Duration> {
-        let most = self.variables.borrow().number("max_execution_time")?;
+        let most = self.variables.borrow().often.time_max;
         (most > 0).then(|| spillway_base::clock::now() + Duration::from_millis(most))
     }
 
@@ -241,7 +241,7 @@ impl Session {
     ) -> Result<()> {
         let locking = matches!(&plan.body, query::Body::Select(select) if select.lock.is_some());
         let most = match plan.limit {
-            None => self.variables.borrow().number("sql_select_limit").unwrap_or(u64::MAX),
+            None => self.variables.borrow().often.rows_max,
             Some(_) => u64::MAX,
         };
         let mut count = 0;

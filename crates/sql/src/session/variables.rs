@@ -253,11 +253,29 @@ pub(crate) struct Variables {
     pub(crate) time_offset_micros: i64,
     /// What transactions begin with.
     pub(super) transactions: TransactionOptions,
+    pub(crate) often: Often,
+}
+
+/// What almost every statement asks of its session's variables.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Often {
+    pub(crate) strict: bool,
+    pub(crate) no_zero_date: bool,
+    pub(crate) no_zero_in_date: bool,
+    pub(crate) safe_updates: bool,
+    /// Rows of a query that has no LIMIT.
+    pub(crate) rows_max: u64,
+    /// Of a query, in milliseconds; 0 is no limit.
+    pub(crate) time_max: u64,
+    /// How long a statement waits for a table.
+    pub(crate) table_wait: Duration,
+    pub(crate) auto_increment_offset: u64,
+    pub(crate) auto_increment_increment: u64,
 }
 
 impl Variables {
     pub(crate) fn strict(&self) -> bool {
-        self.sql_mode.contains("STRICT_")
+        self.often.strict
     }
 
     /// Whether a mode is set.
@@ -288,6 +306,17 @@ impl Variables {
             .read_only(self.flag("transaction_read_only"))
             .durability(durability::parse(&text(durability::NAME)).unwrap_or_default())
             .lock_wait(Duration::from_secs(wait));
+        self.often = Often {
+            strict: self.sql_mode.contains("STRICT_"),
+            no_zero_date: self.has_mode("NO_ZERO_DATE"),
+            no_zero_in_date: self.has_mode("NO_ZERO_IN_DATE"),
+            safe_updates: self.flag("sql_safe_updates"),
+            rows_max: self.number("sql_select_limit").unwrap_or(u64::MAX),
+            time_max: self.number("max_execution_time").unwrap_or(0),
+            table_wait: Duration::from_secs(self.number("lock_wait_timeout").unwrap_or(50)),
+            auto_increment_offset: self.number("auto_increment_offset").unwrap_or(1),
+            auto_increment_increment: self.number("auto_increment_increment").unwrap_or(1),
+        };
     }
 }
 
