@@ -133,6 +133,8 @@ impl Shared {
     /// Has what is ordered made durable where the engines are behind by more than this: they write, and so make room,
     /// only of what is durable, and commits that nobody waits for are flushed later.
     fn make_room(&self, debt: f64) -> Result<()> {
+        // Where no flusher gathers what is asked for, each commit that asked would be one sync.
+        let debt = if self.pipeline.flushers.are_running() { debt } else { debt.max(SLIGHT) };
         let behind = self.engines.iter().any(|engine| engine.debt().flush > debt);
         if !behind || !self.pipeline.has_unflushed() {
             return Ok(());
