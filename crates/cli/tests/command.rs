@@ -28,11 +28,7 @@ struct Serving {
 
 impl Serving {
     fn start(data: &Path, more: &[&str]) -> Serving {
-        Serving::start_by(&mut Command::new(SPILLWAY), data, more)
-    }
-
-    fn start_by(command: &mut Command, data: &Path, more: &[&str]) -> Serving {
-        let mut child = command
+        let mut child = Command::new(SPILLWAY)
             .args(["serve", "--port", "0", "--data", data.to_str().unwrap()])
             .args(more)
             .stdout(Stdio::piped())
@@ -228,12 +224,12 @@ fn who_asks_and_does_not_listen_stops_neither_the_figures_nor_the_stop() {
 fn figures_are_there_again_when_descriptors_are() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let server = Serving::start_by(
-        Command::new("sh").args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(SPILLWAY),
-        &data,
-        &["--metrics-addr", "127.0.0.1:0"],
-    );
+    let server = Serving::start(&data, &["--metrics-addr", "127.0.0.1:0"]);
     let address = server.metrics();
+    // It would not have started with so few.
+    let pid = server.child.id().to_string();
+    let few = Command::new("prlimit").args(["--pid", &pid, "--nofile=64:64"]).status().unwrap();
+    assert!(few.success());
     let greeted = |stream: &mut TcpStream| stream.read_exact(&mut [0]).is_ok();
     let mut clients = Vec::new();
     loop {
@@ -264,6 +260,12 @@ fn what_cannot_be_served_says_why() {
         let text = text(&output);
         assert!(!output.status.success() && text.contains(why), "{more:?}: {text}");
     };
+    let few = Command::new("sh")
+        .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\"", SPILLWAY])
+        .args(["serve", "--data", data, "--port", "0"])
+        .output()
+        .unwrap();
+    assert!(!few.status.success() && text(&few).contains("need 641 open files"), "{}", text(&few));
     refused(&["--bind", "0.0.0.0"], "root has an empty password");
     refused(&["--tls-cert", "cert.pem"], "--tls-key");
     refused(&["--tls-cert", "missing.pem", "--tls-key", "missing.pem"], "missing.pem");
