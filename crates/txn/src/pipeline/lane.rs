@@ -177,6 +177,12 @@ impl Lane {
         self.ring.skip(place);
     }
 
+    /// Whether so many words of the queue were taken out.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn has_taken(&self, words: u64) -> bool {
+        self.ring.head() >= words
+    }
+
     pub(super) fn has_unflushed(&self) -> bool {
         self.ring.tail() != self.durable_at.load(Ordering::SeqCst)
     }
@@ -207,13 +213,15 @@ impl Lane {
     }
 
     /// Stages one and two for what was queued at the call, or up to `until` in the queue: gathers it in frames, writes
-    /// and syncs them. `ordered` is read first: see [`Lane::durable_through`].
+    /// and syncs them. `ordered` is read first: see [`Lane::durable_through`]. It waits for places that are reserved and not
+    /// filled, as long as `health` says that they will be.
     pub(super) fn flush(
         &self,
         state: &mut FlushState,
         ordered: impl Fn() -> u64,
         stable: Csn,
         until: Option<u64>,
+        health: impl Fn() -> Result<()>,
     ) -> Result<()> {
         let through = ordered();
         let end = until.unwrap_or_else(|| self.ring.tail());
@@ -221,7 +229,7 @@ impl Lane {
         while state.taken < end {
             frame.clear();
             put_stable(&mut frame, stable);
-            let gathered = self.gather(state, end, &mut frame);
+            let gathered = self.gather(state, end, &mut frame, &health)?;
             if gathered.commits > 0 {
                 self.write(state, &frame, gathered)?;
             }
@@ -237,7 +245,13 @@ impl Lane {
     }
 
     /// Takes entries out of the queue up to `end`, or until a frame is full.
-    fn gather(&self, state: &mut FlushState, end: u64, frame: &mut Vec<u8>) -> Gathered {
+    fn gather(
+        &self,
+        state: &mut FlushState,
+        end: u64,
+        frame: &mut Vec<u8>,
+        health: impl Fn() -> Result<()>,
+    ) -> Result<Gathered> {
         let mut gathered = Gathered::default();
         let (mut tries, mut released) = (0, state.taken);
         while state.taken < end && frame.len() < self.frame_bytes {
@@ -247,8 +261,9 @@ impl Lane {
                 }
             };
             let Some(entry) = self.ring.take(state.taken, frame, head) else {
-                // Its owner copies, or waits for the ring to come round.
+                // Its owner copies, or waits for the ring to come round, or has gone because a log failed.
                 self.ring.release(state.taken);
+                health()?;
                 pause(&mut tries);
                 continue;
             };
@@ -271,7 +286,7 @@ impl Lane {
             }
         }
         self.ring.release(state.taken);
-        gathered
+        Ok(gathered)
     }
 
     fn write(&self, state: &mut FlushState, frame: &[u8], gathered: Gathered) -> Result<()> {

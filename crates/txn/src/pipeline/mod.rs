@@ -414,7 +414,9 @@ impl Pipeline {
         let lane = turn.lane;
         let ordered = || self.ordered.load(Ordering::SeqCst);
         let stable = self.snapshots.stable_csn();
-        let outcome = self.health().and_then(|()| lane.flush(turn.state(), ordered, stable, until));
+        let outcome = self
+            .health()
+            .and_then(|()| lane.flush(turn.state(), ordered, stable, until, || self.health()));
         if let Err(error) = &outcome {
             self.stop(error);
         }

@@ -186,6 +186,12 @@ impl Ring {
         value
     }
 
+    /// Where what was not taken out begins.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn head(&self) -> u64 {
+        self.head.0.load(Ordering::Acquire)
+    }
+
     /// Everything before `head` was taken out.
     pub(super) fn release(&self, head: u64) {
         self.head.0.store(head, Ordering::Release);

@@ -399,3 +399,27 @@ fn engines_are_asked_for_the_oldest_segments_only() {
         [None, Some(20), Some(20), Some(30), Some(50), Some(50)]
     );
 }
+
+/// A commit that meets the failure of another lane's log goes without filling its place: whoever waits for that goes too.
+#[test]
+fn d6_a_place_that_is_never_filled_holds_nobody_up() {
+    let (pipeline, _logs) = pipeline(2, Vec::new());
+    let pipeline = Arc::new(pipeline);
+    let before = pipeline.lanes[1].reserve(&batch(b"v"));
+    pipeline.lanes[1].skip(before);
+    let _never_filled = pipeline.lanes[1].reserve(&batch(b"v"));
+    let (tell, told) = mpsc::channel();
+    let flusher = pipeline.clone();
+    spillway_base::thread::spawn("flushes", move || {
+        flusher.flush_lane(1);
+        let _ = tell.send(());
+    })
+    .unwrap();
+    // It has taken what is before, and waits.
+    while !pipeline.lanes[1].has_taken(1) {
+        std::thread::yield_now();
+    }
+    pipeline.stop(&Error::new(ErrorKind::Io, "another lane's disk is gone"));
+    told.recv_timeout(HANG).expect("the flush ends");
+    assert_eq!(pipeline.close().unwrap_err().kind(), ErrorKind::WritesStopped);
+}
