@@ -141,6 +141,7 @@ impl Replay<'_> {
         });
         self.report.bytes += chunk.bytes;
         self.known = self.known.max(chunk.stable);
+        self.skip_to(chunk.note)?;
         for (csn, batch) in chunk.commits {
             if csn <= self.floor {
                 continue;
@@ -152,6 +153,18 @@ impl Replay<'_> {
                 )));
             }
         }
+        Ok(())
+    }
+
+    /// What is in the engines' own files need not be in the log.
+    fn skip_to(&mut self, note: Csn) -> Result<()> {
+        self.floor = self.floor.max(note);
+        if self.last >= note {
+            return Ok(());
+        }
+        self.install()?;
+        self.last = note;
+        self.pending.retain(|csn, _| *csn > note);
         Ok(())
     }
 

@@ -46,10 +46,13 @@ pub(super) struct Chunk {
     pub(super) discarded: bool,
     /// What was stable when its last frame was written.
     pub(super) stable: Csn,
+    /// What it notes to be in the engines' own files.
+    pub(super) note: Csn,
     pub(super) bytes: u64,
 }
 
-/// The newest note of how far the engines had come. It is in the first lane.
+/// The newest note of how far the engines had come, where it is likely to be needed from the start. It is in the first
+/// lane. Others are met as the logs are read.
 pub(super) fn newest_note(readers: &[LogReader]) -> Result<Csn> {
     let mut newest = Csn::ZERO;
     // Logs from their first segments on were never cut.
@@ -84,6 +87,7 @@ impl Segments {
             newest: Csn::ZERO,
             discarded: false,
             stable: Csn::ZERO,
+            note: Csn::ZERO,
             bytes: 0,
         };
         let (fences, dir) = (&self.fences, &self.dir);
@@ -93,9 +97,8 @@ impl Segments {
             chunk.bytes += payload.len() as u64;
             read_frame(payload, &mut |record| {
                 match record {
-                    Record::Note(durable) | Record::Stable(durable) => {
-                        chunk.stable = chunk.stable.max(durable);
-                    }
+                    Record::Note(persisted) => chunk.note = chunk.note.max(persisted),
+                    Record::Stable(stable) => chunk.stable = chunk.stable.max(stable),
                     Record::Commit(csn, _) if csn > fence => chunk.discarded = true,
                     Record::Commit(csn, batch) => {
                         chunk.newest = chunk.newest.max(csn);

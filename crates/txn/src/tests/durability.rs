@@ -535,6 +535,42 @@ fn d6_a_lane_that_fails_stops_all() {
     }
 }
 
+/// The segments of a lane that is used no more go once they are not needed, while other lanes still begin with their first:
+/// a note says why commits are missing.
+#[test]
+fn d5_a_lane_that_was_given_up_is_not_missed() {
+    let disk = SimDisk::new(4);
+    {
+        let db = open_with(&disk, &log(2)).unwrap();
+        let txn = db.begin(Isolation::RepeatableRead);
+        txn.create_table(TABLE).unwrap();
+        txn.commit().wait().unwrap();
+        // The last of eleven commits is in the first lane, whose segment it keeps.
+        for number in 0..10 {
+            db.set(&format!("early{number}"), "1");
+        }
+    }
+    {
+        let db = open_with(&disk, &log(1)).unwrap();
+        db.engine.claim_persisted(Csn(10));
+        db.manager.truncate_log().unwrap();
+        assert!(disk.files().iter().all(|(path, _)| !path.to_string_lossy().contains("/01-")));
+        for number in 0..9 {
+            let txn = db.begin(Isolation::RepeatableRead);
+            // The model has forgotten by the next opening what it claimed to keep.
+            if number == 0 {
+                txn.create_table(TableId(2)).unwrap();
+            }
+            txn.put(TableId(2), format!("late{number}").as_bytes(), b"1").unwrap();
+            txn.commit().wait().unwrap();
+        }
+    }
+    let db = open_with(&disk, &log(1)).unwrap();
+    let txn = db.begin(Isolation::RepeatableRead);
+    let late = txn.scan(TableId(2), KeyRange::ALL, Direction::Forward).unwrap().count();
+    assert_eq!(late, 9);
+}
+
 /// What one recovery discarded comes back in no later one, also where that recovery itself was cut short and the log was
 /// cut behind it.
 #[test]
