@@ -1,6 +1,5 @@
 //! One lane: a queue, the log stream behind it, and the first two stages of the pipeline.
 
-use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64 as Counter;
 
 use rustc_hash::FxHashMap;
@@ -9,11 +8,12 @@ use spillway_base::stall::Tally;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
 use spillway_base::{Csn, Error, ErrorKind, Result};
-use spillway_storage::plog::{PAYLOAD_MAX, Plog, Position, Room as LogRoom};
+use spillway_storage::plog::{PAYLOAD_MAX, Plog, Room as LogRoom};
 
 use super::BATCH_BYTES_MAX;
 use super::ring::{Kind, Place, Ring};
-use crate::record::{COMMIT_OVERHEAD, NOTE_BYTES, put_commit_head, put_note, put_stable};
+use super::truncation::Segments;
+use crate::record::{COMMIT_OVERHEAD, put_commit_head, put_stable};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Of a frame, before its last commit.
@@ -23,68 +23,15 @@ const SPARE_BYTES: usize = 8 << 20;
 /// Words taken out before their space is given back.
 const RELEASE_WORDS: u64 = 8 << 10;
 
-/// A segment with commits.
-#[derive(Clone, Copy)]
-pub(super) struct Filled {
-    pub(super) segment: u64,
-    pub(super) newest: Csn,
-    /// Whether an earlier opening wrote it.
-    pub(super) earlier: bool,
-    /// Whether commits in it were discarded by an opening.
-    pub(super) discarded: bool,
-}
-
 /// What belongs to the thread that writes to the log.
 #[derive(Default)]
 pub(super) struct FlushState {
     /// Where the next entry is taken from.
     taken: u64,
     spare: Vec<u8>,
-    /// The segments still kept, in order.
-    pub(super) segments: VecDeque<Filled>,
-    /// The log begins with this segment, or a later one.
-    kept: u64,
+    pub(super) segments: Segments,
     /// Room for the note that goes before the next cut, kept so that a full log can be cut.
-    note: Option<LogRoom>,
-}
-
-impl FlushState {
-    /// The segments, from the first on, whose commits are all up to `persisted`; of this opening's only where `own` says
-    /// so. What is written to is not among them.
-    pub(super) fn covered(&self, persisted: Csn, own: bool) -> usize {
-        let current = self.segments.back().filter(|last| !last.earlier).map(|last| last.segment);
-        let covered = self.segments.iter().take_while(|filled| {
-            filled.newest <= persisted && (own || filled.earlier) && Some(filled.segment) != current
-        });
-        covered.count()
-    }
-
-    /// The segments that can be cut once their commits are persistent, with the newest commit of each.
-    pub(super) fn full(&self) -> impl Iterator<Item = Csn> {
-        let current = self.segments.back().filter(|last| !last.earlier).map(|last| last.segment);
-        let full = self.segments.iter().filter(move |filled| Some(filled.segment) != current);
-        full.map(|filled| filled.newest)
-    }
-
-    /// Forgets the covered segments. Answers the first that is kept.
-    pub(super) fn cut(&mut self, persisted: Csn, own: bool) -> u64 {
-        let covered = self.covered(persisted, own);
-        let past = self.segments.drain(..covered).next_back().map(|last| last.segment + 1);
-        self.kept = self.kept.max(past.unwrap_or(0));
-        self.kept
-    }
-
-    fn filled(&mut self, position: Position, newest: Csn) {
-        match self.segments.back_mut() {
-            Some(last) if last.segment == position.segment => last.newest = last.newest.max(newest),
-            _ => self.segments.push_back(Filled {
-                segment: position.segment,
-                newest,
-                earlier: false,
-                discarded: false,
-            }),
-        }
-    }
+    pub(super) note: Option<LogRoom>,
 }
 
 /// Counts of a lane's first two stages.
@@ -299,30 +246,8 @@ impl Lane {
         add(&self.counts.flushes, 1);
         add(&self.counts.flushed_commits, gathered.commits);
         add(&self.counts.flushed_bytes, frame.len() as u64);
-        state.filled(position, gathered.newest);
+        state.segments.note(position, gathered.newest);
         Ok(())
-    }
-
-    /// Notes that every commit up to `persisted` is in the engines' own files.
-    pub(super) fn put_note(&self, state: &mut FlushState, persisted: Csn) -> Result<()> {
-        let room = state.note.take().map_or_else(|| self.plog.reserve(NOTE_BYTES as u64), Ok)?;
-        let mut note = Vec::new();
-        put_note(&mut note, persisted);
-        let position = self.plog.append(&note, true, room)?;
-        state.filled(position, persisted);
-        Ok(())
-    }
-
-    /// Room for the next note: without it a log that is full could not be cut.
-    pub(super) fn keep_room_for_note(&self) {
-        if self.lock().note.is_some() {
-            return;
-        }
-        if let Ok(room) = self.plog.reserve(NOTE_BYTES as u64)
-            && let Some(other) = self.lock().note.replace(room)
-        {
-            self.plog.release(other);
-        }
     }
 }
 

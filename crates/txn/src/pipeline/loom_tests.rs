@@ -1,7 +1,7 @@
 //! The pipeline's protocols, model-checked: every commit is acknowledged whatever the order of ordering, installing,
 //! flushing and going to sleep.
 
-use std::task::Wake;
+use std::task::{Wake, Waker};
 
 use spillway_base::sync::Arc as LoomArc;
 

@@ -45,50 +45,46 @@
 //! - The stable CSN is moved by whoever is the second of the two: a flush makes commits durable and then looks at
 //!   what is installed, an install does the reverse, and a fence between either's store and look lets one of
 //!   them see both. Two flushes of two lanes likewise.
-//! - A table's dropping commit is ordered while no other is: see [`Pipeline::enqueue`].
+//! - A table's dropping commit is ordered while no other is: see [`gate`].
 
 mod flusher;
+mod gate;
 mod lane;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod ring;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod truncation;
 mod waiters;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64 as Counter;
-use std::task::Waker;
 use std::time::Duration;
 
-use parking_lot::RwLock;
-use rustc_hash::FxHashSet;
 use spillway_base::batch::WriteBatch;
 use spillway_base::clock::Clock;
 use spillway_base::stall::{Cause, Tally};
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result, TableId};
 use spillway_storage::plog::{PAYLOAD_MAX, Plog};
 
 use crate::record::COMMIT_OVERHEAD;
 use crate::snapshots::Snapshots;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::MutexGuard;
 pub(crate) use flusher::{Flushers, Urgency};
+use gate::{Gate, Held, Passage};
 pub(crate) use lane::Room;
-use lane::{Filled, FlushState, Lane, LaneCounts, pause};
+use lane::{FlushState, Lane, LaneCounts, pause};
 use ring::Place;
+pub(crate) use truncation::OldSegment;
+use truncation::Segments;
+pub(crate) use waiters::Signal;
 use waiters::Waiters;
-pub(crate) use waiters::{Done, Signal};
 
 /// The largest batch: with its record around it, half of what a frame takes.
 pub(crate) const BATCH_BYTES_MAX: usize = PAYLOAD_MAX / 2 - COMMIT_OVERHEAD;
-
-/// Whether commits may be ordered.
-const OPEN: usize = 0;
-/// A commit that drops a table is being ordered.
-const HELD: usize = 1;
-const CLOSED: usize = 2;
 
 /// A lane's log as an opening found it.
 pub(crate) struct OpenedLane {
@@ -97,16 +93,6 @@ pub(crate) struct OpenedLane {
     pub(crate) segments: Vec<OldSegment>,
     /// Whether commits go to it; else it is only kept until its segments can go.
     pub(crate) used: bool,
-}
-
-/// A segment from before the opening.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OldSegment {
-    pub(crate) segment: u64,
-    /// The newest commit in it.
-    pub(crate) newest: Csn,
-    /// Whether commits in it were discarded.
-    pub(crate) discarded: bool,
 }
 
 /// The right to write to a lane's log. Its end wakes a waiting thread that needs a flush, which could not have it
@@ -155,12 +141,7 @@ pub(crate) struct Pipeline {
     ordered: AtomicU64,
     /// Every commit up to this one is in a synced frame.
     durable: AtomicU64,
-    gate: AtomicUsize,
-    /// Held while the gate is, and by those who change what is behind it.
-    gate_lock: Mutex<()>,
-    /// Tables dropped since the database was opened, and whether there are any.
-    dropped: RwLock<FxHashSet<TableId>>,
-    any_dropped: AtomicBool,
+    gate: Gate,
     waiters: Waiters,
     failed: AtomicBool,
     pub(crate) flushers: Flushers,
@@ -182,13 +163,7 @@ impl Pipeline {
             .map(|OpenedLane { plog, segments, used }| {
                 let words = if used { (ring_bytes / 8).next_power_of_two() } else { 4 };
                 let lane = Lane::new(plog, words, last);
-                let old = segments.into_iter().map(|old| Filled {
-                    segment: old.segment,
-                    newest: old.newest,
-                    earlier: true,
-                    discarded: old.discarded,
-                });
-                lane.lock().segments.extend(old);
+                lane.lock().segments = Segments::found(segments);
                 lane
             })
             .collect();
@@ -202,10 +177,7 @@ impl Pipeline {
             snapshots,
             ordered: AtomicU64::new(last.0),
             durable: AtomicU64::new(last.0),
-            gate: AtomicUsize::new(OPEN),
-            gate_lock: Mutex::new(()),
-            dropped: RwLock::default(),
-            any_dropped: AtomicBool::new(false),
+            gate: Gate::new(),
             waiters: Waiters::new(),
             failed: AtomicBool::new(false),
             counts: Counts::default(),
@@ -237,21 +209,12 @@ impl Pipeline {
 
     /// Orders no commit from now on, and makes those durable that were.
     pub(crate) fn close(&self) -> Result<()> {
-        {
-            let _gate = self.gate_lock.lock();
-            self.gate.store(CLOSED, Ordering::SeqCst);
-        }
+        self.gate.close();
         self.flush()
     }
 
     /// Stage one: orders a commit that writes to the tables `touched` and drops the tables `dropped`. The caller
     /// installs it, then calls [`Pipeline::installed`].
-    ///
-    /// A commit to a table that another commit dropped first is refused: engines skip such writes, and
-    /// nobody would be told that they are gone. So a commit that drops a table holds the gate: it waits until every
-    /// commit that went through before has its CSN, and those that come wait for it. The gate costs the others one look
-    /// at a word that hardly changes, after their place is reserved: whoever holds it then sees the place, or they
-    /// see the gate.
     pub(crate) fn enqueue(
         &self,
         mut room: Room<'_>,
@@ -265,28 +228,23 @@ impl Pipeline {
             self.health()?;
             let place = lane.reserve(batch);
             self.make_fit(lane, place)?;
-            match self.gate.load(Ordering::SeqCst) {
-                HELD if dropped.is_empty() => {
+            match self.gate.passage() {
+                Passage::Held if dropped.is_empty() => {
                     lane.skip(place);
-                    drop(self.gate_lock.lock());
+                    self.gate.wait();
                 }
-                CLOSED => {
+                Passage::Closed => {
                     lane.skip(place);
                     return Err(closed());
                 }
                 _ => break place,
             }
         };
-        if self.any_dropped.load(Ordering::Acquire)
-            && let Err(gone) = self.check_tables(touched)
-        {
+        if let Err(gone) = self.gate.check(touched) {
             lane.skip(place);
             return Err(gone);
         }
-        if !dropped.is_empty() {
-            self.dropped.write().extend(dropped);
-            self.any_dropped.store(true, Ordering::Release);
-        }
+        self.gate.note_dropped(dropped);
         let csn = Csn(self.ordered.fetch_add(1, Ordering::SeqCst) + 1);
         lane.put(place, csn, room.take(), batch);
         if lane.is_half_full(place) {
@@ -295,25 +253,9 @@ impl Pipeline {
         Ok(csn)
     }
 
-    fn check_tables(&self, mut touched: impl Iterator<Item = TableId>) -> Result<()> {
-        let dropped = self.dropped.read();
-        match touched.find(|table| dropped.contains(table)) {
-            None => Ok(()),
-            Some(gone) => Err(Error::new(
-                ErrorKind::NotFound,
-                format!("{gone:?} was dropped while the transaction wrote to it"),
-            )),
-        }
-    }
-
     /// Lets no commit be ordered but the caller's, and waits until those under way are.
     fn hold_gate(&self) -> Result<Held<'_>> {
-        let lock = self.gate_lock.lock();
-        if self.gate.load(Ordering::SeqCst) == CLOSED {
-            return Err(closed());
-        }
-        self.gate.store(HELD, Ordering::SeqCst);
-        let held = Held { gate: &self.gate, _lock: lock };
+        let held = self.gate.hold()?;
         // A place that is taken out of its queue has its CSN.
         self.flush_lanes(|lane| lane.has_unflushed())?;
         Ok(held)
@@ -447,67 +389,6 @@ impl Pipeline {
         Err(self.waiters.failure().expect("a failed pipeline has noted why"))
     }
 
-    /// What became of a commit: stable, failed, or not known yet.
-    pub(crate) fn known(&self, csn: Csn) -> Option<Result<()>> {
-        if self.snapshots.stable_csn() >= csn {
-            return Some(Ok(()));
-        }
-        self.health().err().map(Err)
-    }
-
-    /// Waits until every commit up to `csn` is stable, leading flushes where nobody does.
-    pub(crate) fn wait(&self, csn: Csn) -> Result<()> {
-        let mut signal: Option<Arc<Signal>> = None;
-        loop {
-            if let Some(outcome) = self.known(csn) {
-                return outcome;
-            }
-            if self.lead_towards(csn) {
-                continue;
-            }
-            match &signal {
-                // Others lead, or an install is missing: sleep until told.
-                Some(signal) => blocking(|| signal.wait()),
-                None => signal = Some(self.waiters.register_thread(csn)),
-            }
-        }
-    }
-
-    /// Leads a flush that `csn` waits for, if there is one that nobody leads.
-    fn lead_towards(&self, csn: Csn) -> bool {
-        if self.durable() >= csn {
-            return false;
-        }
-        for lane in self.lanes().filter(|lane| self.lags(lane, csn)) {
-            if let Some(turn) = self.try_turn(lane) {
-                // A failure is told to all who wait. It may have been of later commits, where another made this one
-                // durable meanwhile.
-                let _ = self.lead(turn, None);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Has `done` called once with the outcome of a commit: by this thread, where it is known already, or by whoever
-    /// learns of it. It is called with no lock held, and must not wait for long. The caller sees to the flush.
-    pub(crate) fn then(&self, csn: Csn, done: Done) {
-        if let Some(outcome) = self.known(csn) {
-            return done(outcome);
-        }
-        if !self.flushers.are_running() {
-            // Whom this thread finds flushing would have nobody to hand the next flush to.
-            return done(self.wait(csn));
-        }
-        self.waiters.register_call(csn, done);
-        // Whoever knew the outcome before did not see who registered.
-        match self.known(csn) {
-            Some(Ok(())) => self.waiters.acknowledge(self.snapshots.stable_csn()),
-            Some(Err(_)) => self.waiters.tell_all(self.snapshots.stable_csn()),
-            None => {}
-        }
-    }
-
     /// Writes what is queued in a lane that nobody writes for. `false` when there was nothing to do.
     pub(crate) fn try_flush(&self) -> bool {
         for lane in self.lanes().filter(|lane| lane.has_unflushed()) {
@@ -534,102 +415,14 @@ impl Pipeline {
         self.flushers.ask(urgency, due, &self.lanes);
     }
 
-    /// Polls for a commit, without leading a flush: the flushers do.
-    pub(crate) fn poll(
-        &self,
-        csn: Csn,
-        signal: &mut Option<Arc<Signal>>,
-        waker: &Waker,
-    ) -> Option<Result<()>> {
-        if let Some(outcome) = self.known(csn) {
-            return Some(outcome);
-        }
-        match signal {
-            Some(signal) => signal.set_waker(waker),
-            None => *signal = Some(self.waiters.register_task(csn, waker)),
-        }
-        self.known(csn)
-    }
-
     /// Whether commits wait in a queue.
     pub(crate) fn has_unflushed(&self) -> bool {
         self.lanes.iter().any(Lane::has_unflushed)
     }
 
-    /// Makes room in the logs ahead of the commits that will need it.
-    pub(crate) fn prepare(&self) -> Result<()> {
-        self.lanes[..self.used].iter().try_for_each(|lane| lane.plog.prepare())
-    }
-
-    /// Bytes of the logs that are kept.
-    pub(crate) fn log_bytes(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.plog.bytes()).sum()
-    }
-
-    /// The commit up to which all must be persistent so that the logs can be cut to `bytes_max`, or as near to that as they
-    /// can; `None` when they are no longer. It is the oldest that will do: asking for more would have tables flushed
-    /// before their memtables are worth it.
-    pub(crate) fn persist_target(&self, bytes_max: u64) -> Option<Csn> {
-        let bytes = self.log_bytes();
-        if bytes <= bytes_max {
-            return None;
-        }
-        let mut full: Vec<Csn> = Vec::new();
-        let mut segments = 0;
-        for lane in &self.lanes {
-            let state = lane.lock();
-            segments += state.segments.len() as u64;
-            full.extend(state.full());
-        }
-        full.sort_unstable();
-        let wanted = (bytes - bytes_max).div_ceil((bytes / segments.max(1)).max(1)) as usize;
-        full.get(wanted.min(full.len()).checked_sub(1)?).copied()
-    }
-
     /// Bytes of memory that the queues take.
     pub(crate) fn queue_bytes(&self) -> usize {
         self.lanes.iter().map(Lane::queue_bytes).sum()
-    }
-
-    /// Cuts the logs: commits up to `persisted` are in the engines' own files.
-    ///
-    /// What an opening discarded must never be taken for a later commit of the same number. Its segment's generation
-    /// tells, as long as a segment of the next generation is there, in whichever lane. So segments of earlier openings
-    /// go first, and those of this one only once no discarded commit is left on the disk.
-    pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
-        self.health()?;
-        self.cut(persisted, false)?;
-        let left = |lane: &Lane| lane.lock().segments.iter().any(|old| old.discarded);
-        if self.lanes.iter().any(left) {
-            return Ok(());
-        }
-        self.cut(persisted, true)
-    }
-
-    fn cut(&self, persisted: Csn, own: bool) -> Result<()> {
-        let covered = |lane: &Lane| lane.lock().covered(persisted, own) > 0;
-        if self.lanes.iter().any(covered) {
-            // The note that says why the logs begin where they will is in one lane for all.
-            let mut turn = self.turn(&self.lanes[0]);
-            match self.lanes[0].put_note(turn.state(), persisted) {
-                // There is a later time.
-                Err(error) if error.kind() == ErrorKind::DiskFull => return Ok(()),
-                Err(error) => {
-                    self.stop(&error);
-                    return Err(error);
-                }
-                Ok(()) => {}
-            }
-        }
-        let mut outcome = Ok(());
-        for lane in &self.lanes {
-            // Removing files takes a while, and no commit has to wait for it.
-            let keep = self.turn(lane).state().cut(persisted, own);
-            // What an earlier call failed to give back is asked for again.
-            outcome = outcome.and(lane.plog.truncate_before(keep));
-        }
-        self.lanes[0].keep_room_for_note();
-        outcome
     }
 
     /// Commits that found their queue full, and the time that they waited.
@@ -646,18 +439,6 @@ impl Pipeline {
     /// Lanes that commits go to, and the words queued in all of them.
     pub(crate) fn depth(&self) -> (usize, u64) {
         (self.used, self.lanes.iter().map(Lane::depth).sum())
-    }
-}
-
-/// The gate, held. Its end opens it.
-struct Held<'p> {
-    gate: &'p AtomicUsize,
-    _lock: MutexGuard<'p, ()>,
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.gate.store(OPEN, Ordering::SeqCst);
     }
 }
 

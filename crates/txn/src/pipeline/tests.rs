@@ -8,8 +8,10 @@ use spillway_base::EngineKind;
 use spillway_base::batch::Op;
 use spillway_storage::plog::{Position, Room as LogRoom};
 
+use super::truncation::Filled;
 use super::*;
 use crate::record::NOTE_BYTES;
+use crate::sync::Mutex;
 
 /// A hang is a failure, not a test that never ends.
 const HANG: Duration = Duration::from_secs(60);
@@ -246,7 +248,7 @@ fn room_that_was_admitted_is_not_admitted_again() {
     state.capacity = Some(state.used);
     drop(state);
     let filled = Filled { segment: 10, newest: Csn::MAX, earlier: false, discarded: false };
-    pipeline.lanes[0].lock().segments.push_back(filled);
+    pipeline.lanes[0].lock().segments.filled.push_back(filled);
     pipeline.truncate(Csn::MAX).unwrap();
     assert_eq!(log.state.lock().claimed, 0);
     log.state.lock().capacity = None;
@@ -369,13 +371,14 @@ fn a_log_is_cut_only_once_nothing_discarded_is_left() {
     };
     let left = |lane: usize| {
         let state = pipeline.lanes[lane].lock();
-        state.segments.iter().map(|segment| segment.segment).collect::<Vec<_>>()
+        state.segments.filled.iter().map(|segment| segment.segment).collect::<Vec<_>>()
     };
     pipeline.lanes[0]
         .lock()
         .segments
+        .filled
         .extend([filled(3, 5, false, false), filled(4, 9, false, false)]);
-    pipeline.lanes[1].lock().segments.extend([filled(1, 6, true, true)]);
+    pipeline.lanes[1].lock().segments.filled.extend([filled(1, 6, true, true)]);
     pipeline.truncate(Csn(5)).unwrap();
     assert_eq!((left(0), left(1)), (vec![3, 4], vec![1]));
     pipeline.truncate(Csn(6)).unwrap();
@@ -389,8 +392,8 @@ fn engines_are_asked_for_the_oldest_segments_only() {
     let (pipeline, logs) = pipeline(2, Vec::new());
     let filled =
         |segment, newest| Filled { segment, newest: Csn(newest), earlier: false, discarded: false };
-    pipeline.lanes[0].lock().segments.extend([filled(1, 30), filled(2, 50), filled(3, 60)]);
-    pipeline.lanes[1].lock().segments.extend([filled(1, 20), filled(2, 70)]);
+    pipeline.lanes[0].lock().segments.filled.extend([filled(1, 30), filled(2, 50), filled(3, 60)]);
+    pipeline.lanes[1].lock().segments.filled.extend([filled(1, 20), filled(2, 70)]);
     logs.iter().for_each(|log| log.state.lock().used = 250);
     // 500 bytes in five segments, of which the last of each lane stays.
     let asked = |bytes_max| pipeline.persist_target(bytes_max).map(|csn| csn.0);

@@ -1,0 +1,196 @@
+//! Cutting the logs: which segments are still needed, and giving back those that are not.
+//!
+//! A segment goes once all of its commits are in the engines' own files. Before any goes, a note that says up to where
+//! that is so is durable in the first lane: it is why a recovery that finds commits missing at the begin of the logs does
+//! not miss them. Room for the note is kept from before the log is full, as a full log could not be cut without it.
+
+use std::collections::VecDeque;
+
+use spillway_base::{Csn, ErrorKind, Result};
+use spillway_storage::plog::Position;
+
+use super::Pipeline;
+use super::lane::{FlushState, Lane};
+use crate::record::{NOTE_BYTES, put_note};
+
+/// A segment from before the opening.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OldSegment {
+    pub(crate) segment: u64,
+    /// The newest commit in it.
+    pub(crate) newest: Csn,
+    /// Whether commits in it were discarded.
+    pub(crate) discarded: bool,
+}
+
+/// A segment with commits.
+#[derive(Clone, Copy)]
+pub(super) struct Filled {
+    pub(super) segment: u64,
+    pub(super) newest: Csn,
+    /// Whether an earlier opening wrote it.
+    pub(super) earlier: bool,
+    /// Whether commits in it were discarded by an opening.
+    pub(super) discarded: bool,
+}
+
+/// The segments of a lane's log that are still kept, in order.
+#[derive(Default)]
+pub(super) struct Segments {
+    pub(super) filled: VecDeque<Filled>,
+    /// The log begins with this segment, or a later one.
+    kept: u64,
+}
+
+impl Segments {
+    /// As an opening found them.
+    pub(super) fn found(old: Vec<OldSegment>) -> Segments {
+        let filled = old.into_iter().map(|old| Filled {
+            segment: old.segment,
+            newest: old.newest,
+            earlier: true,
+            discarded: old.discarded,
+        });
+        Segments { filled: filled.collect(), kept: 0 }
+    }
+
+    /// A frame whose newest commit is `newest` was written.
+    pub(super) fn note(&mut self, position: Position, newest: Csn) {
+        match self.filled.back_mut() {
+            Some(last) if last.segment == position.segment => last.newest = last.newest.max(newest),
+            _ => self.filled.push_back(Filled {
+                segment: position.segment,
+                newest,
+                earlier: false,
+                discarded: false,
+            }),
+        }
+    }
+
+    /// The segment that is written to, where this opening has written.
+    fn current(&self) -> Option<u64> {
+        self.filled.back().filter(|last| !last.earlier).map(|last| last.segment)
+    }
+
+    /// The segments, from the first on, whose commits are all up to `persisted`; of this opening's only where `own` says
+    /// so. What is written to is not among them.
+    fn covered(&self, persisted: Csn, own: bool) -> usize {
+        let current = self.current();
+        let covered = self.filled.iter().take_while(|filled| {
+            filled.newest <= persisted && (own || filled.earlier) && Some(filled.segment) != current
+        });
+        covered.count()
+    }
+
+    /// The segments that can be cut once their commits are persistent, with the newest commit of each.
+    fn full(&self) -> impl Iterator<Item = Csn> {
+        let current = self.current();
+        let full = self.filled.iter().filter(move |filled| Some(filled.segment) != current);
+        full.map(|filled| filled.newest)
+    }
+
+    /// Forgets the covered segments. Answers the first that is kept.
+    fn cut(&mut self, persisted: Csn, own: bool) -> u64 {
+        let covered = self.covered(persisted, own);
+        let past = self.filled.drain(..covered).next_back().map(|last| last.segment + 1);
+        self.kept = self.kept.max(past.unwrap_or(0));
+        self.kept
+    }
+}
+
+impl Lane {
+    /// Notes that every commit up to `persisted` is in the engines' own files.
+    fn put_note(&self, state: &mut FlushState, persisted: Csn) -> Result<()> {
+        let room = state.note.take().map_or_else(|| self.plog.reserve(NOTE_BYTES as u64), Ok)?;
+        let mut note = Vec::new();
+        put_note(&mut note, persisted);
+        let position = self.plog.append(&note, true, room)?;
+        state.segments.note(position, persisted);
+        Ok(())
+    }
+
+    /// Room for the next note: without it a log that is full could not be cut.
+    pub(super) fn keep_room_for_note(&self) {
+        if self.lock().note.is_some() {
+            return;
+        }
+        if let Ok(room) = self.plog.reserve(NOTE_BYTES as u64)
+            && let Some(other) = self.lock().note.replace(room)
+        {
+            self.plog.release(other);
+        }
+    }
+}
+
+impl Pipeline {
+    /// Makes room in the logs ahead of the commits that will need it.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        self.lanes[..self.used].iter().try_for_each(|lane| lane.plog.prepare())
+    }
+
+    /// Bytes of the logs that are kept.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.plog.bytes()).sum()
+    }
+
+    /// The commit up to which all must be persistent so that the logs can be cut to `bytes_max`, or as near to that as they
+    /// can; `None` when they are no longer. It is the oldest that will do: asking for more would have tables flushed
+    /// before their memtables are worth it.
+    pub(crate) fn persist_target(&self, bytes_max: u64) -> Option<Csn> {
+        let bytes = self.log_bytes();
+        if bytes <= bytes_max {
+            return None;
+        }
+        let mut full: Vec<Csn> = Vec::new();
+        let mut segments = 0;
+        for lane in &self.lanes {
+            let state = lane.lock();
+            segments += state.segments.filled.len() as u64;
+            full.extend(state.segments.full());
+        }
+        full.sort_unstable();
+        let wanted = (bytes - bytes_max).div_ceil((bytes / segments.max(1)).max(1)) as usize;
+        full.get(wanted.min(full.len()).checked_sub(1)?).copied()
+    }
+
+    /// Cuts the logs: commits up to `persisted` are in the engines' own files.
+    ///
+    /// What an opening discarded must never be taken for a later commit of the same number. Its segment's generation
+    /// tells, as long as a segment of the next generation is there, in whichever lane. So segments of earlier openings
+    /// go first, and those of this one only once no discarded commit is left on the disk.
+    pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
+        self.health()?;
+        self.cut(persisted, false)?;
+        let left = |lane: &Lane| lane.lock().segments.filled.iter().any(|old| old.discarded);
+        if self.lanes.iter().any(left) {
+            return Ok(());
+        }
+        self.cut(persisted, true)
+    }
+
+    fn cut(&self, persisted: Csn, own: bool) -> Result<()> {
+        let covered = |lane: &Lane| lane.lock().segments.covered(persisted, own) > 0;
+        if self.lanes.iter().any(covered) {
+            // The note that says why the logs begin where they will is in one lane for all.
+            let mut turn = self.turn(&self.lanes[0]);
+            match self.lanes[0].put_note(turn.state(), persisted) {
+                // There is a later time.
+                Err(error) if error.kind() == ErrorKind::DiskFull => return Ok(()),
+                Err(error) => {
+                    self.stop(&error);
+                    return Err(error);
+                }
+                Ok(()) => {}
+            }
+        }
+        let mut outcome = Ok(());
+        for lane in &self.lanes {
+            // Removing files takes a while, and no commit has to wait for it.
+            let keep = self.turn(lane).state().segments.cut(persisted, own);
+            // What an earlier call failed to give back is asked for again.
+            outcome = outcome.and(lane.plog.truncate_before(keep));
+        }
+        self.lanes[0].keep_room_for_note();
+        outcome
+    }
+}
