@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use spillway_base::checksum::crc32c;
@@ -60,6 +61,11 @@ impl State {
         self.current.as_ref().map_or(0, |current| current.bytes - self.end)
     }
 
+    /// Bytes of the segments kept for recovery.
+    fn kept(&self) -> u64 {
+        self.older.range(self.idle..).map(|older| older.bytes).sum::<u64>() + self.end
+    }
+
     /// The most room in one place.
     fn piece(&self) -> u64 {
         let ahead = self.spare.iter().map(Segment::capacity).max().unwrap_or(0);
@@ -73,6 +79,8 @@ pub struct FilePlog {
     state: Mutex<State>,
     free: Condvar,
     room: Ledger,
+    /// Bytes of the segments kept for recovery, for those who must not wait for a sync.
+    kept: AtomicU64,
 }
 
 impl FilePlog {
@@ -178,7 +186,8 @@ impl FilePlog {
             failure: None,
         };
         let room = Ledger::new(state.piece());
-        FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room }
+        let kept = AtomicU64::new(state.kept());
+        FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room, kept }
     }
 
     /// The generation this opening writes.
@@ -236,6 +245,10 @@ impl FilePlog {
     fn note_piece(&self, state: &State) {
         let piece = if state.failure.is_some() { 0 } else { state.piece() };
         self.room.set_piece(piece);
+    }
+
+    fn note_kept(&self, state: &State) {
+        self.kept.store(state.kept(), Ordering::Relaxed);
     }
 
     /// Goes on to the next segment with room for a frame. Each one before it is sealed and durable first, so
@@ -327,6 +340,7 @@ impl Plog for FilePlog {
         match self.write(&mut state, payload, durable) {
             Ok(position) => {
                 self.note_piece(&state);
+                self.note_kept(&state);
                 self.release(room);
                 Ok(position)
             }
@@ -394,6 +408,7 @@ impl Plog for FilePlog {
         }
         let given = state.older.iter().take_while(|older| older.sequence < segment).count();
         state.idle = state.idle.max(given);
+        self.note_kept(&state);
         let surplus = state.idle.saturating_sub(IDLE_MAX);
         let standard = self.maker.settings.segment_bytes;
         let mut idle = state.older.range(..state.idle);
@@ -416,8 +431,7 @@ impl Plog for FilePlog {
     }
 
     fn bytes(&self) -> u64 {
-        let state = self.state.lock();
-        state.older.range(state.idle..).map(|older| older.bytes).sum::<u64>() + state.end
+        self.kept.load(Ordering::Relaxed)
     }
 
     fn health(&self) -> Result<()> {

@@ -133,7 +133,7 @@ pub trait Plog: Send + Sync {
     /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call tries again.
     fn truncate_before(&self, segment: u64) -> Result<()>;
 
-    /// Bytes of all segments that are kept for recovery.
+    /// Bytes of all segments that are kept for recovery. It waits for nobody.
     fn bytes(&self) -> u64;
 
     /// The cause, once the log has failed (L7).

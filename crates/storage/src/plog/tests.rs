@@ -1,10 +1,11 @@
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use spillway_base::rng::Rng;
 
-use super::segment::{HEADER_BYTES, file_name};
+use super::segment::{HEADER_BYTES, file_name, frame_bytes};
 use super::*;
 use crate::sim::{Fault, SimDisk};
 use crate::{Disk, File, OpenMode, RealDisk};
@@ -525,6 +526,29 @@ fn a_truncation_that_failed_is_made_up_for() {
         put(&plog, &payload(15, 5000), true).unwrap();
         assert_eq!(run(&disk).1, 16);
     }
+}
+
+/// A hang is a failure, not a test that never ends.
+const HANG: Duration = Duration::from_secs(60);
+
+#[test]
+fn its_size_is_told_beside_a_sync() {
+    let disk = SimDisk::new(8);
+    let plog = open(&disk, 0).unwrap();
+    put(&plog, &payload(1, 1000), true).unwrap();
+    let before = plog.bytes();
+    let (told, size) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let held = disk.hold_syncs();
+        let writer = scope.spawn(|| put(&plog, &payload(2, 1000), true));
+        held.wait_for(1);
+        scope.spawn(|| told.send(plog.bytes()));
+        let beside = size.recv_timeout(HANG);
+        drop(held);
+        writer.join().unwrap().unwrap();
+        assert_eq!(beside, Ok(before));
+    });
+    assert_eq!(plog.bytes(), before + frame_bytes(1000));
 }
 
 #[test]

@@ -48,6 +48,14 @@ impl SimFile {
         body(&mut state)
     }
 
+    /// Waits where syncs are held up.
+    fn pass_hold(&self) {
+        let hold = self.disk.0.lock().hold.clone();
+        if let Some(hold) = hold {
+            hold.pass();
+        }
+    }
+
     fn inode<'s>(&self, state: &'s mut State) -> &'s mut Inode {
         state.inodes.get_mut(&self.inode).expect("a live handle keeps its file")
     }
@@ -130,10 +138,12 @@ impl File for SimFile {
     }
 
     fn sync(&self) -> Result<()> {
+        self.pass_hold();
         self.with(|state| self.make_durable(state, None))
     }
 
     fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.pass_hold();
         self.with(|state| {
             self.write(state, offset, bytes)?;
             self.make_durable(state, Some((offset, bytes.len() as u64)))

@@ -27,6 +27,7 @@
 //! disk, [`SimDisk::fork`] copies it.
 
 mod file;
+mod hold;
 mod inode;
 mod state;
 #[cfg(test)]
@@ -40,6 +41,8 @@ use spillway_base::{Error, ErrorKind, Result};
 
 use crate::{Disk, DiskLock, File, OpenMode};
 use file::{SimFile, SimLock};
+pub use hold::HeldSyncs;
+use hold::Hold;
 use state::{NameChange, State, not_there};
 
 /// What befalls a numbered operation.
@@ -70,6 +73,7 @@ impl SimDisk {
     #[must_use]
     pub fn fork(&self) -> SimDisk {
         let mut state = self.0.lock().clone();
+        state.hold = None;
         state.kill();
         SimDisk(Arc::new(Mutex::new(state)))
     }
@@ -112,6 +116,15 @@ impl SimDisk {
     /// Plans a fault for the next sync of a file, whichever file and whoever syncs it.
     pub fn fail_next_sync(&self, fault: Fault) {
         self.0.lock().next_sync = Some(fault);
+    }
+
+    /// Holds up every sync of a file that begins from now on, until the answer is dropped. What `write_and_sync` writes is
+    /// held up with its sync.
+    #[must_use]
+    pub fn hold_syncs(&self) -> HeldSyncs {
+        let hold = Arc::new(Hold::default());
+        self.0.lock().hold = Some(hold.clone());
+        HeldSyncs { disk: self.clone(), hold }
     }
 
     /// Sets, moves or lifts the capacity, in bytes.

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use spillway_base::rng::Rng;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::Fault;
+use super::hold::Hold;
 use super::inode::Inode;
 
 #[derive(Clone)]
@@ -56,6 +58,8 @@ pub(super) struct State {
     pub(super) faults: BTreeMap<u64, Fault>,
     pub(super) syncs_fail: bool,
     pub(super) next_sync: Option<Fault>,
+    /// Where syncs wait.
+    pub(super) hold: Option<Arc<Hold>>,
     pub(super) unreadable: BTreeSet<PathBuf>,
     pub(super) capacity: Option<u64>,
     /// Counts processes: handles of an earlier one are dead.
@@ -87,6 +91,7 @@ impl State {
             faults: BTreeMap::new(),
             syncs_fail: false,
             next_sync: None,
+            hold: None,
             unreadable: BTreeSet::new(),
             capacity: None,
             life: 0,
