@@ -25,11 +25,13 @@
 
 use std::cmp::Ordering;
 
+use spillway_base::budget::{Budget, Use};
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::{Reader, put_varint, varint_len};
 use spillway_base::{Csn, Error, Result, TableId};
 
 use crate::extent_meta::ExtentId;
+use crate::pages::{Buffer, PAGE_ALIGN, PagePool};
 
 /// Bytes of body at which a block is full.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
@@ -155,31 +157,41 @@ pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
 
 /// A block in memory, checked.
 pub(crate) struct Block {
-    body: Box<[u8]>,
+    frame: Buffer,
     entries: usize,
     offsets_at: usize,
 }
 
 impl Block {
+    /// A pool for the memory of blocks.
+    pub(crate) fn pool(budget: &Budget) -> PagePool {
+        let page_bytes = (FRAME_BYTES + BLOCK_BYTES).next_multiple_of(PAGE_ALIGN);
+        PagePool::new(page_bytes, 0, budget, Use::Caches)
+    }
+
     /// Checks a frame and takes it.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].
-    pub(crate) fn open(frame: &[u8], id: FrameId) -> Result<Block> {
-        let body = open_frame(frame, id)?;
+    pub(crate) fn open(frame: impl Into<Buffer>, id: FrameId) -> Result<Block> {
+        let frame = frame.into();
+        let body = open_frame(&frame, id)?;
         let bad = |what: &str| Error::corruption(format!("its {what} make no sense"));
         let count_at = body.len().checked_sub(4).ok_or_else(|| bad("lengths"))?;
         let entries = Reader::new(&body[count_at..]).u32()? as usize;
         let offsets_at = entries.checked_mul(4).and_then(|bytes| count_at.checked_sub(bytes));
         let offsets_at = offsets_at.ok_or_else(|| bad("entry counts"))?;
-        let block = Block { body: body.into(), entries, offsets_at };
+        if FRAME_BYTES + body.len() != frame.len() {
+            return Err(bad("lengths"));
+        }
+        let block = Block { frame, entries, offsets_at };
         let mut end = 0;
         let mut last: Option<Entry<'_>> = None;
         for index in 0..entries {
             if block.offset(index) != end {
                 return Err(bad("offsets"));
             }
-            let mut reader = Reader::new(&block.body[end..offsets_at]);
+            let mut reader = Reader::new(&block.body()[end..offsets_at]);
             let entry = read_entry(&mut reader)?;
             let ordered = last.is_none_or(|last| {
                 last.key.cmp(entry.key).then(entry.csn.cmp(&last.csn)) == Ordering::Less
@@ -196,9 +208,13 @@ impl Block {
         Ok(block)
     }
 
+    fn body(&self) -> &[u8] {
+        &self.frame[FRAME_BYTES..]
+    }
+
     fn offset(&self, index: usize) -> usize {
         let at = self.offsets_at + 4 * index;
-        let bytes = self.body[at..at + 4].first_chunk().copied().unwrap_or_default();
+        let bytes = self.body()[at..at + 4].first_chunk().copied().unwrap_or_default();
         u32::from_le_bytes(bytes) as usize
     }
 
@@ -209,13 +225,13 @@ impl Block {
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.body.len() + size_of::<Block>()
+        self.frame.memory_bytes() + size_of::<Block>()
     }
 
     /// The entry of this index.
     #[inline]
     pub(crate) fn entry(&self, index: usize) -> Entry<'_> {
-        let bytes = &self.body[self.offset(index)..self.offsets_at];
+        let bytes = &self.body()[self.offset(index)..self.offsets_at];
         // Reads and scans spend most of their time here, and most lengths have one or two bytes.
         if let Some((key_len, rest)) = short_varint(bytes)
             && let Some((value_len, rest)) = short_varint(rest)
@@ -299,7 +315,7 @@ mod tests {
     #[test]
     fn entries_come_back_and_are_found() {
         let (rows, frame) = sample();
-        let block = Block::open(&frame, ID).unwrap();
+        let block = Block::open(&frame[..], ID).unwrap();
         assert_eq!(block.len(), rows.len());
         for (index, (key, csn, value)) in rows.iter().enumerate() {
             let entry = Entry { key, csn: Csn(*csn), value: value.as_deref() };
@@ -317,7 +333,7 @@ mod tests {
             let mut bad = frame.clone();
             bad[at] ^= 1 << (at % 8);
             // Two bytes of the frame mean nothing yet, and are under the checksum all the same.
-            assert!(Block::open(&bad, ID).is_err(), "byte {at}");
+            assert!(Block::open(&bad[..], ID).is_err(), "byte {at}");
         }
         for len in 0..frame.len() {
             assert!(Block::open(&frame[..len], ID).is_err());
@@ -333,7 +349,7 @@ mod tests {
             FrameId { extent: ExtentId(8), ..ID },
             FrameId { offset: 0, ..ID },
         ] {
-            assert!(Block::open(&frame, id).is_err(), "{id:?}");
+            assert!(Block::open(&frame[..], id).is_err(), "{id:?}");
         }
     }
 
@@ -352,7 +368,7 @@ mod tests {
             let mut frame = Vec::new();
             put_frame(&mut frame, &body);
             seal_frame(&mut frame, ID);
-            if let Ok(block) = Block::open(&frame, ID) {
+            if let Ok(block) = Block::open(&frame[..], ID) {
                 (0..block.len()).for_each(|index| drop(block.entry(index).key.to_vec()));
             }
         }

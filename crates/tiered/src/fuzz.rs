@@ -17,7 +17,7 @@ pub fn block_body(body: &[u8]) {
     let mut frame = Vec::new();
     put_frame(&mut frame, body);
     seal_frame(&mut frame, ID);
-    let Ok(block) = Block::open(&frame, ID) else { return };
+    let Ok(block) = Block::open(&frame[..], ID) else { return };
     let entries: Vec<Entry<'_>> = (0..block.len()).map(|index| block.entry(index)).collect();
     for pair in entries.windows(2) {
         let newer_first = pair[0].key == pair[1].key && pair[0].csn > pair[1].csn;
@@ -57,7 +57,7 @@ pub fn block_changed(bytes: &[u8]) {
     if changes.iter().all(|(_, byte)| *byte == 0) {
         let mut frame = frame.clone();
         seal_frame(&mut frame, ID);
-        assert_eq!(Block::open(&frame, ID).map(|block| block.len()).ok(), Some(keys.len()));
+        assert_eq!(Block::open(&frame[..], ID).map(|block| block.len()).ok(), Some(keys.len()));
     }
     block_body(&frame[FRAME_BYTES..]);
 }

@@ -5,7 +5,7 @@
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work;
 //! - `table`: what readers see of a table; `cursor`, `source`: scans over it;
 //! - `memtable`: the newest versions; `level`, `picker`, `merge`: the older ones, and their order;
-//! - `extent`, `block`, `filter`: the bytes on disk; `cache`: which of them are in memory;
+//! - `extent`, `block`, `filter`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
 //! - `verify`: a folder checked while nobody has it open.
 
@@ -22,6 +22,7 @@ mod level;
 mod manifest;
 mod memtable;
 mod merge;
+mod pages;
 mod picker;
 mod settings;
 mod source;

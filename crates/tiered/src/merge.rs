@@ -178,7 +178,7 @@ mod tests {
         let mut rng = Rng::new(8);
         let mut dropped = 0;
         for round in 0..400 {
-            let accounts = Accounts::new(Budget::new(usize::MAX));
+            let accounts = Accounts::new(Budget::new(usize::MAX), 0);
             let (old, new) = (Memtable::new(&accounts), Memtable::new(&accounts));
             let mut history = History::new();
             let top = 40;

@@ -9,6 +9,7 @@ use spillway_base::engine::Access;
 use spillway_base::{Error, Result, TableId};
 use spillway_storage::Disk;
 
+use crate::block::Block;
 use crate::cache::{BlockCache, TableCache};
 use crate::extent::{ExtentHandle, ReadContext};
 use crate::level::{Levels, LevelsEdit};
@@ -62,6 +63,7 @@ pub fn verify(
     let budget = Budget::new(usize::MAX);
     let context = Arc::new(ReadContext {
         blocks: BlockCache::new(0, &budget),
+        pages: Block::pool(&budget),
         tables: TableCache::new(64 << 20, &budget),
     });
     let all = || state.tables.values().flat_map(|table| table.extents.values());

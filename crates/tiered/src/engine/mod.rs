@@ -146,9 +146,10 @@ impl TieredEngine {
         )?);
         let context = Arc::new(ReadContext {
             blocks: BlockCache::<Block>::new(settings.cache_bytes / 4 * 3, &budget),
+            pages: Block::pool(&budget),
             tables: TableCache::new(settings.cache_bytes / 4, &budget),
         });
-        let accounts = Accounts::new(budget);
+        let accounts = Accounts::new(budget, settings.memtable_bytes);
         let mut tables = Tables::default();
         for (&id, stored) in &state.tables {
             let mut edit = LevelsEdit::default();

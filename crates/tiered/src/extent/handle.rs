@@ -10,12 +10,15 @@ use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{Block, FrameId, open_frame};
 use crate::cache::{BlockCache, BlockKey, HasSeat, Seat, TableCache};
 use crate::extent_meta::ExtentMeta;
+use crate::pages::{Buffer, PagePool};
 use crate::space::{DataFile, SpaceManager};
 
 /// The caches that reads of extents go through.
 pub(crate) struct ReadContext {
     pub(crate) blocks: BlockCache<Block>,
     pub(crate) tables: TableCache<Resident, ExtentHandle>,
+    /// The memory of blocks.
+    pub(crate) pages: PagePool,
 }
 
 /// Where an extent's bytes are. Dropping the last handle of an extent that left its table gives its
@@ -109,13 +112,14 @@ impl ExtentHandle {
         error.context(format!("{:?}, {}, {}, {part}", home.table, self.meta.id, self.meta.slots))
     }
 
-    fn read(&self, part: &str, offset: u64, len: usize) -> Result<Vec<u8>> {
+    fn read(&self, part: &str, offset: u64, len: usize) -> Result<Buffer> {
         let home = self.home();
+        // Before there is memory for it: a length is not to be trusted.
         if offset.checked_add(len as u64).is_none_or(|end| end > self.meta.len) {
             let error = Error::corruption("it lies outside of its extent");
             return Err(self.damaged(part, &error));
         }
-        let mut bytes = vec![0; len];
+        let mut bytes = Buffer::new(len, &home.context.pages);
         home.file.read_at(home.offset + offset, &mut bytes)?;
         Ok(bytes)
     }
@@ -191,7 +195,7 @@ impl ExtentHandle {
     pub(crate) fn read_block(&self, resident: &Resident, index: usize) -> Result<Block> {
         let place = &resident.blocks[index];
         let bytes = self.read("data block", place.offset, place.len as usize)?;
-        Block::open(&bytes, self.frame(place.offset)).map_err(|error| {
+        Block::open(bytes, self.frame(place.offset)).map_err(|error| {
             self.damaged(format!("block {index} at byte {}", place.offset), &error)
         })
     }

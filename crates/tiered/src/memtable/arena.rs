@@ -5,34 +5,54 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 use parking_lot::Mutex;
+use spillway_base::budget::{Budget, Use};
 use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use crate::pages::{PAGE_ALIGN, Page, PagePool};
 
 /// A memtable of a few rows is to cost a few kilobytes: chunks begin small, and grow with the arena.
 /// In models the first one is enough: loom does not know of the lock that is taken for another.
 const CHUNK_BYTES_MIN: usize = if cfg!(loom) { 64 << 10 } else { 2 << 10 };
 const CHUNK_BYTES_MAX: usize = 256 << 10;
 /// Chunks begin at a line of the cache.
-const CHUNK_ALIGN: usize = 64;
+const CHUNK_ALIGN: usize = PAGE_ALIGN;
+
+/// A pool for the chunks of full size, which are nearly all the memory of memtables. It keeps up to `spare_bytes` that are
+/// free, so that a memtable's memory serves the next one.
+pub(super) fn chunks(spare_bytes: usize, budget: &Budget) -> PagePool {
+    PagePool::new(CHUNK_BYTES_MAX, spare_bytes, budget, Use::Memtables)
+}
 
 struct Chunk {
     memory: NonNull<u8>,
-    layout: Layout,
+    bytes: usize,
     used: AtomicUsize,
+    /// Where the memory is from, if not the heap.
+    page: Option<Page>,
 }
 
 impl Chunk {
-    fn new(bytes: usize) -> Chunk {
-        let layout = Layout::from_size_align(bytes.next_multiple_of(CHUNK_ALIGN), CHUNK_ALIGN)
-            .expect("a chunk is far below the address space");
+    fn new(bytes: usize, pool: &PagePool) -> Chunk {
+        let bytes = bytes.next_multiple_of(CHUNK_ALIGN);
+        let used = AtomicUsize::new(0);
+        if bytes == pool.page_bytes() {
+            let page = pool.take();
+            return Chunk { memory: page.memory(), bytes, used, page: Some(page) };
+        }
+        let layout = Chunk::layout(bytes);
         // SAFETY: the layout's size is not zero: callers ask for at least one chunk or one node.
         let memory = unsafe { alloc(layout) };
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
-        Chunk { memory, layout, used: AtomicUsize::new(0) }
+        Chunk { memory, bytes, used, page: None }
+    }
+
+    fn layout(bytes: usize) -> Layout {
+        Layout::from_size_align(bytes, CHUNK_ALIGN).expect("a chunk is far below the address space")
     }
 
     fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
         let offset = self.used.fetch_add(bytes, Ordering::Relaxed);
-        if offset + bytes > self.layout.size() {
+        if offset + bytes > self.bytes {
             return None;
         }
         // SAFETY: `offset + bytes` is inside the chunk's allocation, checked above.
@@ -42,14 +62,17 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: `memory` came from `alloc` with this layout, and is freed once, here.
-        unsafe { dealloc(self.memory.as_ptr(), self.layout) }
+        if self.page.is_none() {
+            // SAFETY: `memory` came from `alloc` with this layout, and is freed once, here.
+            unsafe { dealloc(self.memory.as_ptr(), Chunk::layout(self.bytes)) }
+        }
     }
 }
 
 /// The arena. Everything it gave out lives until it is dropped.
 pub(super) struct Arena {
     align: usize,
+    pool: PagePool,
     current: AtomicPtr<Chunk>,
     // Boxed, so that a chunk stays where `current` points while the list grows.
     #[allow(clippy::vec_box)]
@@ -64,15 +87,16 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena whose memory is aligned to `align` bytes, a power of two up to 64.
-    pub(super) fn new(align: usize) -> Arena {
+    /// An arena whose memory is aligned to `align` bytes, a power of two up to 64, with chunks of a pool of [`chunks`].
+    pub(super) fn new(align: usize, pool: &PagePool) -> Arena {
         assert!(align.is_power_of_two() && align <= CHUNK_ALIGN, "chunks are aligned to this");
-        let mut first = Box::new(Chunk::new(CHUNK_BYTES_MIN));
+        let mut first = Box::new(Chunk::new(CHUNK_BYTES_MIN, pool));
         let current: *mut Chunk = &mut *first;
         Arena {
             align,
+            pool: pool.clone(),
             current: AtomicPtr::new(current),
-            bytes: AtomicUsize::new(first.layout.size()),
+            bytes: AtomicUsize::new(first.bytes),
             chunks: Mutex::new(vec![first]),
         }
     }
@@ -99,8 +123,8 @@ impl Arena {
                 continue;
             }
             let size = self.bytes().clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).max(4 * bytes);
-            let mut next = Box::new(Chunk::new(size));
-            self.bytes.fetch_add(next.layout.size(), Ordering::Relaxed);
+            let mut next = Box::new(Chunk::new(size, &self.pool));
+            self.bytes.fetch_add(next.bytes, Ordering::Relaxed);
             let pointer: *mut Chunk = &mut *next;
             chunks.push(next);
             self.current.store(pointer, Ordering::Release);
@@ -110,8 +134,8 @@ impl Arena {
     /// A chunk of its own for something large, which leaves the current one to others: what does not fit into a
     /// chunk spoils the rest of it.
     fn allocate_alone(&self, bytes: usize) -> NonNull<u8> {
-        let own = Box::new(Chunk::new(bytes));
-        self.bytes.fetch_add(own.layout.size(), Ordering::Relaxed);
+        let own = Box::new(Chunk::new(bytes, &self.pool));
+        self.bytes.fetch_add(own.bytes, Ordering::Relaxed);
         let memory = own.take(bytes);
         self.chunks.lock().push(own);
         memory.expect("a new chunk holds what it was made for")
@@ -124,7 +148,7 @@ mod tests {
 
     #[test]
     fn something_large_leaves_the_current_chunk_to_others() {
-        let arena = Arena::new(16);
+        let arena = Arena::new(16, &chunks(0, &Budget::new(usize::MAX)));
         arena.allocate(16);
         let before = arena.bytes();
         for large in [CHUNK_BYTES_MAX / 4 + 1, 3 << 20] {

@@ -20,6 +20,8 @@ use parking_lot::Mutex;
 pub(crate) use tree::Place;
 use tree::Tree;
 
+use crate::pages::PagePool;
+
 /// What the memtables of an engine are charged to. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Accounts {
@@ -27,11 +29,14 @@ pub(crate) struct Accounts {
     pub(crate) budget: Budget,
     /// What is still to be flushed.
     pub(crate) unflushed: Budget,
+    chunks: PagePool,
 }
 
 impl Accounts {
-    pub(crate) fn new(budget: Budget) -> Accounts {
-        Accounts { budget, unflushed: Budget::new(usize::MAX) }
+    /// Memory that a memtable gave back is kept for the next, up to `spare_bytes`.
+    pub(crate) fn new(budget: Budget, spare_bytes: usize) -> Accounts {
+        let chunks = arena::chunks(spare_bytes, &budget);
+        Accounts { budget, unflushed: Budget::new(usize::MAX), chunks }
     }
 
     fn charges(&self) -> Charges {
@@ -62,7 +67,7 @@ impl Memtable {
     /// An empty memtable, charged to the accounts as it grows.
     pub(crate) fn new(accounts: &Accounts) -> Memtable {
         Memtable {
-            tree: Tree::new(),
+            tree: Tree::new(&accounts.chunks),
             gate: Gate::default(),
             csn_min: AtomicU64::new(u64::MAX),
             csn_max: AtomicU64::new(0),

@@ -6,7 +6,7 @@ fn put(memtable: &Memtable, key: &[u8], csn: u64, value: Option<&[u8]>) {
 }
 
 fn new() -> Memtable {
-    Memtable::new(&Accounts::new(Budget::new(usize::MAX)))
+    Memtable::new(&Accounts::new(Budget::new(usize::MAX), 0))
 }
 
 #[cfg(not(loom))]
@@ -212,7 +212,7 @@ mod model {
     #[test]
     fn a_large_value_and_the_charge_are_kept() {
         let budget = Budget::new(1 << 30);
-        let accounts = Accounts::new(budget.clone());
+        let accounts = Accounts::new(budget.clone(), 0);
         let memtable = Memtable::new(&accounts);
         put(&memtable, b"k", 1, Some(&vec![7; 3 << 20]));
         assert_eq!(memtable.get(b"k", Csn(1)).unwrap().value.unwrap().len(), 3 << 20);

@@ -37,6 +37,7 @@ use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 use super::arena::Arena;
 use super::key::{self, KeyRef, VersionRef};
 use super::node::{self, Bound, Node, Probe, Seen};
+use crate::pages::PagePool;
 
 /// Levels whose nodes a writer remembers on its way down.
 const PATH_LEVELS: usize = 12;
@@ -73,8 +74,9 @@ unsafe impl Send for Tree {}
 unsafe impl Sync for Tree {}
 
 impl Tree {
-    pub(super) fn new() -> Tree {
-        let (keys, nodes) = (Arena::new(key::ALIGN), Arena::new(node::ALIGN));
+    /// An empty tree, with memory of a pool of [`super::arena::chunks`].
+    pub(super) fn new(chunks: &PagePool) -> Tree {
+        let (keys, nodes) = (Arena::new(key::ALIGN, chunks), Arena::new(node::ALIGN, chunks));
         let leaf = Node::new(&nodes, None, None).as_ptr().cast().as_ptr();
         Tree { keys, nodes, root: AtomicPtr::new(leaf), tail: AtomicPtr::new(leaf) }
     }

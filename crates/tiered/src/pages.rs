@@ -1,0 +1,326 @@
+//! Memory in pages of one size, apart from the allocator's heap (DESIGN, D7).
+//!
+//! Memtables and cached blocks are nearly all of a database's memory. They are taken and given back by any thread and in
+//! no order, and a heap that serves each thread from an arena of its own then holds more than twice of what is in use: what
+//! one thread gave back is of no use to the next, and lies between pieces that stay. A pool of pages that are all alike has
+//! no such holes: whoever asks next takes what was given back last, so the process has what the budget counts.
+//!
+//! Pages come in *regions*, which are mapped whole, and are given out from the first region that has one, so that the last
+//! ones empty. An empty region goes back to the system, save as many as the pool may spare: a memtable that was just flushed
+//! makes room for the next without a page fault.
+#![allow(unsafe_code)] // A leaf: mapped memory, and the bytes in it.
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use spillway_base::budget::{Budget, Charge, Use};
+
+/// Pages begin at a line of the cache.
+pub(crate) const PAGE_ALIGN: usize = 64;
+/// Bytes of a region.
+const REGION_BYTES: usize = 2 << 20;
+
+/// A pool of pages. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct PagePool(Arc<Inner>);
+
+struct Inner {
+    page_bytes: usize,
+    /// Bytes of free pages that are kept, at most, where whole regions are free.
+    spare_bytes: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    regions: Vec<Option<Region>>,
+    /// Regions with a page to give.
+    open: BTreeSet<usize>,
+    /// For the free pages that the system has given memory to; those in use are charged by their users.
+    free: Charge,
+}
+
+struct Region {
+    memory: NonNull<u8>,
+    /// Pages that were given back.
+    free: Vec<u32>,
+    /// Pages from here on were never given out.
+    fresh: u32,
+}
+
+// SAFETY: a region is plain memory; who may touch which page of it is said by `Page`.
+unsafe impl Send for Region {}
+
+impl Region {
+    fn map() -> Region {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the system's choice overlaps nothing.
+        let mapped = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), REGION_BYTES, access, MapFlags::PRIVATE)
+        };
+        let Some(memory) = mapped.ok().and_then(|memory| NonNull::new(memory.cast())) else {
+            handle_alloc_error(
+                Layout::from_size_align(REGION_BYTES, PAGE_ALIGN).expect("it is small"),
+            )
+        };
+        Region { memory, free: Vec::new(), fresh: 0 }
+    }
+
+    fn in_use(&self) -> usize {
+        self.fresh as usize - self.free.len()
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the region was mapped with this size, and none of its pages is in use: a page holds its pool, and the pool
+        // drops a region before its own end only when it is empty.
+        let unmapped = unsafe { munmap(self.memory.as_ptr().cast(), REGION_BYTES) };
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+    }
+}
+
+impl PagePool {
+    /// A pool of pages of this size. Free ones are charged to the budget as this use; where whole regions are free, at most
+    /// `spare_bytes` are kept.
+    pub(crate) fn new(
+        page_bytes: usize,
+        spare_bytes: usize,
+        budget: &Budget,
+        what: Use,
+    ) -> PagePool {
+        assert!(page_bytes.is_multiple_of(PAGE_ALIGN) && (1..=REGION_BYTES).contains(&page_bytes));
+        let free = budget.charge(what, 0);
+        let state = State { regions: Vec::new(), open: BTreeSet::new(), free };
+        PagePool(Arc::new(Inner { page_bytes, spare_bytes, state: Mutex::new(state) }))
+    }
+
+    /// Bytes of a page.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.0.page_bytes
+    }
+
+    /// A page, with whatever its last user left in it.
+    pub(crate) fn take(&self) -> Page {
+        let mut state = self.0.state.lock();
+        let number = state.open.first().copied().unwrap_or_else(|| state.map());
+        let region = state.regions[number].as_mut().expect("an open region is mapped");
+        let (index, used_before) = match region.free.pop() {
+            Some(index) => (index, true),
+            None => {
+                region.fresh += 1;
+                (region.fresh - 1, false)
+            }
+        };
+        let offset = index as usize * self.0.page_bytes;
+        // SAFETY: the region has `self.0.pages()` pages, and `index` is below that: such a region would not be open.
+        let memory = unsafe { region.memory.add(offset) };
+        if region.in_use() == self.0.pages() {
+            state.open.remove(&number);
+        }
+        if used_before {
+            let free = state.free.bytes();
+            state.free.resize(free - self.0.page_bytes);
+        }
+        drop(state);
+        Page { memory, region: number, index, pool: self.0.clone() }
+    }
+
+    /// Bytes of regions that are mapped, and of free pages that were in use before.
+    #[cfg(all(test, not(loom)))]
+    fn mapped_and_free(&self) -> (usize, usize) {
+        let state = self.0.state.lock();
+        (state.regions.iter().flatten().count() * REGION_BYTES, state.free.bytes())
+    }
+}
+
+impl Inner {
+    /// Pages of a region.
+    fn pages(&self) -> usize {
+        REGION_BYTES / self.page_bytes
+    }
+}
+
+impl State {
+    fn map(&mut self) -> usize {
+        let vacant = self.regions.iter().position(Option::is_none);
+        let number = vacant.unwrap_or(self.regions.len());
+        if vacant.is_none() {
+            self.regions.push(None);
+        }
+        self.regions[number] = Some(Region::map());
+        self.open.insert(number);
+        number
+    }
+}
+
+/// A page, its holder's alone until it is dropped.
+pub(crate) struct Page {
+    memory: NonNull<u8>,
+    region: usize,
+    index: u32,
+    pool: Arc<Inner>,
+}
+
+// SAFETY: a page is memory that nobody else was given.
+unsafe impl Send for Page {}
+// SAFETY: a shared page gives out its address, and nothing else.
+unsafe impl Sync for Page {}
+
+impl Page {
+    /// Where it begins, aligned to [`PAGE_ALIGN`].
+    pub(crate) fn memory(&self) -> NonNull<u8> {
+        self.memory
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let pool = &self.pool;
+        if cfg!(debug_assertions) {
+            // Who reads on in what was given back is to see that it is wrong.
+            // SAFETY: the page is of this size and, until the lines below, of this holder.
+            unsafe { self.memory.write_bytes(0xDD, pool.page_bytes) };
+        }
+        let mut state = pool.state.lock();
+        let state = &mut *state;
+        let region = state.regions[self.region].as_mut().expect("a region with a page is mapped");
+        region.free.push(self.index);
+        let (empty, used_before) = (region.in_use() == 0, region.free.len() * pool.page_bytes);
+        let free = state.free.bytes() + pool.page_bytes;
+        if empty && free > pool.spare_bytes {
+            state.regions[self.region] = None;
+            state.open.remove(&self.region);
+            state.free.resize(free - used_before);
+        } else {
+            state.open.insert(self.region);
+            state.free.resize(free);
+        }
+    }
+}
+
+/// Bytes in memory of a pool whose pages hold nothing else, or in the heap where they would waste half of a page.
+pub(crate) struct Buffer {
+    bytes: NonNull<[u8]>,
+    /// Where they are, if not in the heap.
+    page: Option<Page>,
+}
+
+// SAFETY: the bytes are this buffer's alone, in a page or a box that are `Send`.
+unsafe impl Send for Buffer {}
+// SAFETY: through a shared buffer they are only read.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Of this many bytes, of any value.
+    pub(crate) fn new(len: usize, pool: &PagePool) -> Buffer {
+        if len > pool.page_bytes() || len <= pool.page_bytes() / 2 {
+            return Buffer::from(Box::from(vec![0; len]));
+        }
+        let page = pool.take();
+        Buffer { bytes: NonNull::slice_from_raw_parts(page.memory, len), page: Some(page) }
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.page.as_ref().map_or(self.bytes.len(), |page| page.pool.page_bytes)
+    }
+}
+
+impl From<Box<[u8]>> for Buffer {
+    fn from(bytes: Box<[u8]>) -> Buffer {
+        Buffer { bytes: NonNull::from(Box::leak(bytes)), page: None }
+    }
+}
+
+impl From<&[u8]> for Buffer {
+    fn from(bytes: &[u8]) -> Buffer {
+        Buffer::from(Box::from(bytes))
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.page.is_none() {
+            // SAFETY: the bytes were leaked from a box in `from`, and come back once, here.
+            drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
+        }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: in a page, `len` is at most its size, and all of it has a value: the system maps zeros, and pages of this
+        // pool hold nothing but bytes afterwards. The page, or what was a box, is this buffer's alone.
+        unsafe { self.bytes.as_ref() }
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and the buffer is borrowed for writing.
+        unsafe { self.bytes.as_mut() }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use spillway_base::rng::Rng;
+
+    use super::*;
+
+    fn pool(page_bytes: usize, spare_bytes: usize) -> (PagePool, Budget) {
+        let budget = Budget::new(usize::MAX);
+        (PagePool::new(page_bytes, spare_bytes, &budget, Use::Caches), budget)
+    }
+
+    #[test]
+    fn pages_are_their_holders_alone_and_serve_again() {
+        let (pool, budget) = pool(16 << 10, 0);
+        let mut rng = Rng::new(1);
+        let mut held: Vec<(Buffer, u8)> = Vec::new();
+        for round in 0..3000_u32 {
+            if rng.chance(1, 2) && !held.is_empty() {
+                let (buffer, value) = held.swap_remove(rng.below(held.len() as u64) as usize);
+                assert!(buffer.iter().all(|byte| *byte == value), "of round {value}");
+            } else if held.len() < 300 {
+                let mut buffer = Buffer::new((9 << 10) + rng.below(7 << 10) as usize, &pool);
+                buffer.fill(round as u8);
+                held.push((buffer, round as u8));
+            }
+        }
+        let (mapped, free) = pool.mapped_and_free();
+        assert!(mapped <= 3 * REGION_BYTES, "{mapped}");
+        assert_eq!(budget.used(), free);
+        held.clear();
+        assert_eq!((pool.mapped_and_free(), budget.used()), ((0, 0), 0));
+    }
+
+    #[test]
+    fn regions_that_are_free_are_kept_as_far_as_the_pool_may_spare() {
+        let (pool, budget) = pool(REGION_BYTES / 4, REGION_BYTES);
+        let pages: Vec<_> = (0..11).map(|_| pool.take()).collect();
+        assert_eq!((pool.mapped_and_free(), budget.used()), ((3 * REGION_BYTES, 0), 0));
+        drop(pages);
+        assert_eq!(pool.mapped_and_free(), (REGION_BYTES, budget.used()));
+        assert!(budget.used() <= REGION_BYTES);
+        let again = pool.take();
+        assert_eq!(pool.mapped_and_free().0, REGION_BYTES);
+        drop(again);
+    }
+
+    #[test]
+    fn what_would_waste_half_of_a_page_is_in_the_heap() {
+        let (pool, _) = pool(1 << 10, 0);
+        let bytes = |len| Buffer::new(len, &pool).memory_bytes();
+        assert_eq!([512, 513, 1024, 1025].map(bytes), [512, 1024, 1024, 1025]);
+    }
+}
