@@ -17,7 +17,7 @@ use crate::pipeline::{self, Pipeline, Room, SAMPLE, Urgency};
 use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
 use crate::throttle::{SLIGHT, Throttle};
-use crate::transaction::{CALLED, RELAXED, Transaction};
+use crate::transaction::{RELAXED, SOON, Transaction};
 
 /// What all transactions of a database have in common.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl Shared {
             return Ok(());
         }
         if self.pipeline.flushers.are_running() {
-            self.flush_within(Duration::ZERO);
+            self.flush_within(SOON);
             return Ok(());
         }
         self.pipeline.flush()
@@ -215,7 +215,7 @@ impl Shared {
     pub(crate) fn flush_within(&self, delay: Duration) {
         let urgency = match delay {
             Duration::ZERO => Urgency::Now,
-            CALLED => Urgency::Soon,
+            SOON => Urgency::Soon,
             RELAXED => Urgency::Relaxed,
             _ => Urgency::Timed,
         };
@@ -275,8 +275,8 @@ impl TransactionManager {
             let shared = self.0.clone();
             let run = move || {
                 let pipeline = &shared.pipeline;
-                let flush = || pipeline.flush_lane(index);
-                pipeline.flushers.run(index, || shared.clock.now(), flush);
+                let work = |task| pipeline.flush_lane(index, task);
+                pipeline.flushers.run(index, || shared.clock.now(), work);
             };
             threads.push(thread::spawn(format!("log-flush-{index}"), run)?);
         }
@@ -392,19 +392,24 @@ impl TransactionManager {
                 queued_words as f64 * 8.0,
             ),
             counter(
+                "log_writes_total",
+                "Stage 2, log flushing: frames written.",
+                pipeline.sum(|lane| &lane.writes) as f64,
+            ),
+            counter(
                 "log_flushes_total",
-                "Stage 2, log flushing: writes with their sync.",
+                "Stage 2: syncs, each of a written frame or of several.",
                 pipeline.sum(|lane| &lane.flushes) as f64,
             ),
-            counter("log_flushed_commits_total", "Stage 2: commits flushed.", flushed as f64),
+            counter("log_flushed_commits_total", "Stage 2: commits written.", flushed as f64),
             counter(
                 "log_flushed_bytes_total",
-                "Stage 2: bytes flushed.",
+                "Stage 2: bytes written.",
                 pipeline.sum(|lane| &lane.flushed_bytes) as f64,
             ),
             counter(
                 "log_flush_seconds_total",
-                "Stage 2: time spent in writes and syncs, over all lanes.",
+                "Stage 2: time spent in syncs, over all lanes.",
                 seconds(pipeline.sum(|lane| &lane.flush_ns)),
             ),
             gauge(

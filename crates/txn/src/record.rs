@@ -1,6 +1,6 @@
 //! What the redo log's frames hold.
 //!
-//! A frame of the log (see [`spillway_storage::plog`]) is one flush of a lane: records one after another, in the
+//! A frame of the log (see [`spillway_storage::plog`]) is what a lane wrote at once: records one after another, in the
 //! lane's order. The frame has the checksum. Little-endian:
 //!
 //! ```text

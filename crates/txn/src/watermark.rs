@@ -16,21 +16,16 @@
 //! Each stores first (its number, the prefix) and then looks at what the other stored, with a sequentially
 //! consistent fence in between: one of them sees the other.
 
-use std::time::Duration;
-
 use spillway_base::Csn;
-use spillway_base::clock::Clock;
 use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
-use spillway_base::sync::{hint, thread};
+
+use crate::sync::pause;
 
 /// Numbers that may be under way at once; more wait for the oldest.
 #[cfg(not(loom))]
 const RING: usize = 1 << 14;
 #[cfg(loom)]
 const RING: usize = 4;
-
-/// Between two looks, once a wait is long.
-const NAP: Duration = Duration::from_micros(50);
 
 /// The prefix of finished commits.
 pub(crate) struct Watermark {
@@ -86,16 +81,6 @@ impl Watermark {
 
     fn slot(&self, number: u64) -> &AtomicU64 {
         &self.ring[number as usize % RING]
-    }
-}
-
-/// Waits a little, and longer the more often it was in vain: whoever installs a large batch needs the processor.
-fn pause(tries: &mut u32) {
-    *tries = tries.saturating_add(1);
-    match *tries {
-        ..=64 if !cfg!(loom) => hint::spin_loop(),
-        ..=256 => thread::yield_now(),
-        _ => Clock::system().sleep(NAP),
     }
 }
 

@@ -20,17 +20,44 @@ pub(crate) enum Urgency {
     Timed = 0,
     /// Some time: nobody waits.
     Relaxed = 1,
-    /// Very soon: a call waits, whose thread may lead a flush before.
+    /// Very soon: a call waits, whose thread may lead a flush before, or an engine does.
     Soon = 2,
     /// At once.
     Now = 3,
+}
+
+/// What a flusher's thread has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Task {
+    /// Make all that is queued durable.
+    Flush,
+    /// Write what is queued, so that its room in the queue is free.
+    MakeRoom,
+}
+
+#[derive(Default)]
+struct Wanted {
+    due: Option<Duration>,
+    room: bool,
+}
+
+impl Wanted {
+    /// What is to be done at this time.
+    fn take(&mut self, time: Duration) -> Option<Task> {
+        if self.due.is_some_and(|at| at <= time) {
+            *self = Wanted::default();
+            return Some(Task::Flush);
+        }
+        std::mem::take(&mut self.room).then_some(Task::MakeRoom)
+    }
 }
 
 #[derive(Default)]
 struct Flusher {
     /// The largest urgency asked for.
     asked: AtomicUsize,
-    due: Mutex<Option<Duration>>,
+    asked_room: AtomicBool,
+    wanted: Mutex<Wanted>,
     changed: Condvar,
 }
 
@@ -79,33 +106,46 @@ impl Flushers {
                 continue;
             }
             let at = *at.get_or_insert_with(&due);
-            let mut due = flusher.due.lock();
-            if due.is_none_or(|due| at < due) {
-                *due = Some(at);
-                drop(due);
+            let mut wanted = flusher.wanted.lock();
+            if wanted.due.is_none_or(|due| at < due) {
+                wanted.due = Some(at);
+                drop(wanted);
                 flusher.changed.notify_one();
             }
         }
     }
 
+    /// Asks for room in a lane's queue.
+    pub(super) fn ask_room(&self, lane: usize) {
+        let flusher = &self.each[lane];
+        if !flusher.asked_room.load(Ordering::Relaxed)
+            && !flusher.asked_room.swap(true, Ordering::SeqCst)
+        {
+            flusher.wanted.lock().room = true;
+            flusher.changed.notify_one();
+        }
+    }
+
     /// What a flusher's thread does until it is stopped.
-    pub(crate) fn run(&self, index: usize, now: impl Fn() -> Duration, flush: impl Fn()) {
+    pub(crate) fn run(&self, index: usize, now: impl Fn() -> Duration, work: impl Fn(Task)) {
         let flusher = &self.each[index];
-        let mut due = flusher.due.lock();
+        let mut wanted = flusher.wanted.lock();
         while !self.stop.load(Ordering::Acquire) {
             let time = now();
-            match *due {
-                Some(at) if at <= time => {
-                    *due = None;
-                    flusher.asked.store(0, Ordering::SeqCst);
-                    drop(due);
-                    flush();
-                    due = flusher.due.lock();
+            match wanted.take(time) {
+                Some(task) => {
+                    if task == Task::Flush {
+                        flusher.asked.store(0, Ordering::SeqCst);
+                    }
+                    flusher.asked_room.store(false, Ordering::SeqCst);
+                    drop(wanted);
+                    work(task);
+                    wanted = flusher.wanted.lock();
                 }
-                Some(at) => {
-                    flusher.changed.wait_for(&mut due, at - time);
-                }
-                None => flusher.changed.wait(&mut due),
+                None => match wanted.due {
+                    Some(at) => drop(flusher.changed.wait_for(&mut wanted, at - time)),
+                    None => flusher.changed.wait(&mut wanted),
+                },
             }
         }
     }
@@ -115,7 +155,7 @@ impl Flushers {
         self.stop.store(true, Ordering::Release);
         self.running.store(false, Ordering::Release);
         for flusher in &self.each {
-            drop(flusher.due.lock());
+            drop(flusher.wanted.lock());
             flusher.changed.notify_all();
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {

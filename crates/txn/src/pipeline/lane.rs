@@ -6,7 +6,6 @@ use rustc_hash::FxHashMap;
 use spillway_base::batch::WriteBatch;
 use spillway_base::stall::Tally;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
-use spillway_base::sync::{hint, thread};
 use spillway_base::{Csn, Error, ErrorKind, Result};
 use spillway_storage::plog::{PAYLOAD_MAX, Plog, Room as LogRoom};
 
@@ -14,7 +13,7 @@ use super::BATCH_BYTES_MAX;
 use super::ring::{Kind, Place, Ring};
 use super::truncation::Segments;
 use crate::record::{COMMIT_OVERHEAD, put_commit_head, put_stable};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, pause};
 
 /// Of a frame, before its last commit.
 const FRAME_BYTES: usize = 64 << 20;
@@ -28,6 +27,8 @@ const RELEASE_WORDS: u64 = 8 << 10;
 pub(super) struct FlushState {
     /// Where the next entry is taken from.
     taken: u64,
+    /// Whether a frame was written and not synced.
+    unsynced: bool,
     spare: Vec<u8>,
     pub(super) segments: Segments,
     /// Room for the note that goes before the next cut, kept so that a full log can be cut.
@@ -39,6 +40,7 @@ pub(super) struct FlushState {
 pub(crate) struct LaneCounts {
     /// Commits that found the queue full, and the time that they waited.
     pub(crate) full: Tally,
+    pub(crate) writes: Counter,
     pub(crate) flushes: Counter,
     pub(crate) flushed_commits: Counter,
     pub(crate) flushed_bytes: Counter,
@@ -46,6 +48,8 @@ pub(crate) struct LaneCounts {
 }
 
 pub(crate) struct Lane {
+    /// Among the lanes.
+    pub(super) number: usize,
     pub(super) plog: Box<dyn Plog>,
     ring: Ring,
     /// Batches too large for the ring, by their places.
@@ -62,8 +66,9 @@ pub(crate) struct Lane {
 
 impl Lane {
     /// A lane over a log just opened, where every commit up to `last` is recovered.
-    pub(super) fn new(plog: Box<dyn Plog>, ring_words: usize, last: Csn) -> Lane {
+    pub(super) fn new(number: usize, plog: Box<dyn Plog>, ring_words: usize, last: Csn) -> Lane {
         Lane {
+            number,
             plog,
             ring: Ring::new(ring_words),
             large: Mutex::default(),
@@ -159,35 +164,62 @@ impl Lane {
         self.flushing.try_lock()
     }
 
-    /// Stages one and two for what was queued at the call, or up to `until` in the queue: gathers it in frames, writes
-    /// and syncs them. `ordered` is read first: see [`Lane::durable_through`]. It waits for places that are reserved and not
-    /// filled, as long as `health` says that they will be.
+    /// Stages one and two for what was queued at the call: writes it, and makes all of the log durable. `ordered` is read
+    /// first: see [`Lane::durable_through`]. It waits for places that are reserved and not filled, as long as `health` says
+    /// that they will be.
     pub(super) fn flush(
         &self,
         state: &mut FlushState,
         ordered: impl Fn() -> u64,
         stable: Csn,
-        until: Option<u64>,
         health: impl Fn() -> Result<()>,
     ) -> Result<()> {
         let through = ordered();
-        let end = until.unwrap_or_else(|| self.ring.tail());
+        let end = self.ring.tail();
+        self.drain(state, end, stable, true, health)?;
+        if state.unsynced {
+            self.timed(|| self.plog.sync())?;
+            state.unsynced = false;
+        }
+        self.durable_through.fetch_max(through, Ordering::SeqCst);
+        self.durable_at.fetch_max(end, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Makes room in the queue: writes what is before `end` in it, or all that was queued at the call, and syncs nothing. It
+    /// waits as [`Lane::flush`] does.
+    pub(super) fn write(
+        &self,
+        state: &mut FlushState,
+        end: Option<u64>,
+        stable: Csn,
+        health: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        let end = end.unwrap_or_else(|| self.ring.tail());
+        self.drain(state, end, stable, false, health)
+    }
+
+    /// Gathers what is before `end` in the queue in frames, and writes them, the last one durably if `durable`.
+    fn drain(
+        &self,
+        state: &mut FlushState,
+        end: u64,
+        stable: Csn,
+        durable: bool,
+        health: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         let mut frame = std::mem::take(&mut state.spare);
         while state.taken < end {
             frame.clear();
             put_stable(&mut frame, stable);
             let gathered = self.gather(state, end, &mut frame, &health)?;
             if gathered.commits > 0 {
-                self.write(state, &frame, gathered)?;
+                self.append(state, &frame, gathered, durable && state.taken >= end)?;
             }
         }
         if frame.capacity() <= SPARE_BYTES {
             state.spare = frame;
         }
-        if until.is_none() {
-            self.durable_through.fetch_max(through, Ordering::SeqCst);
-        }
-        self.durable_at.fetch_max(end, Ordering::SeqCst);
         Ok(())
     }
 
@@ -236,18 +268,33 @@ impl Lane {
         Ok(gathered)
     }
 
-    fn write(&self, state: &mut FlushState, frame: &[u8], gathered: Gathered) -> Result<()> {
+    fn append(
+        &self,
+        state: &mut FlushState,
+        frame: &[u8],
+        gathered: Gathered,
+        durable: bool,
+    ) -> Result<()> {
         debug_assert!(frame.len() <= PAYLOAD_MAX);
-        let start = spillway_base::clock::now();
-        let position = self.plog.append(frame, true, gathered.room)?;
-        let elapsed = spillway_base::clock::now() - start;
+        let append = || self.plog.append(frame, durable, gathered.room);
+        let position = if durable { self.timed(append) } else { append() }?;
         let add = |count: &Counter, value| count.fetch_add(value, Ordering::Relaxed);
-        add(&self.counts.flush_ns, elapsed.as_nanos() as u64);
-        add(&self.counts.flushes, 1);
+        add(&self.counts.writes, 1);
         add(&self.counts.flushed_commits, gathered.commits);
         add(&self.counts.flushed_bytes, frame.len() as u64);
+        state.unsynced = !durable;
         state.segments.note(position, gathered.newest);
         Ok(())
+    }
+
+    /// Counts a sync, and the time that it takes.
+    fn timed<T>(&self, sync: impl FnOnce() -> Result<T>) -> Result<T> {
+        let start = spillway_base::clock::now();
+        let synced = sync()?;
+        let elapsed = spillway_base::clock::now() - start;
+        self.counts.flush_ns.fetch_add(elapsed.as_nanos() as u64, Ordering::Relaxed);
+        self.counts.flushes.fetch_add(1, Ordering::Relaxed);
+        Ok(synced)
     }
 }
 
@@ -278,10 +325,4 @@ impl Drop for Room<'_> {
             self.lane.plog.release(room);
         }
     }
-}
-
-/// Waits a little for a thread that needs nothing but a processor.
-pub(super) fn pause(tries: &mut u32) {
-    *tries = tries.saturating_add(1);
-    if *tries < 64 && !cfg!(loom) { hint::spin_loop() } else { thread::yield_now() }
 }

@@ -9,15 +9,21 @@ use spillway_storage::plog::{Position, Room as LogRoom};
 
 use super::*;
 
-/// A log that takes everything.
-struct FakePlog;
+/// A log that takes everything, and counts the frames that are not synced.
+#[derive(Default)]
+struct FakePlog(Counter);
 
 impl Plog for FakePlog {
-    fn append(&self, _payload: &[u8], _durable: bool, _room: LogRoom) -> Result<Position> {
+    fn append(&self, _payload: &[u8], durable: bool, _room: LogRoom) -> Result<Position> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        if durable {
+            self.sync()?;
+        }
         Ok(Position { segment: 2, offset: 0 })
     }
 
     fn sync(&self) -> Result<()> {
+        self.0.store(0, Ordering::Relaxed);
         Ok(())
     }
 
@@ -35,8 +41,9 @@ impl Plog for FakePlog {
         Ok(())
     }
 
+    /// Of frames that a crash takes.
     fn bytes(&self) -> u64 {
-        0
+        self.0.load(Ordering::Relaxed)
     }
 
     fn health(&self) -> Result<()> {
@@ -45,8 +52,11 @@ impl Plog for FakePlog {
 }
 
 fn with(lanes: usize, segments: &[OldSegment]) -> LoomArc<Pipeline> {
-    let opened =
-        |_| OpenedLane { plog: Box::new(FakePlog), segments: segments.to_vec(), used: true };
+    let opened = |_| OpenedLane {
+        plog: Box::new(FakePlog::default()),
+        segments: segments.to_vec(),
+        used: true,
+    };
     let opened = (0..lanes).map(opened).collect();
     LoomArc::new(Pipeline::new(opened, 64, Snapshots::new(), Csn::ZERO))
 }
@@ -105,6 +115,23 @@ fn loom_a_commit_is_acknowledged_beside_a_truncation() {
         let csn = order(&pipeline);
         pipeline.installed(csn);
         pipeline.wait(csn).unwrap();
+        other.join().unwrap();
+    });
+}
+
+/// Whoever found the turn taken by a thread that only makes room is woken to sync.
+#[test]
+fn loom_a_commit_is_acknowledged_beside_a_write_for_room() {
+    bounded(|| {
+        let pipeline = new();
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || pipeline.flush_lane(0, Task::MakeRoom))
+        };
+        let csn = order(&pipeline);
+        pipeline.installed(csn);
+        pipeline.wait(csn).unwrap();
+        assert_eq!(pipeline.log_bytes(), 0, "what is acknowledged is synced");
         other.join().unwrap();
     });
 }
@@ -194,7 +221,7 @@ fn loom_a_lane_does_not_claim_what_it_has_not_flushed() {
         };
         let own = order_on(&pipeline, 0);
         pipeline.installed(own);
-        pipeline.flush_lane(0);
+        pipeline.flush_lane(0, Task::Flush);
         let stable = pipeline.snapshots.stable_csn();
         let others = other.join().unwrap();
         assert!(stable < others, "{others:?} is in no frame, and {stable:?} is stable");

@@ -11,7 +11,8 @@
 //!    Any number of threads install at once.
 //! 3. **Log flushing** ([`Lane::flush`]): whoever first needs durability drives a lane's log, alone: takes all that is
 //!    queued, sums it up, writes and syncs it as one frame. The queue fills meanwhile, so batches form by themselves under
-//!    load and no wait is added when idle: a lone writer's commit is one write-and-sync on its own thread.
+//!    load and no wait is added when idle: a lone writer's commit is one write-and-sync on its own thread. Who only needs
+//!    room in the queue writes what is in it and syncs nothing ([`Lane::write`]).
 //! 4. **Commit**: when a flush or an install moves the stable CSN on, the commits below it are acknowledged.
 //!
 //! The paper installs after flushing. That was rejected: with D2 a version that is installed early is not visible early,
@@ -21,8 +22,9 @@
 //!
 //! No list says which CSN is in which lane. A place is reserved *before* the CSN is taken, so whoever reads the CSN
 //! counter first, and the end of a lane's queue second, knows that every commit of the lane up to that CSN lies before
-//! that end. A flush reads both, writes up to the end, and may then say "durable through that CSN". A lane
-//! with nothing in its queue is durable through the counter as it is. The least over the lanes holds for all.
+//! that end. A flush reads both, writes up to the end, syncs, and may then say "durable through that CSN". What was
+//! written without a sync counts as queued. A lane with nothing in its queue is durable through the counter as it is. The
+//! least over the lanes holds for all.
 //!
 //! The simpler design takes the CSN and the place under one lock for each lane. It is as quick with few threads; with many
 //! the lock is where they queue, for as long as a copy takes.
@@ -72,11 +74,11 @@ use spillway_storage::plog::{PAYLOAD_MAX, Plog};
 
 use crate::record::COMMIT_OVERHEAD;
 use crate::snapshots::Snapshots;
-use crate::sync::MutexGuard;
-pub(crate) use flusher::{Flushers, Urgency};
+use crate::sync::{MutexGuard, pause};
+pub(crate) use flusher::{Flushers, Task, Urgency};
 use gate::{Gate, Held, Passage};
 pub(crate) use lane::Room;
-use lane::{FlushState, Lane, LaneCounts, pause};
+use lane::{FlushState, Lane, LaneCounts};
 use ring::Place;
 pub(crate) use truncation::OldSegment;
 use truncation::Segments;
@@ -112,6 +114,8 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.state = None;
+        // Who found the turn taken has queued its commit and registered before: this look finds both.
+        fence(Ordering::SeqCst);
         if self.lane.has_unflushed() {
             let ordered = self.pipeline.last_ordered().0;
             self.pipeline.waiters.wake_leader(Csn(self.lane.durable_through(ordered)));
@@ -160,9 +164,10 @@ impl Pipeline {
         assert!(used > 0, "a pipeline has a lane");
         let lanes: Box<[Lane]> = opened
             .into_iter()
-            .map(|OpenedLane { plog, segments, used }| {
+            .enumerate()
+            .map(|(number, OpenedLane { plog, segments, used })| {
                 let words = if used { (ring_bytes / 8).next_power_of_two() } else { 4 };
-                let lane = Lane::new(plog, words, last);
+                let lane = Lane::new(number, plog, words, last);
                 lane.lock().segments = Segments::found(segments);
                 lane
             })
@@ -248,7 +253,7 @@ impl Pipeline {
         let csn = Csn(self.ordered.fetch_add(1, Ordering::SeqCst) + 1);
         lane.put(place, csn, room.take(), batch);
         if lane.is_half_full(place) {
-            self.flushers.ask(Urgency::Now, || Duration::ZERO, &self.lanes);
+            self.flushers.ask_room(lane.number);
         }
         Ok(csn)
     }
@@ -261,7 +266,8 @@ impl Pipeline {
         Ok(held)
     }
 
-    /// Waits until the queue has come round to a place, flushing what lies before it where nobody does.
+    /// Waits until the queue has come round to a place, writing what lies before it where nobody does. Nothing is synced
+    /// for that: who waits for durability sees to it.
     fn make_fit(&self, lane: &Lane, place: Place) -> Result<()> {
         if lane.fits(place) {
             return Ok(());
@@ -272,7 +278,7 @@ impl Pipeline {
                 // Who goes without filling the place stops the lane: nothing is flushed any more.
                 self.health()?;
                 match self.try_turn(lane) {
-                    Some(turn) => drop(self.lead(turn, Some(place.at))),
+                    Some(turn) => self.write(turn, Some(place.at)),
                     None => pause(&mut tries),
                 }
             }
@@ -335,7 +341,7 @@ impl Pipeline {
         for lane in self.lanes().filter(|lane| needed(lane)) {
             let turn = self.turn(lane);
             if needed(lane) {
-                self.lead(turn, None)?;
+                self.lead(turn)?;
             }
         }
         self.health()
@@ -352,13 +358,13 @@ impl Pipeline {
         lane.durable_through(self.ordered.load(Ordering::SeqCst)) < csn.0
     }
 
-    fn lead(&self, mut turn: Turn<'_>, until: Option<u64>) -> Result<()> {
+    fn lead(&self, mut turn: Turn<'_>) -> Result<()> {
         let lane = turn.lane;
         let ordered = || self.ordered.load(Ordering::SeqCst);
         let stable = self.snapshots.stable_csn();
         let outcome = self
             .health()
-            .and_then(|()| lane.flush(turn.state(), ordered, stable, until, || self.health()));
+            .and_then(|()| lane.flush(turn.state(), ordered, stable, || self.health()));
         if let Err(error) = &outcome {
             self.stop(error);
         }
@@ -366,6 +372,18 @@ impl Pipeline {
         drop(turn);
         self.note_durable();
         outcome
+    }
+
+    /// Makes room in a lane's queue, by [`Lane::write`]. A failure is told to all who wait.
+    fn write(&self, mut turn: Turn<'_>, end: Option<u64>) {
+        let lane = turn.lane;
+        let stable = self.snapshots.stable_csn();
+        let health = || self.health();
+        if let Err(error) =
+            self.health().and_then(|()| lane.write(turn.state(), end, stable, health))
+        {
+            self.stop(&error);
+        }
     }
 
     /// D6: the log has failed. Nothing more is acknowledged.
@@ -394,19 +412,21 @@ impl Pipeline {
         for lane in self.lanes().filter(|lane| lane.has_unflushed()) {
             if let Some(turn) = self.try_turn(lane) {
                 // A failure is told to all who wait.
-                let _ = self.lead(turn, None);
+                let _ = self.lead(turn);
                 return true;
             }
         }
         false
     }
 
-    /// What a lane's flusher does when its time has come. A failure is told to all who wait.
-    pub(crate) fn flush_lane(&self, index: usize) {
+    /// What a lane's flusher does when its time has come, or when it is asked for room. A failure is told to all who wait.
+    pub(crate) fn flush_lane(&self, index: usize, task: Task) {
         let lane = &self.lanes[index];
         let turn = self.turn(lane);
-        if lane.has_unflushed() {
-            let _ = self.lead(turn, None);
+        match task {
+            Task::Flush if lane.has_unflushed() => drop(self.lead(turn)),
+            Task::Flush => {}
+            Task::MakeRoom => self.write(turn, None),
         }
     }
 

@@ -22,6 +22,9 @@ struct LogState {
     /// Appends begun.
     arrived: usize,
     used: u64,
+    /// Of those used, bytes that a crash leaves.
+    durable: u64,
+    syncs: usize,
     claimed: u64,
     /// Bytes of the largest frame.
     largest: usize,
@@ -55,7 +58,7 @@ impl Log {
 struct FakePlog(Arc<Log>);
 
 impl Plog for FakePlog {
-    fn append(&self, payload: &[u8], _durable: bool, room: LogRoom) -> Result<Position> {
+    fn append(&self, payload: &[u8], durable: bool, room: LogRoom) -> Result<Position> {
         assert!(payload.len() as u64 <= room.size());
         let mut state = self.0.state.lock();
         state.arrived += 1;
@@ -64,12 +67,19 @@ impl Plog for FakePlog {
             self.0.changed.wait(&mut state);
         }
         state.used += payload.len() as u64;
+        if durable {
+            state.durable = state.used;
+            state.syncs += 1;
+        }
         state.claimed -= room.size();
         state.largest = state.largest.max(payload.len());
         Ok(Position { segment: 9, offset: state.used })
     }
 
     fn sync(&self) -> Result<()> {
+        let mut state = self.0.state.lock();
+        state.durable = state.used;
+        state.syncs += 1;
         Ok(())
     }
 
@@ -306,10 +316,10 @@ fn a_commit_is_stable_once_every_lane_has_those_before_it() {
     };
     let (first, second) = (on(0), on(1));
     let stable = || pipeline.snapshots.stable_csn();
-    pipeline.flush_lane(1);
+    pipeline.flush_lane(1, Task::Flush);
     assert_eq!((stable(), logs[1].state.lock().arrived), (Csn::ZERO, 1));
     assert!(pipeline.known(first).is_none() && pipeline.known(second).is_none());
-    pipeline.flush_lane(0);
+    pipeline.flush_lane(0, Task::Flush);
     assert_eq!(stable(), second);
     // A lane with nothing queued holds nobody up.
     let third = on(1);
@@ -334,6 +344,35 @@ fn a_queue_that_is_full_is_emptied_by_whoever_comes() {
     let state = logs[0].state.lock();
     assert!(state.used as usize > sizes.iter().sum());
     assert_eq!(state.claimed, NOTE_BYTES as u64);
+}
+
+/// Room in the queue costs no sync, and what was only written is not called durable.
+#[test]
+fn d2_what_is_written_for_room_is_stable_once_it_is_synced() {
+    let (pipeline, logs) = pipeline(1, Vec::new());
+    let log = || {
+        let state = logs[0].state.lock();
+        (state.arrived > 0, state.durable, state.syncs)
+    };
+    let batch = batch(&[7; 3000]);
+    let mut last = Csn::ZERO;
+    // More than the queue takes.
+    for _ in 0..30 {
+        let room = pipeline.admit(batch.as_bytes().len()).unwrap();
+        last = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        pipeline.installed(last);
+    }
+    assert_eq!(log(), (true, 0, 0));
+    pipeline.flush_lane(0, Task::MakeRoom);
+    let bytes = logs[0].state.lock().used;
+    assert!(bytes > 30 * 3000);
+    assert_eq!((log(), pipeline.snapshots.stable_csn()), ((true, 0, 0), Csn::ZERO));
+    assert!(pipeline.known(last).is_none() && pipeline.has_unflushed());
+    // Nothing is left to be written, and one sync is for all.
+    pipeline.wait(last).unwrap();
+    assert_eq!((log(), pipeline.snapshots.stable_csn()), ((true, bytes, 1), last));
+    pipeline.flush().unwrap();
+    assert_eq!(log().2, 1);
 }
 
 /// Many threads over few small queues, with tables dropped in between.
@@ -414,7 +453,7 @@ fn d6_a_place_that_is_never_filled_holds_nobody_up() {
     let (tell, told) = mpsc::channel();
     let flusher = pipeline.clone();
     spillway_base::thread::spawn("flushes", move || {
-        flusher.flush_lane(1);
+        flusher.flush_lane(1, Task::Flush);
         let _ = tell.send(());
     })
     .unwrap();

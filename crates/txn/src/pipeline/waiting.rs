@@ -45,7 +45,7 @@ impl Pipeline {
             if let Some(turn) = self.try_turn(lane) {
                 // A failure is told to all who wait. It may have been of later commits, where another made this one
                 // durable meanwhile.
-                let _ = self.lead(turn, None);
+                let _ = self.lead(turn);
                 return true;
             }
         }

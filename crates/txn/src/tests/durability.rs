@@ -11,6 +11,7 @@ use spillway_storage::Disk;
 use spillway_storage::sim::Fault;
 
 use super::*;
+use crate::pipeline::Task;
 
 struct Wakes(AtomicUsize);
 
@@ -383,6 +384,12 @@ fn contents(db: &Db) -> Contents {
     txn.scan(TABLE, KeyRange::ALL, Direction::Forward).unwrap().map(Result::unwrap).collect()
 }
 
+/// Writes a lane's queue to its log, durably or not.
+fn work_on_a_lane(db: &Db, rng: &mut Rng, lanes: usize) {
+    let task = if rng.chance(1, 2) { Task::Flush } else { Task::MakeRoom };
+    db.manager.0.pipeline.flush_lane(rng.below(lanes as u64) as usize, task);
+}
+
 /// Runs a seeded history until the disk stops it, its commits dealt to so many lanes in turn. Answers the states after
 /// each commit that was ordered, and how many of them were acknowledged.
 fn history(disk: &SimDisk, seed: u64, lanes: usize, states: &mut Vec<Contents>) -> usize {
@@ -419,7 +426,7 @@ fn history(disk: &SimDisk, seed: u64, lanes: usize, states: &mut Vec<Contents>) 
             waiting.push((states.len() - 1, future));
             // A lane may be ahead of the others, and lose another tail.
             if rng.chance(1, 3) {
-                db.manager.lead_flush();
+                work_on_a_lane(&db, &mut rng, lanes);
             }
             continue;
         }
@@ -589,7 +596,7 @@ fn d5_what_was_discarded_never_comes_back() {
         for number in 0..12 {
             futures.push(write(&db, &format!("early{number}"), "lost or not"));
             if rng.chance(1, 4) {
-                db.manager.0.pipeline.flush_lane(rng.below(lanes as u64) as usize);
+                work_on_a_lane(&db, &mut rng, lanes);
             }
         }
         disk.crash();

@@ -15,8 +15,9 @@ use crate::pipeline::Signal;
 /// How long a commit that nobody waits for may stay in memory under [`Durability::Relaxed`].
 pub(crate) const RELAXED: Duration = Duration::from_millis(200);
 
-/// How long a commit stays in memory that is told of by a call, where nobody leads a flush before.
-pub(crate) const CALLED: Duration = Duration::from_millis(1);
+/// How long a commit stays in memory that is told of by a call, where nobody leads a flush before, or that an engine cannot
+/// write to its files before it is durable.
+pub(crate) const SOON: Duration = Duration::from_millis(1);
 
 enum State {
     Done(Result<Csn>),
@@ -89,7 +90,7 @@ impl CommitFuture {
                     done(outcome.map(|()| csn));
                 };
                 shared.pipeline.then(csn, Box::new(told));
-                shared.flush_within(CALLED);
+                shared.flush_within(SOON);
             }
         }
     }

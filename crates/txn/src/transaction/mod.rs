@@ -40,7 +40,7 @@ use crate::pipeline;
 use crate::snapshots::Snapshot;
 use buffer::WriteBuffer;
 pub use future::CommitFuture;
-pub(crate) use future::{CALLED, RELAXED};
+pub(crate) use future::{RELAXED, SOON};
 pub use scan::Scan;
 
 /// The budget is asked for room in steps of this many bytes.
