@@ -95,7 +95,8 @@ impl Tally {
         Duration::from_nanos(self.ns.load(Ordering::Relaxed))
     }
 
-    fn add(&self, time: Duration) {
+    /// Counts a wait that is over.
+    pub fn add(&self, time: Duration) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }

@@ -96,6 +96,13 @@ pub(super) enum Taken {
     Held,
 }
 
+impl Taken {
+    /// By somebody in line, who may hold a share.
+    pub(super) fn in_line(upgrade: bool) -> Taken {
+        if upgrade { Taken::Upgraded } else { Taken::New }
+    }
+}
+
 /// Those who were granted a lock and are still to be woken, which is done with no shard held: waking a thread is a call
 /// of the system.
 #[derive(Default)]

@@ -196,3 +196,50 @@ fn loom_a_late_wake_does_not_end_the_next_wait() {
         assert_eq!(bench.locks.lines(), 0);
     });
 }
+
+/// Tells a thread that it was called.
+struct Call(LoomArc<(crate::sync::Mutex<bool>, crate::sync::Condvar)>);
+
+impl std::task::Wake for Call {
+    fn wake(self: std::sync::Arc<Self>) {
+        *self.0.0.lock() = true;
+        self.0.1.notify_all();
+    }
+}
+
+/// Whoever left its wait is called for every grant, also where the call of an earlier wait comes late.
+#[test]
+fn loom_a_wait_that_is_left_behind_is_called() {
+    bounded(|| {
+        let bench = Bench::new();
+        let (first, second, waiting) = (owner(1), owner(2), owner(3));
+        bench.take(&first, 0, LONG).unwrap();
+        bench.take(&second, 1, LONG).unwrap();
+        let releases = [(first, 0), (second, 1)].map(|(owner, key)| {
+            let bench = bench.clone();
+            thread::spawn(move || {
+                bench.work(key);
+                bench.locks.release_all(&owner);
+            })
+        });
+        let called =
+            LoomArc::new((crate::sync::Mutex::new(false), crate::sync::Condvar::default()));
+        waiting.set_waker(Some(std::sync::Arc::new(Call(called.clone())).into()));
+        for key in 0..2 {
+            let mut outcome = bench.take(&waiting, key, LONG).map(drop);
+            while let Err(error) = outcome {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                let mut rang = called.0.lock();
+                while !std::mem::take(&mut *rang) {
+                    called.1.wait(&mut rang);
+                }
+                drop(rang);
+                outcome = bench.locks.resume(&waiting).map(drop);
+            }
+            bench.work(key);
+        }
+        bench.locks.release_all(&waiting);
+        releases.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(bench.locks.lines(), 0);
+    });
+}

@@ -17,6 +17,13 @@
 //! given back: a line with one holder is a value of 64 bytes in the shard's table, a short key included, and its
 //! holder is a number. What other threads need to reach an owner by is made when it first waits.
 //!
+//! # Waits left behind
+//!
+//! A server has more clients than threads, and all clients of a hot row wait for it. An owner with a waker does not keep
+//! its thread: it stands in line, the request answers [`ErrorKind::WouldBlock`], and the waker is called once it is worth
+//! asking again, by whoever grants, interrupts or keeps the time. It is called at least once for each of these, with no lock of the table
+//! held, and may be called for nothing.
+//!
 //! # Deadlocks
 //!
 //! A transaction that must wait first looks for a cycle: from itself to the holders of the key it wants, from
@@ -50,13 +57,13 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::clock::Clock;
-use spillway_base::stall::{Cause, Tally};
+use spillway_base::stall::{Cause, Pending, Tally};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use crate::options::{LockMode, LockWait};
 use crate::sync::Mutex;
 use line::{Granted, Line, LockKey, Taken, Target};
-use owner::Verdict;
+use owner::{Left, Verdict};
 pub(crate) use owner::{LockOwner, Wait};
 
 /// On a cache line of its own.
@@ -98,6 +105,21 @@ pub(crate) enum Acquired {
     Held,
     /// It is held by another, and the caller asked to skip such rows.
     Skipped,
+}
+
+/// A key whose lock was granted to a wait that had been left behind.
+pub(crate) struct HeldKey(LockKey);
+
+impl HeldKey {
+    pub(crate) fn is(&self, table: TableId, key: &[u8]) -> bool {
+        let held = self.0.target();
+        held.table == table && held.key == key
+    }
+}
+
+#[cold]
+fn left_behind() -> Error {
+    Error::new(ErrorKind::WouldBlock, "the row is locked; the transaction stands in line for it")
 }
 
 impl Locks {
@@ -165,7 +187,7 @@ impl Locks {
         mode: LockMode,
         timeout: Duration,
     ) -> Result<Acquired> {
-        let deadline = spillway_base::clock::now().saturating_add(timeout);
+        let from = spillway_base::clock::now();
         let (deadlock, upgrade, next) = {
             let mut detector = self.detector.lock();
             let (upgrade, next) = match self.take_or_wait(owner, target, mode)? {
@@ -180,19 +202,58 @@ impl Locks {
             }
             (deadlock, upgrade, next)
         };
-        let verdict = if deadlock {
-            Verdict::Deadlock
-        } else {
-            let wait = || owner.wait().verdict(deadline, next);
-            let verdict = self.waits.during(Cause::Lock, &Clock::system(), wait);
-            self.detector.lock().waiting.remove(&owner.id);
-            verdict
+        if deadlock {
+            return self.end_wait(owner, target, upgrade, Verdict::Deadlock, timeout);
+        }
+        if owner.waker.borrow().is_some() {
+            let (key, _counted) = (LockKey::new(target), Pending::begin(Cause::Lock));
+            *owner.left.borrow_mut() =
+                Some(Box::new(Left { key, upgrade, timeout, from, _counted }));
+            return Err(left_behind());
+        }
+        let wait = || owner.wait().verdict(from.saturating_add(timeout), next);
+        let verdict = self.waits.during(Cause::Lock, &Clock::system(), wait);
+        self.detector.lock().waiting.remove(&owner.id);
+        self.end_wait(owner, target, upgrade, verdict, timeout)
+    }
+
+    /// Goes on with the wait that an owner has left behind. Answers for which key that was: it is held now.
+    #[cold]
+    pub(crate) fn resume(&self, owner: &LockOwner) -> Result<Option<HeldKey>> {
+        let Some(left) = owner.left.take() else { return Ok(None) };
+        let Some(verdict) = owner.wait().look(left.deadline()) else {
+            *owner.left.borrow_mut() = Some(left);
+            return Err(left_behind());
         };
+        self.waits.add(spillway_base::clock::now().saturating_sub(left.from));
+        self.detector.lock().waiting.remove(&owner.id);
+        self.end_wait(owner, left.key.target(), left.upgrade, verdict, left.timeout)?;
+        Ok(Some(HeldKey(left.key)))
+    }
+
+    /// Gives up the wait that an owner has left behind.
+    fn abandon(&self, owner: &LockOwner) {
+        let Some(left) = owner.left.take() else { return };
+        self.detector.lock().waiting.remove(&owner.id);
+        if !self.withdraw(owner, left.key.target()) {
+            owner.took(left.key.target(), Taken::in_line(left.upgrade));
+        }
+    }
+
+    /// What comes of a wait, which is published no more.
+    fn end_wait(
+        &self,
+        owner: &LockOwner,
+        target: Target<'_>,
+        upgrade: bool,
+        verdict: Verdict,
+        timeout: Duration,
+    ) -> Result<Acquired> {
         // A grant may have come between the end of the wait and the withdrawal; then the lock is held, and goes
         // back with the others.
         let granted = verdict == Verdict::Granted || !self.withdraw(owner, target);
         if granted {
-            owner.took(target, if upgrade { Taken::Upgraded } else { Taken::New });
+            owner.took(target, Taken::in_line(upgrade));
         }
         match verdict {
             Verdict::Interrupted => {
@@ -226,7 +287,7 @@ impl Locks {
         if let Some(taken) = line.take(owner.id, mode) {
             return Ok(Turn::Taken(taken));
         }
-        owner.wait().prepare()?;
+        owner.wait().prepare(owner.waker.borrow().clone())?;
         let upgrade = line.wait(owner.id, mode, owner.wait().clone());
         Ok(Turn::InLine { upgrade, next: line.is_next(owner.id) })
     }
@@ -272,8 +333,11 @@ impl Locks {
         false
     }
 
-    /// Gives back every lock of a transaction that ends.
+    /// Gives back every lock of a transaction that ends, and its place in line.
     pub(crate) fn release_all(&self, owner: &LockOwner) {
+        if owner.has_left() {
+            self.abandon(owner);
+        }
         for hash in std::mem::take(&mut *owner.held.borrow_mut()) {
             let mut granted = Granted::default();
             let mut shard = self.shard(hash).lock();

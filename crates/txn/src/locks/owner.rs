@@ -2,16 +2,18 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use spillway_base::stall::Pending;
 use spillway_base::sync::atomic::{AtomicBool, Ordering};
 use spillway_base::sync::hint;
 use spillway_base::thread::blocking;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::Acquired;
-use super::line::{Taken, Target};
+use super::line::{LockKey, Taken, Target};
 use crate::sync::{Condvar, Mutex};
 
 /// How long one who is next looks for its grant before it sleeps. Who changes a hot row in a statement that commits by
@@ -34,12 +36,39 @@ pub(crate) struct LockOwner {
     /// The hashes of the keys held. A hash that two keys share is there twice, and by that both are given back.
     pub(super) held: RefCell<SmallVec<[u64; 4]>>,
     wait: OnceCell<Arc<Wait>>,
+    /// Where it is set, waits do not hold the thread up.
+    pub(super) waker: RefCell<Option<Waker>>,
+    /// The wait that was left behind.
+    pub(super) left: RefCell<Option<Box<Left>>>,
+}
+
+/// A wait that its thread has left; the owner stands in line.
+pub(super) struct Left {
+    pub(super) key: LockKey,
+    /// Whether the owner holds a share.
+    pub(super) upgrade: bool,
+    pub(super) timeout: Duration,
+    pub(super) from: Duration,
+    /// Its place in the ledger of whoever waits.
+    pub(super) _counted: Option<Pending>,
+}
+
+impl Left {
+    pub(super) fn deadline(&self) -> Duration {
+        self.from.saturating_add(self.timeout)
+    }
 }
 
 impl LockOwner {
     /// The owner of this number, which no other of the same table has.
     pub(crate) fn new(id: u64) -> LockOwner {
-        LockOwner { id, held: RefCell::default(), wait: OnceCell::new() }
+        LockOwner {
+            id,
+            held: RefCell::default(),
+            wait: OnceCell::new(),
+            waker: RefCell::default(),
+            left: RefCell::default(),
+        }
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -49,6 +78,21 @@ impl LockOwner {
     /// Whether it holds any lock.
     pub(crate) fn holds_any(&self) -> bool {
         !self.held.borrow().is_empty()
+    }
+
+    /// Has its waits from now on left behind, and this one called when it is worth going on with one; or not any more.
+    pub(crate) fn set_waker(&self, waker: Option<Waker>) {
+        *self.waker.borrow_mut() = waker;
+    }
+
+    /// Whether it has left a wait behind.
+    pub(crate) fn has_left(&self) -> bool {
+        self.left.borrow().is_some()
+    }
+
+    /// When the wait that was left behind will have taken too long.
+    pub(crate) fn left_until(&self) -> Option<Duration> {
+        self.left.borrow().as_ref().map(|left| left.deadline())
     }
 
     /// Notes a lock that the table has given it.
@@ -75,8 +119,8 @@ impl LockOwner {
 pub(crate) struct Wait {
     granted: AtomicBool,
     interrupted: AtomicBool,
-    /// Held while either of the two is changed for a sleeper to see.
-    changing: Mutex<()>,
+    /// Held while either of the two is changed for a sleeper to see. Who is called in place of a sleeper.
+    changing: Mutex<Option<Waker>>,
     changed: Condvar,
 }
 
@@ -87,7 +131,7 @@ impl Wait {
             let _changing = self.changing.lock();
             self.interrupted.store(true, Ordering::Release);
         }
-        self.changed.notify_all();
+        self.wake();
     }
 
     /// Takes back an interruption that met no wait.
@@ -99,12 +143,14 @@ impl Wait {
         self.interrupted.load(Ordering::Acquire)
     }
 
-    /// Called with the shard held, before the owner is put in line.
-    pub(super) fn prepare(&self) -> Result<()> {
+    /// Called with the shard held, before the owner is put in line. With a waker, nobody sleeps.
+    pub(super) fn prepare(&self, waker: Option<Waker>) -> Result<()> {
         if self.interrupted.swap(false, Ordering::AcqRel) {
             return Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"));
         }
+        let mut changing = self.changing.lock();
         self.granted.store(false, Ordering::Relaxed);
+        *changing = waker;
         Ok(())
     }
 
@@ -118,6 +164,28 @@ impl Wait {
     /// Called with no shard held. When it comes late, the owner looks and finds nothing new.
     pub(super) fn wake(&self) {
         self.changed.notify_all();
+        // It stays: this may be late, and of the wait before the one that it is there for.
+        let waker = self.changing.lock().clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Whether the wait is over, and how it ended.
+    pub(super) fn look(&self, deadline: Duration) -> Option<Verdict> {
+        let _changing = self.changing.lock();
+        self.outcome(deadline.saturating_sub(spillway_base::clock::now()))
+    }
+
+    /// As [`Wait::look`], with `changing` held and this much time left.
+    fn outcome(&self, left: Duration) -> Option<Verdict> {
+        if self.granted.load(Ordering::Acquire) {
+            return Some(Verdict::Granted);
+        }
+        if self.interrupted.swap(false, Ordering::AcqRel) {
+            return Some(Verdict::Interrupted);
+        }
+        left.is_zero().then_some(Verdict::TimedOut)
     }
 
     /// Waits for a grant, an interruption or the deadline. One who is next looks for a while before it sleeps.
@@ -130,15 +198,9 @@ impl Wait {
         blocking(|| {
             let mut changing = self.changing.lock();
             loop {
-                if self.granted.load(Ordering::Acquire) {
-                    return Verdict::Granted;
-                }
-                if self.interrupted.swap(false, Ordering::AcqRel) {
-                    return Verdict::Interrupted;
-                }
                 let left = deadline.saturating_sub(spillway_base::clock::now());
-                if left.is_zero() {
-                    return Verdict::TimedOut;
+                if let Some(verdict) = self.outcome(left) {
+                    return verdict;
                 }
                 self.changed.wait_for(&mut changing, left);
             }

@@ -161,6 +161,103 @@ fn a_shared_request_does_not_overtake_an_exclusive_one() {
     shared.granted();
 }
 
+/// Counts its calls.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl std::task::Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Calls {
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::SeqCst)
+    }
+
+    /// One that leaves its waits behind, and the calls for it.
+    fn owner(id: u64) -> (LockOwner, Arc<Calls>) {
+        let (owner, calls) = (owner(id), Arc::new(Calls::default()));
+        owner.set_waker(Some(calls.clone().into()));
+        (owner, calls)
+    }
+}
+
+fn kind<T>(outcome: Result<T>) -> ErrorKind {
+    outcome.err().expect("it is refused").kind()
+}
+
+#[test]
+fn waits_that_are_left_behind_are_served_in_order_without_a_thread() {
+    let bench = Bench::new();
+    let first = owner(0);
+    let mut holder = &first;
+    bench.take(holder, b"hot", LockMode::Exclusive).unwrap();
+    let waiting: Vec<_> = (1..=300).map(Calls::owner).collect();
+    for (owner, _) in &waiting {
+        assert_eq!(kind(bench.take(owner, b"hot", LockMode::Exclusive)), ErrorKind::WouldBlock);
+        assert_eq!(kind(bench.locks.resume(owner)), ErrorKind::WouldBlock);
+    }
+    for (next, calls) in &waiting {
+        bench.locks.release_all(holder);
+        let called: usize = waiting.iter().map(|(_, calls)| calls.0.load(Ordering::SeqCst)).sum();
+        assert_eq!((called, calls.take()), (1, 1));
+        let held = bench.locks.resume(next).unwrap().unwrap();
+        assert!(held.is(table(), b"hot") && !held.is(table(), b"cold"));
+        assert_eq!(bench.take(next, b"hot", LockMode::Exclusive).unwrap(), Acquired::Held);
+        holder = next;
+    }
+    bench.locks.release_all(holder);
+    assert_eq!((bench.locks.lines(), bench.locks.waits.count()), (0, 300));
+}
+
+#[test]
+fn a_wait_that_is_left_behind_ends_in_every_way() {
+    let bench = Bench::new();
+    let holder = owner(0);
+    bench.take(&holder, b"k", LockMode::Exclusive).unwrap();
+    let leave = |owner: &LockOwner, timeout| {
+        let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+        let left = bench.locks.acquire(owner, table(), b"k", mode, wait, timeout);
+        assert_eq!(kind(left), ErrorKind::WouldBlock);
+        assert!(bench.locks.is_waiting(owner.id));
+    };
+    let (late, _) = Calls::owner(1);
+    leave(&late, Duration::ZERO);
+    assert_eq!(kind(bench.locks.resume(&late)), ErrorKind::LockTimeout);
+    let (cancelled, calls) = Calls::owner(2);
+    leave(&cancelled, LONG);
+    cancelled.wait().interrupt();
+    assert_eq!(calls.take(), 1);
+    assert_eq!(kind(bench.locks.resume(&cancelled)), ErrorKind::Interrupted);
+    let (gone, calls) = Calls::owner(3);
+    leave(&gone, LONG);
+    bench.locks.release_all(&gone);
+    // It has got the lock when it goes.
+    let (lucky, lucky_calls) = Calls::owner(4);
+    leave(&lucky, LONG);
+    bench.locks.release_all(&holder);
+    assert_eq!((calls.take(), lucky_calls.take()), (0, 1));
+    bench.locks.release_all(&lucky);
+    assert_eq!((bench.locks.lines(), bench.locks.detector.lock().waiting.len()), (0, 0));
+}
+
+#[test]
+fn a_cycle_through_waits_that_are_left_behind_is_found() {
+    let bench = Bench::new();
+    let ((a, a_calls), (b, _)) = (Calls::owner(1), Calls::owner(2));
+    bench.take(&a, b"1", LockMode::Exclusive).unwrap();
+    bench.take(&b, b"2", LockMode::Exclusive).unwrap();
+    assert_eq!(kind(bench.take(&a, b"2", LockMode::Exclusive)), ErrorKind::WouldBlock);
+    assert_eq!(kind(bench.take(&b, b"1", LockMode::Exclusive)), ErrorKind::Deadlock);
+    bench.locks.release_all(&b);
+    assert_eq!(a_calls.take(), 1);
+    assert!(bench.locks.resume(&a).unwrap().unwrap().is(table(), b"2"));
+    bench.locks.release_all(&a);
+    assert_eq!(bench.locks.lines(), 0);
+}
+
 #[test]
 fn a_cycle_is_broken_by_the_one_that_closes_it() {
     let bench = Bench::new();

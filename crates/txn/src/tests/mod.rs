@@ -74,11 +74,11 @@ pub(crate) fn new() -> Db {
 }
 
 impl Db {
-    fn begin(&self, isolation: Isolation) -> Transaction {
+    pub(crate) fn begin(&self, isolation: Isolation) -> Transaction {
         self.manager.begin(TransactionOptions::new().isolation(isolation))
     }
 
-    fn set(&self, key: &str, value: &str) {
+    pub(crate) fn set(&self, key: &str, value: &str) {
         let txn = self.begin(Isolation::ReadCommitted);
         txn.put(TABLE, key.as_bytes(), value.as_bytes()).unwrap();
         txn.commit().wait().unwrap();

@@ -27,6 +27,7 @@ mod scan;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use spillway_base::budget::{Charge, Use};
@@ -278,8 +279,8 @@ impl Transaction {
     ///
     /// # Errors
     /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
-    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WriteConflict`] when
-    /// the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
+    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WouldBlock`] with a waker
+    /// ([`Transaction::set_waker`]), [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
     pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
         let acquired = self.acquire_checked(table, key, mode, wait)?;
         if acquired == Acquired::New {
@@ -326,8 +327,37 @@ impl Transaction {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<Acquired> {
+        let locks = &self.shared().locks;
+        if self.owner.has_left()
+            && let Some(held) = locks.resume(&self.owner)?
+        {
+            if held.is(table, key) {
+                return Ok(Acquired::New);
+            }
+            // Nobody has looked at the row that it got.
+            self.unchecked.set(true);
+            self.locked_at.set(None);
+        }
         let timeout = self.options.lock_wait.unwrap_or(self.shared().settings.lock_wait);
-        self.shared().locks.acquire(&self.owner, table, key, mode, wait, timeout)
+        locks.acquire(&self.owner, table, key, mode, wait, timeout)
+    }
+
+    /// Has operations that find a row locked answer [`ErrorKind::WouldBlock`] from now on, in place of holding their thread
+    /// up; or, with `None`, not any more.
+    ///
+    /// The transaction stands in line for the lock. `waker` is called, by any thread, when it was granted or cancelled, and
+    /// perhaps for nothing; after [`Transaction::waits_until`] nobody calls. The next operation that locks goes on with the wait:
+    /// it has the lock, or fails as it would have after a wait, or answers [`ErrorKind::WouldBlock`] again where the wait is not over.
+    /// What the failed operation's statement has written before may be undone and done again: the lock stays.
+    pub fn set_waker(&self, waker: Option<Waker>) {
+        self.owner.set_waker(waker);
+    }
+
+    /// When the wait that [`ErrorKind::WouldBlock`] told of will have taken too long, in the time of
+    /// [`spillway_base::clock::now`]. `None` where there is no such wait.
+    #[must_use]
+    pub fn waits_until(&self) -> Option<Duration> {
+        self.owner.left_until()
     }
 
     /// First committer wins: refuses a row that was written after this transaction's snapshot.

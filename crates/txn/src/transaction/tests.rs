@@ -30,3 +30,60 @@ fn d7_a_transaction_is_charged_for_what_it_writes() {
     txn.commit().wait().unwrap();
     assert_eq!(used(), before);
 }
+
+/// A statement that met a locked row and was left behind finds, when it runs again, the newest version and a snapshot that
+/// sees it; a row that it then leaves alone is not mistaken for one that it has looked at.
+#[test]
+fn a_wait_that_was_left_behind_is_gone_on_with() {
+    let db = new();
+    db.set("hot", "1");
+    db.set("other", "1");
+    for again in ["hot", "other"] {
+        let holder = db.begin(Isolation::RepeatableRead);
+        holder.put(TABLE, b"hot", b"2").unwrap();
+        let txn = db.begin(Isolation::RepeatableRead);
+        txn.set_waker(Some(Waker::noop().clone()));
+        let mut value = Vec::new();
+        let mut update = |key: &str| {
+            let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+            txn.get_locked(TABLE, key.as_bytes(), mode, wait, &mut value)?;
+            txn.put(TABLE, key.as_bytes(), b"3")?;
+            Ok::<_, Error>(value.clone())
+        };
+        assert_eq!(update("hot").unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(update(again).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert!(txn.waits_until().is_some());
+        holder.commit().wait().unwrap();
+        let newest: &[u8] = if again == "hot" { b"2" } else { b"1" };
+        assert_eq!(update(again).unwrap(), newest);
+        assert_eq!(txn.waits_until(), None);
+        // The snapshot, whichever row it was taken for, is of a time with this row's newest version.
+        let mut hot = Vec::new();
+        txn.get(TABLE, b"hot", &mut hot).unwrap();
+        assert_eq!(hot, if again == "hot" { b"3" } else { b"2" });
+        txn.commit().wait().unwrap();
+        db.set("hot", "1");
+        db.set("other", "1");
+    }
+}
+
+/// One that goes while it stands in line stands there no more, and one that was served meanwhile gives the lock back.
+#[test]
+fn a_transaction_that_goes_leaves_the_line() {
+    let db = new();
+    for served in [false, true] {
+        let holder = db.begin(Isolation::RepeatableRead);
+        holder.put(TABLE, b"k", b"1").unwrap();
+        let txn = db.begin(Isolation::RepeatableRead);
+        txn.set_waker(Some(Waker::noop().clone()));
+        assert_eq!(txn.put(TABLE, b"k", b"2").unwrap_err().kind(), ErrorKind::WouldBlock);
+        if served {
+            holder.rollback();
+            txn.rollback();
+        } else {
+            txn.rollback();
+            holder.rollback();
+        }
+        db.set("k", "3");
+    }
+}
