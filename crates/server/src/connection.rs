@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -48,6 +49,10 @@ struct Connection<T> {
     limits: Limits,
     /// The last command, for its room.
     payload: Vec<u8>,
+    /// Called when the session's statement, which was left while it waits for a row, can go on.
+    waker: Waker,
+    /// The prepared statement that this is, if it is one.
+    left: Option<u32>,
     /// Where a commit takes the end of the last response back.
     undo: Option<Undo>,
     /// When the client will have kept quiet, or the rest of its command back, for too long.
@@ -71,6 +76,8 @@ pub(crate) enum Step {
     Waits(Duration),
     /// It is to be told the outcome of its commit, before anything else: [`Client::committed`].
     Commits(CommitFuture),
+    /// Its statement waits for a row: it goes on once its waker was called, or this time has come.
+    Locked(Duration),
     /// It has gone.
     End,
 }
@@ -87,13 +94,19 @@ pub(crate) struct Client<T> {
     stage: Stage<T>,
     shared: Arc<Shared>,
     peer: Peer,
+    waker: Waker,
     /// When it is to have said who it is.
     deadline: Duration,
 }
 
 impl<T: Transport> Client<T> {
-    /// Greets a client.
-    pub(crate) fn greet(mut transport: T, shared: Arc<Shared>, peer: Peer) -> Client<T> {
+    /// Greets a client. `waker` is called when it need not wait for a row any more.
+    pub(crate) fn greet(
+        mut transport: T,
+        shared: Arc<Shared>,
+        peer: Peer,
+        waker: Waker,
+    ) -> Client<T> {
         let deadline = clock::now() + shared.connect_timeout();
         transport.set_deadline(Some(deadline));
         let budget = shared.instance.database().budget().clone();
@@ -102,7 +115,7 @@ impl<T: Transport> Client<T> {
             Ok(nonce) => Stage::Greeted(Box::new(packets), nonce),
             Err(_) => Stage::Gone,
         };
-        Client { stage, shared, peer, deadline }
+        Client { stage, shared, peer, waker, deadline }
     }
 
     /// When it will have kept quiet for too long after its greeting.
@@ -181,9 +194,11 @@ impl<T: Transport> Client<T> {
 
     fn log_in(&self, mut packets: Packets<T>, nonce: Nonce) -> Option<Connection<T>> {
         match log_in(&mut packets, &self.shared, &self.peer, nonce) {
-            Ok(login) => Connection::begin(packets, self.shared.clone(), self.peer.clone(), login?)
-                .ok()
-                .flatten(),
+            Ok(login) => {
+                let (shared, peer, waker) =
+                    (self.shared.clone(), self.peer.clone(), self.waker.clone());
+                Connection::begin(packets, shared, peer, waker, login?).ok().flatten()
+            }
             Err(error) => {
                 // Whoever is there learns why, if it still listens.
                 let a_little = clock::now() + Duration::from_secs(1);
@@ -237,6 +252,7 @@ impl<T: Transport> Connection<T> {
         packets: Packets<T>,
         shared: Arc<Shared>,
         peer: Peer,
+        waker: Waker,
         login: Login,
     ) -> io::Result<Option<Connection<T>>> {
         let Login { hello, host, nonce } = login;
@@ -255,6 +271,8 @@ impl<T: Transport> Connection<T> {
             statements: FxHashMap::default(),
             columns: Columns::default(),
             payload: Vec::new(),
+            waker,
+            left: None,
             undo: None,
             until: Duration::ZERO,
             begun: false,
@@ -288,6 +306,7 @@ impl<T: Transport> Connection<T> {
 
     /// Tells a new session, or one that was reset, what is known of its connection.
     fn prepare_session(&mut self) -> io::Result<()> {
+        self.session.set_waker(self.waker.clone());
         let has = |capability| self.capabilities & capability != 0;
         self.session.set_flags(has(can::FOUND_ROWS), has(can::MULTI_STATEMENTS));
         if has(can::INTERACTIVE) {
@@ -330,8 +349,13 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Runs the client's next command, if it is here. An error where the client went without saying so.
+    /// Runs the client's next command, if it is here, or goes on with the one that waits. An error where the client went without
+    /// saying so.
     fn step(&mut self) -> Result<Step, ReadError> {
+        if self.session.waits_until().is_some() {
+            self.resume()?;
+            return self.ran();
+        }
         match self.packets.arrived() {
             Ok(true) => {}
             Ok(false) => return Ok(Step::Waits(self.waits())),
@@ -356,6 +380,14 @@ impl<T: Transport> Connection<T> {
             self.payload = payload;
         } else {
             drop(payload);
+        }
+        self.ran()
+    }
+
+    /// What is to be done after a command has run.
+    fn ran(&mut self) -> Result<Step, ReadError> {
+        if let Some(until) = self.session.waits_until() {
+            return Ok(Step::Locked(until));
         }
         match self.packets.take_unsure() {
             None => self.done(),
@@ -517,31 +549,45 @@ impl<T: Transport> Connection<T> {
                 Err(error) => return self.error(&error),
             },
         };
+        self.run(None, |session, sink| session.query(sql, sink))
+    }
+
+    /// Goes on with the statement that was left.
+    fn resume(&mut self) -> io::Result<()> {
+        self.run(self.left, |session, sink| session.resume(sink))
+    }
+
+    /// Runs a statement, a prepared one if it has a number, and tells the client what came of it; nothing where it waits.
+    fn run(
+        &mut self,
+        prepared: Option<u32>,
+        statement: impl FnOnce(&mut Session, &mut WireSink<'_, T>) -> Result<(), SqlError>,
+    ) -> io::Result<()> {
+        let of_prepared = prepared.and_then(|id| self.statements.get_mut(&id));
         let mut sink = WireSink {
             packets: &mut self.packets,
             capabilities: self.capabilities,
-            binary: false,
-            columns: &mut self.columns,
+            binary: prepared.is_some(),
+            columns: of_prepared.map_or(&mut self.columns, |statement| &mut statement.columns),
             cache_metadata: self.cache_metadata,
             status: self.session.status(),
             gone: None,
         };
-        let outcome = self.session.query(sql, &mut sink);
-        let gone = sink.gone.take();
-        self.finish(outcome, gone)
+        let outcome = statement(&mut self.session, &mut sink);
+        if let Some(gone) = sink.gone.take() {
+            return Err(gone);
+        }
+        match outcome {
+            Err(_) if self.session.waits_until().is_some() => self.left = prepared,
+            Err(error) => self.error(&error)?,
+            Ok(()) => {}
+        }
+        Ok(())
     }
 
     /// Whether a backslash in a text escapes what follows it.
     fn backslash(&self) -> bool {
         !self.session.status().no_backslash_escapes
-    }
-
-    fn finish(&mut self, outcome: Result<(), SqlError>, gone: Option<io::Error>) -> io::Result<()> {
-        match (outcome, gone) {
-            (_, Some(error)) => Err(error),
-            (Ok(()), None) => Ok(()),
-            (Err(error), None) => self.error(&error),
-        }
     }
 
     /// COM_FIELD_LIST: a table, and a pattern of columns' names.
@@ -687,18 +733,7 @@ impl<T: Transport> Connection<T> {
             Ok(params) => params,
             Err(error) => return self.error(&error),
         };
-        let mut sink = WireSink {
-            packets: &mut self.packets,
-            capabilities: self.capabilities,
-            binary: true,
-            columns: &mut statement.columns,
-            cache_metadata: self.cache_metadata,
-            status: self.session.status(),
-            gone: None,
-        };
-        let outcome = self.session.execute(id, params, &mut sink);
-        let gone = sink.gone.take();
-        self.finish(outcome, gone)
+        self.run(Some(id), |session, sink| session.execute(id, params, sink))
     }
 
     /// COM_STMT_SEND_LONG_DATA: answers nothing, also when it makes no sense.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Cursor, Read, Write};
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use rustls::ServerConfig;
@@ -82,7 +83,7 @@ impl Fed {
         let mut output = Vec::new();
         let script = Script { input: Cursor::new(bytes), output: &mut output };
         let peer = Peer { id: 1, address: None };
-        let mut client = Client::greet(script, self.0.clone(), peer);
+        let mut client = Client::greet(script, self.0.clone(), peer, Waker::noop().clone());
         let mut step = Step::Again;
         // It never waits: what does not come at once is its end.
         while !matches!(step, Step::End | Step::Waits(_)) {

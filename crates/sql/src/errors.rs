@@ -18,6 +18,8 @@ pub struct SqlError {
     pub(crate) conflict: bool,
     /// Whether the transaction is over.
     pub(crate) ends_transaction: bool,
+    /// Whether nothing failed: the statement stands in line for a row.
+    pub(crate) waits: bool,
 }
 
 /// The result of anything in SQL.
@@ -69,13 +71,13 @@ impl SqlError {
     /// An error of this number.
     #[cold]
     pub fn new(code: u16, message: impl Into<String>) -> SqlError {
-        let (conflict, ends_transaction) = (false, false);
         SqlError {
             code,
             state: state_of(code),
             message: message.into(),
-            conflict,
-            ends_transaction,
+            conflict: false,
+            ends_transaction: false,
+            waits: false,
         }
     }
 
@@ -172,6 +174,7 @@ impl From<spillway::Error> for SqlError {
         };
         let mut sql = SqlError::new(code, text.map_or_else(|| error.to_string(), str::to_owned));
         sql.conflict = error.kind() == ErrorKind::WriteConflict;
+        sql.waits = error.kind() == ErrorKind::WouldBlock;
         sql.ends_transaction = matches!(
             error.kind(),
             ErrorKind::Deadlock

@@ -3,10 +3,12 @@
 
 mod common;
 
+use std::task::Waker;
+
 use common::{Rows, code, in_memory as instance, run};
 use spillway::{Database, Durability, Settings, TransactionOptions};
 use spillway_base::budget::Use;
-use spillway_base::thread;
+use spillway_base::{clock, thread};
 use spillway_sql::{Instance, Session};
 
 fn session(instance: &Instance, id: u64) -> Session {
@@ -784,4 +786,60 @@ fn when_a_commit_is_acknowledged_is_each_sessions_choice() {
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
     assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1"]);
     assert_eq!(run(&mut session(&instance, 3), both).unwrap(), ["5s 2"]);
+}
+
+/// A statement that is left for a row tells nothing, and begins anew when it goes on: with its variables as they were, over
+/// the newest rows, in the same transaction.
+#[test]
+fn a_statement_that_was_left_for_a_row_begins_anew() {
+    let instance = instance();
+    for level in LEVELS {
+        let (mut holder, mut left) = (session(&instance, 1), session(&instance, 2));
+        run(&mut holder, "DROP TABLE IF EXISTS t").unwrap();
+        run(&mut holder, "CREATE TABLE t (id INT PRIMARY KEY, n INT)").unwrap();
+        run(&mut holder, "INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)").unwrap();
+        run(&mut holder, "BEGIN; UPDATE t SET n = 10 WHERE id = 3").unwrap();
+        run(&mut left, &format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}")).unwrap();
+        run(&mut left, "SET @n = 100").unwrap();
+        left.set_waker(Waker::noop().clone());
+        let mut rows = Rows::default();
+        let update = "UPDATE t SET n = n + (@n := @n + 1)";
+        left.query(update, &mut rows).unwrap_err();
+        assert!(left.waits_until().is_some());
+        assert!(!left.status().in_transaction, "its transaction is its own");
+        // Nothing came of the row before it is free.
+        left.resume(&mut rows).unwrap_err();
+        assert!(left.waits_until().is_some());
+        run(&mut holder, "COMMIT").unwrap();
+        left.resume(&mut rows).unwrap();
+        assert_eq!(left.waits_until(), None);
+        assert_eq!(run(&mut left, "SELECT n FROM t ORDER BY id").unwrap(), ["101", "102", "113"]);
+        assert_eq!(run(&mut left, "SELECT @n").unwrap(), ["103"]);
+        run(&mut holder, "BEGIN; UPDATE t SET n = 10 WHERE id = 3").unwrap();
+        // One that goes with its session is in nobody's way.
+        left.query("DELETE FROM t", &mut rows).unwrap_err();
+        drop(left);
+        run(&mut holder, "COMMIT; DELETE FROM t").unwrap();
+    }
+}
+
+#[test]
+fn time_runs_out_for_a_statement_that_was_left_and_for_one_that_is_not() {
+    let instance = instance();
+    let (mut holder, mut left) = (session(&instance, 1), session(&instance, 2));
+    run(&mut holder, "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
+    run(&mut holder, "BEGIN; DELETE FROM t").unwrap();
+    run(&mut left, "SET innodb_lock_wait_timeout = 1; PREPARE p FROM 'DELETE FROM t'").unwrap();
+    left.set_waker(Waker::noop().clone());
+    // One within another waits where it is, and so does one that others follow.
+    for sql in ["EXECUTE p", "DELETE FROM t; SELECT 1"] {
+        assert_eq!((code(&mut left, sql), left.waits_until()), (1205, None));
+    }
+    let mut rows = Rows::default();
+    left.query("DELETE FROM t", &mut rows).unwrap_err();
+    while left.waits_until().unwrap() > clock::now() {
+        std::thread::yield_now();
+    }
+    let late = left.resume(&mut rows).unwrap_err();
+    assert_eq!((late.code, left.waits_until()), (1205, None));
 }

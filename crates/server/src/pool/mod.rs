@@ -20,6 +20,10 @@
 //! is committed meanwhile gathers for the next write. The log's own flusher is the backstop. Answers are sent by all workers,
 //! one at a time from the queue: with one sender for a whole batch the last client waits for all the others.
 //!
+//! **Rows are not waited for.** A statement that finds its row locked is left ([`spillway_sql::Session::set_waker`]), and its seat is
+//! queued, before all else, by whoever gives the row to it: mostly the worker whose statement had it, which then goes on
+//! with that seat itself. So a row that all clients want goes from one to the next without a thread that sleeps or wakes.
+//!
 //! **How many** ([`crew`]): as many run at once as the setting says. One that has to wait within a statement says so
 //! ([`spillway_base::thread::blocking`]), and another takes its place: at once where nobody is left to watch. So, if all
 //! clients but one wait for a lock, that one's COMMIT is still read. Threads beyond the setting go to rest as soon as they
@@ -27,8 +31,9 @@
 //!
 //! Invariants:
 //! 1. A seat that is not busy has nothing to be read that no event will tell of, and its time is known to the timer.
-//! 2. A busy seat is in the hands of one worker, or in the queue once, or its commit's outcome will queue it.
-//! 3. Where something is in the queue, a worker is awake, or the bell has been rung.
+//! 2. A busy seat is in the hands of one worker, or in the queue once, or its commit's outcome will queue it, or the waker
+//!    of its statement, or the timer.
+//! 3. Where something is in the queue, a worker is awake and will look there before it waits, or the bell has been rung.
 //! 4. Where fewer run than may and none of them sleeps in epoll, another has been called.
 //!
 //! **Rejected:** an async runtime: statements run deep in code that blocks rarely, and would have to be rewritten for nothing
@@ -50,6 +55,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -83,6 +89,26 @@ const SHARE_AT: usize = 4;
 thread_local! {
     /// Whether this thread will look at the queue by itself after what it is doing.
     static LOOKS_SOON: Cell<bool> = const { Cell::new(false) };
+    /// The same, from before it waited.
+    static LOOKED_SOON: Cell<bool> = const { Cell::new(false) };
+    /// Whether it has queued something since, and told nobody.
+    static OWES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls a seat whose statement was left.
+struct Call {
+    pool: Weak<Pool>,
+    seat: Weak<Seat>,
+}
+
+impl Wake for Call {
+    fn wake(self: Arc<Self>) {
+        if let (Some(pool), Some(seat)) = (self.pool.upgrade(), self.seat.upgrade())
+            && seat.call()
+        {
+            pool.push_called(seat);
+        }
+    }
 }
 
 /// The workers, and those whom they serve.
@@ -261,6 +287,21 @@ impl Pool {
         self.ring_if_asleep();
     }
 
+    /// Queues a seat whose statement need not wait any more.
+    fn push_called(&self, seat: Arc<Seat>) {
+        self.work.lock().called.push_back(seat);
+        self.tell_of_it();
+    }
+
+    /// Has somebody look at the queue.
+    fn tell_of_it(&self) {
+        if LOOKS_SOON.get() {
+            OWES.set(true);
+        } else {
+            self.ring_if_asleep();
+        }
+    }
+
     /// A worker.
     fn work(&self) {
         let mut events = Vec::with_capacity(EVENTS);
@@ -292,12 +333,13 @@ impl Pool {
     /// Something to do. `None` after a sleep, or a write of the log.
     fn next(&self, events: &mut Vec<Event>) -> Option<Item> {
         let overdue = self.commits.are_overdue();
-        let (item, answers) = {
+        OWES.set(false);
+        let (item, shares) = {
             let mut work = self.work.lock();
-            (work.next(overdue), work.answers.len())
+            (work.next(overdue), !work.called.is_empty() || work.answers.len() >= SHARE_AT)
         };
         if item.is_some() {
-            if answers >= SHARE_AT {
+            if shares {
                 self.ring_if_asleep();
             }
             return item;
@@ -315,14 +357,13 @@ impl Pool {
     /// Writes the log. Whether there was anything to be written by this thread.
     fn lead(&self) -> bool {
         let database = self.shared.instance.database();
-        LOOKS_SOON.set(true);
-        let led = self.commits.lead(|| {
-            if self.crew.most() == 1 {
-                thread::blocking(|| database.lead_flush())
-            } else {
-                database.lead_flush()
-            }
-        });
+        let flush = || {
+            LOOKS_SOON.set(true);
+            database.lead_flush()
+        };
+        let led = self
+            .commits
+            .lead(|| if self.crew.most() == 1 { thread::blocking(flush) } else { flush() });
         LOOKS_SOON.set(false);
         led
     }
@@ -385,8 +426,11 @@ impl Pool {
         let mut sitting = seat.sitting.lock();
         loop {
             let left = seat.look();
-            let step =
-                catch_unwind(AssertUnwindSafe(|| self.step(&mut sitting, outcome.take(), left)));
+            LOOKS_SOON.set(true);
+            let step = catch_unwind(AssertUnwindSafe(|| {
+                self.step(&seat, &mut sitting, outcome.take(), left)
+            }));
+            LOOKS_SOON.set(false);
             match step {
                 Ok(Step::Again) => {
                     if !self.work.lock().is_empty() {
@@ -397,6 +441,13 @@ impl Pool {
                 Ok(Step::Commits(commit)) => {
                     drop(sitting);
                     return self.answer_after(commit, seat);
+                }
+                Ok(Step::Locked(until)) => {
+                    drop(sitting);
+                    if seat.lock(until) {
+                        return self.timer.note(until);
+                    }
+                    sitting = seat.sitting.lock();
                 }
                 Ok(Step::Waits(until)) => {
                     drop(sitting);
@@ -415,12 +466,16 @@ impl Pool {
 
     fn step(
         &self,
+        seat: &Arc<Seat>,
         sitting: &mut Sitting,
         outcome: Option<Result<(), SqlError>>,
         left: Left,
     ) -> Step {
-        let greet =
-            |socket, id, address| Client::greet(socket, self.shared.clone(), Peer { id, address });
+        let greet = |socket, id, address| {
+            let call = Call { pool: self.me.clone(), seat: Arc::downgrade(seat) };
+            let waker = Waker::from(Arc::new(call));
+            Client::greet(socket, self.shared.clone(), Peer { id, address }, waker)
+        };
         let Some((client, greeted)) = sitting.client(greet) else { return Step::End };
         if greeted && !left.stirred {
             // Who it is can be read once it has said something.
@@ -454,9 +509,7 @@ impl Pool {
     fn tell(&self, seat: Arc<Seat>, outcome: Result<(), SqlError>) {
         self.work.lock().answers.push_back((seat, outcome));
         self.commits.end();
-        if !LOOKS_SOON.get() {
-            self.ring_if_asleep();
-        }
+        self.tell_of_it();
     }
 
     /// Lets go of a client, its place last.
@@ -470,11 +523,17 @@ impl Pool {
 
 impl thread::Pool for Pool {
     fn leave(&self) {
+        // What it makes ready from now on is others' to find.
+        LOOKED_SOON.set(LOOKS_SOON.replace(false));
+        if OWES.take() {
+            self.ring_if_asleep();
+        }
         self.crew.leave();
         self.call_if_missed();
     }
 
     fn come_back(&self) {
         self.crew.come_back();
+        LOOKS_SOON.set(LOOKED_SOON.get());
     }
 }

@@ -18,6 +18,10 @@ const STIRRED: u8 = 2;
 const ENDED: u8 = 4;
 /// The timer told of it since it was last looked at.
 const LATE: u8 = 8;
+/// Its statement waits for a row, and no worker has it.
+const LOCKED: u8 = 16;
+/// It was called: its statement need not wait any more.
+const CALLED: u8 = 32;
 
 /// Who sits there. The slot is dropped last.
 pub(super) enum Sitting {
@@ -88,16 +92,19 @@ impl Seat {
         self.word.fetch_or(bits, SeqCst) & BUSY == 0
     }
 
-    /// Its time has come. Whether that made it busy: then the caller queues it.
+    /// Its time has come. Whether nobody had it: then the caller queues it.
     pub(super) fn expire(&self) -> bool {
         let word = self.word.load(SeqCst);
+        if word & LOCKED != 0 {
+            return self.call();
+        }
         word & BUSY == 0
             && self.word.compare_exchange(word, word | BUSY | LATE, SeqCst, SeqCst).is_ok()
     }
 
     /// What was told since the last look.
     pub(super) fn look(&self) -> Left {
-        let word = self.word.fetch_and(BUSY | ENDED, SeqCst);
+        let word = self.word.fetch_and(BUSY | ENDED | CALLED, SeqCst);
         Left { stirred: word & STIRRED != 0, ended: word & ENDED != 0, late: word & LATE != 0 }
     }
 
@@ -109,10 +116,26 @@ impl Seat {
             && self.word.compare_exchange(word, word & ENDED, SeqCst, SeqCst).is_ok()
     }
 
+    /// Its statement is left until it is called, or this time. `false` where it was called meanwhile: then whoever has it goes on.
+    pub(super) fn lock(&self, until: Duration) -> bool {
+        self.until_ns.store(until.as_nanos() as u64, SeqCst);
+        let called = |word: u8| if word & CALLED == 0 { word | LOCKED } else { word & !CALLED };
+        let before = self.word.fetch_update(SeqCst, SeqCst, |word| Some(called(word)));
+        before.is_ok_and(|word| word & CALLED == 0)
+    }
+
+    /// Its statement need not wait any more. Whether nobody had it: then the caller queues it.
+    pub(super) fn call(&self) -> bool {
+        let called = |word: u8| if word & LOCKED == 0 { word | CALLED } else { word & !LOCKED };
+        let before = self.word.fetch_update(SeqCst, SeqCst, |word| Some(called(word)));
+        before.is_ok_and(|word| word & LOCKED != 0)
+    }
+
     /// Until when it waits, if it does.
     pub(super) fn waits_until(&self) -> Option<Duration> {
         let until = Duration::from_nanos(self.until_ns.load(SeqCst));
-        (self.word.load(SeqCst) & BUSY == 0).then_some(until)
+        let word = self.word.load(SeqCst);
+        (word & BUSY == 0 || word & LOCKED != 0).then_some(until)
     }
 
     pub(super) fn is_late(&self, now: Duration) -> bool {

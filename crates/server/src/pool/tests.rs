@@ -47,6 +47,59 @@ fn time_does_not_run_out_for_a_seat_that_is_busy() {
     assert!(!seat.look().late);
 }
 
+#[test]
+fn a_seat_that_waits_for_a_row_is_queued_once_for_it() {
+    let seat = seat();
+    // Called before it is left: whoever has it goes on.
+    assert!(!seat.call() && !seat.call());
+    assert!(!seat.lock(LATER));
+    assert!(seat.lock(LATER));
+    // What comes from its client waits until it has what it waits for.
+    assert!(!seat.stir(true));
+    assert!(!seat.is_late(LATER / 2) && seat.is_late(LATER));
+    assert!(seat.call() && !seat.call(), "it is queued already");
+    assert_eq!(seat.waits_until(), None);
+    let left = seat.look();
+    assert!(left.stirred && left.ended && !left.late);
+    // That it was called meanwhile is not overlooked by the look.
+    assert!(!seat.lock(LATER));
+    assert!(seat.lock(LATER));
+    assert!(seat.expire() && !seat.expire());
+    assert!(seat.rest(LATER) && seat.waits_until() == Some(LATER));
+}
+
+/// However grants and those who go on meet, each wait is ended by a call, and nobody has a seat beside another.
+#[test]
+fn calls_from_everywhere_end_every_wait() {
+    const WAITS: usize = 5_000;
+    let seat = seat();
+    let (granted, asked, queued) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::together(3, |number| {
+        if number == 0 {
+            for wait in 1..=WAITS {
+                asked.store(wait, SeqCst);
+                while granted.load(SeqCst) < wait {
+                    if seat.lock(LATER) {
+                        while queued.swap(0, SeqCst) == 0 {
+                            std::thread::yield_now();
+                        }
+                    }
+                }
+            }
+            return;
+        }
+        for wait in (number..=WAITS).step_by(2) {
+            while asked.load(SeqCst) < wait {
+                std::thread::yield_now();
+            }
+            granted.store(wait, SeqCst);
+            if seat.call() {
+                assert_eq!(queued.swap(1, SeqCst), 0, "another has it");
+            }
+        }
+    });
+}
+
 /// One worker at a time, and after the last stir always one more look.
 #[test]
 fn stirs_from_everywhere_are_all_seen_by_one_at_a_time() {

@@ -87,6 +87,83 @@ fn a_commit_is_read_though_everybody_waits_for_it() {
     }
 }
 
+/// Whoever waits for a row costs no thread, whatever its statement is, and is served in the order of arrival.
+#[test]
+fn a_row_that_everybody_wants_takes_no_threads() {
+    let server = one_worker();
+    let mut holder = server.client();
+    holder.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, u INT UNIQUE)");
+    holder.run("CREATE TABLE order_of (at INT PRIMARY KEY AUTO_INCREMENT, who INT)");
+    holder.run("INSERT INTO t VALUES (1, 0, 7)");
+    let mut root = server.client();
+    let kinds = [
+        "UPDATE t SET n = n + 1 WHERE id = 1",
+        "UPDATE t SET n = n + 1 WHERE u = 7",
+        "INSERT INTO t VALUES (1, 0, 0) ON DUPLICATE KEY UPDATE n = n + 1",
+        "SELECT n FROM t WHERE id = 1 FOR UPDATE",
+        "UPDATE t SET n = n + ? WHERE id = 1",
+    ];
+    let mut clients: Vec<Client> = (0..200).map(|_| server.client()).collect();
+    let mut prepared = Vec::new();
+    for client in &mut clients {
+        client.run("BEGIN");
+        let id = client.prepare(kinds[4]).unwrap().id;
+        // Its parameter comes in a piece of its own, once.
+        client.command(0x18, &[&id.to_le_bytes()[..], &[0, 0], b"1"].concat());
+        prepared.push(id);
+    }
+    holder.run("BEGIN");
+    holder.run("UPDATE t SET n = 0 WHERE id = 1");
+    for (at, client) in clients.iter_mut().enumerate() {
+        match kinds[at % kinds.len()] {
+            sql if sql == kinds[4] => {
+                let head = [0, 1, 0, 0, 0, 0, 1, 253, 0];
+                client.command(0x17, &[&prepared[at].to_le_bytes()[..], &head].concat());
+            }
+            sql => send(client, sql),
+        }
+        // One after the other.
+        until(|| {
+            let list = root.run("SHOW FULL PROCESSLIST");
+            let waits =
+                |row: &&Vec<_>| row.iter().any(|cell| shown(cell) == "Waiting for row lock");
+            list.rows().iter().filter(waits).count() == at + 1
+        });
+    }
+    let workers = figure(&server, "workers_now");
+    assert!(workers < 10, "{workers} threads");
+    holder.run("COMMIT");
+    for (at, client) in clients.iter_mut().enumerate() {
+        let answer = client.answer();
+        if at % kinds.len() != 3 {
+            assert!(answer.affected() > 0);
+        }
+        client.run(format!("INSERT INTO order_of (who) VALUES ({at})"));
+        client.run("COMMIT");
+    }
+    assert_eq!(root.run("SELECT n FROM t").one(), "160");
+    assert_eq!(root.run("SELECT COUNT(*) FROM order_of WHERE at <> who + 1").one(), "0");
+}
+
+/// Whoever gave a row away goes on with something long: the one who got the row does not wait for that.
+#[test]
+fn a_row_is_not_kept_by_what_follows_its_release() {
+    let server = one_worker();
+    let (mut holder, mut waiting) = (server.client(), server.client());
+    holder.run("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    holder.run("INSERT INTO t VALUES (1, 0)");
+    let mut root = server.client();
+    holder.run("BEGIN");
+    holder.run("UPDATE t SET n = 1 WHERE id = 1");
+    let update = "UPDATE t SET n = n + 1 WHERE id = 1";
+    send(&mut waiting, update);
+    until(|| running(&mut root, update) == 1);
+    let id = holder.run("SELECT CONNECTION_ID()").one();
+    send(&mut holder, "COMMIT; SELECT SLEEP(600)");
+    assert_eq!(waiting.answer().affected(), 1);
+    root.run(format!("KILL {id}"));
+}
+
 #[test]
 fn waits_of_every_kind_leave_their_place_and_end_when_they_are_to() {
     let server = one_worker();

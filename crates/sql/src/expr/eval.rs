@@ -184,7 +184,7 @@ impl Context<'_> {
             }
             Expr::Assign(name, value) => {
                 let value = self.eval(value, row)?;
-                self.variables.borrow_mut().user.insert(name.clone(), value.clone());
+                self.variables.borrow_mut().assign(name, value.clone());
                 Ok(value)
             }
             Expr::Inserted(column) => {

@@ -56,6 +56,11 @@ pub(crate) struct QueryPlan {
 }
 
 impl QueryPlan {
+    /// Whether it is a locking read.
+    pub(crate) fn is_locking(&self) -> bool {
+        matches!(&self.body, Body::Select(select) if select.lock.is_some())
+    }
+
     /// Makes numbers of an ENUM's or SET's members in its first column.
     pub(crate) fn count_members(&mut self) {
         let (Some(column), Body::Select(select)) = (self.columns.first_mut(), &mut self.body)

@@ -42,6 +42,16 @@ pub(super) enum Body {
     Joined(Box<JoinedPlan>),
 }
 
+impl Body {
+    /// Whether it locks rows, and tells its client nothing before it has all of them.
+    pub(super) fn locks(&self) -> bool {
+        match self {
+            Body::Query(plan) => plan.is_locking(),
+            Body::Insert(_) | Body::Change(_) | Body::Joined(_) => true,
+        }
+    }
+}
+
 /// What a plan depends on beside its statement: it is made anew where any of this is another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct MadeFor {
@@ -133,6 +143,11 @@ impl Slot {
     pub(super) fn take(&mut self) -> Slot {
         let statement = self.statement.clone();
         Slot { depth: self.depth, statement, compiled: self.compiled.take() }
+    }
+
+    pub(super) fn copy(&self) -> Slot {
+        let (statement, compiled) = (self.statement.clone(), self.compiled.clone());
+        Slot { depth: self.depth, statement, compiled }
     }
 
     pub(super) fn sql(&self) -> Option<&ast::Statement> {

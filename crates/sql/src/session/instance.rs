@@ -189,6 +189,7 @@ impl Instance {
         let mut variables = Variables {
             system,
             user: HashMap::new(),
+            assigned: Vec::new(),
             database: None,
             user_name: user.to_owned(),
             host: host.to_owned(),
@@ -235,6 +236,8 @@ impl Instance {
             told: std::cell::Cell::new(false),
             asked: std::cell::Cell::new(false),
             all_rights: std::cell::Cell::new(0),
+            waker: None,
+            left: None,
         }
     }
 

@@ -26,6 +26,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Waker;
+use std::time::Duration;
 
 use spillway::{Isolation, Savepoint, Transaction};
 use spillway_base::stall::{self, Waits};
@@ -36,6 +38,7 @@ use self::compiled::{Given, Shapes, Slot, is_rows};
 use self::instance::Process;
 use self::metadata::Held;
 use self::prepared::Stored;
+use self::run::Left;
 use self::warnings::Warning;
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
 use crate::dml::{Changed, RowSource};
@@ -92,6 +95,10 @@ pub struct Session {
     asked: Cell<bool>,
     /// The version of the catalog by which the account was last seen to hold every right; zero for none.
     all_rights: Cell<u64>,
+    /// Where it is set, statements that have to wait for a row are left.
+    waker: Option<Waker>,
+    /// The one that was.
+    left: Option<Left>,
 }
 
 impl Drop for Session {
@@ -137,6 +144,10 @@ impl Session {
                 text = tokens.iter().map(ToString::to_string).collect::<String>();
                 &text
             };
+            if at > 0 {
+                // Whoever the statement before has made ready does not wait for this one.
+                spillway_base::thread::blocking(|| ());
+            }
             let depth = parse::Depth::of(&tokens)?;
             depth.run(|| {
                 let (statement, params) = parse::parse(tokens).inspect_err(|error| {
@@ -151,6 +162,36 @@ impl Session {
             })?;
         }
         Ok(())
+    }
+
+    /// Has statements from now on leave their thread where they have to wait for a row. [`Session::query`] and
+    /// [`Session::execute`] then fail with nothing told to the sink, and [`Session::waits_until`] says that they only wait. When `waker` is
+    /// called, or the time is over, [`Session::resume`] goes on.
+    pub fn set_waker(&mut self, waker: Waker) {
+        self.waker = Some(waker);
+    }
+
+    /// Until when, of [`spillway_base::clock::now`], a statement waits that was left; the session has no other meanwhile. `None`
+    /// where there is none.
+    #[must_use]
+    pub fn waits_until(&self) -> Option<Duration> {
+        self.left.as_ref()?;
+        Some(self.txn.as_ref().and_then(|txn| txn.waits_until()).unwrap_or_default())
+    }
+
+    /// Goes on with the statement that was left.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; it may be left again.
+    pub fn resume(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
+        let Some(mut left) = self.left.take() else { return Ok(()) };
+        let params = std::mem::take(&mut left.params);
+        let mut slot = left.slot.take();
+        let depth = slot.depth;
+        depth.run(|| {
+            let given = Given { params: &params, rows: None };
+            self.run_begun(&mut slot, given, Some(left), false, sink)
+        })
     }
 
     /// Makes a database the current one.
@@ -221,7 +262,8 @@ impl Session {
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
-            in_transaction: self.txn.is_some(),
+            in_transaction: self.txn.is_some()
+                && self.left.as_ref().is_none_or(|left| !left.opened),
             autocommit: self.autocommit,
             no_backslash_escapes: self.mode().no_backslash_escapes,
             more_results: false,
@@ -285,24 +327,45 @@ impl Session {
             Statement::Sql(_) => None,
         };
         process.doing.lock().begin(account.as_deref().unwrap_or(shown));
-        let stalls = stall::attach(&process.stalls);
         if !stalls::only_shows(&slot.statement) {
             self.stalls_before = process.stalls.waits();
         }
+        self.run_begun(slot, Given { params, rows }, None, more, sink)
+    }
+
+    /// Runs a statement that has begun, or goes on with one that was left.
+    fn run_begun(
+        &mut self,
+        slot: &mut Slot,
+        given: Given<'_, '_>,
+        left: Option<Left>,
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let stalls = stall::attach(&self.process.stalls);
         let outcome = match &*slot.statement.clone() {
-            Statement::Own(first, tokens) => self.run_own(first, tokens, params, more, sink),
+            Statement::Own(first, tokens) => {
+                // One within it, as of EXECUTE, waits here: nobody goes on with the outer one.
+                let waker = self.waker.take();
+                let outcome = self.run_own(first, tokens, given.params, more, sink);
+                self.waker = waker;
+                outcome
+            }
             Statement::Sql(statement) => {
                 self.stale_warnings = true;
                 if !matches!(**statement, ast::Statement::Query(_)) {
                     self.forget_warnings();
                 }
                 if is_rows(statement) {
-                    self.run_rows(slot, Given { params, rows }, more, sink)
+                    self.run_rows(slot, given, left, more, sink)
                 } else {
                     self.run_other(statement, more, sink)
                 }
             }
         };
+        if self.left.is_some() {
+            return outcome;
+        }
         self.forget_warnings();
         drop(stalls);
         self.process.doing.lock().running = false;

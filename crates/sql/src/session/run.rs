@@ -22,6 +22,18 @@ use crate::query;
 /// How often a first statement starts over when it meets rows that were changed after its snapshot (DESIGN, D12).
 const RESTARTS: usize = 100;
 
+/// How often a statement leaves its thread to wait for a row: each time it runs anew from its start.
+const LEAVES: usize = 8;
+
+/// A statement that was left while it stands in line for a row.
+pub(super) struct Left {
+    pub(super) slot: Slot,
+    pub(super) params: Vec<Value>,
+    /// Whether its transaction began with it.
+    pub(super) opened: bool,
+    times: usize,
+}
+
 /// A statement that can run now, and the catalog it was made for.
 struct Ready {
     compiled: Arc<Compiled>,
@@ -54,11 +66,12 @@ impl Session {
         }
     }
 
-    /// Runs a query or a change, in a transaction of its own where none is open.
+    /// Runs a query or a change, in a transaction of its own where none is open; or goes on with one that was left.
     pub(super) fn run_rows(
         &mut self,
         slot: &mut Slot,
         given: Given<'_, '_>,
+        left: Option<Left>,
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
@@ -71,12 +84,17 @@ impl Session {
             (_, Some(sql)) => self.check_rights(sql)?,
             _ => {}
         }
-        let opened = self.txn.is_none();
-        if opened {
+        let opened = left.as_ref().map_or(self.txn.is_none(), |left| left.opened);
+        if self.txn.is_none() {
             self.begin();
         }
-        let outcome = self.ready(slot, given.params).and_then(|ready| {
+        let params = given.params;
+        let times = left.map_or(0, |left| left.times);
+        let leaves = !more && given.rows.is_none() && times < LEAVES;
+        let outcome = self.ready(slot, params).and_then(|ready| {
+            self.set_leaving(leaves && ready.compiled.body.locks());
             let outcome = self.run_in_transaction(&ready, given, sink);
+            self.set_leaving(false);
             slot.compiled = Some(ready.compiled);
             outcome
         });
@@ -102,12 +120,24 @@ impl Session {
                     }
                 }
             }
+            Err(error) if error.waits => {
+                let (slot, params) = (slot.copy(), params.to_vec());
+                self.left = Some(Left { slot, params, opened, times: times + 1 });
+                Err(error)
+            }
             Err(error) => {
                 if opened && self.autocommit && !self.explicit {
                     self.end_transaction();
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// Whether a wait for a row is to be left to the waker, if there is one.
+    fn set_leaving(&self, leaves: bool) {
+        if let (Some(txn), Some(waker)) = (&self.txn, &self.waker) {
+            txn.set_waker(leaves.then(|| waker.clone()));
         }
     }
 
@@ -149,6 +179,7 @@ impl Session {
         for attempt in 0.. {
             txn.begin_statement();
             self.told.set(false);
+            self.variables.borrow_mut().assigned.clear();
             let mut context = self.context(txn, &ready.catalog, given.params);
             if matches!(ready.compiled.body, Body::Query(_)) {
                 context.deadline = self.deadline();
@@ -176,6 +207,15 @@ impl Session {
                 {
                     txn.rollback_to(start);
                     txn.forget_snapshot();
+                    self.variables.borrow_mut().undo_assignments();
+                }
+                Err(error) if error.waits => {
+                    txn.rollback_to(start);
+                    if !had_snapshot && txn.snapshot_taken() {
+                        txn.forget_snapshot();
+                    }
+                    self.variables.borrow_mut().undo_assignments();
+                    return Err(error);
                 }
                 Err(error) => {
                     txn.rollback_to(start);
@@ -239,13 +279,12 @@ impl Session {
         plan: &query::QueryPlan,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let locking = matches!(&plan.body, query::Body::Select(select) if select.lock.is_some());
         let most = match plan.limit {
             None => self.variables.borrow().often.rows_max,
             Some(_) => u64::MAX,
         };
         let mut count = 0;
-        if locking || context.txn.has_writes() {
+        if plan.is_locking() || context.txn.has_writes() {
             let mut rows: Vec<Vec<Value>> = Vec::new();
             let mut held = query::Held::new(context);
             query::run_query(context, plan, &mut |row| {

@@ -233,6 +233,8 @@ pub(super) fn wrong(name: &str, value: &str) -> SqlError {
 pub(crate) struct Variables {
     pub(crate) system: BTreeMap<String, String>,
     pub(crate) user: HashMap<String, Value>,
+    /// What the running statement has assigned to in its expressions, with the values before.
+    pub(super) assigned: Vec<(String, Option<Value>)>,
     pub(crate) database: Option<String>,
     pub(crate) user_name: String,
     pub(crate) host: String,
@@ -274,6 +276,24 @@ pub(crate) struct Often {
 }
 
 impl Variables {
+    /// Assigns to a user's variable in an expression.
+    pub(crate) fn assign(&mut self, name: &str, value: Value) {
+        let before = self.user.insert(name.to_owned(), value);
+        if self.assigned.iter().all(|(assigned, _)| assigned != name) {
+            self.assigned.push((name.to_owned(), before));
+        }
+    }
+
+    /// Takes back what the running statement has assigned to, because it starts over.
+    pub(super) fn undo_assignments(&mut self) {
+        for (name, before) in self.assigned.drain(..) {
+            match before {
+                Some(value) => self.user.insert(name, value),
+                None => self.user.remove(&name),
+            };
+        }
+    }
+
     pub(crate) fn strict(&self) -> bool {
         self.often.strict
     }
