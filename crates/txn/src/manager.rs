@@ -273,11 +273,7 @@ impl TransactionManager {
         let mut threads = Vec::new();
         for index in 0..self.0.pipeline.flushers.count() {
             let shared = self.0.clone();
-            let run = move || {
-                let pipeline = &shared.pipeline;
-                let work = |task| pipeline.flush_lane(index, task);
-                pipeline.flushers.run(index, || shared.clock.now(), work);
-            };
+            let run = move || shared.pipeline.run_flusher(index, || shared.clock.now());
             threads.push(thread::spawn(format!("log-flush-{index}"), run)?);
         }
         self.0.pipeline.flushers.started(threads);

@@ -227,3 +227,26 @@ fn loom_a_lane_does_not_claim_what_it_has_not_flushed() {
         assert!(stable < others, "{others:?} is in no frame, and {stable:?} is stable");
     });
 }
+
+/// A flusher that stands by and stops doing so, as its queue is empty, beside a commit that relies on it.
+#[test]
+fn loom_a_flusher_stands_by_for_every_commit() {
+    bounded(|| {
+        let pipeline = new();
+        let earlier = order(&pipeline);
+        pipeline.installed(earlier);
+        pipeline.flush_by(Urgency::Soon, || Duration::ZERO);
+        pipeline.flush().unwrap();
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || {
+                let csn = order(&pipeline);
+                pipeline.installed(csn);
+                pipeline.flush_by(Urgency::Soon, || Duration::ZERO);
+            })
+        };
+        let task = pipeline.next_task(0, Duration::ZERO);
+        other.join().unwrap();
+        assert!(task.is_some() || pipeline.stands_by(0), "nobody looks for the commit");
+    });
+}

@@ -33,7 +33,8 @@
 //!
 //! A thread that waits leads the lanes that are in its way, where nobody does. Whoever ends a turn wakes a sleeping thread
 //! that needs the next. Commits whose threads went on (tasks and calls) are flushed by [`Pipeline::try_flush`], for
-//! threads with nothing else to do, and by each lane's flusher thread, asked with the longest delay that will do.
+//! threads with nothing else to do, and by each lane's flusher thread, asked with the longest delay that will do. Of several
+//! lanes that nobody leads, the one that is furthest behind goes first, as the stable CSN is held back by it.
 //!
 //! # Invariants
 //!
@@ -409,14 +410,17 @@ impl Pipeline {
 
     /// Writes what is queued in a lane that nobody writes for. `false` when there was nothing to do.
     pub(crate) fn try_flush(&self) -> bool {
-        for lane in self.lanes().filter(|lane| lane.has_unflushed()) {
-            if let Some(turn) = self.try_turn(lane) {
-                // A failure is told to all who wait.
-                let _ = self.lead(turn);
-                return true;
-            }
-        }
-        false
+        let turn = self.any_turn(Lane::has_unflushed);
+        // A failure is told to all who wait.
+        turn.map(|turn| drop(self.lead(turn))).is_some()
+    }
+
+    /// The turn of a lane that needs one, where nobody has it: if it can be, of the lane that holds the stable CSN back.
+    fn any_turn(&self, needed: impl Fn(&Lane) -> bool) -> Option<Turn<'_>> {
+        let ordered = self.ordered.load(Ordering::SeqCst);
+        let lanes = || self.lanes().filter(|lane| needed(lane));
+        let oldest = lanes().min_by_key(|lane| lane.durable_through(ordered));
+        oldest.into_iter().chain(lanes()).find_map(|lane| self.try_turn(lane))
     }
 
     /// What a lane's flusher does when its time has come, or when it is asked for room. A failure is told to all who wait.
@@ -428,11 +432,6 @@ impl Pipeline {
             Task::Flush => {}
             Task::MakeRoom => self.write(turn, None),
         }
-    }
-
-    /// Asks for all that is queued to be flushed at `due` at the latest, by the flushers.
-    pub(crate) fn flush_by(&self, urgency: Urgency, due: impl Fn() -> Duration) {
-        self.flushers.ask(urgency, due, &self.lanes);
     }
 
     /// Whether commits wait in a queue.

@@ -12,6 +12,7 @@ use super::truncation::Filled;
 use super::*;
 use crate::record::NOTE_BYTES;
 use crate::sync::Mutex;
+use crate::transaction::SOON;
 
 /// A hang is a failure, not a test that never ends.
 const HANG: Duration = Duration::from_secs(60);
@@ -373,6 +374,62 @@ fn d2_what_is_written_for_room_is_stable_once_it_is_synced() {
     assert_eq!((log(), pipeline.snapshots.stable_csn()), ((true, bytes, 1), last));
     pipeline.flush().unwrap();
     assert_eq!(log().2, 1);
+}
+
+/// A flusher that stands by lets others flush, is not called again while there is something in the queue, and flushes what
+/// nobody did.
+#[test]
+fn a_flusher_that_stands_by_flushes_what_nobody_does() {
+    let (pipeline, _logs) = pipeline(1, Vec::new());
+    let commit = |time| {
+        let csn = order(&pipeline);
+        pipeline.installed(csn);
+        pipeline.flush_by(Urgency::Soon, || time + SOON);
+    };
+    let task = |time| pipeline.next_task(0, time);
+    let at = |looks: u32| SOON * looks;
+    assert_eq!((task(at(0)), pipeline.stands_by(0)), (None, false));
+    commit(at(0));
+    assert_eq!((task(at(0)), pipeline.stands_by(0)), (None, true));
+    // Others flush the first, and not yet the second.
+    pipeline.flush().unwrap();
+    commit(at(0));
+    assert_eq!((task(at(1)), pipeline.stands_by(0)), (None, true));
+    assert_eq!((task(at(2)), pipeline.stands_by(0)), (Some(Task::Flush), false));
+    pipeline.flush_lane(0, Task::Flush);
+    assert!(!pipeline.has_unflushed());
+    // Nothing is left when it looks.
+    commit(at(2));
+    pipeline.flush().unwrap();
+    assert_eq!((task(at(3)), pipeline.stands_by(0)), (None, false));
+    // Who asks for a flush gets one.
+    commit(at(3));
+    pipeline.flush_by(Urgency::Now, || at(3));
+    assert_eq!((task(at(3)), task(at(9)), pipeline.stands_by(0)), (Some(Task::Flush), None, false));
+}
+
+/// Of the lanes that nobody writes for, the one that holds the stable CSN back goes first.
+#[test]
+fn the_lane_that_is_furthest_behind_is_flushed_first() {
+    let (pipeline, _logs) = pipeline(4, Vec::new());
+    let order = [2, 0, 3, 1];
+    for lane in order {
+        let batch = batch(b"v");
+        let room = pipeline.lanes[lane].admit(batch.as_bytes().len()).unwrap();
+        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        pipeline.installed(csn);
+        // A lane that was flushed once has come further than one that was not.
+        pipeline.flush_lane(lane, Task::Flush);
+        let room = pipeline.lanes[lane].admit(batch.as_bytes().len()).unwrap();
+        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        pipeline.installed(csn);
+    }
+    let flushed = || order.map(|lane| !pipeline.lanes[lane].has_unflushed());
+    for count in 1..=order.len() {
+        assert!(pipeline.try_flush());
+        assert_eq!(flushed(), std::array::from_fn(|place| place < count));
+    }
+    assert!(!pipeline.try_flush());
 }
 
 /// Many threads over few small queues, with tables dropped in between.

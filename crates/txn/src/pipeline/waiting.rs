@@ -41,15 +41,10 @@ impl Pipeline {
         if self.durable() >= csn {
             return false;
         }
-        for lane in self.lanes().filter(|lane| self.lags(lane, csn)) {
-            if let Some(turn) = self.try_turn(lane) {
-                // A failure is told to all who wait. It may have been of later commits, where another made this one
-                // durable meanwhile.
-                let _ = self.lead(turn);
-                return true;
-            }
-        }
-        false
+        let turn = self.any_turn(|lane| self.lags(lane, csn));
+        // A failure is told to all who wait. It may have been of later commits, where another made this one durable
+        // meanwhile.
+        turn.map(|turn| drop(self.lead(turn))).is_some()
     }
 
     /// Has `done` called once with the outcome of a commit: by this thread, where it is known already, or by whoever

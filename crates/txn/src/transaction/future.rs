@@ -16,7 +16,7 @@ use crate::pipeline::Signal;
 pub(crate) const RELAXED: Duration = Duration::from_millis(200);
 
 /// How long a commit stays in memory that is told of by a call, where nobody leads a flush before, or that an engine cannot
-/// write to its files before it is durable.
+/// write to its files before it is durable; at most twice that, as others lead at first and then no more.
 pub(crate) const SOON: Duration = Duration::from_millis(1);
 
 enum State {
