@@ -105,6 +105,7 @@ impl Database {
         let tiered_settings = TieredSettings {
             slot_bytes: settings.slot_bytes,
             dynamic_level0: settings.dynamic_level0,
+            paced_compaction: settings.paced_compaction,
             ..TieredSettings::for_memory(settings.memory_bytes)
         };
         let tiered = TieredEngine::open(
@@ -127,6 +128,7 @@ impl Database {
             lock_wait: settings.lock_wait,
             transaction_bytes_max: settings.memory_bytes / 8,
             log_bytes_max: settings.log_bytes_max,
+            throttle: settings.throttle,
         };
         let engines = Engines::new(vec![Arc::new(tiered.clone())]);
         let (manager, recovered) = recover(

@@ -36,6 +36,11 @@ pub struct Settings {
     /// Whether a table that is mostly read keeps fewer, larger units in Level0, and one that is written more and smaller ones.
     /// It is there to be measured without.
     pub dynamic_level0: bool,
+    /// Whether compactions rest while little is behind, so that others do not feel them. It is there to be measured without.
+    pub paced_compaction: bool,
+    /// Whether writers are slowed before memory is used up, where flushes and compactions are behind. It is there to be measured
+    /// without.
+    pub throttle: bool,
     /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default only pays in
     /// tests.
     pub slot_bytes: usize,
@@ -59,6 +64,8 @@ impl Default for Settings {
             log_bytes_max: 1 << 30,
             background_threads: true,
             dynamic_level0: true,
+            paced_compaction: true,
+            throttle: true,
             slot_bytes: 2 << 20,
         }
     }

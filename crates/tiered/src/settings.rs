@@ -22,6 +22,8 @@ pub struct TieredSettings {
     /// Whether a table that is mostly read has half as many sub-levels, and one that is written has twice as many of
     /// half the size (the 3D XPoint study, V-B).
     pub dynamic_level0: bool,
+    /// Whether compactions rest while little is behind, so that others do not feel them.
+    pub paced_compaction: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -40,6 +42,7 @@ impl TieredSettings {
             level0_target: 4,
             level0_limit: 20,
             dynamic_level0: true,
+            paced_compaction: true,
             manifest_bytes: 4 << 20,
         }
     }

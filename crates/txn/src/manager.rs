@@ -30,6 +30,8 @@ pub struct ManagerSettings {
     pub transaction_bytes_max: usize,
     /// Bytes of log past which the engines are asked to write what it holds.
     pub log_bytes_max: u64,
+    /// Whether writers are slowed where the engines are behind. It is there to be measured without.
+    pub throttle: bool,
 }
 
 /// The horizon of a database that is being opened: engines are opened with it, then the manager.
@@ -174,6 +176,9 @@ impl Shared {
 
     /// Has a writer whose commit is installed, and who holds no lock, sleep as the debt asks.
     pub(crate) fn slow_down(&self, bytes: usize) {
+        if !self.settings.throttle {
+            return;
+        }
         // The commit, and what waits for it to be durable, need not sleep too.
         self.throttle.pass(
             &self.clock,

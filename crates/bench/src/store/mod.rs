@@ -6,7 +6,7 @@ mod spillway;
 use std::path::Path;
 
 pub use self::done::{Completions, Done, Sink};
-pub use self::spillway::SpillwayStores;
+pub use self::spillway::{Mechanism, SpillwayStores};
 
 /// A key and its value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);

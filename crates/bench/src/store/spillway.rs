@@ -17,11 +17,24 @@ pub struct SpillwayStores {
     pub log_dir: Option<PathBuf>,
     /// Lanes of the log, if not as many as by default.
     pub lanes: Option<usize>,
+    /// What is switched off.
+    pub without: Option<Mechanism>,
+}
+
+/// Something that a database can be measured without.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Mechanism {
+    /// Writers are slowed where flushes and compactions are behind
+    Throttle,
+    /// The units of Level0 follow from what a table is used for
+    Level0,
+    /// Compactions rest while little is behind
+    Pacing,
 }
 
 impl Default for SpillwayStores {
     fn default() -> SpillwayStores {
-        SpillwayStores { name: "spillway".to_owned(), log_dir: None, lanes: None }
+        SpillwayStores { name: "spillway".to_owned(), log_dir: None, lanes: None, without: None }
     }
 }
 
@@ -33,6 +46,18 @@ impl SpillwayStores {
         SpillwayStores { name, lanes: Some(lanes), ..SpillwayStores::default() }
     }
 
+    /// With something switched off, which its name tells.
+    #[must_use]
+    pub fn without(mechanism: Mechanism) -> SpillwayStores {
+        let name = match mechanism {
+            Mechanism::Throttle => "spillway without throttle",
+            Mechanism::Level0 => "spillway without dynamic level0",
+            Mechanism::Pacing => "spillway without pacing",
+        };
+        let (name, without) = (name.to_owned(), Some(mechanism));
+        SpillwayStores { name, without, ..SpillwayStores::default() }
+    }
+
     /// The settings of its databases.
     #[must_use]
     pub fn database_settings(&self, memory_bytes: usize) -> Settings {
@@ -40,6 +65,9 @@ impl SpillwayStores {
         settings.memory_bytes = memory_bytes;
         settings.log_dir.clone_from(&self.log_dir);
         settings.log_lanes = self.lanes.unwrap_or(settings.log_lanes);
+        settings.throttle = self.without != Some(Mechanism::Throttle);
+        settings.dynamic_level0 = self.without != Some(Mechanism::Level0);
+        settings.paced_compaction = self.without != Some(Mechanism::Pacing);
         settings
     }
 
@@ -115,9 +143,14 @@ impl SpillwayStore {
         Ok(txn.commit())
     }
 
-    fn metric(&self, name: &str) -> f64 {
+    /// The sum of metrics, each of which there must be: a benchmark that finds none would say that nothing happened.
+    fn sum_of(&self, names: &[&str]) -> f64 {
         let metrics = self.db.metrics();
-        metrics.iter().find(|metric| metric.name == name).map_or(0.0, |metric| metric.value)
+        let value = |name: &&str| {
+            let metric = metrics.iter().find(|metric| metric.name == *name);
+            metric.unwrap_or_else(|| panic!("there is no metric {name}")).value
+        };
+        names.iter().map(value).sum()
     }
 }
 
@@ -161,8 +194,14 @@ impl Store for SpillwayStore {
     fn pressure(&self) -> Pressure {
         Pressure {
             memory_bytes: self.db.budget().used() as u64,
-            waited_s: self.metric("throttle_wait_seconds_total"),
-            log_bytes: self.metric("log_flushed_bytes_total") as u64,
+            waited_s: self.sum_of(&[
+                "stall_throttle_flush_seconds_total",
+                "stall_throttle_level0_seconds_total",
+                "stall_throttle_compaction_seconds_total",
+                "stall_memory_seconds_total",
+                "stall_log_seconds_total",
+            ]),
+            log_bytes: self.sum_of(&["log_flushed_bytes_total"]) as u64,
         }
     }
 }

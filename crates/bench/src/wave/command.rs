@@ -11,7 +11,7 @@ use super::run::{Plan, Rate, run};
 use super::series::Run;
 use crate::machine;
 use crate::report::{Figure, OutputArgs, Report, Row};
-use crate::store::Stores;
+use crate::store::{Mechanism, SpillwayStores, Stores};
 
 /// A step of load over data larger than memory, second by second.
 #[derive(Args, Clone, Debug)]
@@ -67,6 +67,9 @@ pub struct WaveArgs {
     /// What all random choices come from
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
+    /// Run Spillway without these as well, each by itself
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub without: Vec<Mechanism>,
     /// Only stores whose name contains one of these
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
@@ -91,6 +94,10 @@ impl WaveArgs {
     /// What is wrong with the arguments, or the first failure of a run, in words.
     pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
         let plan = self.plan()?;
+        let without: Vec<_> =
+            self.without.iter().map(|mechanism| SpillwayStores::without(*mechanism)).collect();
+        let mut stores = stores.to_vec();
+        stores.extend(without.iter().map(|without| without as &dyn Stores));
         if let [name, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
             let ran = run(*stores.ok_or("no such store")?, &plan, &self.dir)?;

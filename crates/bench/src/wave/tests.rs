@@ -115,6 +115,19 @@ impl Store for Failing {
 }
 
 #[test]
+fn mechanisms_are_switched_off_one_by_one() {
+    let args = args("--without throttle,level0,pacing");
+    let settings = |stores: &SpillwayStores| {
+        let settings = stores.database_settings(0);
+        [settings.throttle, settings.dynamic_level0, settings.paced_compaction]
+    };
+    let of = |mechanism: &_| settings(&SpillwayStores::without(*mechanism));
+    let without: Vec<_> = args.without.iter().map(of).collect();
+    assert_eq!(without, [[false, true, true], [true, false, true], [true, true, false]]);
+    assert_eq!(settings(&SpillwayStores::default()), [true; 3]);
+}
+
+#[test]
 fn a_failure_ends_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let of = |reads: &str| {

@@ -14,6 +14,7 @@
 mod debt;
 mod jobs;
 mod mix;
+mod pace;
 mod status;
 #[cfg(all(test, not(loom)))]
 mod tests;

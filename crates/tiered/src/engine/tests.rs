@@ -45,6 +45,7 @@ fn table(ordinal: u32) -> TableId {
 
 fn small() -> TieredSettings {
     TieredSettings {
+        paced_compaction: true,
         memtables_bytes: 8 << 20,
         memtable_bytes: 1 << 20,
         cache_bytes: 1 << 20,

@@ -5,13 +5,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use parking_lot::MutexGuard;
 use rustc_hash::FxHashSet;
+use spillway_base::clock::Clock;
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
 use super::jobs::NAP;
+use super::pace::{Pace, SYNC_BYTES};
 use super::{Inner, create_edit};
 use crate::block::Entry;
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
@@ -19,7 +22,7 @@ use crate::extent_meta::ExtentId;
 use crate::level::LevelsEdit;
 use crate::manifest::{Edit, Manifest, Place};
 use crate::merge::{DropRule, Versions, merge};
-use crate::picker::{Pick, Segment, plan};
+use crate::picker::{Kind, Pick, Segment, plan};
 use crate::space::SlotRun;
 use crate::table::{Immutable, Table, View};
 
@@ -29,6 +32,10 @@ struct Written<'a> {
     extents: Vec<crate::extent_meta::ExtentMeta>,
     files: Vec<u32>,
     bytes: u64,
+    /// Of those bytes, the ones that were synced.
+    synced_bytes: u64,
+    /// Between two extents, for work that others should not feel.
+    pace: Option<Pace>,
 }
 
 impl Drop for Written<'_> {
@@ -52,10 +59,22 @@ impl Written<'_> {
         if !self.files.contains(&slots.file) {
             self.files.push(slots.file);
         }
+        self.rest()
+    }
+
+    /// Leaves the device and the processor to others for a while, where this is work that can wait.
+    fn rest(&mut self) -> Result<()> {
+        if self.pace.is_some() && self.bytes - self.synced_bytes >= SYNC_BYTES {
+            self.sync()?;
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.rest(&Clock::system(), || self.inner.debt().total(), |time| self.inner.doze(time));
+        }
         Ok(())
     }
 
-    fn sync(&self) -> Result<()> {
+    fn sync(&mut self) -> Result<()> {
+        self.synced_bytes = self.bytes;
         self.files.iter().try_for_each(|&number| {
             let (file, _) =
                 self.inner.space.locate(SlotRun { file: number, first: 0, count: 1 })?;
@@ -265,7 +284,32 @@ impl Inner {
     }
 
     fn written(&self) -> Written<'_> {
-        Written { inner: self, extents: Vec::new(), files: Vec::new(), bytes: 0 }
+        Written {
+            inner: self,
+            extents: Vec::new(),
+            files: Vec::new(),
+            bytes: 0,
+            synced_bytes: 0,
+            pace: None,
+        }
+    }
+
+    /// The pace of a compaction. One that somebody asked for, and waits for, goes as fast as it can; and without threads in the
+    /// background there is nobody to rest for.
+    fn pace_of(&self, kind: Kind) -> Option<Pace> {
+        let alone = self.threads.load(Ordering::Acquire) == 0;
+        let paced = self.settings.paced_compaction && kind != Kind::Full && !alone;
+        paced.then(|| Pace::begin(&Clock::system()))
+    }
+
+    /// Does nothing for so long, unless work ends. `false` once it is to end.
+    fn doze(&self, time: Duration) -> bool {
+        let mut state = self.bell.state.lock();
+        if state.stop || self.check().is_err() {
+            return false;
+        }
+        self.bell.room.wait_for(&mut state, time);
+        true
     }
 
     /// A number for a new extent. One that is never recorded may be given again after a restart.
@@ -360,6 +404,7 @@ impl Inner {
         let others_from = others_from(&table.view(), pick);
         let rule = DropRule { live: &live, others_from };
         let mut written = self.written();
+        written.pace = self.pace_of(pick.kind);
         let mut relinked = Vec::new();
         let mut read = 0;
         let clean = |extent: &ExtentHandle| {

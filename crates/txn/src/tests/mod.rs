@@ -30,6 +30,7 @@ fn settings() -> ManagerSettings {
         lock_wait: Duration::from_secs(60),
         transaction_bytes_max: 1 << 20,
         log_bytes_max: 1 << 30,
+        throttle: true,
     }
 }
 
