@@ -108,6 +108,9 @@ impl Engines {
     }
 }
 
+/// Bytes that there is to be room for before a transaction locks its first row.
+const ROOM_BYTES: usize = 64 << 10;
+
 pub(crate) struct Shared {
     pub(crate) settings: ManagerSettings,
     pub(crate) snapshots: Arc<Snapshots>,
@@ -146,6 +149,20 @@ impl Shared {
             return Ok(());
         }
         self.pipeline.flush()
+    }
+
+    /// Waits, for a bounded while, until there is room for commits in memory and in the log's queue. A transaction that is
+    /// about to lock its first row calls it: who waits later has others wait for its rows. Commits that were let in at once may
+    /// use the room up, so a commit looks again.
+    pub(crate) fn await_room(&self) -> Result<()> {
+        self.pipeline.await_queue();
+        // Not all that is queued is durable, and memory of what is not cannot be written out.
+        let _ = self.make_room(SLIGHT);
+        let full = |error: &Error| error.kind() == ErrorKind::MemoryFull;
+        let refused =
+            self.engines.iter().find_map(|engine| engine.admit(ROOM_BYTES).err().filter(full));
+        // Any other failure is the commit's to tell: rows can be locked, and read, all the same.
+        refused.map_or(Ok(()), Err)
     }
 
     /// Makes sure that a batch can be logged and installed. It waits only where memory or the log have no room; what slows

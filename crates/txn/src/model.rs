@@ -17,9 +17,11 @@ pub struct ModelEngine {
     tables: Mutex<BTreeMap<TableId, Table>>,
     persisted: AtomicU64,
     debt: Mutex<Option<AskedForDebt>>,
+    room: Mutex<Option<AskedForRoom>>,
 }
 
 type AskedForDebt = Box<dyn FnMut() -> Debt + Send>;
+type AskedForRoom = Box<dyn FnMut() -> Result<()> + Send>;
 
 impl ModelEngine {
     /// A model without tables.
@@ -36,6 +38,11 @@ impl ModelEngine {
     /// Has `asked` say what the debt is, for tests of the throttle.
     pub fn claim_debt(&self, asked: impl FnMut() -> Debt + Send + 'static) {
         *self.debt.lock() = Some(Box::new(asked));
+    }
+
+    /// Has `asked` say whether there is room, for tests of admission.
+    pub fn claim_room(&self, asked: impl FnMut() -> Result<()> + Send + 'static) {
+        *self.room.lock() = Some(Box::new(asked));
     }
 
     fn table<T>(&self, table: TableId, read: impl FnOnce(&Table) -> T) -> Result<T> {
@@ -57,7 +64,7 @@ impl Engine for ModelEngine {
     }
 
     fn admit(&self, _bytes: usize) -> Result<()> {
-        Ok(())
+        self.room.lock().as_mut().map_or(Ok(()), |asked| asked())
     }
 
     fn install(&self, csn: Csn, batch: &WriteBatch) {

@@ -113,6 +113,10 @@ impl Lane {
         self.ring.is_half_full(place)
     }
 
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.ring.is_nearly_full()
+    }
+
     /// Fills a place that fits.
     pub(super) fn put(&self, place: Place, csn: Csn, room: LogRoom, batch: &WriteBatch) {
         match self.in_ring(batch) {

@@ -287,6 +287,24 @@ impl Pipeline {
         })
     }
 
+    /// Waits until the queue that this thread's commits go to is not nearly full, writing it out where nobody does. A failure
+    /// is for the commit to find.
+    pub(crate) fn await_queue(&self) {
+        let lane = &self.lanes[thread_number() % self.used];
+        if self.in_turn.is_some() || !lane.is_nearly_full() {
+            return;
+        }
+        lane.counts.full.during(Cause::Log, &Clock::system(), || {
+            let mut tries = 0;
+            while lane.is_nearly_full() && self.health().is_ok() {
+                match self.try_turn(lane) {
+                    Some(turn) => self.write(turn, None),
+                    None => pause(&mut tries),
+                }
+            }
+        });
+    }
+
     /// The newest commit that was ordered.
     pub(crate) fn last_ordered(&self) -> Csn {
         Csn(self.ordered.load(Ordering::SeqCst))

@@ -112,6 +112,12 @@ impl Ring {
         place.at > self.head.0.load(Ordering::Relaxed) + self.words.len() as u64 / 2
     }
 
+    /// Whether more than three quarters of the ring are taken.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        let head = self.head.0.load(Ordering::Relaxed);
+        self.tail.0.load(Ordering::Relaxed) > head + self.words.len() as u64 / 4 * 3
+    }
+
     fn word(&self, at: u64) -> &AtomicU64 {
         &self.words[at as usize & (self.words.len() - 1)]
     }

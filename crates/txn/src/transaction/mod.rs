@@ -338,6 +338,9 @@ impl Transaction {
             self.unchecked.set(true);
             self.locked_at.set(None);
         }
+        if mode == LockMode::Exclusive && !self.owner.holds_any() {
+            self.shared().await_room()?;
+        }
         let timeout = self.options.lock_wait.unwrap_or(self.shared().settings.lock_wait);
         locks.acquire(&self.owner, table, key, mode, wait, timeout)
     }
