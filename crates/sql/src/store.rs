@@ -21,6 +21,9 @@ use spillway_types::{Value, key};
 use crate::catalog::{IndexDef, IndexPart, TableDef, end_of};
 use crate::errors::{Result, SqlError};
 
+/// Room for a key that is not long.
+const KEY_BYTES: usize = 32;
+
 fn write_parts(table: &TableDef, parts: &[IndexPart], row: &[Value], out: &mut Vec<u8>) {
     for part in parts {
         let column = &table.columns[part.column];
@@ -33,14 +36,14 @@ pub(crate) fn primary_key(table: &TableDef, row: &[Value], row_number: u64) -> V
     if table.primary.is_empty() {
         return row_number.to_be_bytes().to_vec();
     }
-    let mut key = Vec::new();
+    let mut key = Vec::with_capacity(KEY_BYTES);
     write_parts(table, &table.primary, row, &mut key);
     key
 }
 
 /// The key of a row's entry in an index.
 pub(crate) fn index_key(table: &TableDef, index: &IndexDef, row: &[Value], pk: &[u8]) -> Vec<u8> {
-    let mut key = Vec::new();
+    let mut key = Vec::with_capacity(KEY_BYTES);
     write_parts(table, &index.parts, row, &mut key);
     key.extend_from_slice(pk);
     key
@@ -51,7 +54,7 @@ fn unique_prefix(table: &TableDef, index: &IndexDef, row: &[Value]) -> Option<Ve
     if !index.unique || index.parts.iter().any(|part| row[part.column].is_null()) {
         return None;
     }
-    let mut key = Vec::new();
+    let mut key = Vec::with_capacity(KEY_BYTES);
     write_parts(table, &index.parts, row, &mut key);
     Some(key)
 }

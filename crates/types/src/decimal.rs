@@ -176,7 +176,8 @@ impl Decimal {
         let scale = scale.min(SCALE_MAX);
         let digits = match scale.cmp(&self.scale) {
             Ordering::Less => divide(self.digits, power(self.scale - scale)),
-            _ => self.digits.saturating_mul(power(scale - self.scale)),
+            Ordering::Equal => self.digits,
+            Ordering::Greater => self.digits.saturating_mul(power(scale - self.scale)),
         };
         Decimal { digits, scale }
     }

@@ -189,10 +189,11 @@ pub fn serves(column: &ColumnType, other: &ColumnType) -> bool {
 }
 
 fn same(stored: &Value, value: &Value) -> bool {
-    match stored {
-        Value::DateTime(at) => crate::convert::to_datetime(&value.as_ref()) == Some(*at),
-        Value::Time(time) => crate::convert::to_time(&value.as_ref()) == Some(*time),
-        stored => {
+    match (stored, value) {
+        (Value::Int(stored), Value::Int(value)) => stored == value,
+        (Value::DateTime(at), _) => crate::convert::to_datetime(&value.as_ref()) == Some(*at),
+        (Value::Time(time), _) => crate::convert::to_time(&value.as_ref()) == Some(*time),
+        (stored, value) => {
             crate::convert::to_decimal(&stored.as_ref())
                 == crate::convert::to_decimal(&value.as_ref())
         }

@@ -28,9 +28,13 @@ const VERSION: u8 = 1;
 /// The bytes are no row; the text says why.
 pub type RowError = &'static str;
 
+/// Room for a value that is not long.
+const VALUE_BYTES: usize = 16;
+
 /// Appends a row of these values.
 pub fn write_row<'a>(values: impl ExactSizeIterator<Item = ValueRef<'a>>, out: &mut Vec<u8>) {
     let columns = values.len();
+    out.reserve(1 + 2 + columns.div_ceil(8) + columns * (4 + VALUE_BYTES));
     out.push(VERSION);
     out.extend_from_slice(&(columns as u16).to_le_bytes());
     let nulls_at = out.len();
@@ -49,6 +53,7 @@ pub fn write_row<'a>(values: impl ExactSizeIterator<Item = ValueRef<'a>>, out: &
 
 fn write_value(value: &ValueRef<'_>, out: &mut Vec<u8>) {
     let mut put = |kind: u8, bytes: &[u8]| {
+        out.reserve(1 + bytes.len());
         out.push(kind);
         out.extend_from_slice(bytes);
     };

@@ -121,10 +121,7 @@ impl ChangePlan {
                 Err(error) => return Err(error),
             }
         }
-        let warnings = context.warnings.borrow().len();
-        let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
-        let affected = if context.variables.borrow().found_rows_flag { matched } else { changed };
-        Ok(Changed { affected, info, ..Changed::default() })
+        Ok(Changed::by_update(matched, changed, context))
     }
 
     /// The rows that are changed, locked, with their keys.

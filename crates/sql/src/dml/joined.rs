@@ -264,10 +264,7 @@ impl JoinedPlan {
         if self.delete {
             return Ok(Changed { affected: matched, ..Changed::default() });
         }
-        let warnings = context.warnings.borrow().len();
-        let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
-        let affected = if context.variables.borrow().found_rows_flag { matched } else { changed };
-        Ok(Changed { affected, info, ..Changed::default() })
+        Ok(Changed::by_update(matched, changed, context))
     }
 
     /// Assigns a joined row's values to a target's row; whether that changed it.

@@ -31,6 +31,22 @@ pub(crate) struct Changed {
     pub(crate) info: String,
 }
 
+impl Changed {
+    /// By an UPDATE that found this many rows and made others of some.
+    fn by_update(matched: u64, changed: u64, context: &Context<'_>) -> Changed {
+        let mut info = String::with_capacity(64);
+        let warnings = context.warnings.borrow().len() as u64;
+        let parts =
+            [("Rows matched: ", matched), ("  Changed: ", changed), ("  Warnings: ", warnings)];
+        for (text, number) in parts {
+            info.push_str(text);
+            info.push_str(itoa::Buffer::new().format(number));
+        }
+        let affected = if context.variables.borrow().found_rows_flag { matched } else { changed };
+        Changed { affected, info, ..Changed::default() }
+    }
+}
+
 /// What a statement is bound in.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {

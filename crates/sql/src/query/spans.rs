@@ -24,6 +24,9 @@ impl Span {
     }
 }
 
+/// Room for a key that is not long.
+const KEY_BYTES: usize = 32;
+
 /// Spans that an estimate looks at; of more, the rest is assumed like them.
 const SAMPLE: usize = 8;
 
@@ -83,7 +86,7 @@ pub(super) fn spans(
     row: &[Value],
 ) -> Result<Vec<Span>> {
     let parts = access.parts(table);
-    let mut prefix = Vec::new();
+    let mut prefix = Vec::with_capacity(KEY_BYTES);
     for (expr, part) in access.equal.iter().zip(parts) {
         let value = context.value(expr, row)?;
         match write_lookup(context, table, part, &value, &mut prefix) {

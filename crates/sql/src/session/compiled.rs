@@ -375,7 +375,7 @@ fn made_for(variables: &Variables, catalog: u64) -> MadeFor {
         catalog,
         database: variables.database.clone(),
         collation: variables.collation.id(),
-        full_group_by: variables.has_mode("ONLY_FULL_GROUP_BY"),
+        full_group_by: variables.often.full_group_by,
         mode: variables.mode,
     }
 }
@@ -386,7 +386,7 @@ impl MadeFor {
             && self.mode == variables.mode
             && self.collation == variables.collation.id()
             && self.database == variables.database
-            && self.full_group_by == variables.has_mode("ONLY_FULL_GROUP_BY")
+            && self.full_group_by == variables.often.full_group_by
     }
 }
 

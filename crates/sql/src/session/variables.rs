@@ -264,6 +264,7 @@ pub(crate) struct Often {
     pub(crate) strict: bool,
     pub(crate) no_zero_date: bool,
     pub(crate) no_zero_in_date: bool,
+    pub(crate) full_group_by: bool,
     pub(crate) safe_updates: bool,
     /// Rows of a query that has no LIMIT.
     pub(crate) rows_max: u64,
@@ -330,6 +331,7 @@ impl Variables {
             strict: self.sql_mode.contains("STRICT_"),
             no_zero_date: self.has_mode("NO_ZERO_DATE"),
             no_zero_in_date: self.has_mode("NO_ZERO_IN_DATE"),
+            full_group_by: self.has_mode("ONLY_FULL_GROUP_BY"),
             safe_updates: self.flag("sql_safe_updates"),
             rows_max: self.number("sql_select_limit").unwrap_or(u64::MAX),
             time_max: self.number("max_execution_time").unwrap_or(0),
@@ -355,7 +357,7 @@ impl Session {
             return other.then(|| Value::from(variables.collation.name()));
         }
         if scope == FULL_GROUP_BY {
-            return variables.has_mode("ONLY_FULL_GROUP_BY").then_some(Value::Int(1));
+            return variables.often.full_group_by.then_some(Value::Int(1));
         }
         self.asked.set(true);
         let text = match (scope, canonical(name)) {
