@@ -4,7 +4,6 @@
 mod client;
 mod commits;
 mod framing;
-mod gate;
 mod limits;
 mod login;
 mod metadata;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use spillway::{Database, Settings};
 use spillway_server::{ServerSettings, TlsFiles};
+use spillway_storage::sim::SimDisk;
 
 use crate::client::{Client, TestServer, shown, until};
-use crate::gate::GateDisk;
 
 /// As few as there can be.
 fn one_worker() -> TestServer {
@@ -41,7 +41,7 @@ fn running(root: &mut Client, sql: &str) -> usize {
 
 #[test]
 fn two_thousand_clients_have_commits_on_their_way_at_once() {
-    let disk = GateDisk::new();
+    let disk = SimDisk::new(1);
     let database = Database::open_on(Arc::new(disk.clone()), "/db", Settings::default()).unwrap();
     let settings =
         ServerSettings { connections_max: 2_100, workers: 2, ..ServerSettings::default() };
@@ -49,7 +49,7 @@ fn two_thousand_clients_have_commits_on_their_way_at_once() {
     let mut root = server.client();
     root.run("CREATE TABLE t (id INT PRIMARY KEY)");
     let mut clients: Vec<Client> = (0..2_000).map(|_| server.client()).collect();
-    disk.shut(true);
+    let held = disk.hold_syncs();
     for (id, client) in clients.iter_mut().enumerate() {
         send(client, &format!("INSERT INTO t VALUES ({id})"));
     }
@@ -57,7 +57,7 @@ fn two_thousand_clients_have_commits_on_their_way_at_once() {
     assert_eq!(root.run("SELECT COUNT(*) FROM t").one(), "0");
     let workers = figure(&server, "workers_now");
     assert!(workers < 20, "{workers} threads");
-    disk.shut(false);
+    drop(held);
     for client in &mut clients {
         assert_eq!(client.answer().affected(), 1);
     }

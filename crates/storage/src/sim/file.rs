@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::SimDisk;
+use super::hold::AfterWrite;
 use super::inode::Inode;
 use super::state::State;
 use crate::{DiskLock, File};
@@ -134,7 +135,17 @@ impl File for SimFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.with(|state| self.write(state, offset, bytes))
+        let after = self.with(|state| {
+            self.write(state, offset, bytes)?;
+            let of_this = |after: &mut AfterWrite| {
+                self.path.extension().is_some_and(|extension| extension == after.extension)
+            };
+            Ok(state.after_write.take_if(of_this))
+        })?;
+        if let Some(hook) = after.and_then(|after| after.hook.lock().take()) {
+            hook();
+        }
+        Ok(())
     }
 
     fn sync(&self) -> Result<()> {

@@ -1,10 +1,17 @@
-//! Holding syncs up, so that a test sees what goes on beside one.
+//! What a test has happen beside an operation: syncs that are held up, and something that is done right after a write.
 
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
 use super::SimDisk;
+
+/// What is done once, right after the next write to a file of some kind.
+#[derive(Clone)]
+pub(super) struct AfterWrite {
+    pub(super) extension: &'static str,
+    pub(super) hook: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
+}
 
 #[derive(Default)]
 struct Held {

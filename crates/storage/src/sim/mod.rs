@@ -42,7 +42,7 @@ use spillway_base::{Error, ErrorKind, Result};
 use crate::{Disk, DiskLock, File, OpenMode};
 use file::{SimFile, SimLock};
 pub use hold::HeldSyncs;
-use hold::Hold;
+use hold::{AfterWrite, Hold};
 use state::{NameChange, State, not_there};
 
 /// What befalls a numbered operation.
@@ -73,7 +73,7 @@ impl SimDisk {
     #[must_use]
     pub fn fork(&self) -> SimDisk {
         let mut state = self.0.lock().clone();
-        state.hold = None;
+        (state.hold, state.after_write) = (None, None);
         state.kill();
         SimDisk(Arc::new(Mutex::new(state)))
     }
@@ -125,6 +125,12 @@ impl SimDisk {
         let hold = Arc::new(Hold::default());
         self.0.lock().hold = Some(hold.clone());
         HeldSyncs { disk: self.clone(), hold }
+    }
+
+    /// Runs `hook` once, right after the next write that succeeds to a file with this extension, on the thread that wrote.
+    pub fn after_next_write(&self, extension: &'static str, hook: impl FnOnce() + Send + 'static) {
+        let hook = Arc::new(Mutex::new(Some(Box::new(hook) as Box<dyn FnOnce() + Send>)));
+        self.0.lock().after_write = Some(AfterWrite { extension, hook });
     }
 
     /// Sets, moves or lifts the capacity, in bytes.

@@ -8,7 +8,7 @@ use spillway_base::rng::Rng;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::Fault;
-use super::hold::Hold;
+use super::hold::{AfterWrite, Hold};
 use super::inode::Inode;
 
 #[derive(Clone)]
@@ -60,6 +60,7 @@ pub(super) struct State {
     pub(super) next_sync: Option<Fault>,
     /// Where syncs wait.
     pub(super) hold: Option<Arc<Hold>>,
+    pub(super) after_write: Option<AfterWrite>,
     pub(super) unreadable: BTreeSet<PathBuf>,
     pub(super) capacity: Option<u64>,
     /// Counts processes: handles of an earlier one are dead.
@@ -92,6 +93,7 @@ impl State {
             syncs_fail: false,
             next_sync: None,
             hold: None,
+            after_write: None,
             unreadable: BTreeSet::new(),
             capacity: None,
             life: 0,

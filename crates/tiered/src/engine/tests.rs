@@ -68,11 +68,7 @@ fn dir() -> PathBuf {
 }
 
 fn open(disk: &SimDisk) -> Result<Bench> {
-    open_on(Arc::new(disk.clone()))
-}
-
-fn open_on(disk: Arc<dyn Disk>) -> Result<Bench> {
-    open_with(disk, small())
+    open_with(Arc::new(disk.clone()), small())
 }
 
 fn open_with(disk: Arc<dyn Disk>, settings: TieredSettings) -> Result<Bench> {

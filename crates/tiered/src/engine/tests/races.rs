@@ -1,109 +1,6 @@
 //! One piece of work in the midst of another, each time at the same point.
 
-use std::path::Path;
-
-use spillway_storage::{DiskLock, File, OpenMode};
-
 use super::*;
-
-type Hook = Box<dyn FnOnce() + Send>;
-
-/// A simulated disk on which something else happens right after the next write to a data file.
-#[derive(Clone)]
-struct Interrupted {
-    disk: SimDisk,
-    hook: Arc<Mutex<Option<Hook>>>,
-}
-
-struct InterruptedFile {
-    file: Arc<dyn File>,
-    hook: Option<Arc<Mutex<Option<Hook>>>>,
-}
-
-impl Interrupted {
-    fn new(disk: &SimDisk) -> Interrupted {
-        Interrupted { disk: disk.clone(), hook: Arc::default() }
-    }
-
-    fn after_next_write(&self, hook: impl FnOnce() + Send + 'static) {
-        *self.hook.lock() = Some(Box::new(hook));
-    }
-}
-
-impl Disk for Interrupted {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = self.disk.open(path, mode)?;
-        let data = path.extension().is_some_and(|extension| extension == "data");
-        Ok(Arc::new(InterruptedFile { file, hook: data.then(|| self.hook.clone()) }))
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.disk.exists(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.disk.list(dir)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.disk.sync_dir(dir)
-    }
-
-    fn lock(&self, dir: &Path) -> Result<Box<dyn DiskLock>> {
-        self.disk.lock(dir)
-    }
-
-    fn available(&self, path: &Path) -> Result<u64> {
-        self.disk.available(path)
-    }
-}
-
-impl File for InterruptedFile {
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        self.file.read_at(offset, bytes)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_at(offset, bytes)?;
-        let hook = self.hook.as_ref().and_then(|hook| hook.lock().take());
-        if let Some(hook) = hook {
-            hook();
-        }
-        Ok(())
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.file.sync()
-    }
-
-    fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_and_sync(offset, bytes)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        self.file.allocate(offset, len)
-    }
-}
 
 /// K5: while a flush is between its write and its sync, a compaction syncs the same file, and is the one that is told of
 /// the failure. The sync of the flush succeeds on the device, and its bytes are lost all the same: nothing may be said
@@ -113,8 +10,7 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     for fault in [Fault::Io, Fault::Full] {
         for seed in 0..8 {
             let disk = SimDisk::new(seed);
-            let device = Interrupted::new(&disk);
-            let bench = open_on(Arc::new(device.clone())).unwrap();
+            let bench = open(&disk).unwrap();
             let commits = history(6, 100);
             commits[..50].iter().for_each(|commit| bench.install(commit));
             bench.engine.flush_all().unwrap();
@@ -125,7 +21,7 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
             let (engine, failing) = (bench.engine.clone(), disk.clone());
             let met = Arc::new(Mutex::new(None));
             let told = met.clone();
-            device.after_next_write(move || {
+            disk.after_next_write("data", move || {
                 let table = engine.0.tables.load_full()[&table(1)].clone();
                 failing.fail_next_sync(fault);
                 *told.lock() = engine.0.compact_fully(&table).err();
@@ -204,8 +100,7 @@ fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
 fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
     for tables in [1, 2] {
         let disk = SimDisk::new(1);
-        let device = Interrupted::new(&disk);
-        let bench = open_on(Arc::new(device.clone())).unwrap();
+        let bench = open(&disk).unwrap();
         for ordinal in 1..=tables {
             bench.install(&(Csn(ordinal.into()), batch(&[Op::CreateTable(table(ordinal))])));
         }
@@ -221,7 +116,9 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
         }
         let (engine, met) = (bench.engine.clone(), Arc::new(Mutex::new(None)));
         let told = met.clone();
-        device.after_next_write(move || *told.lock() = Some(engine.run_background_job().unwrap()));
+        disk.after_next_write("data", move || {
+            *told.lock() = Some(engine.run_background_job().unwrap())
+        });
         assert_eq!(bench.engine.run_background_job().unwrap(), JobOutcome::Worked);
         let beside = met.lock().take();
         let expected = if tables == 2 { JobOutcome::Worked } else { JobOutcome::Idle };
