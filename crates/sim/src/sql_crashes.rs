@@ -46,7 +46,7 @@ fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
     let mut settings = Settings::default();
     settings.memory_bytes = 16 << 20;
     settings.log_segment_bytes = 64 << 10;
-    settings.log_lanes = 2;
+    settings.log_lanes = Some(2);
     settings.slot_bytes = 16 << 10;
     settings.background_threads = false;
     let db = Database::open_on(Arc::new(disk.clone()), "/db", settings)?;

@@ -9,6 +9,7 @@ use spillway_base::budget::Budget;
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Engine, Metric, RangeEstimate};
 use spillway_base::{EngineKind, Error, ErrorKind, KeyRange, Result, thread};
+use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
 use spillway_tiered::{Background, JobOutcome, TableStatus, TieredEngine, TieredSettings};
@@ -74,7 +75,7 @@ impl Database {
     /// bounds, [`crate::ErrorKind::Corruption`], [`crate::ErrorKind::UnsupportedFormat`], [`crate::ErrorKind::DiskFull`],
     /// [`crate::ErrorKind::Io`].
     pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Database> {
-        Database::open_on(Arc::new(RealDisk), path, settings)
+        Database::open_in(Arc::new(RealDisk), path.as_ref(), settings, true)
     }
 
     /// Opens an empty database that is gone when it is dropped.
@@ -94,8 +95,17 @@ impl Database {
         path: impl AsRef<Path>,
         settings: Settings,
     ) -> Result<Database> {
+        Database::open_in(disk, path.as_ref(), settings, false)
+    }
+
+    /// Opens a database; with `tries`, its disk has a speed, which says how many lanes its log has.
+    fn open_in(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        settings: Settings,
+        tries: bool,
+    ) -> Result<Database> {
         settings.validate()?;
-        let path = path.as_ref();
         disk.create_dir_all(path)?;
         let lock = disk.lock(path)?;
         let home = log_home::claim(&*disk, path, settings.log_dir.as_deref())?;
@@ -115,10 +125,16 @@ impl Database {
             horizon.horizon(),
             budget.clone(),
         )?;
+        let most = settings.lanes_most();
+        let lanes = if tries && settings.log_lanes.is_none() {
+            lanes_that_pay(&*disk, &home.dir, most)
+        } else {
+            most
+        };
         let log = LogSettings {
             dir: home.dir,
             segment_bytes: settings.log_segment_bytes,
-            lanes: settings.log_lanes,
+            lanes,
             in_turn: !settings.background_threads,
             queue_bytes: (settings.memory_bytes / 256).clamp(64 << 10, 4 << 20),
             recovery_threads: settings.recovery_threads,

@@ -24,8 +24,9 @@ pub struct Settings {
     /// Size of a log segment, in bytes.
     pub log_segment_bytes: u64,
     /// Lanes of the log: queues of commits, each with files of its own that are written and synced by themselves. May
-    /// differ from one opening to the next.
-    pub log_lanes: usize,
+    /// differ from one opening to the next. `None` for one to eight cores, as far as the log's device gains by more
+    /// than one, which [`crate::Database::open`] tries out.
+    pub log_lanes: Option<usize>,
     /// Threads that read the log back at an opening.
     pub recovery_threads: usize,
     /// Bytes of log past which the engines are asked to write what it holds.
@@ -55,7 +56,7 @@ impl Default for Settings {
         Settings {
             memory_bytes: 1 << 30,
             cores,
-            log_lanes: lanes_for(cores),
+            log_lanes: None,
             recovery_threads: cores,
             durability: Durability::Commit,
             lock_wait: LOCK_WAIT,
@@ -71,12 +72,21 @@ impl Default for Settings {
     }
 }
 
+/// The most lanes that a log can have.
+const LANES_MAX: usize = 64;
+
 /// After the paper, one queue serves eight threads well (X-Engine, section 3.2.2).
 fn lanes_for(cores: usize) -> usize {
-    cores.div_ceil(8)
+    cores.div_ceil(8).clamp(1, LANES_MAX)
 }
 
 impl Settings {
+    /// Lanes that the log has, or with `log_lanes` unset may have where its device gains by them.
+    #[must_use]
+    pub fn lanes_most(&self) -> usize {
+        self.log_lanes.unwrap_or_else(|| lanes_for(self.cores))
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
         if self.memory_bytes < MEMORY_BYTES_MIN {
             return Err(Error::invalid(format!(
@@ -87,7 +97,7 @@ impl Settings {
         if self.cores == 0 {
             return Err(Error::invalid("cores is 0; a database needs at least 1"));
         }
-        if !(1..=64).contains(&self.log_lanes) {
+        if !(1..=LANES_MAX).contains(&self.log_lanes.unwrap_or(1)) {
             return Err(Error::invalid("log_lanes must be between 1 and 64"));
         }
         if self.recovery_threads == 0 {

@@ -16,7 +16,7 @@ fn small() -> Settings {
     Settings {
         memory_bytes: 16 << 20,
         log_segment_bytes: 64 << 10,
-        log_lanes: 3,
+        log_lanes: Some(3),
         background_threads: false,
         slot_bytes: 16 << 10,
         ..Settings::default()

@@ -72,7 +72,7 @@ impl CommitsArgs {
     pub fn spillways(&self) -> Vec<SpillwayStores> {
         let usual = SpillwayStores::default();
         let lanes = if self.lanes.is_empty() {
-            let usual = usual.database_settings(0).log_lanes;
+            let usual = usual.database_settings(0).lanes_most();
             vec![if usual == 1 { 4 } else { 1 }]
         } else {
             self.lanes.clone()

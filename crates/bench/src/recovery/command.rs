@@ -58,7 +58,7 @@ impl RecoveryArgs {
         } else {
             self.threads.clone()
         };
-        let lanes = spillway::Settings::default().log_lanes;
+        let lanes = spillway::Settings::default().lanes_most();
         SpillwayRecovery { lanes: self.lanes.unwrap_or(lanes), threads }
     }
 

@@ -36,7 +36,7 @@ impl Recoverable for SpillwayRecovery {
         settings.log_bytes_max = u64::MAX;
         // Several segments also of a small log.
         settings.log_segment_bytes = settings.log_segment_bytes.min(log_bytes / 4).max(64 << 10);
-        settings.log_lanes = self.lanes;
+        settings.log_lanes = Some(self.lanes);
         settings.recovery_threads = threads;
         settings.background_threads = false;
         let store = SpillwayStores::default().open_with(dir, settings)?;

@@ -64,7 +64,7 @@ impl SpillwayStores {
         let mut settings = Settings::default();
         settings.memory_bytes = memory_bytes;
         settings.log_dir.clone_from(&self.log_dir);
-        settings.log_lanes = self.lanes.unwrap_or(settings.log_lanes);
+        settings.log_lanes = self.lanes;
         settings.throttle = self.without != Some(Mechanism::Throttle);
         settings.dynamic_level0 = self.without != Some(Mechanism::Level0);
         settings.paced_compaction = self.without != Some(Mechanism::Pacing);
@@ -100,7 +100,7 @@ impl Stores for SpillwayStores {
 
     fn settings(&self) -> String {
         let settings = self.database_settings(0);
-        format!("{} lanes, {} cores", settings.log_lanes, settings.cores)
+        format!("{} lanes, {} cores", settings.lanes_most(), settings.cores)
     }
 
     fn asynchronous(&self) -> bool {

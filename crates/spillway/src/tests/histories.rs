@@ -136,7 +136,7 @@ fn settings(lanes: usize) -> Settings {
         memory_bytes: 16 << 20,
         log_segment_bytes: 64 << 10,
         slot_bytes: 16 << 10,
-        log_lanes: lanes,
+        log_lanes: Some(lanes),
         recovery_threads: 2,
         ..Settings::default()
     }

@@ -29,6 +29,7 @@
 //! The implementation in files is [`FilePlog`]; the bytes are described in `segment`.
 
 mod file;
+mod lanes;
 mod make;
 mod reader;
 mod room;
@@ -41,6 +42,7 @@ use std::path::PathBuf;
 use spillway_base::Result;
 
 pub use file::FilePlog;
+pub use lanes::lanes_that_pay;
 pub use reader::{LogReader, Recovered, RecoveredSegment, VisitFrame, lanes_in, read_log};
 
 /// The largest payload of one frame.
