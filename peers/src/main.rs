@@ -53,7 +53,7 @@ fn run(what: What) -> Result<(), String> {
         What::Commits(args) => {
             let transactions = [RocksTxnStores::Pessimistic, RocksTxnStores::Optimistic];
             let spillways = args.spillways();
-            let mut subjects = Subject::in_both_styles(&spillways, args.threads);
+            let mut subjects = Subject::in_all_styles(&spillways, &args.threads);
             let waiting = |stores| Subject { stores, style: Style::Waiting };
             subjects.extend(rocks.iter().map(|rocks| waiting(rocks)));
             subjects.extend(transactions.iter().map(|rocks| waiting(rocks)));

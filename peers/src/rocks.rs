@@ -178,6 +178,7 @@ impl Store for RocksStore {
                 + property(properties::ESTIMATE_TABLE_READERS_MEM),
             waited_s: self.options.get_ticker_count(Ticker::StallMicros) as f64 / 1e6,
             log_bytes: self.options.get_ticker_count(Ticker::WalFileBytes),
+            ..Pressure::default()
         }
     }
 }

@@ -52,6 +52,13 @@ impl Cpu {
     }
 }
 
+/// Processor time of this process, of all its threads, to the nanosecond.
+#[must_use]
+pub fn own_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
 /// Memory of this process that is in the machine's memory, in bytes.
 #[must_use]
 pub fn resident_bytes() -> u64 {
@@ -108,6 +115,8 @@ mod tests {
         let before = Cpu::own();
         assert!(Cpu::own().total() >= before.total());
         assert_eq!(Cpu::of(u32::MAX), Cpu::default());
+        let time = own_time();
+        assert!(own_time() > time);
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub struct Report {
     cases: Vec<&'static str>,
     figures: Vec<Figure>,
     rows: Vec<Row>,
+    notes: Vec<String>,
 }
 
 impl Report {
@@ -57,6 +58,17 @@ impl Report {
     pub fn add(&mut self, row: Row) {
         assert_eq!((row.case.len(), row.figures.len()), (self.cases.len(), self.figures.len()));
         self.rows.push(row);
+    }
+
+    /// Adds a sentence that stands under the table.
+    pub fn note(&mut self, sentence: String) {
+        self.notes.push(sentence);
+    }
+
+    /// The sentences under the table.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Every row, in the order run.
@@ -158,6 +170,7 @@ impl Report {
         serde_json::json!({
             "settings": settings.collect::<std::collections::BTreeMap<_, _>>(),
             "rows": rows.collect::<Vec<_>>(),
+            "notes": self.notes,
         })
     }
 }
@@ -204,7 +217,10 @@ impl fmt::Display for Report {
                 writeln!(f, "{}|", rule.collect::<String>())?;
             }
         }
-        Ok(())
+        if !self.notes.is_empty() {
+            writeln!(f)?;
+        }
+        self.notes.iter().try_for_each(|note| writeln!(f, "{note}"))
     }
 }
 
@@ -256,6 +272,7 @@ mod tests {
             [Figure { name: "puts/s", decimals: 0 }, Figure { name: "p99 us", decimals: 1 }];
         let mut report = Report::new(&["threads"], &figures);
         report.set("keys", 10);
+        report.note("More is better.".into());
         for (subject, throughput) in
             [("ours", 30.0), ("its, other", 10.0), ("ours", 50.0), ("ours", 40.0)]
         {
@@ -273,6 +290,7 @@ mod tests {
     fn it_shows_medians_spread_and_ratios() {
         let shown = report().to_string();
         assert!(shown.contains("keys: 10"), "{shown}");
+        assert!(shown.ends_with("|\n\nMore is better.\n"), "{shown}");
         let lines: Vec<String> = shown
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))

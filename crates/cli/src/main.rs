@@ -108,7 +108,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Kv(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Commits(args) } => {
             let spillways = args.spillways();
-            args.run(&Subject::in_both_styles(&spillways, args.threads))
+            args.run(&Subject::in_all_styles(&spillways, &args.threads))
         }
         Command::Bench { what: Bench::Connections(args) } => args.run(),
         Command::Bench { what: Bench::Wave(args) } => args.run(&[&SpillwayStores::default()]),

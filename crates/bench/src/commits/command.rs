@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Extent, Plan, ROWS_MAX, Subject, measure};
+use super::{Extent, Plan, ROWS_MAX, Subject, measure, notes};
 use crate::machine;
 use crate::measure::{progress, quantile_us};
 use crate::report::{Figure, OutputArgs, Report, Row};
@@ -20,9 +20,9 @@ pub struct CommitsArgs {
     /// Rows of each transaction
     #[arg(long, value_delimiter = ',', default_values_t = [1, 4])]
     pub rows: Vec<usize>,
-    /// Threads that keep asynchronous commits in flight, at most
-    #[arg(long, default_value_t = 2)]
-    pub threads: usize,
+    /// Threads that keep asynchronous commits in flight, at most, and that many who wait for each
+    #[arg(long, value_delimiter = ',', default_values_t = [2])]
+    pub threads: Vec<usize>,
     /// Lanes of Spillway's log to measure besides those that it has by default [default: 1, or 4 where 1 is the default]
     #[arg(long, value_delimiter = ',')]
     pub lanes: Vec<usize>,
@@ -82,7 +82,11 @@ impl CommitsArgs {
     }
 
     pub(super) fn plan(&self) -> Result<Plan, String> {
-        if self.keys == 0 || self.rounds == 0 || self.threads == 0 || self.in_flight.contains(&0) {
+        if self.keys == 0
+            || self.rounds == 0
+            || self.threads.contains(&0)
+            || self.in_flight.contains(&0)
+        {
             return Err("a run needs a key, a round, a thread and a commit in flight".to_owned());
         }
         if self.rows.iter().any(|rows| !(1..=ROWS_MAX).contains(rows)) {
@@ -129,6 +133,8 @@ impl CommitsArgs {
                                 us(0.999),
                                 measured.cpu.as_secs_f64() * 1e6 / commits,
                                 measured.threads as f64,
+                                measured.syncs.1 * 1e6 / measured.syncs.0.max(1) as f64,
+                                commits / measured.syncs.0.max(1) as f64,
                             ],
                         });
                         bar.inc(1);
@@ -137,6 +143,7 @@ impl CommitsArgs {
             }
         }
         bar.finish_and_clear();
+        notes::add(&mut report, &subjects);
         Ok(report)
     }
 
@@ -150,6 +157,8 @@ impl CommitsArgs {
             figure("p99.9 us", 0),
             figure("cpu us", 2),
             figure("threads", 0),
+            figure("sync us", 0),
+            figure("commits/sync", 1),
         ];
         let mut report = Report::new(&["rows", "in flight"], &figures);
         report.set("machine", machine::describe(&self.dir));

@@ -7,6 +7,7 @@
 //! At the end of a cell the last rows of each thread are read back, so that what was counted was also done.
 
 mod command;
+mod notes;
 mod work;
 
 #[cfg(test)]
@@ -20,15 +21,17 @@ use spillway_base::clock;
 
 pub use self::command::CommitsArgs;
 pub(crate) use self::work::{Extent, ROWS_MAX, Work};
-use crate::machine::Cpu;
+use crate::machine::own_time;
 use crate::measure::{Values, fresh_folder, histogram, remove_folder};
 use crate::store::{Completions, SpillwayStores, Store, Stores};
 
 /// How the commits of a subject are kept in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// One from each thread, which waits for it.
+    /// One from each of as many threads, which wait for them.
     Waiting,
+    /// One from each of this many threads at most, which wait for them: what as many asynchronous ones are compared with.
+    Few(usize),
     /// Spread over this many threads at most, which go on meanwhile.
     Asynchronous(usize),
 }
@@ -42,12 +45,17 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Each of these stores, asynchronous from so many threads, and with a thread for each commit.
+    /// Each of these stores, asynchronous from each of these numbers of threads, from as many that wait, and with a thread
+    /// for each commit.
     #[must_use]
-    pub fn in_both_styles(stores: &'a [SpillwayStores], threads: usize) -> Vec<Subject<'a>> {
-        let styles = [Style::Asynchronous(threads), Style::Waiting];
-        let both = |stores: &'a SpillwayStores| styles.map(|style| Subject { stores, style });
-        stores.iter().flat_map(both).collect()
+    pub fn in_all_styles(stores: &'a [SpillwayStores], threads: &[usize]) -> Vec<Subject<'a>> {
+        let asynchronous = threads.iter().map(|threads| Style::Asynchronous(*threads));
+        let few = threads.iter().map(|threads| Style::Few(*threads));
+        let styles: Vec<_> = asynchronous.chain(few).chain([Style::Waiting]).collect();
+        let all = |stores: &'a SpillwayStores| {
+            styles.iter().map(move |style| Subject { stores, style: *style }).collect::<Vec<_>>()
+        };
+        stores.iter().flat_map(all).collect()
     }
 }
 
@@ -55,15 +63,17 @@ impl Subject<'_> {
     /// The name in the report.
     #[must_use]
     pub fn name(&self) -> String {
+        let name = self.stores.name();
         match self.style {
-            Style::Asynchronous(_) => format!("{} async", self.stores.name()),
-            Style::Waiting => self.stores.name(),
+            Style::Asynchronous(threads) => format!("{name} async x{threads}"),
+            Style::Few(threads) => format!("{name} sync x{threads}"),
+            Style::Waiting => name,
         }
     }
 
     fn threads(&self, in_flight: usize) -> usize {
         match self.style {
-            Style::Asynchronous(threads) => threads.min(in_flight),
+            Style::Asynchronous(threads) | Style::Few(threads) => threads.min(in_flight),
             Style::Waiting => in_flight,
         }
     }
@@ -75,6 +85,8 @@ pub(crate) struct Measured {
     pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
     pub(crate) threads: usize,
+    /// Syncs of the log, and the seconds that they took.
+    pub(crate) syncs: (u64, f64),
 }
 
 /// What all cells have in common.
@@ -100,7 +112,11 @@ pub(crate) fn measure(
     let threads = subject.threads(in_flight);
     let values = Values::new(plan.seed, plan.value_bytes);
     let (measure_from, until) = plan.extent.moments(clock::now());
-    let mut before = Cpu::own();
+    let syncs = || {
+        let pressure = store.pressure();
+        (pressure.syncs, pressure.sync_s)
+    };
+    let mut before = (own_time(), syncs());
     let (tallies, cpu) = std::thread::scope(|scope| {
         let (store, values) = (&*store, &values);
         let work = |thread: usize| {
@@ -120,22 +136,24 @@ pub(crate) fn measure(
             .collect();
         if let Some(warm_up) = measure_from.checked_sub(clock::now()) {
             clock::Clock::system().sleep(warm_up);
-            before = Cpu::own();
+            before = (own_time(), syncs());
         }
         let tallies: Vec<_> = workers
             .into_iter()
             .map(|worker| worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned())))
             .collect();
-        (tallies, Cpu::own().since(before).total())
+        (tallies, own_time() - before.0)
     });
     let elapsed = clock::now() - measure_from;
     let mut latency_ns = histogram();
     for tally in tallies {
         latency_ns += &tally?;
     }
+    let after = syncs();
+    let syncs = (after.0 - before.1.0, after.1 - before.1.1);
     drop(store);
     remove_folder(&folder)?;
-    Ok(Measured { latency_ns, elapsed, cpu, threads })
+    Ok(Measured { latency_ns, elapsed, cpu, threads, syncs })
 }
 
 /// Keeps commits of `work` on their way until there is no more, and answers their latencies.
@@ -146,7 +164,7 @@ pub(crate) fn drive(
     in_flight: usize,
 ) -> Result<Histogram<u64>, String> {
     match style {
-        Style::Waiting => {
+        Style::Waiting | Style::Few(_) => {
             let mut latency_ns = histogram();
             while let Some((begun, rows)) = work.next() {
                 store.commit(&rows, true)?;

@@ -17,19 +17,21 @@ fn tiny(dir: &Path) -> CommitsArgs {
 }
 
 #[test]
-fn both_styles_commit_what_they_are_told_to() {
+fn all_styles_commit_what_they_are_told_to() {
     let dir = tempfile::tempdir().unwrap();
     let stores = SpillwayStores::default();
-    let subjects =
-        [Style::Asynchronous(2), Style::Waiting].map(|style| Subject { stores: &stores, style });
-    let report = tiny(dir.path()).compare(&subjects).unwrap();
-    assert_eq!(report.rows().len(), 2 * 2 * 2 * 2);
+    let stores = [stores];
+    let report = tiny(dir.path()).compare(&Subject::in_all_styles(&stores, &[2])).unwrap();
+    assert_eq!(report.rows().len(), 2 * 2 * 2 * 3);
     let threads = |in_flight: &str, subject: &str| {
         report.median(&["4".to_owned(), in_flight.to_owned()], subject, 6)
     };
-    assert_eq!((threads("1", "spillway async"), threads("1", "spillway")), (1.0, 1.0));
-    assert_eq!((threads("7", "spillway async"), threads("7", "spillway")), (2.0, 7.0));
-    assert!(report.rows().iter().all(|row| row.figures[0] > 0.0 && row.figures[1] > 0.0));
+    let subjects = ["spillway async x2", "spillway sync x2", "spillway"];
+    assert_eq!(subjects.map(|subject| threads("1", subject)), [1.0, 1.0, 1.0]);
+    assert_eq!(subjects.map(|subject| threads("7", subject)), [2.0, 2.0, 7.0]);
+    assert!(report.rows().iter().all(|row| row.figures.iter().all(|figure| *figure > 0.0)));
+    assert_eq!(report.notes().len(), 4);
+    assert!(report.notes()[0].starts_with("spillway async x2, 1 rows, 1 in flight: "));
 }
 
 #[test]
@@ -37,7 +39,7 @@ fn a_cell_counts_each_commit_once() {
     let dir = tempfile::tempdir().unwrap();
     let stores = SpillwayStores::default();
     let plan = tiny(dir.path()).plan().unwrap();
-    for style in [Style::Asynchronous(3), Style::Waiting] {
+    for style in [Style::Asynchronous(3), Style::Few(3), Style::Waiting] {
         let measured =
             measure(&Subject { stores: &stores, style }, &plan, 8, 4, dir.path()).unwrap();
         assert_eq!(measured.latency_ns.len(), 60);
@@ -100,4 +102,10 @@ fn arguments_that_make_no_sense_are_refused() {
     assert!(refused(&|args| args.in_flight = vec![0]).contains("in flight"));
     assert!(refused(&|args| args.rows = vec![9]).contains("rows"));
     refused(&|args| args.seconds = -1.0);
+}
+
+#[test]
+fn processors_and_syncs_take_turns() {
+    // 100 of 1 us on two threads, then 50 us.
+    assert_eq!(notes::in_turn(100.0, 2.0, 1.0, 50.0), 1e6);
 }

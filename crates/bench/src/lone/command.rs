@@ -6,7 +6,7 @@ use clap::Args;
 use hdrhistogram::Histogram;
 use spillway_base::clock;
 
-use super::raw::{RawLog, Sync};
+use super::raw::{self, RawLog, Sync};
 use crate::commits::{Style, Work, drive};
 use crate::machine;
 use crate::measure::{Values, fresh_folder, histogram, progress, quantile_us, remove_folder};
@@ -54,7 +54,7 @@ pub struct LoneArgs {
 /// Who writes.
 enum Writer {
     Store(Box<dyn Store>),
-    Raw(RawLog),
+    Raw(Box<RawLog>),
 }
 
 impl LoneArgs {
@@ -87,9 +87,9 @@ impl LoneArgs {
                 let (name, writer) = &mut writers[place];
                 bar.set_message(name.clone());
                 let seed = self.seed.wrapping_add(round as u64);
-                let begin = clock::now();
+                let (begin, cpu) = (clock::now(), machine::own_time());
                 let latency_ns = self.block(writer, &values, seed)?;
-                let elapsed = clock::now() - begin;
+                let (elapsed, cpu) = (clock::now() - begin, machine::own_time() - cpu);
                 report.add(Row {
                     case: vec![self.log_dir.as_ref().unwrap_or(&self.dir).display().to_string()],
                     subject: name.clone(),
@@ -98,6 +98,7 @@ impl LoneArgs {
                         quantile_us(&latency_ns, 0.5),
                         quantile_us(&latency_ns, 0.95),
                         quantile_us(&latency_ns, 0.99),
+                        cpu.as_secs_f64() * 1e6 / latency_ns.len() as f64,
                     ],
                 });
                 bar.inc(1);
@@ -144,13 +145,12 @@ impl LoneArgs {
             writers.push((kind.name(), writer));
         }
         let bytes = bytes.filter(|bytes| *bytes > 0).ok_or("how many bytes to write raw?")?;
-        for (name, sync) in
-            [("raw write + fdatasync", Sync::Fdatasync), ("raw pwritev2 dsync", Sync::Dsync)]
-        {
+        for sync in Sync::ALL.into_iter().filter(|sync| *sync != Sync::Ring || raw::has_rings()) {
+            let name = sync.name();
             let path = self.logs().unwrap_or(folder.to_owned()).join(name.replace(' ', "-"));
             let raw = RawLog::new(&path, sync, bytes, self.raw_file_mib << 20);
             let raw = raw.map_err(|error| format!("{}: {error}", path.display()))?;
-            writers.push((name.to_owned(), Writer::Raw(raw)));
+            writers.push((name.to_owned(), Writer::Raw(Box::new(raw))));
         }
         Ok((bytes, writers))
     }
@@ -181,8 +181,13 @@ impl LoneArgs {
 
     fn empty(&self, stores: &[&dyn Stores], bytes: usize) -> Report {
         let figure = |name, decimals| Figure { name, decimals };
-        let figures =
-            [figure("commits/s", 0), figure("p50 us", 1), figure("p95 us", 1), figure("p99 us", 1)];
+        let figures = [
+            figure("commits/s", 0),
+            figure("p50 us", 1),
+            figure("p95 us", 1),
+            figure("p99 us", 1),
+            figure("cpu us", 1),
+        ];
         let mut report = Report::new(&["log in"], &figures);
         report.set("machine", machine::describe(self.log_dir.as_ref().unwrap_or(&self.dir)));
         report.set(
@@ -192,7 +197,9 @@ impl LoneArgs {
                 self.value_bytes, self.commits, self.rounds, self.seed
             ),
         );
-        report.set("raw", format!("{bytes} bytes a write, files of {} MiB", self.raw_file_mib));
+        let rings = if raw::has_rings() { "" } else { "; the system refuses io_uring" };
+        let raw = format!("{bytes} bytes a write, files of {} MiB{rings}", self.raw_file_mib);
+        report.set("raw", raw);
         for kind in stores {
             report.set(kind.name(), kind.settings());
         }

@@ -65,6 +65,10 @@ pub struct Pressure {
     pub waited_s: f64,
     /// Bytes written to the log since it was opened, where the store tells.
     pub log_bytes: u64,
+    /// Syncs of the log since it was opened, and the seconds that they took, where the store tells.
+    pub syncs: u64,
+    /// See `syncs`.
+    pub sync_s: f64,
 }
 
 /// Opens stores of one kind.

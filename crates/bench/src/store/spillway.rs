@@ -202,6 +202,8 @@ impl Store for SpillwayStore {
                 "stall_log_seconds_total",
             ]),
             log_bytes: self.sum_of(&["log_flushed_bytes_total"]) as u64,
+            syncs: self.sum_of(&["log_flushes_total"]) as u64,
+            sync_s: self.sum_of(&["log_flush_seconds_total"]),
         }
     }
 }
