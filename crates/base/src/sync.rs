@@ -16,6 +16,15 @@ pub use std::{
     thread,
 };
 
+/// Checks a model over all orders of its threads' steps with at most this many preemptions. Without a bound there are more than can
+/// be tried; nearly every fault needs few.
+#[cfg(loom)]
+pub fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(body);
+}
+
 /// `std`'s `UnsafeCell` under loom's interface, which names the kind of each access.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]

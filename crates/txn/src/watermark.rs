@@ -123,10 +123,7 @@ mod loom_tests {
 
     #[test]
     fn loom_the_last_to_finish_moves_the_prefix_over_all() {
-        // Without a bound on preemptions the three threads have more orders than can be tried.
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
-        builder.check(|| {
+        spillway_base::sync::model(3, || {
             let mark = Arc::new(Watermark::new(Csn(0)));
             let others: Vec<_> = [1, 3]
                 .into_iter()

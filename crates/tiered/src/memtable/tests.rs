@@ -390,9 +390,7 @@ mod loom_models {
     #[test]
     fn loom_two_split_one_leaf() {
         // Two writers have far more interleavings than a writer and a reader.
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
-        builder.check(|| {
+        spillway_base::sync::model(3, || {
             let memtable = full(&[b"b", b"d", b"f"]);
             let other = memtable.clone();
             let thread = loom::thread::spawn(move || put(&other, b"c", 2, None));
@@ -405,9 +403,7 @@ mod loom_models {
 
     #[test]
     fn loom_two_append_to_one_leaf() {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(2);
-        builder.check(|| {
+        spillway_base::sync::model(2, || {
             let memtable = full(&[b"b", b"d", b"f"]);
             let other = memtable.clone();
             let thread = loom::thread::spawn(move || put(&other, b"g", 2, None));

@@ -3,7 +3,7 @@
 
 use spillway_base::EngineKind;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
-use spillway_base::sync::{Arc as LoomArc, thread};
+use spillway_base::sync::{Arc as LoomArc, model, thread};
 
 use super::*;
 
@@ -56,12 +56,6 @@ impl Bench {
     }
 }
 
-fn bounded(model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(model);
-}
-
 /// Lets each owner pass the key of its number in a thread of its own; the last in this one.
 fn race<const N: usize>(bench: &LoomArc<Bench>, owners: [(LockOwner, usize); N]) {
     let mut owners = Vec::from(owners);
@@ -84,7 +78,7 @@ fn owner(id: u64) -> LockOwner {
 
 #[test]
 fn loom_everybody_in_a_line_is_served() {
-    bounded(|| {
+    model(3, || {
         let bench = Bench::new();
         race(&bench, [(owner(1), 0), (owner(2), 0), (owner(3), 0)]);
         assert_eq!(bench.victims.load(Ordering::SeqCst), 0);
@@ -93,7 +87,7 @@ fn loom_everybody_in_a_line_is_served() {
 
 #[test]
 fn loom_two_upgrades_have_one_victim() {
-    bounded(|| {
+    model(3, || {
         let bench = Bench::new();
         let owners = [1, 2].map(|id| (owner(id), 0));
         for (owner, key) in &owners {
@@ -106,7 +100,7 @@ fn loom_two_upgrades_have_one_victim() {
 
 #[test]
 fn loom_a_cycle_has_one_victim() {
-    bounded(|| {
+    model(3, || {
         let bench = Bench::new();
         let (first, second) = (owner(1), owner(2));
         bench.take(&first, 0, LONG).unwrap();
@@ -118,7 +112,7 @@ fn loom_a_cycle_has_one_victim() {
 
 #[test]
 fn loom_a_wait_that_is_cancelled_leaves_nothing_behind() {
-    bounded(|| {
+    model(3, || {
         let bench = Bench::new();
         let (holder, waiting) = (owner(1), owner(2));
         bench.take(&holder, 0, LONG).unwrap();
@@ -141,7 +135,7 @@ fn loom_a_wait_that_is_cancelled_leaves_nothing_behind() {
 /// is served in both cases.
 #[test]
 fn loom_a_hand_over_to_one_whose_time_is_up_is_not_lost() {
-    bounded(|| {
+    model(3, || {
         let bench = Bench::new();
         let (holder, late, behind) = (owner(1), owner(2), owner(3));
         bench.take(&holder, 0, LONG).unwrap();
@@ -172,7 +166,7 @@ fn loom_a_hand_over_to_one_whose_time_is_up_is_not_lost() {
 /// that wait is not ended by it.
 #[test]
 fn loom_a_late_wake_does_not_end_the_next_wait() {
-    bounded(|| {
+    model(3, || {
         let bench = Bench::new();
         let (first, second, waiting) = (owner(1), owner(2), owner(3));
         bench.take(&first, 0, LONG).unwrap();
@@ -210,7 +204,7 @@ impl std::task::Wake for Call {
 /// Whoever left its wait is called for every grant, also where the call of an earlier wait comes late.
 #[test]
 fn loom_a_wait_that_is_left_behind_is_called() {
-    bounded(|| {
+    model(3, || {
         let bench = Bench::new();
         let (first, second, waiting) = (owner(1), owner(2), owner(3));
         bench.take(&first, 0, LONG).unwrap();

@@ -3,8 +3,7 @@
 
 use std::task::{Wake, Waker};
 
-use spillway_base::sync::Arc as LoomArc;
-
+use spillway_base::sync::{Arc as LoomArc, model};
 use spillway_storage::plog::{Position, Room as LogRoom};
 
 use super::*;
@@ -75,15 +74,9 @@ fn order(pipeline: &Pipeline) -> Csn {
     order_on(pipeline, 0)
 }
 
-fn bounded(model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(model);
-}
-
 #[test]
 fn loom_every_commit_is_acknowledged() {
-    bounded(|| {
+    model(3, || {
         let pipeline = new();
         let other = {
             let pipeline = pipeline.clone();
@@ -105,7 +98,7 @@ fn loom_every_commit_is_acknowledged() {
 
 #[test]
 fn loom_a_commit_is_acknowledged_beside_a_truncation() {
-    bounded(|| {
+    model(3, || {
         let old = |segment| OldSegment { segment, newest: Csn::ZERO, discarded: false };
         let pipeline = with(1, &[old(0), old(1)]);
         let other = {
@@ -122,7 +115,7 @@ fn loom_a_commit_is_acknowledged_beside_a_truncation() {
 /// Whoever found the turn taken by a thread that only makes room is woken to sync.
 #[test]
 fn loom_a_commit_is_acknowledged_beside_a_write_for_room() {
-    bounded(|| {
+    model(3, || {
         let pipeline = new();
         let other = {
             let pipeline = pipeline.clone();
@@ -138,7 +131,7 @@ fn loom_a_commit_is_acknowledged_beside_a_write_for_room() {
 
 #[test]
 fn loom_a_flush_and_a_late_install_make_a_commit_stable() {
-    bounded(|| {
+    model(3, || {
         let pipeline = new();
         let csn = order(&pipeline);
         let other = {
@@ -161,7 +154,7 @@ impl Wake for Wakes {
 
 #[test]
 fn loom_a_task_is_woken() {
-    bounded(|| {
+    model(3, || {
         let pipeline = new();
         let csn = order(&pipeline);
         let other = {
@@ -183,9 +176,7 @@ fn loom_a_task_is_woken() {
 /// Two lanes, and a commit in each: neither is told of before both are durable, and both are.
 #[test]
 fn loom_commits_of_two_lanes_are_acknowledged() {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
-    builder.check(|| {
+    model(2, || {
         let pipeline = with(2, &[]);
         let other = {
             let pipeline = pipeline.clone();
@@ -206,9 +197,7 @@ fn loom_commits_of_two_lanes_are_acknowledged() {
 /// Whoever says "durable through" has seen every place that was reserved before.
 #[test]
 fn loom_a_lane_does_not_claim_what_it_has_not_flushed() {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
-    builder.check(|| {
+    model(2, || {
         let pipeline = with(2, &[]);
         let other = {
             let pipeline = pipeline.clone();
@@ -231,7 +220,7 @@ fn loom_a_lane_does_not_claim_what_it_has_not_flushed() {
 /// A flusher that stands by and stops doing so, as its queue is empty, beside a commit that relies on it.
 #[test]
 fn loom_a_flusher_stands_by_for_every_commit() {
-    bounded(|| {
+    model(3, || {
         let pipeline = new();
         let earlier = order(&pipeline);
         pipeline.installed(earlier);

@@ -308,9 +308,7 @@ mod loom_tests {
     /// What is taken out is what was put in, whole, also where a place is used a second time.
     #[test]
     fn loom_what_is_taken_is_whole() {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
-        builder.check(|| {
+        spillway_base::sync::model(3, || {
             let ring = Arc::new(Ring::new(8));
             let writers: Vec<_> = [1_u64, 2]
                 .into_iter()
