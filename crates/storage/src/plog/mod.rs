@@ -36,6 +36,7 @@ mod room;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::path::PathBuf;
 
@@ -43,7 +44,7 @@ use spillway_base::Result;
 
 pub use file::FilePlog;
 pub use lanes::lanes_that_pay;
-pub use reader::{LogReader, Recovered, RecoveredSegment, VisitFrame, lanes_in, read_log};
+pub use reader::{LogReader, Recovered, RecoveredSegment, Stretch, VisitFrame, lanes_in, read_log};
 
 /// The largest payload of one frame.
 pub const PAYLOAD_MAX: usize = 1 << 30;

@@ -4,13 +4,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use spillway_base::checksum::crc32c;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::Position;
-use super::segment::{
-    FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, Header, file_name, frame_bytes, parse_name,
-};
+use super::segment::{HEADER_BYTES, Header, file_name, parse_name};
+use super::walk::{Stop, Walk};
 use crate::{Disk, File, OpenMode};
 
 /// What is left of one lane's log.
@@ -47,6 +45,20 @@ pub struct RecoveredSegment {
 /// Takes a frame: where it begins, the segment it is in, and its payload.
 pub type VisitFrame<'v> = dyn FnMut(Position, &RecoveredSegment, &[u8]) -> Result<()> + 'v;
 
+/// Frames of a segment that stand one after another, read together.
+#[derive(Debug)]
+pub struct Stretch {
+    /// Their segment, with the frames that were read of it so far.
+    pub segment: RecoveredSegment,
+    /// The memory that was read into.
+    pub bytes: Vec<u8>,
+    /// Each frame's place in the log, and that of its payload in `bytes`.
+    pub frames: Vec<(Position, Range<usize>)>,
+}
+
+/// What is read together where it does not matter to the caller, in bytes.
+const STRETCH_BYTES: usize = 1 << 20;
+
 /// The lanes that have segments in a folder, ascending.
 ///
 /// # Errors
@@ -63,7 +75,7 @@ pub fn lanes_in(disk: &dyn Disk, dir: &Path) -> Result<Vec<u32>> {
 /// Reads every frame of a lane's log in order. Changes nothing.
 ///
 /// # Errors
-/// As [`LogReader::open`] and [`LogReader::next_segment`].
+/// As [`LogReader::open`] and [`LogReader::next_stretch`], and what `visit` answers.
 pub fn read_log(
     disk: &dyn Disk,
     dir: &Path,
@@ -71,15 +83,23 @@ pub fn read_log(
     visit: &mut VisitFrame<'_>,
 ) -> Result<Recovered> {
     let mut reader = LogReader::open(disk, dir, lane)?;
-    while reader.next_segment(visit)? {}
+    let mut memory = Vec::new();
+    while let Some(stretch) = reader.next_stretch(memory, STRETCH_BYTES)? {
+        for (position, payload) in &stretch.frames {
+            visit(*position, &stretch.segment, &stretch.bytes[payload.clone()])?;
+        }
+        memory = stretch.bytes;
+    }
     Ok(reader.finish())
 }
 
-/// Reads a lane's log, a segment at a time.
+/// Reads a lane's log, a stretch at a time. It is of no use after an error.
 pub struct LogReader {
     found: Vec<Found>,
     /// The segment that is read next.
     next: usize,
+    /// How far it was read, if it was begun.
+    begun: Option<Begun>,
     recovered: Recovered,
     /// Where an earlier segment ended without a seal: damage, if its generation went on after it.
     doubt: Option<(u64, Error)>,
@@ -96,7 +116,7 @@ impl LogReader {
             end: found.first().map_or(Position::default(), |first| first.header.end),
             ..Recovered::default()
         };
-        Ok(LogReader { found, next: 0, recovered, doubt: None })
+        Ok(LogReader { found, next: 0, begun: None, recovered, doubt: None })
     }
 
     /// The generations of the segments, each with what its user noted when it began.
@@ -104,58 +124,78 @@ impl LogReader {
         self.found.iter().map(|segment| (segment.header.generation, segment.header.fence))
     }
 
-    /// Reads the frames of the next segment; `false` after the last.
+    /// Reads the next frames of the log into `memory`, at least one if the segment has more, and of this many bytes if
+    /// none is larger; `None` after the last segment. A segment may have a stretch without frames.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::Io`], and what `visit` answers.
-    pub fn next_segment(&mut self, visit: &mut VisitFrame<'_>) -> Result<bool> {
-        let Some(segment) = self.found.get(self.next) else { return Ok(false) };
-        let mut bytes = vec![0; segment.bytes as usize];
-        segment.file.read_at(0, &mut bytes)?;
-        let generation = segment.header.generation;
-        let mut about = RecoveredSegment {
-            sequence: segment.header.sequence,
+    /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::Io`].
+    pub fn next_stretch(&mut self, memory: Vec<u8>, bytes: usize) -> Result<Option<Stretch>> {
+        let Some(segment) = self.found.get(self.next) else { return Ok(None) };
+        let mut begun = self.begun.take().unwrap_or_else(|| self.begin(segment));
+        let mut stretch = Stretch { segment: begun.about, bytes: memory, frames: Vec::new() };
+        let stop = begun.walk.read(segment, bytes, &mut stretch.bytes, &mut stretch.frames)?;
+        begun.about.frames += stretch.frames.len() as u64;
+        stretch.segment = begun.about;
+        if let (true, Some((of, error))) = (begun.about.frames > 0, &self.doubt) {
+            // The writer goes on to the next segment of a generation once the last one is durable.
+            if *of == begun.about.generation {
+                return Err(error.clone());
+            }
+        }
+        match stop {
+            None => self.begun = Some(begun),
+            Some(stop) => self.end(&begun, stop)?,
+        }
+        Ok(Some(stretch))
+    }
+
+    fn begin(&self, segment: &Found) -> Begun {
+        let Header { sequence, generation, fence, .. } = segment.header;
+        let mut later = self.found[self.next..].iter();
+        let known = later.find(|later| later.header.generation > generation);
+        let about = RecoveredSegment {
+            sequence,
             generation,
-            fence: segment.header.fence,
+            fence,
             bytes: segment.bytes,
             frames: 0,
             discarded: false,
         };
-        let mut later = self.found[self.next..].iter();
-        let known = later.find(|later| later.header.generation > generation);
-        let known = known.map(|later| later.header.end);
-        let read = Reading { segment, bytes: &bytes, known }.frames(&mut about, visit)?;
-        if let (true, Some((of, error))) = (about.frames > 0, &self.doubt) {
-            // The writer goes on to the next segment of a generation once the last one is durable.
-            if *of == generation {
-                return Err(error.clone());
-            }
-        }
-        self.doubt = read.torn.map(|error| (generation, error)).or(self.doubt.take());
+        Begun { about, walk: Walk::new(known.map(|later| later.header.end)) }
+    }
+
+    /// Judges how a segment ended, and goes on to the next.
+    fn end(&mut self, begun: &Begun, stop: Stop) -> Result<()> {
+        let (about, walk) = (begun.about, &begun.walk);
+        let torn = walk.judge(&self.found[self.next], stop)?;
+        self.doubt = torn.map(|error| (about.generation, error)).or(self.doubt.take());
         if about.frames > 0 {
-            self.recovered.end = Position { segment: about.sequence, offset: read.end };
-            self.recovered.tail = read.durable..read.end;
+            self.recovered.end = Position { segment: about.sequence, offset: walk.end };
+            self.recovered.tail = walk.durable..walk.end;
         }
-        self.recovered.generation = generation;
+        self.recovered.generation = about.generation;
         self.recovered.segments.push(about);
         self.next += 1;
-        Ok(true)
+        Ok(())
     }
 
     /// Shows the frames' payloads of the segments from the last to the first, until `visit` has answered `true` for one of
-    /// a segment. What cannot be read is passed over: [`LogReader::next_segment`] judges it.
+    /// a segment. What cannot be read is passed over: [`LogReader::next_stretch`] judges it.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
     pub fn look_back(&self, visit: &mut dyn FnMut(&[u8]) -> bool) -> Result<()> {
+        let (mut memory, mut frames) = (Vec::new(), Vec::new());
         for segment in self.found.iter().rev() {
-            let mut bytes = vec![0; segment.bytes as usize];
-            segment.file.read_at(0, &mut bytes)?;
-            let reading = Reading { segment, bytes: &bytes, known: None };
-            let (mut at, mut done) = (HEADER_BYTES, false);
-            while let Frame::Payload(_, payload) = reading.frame(at) {
-                done |= visit(payload);
-                at += frame_bytes(payload.len());
+            let (mut walk, mut done) = (Walk::new(None), false);
+            loop {
+                let stop = walk.read(segment, STRETCH_BYTES, &mut memory, &mut frames)?;
+                for (_, payload) in frames.drain(..) {
+                    done |= visit(&memory[payload]);
+                }
+                if stop.is_some() {
+                    break;
+                }
             }
             if done {
                 break;
@@ -178,15 +218,21 @@ impl LogReader {
 }
 
 /// A segment whose header has been read.
-struct Found {
+pub(super) struct Found {
     path: PathBuf,
-    file: Arc<dyn File>,
-    bytes: u64,
-    header: Header,
+    pub(super) file: Arc<dyn File>,
+    pub(super) bytes: u64,
+    pub(super) header: Header,
+}
+
+/// A segment that is being read.
+struct Begun {
+    about: RecoveredSegment,
+    walk: Walk,
 }
 
 impl Found {
-    fn damaged(&self, offset: u64, what: &str) -> Error {
+    pub(super) fn damaged(&self, offset: u64, what: &str) -> Error {
         Error::corruption(format!("{}: offset {offset}: {what}", self.path.display()))
     }
 }
@@ -248,100 +294,4 @@ fn check_order(dir: &Path, before: &Found, next: &Found) -> Result<()> {
         return Ok(());
     }
     Err(next.damaged(0, "the segment does not belong after the one before it"))
-}
-
-/// A segment that is being read.
-struct Reading<'s> {
-    segment: &'s Found,
-    bytes: &'s [u8],
-    /// Where the next generation found the end of the log.
-    known: Option<Position>,
-}
-
-/// How a segment ended.
-struct Read {
-    /// The end of its last frame.
-    end: u64,
-    /// Bytes that were durable when the last frame was written.
-    durable: u64,
-    /// What to report if a later segment shows that the end was durable.
-    torn: Option<Error>,
-}
-
-impl Reading<'_> {
-    fn frames(&self, about: &mut RecoveredSegment, visit: &mut VisitFrame<'_>) -> Result<Read> {
-        let sequence = self.segment.header.sequence;
-        // Where the frames end, if a later opening has said so.
-        let last_of_generation = self.known.filter(|known| known.segment == sequence);
-        let limit = last_of_generation.map_or(u64::MAX, |known| known.offset);
-        let mut read = Read { end: HEADER_BYTES, durable: HEADER_BYTES, torn: None };
-        let mut sealed = false;
-        while read.end < limit {
-            match self.frame(read.end) {
-                Frame::Payload(head, payload) => {
-                    about.frames += 1;
-                    visit(Position { segment: sequence, offset: read.end }, about, payload)?;
-                    read.end += frame_bytes(payload.len());
-                    read.durable = head.durable;
-                }
-                Frame::Sealed => {
-                    sealed = true;
-                    break;
-                }
-                Frame::Unreadable => break,
-            }
-        }
-        let damage = self
-            .segment
-            .damaged(read.end, "the log frame is damaged, and the log went on after it");
-        if let Some(known) = last_of_generation {
-            return if read.end == known.offset { Ok(read) } else { Err(damage) };
-        }
-        if !sealed {
-            // A later generation, or a frame further on, may prove that there was more.
-            if self.known.is_some() || self.witness(read.end) {
-                return Err(damage);
-            }
-            read.torn = Some(damage);
-        }
-        Ok(read)
-    }
-
-    fn frame(&self, offset: u64) -> Frame<'_> {
-        let rest = self.bytes.get(offset as usize..).unwrap_or_default();
-        if rest.len() < FRAME_HEAD_BYTES {
-            return Frame::Sealed;
-        }
-        let Some(head) = FrameHead::decode(rest, &self.segment.header, offset) else {
-            return Frame::Unreadable;
-        };
-        if head.is_seal() {
-            return Frame::Sealed;
-        }
-        match rest[FRAME_HEAD_BYTES..].get(..head.length as usize) {
-            Some(payload) if crc32c(payload) == head.crc => Frame::Payload(head, payload),
-            _ => Frame::Unreadable,
-        }
-    }
-
-    /// Whether a frame further on says that the bytes at `offset` were durable when it was written.
-    fn witness(&self, offset: u64) -> bool {
-        let mut at = offset + 8;
-        while let Some(rest) =
-            self.bytes.get(at as usize..).filter(|rest| rest.len() >= FRAME_HEAD_BYTES)
-        {
-            let head = FrameHead::decode(rest, &self.segment.header, at);
-            if head.is_some_and(|head| head.durable > offset) {
-                return true;
-            }
-            at += 8;
-        }
-        false
-    }
-}
-
-enum Frame<'a> {
-    Payload(FrameHead, &'a [u8]),
-    Sealed,
-    Unreadable,
 }

@@ -566,3 +566,38 @@ fn a_newer_format_is_told_apart_from_damage() {
     let error: Error = read(&disk, Path::new("/log")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnsupportedFormat);
 }
+
+#[test]
+fn stretches_of_any_size_have_the_same_frames() {
+    let disk = SimDisk::new(9);
+    let mut rng = Rng::new(9);
+    for generation in 1..=3 {
+        let plog = open(&disk, generation).unwrap();
+        for number in 0..60 {
+            let bytes = if rng.chance(1, 20) { 40_000 } else { rng.below(1500) as usize };
+            put(&plog, &payload(number, bytes), rng.chance(1, 3)).unwrap();
+        }
+        plog.sync().unwrap();
+    }
+    let (wanted, found) = read(&disk, Path::new("/log")).unwrap();
+    for bytes in [0, 1, 100, 1000, 5000, 100_000] {
+        let mut reader = LogReader::open(&disk, Path::new("/log"), 3).unwrap();
+        let (mut frames, mut memory) = (Vec::new(), Vec::new());
+        while let Some(stretch) = reader.next_stretch(memory, bytes).unwrap() {
+            let mut end = 0;
+            for (position, payload) in &stretch.frames {
+                assert_eq!(position.segment, stretch.segment.sequence);
+                frames.push(stretch.bytes[payload.clone()].to_vec());
+                end = payload.end;
+            }
+            assert!(end <= bytes || stretch.frames.len() == 1);
+            // The largest frame, or what was asked for.
+            assert!(stretch.bytes.len() <= bytes.max(40_024), "{} bytes", stretch.bytes.len());
+            memory = stretch.bytes;
+        }
+        assert!(frames == wanted, "by {bytes} bytes");
+        let again = reader.finish();
+        assert_eq!((again.segments, again.end), (found.segments.clone(), found.end));
+        assert_eq!((again.tail, again.generation), (found.tail.clone(), found.generation));
+    }
+}
