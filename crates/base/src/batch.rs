@@ -81,10 +81,9 @@ impl WriteBatch {
     /// # Errors
     /// [`crate::ErrorKind::Corruption`] when they are not a batch.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<WriteBatch> {
-        let mut reader = Reader::new(&bytes);
         let mut len = 0;
-        while !reader.is_empty() {
-            read_op(&mut reader)?;
+        for op in ops(&bytes) {
+            op?;
             len += 1;
         }
         Ok(WriteBatch { bytes, len })
@@ -151,14 +150,23 @@ impl WriteBatch {
 
     /// The operations, in order.
     pub fn iter(&self) -> impl Iterator<Item = Op<'_>> {
-        let mut reader = Reader::new(&self.bytes);
-        std::iter::from_fn(move || {
-            if reader.is_empty() {
-                return None;
-            }
-            Some(read_op(&mut reader).expect("a batch holds what push or from_bytes accepted"))
-        })
+        ops(&self.bytes).map(|op| op.expect("a batch holds what push or from_bytes accepted"))
     }
+}
+
+/// The operations of an encoded batch, where it lies. After an error there is no more.
+pub fn ops(batch: &[u8]) -> impl Iterator<Item = Result<Op<'_>>> {
+    let mut reader = Reader::new(batch);
+    std::iter::from_fn(move || {
+        if reader.is_empty() {
+            return None;
+        }
+        let op = read_op(&mut reader);
+        if op.is_err() {
+            reader = Reader::new(&[]);
+        }
+        Some(op)
+    })
 }
 
 fn read_op<'a>(reader: &mut Reader<'a>) -> Result<Op<'a>> {
@@ -213,8 +221,13 @@ mod tests {
             if let Some(first) = bytes.first_mut() {
                 *first %= 5;
             }
-            if let Ok(batch) = WriteBatch::from_bytes(bytes) {
-                assert_eq!(batch.iter().count(), batch.len());
+            let good = ops(&bytes).take_while(Result::is_ok).count();
+            let all = ops(&bytes).count();
+            match WriteBatch::from_bytes(bytes) {
+                Ok(batch) => {
+                    assert_eq!((batch.iter().count(), good, all), (batch.len(), all, good));
+                }
+                Err(_) => assert_eq!(all, good + 1),
             }
         }
     }

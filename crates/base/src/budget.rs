@@ -21,9 +21,11 @@ pub enum Use {
     Transactions,
     /// Network buffers, sessions and result sets.
     Connections,
+    /// The log, as it is read back at an opening.
+    Recovery,
 }
 
-const USES: usize = 4;
+const USES: usize = 5;
 
 #[derive(Debug)]
 struct Inner {

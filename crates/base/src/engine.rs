@@ -32,7 +32,7 @@
 //! - **E9 (no hidden wait).** A read with [`Access::MemoryOnly`] never touches a device; it answers, or
 //!   fails with [`crate::ErrorKind::WouldBlock`].
 
-use crate::batch::WriteBatch;
+use crate::batch::{Op, WriteBatch};
 use crate::stall::Cause;
 use crate::{Csn, Direction, EngineKind, KeyRange, Result, TableId};
 
@@ -165,6 +165,11 @@ pub trait Engine: Send + Sync {
 
     /// Installs a commit (E1, E2, E3).
     fn install(&self, csn: Csn, batch: &WriteBatch);
+
+    /// Installs puts and deletes of several commits, which an opening has read back (E2, E3). Nothing is read meanwhile.
+    /// It is quickest in the order of tables and keys, and of one key in that of its CSNs. A write that a later one of
+    /// its key has made needless may be missing.
+    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>);
 
     /// Reads one key at a snapshot, its value into `value`.
     ///

@@ -18,10 +18,12 @@ pub struct ModelEngine {
     persisted: AtomicU64,
     debt: Mutex<Option<AskedForDebt>>,
     room: Mutex<Option<AskedForRoom>>,
+    replays: Mutex<Option<SeesReplay>>,
 }
 
 type AskedForDebt = Box<dyn FnMut() -> Debt + Send>;
 type AskedForRoom = Box<dyn FnMut() -> Result<()> + Send>;
+type SeesReplay = Box<dyn FnMut(Csn, Op<'_>) + Send>;
 
 impl ModelEngine {
     /// A model without tables.
@@ -43,6 +45,11 @@ impl ModelEngine {
     /// Has `asked` say whether there is room, for tests of admission.
     pub fn claim_room(&self, asked: impl FnMut() -> Result<()> + Send + 'static) {
         *self.room.lock() = Some(Box::new(asked));
+    }
+
+    /// Has `seen` see each write that is replayed, for tests of recovery.
+    pub fn watch_replay(&self, seen: impl FnMut(Csn, Op<'_>) + Send + 'static) {
+        *self.replays.lock() = Some(Box::new(seen));
     }
 
     fn table<T>(&self, table: TableId, read: impl FnOnce(&Table) -> T) -> Result<T> {
@@ -85,6 +92,17 @@ impl Engine for ModelEngine {
             if let Some(table) = tables.get_mut(&table) {
                 table.entry(key.to_vec()).or_default().insert(csn, value);
             }
+        }
+    }
+
+    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>) {
+        for (csn, op) in writes {
+            if let Some(seen) = &mut *self.replays.lock() {
+                seen(csn, op);
+            }
+            let mut batch = WriteBatch::new();
+            batch.push(op);
+            self.install(csn, &batch);
         }
     }
 

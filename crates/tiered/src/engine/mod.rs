@@ -214,6 +214,22 @@ impl Inner {
         self.tables.store(Arc::new(tables));
     }
 
+    /// Adds a put or a delete to its table, if there is one and it is not persistent already (E3).
+    fn write(&self, tables: &Tables, csn: Csn, op: Op<'_>) {
+        let (id, key, value) = match op {
+            Op::Put { table, key, value } => (table, key, Some(value)),
+            Op::Delete { table, key } => (table, key, None),
+            Op::CreateTable(_) | Op::DropTable(_) => return,
+        };
+        let Some(table) = tables.get(&id).filter(|table| csn > table.flushed()) else { return };
+        let bytes = table.insert(key, csn, value);
+        self.note_use(table.mix.write());
+        let most = self.settings.memtable_bytes(table.mix.is_mostly_read());
+        if bytes > most && self.switch_full(table) {
+            self.ring();
+        }
+    }
+
     /// Switches a table's memtable if it is full.
     fn switch_full(&self, table: &Table) -> bool {
         let active = table.view().active.clone();
@@ -349,24 +365,22 @@ impl Engine for TieredEngine {
                 inner.ring();
                 continue;
             }
-            let Some(table) = tables.get(&id) else { continue };
-            let bytes = match op {
-                Op::DropTable(_) => {
-                    table.mark_dropped(csn);
-                    if csn > table.flushed() {
-                        inner.ring();
-                    }
-                    continue;
+            if let (Op::DropTable(_), Some(table)) = (op, tables.get(&id)) {
+                table.mark_dropped(csn);
+                if csn > table.flushed() {
+                    inner.ring();
                 }
-                _ if csn <= table.flushed() => continue,
-                Op::Put { key, value, .. } => table.insert(key, csn, Some(value)),
-                Op::Delete { key, .. } => table.insert(key, csn, None),
-                Op::CreateTable(_) => continue,
-            };
-            inner.note_use(table.mix.write());
-            let most = inner.settings.memtable_bytes(table.mix.is_mostly_read());
-            if bytes > most && inner.switch_full(table) {
-                inner.ring();
+                continue;
+            }
+            inner.write(&tables, csn, op);
+        }
+    }
+
+    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>) {
+        let tables = self.0.tables.load();
+        for (csn, op) in writes {
+            if op.table().engine() == Some(EngineKind::Tiered) {
+                self.0.write(&tables, csn, op);
             }
         }
     }

@@ -17,25 +17,32 @@
 //! corruption. So is one that begins after the engines' persisted commits end; notes in the log, written before
 //! it was cut, say how far the engines had come.
 
+mod install;
+mod memory;
+mod order;
 mod source;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Budget;
 use spillway_base::clock::Clock;
-use spillway_base::{Csn, Error, ErrorKind, Result, thread};
+use spillway_base::{Csn, Error, ErrorKind, Result};
 use spillway_storage::Disk;
 use spillway_storage::plog::{FilePlog, LogReader, PlogSettings, Recovered, lanes_in};
 
 use crate::manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
 use crate::pipeline::{OldSegment, OpenedLane, Pipeline};
-use source::{Chunk, Fences, Next, Source, newest_note};
+use install::{OP_BYTES, Scratch};
+use memory::Memories;
+use order::{Pending, Window};
+use source::{Fences, Next, Piece, Source, newest_note};
 
 /// Of the bytes that one transaction may write, the part that is installed between two moves of the stable CSN.
 const WINDOW_SHARE: usize = 4;
+/// More than this for each thread makes no installing quicker.
+const WINDOW_BYTES_MAX: usize = 8 << 20;
+const WINDOW_BYTES_MIN: usize = 64 << 10;
 
 /// Where the logs are, and how they are kept.
 #[derive(Clone, Debug)]
@@ -85,9 +92,10 @@ struct Replay<'r> {
     threads: usize,
     lanes: Vec<Lane>,
     /// Read, and not yet in a window.
-    pending: FxHashMap<Csn, WriteBatch>,
-    window: Vec<(Csn, WriteBatch)>,
-    window_bytes: usize,
+    pending: Pending,
+    window: Window,
+    scratch: Scratch,
+    /// What a window may take of memory.
     window_bytes_max: usize,
     /// The last commit in a window, or in the engines' own files.
     last: Csn,
@@ -101,19 +109,20 @@ struct Replay<'r> {
 impl Replay<'_> {
     fn run(&mut self) -> Result<()> {
         loop {
-            while let Some(batch) = self.pending.remove(&self.last.next()) {
-                self.last = self.last.next();
-                self.window_bytes += batch.as_bytes().len();
-                self.window.push((self.last, batch));
-                if self.window_bytes >= self.window_bytes_max {
+            let next = self.last.next();
+            if self.pending.take(next, self.floor, &mut self.window, self.dir)? {
+                self.last = next;
+                let ops_bytes = self.window.ops * OP_BYTES;
+                if self.window.bytes + ops_bytes >= self.window_bytes_max {
                     self.install()?;
                 }
+                continue;
             }
             // The lane that is behind is the likeliest to have what is missing.
             let behind = self.lanes.iter_mut().filter(|lane| lane.found.is_none());
             let Some(lane) = behind.min_by_key(|lane| lane.reached) else { break };
             match lane.source.next()? {
-                Next::Segment(chunk) => self.take(chunk)?,
+                Next::Piece(piece) => self.take(piece)?,
                 Next::End(found) => lane.found = Some(found),
             }
         }
@@ -131,90 +140,56 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn take(&mut self, chunk: Chunk) -> Result<()> {
-        let lane = &mut self.lanes[chunk.lane];
-        lane.reached = lane.reached.max(chunk.newest);
-        lane.segments.push(OldSegment {
-            segment: chunk.segment,
-            newest: chunk.newest,
-            discarded: chunk.discarded,
-        });
-        self.report.bytes += chunk.bytes;
-        self.known = self.known.max(chunk.stable);
-        self.skip_to(chunk.note)?;
-        for (csn, batch) in chunk.commits {
-            if csn <= self.floor {
-                continue;
+    fn take(&mut self, piece: Piece) -> Result<()> {
+        let lane = &mut self.lanes[piece.lane];
+        lane.reached = lane.reached.max(piece.newest);
+        match lane.segments.last_mut().filter(|old| old.segment == piece.segment) {
+            Some(old) => {
+                old.newest = old.newest.max(piece.newest);
+                old.discarded |= piece.discarded;
             }
-            if csn <= self.last || self.pending.insert(csn, batch).is_some() {
-                return Err(Error::corruption(format!(
-                    "{}: commit {csn} is in the log twice",
-                    self.dir.display()
-                )));
-            }
+            None => lane.segments.push(OldSegment {
+                segment: piece.segment,
+                newest: piece.newest,
+                discarded: piece.discarded,
+            }),
         }
+        self.report.bytes += piece.bytes;
+        self.known = self.known.max(piece.stable);
+        self.skip_to(piece.note)?;
+        self.pending.add(piece);
         Ok(())
     }
 
     /// What is in the engines' own files need not be in the log.
     fn skip_to(&mut self, note: Csn) -> Result<()> {
         self.floor = self.floor.max(note);
-        if self.last >= note {
-            return Ok(());
+        if self.last < note {
+            self.install()?;
+            self.last = note;
         }
-        self.install()?;
-        self.last = note;
-        self.pending.retain(|csn, _| *csn > note);
         Ok(())
     }
 
     /// Installs the window, and lets the engines write it to their files.
     fn install(&mut self) -> Result<()> {
         let window = std::mem::take(&mut self.window);
-        // A table is there for all that is written to it, and gone for nothing that came before.
-        let mut rest = &window[..];
-        while !rest.is_empty() {
-            let alone = |(_, batch): &(Csn, WriteBatch)| changes_tables(batch);
-            let apart = rest.iter().position(alone).unwrap_or(rest.len());
-            let (together, after) = rest.split_at(apart);
-            self.install_all(together);
-            let (one, after) = after.split_at(after.len().min(1));
-            self.install_all(one);
-            rest = after;
-        }
+        let certain = self.known.max(self.floor);
+        install::install(self.engines, &window, &self.scratch, certain, self.threads);
         self.report.commits += window.len() as u64;
         // The end of the log may be in the system's cache alone, and lost yet.
-        self.horizon.0.recovered(self.last.min(self.known.max(self.floor)));
-        let bytes = std::mem::take(&mut self.window_bytes).min(self.window_bytes_max);
+        self.horizon.0.recovered(self.last.min(certain));
         for engine in self.engines.iter() {
-            match engine.admit(bytes) {
+            match engine.admit(window.bytes) {
                 // What is in the log must be read back all the same.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MemoryFull | ErrorKind::DiskFull) => {}
                 admitted => admitted?,
             }
         }
+        self.window = self.pending.emptied(window);
         Ok(())
     }
-
-    fn install_all(&self, commits: &[(Csn, WriteBatch)]) {
-        let share = commits.len().div_ceil(self.threads).max(64);
-        let shares: Vec<_> = commits.chunks(share).collect();
-        let install = |commits: &[(Csn, WriteBatch)]| {
-            for (csn, batch) in commits {
-                self.engines.iter().for_each(|engine| engine.install(*csn, batch));
-            }
-        };
-        match shares.as_slice() {
-            [] => {}
-            [all] => install(all),
-            shares => thread::together(shares.len(), |number| install(shares[number])),
-        }
-    }
-}
-
-fn changes_tables(batch: &WriteBatch) -> bool {
-    batch.iter().any(|op| matches!(op, Op::CreateTable(_) | Op::DropTable(_)))
 }
 
 /// Reads the logs into the engines and opens them for writing.
@@ -231,7 +206,8 @@ pub fn recover(
     budget: Budget,
     clock: Clock,
 ) -> Result<(TransactionManager, RecoveryReport)> {
-    let (mut lanes, report) = replay(disk, log, horizon, &engines, settings.transaction_bytes_max)?;
+    let transaction_bytes = settings.transaction_bytes_max;
+    let (mut lanes, report) = replay(disk, log, horizon, &engines, &budget, transaction_bytes)?;
     let present = |number: u32| lanes.iter().any(|lane| lane.number == number);
     let missing: Vec<u32> = (0..log.lanes as u32).filter(|number| !present(*number)).collect();
     lanes.extend(missing.into_iter().map(|number| ReadLane {
@@ -279,6 +255,7 @@ fn replay(
     log: &LogSettings,
     horizon: &HorizonHandle,
     engines: &Engines,
+    budget: &Budget,
     transaction_bytes: usize,
 ) -> Result<(Vec<ReadLane>, RecoveryReport)> {
     let numbers = lanes_in(&**disk, &log.dir)?;
@@ -289,10 +266,14 @@ fn replay(
     let fences = Fences::new(readers.iter().flat_map(LogReader::fences));
     let known = fences.last();
     let floor = newest_note(&readers)?.max(engines.reopened_at());
+    let memories = Memories::new(budget, numbers.len());
+    let threads = log.recovery_threads.max(1);
     let mut lanes = Vec::new();
     for (index, (number, reader)) in numbers.iter().zip(readers).enumerate() {
-        let source = Source::inline(index, reader, fences.clone(), &log.dir);
-        let source = if log.recovery_threads > 1 { source.ahead()? } else { source };
+        let (fences, memories) = (fences.clone(), memories.clone());
+        let ahead_bytes = memories.0.ahead_bytes;
+        let source = Source::inline(index, reader, fences, memories, &log.dir);
+        let source = if threads > 1 { source.ahead(ahead_bytes)? } else { source };
         lanes.push(Lane {
             number: *number,
             source,
@@ -305,12 +286,14 @@ fn replay(
         engines,
         horizon,
         dir: &log.dir,
-        threads: log.recovery_threads.max(1),
+        threads,
         lanes,
-        pending: FxHashMap::default(),
-        window: Vec::new(),
-        window_bytes: 0,
-        window_bytes_max: (transaction_bytes / WINDOW_SHARE).max(64 << 10),
+        pending: Pending::default(),
+        window: Window::default(),
+        scratch: Scratch::new(budget),
+        window_bytes_max: (transaction_bytes / WINDOW_SHARE)
+            .min(WINDOW_BYTES_MAX * threads)
+            .max(WINDOW_BYTES_MIN),
         last: floor,
         floor,
         known,

@@ -1,13 +1,18 @@
 //! Where a replay's commits come from: a lane's log, read on the spot or ahead by a thread of its own.
+//!
+//! A log is read in pieces, whose commits stay where they were read to until they are installed.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, channel};
 
-use spillway_base::batch::WriteBatch;
+use parking_lot::{Condvar, Mutex};
+use spillway_base::batch::{Op, ops};
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 use spillway_storage::plog::{LogReader, Recovered};
 
+use super::memory::{Memories, Memory};
 use crate::record::{Record, note_in, read_frame};
 
 /// What the generations of all lanes noted when they began.
@@ -35,12 +40,24 @@ impl Fences {
     }
 }
 
-/// What a segment holds.
-pub(super) struct Chunk {
+/// A commit that was read.
+#[derive(Clone, Copy)]
+pub(super) struct Logged {
+    pub(super) csn: Csn,
+    /// Operations in its batch.
+    pub(super) ops: u32,
+    /// Whether it makes or drops a table.
+    pub(super) changes_tables: bool,
+    /// Where its batch is in the memory that was read into.
+    at: u32,
+    bytes: u32,
+}
+
+/// Some of a segment's frames, read and checked.
+pub(super) struct Piece {
     /// The index of its lane.
     pub(super) lane: usize,
     pub(super) segment: u64,
-    pub(super) commits: Vec<(Csn, WriteBatch)>,
     pub(super) newest: Csn,
     /// Whether a later opening discarded commits in it.
     pub(super) discarded: bool,
@@ -49,6 +66,47 @@ pub(super) struct Chunk {
     /// What it notes to be in the engines' own files.
     pub(super) note: Csn,
     pub(super) bytes: u64,
+    memory: Memory,
+}
+
+impl Piece {
+    /// Its commits, in the order of their CSNs.
+    pub(super) fn commits(&self) -> &[Logged] {
+        &self.memory.commits
+    }
+
+    /// The batch of one of its commits.
+    pub(super) fn batch(&self, commit: &Logged) -> &[u8] {
+        &self.memory.bytes[commit.at as usize..][..commit.bytes as usize]
+    }
+}
+
+/// Takes in the records of a frame, whose payload is at `payload` of the piece's memory.
+fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()> {
+    let Memory { bytes, commits, .. } = &mut piece.memory;
+    let (newest, stable, note) = (&mut piece.newest, &mut piece.stable, &mut piece.note);
+    let discarded = &mut piece.discarded;
+    let begin = bytes.as_ptr().addr();
+    read_frame(&bytes[payload], &mut |record| {
+        match record {
+            Record::Note(persisted) => *note = persisted.max(*note),
+            Record::Stable(csn) => *stable = csn.max(*stable),
+            Record::Commit(csn, _) if csn > fence => *discarded = true,
+            Record::Commit(csn, batch) => {
+                let (mut count, mut changes_tables) = (0, false);
+                for op in ops(batch) {
+                    changes_tables |= matches!(op?, Op::CreateTable(_) | Op::DropTable(_));
+                    count += 1;
+                }
+                *newest = csn.max(*newest);
+                // A frame is below 4 GiB, and one that is larger than a piece is a piece of its own.
+                let at = (batch.as_ptr().addr() - begin) as u32;
+                let bytes = batch.len() as u32;
+                commits.push(Logged { csn, ops: count, changes_tables, at, bytes });
+            }
+        }
+        Ok(())
+    })
 }
 
 /// The newest note of how far the engines had come, where it is likely to be needed from the start. It is in the first
@@ -69,101 +127,164 @@ pub(super) fn newest_note(readers: &[LogReader]) -> Result<Csn> {
     Ok(newest)
 }
 
-pub(super) struct Segments {
+/// Reads a lane, piece by piece.
+pub(super) struct Pieces {
     lane: usize,
     /// None once its end was told.
     reader: Option<LogReader>,
     fences: Fences,
+    memories: Memories,
     dir: PathBuf,
 }
 
-impl Segments {
+impl Pieces {
     fn next(&mut self) -> Result<Next> {
         let mut reader = self.reader.take().expect("the end is told once");
-        let mut chunk = Chunk {
+        let mut memory = self.memories.take();
+        let bytes = std::mem::take(&mut memory.bytes);
+        let Some(stretch) = reader.next_stretch(bytes, self.memories.0.bytes)? else {
+            return Ok(Next::End(reader.finish()));
+        };
+        memory.bytes = stretch.bytes;
+        memory.recharge();
+        let mut piece = Piece {
             lane: self.lane,
-            segment: 0,
-            commits: Vec::new(),
+            segment: stretch.segment.sequence,
             newest: Csn::ZERO,
             discarded: false,
             stable: Csn::ZERO,
             note: Csn::ZERO,
             bytes: 0,
+            memory,
         };
-        let (fences, dir) = (&self.fences, &self.dir);
-        let more = reader.next_segment(&mut |position, segment, payload| {
-            let fence = fences.after(segment.generation);
-            chunk.segment = segment.sequence;
-            chunk.bytes += payload.len() as u64;
-            read_frame(payload, &mut |record| {
-                match record {
-                    Record::Note(persisted) => chunk.note = chunk.note.max(persisted),
-                    Record::Stable(stable) => chunk.stable = chunk.stable.max(stable),
-                    Record::Commit(csn, _) if csn > fence => chunk.discarded = true,
-                    Record::Commit(csn, batch) => {
-                        chunk.newest = chunk.newest.max(csn);
-                        chunk.commits.push((csn, batch));
-                    }
-                }
-                Ok(())
-            })
-            .map_err(|error| {
+        let fence = self.fences.after(stretch.segment.generation);
+        for (position, payload) in stretch.frames {
+            piece.bytes += payload.len() as u64;
+            take_frame(&mut piece, payload, fence).map_err(|error| {
                 error.context(format!(
                     "{}: segment {}, offset {}",
-                    dir.display(),
+                    self.dir.display(),
                     position.segment,
                     position.offset
                 ))
-            })
-        })?;
-        if !more {
-            return Ok(Next::End(reader.finish()));
+            })?;
         }
+        // They are nearly in order as they come.
+        piece.memory.commits.sort_by_key(|commit| commit.csn);
+        piece.memory.recharge();
         self.reader = Some(reader);
-        Ok(Next::Segment(chunk))
+        Ok(Next::Piece(piece))
     }
 }
 
-/// What comes next of a lane: a segment, or, past the last, what was read of it.
+/// What comes next of a lane: a piece, or, past the last, what was read of it.
 pub(super) enum Next {
-    Segment(Chunk),
+    Piece(Piece),
     End(Recovered),
 }
 
-/// A lane's segments.
+/// A lane's pieces.
 pub(super) enum Source {
-    Inline(Segments),
-    Ahead(Receiver<Result<Next>>),
+    Inline(Box<Pieces>),
+    Ahead(Ahead),
 }
 
 impl Source {
-    pub(super) fn inline(lane: usize, reader: LogReader, fences: Fences, dir: &Path) -> Source {
-        Source::Inline(Segments { lane, reader: Some(reader), fences, dir: dir.to_owned() })
+    pub(super) fn inline(
+        lane: usize,
+        reader: LogReader,
+        fences: Fences,
+        memories: Memories,
+        dir: &Path,
+    ) -> Source {
+        let (reader, dir) = (Some(reader), dir.to_owned());
+        Source::Inline(Box::new(Pieces { lane, reader, fences, memories, dir }))
     }
 
-    /// Reads and checks a segment ahead, on a thread of its own.
-    pub(super) fn ahead(self) -> Result<Source> {
-        let Source::Inline(mut segments) = self else { return Ok(self) };
-        let (tell, told) = sync_channel(1);
+    /// Reads and checks pieces ahead, on a thread of its own, until they take so many bytes of memory.
+    pub(super) fn ahead(self, bytes: usize) -> Result<Source> {
+        let Source::Inline(mut source) = self else { return Ok(self) };
+        let (tell, told) = channel();
+        let stock = Arc::new(Stock::default());
+        let ahead = Ahead { told, stock: stock.clone() };
         thread::spawn("log-read", move || {
-            loop {
-                let next = segments.next();
-                let more = matches!(next, Ok(Next::Segment(_)));
-                // Who asked may have failed, and gone.
+            while stock.wait_below(bytes) {
+                let next = source.next();
+                let more = matches!(next, Ok(Next::Piece(_)));
+                stock.add(size(&next));
                 if tell.send(next).is_err() || !more {
                     break;
                 }
             }
         })?;
-        Ok(Source::Ahead(told))
+        Ok(Source::Ahead(ahead))
     }
 
     pub(super) fn next(&mut self) -> Result<Next> {
         match self {
-            Source::Inline(segments) => segments.next(),
-            Source::Ahead(told) => told.recv().unwrap_or_else(|_| {
-                Err(Error::new(ErrorKind::Io, "the thread that read the log has gone"))
-            }),
+            Source::Inline(pieces) => pieces.next(),
+            Source::Ahead(ahead) => ahead.next(),
         }
+    }
+}
+
+/// What a thread reads ahead of a lane.
+pub(super) struct Ahead {
+    told: Receiver<Result<Next>>,
+    stock: Arc<Stock>,
+}
+
+impl Ahead {
+    fn next(&mut self) -> Result<Next> {
+        let gone = |_| Err(Error::new(ErrorKind::Io, "the thread that read the log has gone"));
+        let next = self.told.recv().unwrap_or_else(gone);
+        self.stock.remove(size(&next));
+        next
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.stock.state.lock().is_closed = true;
+        self.stock.changed.notify_all();
+    }
+}
+
+fn size(next: &Result<Next>) -> usize {
+    match next {
+        Ok(Next::Piece(piece)) => piece.memory.size(),
+        Ok(Next::End(_)) | Err(_) => 0,
+    }
+}
+
+/// What was read ahead and not asked for yet.
+#[derive(Default)]
+struct Stock {
+    state: Mutex<StockState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct StockState {
+    bytes: usize,
+    /// Nobody will ask.
+    is_closed: bool,
+}
+
+impl Stock {
+    /// Waits until it is below so many bytes; `false` once it is closed.
+    fn wait_below(&self, bytes: usize) -> bool {
+        let mut state = self.state.lock();
+        self.changed.wait_while(&mut state, |state| !state.is_closed && state.bytes >= bytes);
+        !state.is_closed
+    }
+
+    fn add(&self, bytes: usize) {
+        self.state.lock().bytes += bytes;
+    }
+
+    fn remove(&self, bytes: usize) {
+        self.state.lock().bytes -= bytes;
+        self.changed.notify_all();
     }
 }

@@ -374,9 +374,9 @@ fn d6_commits_meet_a_full_disk_before_the_log_does() {
     }
 }
 
-type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(super) type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn contents(db: &Db) -> Contents {
+pub(super) fn contents(db: &Db) -> Contents {
     let txn = db.begin(Isolation::RepeatableRead);
     if db.engine.tables().is_empty() {
         return Contents::new();
@@ -459,6 +459,8 @@ fn crash_everywhere(lanes: [usize; 3]) {
             disk.crash();
             disk.restart();
             let found = contents(&open_with(&disk.fork(), &log(lanes)).unwrap());
+            let threads = LogSettings { recovery_threads: 3, ..log(lanes) };
+            assert_eq!(found, contents(&open_with(&disk.fork(), &threads).unwrap()));
             let at = states.iter().rposition(|state| *state == found);
             let at =
                 at.unwrap_or_else(|| panic!("crash at {crash_at}, life {life}: no such state"));

@@ -2,6 +2,7 @@
 
 mod anomalies;
 mod durability;
+mod recovery;
 mod throttle;
 
 use std::path::Path;
@@ -50,7 +51,11 @@ fn open(disk: &SimDisk) -> Result<Db> {
 }
 
 fn open_with(disk: &SimDisk, log: &LogSettings) -> Result<Db> {
-    let engine = Arc::new(ModelEngine::new());
+    open_on(disk, log, ModelEngine::new(), &Budget::new(64 << 20))
+}
+
+fn open_on(disk: &SimDisk, log: &LogSettings, engine: ModelEngine, budget: &Budget) -> Result<Db> {
+    let engine = Arc::new(engine);
     let horizon = HorizonHandle::new();
     let disk: Arc<dyn spillway_storage::Disk> = Arc::new(disk.clone());
     let (manager, _) = recover(
@@ -59,7 +64,7 @@ fn open_with(disk: &SimDisk, log: &LogSettings) -> Result<Db> {
         settings(),
         &horizon,
         Engines::new(vec![engine.clone()]),
-        Budget::new(64 << 20),
+        budget.clone(),
         Clock::system(),
     )?;
     Ok(Db { manager, engine })

@@ -1,0 +1,90 @@
+//! The memory that logs are read into: charged to the budget, and used again, as fresh memory costs a page fault for
+//! each of its pages.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use spillway_base::budget::{Budget, Charge, Use};
+
+use super::source::Logged;
+
+/// Of the budget, the part that is read ahead into, by all lanes together.
+const AHEAD_SHARE: usize = 64;
+/// More than this is read ahead to no use.
+const AHEAD_BYTES_MAX: usize = 4 << 20;
+/// What is read at once: small enough to be in the cache still when it is checked, and large enough for the disk.
+const PIECE_BYTES_MAX: usize = 1 << 20;
+const PIECE_BYTES_MIN: usize = 64 << 10;
+
+/// Memory for the pieces of all lanes. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Memories(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    budget: Budget,
+    /// Of a piece.
+    pub(super) bytes: usize,
+    /// What each lane reads ahead.
+    pub(super) ahead_bytes: usize,
+    free: Mutex<Vec<Held>>,
+}
+
+struct Held {
+    bytes: Vec<u8>,
+    commits: Vec<Logged>,
+    charge: Charge,
+}
+
+impl Memories {
+    pub(super) fn new(budget: &Budget, lanes: usize) -> Memories {
+        let ahead_bytes = (budget.limit() / AHEAD_SHARE).min(AHEAD_BYTES_MAX) / lanes.max(1);
+        let bytes = (ahead_bytes / 4).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
+        let free = Mutex::default();
+        Memories(Arc::new(Shared { budget: budget.clone(), bytes, ahead_bytes, free }))
+    }
+
+    pub(super) fn take(&self) -> Memory {
+        let held = self.0.free.lock().pop();
+        let (bytes, commits, charge) = match held {
+            Some(held) => (held.bytes, held.commits, held.charge),
+            None => (Vec::new(), Vec::new(), self.0.budget.charge(Use::Recovery, 0)),
+        };
+        Memory { bytes, commits, charge: Some(charge), home: self.clone() }
+    }
+}
+
+/// What a piece lies in. It goes back when it is dropped.
+pub(super) struct Memory {
+    pub(super) bytes: Vec<u8>,
+    pub(super) commits: Vec<Logged>,
+    charge: Option<Charge>,
+    home: Memories,
+}
+
+impl Memory {
+    /// What it takes.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.capacity() + self.commits.capacity() * size_of::<Logged>()
+    }
+
+    /// Charges what it takes now.
+    pub(super) fn recharge(&mut self) {
+        let bytes = self.size();
+        if let Some(charge) = &mut self.charge {
+            charge.resize(bytes);
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let Some(charge) = self.charge.take() else { return };
+        // That of a frame larger than others is not kept, nor that which an error took.
+        if !self.bytes.is_empty() && self.bytes.capacity() <= 2 * self.home.0.bytes {
+            let (bytes, mut commits) =
+                (std::mem::take(&mut self.bytes), std::mem::take(&mut self.commits));
+            commits.clear();
+            self.home.0.free.lock().push(Held { bytes, commits, charge });
+        }
+    }
+}
