@@ -30,6 +30,6 @@ mod space;
 mod table;
 mod verify;
 
-pub use engine::{Background, JobOutcome, LevelStatus, TableStatus, TieredEngine};
+pub use engine::{Background, JobOutcome, LevelStatus, TableStatus, TableUse, TieredEngine};
 pub use settings::TieredSettings;
 pub use verify::{Finding, VerifyReport, verify};

@@ -1,5 +1,6 @@
 //! The engine's settings, and what follows from them.
 
+use crate::engine::TableUse;
 use crate::picker::Shape;
 
 /// Settings of the tiered engine. Memory is enough; the rest has defaults that follow.
@@ -19,7 +20,7 @@ pub struct TieredSettings {
     pub level0_target: usize,
     /// Sub-levels of Level0 at which writers are held back the most.
     pub level0_limit: usize,
-    /// Whether a table that is mostly read has half as many sub-levels, and one that is written has twice as many of
+    /// Whether a table that is mostly read has half as many sub-levels, and one that is mostly written has twice as many of
     /// half the size (the 3D XPoint study, V-B).
     pub dynamic_level0: bool,
     /// Whether compactions rest while little is behind, so that others do not feel them.
@@ -47,21 +48,27 @@ impl TieredSettings {
         }
     }
 
-    /// Bytes at which a memtable is switched, of a table that is mostly read or not.
-    pub(crate) fn memtable_bytes(&self, mostly_read: bool) -> usize {
-        match (self.dynamic_level0, mostly_read) {
-            (true, false) => self.memtable_bytes / 2,
-            _ => self.memtable_bytes,
+    /// What a table counts as that is used for something.
+    fn counts_as(&self, used_for: TableUse) -> TableUse {
+        if self.dynamic_level0 { used_for } else { TableUse::Mixed }
+    }
+
+    /// Bytes at which a memtable is switched, of a table that is used so.
+    pub(crate) fn memtable_bytes(&self, used_for: TableUse) -> usize {
+        match self.counts_as(used_for) {
+            TableUse::MostlyWritten => self.memtable_bytes / 2,
+            TableUse::Mixed | TableUse::MostlyRead => self.memtable_bytes,
         }
     }
 
-    /// How compaction keeps a table that is mostly read or not.
-    pub(crate) fn shape(&self, mostly_read: bool) -> Shape {
-        let (level0_target, level0_limit) = match (self.dynamic_level0, mostly_read) {
-            (false, _) => (self.level0_target, self.level0_limit),
-            (true, false) => (2 * self.level0_target, 2 * self.level0_limit),
+    /// How compaction keeps a table that is used so.
+    pub(crate) fn shape(&self, used_for: TableUse) -> Shape {
+        let (target, limit) = (self.level0_target, self.level0_limit);
+        let (level0_target, level0_limit) = match self.counts_as(used_for) {
+            TableUse::MostlyWritten => (2 * target, 2 * limit),
+            TableUse::Mixed => (target, limit),
             // A burst of writes to it is no reason to hold them back sooner.
-            (true, true) => ((self.level0_target / 2).max(1), self.level0_limit),
+            TableUse::MostlyRead => ((target / 2).max(1), limit),
         };
         let level0_bytes = (self.memtable_bytes * self.level0_target) as u64;
         Shape {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use spillway::{Metric, TableStatus};
+use spillway::{Metric, TableStatus, TableUse};
 
 use crate::catalog::Catalog;
 use crate::session::Instance;
@@ -120,8 +120,17 @@ fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>
                 "{name:<40}{memory:>12.1}{sublevels:>12}{level0:>12.1}{level1:>12.1}{level2:>12.1}"
             ),
         );
-        if table.mostly_read {
-            line(&mut out, format_args!("    mostly read: fewer and larger units in Level0"));
+        match table.used_for {
+            Some(TableUse::MostlyRead) => {
+                line(&mut out, format_args!("    mostly read: fewer and larger units in Level0"));
+            }
+            Some(TableUse::MostlyWritten) => {
+                line(
+                    &mut out,
+                    format_args!("    mostly written: more and smaller units in Level0"),
+                );
+            }
+            Some(TableUse::Mixed) | None => {}
         }
         if let Some(damage) = &table.quarantine {
             line(&mut out, format_args!("    not compacted any more: {damage}"));
@@ -165,7 +174,7 @@ mod tests {
             memory_bytes: 1_500_000,
             sublevels: 5,
             sublevels_target: 8,
-            mostly_read: true,
+            used_for: Some(TableUse::MostlyRead),
             levels: [level; 3],
             quarantine: Some("block 7 is damaged".to_owned()),
         };

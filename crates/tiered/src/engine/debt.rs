@@ -39,7 +39,7 @@ impl Inner {
 
     /// How compaction keeps a table.
     pub(super) fn shape_of(&self, table: &Table) -> Shape {
-        self.settings.shape(table.mix.is_mostly_read())
+        self.settings.shape(table.mix.used_for())
     }
 
     /// Looks at all tables' levels again, after one of them changed.

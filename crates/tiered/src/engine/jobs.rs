@@ -221,7 +221,7 @@ impl Inner {
         for table in tables.values() {
             let view = table.view();
             let active = &view.active;
-            let most = self.settings.memtable_bytes(table.mix.is_mostly_read());
+            let most = self.settings.memtable_bytes(table.mix.used_for());
             let full = active.bytes() > most;
             // While an older one waits, another would hold the log back no less.
             let pins =

@@ -49,6 +49,7 @@ use crate::table::{Table, View};
 use debt::LevelsDebt;
 pub use jobs::{Background, JobOutcome};
 pub(crate) use mix::Mix;
+pub use mix::TableUse;
 pub use status::{LevelStatus, TableStatus};
 
 type Tables = FxHashMap<TableId, Arc<Table>>;
@@ -224,7 +225,7 @@ impl Inner {
         let Some(table) = tables.get(&id).filter(|table| csn > table.flushed()) else { return };
         let bytes = table.insert(key, csn, value);
         self.note_use(table.mix.write());
-        let most = self.settings.memtable_bytes(table.mix.is_mostly_read());
+        let most = self.settings.memtable_bytes(table.mix.used_for());
         if bytes > most && self.switch_full(table) {
             self.ring();
         }
@@ -233,11 +234,11 @@ impl Inner {
     /// Switches a table's memtable if it is full.
     fn switch_full(&self, table: &Table) -> bool {
         let active = table.view().active.clone();
-        active.bytes() > self.settings.memtable_bytes(table.mix.is_mostly_read())
+        active.bytes() > self.settings.memtable_bytes(table.mix.used_for())
             && table.switch(&active, &self.accounts, || self.horizon.installed())
     }
 
-    /// Counts a use of a table; `changed` is whether that made it another kind of table.
+    /// Counts a use of a table; `changed` is whether it is used for something else since.
     fn note_use(&self, changed: bool) {
         if changed && self.settings.dynamic_level0 {
             self.refresh_debt();

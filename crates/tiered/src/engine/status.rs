@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::engine::{Metric, RangeEstimate};
 use spillway_base::{KeyRange, TableId};
 
-use super::{Inner, TieredEngine};
+use super::{Inner, TableUse, TieredEngine};
 use crate::level::Run;
 use crate::table::View;
 
@@ -31,8 +31,8 @@ pub struct TableStatus {
     pub sublevels: u64,
     /// Sub-levels at which it is compacted, as the table is used now.
     pub sublevels_target: u64,
-    /// Whether it is mostly read, so that it has fewer and larger ones.
-    pub mostly_read: bool,
+    /// What it is used for, which decides on their number and size; `None` where that is switched off.
+    pub used_for: Option<TableUse>,
     /// Level0, Level1 and Level2.
     pub levels: [LevelStatus; 3],
     /// The damage that keeps compaction from the table, if it has met any.
@@ -111,7 +111,7 @@ impl TieredEngine {
                     memory_bytes: table.memory_bytes() as u64,
                     sublevels: levels.level0.len() as u64,
                     sublevels_target: self.0.shape_of(table).level0_target as u64,
-                    mostly_read: self.0.settings.dynamic_level0 && table.mix.is_mostly_read(),
+                    used_for: self.0.settings.dynamic_level0.then(|| table.mix.used_for()),
                     levels: [
                         level(levels.level0.iter().map(|sublevel| &*sublevel.run)),
                         level([&*levels.level1].into_iter()),

@@ -149,7 +149,7 @@ fn work_on_a_reaped_table_is_abandoned() {
     let active = one.view().active.clone();
     assert!(one.switch(&active, &inner.accounts, || Csn(220)));
     let memtable = one.view().immutables.last().unwrap().clone();
-    let shape = Shape { level0_target: 1, ..inner.settings.shape(false) };
+    let shape = Shape { level0_target: 1, ..inner.settings.shape(TableUse::Mixed) };
     let pick = shape.pick(&one.view().levels).unwrap();
 
     bench.install(&(Csn(221), batch(&[Op::DropTable(table(1))])));
