@@ -1,5 +1,5 @@
-//! What stands under the table: asynchronous over synchronous commit, and what the processors and syncs of the run would
-//! allow.
+//! What stands under the table: asynchronous over synchronous commit, and what the processor and sync times of the run come to
+//! without overlap and without waits.
 
 use super::{Style, Subject};
 use crate::report::Report;
@@ -46,8 +46,8 @@ fn note(report: &Report, case: &[String], subject: &Subject<'_>, threads: usize)
     let (cpu_us, sync_us) = (own(CPU_US), own(SYNC_US));
     format!(
         "{name}, {rows} rows, {in_flight} in flight: {:.1} times the same number of threads that wait, {:.1} times a thread \
-         for each that waits. A sync of {sync_us:.0} us and {cpu_us:.2} us of processor for each allow {:.0}/s in turn, the \
-         processors alone {:.0}/s. A commit is on its way for {:.1} syncs.",
+         for each that waits. A sync of {sync_us:.0} us and {cpu_us:.2} us of processor for each come to {:.0}/s in turn, the \
+         processors alone to {:.0}/s. A commit is on its way for {:.1} syncs.",
         over(Style::Few(threads)),
         over(Style::Waiting),
         in_turn(in_flight.parse().unwrap_or(f64::NAN), threads.min(cores) as f64, cpu_us, sync_us),
