@@ -35,11 +35,22 @@ fn row(number: u64) -> [u8; 16] {
     key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-/// Commits until the log is as long as it is to be; answers how many rows are durable.
-pub(super) fn write(store: &dyn Store, load: Load) -> Result<u64, String> {
+/// After so many rows, a process that writes says how far it is.
+const TOLD: u64 = 1 << 16;
+
+/// Commits until the log is as long as it is to be, and tells `told` now and then how many rows there are of how many;
+/// answers how many are durable.
+pub(super) fn write(
+    store: &dyn Store,
+    load: Load,
+    mut told: impl FnMut(u64, u64),
+) -> Result<u64, String> {
     let values = Values::new(load.seed, load.value_bytes);
     let rows = load.log_bytes / (load.value_bytes + 16) as u64 + 1;
     for number in 0..rows {
+        if number % TOLD == 0 {
+            told(number, rows);
+        }
         // The last is waited for, and with it all before.
         store.commit(&[(&row(number), values.of(number))], number + 1 == rows)?;
     }
@@ -85,7 +96,8 @@ pub(super) fn serve(
         }
         _ => {
             let store = stores.open(dir, load.log_bytes, 1)?;
-            (write(&*store, load)?.to_string(), store)
+            let told = |row, rows| println!("{SO_FAR} {row} {rows}");
+            (write(&*store, load, told)?.to_string(), store)
         }
     };
     println!("{line}");
@@ -94,6 +106,16 @@ pub(super) fn serve(
     let _ = std::io::stdin().read(&mut [0]);
     drop(store);
     Ok(())
+}
+
+/// What a line begins with that says how far a process is: of how many steps.
+const SO_FAR: &str = "so far";
+
+/// The share that is done, if a line says it.
+fn so_far(line: &str) -> Option<f64> {
+    let mut steps = line.strip_prefix(SO_FAR)?.split_whitespace();
+    let mut step = || steps.next()?.parse::<f64>().ok();
+    Some(step()? / step()?)
 }
 
 /// A process that is killed when this is dropped.
@@ -107,18 +129,21 @@ impl Drop for Doomed {
     }
 }
 
-/// Runs this program again, with the same arguments and those given, until it says a line, and kills it.
-pub(super) fn run_and_kill(more: &[&str]) -> Result<String, String> {
+/// Runs this program again, with the same arguments and those given, until it says what it was to find out, and kills it.
+/// `told` hears the share that is done, now and then.
+pub(super) fn run_and_kill(more: &[&str], told: impl Fn(f64)) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     command.args(std::env::args_os().skip(1)).args(more);
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut doomed = Doomed(child.map_err(|error| error.to_string())?);
     let stdout = doomed.0.stdout.take().ok_or("the process has no output")?;
-    let mut line = String::new();
-    std::io::BufReader::new(stdout).read_line(&mut line).map_err(|error| error.to_string())?;
-    if line.is_empty() {
-        return Err("its process failed".to_owned());
+    for line in std::io::BufReader::new(stdout).lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        match so_far(&line) {
+            Some(share) => told(share),
+            None => return Ok(line),
+        }
     }
-    Ok(line.trim().to_owned())
+    Err("its process failed".to_owned())
 }

@@ -19,8 +19,7 @@ pub struct RecoveryArgs {
     /// Threads that Spillway opens with [default: all cores, and 1]
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<usize>,
-    /// Lanes of Spillway's log [default: as many as it has by default]. With more than one the writing takes long, as each
-    /// commit is synced by itself where there are no flushers
+    /// Lanes of Spillway's log [default: as many as it has by default]
     #[arg(long)]
     pub lanes: Option<usize>,
     /// Bytes of each value
@@ -112,11 +111,13 @@ impl RecoveryArgs {
         let folder = self.folder(&name);
         fresh_folder(&folder)?;
         let ways = stores.threads();
-        let bar = progress((1 + self.rounds * (1 + ways.len())) as u64);
+        let steps = (1 + self.rounds * (1 + ways.len())) as u64;
+        let bar = progress(steps * mib);
         bar.set_message(format!("{name}: writing {mib} MiB of log"));
         let size = mib.to_string();
-        let rows = run_and_kill(&["--child", &name, &size, "write"])?;
-        bar.inc(1);
+        let written = |share: f64| bar.set_position((share * mib as f64) as u64);
+        let rows = run_and_kill(&["--child", &name, &size, "write"], written)?;
+        bar.set_position(mib);
         for round in 0..self.rounds {
             bar.set_message(format!("{name}: opening after {mib} MiB of log, round {}", round + 1));
             let files = stores.log_files(&folder)?;
@@ -131,17 +132,17 @@ impl RecoveryArgs {
                 alone,
                 0.0,
             ));
-            bar.inc(1);
+            bar.inc(mib);
             for threads in &ways {
                 logs::forget(&stores.log_files(&folder)?)?;
                 let what = format!("{threads}:{rows}");
-                let opened = run_and_kill(&["--child", &name, &size, &what])?;
+                let opened = run_and_kill(&["--child", &name, &size, &what], |_| ())?;
                 let opened: Opened =
                     serde_json::from_str(&opened).map_err(|error| error.to_string())?;
                 let subject = format!("{name}, {threads} threads");
                 let (seconds, cpu) = (opened.seconds, opened.cpu_seconds);
                 report.add(row(mib, subject, bytes, seconds, alone, cpu));
-                bar.inc(1);
+                bar.inc(mib);
             }
         }
         bar.finish_and_clear();

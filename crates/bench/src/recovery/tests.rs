@@ -23,7 +23,9 @@ fn what_is_in_the_log_alone_is_there_after_an_opening() {
     let stores = SpillwayRecovery { lanes: 2, threads: vec![2, 1] };
     let load = Load { log_bytes: 1 << 20, value_bytes: 400, seed: 5 };
     let store = stores.open(&dir.path().join("db"), load.log_bytes, 1).unwrap();
-    let rows = write(&*store, load).unwrap();
+    let mut told = Vec::new();
+    let rows = write(&*store, load, |row, rows| told.push((row, rows))).unwrap();
+    assert_eq!(told, [(0, rows)]);
     let files = stores.log_files(&dir.path().join("db")).unwrap();
     logs::forget(&files).unwrap();
     assert!(logs::read(&files).unwrap().0 >= load.log_bytes);
