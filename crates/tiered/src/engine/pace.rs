@@ -2,7 +2,7 @@
 //!
 //! A compaction that runs as fast as it can takes a core and the device for a second or more, and then nothing for a while:
 //! whoever reads or commits meanwhile feels it. So a compaction rests after each extent, for longer the less is behind. The
-//! debt tells that, which writers are slowed by as well: where they begin to be, compactions no longer rest. In between the
+//! debt tells that, which writers are slowed by as well: well before they begin to be, compactions no longer rest. In between the
 //! debt settles where they do as much as is written, and the work is spread over all of the time. The simpler design, a
 //! limit in bytes a second, was rejected: it has to be set for each device and each load.
 //!
@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use spillway_base::clock::Clock;
 
-/// The debt from which compactions do not rest: there writers begin to be slowed.
-const NO_REST: f64 = 0.5;
+/// The debt from which compactions do not rest: before writers begin to be slowed, at 0.5, all is done that can be.
+const NO_REST: f64 = 0.35;
 /// With no debt, so many times as long as the work took.
 const REST_MAX: f64 = 4.0;
-/// No rest is longer.
-const REST_LONGEST: Duration = Duration::from_millis(200);
+/// No rest is longer. An extent takes some 10 ms; where it took much more, the compaction itself had to wait, for a processor
+/// or the device, and others had their rest from it.
+const REST_LONGEST: Duration = Duration::from_millis(50);
 /// Between two looks at the debt.
 const LOOK: Duration = Duration::from_millis(20);
 /// Bytes that a compaction writes between two syncs.
