@@ -224,6 +224,20 @@ impl fmt::Display for Report {
     }
 }
 
+/// What every run over stores has.
+#[derive(Args, Clone, Debug)]
+pub struct CommonArgs {
+    /// What all random choices come from
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Where to put the stores' folders and other files, which are removed as soon as they are not needed
+    #[arg(long, default_value = ".bench")]
+    pub dir: PathBuf,
+    /// Where the report goes
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
 /// Where a report goes besides the terminal.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OutputArgs {

@@ -1,6 +1,5 @@
 //! The command line of a run.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,7 +7,7 @@ use clap::Args;
 use super::{Extent, Plan, ROWS_MAX, Subject, measure, notes};
 use crate::machine;
 use crate::measure::{progress, quantile_us};
-use crate::report::{Figure, OutputArgs, Report, Row};
+use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::SpillwayStores;
 
 /// Durable commits per second as more of them are in flight.
@@ -44,18 +43,12 @@ pub struct CommitsArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 1024)]
     pub memory_mib: usize,
-    /// What all random choices come from
-    #[arg(long, default_value_t = 42)]
-    pub seed: u64,
     /// Only subjects whose name contains one of these
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Where to put the stores' folders; they are removed after each cell
-    #[arg(long, default_value = ".bench")]
-    pub dir: PathBuf,
-    /// Where the report goes
+    /// Seed, folder and report
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub common: CommonArgs,
 }
 
 impl CommitsArgs {
@@ -64,7 +57,7 @@ impl CommitsArgs {
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.
     pub fn run(&self, subjects: &[Subject<'_>]) -> Result<(), String> {
-        self.output.give(&self.compare(subjects)?)
+        self.common.output.give(&self.compare(subjects)?)
     }
 
     /// Spillway's kinds to measure: as by default, and with each other number of lanes.
@@ -98,7 +91,7 @@ impl CommitsArgs {
             value_bytes: self.value_bytes,
             memory_bytes: self.memory_mib << 20,
             extent: self.commits.map_or(Extent::Time(time), Extent::Commits),
-            seed: self.seed,
+            seed: self.common.seed,
         })
     }
 
@@ -118,7 +111,7 @@ impl CommitsArgs {
                         // The order turns with each round, so that none is always first.
                         let subject = subjects[(place + round) % subjects.len()];
                         bar.set_message(format!("{}, {in_flight} in flight", subject.name()));
-                        let measured = measure(subject, &plan, in_flight, rows, &self.dir)
+                        let measured = measure(subject, &plan, in_flight, rows, &self.common.dir)
                             .map_err(|error| format!("{}: {error}", subject.name()))?;
                         let commits = measured.latency_ns.len().max(1) as f64;
                         let us = |quantile| quantile_us(&measured.latency_ns, quantile);
@@ -161,7 +154,7 @@ impl CommitsArgs {
             figure("commits/sync", 1),
         ];
         let mut report = Report::new(&["rows", "in flight"], &figures);
-        report.set("machine", machine::describe(&self.dir));
+        report.set("machine", machine::describe(&self.common.dir));
         let extent = match self.commits {
             Some(commits) => format!("{commits} commits"),
             None => format!("{} s after a fifth of it unmeasured", self.seconds),
@@ -171,7 +164,7 @@ impl CommitsArgs {
             format!(
                 "durable commits of rows of 16 + {} bytes over {} keys, {extent} a cell, {} rounds in turn, {} MiB of \
                  memory each, seed {}; cpu is the whole process's for each commit",
-                self.value_bytes, self.keys, self.rounds, self.memory_mib, self.seed
+                self.value_bytes, self.keys, self.rounds, self.memory_mib, self.common.seed
             ),
         );
         for subject in subjects {

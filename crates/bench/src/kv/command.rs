@@ -1,12 +1,10 @@
 //! The command line of a run, shared by `spillway bench kv` and the comparison with peers.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use super::{Plan, Workload, compare, report};
 use crate::machine;
-use crate::report::OutputArgs;
+use crate::report::CommonArgs;
 use crate::store::Stores;
 
 /// Key-value workloads after RocksDB's db_bench: 16-byte keys, medians over interleaved rounds.
@@ -36,15 +34,9 @@ pub struct KvArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 1024)]
     pub memory_mib: usize,
-    /// What all random choices come from
-    #[arg(long, default_value_t = 42)]
-    pub seed: u64,
-    /// Where to put the stores' folders; they are removed after each workload
-    #[arg(long, default_value = ".bench")]
-    pub dir: PathBuf,
-    /// Where the report goes
+    /// Seed, folder and report
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub common: CommonArgs,
 }
 
 impl KvArgs {
@@ -66,11 +58,11 @@ impl KvArgs {
             threads: self.threads.clone(),
             rounds: self.rounds,
             memory_bytes: self.memory_mib << 20,
-            seed: self.seed,
+            seed: self.common.seed,
         };
-        let rows = compare(stores, &plan, &self.dir)?;
+        let rows = compare(stores, &plan, &self.common.dir)?;
         let mut report = report::empty();
-        report.set("machine", machine::describe(&self.dir));
+        report.set("machine", machine::describe(&self.common.dir));
         report.set(
             "run",
             format!(
@@ -88,6 +80,6 @@ impl KvArgs {
             report.set(kind.name(), kind.settings());
         }
         rows.iter().for_each(|row| report.add(row.into()));
-        self.output.give(&report)
+        self.common.output.give(&report)
     }
 }

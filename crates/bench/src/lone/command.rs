@@ -10,7 +10,7 @@ use super::raw::{self, RawLog, Sync};
 use crate::commits::{Style, Work, drive};
 use crate::machine;
 use crate::measure::{Values, fresh_folder, histogram, progress, quantile_us, remove_folder};
-use crate::report::{Figure, OutputArgs, Report, Row};
+use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{Store, Stores};
 
 /// One durable writer beside raw writes of the same bytes.
@@ -37,18 +37,12 @@ pub struct LoneArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 256)]
     pub memory_mib: usize,
-    /// What all random choices come from
-    #[arg(long, default_value_t = 42)]
-    pub seed: u64,
-    /// Where to put the stores' folders and the raw writers' files, which are removed in the end
-    #[arg(long, default_value = ".bench")]
-    pub dir: PathBuf,
     /// Put the logs, and the raw writers' files, under this folder instead: of another disk, or of /dev/shm
     #[arg(long, value_name = "FOLDER")]
     pub log_dir: Option<PathBuf>,
-    /// Where the report goes
+    /// Seed, folder and report
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub common: CommonArgs,
 }
 
 /// Who writes.
@@ -64,21 +58,21 @@ impl LoneArgs {
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.
     pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
-        self.output.give(&self.compare(stores)?)
+        self.common.output.give(&self.compare(stores)?)
     }
 
     pub(super) fn compare(&self, stores: &[&dyn Stores]) -> Result<Report, String> {
         if self.commits == 0 || self.rounds == 0 || self.keys == 0 {
             return Err("a run needs a commit, a round and a key".to_owned());
         }
-        let folder = self.dir.join("lone");
+        let folder = self.common.dir.join("lone");
         fresh_folder(&folder)?;
         if let Some(logs) = self.logs() {
             fresh_folder(&logs)?;
         }
         let (bytes, mut writers) = self.writers(stores, &folder)?;
         let mut report = self.empty(stores, bytes);
-        let values = Values::new(self.seed, self.value_bytes);
+        let values = Values::new(self.common.seed, self.value_bytes);
         let bar = progress((self.rounds * writers.len()) as u64);
         for round in 0..self.rounds {
             for place in 0..writers.len() {
@@ -86,12 +80,14 @@ impl LoneArgs {
                 let place = (place + round) % writers.len();
                 let (name, writer) = &mut writers[place];
                 bar.set_message(name.clone());
-                let seed = self.seed.wrapping_add(round as u64);
+                let seed = self.common.seed.wrapping_add(round as u64);
                 let (begin, cpu) = (clock::now(), machine::own_time());
                 let latency_ns = self.block(writer, &values, seed)?;
                 let (elapsed, cpu) = (clock::now() - begin, machine::own_time() - cpu);
                 report.add(Row {
-                    case: vec![self.log_dir.as_ref().unwrap_or(&self.dir).display().to_string()],
+                    case: vec![
+                        self.log_dir.as_ref().unwrap_or(&self.common.dir).display().to_string(),
+                    ],
                     subject: name.clone(),
                     figures: vec![
                         latency_ns.len() as f64 / elapsed.as_secs_f64(),
@@ -130,7 +126,7 @@ impl LoneArgs {
     ) -> Result<(usize, Vec<(String, Writer)>), String> {
         let mut writers = Vec::new();
         let mut bytes = self.raw_bytes;
-        let values = Values::new(self.seed, self.value_bytes);
+        let values = Values::new(self.common.seed, self.value_bytes);
         for kind in stores {
             let own = folder.join(kind.name());
             fresh_folder(&own)?;
@@ -140,7 +136,7 @@ impl LoneArgs {
                 Writer::Raw(_) => 0,
             };
             let before = written(&writer);
-            self.block(&mut writer, &values, self.seed)?;
+            self.block(&mut writer, &values, self.common.seed)?;
             bytes.get_or_insert(((written(&writer) - before) / self.commits) as usize);
             writers.push((kind.name(), writer));
         }
@@ -189,12 +185,12 @@ impl LoneArgs {
             figure("cpu us", 1),
         ];
         let mut report = Report::new(&["log in"], &figures);
-        report.set("machine", machine::describe(self.log_dir.as_ref().unwrap_or(&self.dir)));
+        report.set("machine", machine::describe(self.log_dir.as_ref().unwrap_or(&self.common.dir)));
         report.set(
             "run",
             format!(
                 "one thread, each commit of 16 + {} bytes durable before the next, {} a turn, {} rounds in turn, seed {}",
-                self.value_bytes, self.commits, self.rounds, self.seed
+                self.value_bytes, self.commits, self.rounds, self.common.seed
             ),
         );
         let rings = if raw::has_rings() { "" } else { "; the system refuses io_uring" };

@@ -8,7 +8,7 @@ use super::child::{Load, Opened, run_and_kill, serve};
 use super::{Recoverable, SpillwayRecovery, logs};
 use crate::machine;
 use crate::measure::{fresh_folder, progress, remove_folder};
-use crate::report::{Figure, OutputArgs, Report, Row};
+use crate::report::{CommonArgs, Figure, Report, Row};
 
 /// How long it takes to open after a crash.
 #[derive(Args, Clone, Debug)]
@@ -28,18 +28,12 @@ pub struct RecoveryArgs {
     /// Openings of each log; the report gives medians over them
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// What all choices come from
-    #[arg(long, default_value_t = 42)]
-    pub seed: u64,
     /// Only stores whose name contains one of these
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Where to put the stores' folders, which are removed in the end
-    #[arg(long, default_value = ".bench")]
-    pub dir: PathBuf,
-    /// Where the report goes
+    /// Seed, folder and report
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub common: CommonArgs,
     /// Write or open this store and wait to be killed: what the processes do that are
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "MIB", "WHAT"])]
     pub child: Vec<String>,
@@ -90,15 +84,15 @@ impl RecoveryArgs {
                     .map_err(|error| format!("{}, {mib} MiB: {error}", stores.name()))?;
             }
         }
-        self.output.give(&report)
+        self.common.output.give(&report)
     }
 
     fn load(&self, mib: u64) -> Load {
-        Load { log_bytes: mib << 20, value_bytes: self.value_bytes, seed: self.seed }
+        Load { log_bytes: mib << 20, value_bytes: self.value_bytes, seed: self.common.seed }
     }
 
     fn folder(&self, name: &str) -> PathBuf {
-        self.dir.join(format!("recovery-{name}"))
+        self.common.dir.join(format!("recovery-{name}"))
     }
 
     fn measure(
@@ -158,13 +152,13 @@ impl RecoveryArgs {
             figure("cpu seconds", 2),
         ];
         let mut report = Report::new(&["log MiB"], &figures);
-        report.set("machine", machine::describe(Path::new(&self.dir)));
+        report.set("machine", machine::describe(Path::new(&self.common.dir)));
         report.set(
             "run",
             format!(
                 "commits of one row of 16 + {} bytes, all of them only in the log, which is out of the page cache; killed, \
                  then opened {} times; seed {}",
-                self.value_bytes, self.rounds, self.seed
+                self.value_bytes, self.rounds, self.common.seed
             ),
         );
         for stores in stores {

@@ -10,7 +10,7 @@ use super::plot;
 use super::run::{Plan, Rate, run};
 use super::series::Run;
 use crate::machine;
-use crate::report::{Figure, OutputArgs, Report, Row};
+use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{Mechanism, SpillwayStores, Stores};
 
 /// A step of load over data larger than memory, second by second.
@@ -64,24 +64,18 @@ pub struct WaveArgs {
     /// Times to run everything, the stores in turn
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
-    /// What all random choices come from
-    #[arg(long, default_value_t = 42)]
-    pub seed: u64,
     /// Run Spillway without these as well, each by itself
     #[arg(long, value_enum, value_delimiter = ',')]
     pub without: Vec<Mechanism>,
     /// Only stores whose name contains one of these
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Where to put the stores' folders; they are removed after each run
-    #[arg(long, default_value = ".bench")]
-    pub dir: PathBuf,
     /// Draw all runs over time into this file, as SVG
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Where the report goes; the files have every second
+    /// Seed, folder and report
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub common: CommonArgs,
     /// Run this store alone and write what it gave to a file: what each run does in a process of its own
     #[arg(long, hide = true, num_args = 2, value_names = ["STORE", "FILE"])]
     pub child: Vec<String>,
@@ -100,7 +94,7 @@ impl WaveArgs {
         stores.extend(without.iter().map(|without| without as &dyn Stores));
         if let [name, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
-            let ran = run(*stores.ok_or("no such store")?, &plan, &self.dir)?;
+            let ran = run(*stores.ok_or("no such store")?, &plan, &self.common.dir)?;
             let text = serde_json::to_string(&ran).map_err(|error| error.to_string())?;
             return std::fs::write(file, text).map_err(|error| format!("{file}: {error}"));
         }
@@ -151,14 +145,14 @@ impl WaveArgs {
             threads: self.threads,
             waiting_threads: self.waiting_threads,
             quiet_threads: self.quiet_threads,
-            seed: self.seed,
+            seed: self.common.seed,
         })
     }
 
     /// Runs one store in a process of its own, with these same arguments.
     fn apart(&self, name: &str, rate: Option<f64>) -> Result<Run, String> {
-        std::fs::create_dir_all(&self.dir).map_err(|error| error.to_string())?;
-        let file = self.dir.join("wave.json");
+        std::fs::create_dir_all(&self.common.dir).map_err(|error| error.to_string())?;
+        let file = self.common.dir.join("wave.json");
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut child = Command::new(program);
         child.args(std::env::args_os().skip(1)).arg("--child").arg(name).arg(&file);
@@ -182,7 +176,7 @@ impl WaveArgs {
                 println!("- {line}");
             }
         }
-        self.output.write(&seconds(runs))?;
+        self.common.output.write(&seconds(runs))?;
         match &self.plot {
             Some(path) => plot::draw(runs, path),
             None => Ok(()),
@@ -201,7 +195,7 @@ impl WaveArgs {
                 figure("longest ms", 1),
             ],
         );
-        report.set("machine", machine::describe(Path::new(&self.dir)));
+        report.set("machine", machine::describe(Path::new(&self.common.dir)));
         if let Some(run) = runs.first() {
             report.set(
                 "run",
@@ -217,7 +211,7 @@ impl WaveArgs {
                     run.rates.0,
                     self.seconds,
                     run.rates.1,
-                    self.seed
+                    self.common.seed
                 ),
             );
         }
