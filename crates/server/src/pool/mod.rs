@@ -129,8 +129,8 @@ pub(crate) struct Pool {
     taken: AtomicU64,
     /// As much as that was when it was last looked at whether all workers are stuck.
     taken_before: AtomicU64,
-    /// Whether that is looked at, as it is while no worker sleeps.
-    watched: AtomicBool,
+    /// When that is to be looked at, in nanoseconds of the clock, as it is while no worker sleeps; zero for never.
+    watch_at_ns: AtomicU64,
 }
 
 impl Pool {
@@ -153,7 +153,7 @@ impl Pool {
             timer,
             taken: AtomicU64::new(0),
             taken_before: AtomicU64::new(0),
-            watched: AtomicBool::new(false),
+            watch_at_ns: AtomicU64::new(0),
         });
         pool.crew.call(|| pool.spawn()).map_err(io::Error::other)?;
         Ok(pool)
@@ -188,7 +188,7 @@ impl Pool {
     /// again.
     pub(crate) fn sweep(&self) -> Option<Duration> {
         let now = clock::now();
-        let watch = self.watched.load(Ordering::SeqCst) && self.watch();
+        let watch_at = self.watch(now);
         let mut late = Vec::new();
         let next = self.timer.sweep(|| {
             let seats = self.seats.read();
@@ -200,17 +200,36 @@ impl Pool {
                 self.push(seat);
             }
         }
-        let again = watch.then(|| now + STALL);
-        next.into_iter().chain(again).min()
+        next.into_iter().chain(watch_at).min()
     }
 
-    /// Has one more worker run where something is ready and none took anything since the last look. Whether to look again.
-    fn watch(&self) -> bool {
-        if self.crew.shrink() && self.crew.sleeping() > 0 {
-            self.watched.store(false, Ordering::SeqCst);
-            // Whoever got up before that, and found it watched, is not overlooked.
-            return self.crew.sleeping() == 0 && !self.watched.swap(true, Ordering::SeqCst);
+    /// Has it looked at after a while whether workers are stuck, unless it will be. Whether that is news.
+    fn begin_watch(&self, now: Duration) -> bool {
+        let at_ns = (now + STALL).as_nanos() as u64;
+        self.watch_at_ns.compare_exchange(0, at_ns, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Looks whether workers are stuck, if it is time for that. Answers when to look again.
+    fn watch(&self, now: Duration) -> Option<Duration> {
+        let at = Duration::from_nanos(self.watch_at_ns.load(Ordering::SeqCst));
+        if at.is_zero() || now < at {
+            return (!at.is_zero()).then_some(at);
         }
+        if self.crew.shrink() && self.crew.sleeping() > 0 {
+            self.watch_at_ns.store(0, Ordering::SeqCst);
+            // Whoever got up before that, and found it watched, is not overlooked.
+            if self.crew.sleeping() > 0 || !self.begin_watch(now) {
+                return None;
+            }
+        } else {
+            self.help_out();
+            self.watch_at_ns.store((now + STALL).as_nanos() as u64, Ordering::SeqCst);
+        }
+        Some(now + STALL)
+    }
+
+    /// Has one more worker run where something is ready and none took anything since the last look.
+    fn help_out(&self) {
         let taken = self.taken.load(Ordering::SeqCst);
         let before = self.taken_before.swap(taken, Ordering::SeqCst);
         if taken == before {
@@ -220,7 +239,6 @@ impl Pool {
                 self.call_if_missed();
             }
         }
-        true
     }
 
     /// What is counted of it.
@@ -316,8 +334,8 @@ impl Pool {
             let Some(item) = self.next(&mut events) else { continue };
             self.taken.fetch_add(1, Ordering::SeqCst);
             if self.crew.sleeping() == 0
-                && !self.watched.load(Ordering::SeqCst)
-                && !self.watched.swap(true, Ordering::SeqCst)
+                && self.watch_at_ns.load(Ordering::SeqCst) == 0
+                && self.begin_watch(clock::now())
             {
                 self.timer.ring();
             }
