@@ -8,7 +8,7 @@
 //! Pages come in *regions*, which are mapped whole, and are given out from the first region that has one, so that the last
 //! ones empty. An empty region goes back to the system, save as many as the pool may spare: a memtable that was just flushed
 //! makes room for the next without a page fault.
-#![allow(unsafe_code)] // A leaf: mapped memory, and the bytes in it.
+#![allow(unsafe_code)] // A leaf: pages of mapped memory, and the bytes in them.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::collections::BTreeSet;
@@ -16,8 +16,8 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use memmap2::MmapMut;
 use parking_lot::Mutex;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use spillway_base::budget::{Budget, Charge, Use};
 
 /// Pages begin at a line of the cache.
@@ -45,7 +45,11 @@ struct State {
 }
 
 struct Region {
+    /// Where its memory begins.
     memory: NonNull<u8>,
+    /// Given back to the system with the region, none of whose pages is in use then: a page holds its pool, and the pool drops a
+    /// region before its own end only when it is empty.
+    _mapping: MmapMut,
     /// Pages that were given back.
     free: Vec<u32>,
     /// Pages from here on were never given out.
@@ -57,30 +61,18 @@ unsafe impl Send for Region {}
 
 impl Region {
     fn map() -> Region {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the system's choice overlaps nothing.
-        let mapped = unsafe {
-            mmap_anonymous(std::ptr::null_mut(), REGION_BYTES, access, MapFlags::PRIVATE)
-        };
-        let Some(memory) = mapped.ok().and_then(|memory| NonNull::new(memory.cast())) else {
+        let mapped = MmapMut::map_anon(REGION_BYTES).ok();
+        let found = mapped.and_then(|mut map| Some((NonNull::new(map.as_mut_ptr())?, map)));
+        let Some((memory, mapping)) = found else {
             handle_alloc_error(
                 Layout::from_size_align(REGION_BYTES, PAGE_ALIGN).expect("it is small"),
             )
         };
-        Region { memory, free: Vec::new(), fresh: 0 }
+        Region { memory, _mapping: mapping, free: Vec::new(), fresh: 0 }
     }
 
     fn in_use(&self) -> usize {
         self.fresh as usize - self.free.len()
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the region was mapped with this size, and none of its pages is in use: a page holds its pool, and the pool
-        // drops a region before its own end only when it is empty.
-        let unmapped = unsafe { munmap(self.memory.as_ptr().cast(), REGION_BYTES) };
-        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
     }
 }
 
