@@ -93,7 +93,7 @@ impl Flushers {
         }
     }
 
-    /// Takes the threads over, which call [`Flushers::run`].
+    /// Takes the threads over, which do what is asked for here.
     pub(crate) fn started(&self, threads: Vec<JoinHandle<()>>) {
         self.threads.lock().extend(threads);
         self.running.store(true, Ordering::Release);
