@@ -124,7 +124,11 @@ impl Report {
         let mut line = case.to_vec();
         line.push(subject.to_owned());
         for (place, figure) in self.figures.iter().enumerate() {
-            let show = |value: f64| format!("{value:.*}", figure.decimals);
+            // What a subject does not tell of itself has no value.
+            let show = |value: f64| match value.is_finite() {
+                true => format!("{value:.*}", figure.decimals),
+                false => "-".to_owned(),
+            };
             line.push(show(self.median(case, subject, place)));
             if place == 0 {
                 let values = || self.of(case, subject).map(|row| row.figures[0]);

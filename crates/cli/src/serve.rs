@@ -69,7 +69,7 @@ pub(crate) struct ServeArgs {
     /// Clients at once; root may be one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
-    /// Threads that run statements at once, one of them writing the log; one more than the cores by default
+    /// Threads that run statements at once, one of which may be writing the log; by default as many as cores, and at least 2
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     worker_threads: Option<u32>,
 }

@@ -126,8 +126,8 @@ impl CommitsArgs {
                                 us(0.999),
                                 measured.cpu.as_secs_f64() * 1e6 / commits,
                                 measured.threads as f64,
-                                measured.syncs.1 * 1e6 / measured.syncs.0.max(1) as f64,
-                                commits / measured.syncs.0.max(1) as f64,
+                                measured.syncs.1 * 1e6 / measured.syncs.0 as f64,
+                                commits / measured.syncs.0 as f64,
                             ],
                         });
                         bar.inc(1);

@@ -37,19 +37,26 @@ pub(super) fn add(report: &mut Report, subjects: &[&Subject<'_>]) {
 fn note(report: &Report, case: &[String], subject: &Subject<'_>, threads: usize) -> String {
     let name = subject.name();
     let own = |figure| report.median(case, &name, figure);
-    let over = |style| {
+    let over = |style, of: &str| {
         let other = Subject { stores: subject.stores, style }.name();
-        own(COMMITS) / report.median(case, &other, COMMITS)
+        let ratio = own(COMMITS) / report.median(case, &other, COMMITS);
+        // Those that were not asked for have no median.
+        ratio.is_finite().then(|| format!("{ratio:.1} times {of}"))
     };
+    let ratios: Vec<String> = [
+        over(Style::Few(threads), "the same number of threads that wait"),
+        over(Style::Waiting, "a thread for each that waits"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let (rows, in_flight) = (&case[0], &case[1]);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (cpu_us, sync_us) = (own(CPU_US), own(SYNC_US));
     format!(
-        "{name}, {rows} rows, {in_flight} in flight: {:.1} times the same number of threads that wait, {:.1} times a thread \
-         for each that waits. A sync of {sync_us:.0} us and {cpu_us:.2} us of processor for each come to {:.0}/s in turn, the \
-         processors alone to {:.0}/s. A commit is on its way for {:.1} syncs.",
-        over(Style::Few(threads)),
-        over(Style::Waiting),
+        "{name}, {rows} rows, {in_flight} in flight: {} A sync of {sync_us:.0} us and {cpu_us:.2} us of processor for each \
+         come to {:.0}/s in turn, the processors alone to {:.0}/s. A commit is on its way for {:.1} syncs.",
+        if ratios.is_empty() { String::new() } else { ratios.join(", ") + "." },
         in_turn(in_flight.parse().unwrap_or(f64::NAN), threads.min(cores) as f64, cpu_us, sync_us),
         cores as f64 * 1e6 / cpu_us,
         own(P50_US) / sync_us,

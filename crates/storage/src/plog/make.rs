@@ -12,7 +12,8 @@ use super::segment::{HEADER_BYTES, Header, file_name, next_name};
 use super::{PlogSettings, Recovered};
 use crate::{Disk, File, OpenMode};
 
-/// Zeros written at a time.
+/// Zeros written at a time, and brought to the device before the next: commits sync beside this, and wait for what the device
+/// has in hand.
 const ZEROS: usize = 1 << 20;
 
 /// A segment whose name and header are durable, and whose bytes take space.
@@ -62,7 +63,7 @@ impl Maker {
         let mut offset = HEADER_BYTES;
         while offset < bytes {
             let count = (bytes - offset).min(zeros.len() as u64);
-            file.write_at(offset, &zeros[..count as usize])?;
+            file.write_and_sync(offset, &zeros[..count as usize])?;
             offset += count;
         }
         file.sync()?;

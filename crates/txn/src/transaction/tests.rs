@@ -1,7 +1,7 @@
 use std::collections::HashSet;
-use std::sync::Mutex;
 
 use super::*;
+use crate::sync::Mutex;
 use crate::tests::{TABLE, new};
 
 #[test]
@@ -9,9 +9,9 @@ fn transactions_of_all_threads_have_numbers_of_their_own() {
     let all = Mutex::new(HashSet::new());
     spillway_base::thread::together(4, |_| {
         let mine: Vec<u64> = (0..3000).map(|_| next_id()).collect();
-        all.lock().unwrap().extend(mine);
+        all.lock().extend(mine);
     });
-    assert_eq!(all.into_inner().unwrap().len(), 4 * 3000);
+    assert_eq!(all.lock().len(), 4 * 3000);
 }
 
 /// D7: what a transaction writes is charged, but for the first of it.
