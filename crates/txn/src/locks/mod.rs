@@ -107,13 +107,14 @@ pub(crate) enum Acquired {
     Skipped,
 }
 
-/// A key whose lock was granted to a wait that had been left behind.
-pub(crate) struct HeldKey(LockKey);
+/// A key whose lock was granted to a wait that had been left behind, and how.
+pub(crate) struct HeldKey(LockKey, LockMode);
 
 impl HeldKey {
-    pub(crate) fn is(&self, table: TableId, key: &[u8]) -> bool {
+    /// Whether this is what somebody asks for, or more.
+    pub(crate) fn is(&self, table: TableId, key: &[u8], mode: LockMode) -> bool {
         let held = self.0.target();
-        held.table == table && held.key == key
+        held.table == table && held.key == key && self.1 >= mode
     }
 }
 
@@ -208,7 +209,7 @@ impl Locks {
         if owner.waker.borrow().is_some() {
             let (key, _counted) = (LockKey::new(target), Pending::begin(Cause::Lock));
             *owner.left.borrow_mut() =
-                Some(Box::new(Left { key, upgrade, timeout, from, _counted }));
+                Some(Box::new(Left { key, mode, upgrade, timeout, from, _counted }));
             return Err(left_behind());
         }
         let wait = || owner.wait().verdict(from.saturating_add(timeout), next);
@@ -228,7 +229,7 @@ impl Locks {
         self.waits.add(spillway_base::clock::now().saturating_sub(left.from));
         self.detector.lock().waiting.remove(&owner.id);
         self.end_wait(owner, left.key.target(), left.upgrade, verdict, left.timeout)?;
-        Ok(Some(HeldKey(left.key)))
+        Ok(Some(HeldKey(left.key, left.mode)))
     }
 
     /// Gives up the wait that an owner has left behind.

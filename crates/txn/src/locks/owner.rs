@@ -14,6 +14,7 @@ use spillway_base::{Error, ErrorKind, Result};
 
 use super::Acquired;
 use super::line::{LockKey, Taken, Target};
+use crate::options::LockMode;
 use crate::sync::{Condvar, Mutex};
 
 /// How long one who is next looks for its grant before it sleeps. Who changes a hot row in a statement that commits by
@@ -45,6 +46,7 @@ pub(crate) struct LockOwner {
 /// A wait that its thread has left; the owner stands in line.
 pub(super) struct Left {
     pub(super) key: LockKey,
+    pub(super) mode: LockMode,
     /// Whether the owner holds a share.
     pub(super) upgrade: bool,
     pub(super) timeout: Duration,

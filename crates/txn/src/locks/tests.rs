@@ -204,7 +204,8 @@ fn waits_that_are_left_behind_are_served_in_order_without_a_thread() {
         let called: usize = waiting.iter().map(|(_, calls)| calls.0.load(Ordering::SeqCst)).sum();
         assert_eq!((called, calls.take()), (1, 1));
         let held = bench.locks.resume(next).unwrap().unwrap();
-        assert!(held.is(table(), b"hot") && !held.is(table(), b"cold"));
+        let is = |key| held.is(table(), key, LockMode::Exclusive);
+        assert!(is(b"hot") && !is(b"cold"));
         assert_eq!(bench.take(next, b"hot", LockMode::Exclusive).unwrap(), Acquired::Held);
         holder = next;
     }
@@ -253,7 +254,7 @@ fn a_cycle_through_waits_that_are_left_behind_is_found() {
     assert_eq!(kind(bench.take(&b, b"1", LockMode::Exclusive)), ErrorKind::Deadlock);
     bench.locks.release_all(&b);
     assert_eq!(a_calls.take(), 1);
-    assert!(bench.locks.resume(&a).unwrap().unwrap().is(table(), b"2"));
+    assert!(bench.locks.resume(&a).unwrap().unwrap().is(table(), b"2", LockMode::Shared));
     bench.locks.release_all(&a);
     assert_eq!(bench.locks.lines(), 0);
 }

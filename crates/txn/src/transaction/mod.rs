@@ -331,7 +331,7 @@ impl Transaction {
         if self.owner.has_left()
             && let Some(held) = locks.resume(&self.owner)?
         {
-            if held.is(table, key) {
+            if held.is(table, key, mode) {
                 return Ok(Acquired::New);
             }
             // Nobody has looked at the row that it got.

@@ -87,3 +87,22 @@ fn a_transaction_that_goes_leaves_the_line() {
         db.set("k", "3");
     }
 }
+
+/// A share that was waited for is no more than that: whoever then wants the row alone waits for those who share it.
+#[test]
+fn a_share_that_was_left_behind_is_not_taken_for_more() {
+    let db = new();
+    let holder = db.begin(Isolation::ReadCommitted);
+    holder.put(TABLE, b"k", b"1").unwrap();
+    let txn = db.begin(Isolation::ReadCommitted);
+    txn.set_waker(Some(Waker::noop().clone()));
+    let lock = |of: &Transaction, mode| of.lock(TABLE, b"k", mode, LockWait::Wait);
+    assert_eq!(lock(&txn, LockMode::Shared).unwrap_err().kind(), ErrorKind::WouldBlock);
+    holder.commit().wait().unwrap();
+    let sharing = db.begin(Isolation::ReadCommitted);
+    assert!(lock(&sharing, LockMode::Shared).unwrap());
+    assert_eq!(txn.put(TABLE, b"k", b"2").unwrap_err().kind(), ErrorKind::WouldBlock);
+    sharing.rollback();
+    txn.put(TABLE, b"k", b"2").unwrap();
+    txn.commit().wait().unwrap();
+}
