@@ -27,7 +27,7 @@
 //! **How many** ([`crew`]): as many run at once as the setting says. One that has to wait within a statement says so
 //! ([`spillway_base::thread::blocking`]), and another takes its place: at once where nobody is left to watch. So, if all
 //! clients but one wait for a lock, that one's COMMIT is still read. Threads beyond the setting go to rest as soon as they
-//! have nothing in hand. And where all are long at a statement each while others are ready ([`STALL`]), one more runs.
+//! have nothing in hand. And where all are long at a statement each while others are ready ([`watch`]), one more runs.
 //!
 //! Invariants:
 //! 1. A seat that is not busy has nothing to be read that no event will tell of, and its time is known to the timer.
@@ -40,12 +40,14 @@
 //! (DESIGN, D11). A thread that only polls, handing over to workers: that is the wake-up again. One epoll instance for each
 //! worker: a client's command would wait behind a long statement of its worker while another is idle.
 
+mod call;
 mod commits;
 mod crew;
 mod seat;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod watch;
 mod work;
 
 use std::cell::Cell;
@@ -55,7 +57,6 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -81,8 +82,6 @@ use crate::transport::Socket;
 const EVENTS: usize = 32;
 /// In place of a seat's number: the bell.
 const BELL: u64 = u64::MAX;
-/// What is ready waits no longer than about this for workers that are all long at a statement each.
-const STALL: Duration = Duration::from_millis(20);
 /// So many answers are worth waking another worker for.
 const SHARE_AT: usize = 4;
 
@@ -93,22 +92,6 @@ thread_local! {
     static LOOKED_SOON: Cell<bool> = const { Cell::new(false) };
     /// Whether it has queued something since, and told nobody.
     static OWES: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Calls a seat whose statement was left.
-struct Call {
-    pool: Weak<Pool>,
-    seat: Weak<Seat>,
-}
-
-impl Wake for Call {
-    fn wake(self: Arc<Self>) {
-        if let (Some(pool), Some(seat)) = (self.pool.upgrade(), self.seat.upgrade())
-            && seat.call()
-        {
-            pool.push_called(seat);
-        }
-    }
 }
 
 /// The workers, and those whom they serve.
@@ -203,44 +186,6 @@ impl Pool {
         next.into_iter().chain(watch_at).min()
     }
 
-    /// Has it looked at after a while whether workers are stuck, unless it will be. Whether that is news.
-    fn begin_watch(&self, now: Duration) -> bool {
-        let at_ns = (now + STALL).as_nanos() as u64;
-        self.watch_at_ns.compare_exchange(0, at_ns, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-
-    /// Looks whether workers are stuck, if it is time for that. Answers when to look again.
-    fn watch(&self, now: Duration) -> Option<Duration> {
-        let at = Duration::from_nanos(self.watch_at_ns.load(Ordering::SeqCst));
-        if at.is_zero() || now < at {
-            return (!at.is_zero()).then_some(at);
-        }
-        if self.crew.shrink() && self.crew.sleeping() > 0 {
-            self.watch_at_ns.store(0, Ordering::SeqCst);
-            // Whoever got up before that, and found it watched, is not overlooked.
-            if self.crew.sleeping() > 0 || !self.begin_watch(now) {
-                return None;
-            }
-        } else {
-            self.help_out();
-            self.watch_at_ns.store((now + STALL).as_nanos() as u64, Ordering::SeqCst);
-        }
-        Some(now + STALL)
-    }
-
-    /// Has one more worker run where something is ready and none took anything since the last look.
-    fn help_out(&self) {
-        let taken = self.taken.load(Ordering::SeqCst);
-        let before = self.taken_before.swap(taken, Ordering::SeqCst);
-        if taken == before {
-            self.collect(&mut Vec::new(), Some(Duration::ZERO));
-            if !self.work.lock().is_empty() {
-                self.crew.stretch();
-                self.call_if_missed();
-            }
-        }
-    }
-
     /// What is counted of it.
     pub(crate) fn metrics(&self) -> [Metric; 2] {
         let figure =
@@ -303,12 +248,6 @@ impl Pool {
     fn push(&self, seat: Arc<Seat>) {
         self.work.lock().commands.push_back(seat);
         self.ring_if_asleep();
-    }
-
-    /// Queues a seat whose statement need not wait any more.
-    fn push_called(&self, seat: Arc<Seat>) {
-        self.work.lock().called.push_back(seat);
-        self.tell_of_it();
     }
 
     /// Has somebody look at the queue.
@@ -490,8 +429,7 @@ impl Pool {
         left: Left,
     ) -> Step {
         let greet = |socket, id, address| {
-            let call = Call { pool: self.me.clone(), seat: Arc::downgrade(seat) };
-            let waker = Waker::from(Arc::new(call));
+            let waker = call::waker(self.me.clone(), seat);
             Client::greet(socket, self.shared.clone(), Peer { id, address }, waker)
         };
         let Some((client, greeted)) = sitting.client(greet) else { return Step::End };

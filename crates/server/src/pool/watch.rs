@@ -1,0 +1,49 @@
+//! Whether all workers are long at a statement each while others are ready; then one more runs.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Pool;
+
+/// What is ready waits no longer than about this for workers that are all long at a statement each.
+const STALL: Duration = Duration::from_millis(20);
+
+impl Pool {
+    /// Has it looked at after a while whether workers are stuck, unless it will be. Whether that is news.
+    pub(super) fn begin_watch(&self, now: Duration) -> bool {
+        let at_ns = (now + STALL).as_nanos() as u64;
+        self.watch_at_ns.compare_exchange(0, at_ns, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Looks whether workers are stuck, if it is time for that. Answers when to look again.
+    pub(super) fn watch(&self, now: Duration) -> Option<Duration> {
+        let at = Duration::from_nanos(self.watch_at_ns.load(Ordering::SeqCst));
+        if at.is_zero() || now < at {
+            return (!at.is_zero()).then_some(at);
+        }
+        if self.crew.shrink() && self.crew.sleeping() > 0 {
+            self.watch_at_ns.store(0, Ordering::SeqCst);
+            // Whoever got up before that, and found it watched, is not overlooked.
+            if self.crew.sleeping() > 0 || !self.begin_watch(now) {
+                return None;
+            }
+        } else {
+            self.help_out();
+            self.watch_at_ns.store((now + STALL).as_nanos() as u64, Ordering::SeqCst);
+        }
+        Some(now + STALL)
+    }
+
+    /// Has one more worker run where something is ready and none took anything since the last look.
+    fn help_out(&self) {
+        let taken = self.taken.load(Ordering::SeqCst);
+        let before = self.taken_before.swap(taken, Ordering::SeqCst);
+        if taken == before {
+            self.collect(&mut Vec::new(), Some(Duration::ZERO));
+            if !self.work.lock().is_empty() {
+                self.crew.stretch();
+                self.call_if_missed();
+            }
+        }
+    }
+}
