@@ -145,6 +145,40 @@ fn a_row_that_everybody_wants_takes_no_threads() {
     assert_eq!(root.run("SELECT COUNT(*) FROM order_of WHERE at <> who + 1").one(), "0");
 }
 
+/// Who goes while it stands in line is in nobody's way; and an end of the server is not held up by those who stand there.
+#[test]
+fn a_line_for_a_row_is_left_by_those_who_go_and_by_all_at_the_end() {
+    let server = one_worker();
+    let (mut holder, mut root) = (server.client(), server.client());
+    holder.run("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    holder.run("INSERT INTO t VALUES (1, 0)");
+    let update = "UPDATE t SET n = n + 1 WHERE id = 1";
+    let wait = |root: &mut Client| {
+        let mut waiting: Vec<Client> = (0..3).map(|_| server.client()).collect();
+        for (at, client) in waiting.iter_mut().enumerate() {
+            send(client, update);
+            until(|| running(root, update) == at + 1);
+        }
+        waiting
+    };
+    holder.run("BEGIN");
+    holder.run(update);
+    let mut waiting = wait(&mut root);
+    let gone = waiting.remove(1);
+    drop(gone);
+    holder.run("COMMIT");
+    for client in &mut waiting {
+        assert_eq!(client.answer().affected(), 1);
+    }
+    // What had come from the one that went was begun, as it is by whoever goes without a word.
+    until(|| root.run("SELECT n FROM t").one() == "4");
+    holder.run("BEGIN");
+    holder.run(update);
+    let waiting = wait(&mut root);
+    drop(server);
+    drop(waiting);
+}
+
 /// Whoever gave a row away goes on with something long: the one who got the row does not wait for that.
 #[test]
 fn a_row_is_not_kept_by_what_follows_its_release() {
