@@ -843,3 +843,26 @@ fn time_runs_out_for_a_statement_that_was_left_and_for_one_that_is_not() {
     let late = left.resume(&mut rows).unwrap_err();
     assert_eq!((late.code, left.waits_until()), (1205, None));
 }
+
+/// Rights are looked at when a statement begins: one that was left, and whose right was taken meanwhile, ends like any other.
+#[test]
+fn a_statement_that_was_left_keeps_the_rights_it_began_with() {
+    let instance = instance();
+    let mut root = session(&instance, 1);
+    run(&mut root, "CREATE TABLE t (id INT PRIMARY KEY, n INT); INSERT INTO t VALUES (1, 0)")
+        .unwrap();
+    run(&mut root, "CREATE USER u; GRANT SELECT, UPDATE ON test.* TO u").unwrap();
+    let mut left = instance.session("u", "%", 2);
+    left.use_database("test").unwrap();
+    left.set_waker(Waker::noop().clone());
+    run(&mut root, "BEGIN; UPDATE t SET n = 1").unwrap();
+    let mut rows = Rows::default();
+    left.query("UPDATE t SET n = n + 1", &mut rows).unwrap_err();
+    let mut other = session(&instance, 3);
+    run(&mut other, "REVOKE UPDATE ON test.* FROM u").unwrap();
+    run(&mut root, "COMMIT").unwrap();
+    left.resume(&mut rows).unwrap();
+    assert!(!left.status().in_transaction && left.waits_until().is_none());
+    assert_eq!(code(&mut left, "UPDATE t SET n = n + 1"), 1142);
+    assert_eq!(run(&mut root, "SELECT n FROM t").unwrap(), ["2"]);
+}

@@ -76,6 +76,8 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         match (&slot.compiled, slot.sql()) {
+            // It had its rights when it began.
+            _ if left.is_some() => {}
             (Some(compiled), _)
                 if compiled.made_for.database == self.variables.borrow().database =>
             {
