@@ -19,11 +19,16 @@
 //! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
 //!   [`File::allocate`] or an earlier write covered never meets it.
 //! - **K7.** An open file stays readable and writable after its name is removed or given to another.
+//!
+//! What reads and writes promise that go on beside their caller is said in [`crate::queue`] (A1 to A8).
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::Result;
+
+use crate::queue::{IoQueue, QueueSettings};
 
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,13 +98,20 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`].
     fn available(&self, path: &Path) -> Result<u64>;
+
+    /// A queue for this disk's files, for the calling thread.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::InvalidArgument`] for a depth that cannot be,
+    /// [`spillway_base::ErrorKind::MemoryFull`] when the system has no thread for it.
+    fn queue(&self, settings: QueueSettings) -> Result<Box<dyn IoQueue>>;
 }
 
 /// A folder taken by [`Disk::lock`]; dropping it gives the folder back.
 pub trait DiskLock: Send + Sync {}
 
 /// An open file. Several threads may use it at once; writes to overlapping bytes are not ordered.
-pub trait File: Send + Sync {
+pub trait File: Any + Send + Sync {
     /// Fills `bytes` from `offset`.
     ///
     /// # Errors

@@ -1,16 +1,19 @@
 //! Devices, and the persistent logs on them (DESIGN, D6, D9, D10, D13).
 //!
 //! - [`disk`]: what a device and a file promise;
+//! - [`queue`]: reads and writes of files that go on beside their caller;
 //! - [`real`]: the machine's file system;
 //! - [`sim`]: a disk in memory that loses, tears, fails and fills up;
 //! - [`plog`]: the append-only log, and its implementation in segment files.
 
 pub mod disk;
 pub mod plog;
+pub mod queue;
 pub mod real;
 pub mod sim;
 #[cfg(test)]
 mod tests;
 
 pub use disk::{Disk, DiskLock, File, OpenMode};
+pub use queue::{ALIGN, AlignedBuffer, Cache, Completion, IoQueue, Means, QueueSettings};
 pub use real::RealDisk;

@@ -1,24 +1,38 @@
 //! The machine's file system.
 //!
 //! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, where the file system has
-//! it, else a write and an fdatasync.
+//! it, else a write and an fdatasync. Transfers past the page cache go through a second descriptor of the file.
 
 use std::fs;
 use std::io::{self, ErrorKind as IoKind, IoSlice};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, statvfs};
+use rustix::fs::{
+    FallocateFlags, FlockOperation, Mode, OFlags, fallocate, fcntl_getfl, flock, statvfs,
+};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use spillway_base::{Error, ErrorKind, Result};
 
+use crate::queue::{self, IoQueue, Means, QueueSettings};
 use crate::{Disk, DiskLock, File, OpenMode};
 
 /// The machine's file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
+
+impl RealDisk {
+    /// As [`Disk::queue`], by these means instead of the best that the system has.
+    ///
+    /// # Errors
+    /// As [`Disk::queue`], and [`ErrorKind::Io`] where the system refuses them.
+    pub fn queue_by(&self, settings: QueueSettings, means: Means) -> Result<Box<dyn IoQueue>> {
+        queue::open_by(settings, means)
+    }
+}
 
 fn failed(what: &str, path: &Path, error: io::Error) -> Error {
     let kind = match error.kind() {
@@ -37,7 +51,7 @@ impl Disk for RealDisk {
             options.create(true).truncate(true);
         }
         let file = options.open(path).map_err(|error| failed("open", path, error))?;
-        Ok(Arc::new(RealFile { file, path: path.to_owned(), one_call: AtomicBool::new(true) }))
+        Ok(Arc::new(RealFile::new(file, path)))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
@@ -108,6 +122,18 @@ impl Disk for RealDisk {
         let stat = statvfs(path).map_err(|error| failed("measure", path, error.into()))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+
+    fn queue(&self, settings: QueueSettings) -> Result<Box<dyn IoQueue>> {
+        queue::open(settings)
+    }
+}
+
+/// Opens a file once more, for transfers past the page cache: by its descriptor, as its name may be another's by now (K7).
+fn open_direct(file: &fs::File) -> Option<fs::File> {
+    let access = fcntl_getfl(file).ok()? & OFlags::RWMODE;
+    let again = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let flags = access | OFlags::DIRECT | OFlags::CLOEXEC;
+    rustix::fs::open(again, flags, Mode::empty()).ok().map(fs::File::from)
 }
 
 struct RealLock {
@@ -116,15 +142,47 @@ struct RealLock {
 
 impl DiskLock for RealLock {}
 
-struct RealFile {
+pub(crate) struct RealFile {
     file: fs::File,
     path: PathBuf,
     /// Whether `RWF_DSYNC` may still be tried on this file.
     one_call: AtomicBool,
+    /// The same file for transfers past the page cache, once it was wanted; nothing where that cannot be.
+    direct: OnceLock<Option<fs::File>>,
+    /// Whether the file system has refused such a transfer.
+    direct_refused: AtomicBool,
 }
 
 impl RealFile {
-    fn failed(&self, what: &str, error: io::Error) -> Error {
+    fn new(file: fs::File, path: &Path) -> RealFile {
+        RealFile {
+            file,
+            path: path.to_owned(),
+            one_call: AtomicBool::new(true),
+            direct: OnceLock::new(),
+            direct_refused: AtomicBool::new(false),
+        }
+    }
+
+    /// The file, for transfers through the page cache.
+    pub(crate) fn file(&self) -> &fs::File {
+        &self.file
+    }
+
+    /// The file, for transfers past the page cache, unless it is known that there cannot be any.
+    pub(crate) fn direct(&self) -> Option<&fs::File> {
+        if self.direct_refused.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.direct.get_or_init(|| open_direct(&self.file)).as_ref()
+    }
+
+    /// Has no more transfers tried past the page cache.
+    pub(crate) fn refuse_direct(&self) {
+        self.direct_refused.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn failed(&self, what: &str, error: io::Error) -> Error {
         failed(what, &self.path, error)
     }
 
@@ -206,7 +264,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         let file = fs::File::create_new(&path).unwrap();
-        let file = RealFile { file, path, one_call: AtomicBool::new(false) };
+        let file = RealFile::new(file, &path);
+        file.one_call.store(false, Ordering::Relaxed);
         file.write_and_sync(0, b"kept").unwrap();
         file.fill_to(3 << 20).unwrap();
         file.fill_to(1).unwrap();

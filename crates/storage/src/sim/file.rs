@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::SimDisk;
-use super::hold::AfterWrite;
 use super::inode::Inode;
 use super::state::State;
 use crate::{DiskLock, File};
@@ -58,11 +57,11 @@ impl SimFile {
     }
 
     fn inode<'s>(&self, state: &'s mut State) -> &'s mut Inode {
-        state.inodes.get_mut(&self.inode).expect("a live handle keeps its file")
+        state.inode(self.inode)
     }
 
     /// Begins a change of the file: `Ok(true)` is a write that ends half way.
-    fn change(&self, state: &mut State, what: &str) -> Result<bool> {
+    pub(super) fn change(&self, state: &mut State, what: &str) -> Result<bool> {
         if !self.writable {
             return Err(Error::new(
                 ErrorKind::Io,
@@ -74,14 +73,7 @@ impl SimFile {
 
     fn write(&self, state: &mut State, offset: u64, bytes: &[u8]) -> Result<()> {
         let short = self.change(state, "write")?;
-        let more = self.inode(state).growth(offset, bytes.len() as u64);
-        state.grow(more)?;
-        if short {
-            self.inode(state).write(offset, &bytes[..bytes.len() / 2]);
-            return Err(Error::new(ErrorKind::Io, "injected: a write ended half way"));
-        }
-        self.inode(state).write(offset, bytes);
-        Ok(())
+        state.write(self.inode, offset, bytes, short)
     }
 
     /// Syncs a range, or all.
@@ -110,39 +102,15 @@ impl SimFile {
 
 impl File for SimFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        self.with(|state| {
-            if state.unreadable.contains(&self.path) {
-                return Err(Error::new(
-                    ErrorKind::Io,
-                    format!("injected: cannot read {}", self.path.display()),
-                ));
-            }
-            let inode = self.inode(state);
-            if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > inode.len()) {
-                return Err(Error::new(
-                    ErrorKind::Io,
-                    format!(
-                        "cannot read {} bytes at {offset} of {}: the file ends at {}",
-                        bytes.len(),
-                        self.path.display(),
-                        inode.len()
-                    ),
-                ));
-            }
-            inode.read(offset, bytes);
-            Ok(())
-        })
+        self.with(|state| state.read(self.inode, &self.path, offset, bytes))
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let after = self.with(|state| {
+        let hook = self.with(|state| {
             self.write(state, offset, bytes)?;
-            let of_this = |after: &mut AfterWrite| {
-                self.path.extension().is_some_and(|extension| extension == after.extension)
-            };
-            Ok(state.after_write.take_if(of_this))
+            Ok(state.take_hook(&self.path))
         })?;
-        if let Some(hook) = after.and_then(|after| after.hook.lock().take()) {
+        if let Some(hook) = hook {
             hook();
         }
         Ok(())

@@ -86,6 +86,15 @@ impl Inode {
         self.len = self.len.max(offset + bytes.len() as u64);
     }
 
+    /// Writes a seeded choice of the sectors, from an offset where one begins.
+    pub(super) fn write_some(&mut self, offset: u64, bytes: &[u8], rng: &mut Rng) {
+        for (sector, bytes) in (0..).zip(bytes.chunks(SECTOR)) {
+            if rng.chance(1, 2) {
+                self.write(offset + sector * SECTOR as u64, bytes);
+            }
+        }
+    }
+
     pub(super) fn allocate(&mut self, offset: u64, len: u64) {
         self.allocated.extend(pages(offset, len));
         self.len = self.len.max(offset + len);

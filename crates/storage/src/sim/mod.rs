@@ -19,6 +19,12 @@
 //!   sync the file after it succeed (K5).
 //! - **Full disk.** With a capacity set, growth past it fails with
 //!   [`ErrorKind::DiskFull`]; space that was allocated can always be overwritten.
+//! - **In flight.** An operation of a queue ([`crate::queue`]) happens at some time between its submission and its return, by a
+//!   seeded choice, whatever was submitted before it; it happens at once, and is given back in any order. A write is numbered
+//!   when it is submitted, and meets then what was planned for its number: a crash stops the machine before this write and
+//!   with all others in flight. A failure is told when the write is given back, and a full disk is met when it happens. At a
+//!   crash or a kill each write in flight has happened, has not, or a seeded choice of its sectors has, with the length that they
+//!   need; at a crash those are then writes that were not synced. Their queues give them back with an error.
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail.
 //!
 //! Not modelled: misdirected writes, stale reads, and a loss of space that was allocated without a sync.
@@ -29,6 +35,7 @@
 mod file;
 mod hold;
 mod inode;
+mod queue;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -39,10 +46,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
 
+use crate::queue::{IoQueue, QueueSettings};
 use crate::{Disk, DiskLock, File, OpenMode};
 use file::{SimFile, SimLock};
 pub use hold::HeldSyncs;
 use hold::{AfterWrite, Hold};
+use queue::SimQueue;
 use state::{NameChange, State, not_there};
 
 /// What befalls a numbered operation.
@@ -75,6 +84,7 @@ impl SimDisk {
         let mut state = self.0.lock().clone();
         (state.hold, state.after_write) = (None, None);
         state.kill();
+        state.forget_flights();
         SimDisk(Arc::new(Mutex::new(state)))
     }
 
@@ -282,5 +292,10 @@ impl Disk for SimDisk {
         state.alive(state.life)?;
         let used = state.used();
         Ok(state.capacity.map_or(u64::MAX / 2, |capacity| capacity.saturating_sub(used)))
+    }
+
+    fn queue(&self, settings: QueueSettings) -> Result<Box<dyn IoQueue>> {
+        settings.check()?;
+        Ok(Box::new(SimQueue::new(self, settings)))
     }
 }

@@ -10,6 +10,7 @@ use spillway_base::{Error, ErrorKind, Result};
 use super::Fault;
 use super::hold::{AfterWrite, Hold};
 use super::inode::Inode;
+use super::queue::Flights;
 
 #[derive(Clone)]
 pub(super) enum NameChange {
@@ -62,6 +63,8 @@ pub(super) struct State {
     pub(super) hold: Option<Arc<Hold>>,
     pub(super) after_write: Option<AfterWrite>,
     pub(super) unreadable: BTreeSet<PathBuf>,
+    /// Operations of queues.
+    pub(super) flights: Flights,
     pub(super) capacity: Option<u64>,
     /// Counts processes: handles of an earlier one are dead.
     pub(super) life: u64,
@@ -71,6 +74,10 @@ pub(super) struct State {
 
 pub(super) fn crashed() -> Error {
     Error::new(ErrorKind::Io, "the simulated machine has crashed")
+}
+
+fn gone() -> Error {
+    Error::new(ErrorKind::Io, "the simulated process that opened this file is gone")
 }
 
 pub(super) fn not_there(path: &Path) -> Error {
@@ -95,6 +102,7 @@ impl State {
             hold: None,
             after_write: None,
             unreadable: BTreeSet::new(),
+            flights: Flights::default(),
             capacity: None,
             life: 0,
             crashed: false,
@@ -106,7 +114,7 @@ impl State {
         if self.crashed {
             Err(crashed())
         } else if life != self.life {
-            Err(Error::new(ErrorKind::Io, "the simulated process that opened this file is gone"))
+            Err(gone())
         } else {
             Ok(())
         }
@@ -134,6 +142,7 @@ impl State {
             return;
         }
         self.crashed = true;
+        self.cut_flights(&crashed());
         let kept = self.rng.below(self.names_pending.len() as u64 + 1) as usize;
         for change in &self.names_pending[..kept] {
             change.apply(&mut self.names_durable);
@@ -148,6 +157,7 @@ impl State {
 
     /// The process ends: its handles die, its locks go, and files without a name with them.
     pub(super) fn kill(&mut self) {
+        self.cut_flights(&gone());
         self.life += 1;
         self.handles.clear();
         self.locked.clear();
@@ -198,6 +208,77 @@ impl State {
             )),
             _ => Ok(()),
         }
+    }
+
+    pub(super) fn inode(&mut self, number: u64) -> &mut Inode {
+        self.inodes.get_mut(&number).expect("a live handle keeps its file")
+    }
+
+    /// Reads a file that was opened by this name.
+    pub(super) fn read(
+        &mut self,
+        inode: u64,
+        path: &Path,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        if self.unreadable.contains(path) {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!("injected: cannot read {}", path.display()),
+            ));
+        }
+        let inode = self.inode(inode);
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > inode.len()) {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "cannot read {} bytes at {offset} of {}: the file ends at {}",
+                    bytes.len(),
+                    path.display(),
+                    inode.len()
+                ),
+            ));
+        }
+        inode.read(offset, bytes);
+        Ok(())
+    }
+
+    /// Writes to a file; only a half where the write is short.
+    pub(super) fn write(
+        &mut self,
+        inode: u64,
+        offset: u64,
+        bytes: &[u8],
+        short: bool,
+    ) -> Result<()> {
+        let more = self.inode(inode).growth(offset, bytes.len() as u64);
+        self.grow(more)?;
+        if short {
+            self.inode(inode).write(offset, &bytes[..bytes.len() / 2]);
+            return Err(Error::new(ErrorKind::Io, "injected: a write ended half way"));
+        }
+        self.inode(inode).write(offset, bytes);
+        Ok(())
+    }
+
+    /// Writes a seeded choice of the sectors, if there is room for all.
+    pub(super) fn write_some(&mut self, inode: u64, offset: u64, bytes: &[u8]) {
+        let more = self.inode(inode).growth(offset, bytes.len() as u64);
+        if self.grow(more).is_ok() {
+            let State { inodes, rng, .. } = self;
+            let inode = inodes.get_mut(&inode).expect("a live handle keeps its file");
+            inode.write_some(offset, bytes, rng);
+        }
+    }
+
+    /// What is to be done after a write to the file of this name.
+    pub(super) fn take_hook(&mut self, path: &Path) -> Option<Box<dyn FnOnce() + Send>> {
+        let of_this = |after: &mut AfterWrite| {
+            path.extension().is_some_and(|extension| extension == after.extension)
+        };
+        let after = self.after_write.take_if(of_this)?;
+        after.hook.lock().take()
     }
 
     /// Refuses a name in a folder that is not there.

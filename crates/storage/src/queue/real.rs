@@ -1,0 +1,134 @@
+//! A queue of the real disk, whoever carries its operations out.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use spillway_base::Result;
+
+use super::operation::Operation;
+use super::threads::Threads;
+use super::{AlignedBuffer, Completion, IoQueue, QueueSettings, check_read, check_write};
+use crate::File;
+use crate::real::RealFile;
+
+/// Who carries the operations of a real disk's queue out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Means {
+    /// A few threads, with a system call for each transfer.
+    Threads,
+}
+
+impl Means {
+    /// All of them, the best first.
+    pub const ALL: [Means; 1] = [Means::Threads];
+
+    /// Whether the system lets this process have them.
+    #[must_use]
+    pub fn is_there(self) -> bool {
+        match self {
+            Means::Threads => true,
+        }
+    }
+}
+
+/// Who carries operations out, beside the thread that gives them.
+pub(super) trait Carrier<O> {
+    /// Begins with one, and comes back without having waited for it.
+    fn begin(&mut self, operation: O);
+
+    /// Waits for one to be over. One must have been begun.
+    fn finished(&mut self) -> O;
+}
+
+/// Opens the best queue that the system has.
+pub(crate) fn open(settings: QueueSettings) -> Result<Box<dyn IoQueue>> {
+    open_by(settings, Means::Threads)
+}
+
+/// Opens a queue by these means.
+pub(crate) fn open_by(settings: QueueSettings, means: Means) -> Result<Box<dyn IoQueue>> {
+    settings.check()?;
+    match means {
+        Means::Threads => Ok(Box::new(RealQueue::new(settings, Threads::new(settings.depth)?))),
+    }
+}
+
+struct RealQueue<C: Carrier<Operation>> {
+    settings: QueueSettings,
+    carrier: C,
+    /// Operations that it carries.
+    carried: usize,
+    /// Operations that were over before they began.
+    over: VecDeque<Operation>,
+}
+
+impl<C: Carrier<Operation>> RealQueue<C> {
+    fn new(settings: QueueSettings, carrier: C) -> RealQueue<C> {
+        RealQueue { settings, carrier, carried: 0, over: VecDeque::new() }
+    }
+
+    fn begin(&mut self, operation: Operation) {
+        if operation.is_over() {
+            self.over.push_back(operation);
+        } else {
+            self.carried += 1;
+            self.carrier.begin(operation);
+        }
+    }
+}
+
+fn real(file: &Arc<dyn File>) -> Arc<RealFile> {
+    let file: Arc<dyn Any + Send + Sync> = file.clone();
+    file.downcast().expect("a queue of the real disk was given a file of another")
+}
+
+impl<C: Carrier<Operation>> IoQueue for RealQueue<C> {
+    fn read(
+        &mut self,
+        tag: u64,
+        file: &Arc<dyn File>,
+        offset: u64,
+        len: usize,
+        buffer: AlignedBuffer,
+    ) {
+        check_read(self, len);
+        let cache = self.settings.cache;
+        self.begin(Operation::read(tag, real(file), offset, len, buffer, cache));
+    }
+
+    fn write(&mut self, tag: u64, file: &Arc<dyn File>, offset: u64, buffer: AlignedBuffer) {
+        check_write(self, offset, buffer.len());
+        let cache = self.settings.cache;
+        self.begin(Operation::write(tag, real(file), offset, buffer, cache));
+    }
+
+    fn wait(&mut self) -> Option<Completion> {
+        if let Some(over) = self.over.pop_front() {
+            return Some(over.complete());
+        }
+        if self.carried == 0 {
+            return None;
+        }
+        let operation = self.carrier.finished();
+        self.carried -= 1;
+        Some(operation.complete())
+    }
+
+    fn depth(&self) -> usize {
+        self.settings.depth
+    }
+
+    fn in_flight(&self) -> usize {
+        self.carried + self.over.len()
+    }
+}
+
+impl<C: Carrier<Operation>> Drop for RealQueue<C> {
+    fn drop(&mut self) {
+        while self.carried > 0 {
+            self.carrier.finished();
+            self.carried -= 1;
+        }
+    }
+}

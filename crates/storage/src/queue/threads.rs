@@ -1,0 +1,154 @@
+//! Operations carried out by a few threads, where the system has nothing better.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
+use spillway_base::{Result, thread};
+
+use super::operation::Operation;
+use super::real::Carrier;
+
+/// Threads of one queue, at most. More transfers at once than this make few devices faster, and a database has several queues.
+const THREADS_MAX: usize = 8;
+
+/// A piece of work that a thread takes to its end.
+pub(super) trait Job: Send + 'static {
+    /// Does it.
+    fn run(&mut self);
+}
+
+impl Job for Operation {
+    fn run(&mut self) {
+        while !self.is_over() {
+            let moved = self.step();
+            self.advance(moved);
+        }
+    }
+}
+
+/// Threads that do jobs, as many at once as there may be, in the order given.
+pub(super) struct Threads<J> {
+    shared: Arc<Shared<J>>,
+    threads: Vec<JoinHandle<()>>,
+    threads_max: usize,
+    /// Jobs that were given and not taken back.
+    jobs: usize,
+}
+
+struct Shared<J> {
+    state: Mutex<State<J>>,
+    /// There is a job, or the end.
+    given: Condvar,
+    /// A job is finished.
+    finished: Condvar,
+}
+
+struct State<J> {
+    waiting: VecDeque<J>,
+    finished: VecDeque<J>,
+    ends: bool,
+}
+
+impl<J: Job> Threads<J> {
+    /// Threads for so many jobs at once. Only the first is started at once.
+    pub(super) fn new(jobs: usize) -> Result<Threads<J>> {
+        let state = State { waiting: VecDeque::new(), finished: VecDeque::new(), ends: false };
+        let shared =
+            Shared { state: Mutex::new(state), given: Condvar::new(), finished: Condvar::new() };
+        let (shared, threads_max) = (Arc::new(shared), jobs.min(THREADS_MAX));
+        let first = start(&shared)?;
+        Ok(Threads { shared, threads: vec![first], threads_max, jobs: 0 })
+    }
+}
+
+fn start<J: Job>(shared: &Arc<Shared<J>>) -> Result<JoinHandle<()>> {
+    let shared = shared.clone();
+    thread::spawn("bulk-io", move || shared.work())
+}
+
+impl<J: Job> Shared<J> {
+    fn work(&self) {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(mut job) = state.waiting.pop_front() {
+                drop(state);
+                job.run();
+                state = self.state.lock();
+                state.finished.push_back(job);
+                self.finished.notify_one();
+            } else if state.ends {
+                return;
+            } else {
+                self.given.wait(&mut state);
+            }
+        }
+    }
+}
+
+impl<J: Job> Carrier<J> for Threads<J> {
+    fn begin(&mut self, job: J) {
+        self.jobs += 1;
+        if self.threads.len() < self.jobs.min(self.threads_max) {
+            // Without another thread the job waits for one that is there.
+            self.threads.extend(start(&self.shared).ok());
+        }
+        self.shared.state.lock().waiting.push_back(job);
+        self.shared.given.notify_one();
+    }
+
+    fn finished(&mut self) -> J {
+        let mut state = self.shared.state.lock();
+        let job = loop {
+            match state.finished.pop_front() {
+                Some(job) => break job,
+                None => thread::blocking(|| self.shared.finished.wait(&mut state)),
+            }
+        };
+        self.jobs -= 1;
+        job
+    }
+}
+
+impl<J> Drop for Threads<J> {
+    fn drop(&mut self) {
+        self.shared.state.lock().ends = true;
+        self.shared.given.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// Is done once so many others run beside it.
+    struct Meeting(Arc<Barrier>);
+
+    impl Job for Meeting {
+        fn run(&mut self) {
+            self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a5_jobs_run_beside_each_other() {
+        for (depth, beside) in [(2, 2), (3, 3), (100, THREADS_MAX)] {
+            let mut threads = Threads::new(depth).unwrap();
+            let barrier = Arc::new(Barrier::new(beside));
+            for _ in 0..beside {
+                threads.begin(Meeting(barrier.clone()));
+            }
+            for _ in 0..beside {
+                threads.finished();
+            }
+            assert_eq!(threads.threads.len(), beside);
+        }
+    }
+}
