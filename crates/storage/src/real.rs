@@ -257,6 +257,8 @@ impl File for RealFile {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -272,6 +274,26 @@ mod tests {
         let content = fs::read(&file.path).unwrap();
         assert_eq!((content.len(), &content[..4]), (3 << 20, &b"kept"[..]));
         assert!(content[4..].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn k7_what_goes_past_the_cache_goes_to_the_open_file_whatever_has_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let open =
+            |options: &mut fs::OpenOptions| RealFile::new(options.open(&path).unwrap(), &path);
+        let mine = open(fs::OpenOptions::new().create(true).truncate(true).read(true).write(true));
+        let reader = open(fs::OpenOptions::new().read(true));
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, b"another").unwrap();
+        for (file, access) in [(&mine, OFlags::RDWR), (&reader, OFlags::RDONLY)] {
+            // A file system that cannot has nothing to show.
+            let Some(direct) = file.direct() else { return };
+            let inode = |file: &fs::File| file.metadata().unwrap().ino();
+            assert_eq!(inode(direct), inode(&file.file));
+            let flags = fcntl_getfl(direct).unwrap();
+            assert_eq!((flags.contains(OFlags::DIRECT), flags & OFlags::RWMODE), (true, access));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reads and writes that go on beside their caller: what a compaction reads and writes in bulk (X-Engine, 3.3.2).
 //!
 //! A queue belongs to one thread. It is given reads and writes of a disk's files, each with a buffer and a tag, and gives
-//! them back as they are done. [`crate::Disk::queue`] makes one: of a few threads, or of a
+//! them back as they are done. [`crate::Disk::queue`] makes one: of `io_uring` where the system has it, of a few threads elsewhere, of a
 //! seeded scheduler on the simulated disk. All keep these guarantees, beside those of the disk (K1 to K7):
 //!
 //! - **A1.** Every operation that was submitted is given back by [`IoQueue::wait`] once, in any order, with its tag and its buffer.
@@ -116,6 +116,7 @@
 mod buffer;
 mod operation;
 mod real;
+mod ring;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -113,6 +113,11 @@ impl Operation {
         }
     }
 
+    /// The buffer's memory.
+    pub(super) fn memory(&mut self) -> &mut [u8] {
+        self.buffer.all()
+    }
+
     /// Which of the memory the next step is to move, within its capacity, and from or to where in the file.
     pub(super) fn next(&self) -> (Range<usize>, u64) {
         let end = if self.direct { self.end.next_multiple_of(ALIGN) } else { self.end };

@@ -2,11 +2,12 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use spillway_base::Result;
+use spillway_base::{Error, ErrorKind, Result};
 
 use super::operation::Operation;
+use super::ring::Ring;
 use super::threads::Threads;
 use super::{AlignedBuffer, Completion, IoQueue, QueueSettings, check_read, check_write};
 use crate::File;
@@ -15,18 +16,22 @@ use crate::real::RealFile;
 /// Who carries the operations of a real disk's queue out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Means {
+    /// The system itself, through `io_uring`.
+    Ring,
     /// A few threads, with a system call for each transfer.
     Threads,
 }
 
 impl Means {
     /// All of them, the best first.
-    pub const ALL: [Means; 1] = [Means::Threads];
+    pub const ALL: [Means; 2] = [Means::Ring, Means::Threads];
 
-    /// Whether the system lets this process have them.
+    /// Whether the system lets this process have them. It is asked once.
     #[must_use]
     pub fn is_there(self) -> bool {
+        static RING: OnceLock<bool> = OnceLock::new();
         match self {
+            Means::Ring => *RING.get_or_init(|| Ring::new(1).is_ok()),
             Means::Threads => true,
         }
     }
@@ -43,6 +48,13 @@ pub(super) trait Carrier<O> {
 
 /// Opens the best queue that the system has.
 pub(crate) fn open(settings: QueueSettings) -> Result<Box<dyn IoQueue>> {
+    if Means::Ring.is_there() {
+        match open_by(settings, Means::Ring) {
+            // A ring more than the system has memory for: threads need less of it.
+            Err(error) if error.kind() == ErrorKind::Io => {}
+            opened => return opened,
+        }
+    }
     open_by(settings, Means::Threads)
 }
 
@@ -50,6 +62,12 @@ pub(crate) fn open(settings: QueueSettings) -> Result<Box<dyn IoQueue>> {
 pub(crate) fn open_by(settings: QueueSettings, means: Means) -> Result<Box<dyn IoQueue>> {
     settings.check()?;
     match means {
+        Means::Ring => {
+            let ring = Ring::new(settings.depth).map_err(|error| {
+                Error::with_source(ErrorKind::Io, "the system has no io_uring for this", error)
+            })?;
+            Ok(Box::new(RealQueue::new(settings, ring)))
+        }
         Means::Threads => Ok(Box::new(RealQueue::new(settings, Threads::new(settings.depth)?))),
     }
 }

@@ -1,0 +1,161 @@
+//! Operations carried out by the system itself, through `io_uring`.
+//!
+//! Each operation is handed over as soon as it is given, so that it goes on while the caller does something else; a system call
+//! for each is little beside the transfers that compactions do.
+#![allow(unsafe_code)] // A leaf: the system reads and writes memory that it was named.
+
+use std::io;
+use std::mem;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use io_uring::types::Fd;
+use io_uring::{IoUring, Probe, opcode, squeue};
+use rustix::io::Errno;
+use spillway_base::clock::Clock;
+use spillway_base::thread;
+
+use super::operation::{Kind, Operation};
+use super::real::Carrier;
+
+/// How long to leave a system alone that is short of memory.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A ring, and what the system does for it.
+pub(super) struct Ring {
+    ring: IoUring,
+    /// Operations of which the system may use buffer and descriptor, by their numbers in the ring. Nothing else touches a buffer
+    /// as long as a step of its operation is not completed.
+    slots: Vec<Option<Operation>>,
+    free: Vec<usize>,
+}
+
+impl Ring {
+    /// A ring for so many operations at once.
+    ///
+    /// # Errors
+    /// The system has none that can read and write, or has no more.
+    pub(super) fn new(operations: usize) -> io::Result<Ring> {
+        let ring = IoUring::new(operations as u32)?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        if ![opcode::Read::CODE, opcode::Write::CODE].iter().all(|code| probe.is_supported(*code)) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let slots = (0..operations).map(|_| None).collect();
+        Ok(Ring { ring, slots, free: (0..operations).collect() })
+    }
+
+    /// Hands the next step of an operation to the system.
+    fn push(&mut self, slot: usize) {
+        let operation = self.slots[slot].as_mut().expect("the slot was just taken");
+        let (range, offset) = operation.next();
+        let fd = Fd(operation.descriptor().as_raw_fd());
+        let bytes = operation.memory()[range].as_mut_ptr_range();
+        let (from, len) = (bytes.start, bytes.end.addr() - bytes.start.addr());
+        let entry: squeue::Entry = match operation.kind {
+            Kind::Read => opcode::Read::new(fd, from, len as u32).offset(offset).build(),
+            Kind::Write => opcode::Write::new(fd, from, len as u32).offset(offset).build(),
+        };
+        // SAFETY: the operation owns the buffer and keeps the descriptor open, and leaves its slot only when the step is
+        // completed. Where it is never completed, `Drop` lets neither of them go.
+        let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
+        pushed.expect("the ring has an entry for each operation");
+        self.enter(0);
+    }
+
+    /// Submits what was pushed, and waits for so many completions. Where the system cannot take it now, it stays in the ring until
+    /// the next time.
+    fn enter(&mut self, completions: usize) {
+        let entered = match completions {
+            0 => self.ring.submit(),
+            _ => thread::blocking(|| self.ring.submit_and_wait(completions)),
+        };
+        let Err(error) = entered else { return };
+        match Errno::from_io_error(&error) {
+            Some(Errno::INTR) => {}
+            Some(Errno::AGAIN | Errno::BUSY | Errno::NOMEM) => {
+                if completions > 0 && self.ring.completion().is_empty() {
+                    Clock::system().sleep(PAUSE);
+                }
+            }
+            _ => panic!("a ring that was made cannot be entered: {error}"),
+        }
+    }
+}
+
+impl Carrier<Operation> for Ring {
+    fn begin(&mut self, operation: Operation) {
+        let slot = self.free.pop().expect("a queue that is not full");
+        self.slots[slot] = Some(operation);
+        self.push(slot);
+    }
+
+    fn finished(&mut self) -> Operation {
+        loop {
+            let Some(completed) = self.ring.completion().next() else {
+                self.enter(1);
+                continue;
+            };
+            let slot = completed.user_data() as usize;
+            let mut operation = self.slots[slot].take().expect("what is completed was submitted");
+            operation.advance(match completed.result() {
+                moved @ 0.. => Ok(moved as usize),
+                errno => Err(Errno::from_raw_os_error(-errno)),
+            });
+            if operation.is_over() {
+                self.free.push(slot);
+                return operation;
+            }
+            self.slots[slot] = Some(operation);
+            self.push(slot);
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // A queue waits for its operations. Where it could not, the system may use them whenever it likes.
+        self.slots.drain(..).flatten().for_each(mem::forget);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use crate::{AlignedBuffer, Cache, Disk, File, Means, OpenMode, QueueSettings, RealDisk};
+
+    fn pipe(path: &Path) -> Arc<dyn File> {
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        RealDisk.open(path, OpenMode::Write).unwrap()
+    }
+
+    #[test]
+    fn a5_operations_do_not_wait_for_one_another() {
+        if !Means::Ring.is_there() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let pipes: Vec<_> =
+            (0..3).map(|number| pipe(&dir.path().join(format!("{number}")))).collect();
+        let settings = QueueSettings { depth: 4, cache: Cache::Through };
+        let mut queue = RealDisk.queue_by(settings, Means::Ring).unwrap();
+        for (tag, pipe) in (0..).zip(&pipes) {
+            queue.read(tag, pipe, 0, 4096, AlignedBuffer::with_capacity(0));
+        }
+        // Each read waits for what is written after all of them.
+        for tag in [1, 2, 0] {
+            let mut buffer = AlignedBuffer::new(4096);
+            buffer.fill(tag as u8);
+            queue.write(9, &pipes[tag], 0, buffer);
+            let mut done = [queue.wait().unwrap(), queue.wait().unwrap()];
+            done.sort_by_key(|done| done.tag);
+            assert_eq!([done[0].tag, done[1].tag], [tag as u64, 9]);
+            assert_eq!(done[0].buffer[..], [tag as u8; 4096]);
+        }
+    }
+}
