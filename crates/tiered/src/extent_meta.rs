@@ -1,4 +1,10 @@
-//! What is kept of an extent outside of it: enough to find it, to rule it out, and to plan with it.
+//! What is kept of extents outside of them: enough to find a key's place, to rule it out, and to plan with it.
+//!
+//! An extent is bytes that never change. What a level is made of are *slices*: consecutive blocks of an extent. A compaction
+//! that needs to change the middle of an extent leaves its two ends where they are, as two slices, and an extent is gone once
+//! no slice of it is left. Slices are cut only between keys, so that the bounds and counts of each are exact.
+
+use std::ops::Range;
 
 use spillway_base::codec::{Reader, put_bytes, put_varint};
 use spillway_base::{Csn, Error, Result};
@@ -16,7 +22,77 @@ impl std::fmt::Display for ExtentId {
     }
 }
 
-/// The manifest's record of one extent.
+/// What versions there are somewhere, counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counts {
+    /// Versions, tombstones included.
+    pub versions: u64,
+    /// Distinct keys. Of a block, those whose newest version is in it.
+    pub keys: u64,
+    /// Versions that say the key is gone.
+    pub tombstones: u64,
+    /// Bytes of keys and values, before encoding.
+    pub payload_bytes: u64,
+    /// The smallest CSN of a version.
+    pub csn_min: Csn,
+    /// The largest CSN of a version.
+    pub csn_max: Csn,
+}
+
+impl Counts {
+    /// Of nothing.
+    pub(crate) const NONE: Counts = Counts {
+        versions: 0,
+        keys: 0,
+        tombstones: 0,
+        payload_bytes: 0,
+        csn_min: Csn::MAX,
+        csn_max: Csn::ZERO,
+    };
+
+    /// Adds what others counted.
+    pub(crate) fn add(&mut self, other: &Counts) {
+        self.versions += other.versions;
+        self.keys += other.keys;
+        self.tombstones += other.tombstones;
+        self.payload_bytes += other.payload_bytes;
+        self.csn_min = self.csn_min.min(other.csn_min);
+        self.csn_max = self.csn_max.max(other.csn_max);
+    }
+
+    /// Whether merging these versions by themselves would drop none: each is its key's only one, and no tombstone hides
+    /// nothing, for there may be versions from `others_from` on elsewhere.
+    pub(crate) fn are_clean(&self, others_from: Csn) -> bool {
+        self.versions == self.keys && (self.tombstones == 0 || self.csn_min >= others_from)
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.versions);
+        put_varint(out, self.keys);
+        put_varint(out, self.tombstones);
+        put_varint(out, self.payload_bytes);
+        put_varint(out, self.csn_min.0);
+        put_varint(out, self.csn_max.0);
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Counts> {
+        let counts = Counts {
+            versions: reader.varint()?,
+            keys: reader.varint()?,
+            tombstones: reader.varint()?,
+            payload_bytes: reader.varint()?,
+            csn_min: Csn(reader.varint()?),
+            csn_max: Csn(reader.varint()?),
+        };
+        let sound = counts.versions > 0
+            && counts.keys <= counts.versions
+            && counts.tombstones <= counts.versions
+            && counts.csn_min <= counts.csn_max;
+        if sound { Ok(counts) } else { Err(Error::corruption("counts of versions make no sense")) }
+    }
+}
+
+/// The manifest's record of an extent: where its bytes are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ExtentMeta {
     pub(crate) id: ExtentId,
@@ -24,44 +100,21 @@ pub(crate) struct ExtentMeta {
     pub(crate) slots: SlotRun,
     /// Its length in bytes, from the start of its first slot.
     pub(crate) len: u64,
-    /// Its first key.
-    pub(crate) smallest: Box<[u8]>,
-    /// Its last key.
-    pub(crate) largest: Box<[u8]>,
-    /// The smallest CSN of a version in it.
-    pub(crate) csn_min: Csn,
-    /// The largest CSN of a version in it.
-    pub(crate) csn_max: Csn,
-    /// Versions, tombstones included.
-    pub(crate) versions: u64,
-    /// Distinct keys.
-    pub(crate) keys: u64,
-    /// Versions that say the key is gone.
-    pub(crate) tombstones: u64,
-    /// Bytes of keys and values, before encoding.
-    pub(crate) payload_bytes: u64,
+    /// Its data blocks.
+    pub(crate) blocks: u32,
+    /// Bytes of its data blocks, frames included.
+    pub(crate) data_bytes: u64,
 }
 
 impl ExtentMeta {
-    /// Whether some key could be in both.
-    pub(crate) fn overlaps(&self, other: &ExtentMeta) -> bool {
-        self.smallest <= other.largest && other.smallest <= self.largest
-    }
-
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.id.0);
         put_varint(out, u64::from(self.slots.file));
         put_varint(out, u64::from(self.slots.first));
         put_varint(out, u64::from(self.slots.count));
         put_varint(out, self.len);
-        put_bytes(out, &self.smallest);
-        put_bytes(out, &self.largest);
-        put_varint(out, self.csn_min.0);
-        put_varint(out, self.csn_max.0);
-        put_varint(out, self.versions);
-        put_varint(out, self.keys);
-        put_varint(out, self.tombstones);
-        put_varint(out, self.payload_bytes);
+        put_varint(out, u64::from(self.blocks));
+        put_varint(out, self.data_bytes);
     }
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<ExtentMeta> {
@@ -73,21 +126,78 @@ impl ExtentMeta {
                 count: reader.varint_u32()?,
             },
             len: reader.varint()?,
-            smallest: reader.bytes()?.into(),
-            largest: reader.bytes()?.into(),
-            csn_min: Csn(reader.varint()?),
-            csn_max: Csn(reader.varint()?),
-            versions: reader.varint()?,
-            keys: reader.varint()?,
-            tombstones: reader.varint()?,
-            payload_bytes: reader.varint()?,
+            blocks: reader.varint_u32()?,
+            data_bytes: reader.varint()?,
         };
         let sound = meta.slots.count > 0
             && meta.slots.first.checked_add(meta.slots.count).is_some()
-            && meta.smallest <= meta.largest
-            && meta.csn_min <= meta.csn_max
-            && meta.keys <= meta.versions
-            && meta.tombstones <= meta.versions;
+            && meta.blocks > 0
+            && meta.data_bytes <= meta.len;
         if sound { Ok(meta) } else { Err(Error::corruption(format!("{} makes no sense", meta.id))) }
+    }
+}
+
+/// Which slice it is: slices of an extent share no block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct SliceId {
+    pub(crate) extent: ExtentId,
+    pub(crate) first_block: u32,
+}
+
+/// The manifest's record of a slice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SliceMeta {
+    pub(crate) extent: ExtentId,
+    pub(crate) first_block: u32,
+    pub(crate) blocks: u32,
+    /// Bytes of its blocks, frames included.
+    pub(crate) bytes: u64,
+    /// Its first key.
+    pub(crate) smallest: Box<[u8]>,
+    /// Its last key.
+    pub(crate) largest: Box<[u8]>,
+    pub(crate) counts: Counts,
+}
+
+impl SliceMeta {
+    pub(crate) fn id(&self) -> SliceId {
+        SliceId { extent: self.extent, first_block: self.first_block }
+    }
+
+    /// The numbers of its blocks in the extent.
+    pub(crate) fn block_range(&self) -> Range<usize> {
+        self.first_block as usize..(self.first_block + self.blocks) as usize
+    }
+
+    /// Whether some key could be in both.
+    pub(crate) fn overlaps(&self, other: &SliceMeta) -> bool {
+        self.smallest <= other.largest && other.smallest <= self.largest
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.extent.0);
+        put_varint(out, u64::from(self.first_block));
+        put_varint(out, u64::from(self.blocks));
+        put_varint(out, self.bytes);
+        put_bytes(out, &self.smallest);
+        put_bytes(out, &self.largest);
+        self.counts.encode(out);
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<SliceMeta> {
+        let meta = SliceMeta {
+            extent: ExtentId(reader.varint()?),
+            first_block: reader.varint_u32()?,
+            blocks: reader.varint_u32()?,
+            bytes: reader.varint()?,
+            smallest: reader.bytes()?.into(),
+            largest: reader.bytes()?.into(),
+            counts: Counts::decode(reader)?,
+        };
+        let sound = meta.blocks > 0
+            && meta.first_block.checked_add(meta.blocks).is_some()
+            && meta.smallest <= meta.largest;
+        let wrong = || Error::corruption(format!("a slice of {} makes no sense", meta.extent));
+        if sound { Ok(meta) } else { Err(wrong()) }
     }
 }

@@ -5,9 +5,9 @@ use spillway_base::checksum::crc32c;
 use spillway_base::codec::Reader;
 use spillway_base::{Csn, TableId};
 
-use crate::block::{Block, BlockBuilder, Entry, FRAME_BYTES, FrameId, put_frame, seal_frame};
+use crate::block::{Block, BlockWriter, Entry, FRAME_BYTES, FrameId, put_frame, seal_frame};
 use crate::extent::fuzz as extent;
-use crate::extent_meta::{ExtentId, ExtentMeta};
+use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
 use crate::manifest::fuzz as manifest;
 
 const ID: FrameId = FrameId { table: TableId(1), extent: ExtentId(2), offset: 3 };
@@ -44,12 +44,12 @@ pub fn block_changed(bytes: &[u8]) {
     if keys.is_empty() {
         return;
     }
-    let mut builder = BlockBuilder::default();
+    let mut builder = BlockWriter::default();
     keys.iter().for_each(|(key, csn, value)| {
         builder.push(&Entry { key, csn: Csn(*csn), value: *value });
     });
-    let mut frame = Vec::new();
-    builder.finish(&mut frame);
+    let [block] = &mut builder.finish()[..] else { return };
+    let frame = &mut block.frame;
     let body = &mut frame[FRAME_BYTES..];
     for (at, byte) in &changes {
         body[usize::from(*at) % body.len()] ^= byte;
@@ -72,8 +72,13 @@ pub fn resident(bytes: &[u8]) {
     extent::resident(bytes);
 }
 
-/// The record of an extent.
+/// The records of an extent and of a slice.
 pub fn extent_meta(bytes: &[u8]) {
+    if let Ok(meta) = SliceMeta::decode(&mut Reader::new(bytes)) {
+        let mut again = Vec::new();
+        meta.encode(&mut again);
+        assert_eq!(SliceMeta::decode(&mut Reader::new(&again)).ok(), Some(meta));
+    }
     let Ok(meta) = ExtentMeta::decode(&mut Reader::new(bytes)) else { return };
     let mut again = Vec::new();
     meta.encode(&mut again);

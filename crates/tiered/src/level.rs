@@ -1,6 +1,6 @@
-//! The extents of one table, in levels.
+//! The slices of extents that one table is made of, in levels.
 //!
-//! A [`Run`] is a sorted sequence of extents that do not overlap. Level0 is a list of runs, its
+//! A [`Run`] is a sorted sequence of slices that do not overlap. Level0 is a list of runs, its
 //! *sub-levels*, newest first; Level1 and Level2 are one run each. A [`Levels`] never changes: an
 //! edit makes a new one that shares what it did not touch, so a reader keeps its own for as long as
 //! it likes (X-Engine, section 3.1.3).
@@ -11,32 +11,76 @@ use std::sync::Arc;
 use spillway_base::{Csn, Error, KeyRange, Result};
 
 use crate::extent::ExtentHandle;
-use crate::extent_meta::ExtentId;
+use crate::extent_meta::{SliceId, SliceMeta};
 use crate::manifest::Place;
 
-/// Extents in key order, none overlapping another.
+/// Consecutive blocks of an extent.
+pub(crate) struct Slice {
+    pub(crate) meta: Arc<SliceMeta>,
+    pub(crate) extent: Arc<ExtentHandle>,
+}
+
+impl Slice {
+    /// A slice with nothing behind it, for tests of what needs only the record.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn detached(
+        extent: crate::extent_meta::ExtentId,
+        smallest: &str,
+        largest: &str,
+        bytes: u64,
+    ) -> Arc<Slice> {
+        use crate::extent_meta::{Counts, ExtentMeta};
+        use crate::space::SlotRun;
+
+        let slots = SlotRun { file: 0, first: extent.0 as u32, count: 1 };
+        let handle = ExtentMeta { id: extent, slots, len: bytes, blocks: 1, data_bytes: bytes };
+        let csn = Csn(1);
+        let counts = Counts { versions: 1, keys: 1, csn_min: csn, csn_max: csn, ..Counts::NONE };
+        let meta = SliceMeta {
+            extent,
+            first_block: 0,
+            blocks: 1,
+            bytes,
+            smallest: smallest.as_bytes().into(),
+            largest: largest.as_bytes().into(),
+            counts,
+        };
+        Arc::new(Slice { meta: Arc::new(meta), extent: ExtentHandle::detached(handle) })
+    }
+}
+
+impl std::fmt::Debug for Slice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.meta.fmt(f)
+    }
+}
+
+/// Slices in key order, none overlapping another.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Run {
-    extents: Vec<Arc<ExtentHandle>>,
+    slices: Vec<Arc<Slice>>,
     bytes: u64,
     csn_max: Csn,
 }
 
 impl Run {
-    /// A run of these extents, given in any order.
+    /// A run of these slices, given in any order.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`] when two of them share keys.
-    pub(crate) fn new(mut extents: Vec<Arc<ExtentHandle>>) -> Result<Run> {
-        extents.sort_unstable_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
-        let shared = extents.windows(2).find(|pair| pair[0].meta.largest >= pair[1].meta.smallest);
+    pub(crate) fn new(mut slices: Vec<Arc<Slice>>) -> Result<Run> {
+        slices.sort_unstable_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
+        let shared = slices.windows(2).find(|pair| pair[0].meta.largest >= pair[1].meta.smallest);
         if let Some(pair) = shared {
-            let (first, second) = (pair[0].meta.id, pair[1].meta.id);
-            return Err(Error::corruption(format!("{first} and {second} of one run share keys")));
+            let (first, second) = (pair[0].meta.extent, pair[1].meta.extent);
+            return Err(Error::corruption(format!(
+                "slices of {first} and {second} in one run share keys"
+            )));
         }
-        let bytes = extents.iter().map(|extent| extent.meta.len).sum();
-        let csn_max = extents.iter().map(|extent| extent.meta.csn_max).max().unwrap_or_default();
-        Ok(Run { extents, bytes, csn_max })
+        let bytes = slices.iter().map(|slice| slice.meta.bytes).sum();
+        let csn_max = slices.iter().map(|slice| slice.meta.counts.csn_max).max();
+        let csn_max = csn_max.unwrap_or_default();
+        Ok(Run { slices, bytes, csn_max })
     }
 
     /// The largest CSN in it.
@@ -44,39 +88,39 @@ impl Run {
         self.csn_max
     }
 
-    /// The extents, in key order.
-    pub(crate) fn extents(&self) -> &[Arc<ExtentHandle>] {
-        &self.extents
+    /// The slices, in key order.
+    pub(crate) fn slices(&self) -> &[Arc<Slice>] {
+        &self.slices
     }
 
-    /// Bytes of all extents.
+    /// Bytes of all slices.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The index of the first extent that could hold `key` or a larger one.
+    /// The index of the first slice that could hold `key` or a larger one.
     pub(crate) fn seek(&self, key: &[u8]) -> usize {
-        self.extents.partition_point(|extent| *extent.meta.largest < *key)
+        self.slices.partition_point(|slice| *slice.meta.largest < *key)
     }
 
-    /// The extent that would hold `key`.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<ExtentHandle>> {
-        self.extents.get(self.seek(key)).filter(|extent| *extent.meta.smallest <= *key)
+    /// The slice that would hold `key`.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<Slice>> {
+        self.slices.get(self.seek(key)).filter(|slice| *slice.meta.smallest <= *key)
     }
 
-    /// The extents that could hold a key from `smallest` to `largest`, both included.
-    pub(crate) fn between(&self, smallest: &[u8], largest: &[u8]) -> &[Arc<ExtentHandle>] {
+    /// The slices that could hold a key from `smallest` to `largest`, both included.
+    pub(crate) fn between(&self, smallest: &[u8], largest: &[u8]) -> &[Arc<Slice>] {
         let from = self.seek(smallest);
-        let count = self.extents[from..].partition_point(|e| *e.meta.smallest <= *largest);
-        &self.extents[from..from + count]
+        let count = self.slices[from..].partition_point(|e| *e.meta.smallest <= *largest);
+        &self.slices[from..from + count]
     }
 
-    /// The extents that could hold a key of the range.
-    pub(crate) fn within(&self, range: KeyRange<'_>) -> &[Arc<ExtentHandle>] {
+    /// The slices that could hold a key of the range.
+    pub(crate) fn within(&self, range: KeyRange<'_>) -> &[Arc<Slice>] {
         let from = self.seek(range.start);
-        let count = self.extents[from..]
-            .partition_point(|extent| range.end.is_none_or(|end| *extent.meta.smallest < *end));
-        &self.extents[from..from + count]
+        let count = self.slices[from..]
+            .partition_point(|slice| range.end.is_none_or(|end| *slice.meta.smallest < *end));
+        &self.slices[from..from + count]
     }
 }
 
@@ -85,11 +129,11 @@ impl Run {
 pub(crate) struct Sublevel {
     /// Larger is newer.
     pub(crate) number: u64,
-    /// Its extents.
+    /// Its slices.
     pub(crate) run: Arc<Run>,
 }
 
-/// All extents of a table.
+/// All slices of a table.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Levels {
     /// Newest first.
@@ -98,12 +142,12 @@ pub(crate) struct Levels {
     pub(crate) level2: Arc<Run>,
 }
 
-/// A change to a table's levels: extents that go, then extents that come. One that is in both is
+/// A change to a table's levels: slices that go, then slices that come. One that is in both is
 /// moved.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LevelsEdit {
-    pub(crate) removed: Vec<Arc<ExtentHandle>>,
-    pub(crate) added: Vec<(Place, Arc<ExtentHandle>)>,
+    pub(crate) removed: Vec<Arc<Slice>>,
+    pub(crate) added: Vec<(Place, Arc<Slice>)>,
 }
 
 impl Levels {
@@ -113,20 +157,30 @@ impl Levels {
         level0.chain([&self.level1, &self.level2])
     }
 
-    /// Every extent and its place.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (Place, &Arc<ExtentHandle>)> {
+    /// Every slice and its place.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Place, &Arc<Slice>)> {
         let level0 = self.level0.iter().flat_map(|sublevel| {
             let place = Place::Level0(sublevel.number);
-            sublevel.run.extents().iter().map(move |extent| (place, extent))
+            sublevel.run.slices().iter().map(move |slice| (place, slice))
         });
-        let level1 = self.level1.extents().iter().map(|extent| (Place::Level1, extent));
-        let level2 = self.level2.extents().iter().map(|extent| (Place::Level2, extent));
+        let level1 = self.level1.slices().iter().map(|slice| (Place::Level1, slice));
+        let level2 = self.level2.slices().iter().map(|slice| (Place::Level2, slice));
         level0.chain(level1).chain(level2)
     }
 
-    /// Whether there is no extent.
+    /// Whether there is no slice.
     pub(crate) fn is_empty(&self) -> bool {
-        self.runs().all(|run| run.extents().is_empty())
+        self.runs().all(|run| run.slices().is_empty())
+    }
+
+    /// Whether a slice is in Level1 or Level2, whichever is asked for.
+    pub(crate) fn is_at(&self, place: Place, slice: &Arc<Slice>) -> bool {
+        let run = match place {
+            Place::Level0(_) => return false,
+            Place::Level1 => &self.level1,
+            Place::Level2 => &self.level2,
+        };
+        run.find(&slice.meta.smallest).is_some_and(|there| Arc::ptr_eq(there, slice))
     }
 
     /// The number of the next sub-level.
@@ -144,19 +198,19 @@ impl Levels {
     /// # Errors
     /// As [`Run::new`].
     pub(crate) fn apply(&self, edit: &LevelsEdit) -> Result<Levels> {
-        let removed: HashSet<ExtentId> = edit.removed.iter().map(|e| e.meta.id).collect();
+        let removed: HashSet<SliceId> = edit.removed.iter().map(|e| e.meta.id()).collect();
         let rebuild = |place: Place, run: Option<&Arc<Run>>| {
             let added = edit.added.iter().filter(|(to, _)| *to == place);
-            let added: Vec<_> = added.map(|(_, extent)| extent.clone()).collect();
-            let old = run.map_or(&[][..], |run| run.extents());
+            let added: Vec<_> = added.map(|(_, slice)| slice.clone()).collect();
+            let old = run.map_or(&[][..], |run| run.slices());
             match run {
                 Some(run)
-                    if added.is_empty() && old.iter().all(|e| !removed.contains(&e.meta.id)) =>
+                    if added.is_empty() && old.iter().all(|e| !removed.contains(&e.meta.id())) =>
                 {
                     Ok(run.clone())
                 }
                 _ => {
-                    let kept = old.iter().filter(|extent| !removed.contains(&extent.meta.id));
+                    let kept = old.iter().filter(|slice| !removed.contains(&slice.meta.id()));
                     Run::new(kept.cloned().chain(added).collect()).map(Arc::new)
                 }
             }
@@ -172,7 +226,7 @@ impl Levels {
         for number in numbers {
             let old = self.level0.iter().find(|sublevel| sublevel.number == number);
             let run = rebuild(Place::Level0(number), old.map(|sublevel| &sublevel.run))?;
-            if !run.extents().is_empty() {
+            if !run.slices().is_empty() {
                 level0.push(Sublevel { number, run });
             }
         }

@@ -4,13 +4,14 @@
 //!
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work;
 //! - `table`: what readers see of a table; `cursor`, `source`: scans over it;
-//! - `memtable`: the newest versions; `level`, `picker`, `merge`: the older ones, and their order;
+//! - `memtable`: the newest versions; `level`: the older ones; `picker`, `compaction`: how they are kept in order;
 //! - `extent`, `block`, `filter`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
 //! - `verify`: a folder checked while nobody has it open.
 
 mod block;
 mod cache;
+mod compaction;
 mod cursor;
 mod engine;
 mod extent;
@@ -21,7 +22,6 @@ pub mod fuzz;
 mod level;
 mod manifest;
 mod memtable;
-mod merge;
 mod pages;
 mod picker;
 mod settings;
@@ -29,6 +29,13 @@ mod source;
 mod space;
 mod table;
 mod verify;
+
+/// Compactions carried out elsewhere.
+pub mod offload {
+    pub use crate::block::BuiltBlock;
+    pub use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Piece};
+    pub use crate::extent_meta::Counts;
+}
 
 pub use engine::{Background, JobOutcome, LevelStatus, TableStatus, TableUse, TieredEngine};
 pub use settings::TieredSettings;

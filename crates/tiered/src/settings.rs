@@ -1,5 +1,8 @@
 //! The engine's settings, and what follows from them.
 
+use spillway_base::Csn;
+
+use crate::compaction::Policy;
 use crate::engine::TableUse;
 use crate::picker::Shape;
 
@@ -25,6 +28,8 @@ pub struct TieredSettings {
     pub dynamic_level0: bool,
     /// Whether compactions rest while little is behind, so that others do not feel them.
     pub paced_compaction: bool,
+    /// Whether compactions leave alone what they need not change (X-Engine, section 3.3.2). Without it they merge everything.
+    pub data_reuse: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -44,6 +49,7 @@ impl TieredSettings {
             level0_limit: 20,
             dynamic_level0: true,
             paced_compaction: true,
+            data_reuse: true,
             manifest_bytes: 4 << 20,
         }
     }
@@ -58,6 +64,17 @@ impl TieredSettings {
         match self.counts_as(used_for) {
             TableUse::MostlyWritten => self.memtable_bytes / 2,
             TableUse::Mixed | TableUse::MostlyRead => self.memtable_bytes,
+        }
+    }
+
+    /// What a compaction may leave alone, where others may hold versions from this CSN on.
+    pub(crate) fn reuse_policy(&self, others_from: Csn) -> Policy {
+        let extent = self.slot_bytes as u64;
+        Policy {
+            reuse: self.data_reuse,
+            others_from,
+            slice_bytes_min: extent / 8,
+            live_bytes_min: extent / 2,
         }
     }
 

@@ -4,13 +4,14 @@
 //! of one direction. It can be asked again after [`spillway_base::ErrorKind::WouldBlock`]: until a step succeeds, it
 //! stands where it stood.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Direction, Result};
 
 use crate::block::{Block, Entry};
-use crate::extent::{ExtentHandle, Resident};
+use crate::extent::Resident;
 use crate::level::Run;
 use crate::memtable::{Memtable, Place};
 
@@ -103,9 +104,9 @@ impl MemtableSource {
     }
 }
 
-/// Where a run's source stands: an extent, a block of it, and an entry of that.
+/// Where a run's source stands: a slice, a block of its extent, and an entry of that.
 struct Standing {
-    extent: usize,
+    slice: usize,
     block: usize,
     entry: usize,
     resident: Arc<Resident>,
@@ -139,7 +140,7 @@ impl Standing {
     }
 }
 
-/// Rows of a run of extents.
+/// Rows of a run of slices.
 pub(crate) struct RunSource {
     run: Arc<Run>,
     bounds: Bounds,
@@ -184,33 +185,37 @@ impl RunSource {
         Ok(!self.ended)
     }
 
+    /// A block of a slice, found by what is given the slice's blocks; `None` where there is none.
     fn open(
         &self,
-        extent: usize,
-        block: impl FnOnce(&Resident) -> usize,
+        slice: usize,
+        block: impl FnOnce(&Resident, Range<usize>) -> usize,
         access: Access,
     ) -> Result<Option<(Arc<Resident>, usize, Arc<Block>)>> {
-        let Some(handle) = self.run.extents().get(extent) else { return Ok(None) };
-        let resident = ExtentHandle::resident(handle, access)?;
-        let block = block(&resident);
-        if block >= resident.blocks() {
+        let Some(slice) = self.run.slices().get(slice) else { return Ok(None) };
+        let resident = slice.extent.resident(access)?;
+        let blocks = slice.meta.block_range();
+        let block = block(&resident, blocks.clone());
+        if !blocks.contains(&block) {
             return Ok(None);
         }
-        let data = handle.block(&resident, block, access)?;
+        let data = slice.extent.block(&resident, block, access)?;
         Ok(Some((resident, block, data)))
     }
 
-    /// The place after one in key order, in this block, the next, or the next extent.
+    /// The place after one in key order, in this block, the next, or the next slice.
     fn after(&self, at: Standing, access: Access) -> Result<Option<Standing>> {
         if at.entry + 1 < at.data.len() {
             return Ok(Some(Standing { entry: at.entry + 1, ..at }));
         }
-        let next = match self.open(at.extent, |_| at.block + 1, access)? {
-            Some(found) => Some((at.extent, found)),
-            None => self.open(at.extent + 1, |_| 0, access)?.map(|found| (at.extent + 1, found)),
+        let next = match self.open(at.slice, |_, _| at.block + 1, access)? {
+            Some(found) => Some((at.slice, found)),
+            None => self
+                .open(at.slice + 1, |_, blocks| blocks.start, access)?
+                .map(|found| (at.slice + 1, found)),
         };
-        Ok(next.map(|(extent, (resident, block, data))| Standing {
-            extent,
+        Ok(next.map(|(slice, (resident, block, data))| Standing {
+            slice,
             block,
             entry: 0,
             resident,
@@ -223,15 +228,16 @@ impl RunSource {
         if at.entry > 0 {
             return Ok(Some(Standing { entry: at.entry - 1, ..at }));
         }
-        let next = match (at.block.checked_sub(1), at.extent.checked_sub(1)) {
-            (Some(block), _) => self.open(at.extent, |_| block, access)?.map(|f| (at.extent, f)),
-            (None, Some(extent)) => {
-                self.open(extent, |resident| resident.blocks() - 1, access)?.map(|f| (extent, f))
+        let begins = self.run.slices()[at.slice].meta.block_range().start == at.block;
+        let next = match (begins, at.slice.checked_sub(1)) {
+            (false, _) => self.open(at.slice, |_, _| at.block - 1, access)?.map(|f| (at.slice, f)),
+            (true, Some(slice)) => {
+                self.open(slice, |_, blocks| blocks.end - 1, access)?.map(|f| (slice, f))
             }
-            (None, None) => None,
+            (true, None) => None,
         };
-        Ok(next.map(|(extent, (resident, block, data))| Standing {
-            extent,
+        Ok(next.map(|(slice, (resident, block, data))| Standing {
+            slice,
             block,
             entry: data.len() - 1,
             resident,
@@ -245,45 +251,32 @@ impl RunSource {
 
     fn first(&self, access: Access) -> Result<Option<Standing>> {
         let start = &self.bounds.start;
-        let extent = self.run.seek(start);
-        let Some((resident, block, data)) = self.open(extent, |r| r.seek(start), access)? else {
-            return Ok(None);
-        };
-        let entry = data.seek(start);
-        Ok(Some(Standing { extent, block, entry, resident, data }))
+        let slice = self.run.seek(start);
+        let found = self.open(slice, |resident, blocks| resident.seek(blocks, start), access)?;
+        Ok(found.map(|(resident, block, data)| {
+            let entry = data.seek(start);
+            Standing { slice, block, entry, resident, data }
+        }))
     }
 
     fn last(&self, access: Access) -> Result<Option<Standing>> {
-        let extents = self.run.extents().len();
-        let Some(end) = &self.bounds.end else {
-            let Some(extent) = extents.checked_sub(1) else { return Ok(None) };
-            let found = self.open(extent, |resident| resident.blocks() - 1, access)?;
-            return Ok(found.map(|(resident, block, data)| Standing {
-                extent,
-                block,
-                entry: data.len() - 1,
-                resident,
-                data,
-            }));
-        };
+        let slices = self.run.slices().len();
         // The place of the first entry at or past the end, then one back.
-        let extent = self.run.seek(end);
-        if extent == extents {
-            let Some(extent) = extents.checked_sub(1) else { return Ok(None) };
-            let found = self.open(extent, |resident| resident.blocks() - 1, access)?;
-            return Ok(found.map(|(resident, block, data)| Standing {
-                extent,
-                block,
-                entry: data.len() - 1,
-                resident,
-                data,
-            }));
+        if let Some(end) = &self.bounds.end
+            && let slice = self.run.seek(end)
+            && slice < slices
+        {
+            let found = self.open(slice, |resident, blocks| resident.seek(blocks, end), access)?;
+            let Some((resident, block, data)) = found else { return Ok(None) };
+            let entry = data.seek(end);
+            return self.before(Standing { slice, block, entry, resident, data }, access);
         }
-        let Some((resident, block, data)) = self.open(extent, |r| r.seek(end), access)? else {
-            return Ok(None);
-        };
-        let entry = data.seek(end);
-        self.before(Standing { extent, block, entry, resident, data }, access)
+        let Some(slice) = slices.checked_sub(1) else { return Ok(None) };
+        let found = self.open(slice, |_, blocks| blocks.end - 1, access)?;
+        Ok(found.map(|(resident, block, data)| {
+            let entry = data.len() - 1;
+            Standing { slice, block, entry, resident, data }
+        }))
     }
 
     /// The next key's newest visible version, ascending.

@@ -13,9 +13,8 @@ use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Error, Result, TableId};
 
 use crate::engine::Mix;
-use crate::extent::ExtentHandle;
 use crate::filter;
-use crate::level::{Levels, LevelsEdit};
+use crate::level::{Levels, LevelsEdit, Slice};
 use crate::memtable::{Accounts, Memtable};
 
 /// A memtable that takes no more writes.
@@ -253,12 +252,13 @@ impl View {
             if !best.is_older_than(run.csn_max()) {
                 continue;
             }
-            let Some(extent) = run.find(key) else { continue };
-            if !best.is_older_than(extent.meta.csn_max) || extent.meta.csn_min > snapshot {
+            let Some(slice) = run.find(key) else { continue };
+            let counts = &slice.meta.counts;
+            if !best.is_older_than(counts.csn_max) || counts.csn_min > snapshot {
                 continue;
             }
             let hash = *hash.get_or_insert_with(|| filter::hash(key));
-            find_in_extent(extent, key, hash, snapshot, access, value, &mut best)?;
+            find_in_slice(slice, key, hash, snapshot, access, value, &mut best)?;
         }
         Ok(best)
     }
@@ -275,8 +275,8 @@ fn found(csn: Csn, version: Option<&[u8]>, value: &mut Vec<u8>) -> Found {
     }
 }
 
-fn find_in_extent(
-    extent: &Arc<ExtentHandle>,
+fn find_in_slice(
+    slice: &Slice,
     key: &[u8],
     hash: u64,
     snapshot: Csn,
@@ -284,13 +284,15 @@ fn find_in_extent(
     value: &mut Vec<u8>,
     best: &mut Found,
 ) -> Result<()> {
-    let resident = extent.resident(access)?;
-    if !resident.may_contain(hash) {
-        return Ok(());
-    }
+    let resident = slice.extent.resident(access)?;
+    let blocks = slice.meta.block_range();
+    let first = resident.seek(blocks.clone(), key);
     // A key's versions may go on in the next block.
-    for index in resident.seek(key)..resident.blocks() {
-        let block = extent.block(&resident, index, access)?;
+    for index in first..blocks.end {
+        if !resident.may_contain(index, hash) {
+            return Ok(());
+        }
+        let block = slice.extent.block(&resident, index, access)?;
         for at in block.seek(key)..block.len() {
             let entry = block.entry(at);
             if entry.key != key {

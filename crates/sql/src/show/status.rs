@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_page_begins_with_who_waits_for_what_and_leaves_nothing_out() {
         let id = TableId::new(EngineKind::Tiered, 3);
-        let level = LevelStatus { extents: 2, bytes: 3_000_000, versions: 10 };
+        let level = LevelStatus { slices: 2, bytes: 3_000_000, versions: 10 };
         let table = TableStatus {
             table: id,
             memory_bytes: 1_500_000,

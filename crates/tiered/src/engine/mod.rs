@@ -15,6 +15,7 @@ mod debt;
 mod jobs;
 mod mix;
 mod pace;
+mod reuse;
 mod status;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -37,9 +38,10 @@ use spillway_storage::Disk;
 
 use crate::block::Block;
 use crate::cache::{BlockCache, TableCache};
+use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::TableCursor;
 use crate::extent::{ExtentHandle, ReadContext};
-use crate::level::{Levels, LevelsEdit};
+use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest};
 use crate::memtable::{Accounts, Memtable};
 use crate::settings::TieredSettings;
@@ -64,9 +66,8 @@ struct Counts {
     flushes: AtomicU64,
     flushed_bytes: AtomicU64,
     compactions: [AtomicU64; 3],
-    compaction_read_bytes: AtomicU64,
     compaction_written_bytes: AtomicU64,
-    relinked_extents: AtomicU64,
+    reuse: reuse::Counts,
     memory_waits: Tally,
 }
 
@@ -112,6 +113,8 @@ struct Inner {
     levels_debt: LevelsDebt,
     /// Held, together with others, by whoever works on the files; alone by nobody but who closes the engine.
     working: RwLock<()>,
+    /// Who carries out merges.
+    accelerator: ArcSwap<Box<dyn Accelerator>>,
     /// Groups of background threads that are running.
     threads: AtomicUsize,
     counts: Counts,
@@ -144,7 +147,7 @@ impl TieredEngine {
             dir,
             settings.slot_bytes as u64,
             settings.file_bytes,
-            used.map(|(_, meta)| meta.slots),
+            used.map(|extent| extent.meta.slots),
         )?);
         let context = Arc::new(ReadContext {
             blocks: BlockCache::<Block>::new(settings.cache_bytes / 4 * 3, &budget),
@@ -155,9 +158,12 @@ impl TieredEngine {
         let mut tables = Tables::default();
         for (&id, stored) in &state.tables {
             let mut edit = LevelsEdit::default();
-            for (place, meta) in stored.extents.values() {
-                let extent = ExtentHandle::new(id, meta.clone(), &space, &context)?;
-                edit.added.push((*place, extent));
+            for stored in stored.extents.values() {
+                let extent = ExtentHandle::new(id, stored.meta.clone(), &space, &context)?;
+                edit.added.extend(stored.slices.values().map(|(place, meta)| {
+                    extent.change_live_bytes(meta.bytes, 0);
+                    (*place, Arc::new(Slice { meta: meta.clone(), extent: extent.clone() }))
+                }));
             }
             let levels = Levels::default().apply(&edit);
             let levels = levels
@@ -188,11 +194,17 @@ impl TieredEngine {
             bell: Bell::default(),
             levels_debt: LevelsDebt::default(),
             working: RwLock::new(()),
+            accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
             threads: AtomicUsize::new(0),
             counts: Counts::default(),
         }));
         engine.0.refresh_debt();
         Ok(engine)
+    }
+
+    /// Has flushes and compactions that begin from now on carried out by somebody else; by [`Cpu`] before.
+    pub fn offload_to(&self, accelerator: Box<dyn Accelerator>) {
+        self.0.accelerator.store(Arc::new(accelerator));
     }
 }
 

@@ -12,9 +12,9 @@ use crate::table::View;
 /// One level of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LevelStatus {
-    /// Extents.
-    pub extents: u64,
-    /// Their bytes.
+    /// Slices of extents.
+    pub slices: u64,
+    /// Bytes of their blocks.
     pub bytes: u64,
     /// Versions in them.
     pub versions: u64,
@@ -41,32 +41,32 @@ pub struct TableStatus {
 
 fn level<'a>(runs: impl Iterator<Item = &'a Run>) -> LevelStatus {
     let mut status = LevelStatus::default();
-    for extent in runs.flat_map(|run| run.extents()) {
-        status.extents += 1;
-        status.bytes += extent.meta.len;
-        status.versions += extent.meta.versions;
+    for slice in runs.flat_map(|run| run.slices()) {
+        status.slices += 1;
+        status.bytes += slice.meta.bytes;
+        status.versions += slice.meta.counts.versions;
     }
     status
 }
 
-/// Extents whose records are looked at one by one; of more, the rest is assumed like them.
+/// Slices whose records are looked at one by one; of more, the rest is assumed like them.
 const SAMPLE: usize = 64;
 
-/// Estimates a range from extents' records: those inside count whole, those at its ends by half.
+/// Estimates a range from slices' records: those inside count whole, those at its ends by half.
 pub(super) fn estimate(view: &View, range: KeyRange<'_>) -> RangeEstimate {
     let mut estimate = RangeEstimate::default();
     for run in view.levels.runs() {
-        let extents = run.within(range);
-        let sample = &extents[..extents.len().min(SAMPLE)];
+        let slices = run.within(range);
+        let sample = &slices[..slices.len().min(SAMPLE)];
         let (mut keys, mut bytes) = (0, 0);
-        for extent in sample {
-            let inside = *extent.meta.smallest >= *range.start
-                && range.end.is_none_or(|end| *extent.meta.largest < *end);
+        for slice in sample {
+            let inside = *slice.meta.smallest >= *range.start
+                && range.end.is_none_or(|end| *slice.meta.largest < *end);
             let parts = if inside { 2 } else { 1 };
-            keys += extent.meta.keys * parts / 2;
-            bytes += extent.meta.payload_bytes * parts / 2;
+            keys += slice.meta.counts.keys * parts / 2;
+            bytes += slice.meta.counts.payload_bytes * parts / 2;
         }
-        let share = extents.len() as u64;
+        let share = slices.len() as u64;
         estimate.keys += keys * share / (sample.len() as u64).max(1);
         estimate.bytes += bytes * share / (sample.len() as u64).max(1);
     }
@@ -139,7 +139,7 @@ impl Inner {
         let (hits, misses) = self.context.blocks.hits_and_misses();
         let (bytes, free) = self.space.bytes();
         let debt = self.debt();
-        vec![
+        let mut all = vec![
             counter("tiered_flushes_total", "Memtables flushed.", &counts.flushes),
             counter("tiered_flushed_bytes_total", "Bytes flushed.", &counts.flushed_bytes),
             counter(
@@ -158,19 +158,9 @@ impl Inner {
                 &counts.compactions[2],
             ),
             counter(
-                "tiered_compaction_read_bytes_total",
-                "Bytes read by compactions.",
-                &counts.compaction_read_bytes,
-            ),
-            counter(
                 "tiered_compaction_written_bytes_total",
                 "Bytes written by compactions.",
                 &counts.compaction_written_bytes,
-            ),
-            counter(
-                "tiered_relinked_extents_total",
-                "Extents that compactions moved without reading.",
-                &counts.relinked_extents,
             ),
             Metric {
                 name: "stall_memory_total",
@@ -212,6 +202,8 @@ impl Inner {
             gauge("tiered_debt_flush", "Flush debt; 1 is the limit.", debt.flush.max(0.0)),
             gauge("tiered_debt_level0", "Level0 debt; 1 is the limit.", debt.level0),
             gauge("tiered_debt_compaction", "Compaction debt; 1 is the limit.", debt.compaction),
-        ]
+        ];
+        all.extend(counts.reuse.metrics());
+        all
     }
 }

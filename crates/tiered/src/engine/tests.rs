@@ -46,6 +46,7 @@ fn table(ordinal: u32) -> TableId {
 fn small() -> TieredSettings {
     TieredSettings {
         paced_compaction: true,
+        data_reuse: true,
         memtables_bytes: 8 << 20,
         memtable_bytes: 1 << 20,
         cache_bytes: 1 << 20,
@@ -321,10 +322,10 @@ fn e7_nothing_above_the_stable_csn_is_flushed() {
     bench.horizon.stable.store(29, Ordering::SeqCst);
     bench.engine.request_persist(Csn(30));
     bench.work().unwrap();
-    let flushed = |bench: &Bench| bench.engine.status().iter().any(|t| t.levels[0].extents > 0);
+    let flushed = |bench: &Bench| bench.engine.status().iter().any(|t| t.levels[0].slices > 0);
     let above: Vec<TableId> = commits[29].1.iter().map(|op| op.table()).collect();
     let status = bench.engine.status();
-    assert!(status.iter().filter(|t| above.contains(&t.table)).all(|t| t.levels[0].extents == 0));
+    assert!(status.iter().filter(|t| above.contains(&t.table)).all(|t| t.levels[0].slices == 0));
     bench.horizon.stable.store(30, Ordering::SeqCst);
     bench.work().unwrap();
     assert!(flushed(&bench));

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::clock::Clock;
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
@@ -16,20 +16,19 @@ use spillway_base::{Csn, Error, ErrorKind, Result};
 use super::jobs::NAP;
 use super::pace::{Pace, SYNC_BYTES};
 use super::{Inner, create_edit};
-use crate::block::Entry;
+use crate::compaction::{DropRule, Output, Planner, Supply, Tally, Weaver};
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
-use crate::extent_meta::ExtentId;
-use crate::level::LevelsEdit;
+use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
+use crate::level::{LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
-use crate::merge::{DropRule, Versions, merge};
-use crate::picker::{Kind, Pick, Segment, plan};
+use crate::picker::{Kind, Pick};
 use crate::space::SlotRun;
 use crate::table::{Immutable, Table, View};
 
 /// Extents written and not yet recorded; their slots go back if they never are.
 struct Written<'a> {
     inner: &'a Inner,
-    extents: Vec<crate::extent_meta::ExtentMeta>,
+    extents: Vec<(ExtentMeta, Vec<SliceMeta>)>,
     files: Vec<u32>,
     bytes: u64,
     /// Of those bytes, the ones that were synced.
@@ -40,19 +39,19 @@ struct Written<'a> {
 
 impl Drop for Written<'_> {
     fn drop(&mut self) {
-        self.extents.iter().for_each(|meta| self.inner.space.release(meta.slots));
+        self.extents.iter().for_each(|(meta, _)| self.inner.space.release(meta.slots));
     }
 }
 
 impl Written<'_> {
-    fn write(&mut self, mut built: BuiltExtent) -> Result<()> {
+    fn put(&mut self, mut built: BuiltExtent) -> Result<()> {
         // A long merge need not come to its end for nothing.
         self.inner.check()?;
         let space = &self.inner.space;
         let slots = space.allocate(built.meta.slots.count).map_err(stopped)?;
         built.meta.slots = slots;
         // From here on the slots go back if this fails.
-        self.extents.push(built.meta);
+        self.extents.push((built.meta, built.slices));
         let (file, offset) = space.locate(slots)?;
         file.write_at(offset, &built.bytes).map_err(stopped)?;
         self.bytes += built.bytes.len() as u64;
@@ -80,6 +79,13 @@ impl Written<'_> {
                 self.inner.space.locate(SlotRun { file: number, first: 0, count: 1 })?;
             file.sync()
         })
+    }
+}
+
+impl Output for Written<'_> {
+    fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()> {
+        let id = self.inner.new_extent_id();
+        self.put(extent.finish(id))
     }
 }
 
@@ -197,7 +203,7 @@ impl Inner {
         self.change_tables(|tables| gone.iter().for_each(|table| drop(tables.remove(&table.id))));
         for table in &gone {
             table.view().memtables().for_each(|memtable| memtable.retire());
-            table.view().levels.places().for_each(|(_, extent)| extent.mark_obsolete());
+            table.view().levels.places().for_each(|(_, slice)| slice.extent.mark_obsolete());
         }
         drop((manifest, gone));
         self.refresh_debt();
@@ -241,8 +247,8 @@ impl Inner {
         let others_from = if view.levels.is_empty() { newer_from } else { Csn::ZERO };
         let rule = DropRule { live: &live, others_from };
         let mut written = self.written();
-        let sources = vec![Versions::of_memtable(&oldest.memtable)];
-        self.write_merged(table, sources, &rule, &mut written)?;
+        let sources = vec![Supply::of_memtable(&oldest.memtable, &rule)];
+        self.weave(table, sources, &rule, &mut written)?;
         // Of a table that the manifest has forgotten nothing is looked for after a crash.
         if !table.is_gone() {
             written.sync()?;
@@ -252,14 +258,15 @@ impl Inner {
             return Ok(());
         }
         let place = Place::Level0(table.view().levels.next_sublevel());
-        let edit = LevelsEdit { removed: Vec::new(), added: self.handles(table, place, &written)? };
+        let edit = LevelsEdit { removed: Vec::new(), added: self.slices(table, place, &written)? };
+        let change = Change::of(&edit);
         // A commit above the stable CSN may be discarded by a crash and its number given to another, so no
         // promise that goes into a file reaches past it.
         let flushed = oldest.watermark.min(self.horizon.stable());
         if table.is_gone() {
             written.extents.clear();
         } else {
-            let mut edits = edits_of(table, &edit);
+            let mut edits = change.edits(table, &edit);
             if !table.recorded.load(Ordering::Acquire) {
                 edits.insert(0, create_edit(table));
             }
@@ -270,6 +277,7 @@ impl Inner {
             table.recorded.store(true, Ordering::Release);
             self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
         }
+        change.apply();
         table.edit(&edit, Some((&oldest.memtable, flushed)));
         drop(manifest);
         self.refresh_debt();
@@ -317,41 +325,41 @@ impl Inner {
         ExtentId(self.next_extent.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Merges versions into extents.
-    fn write_merged(
+    /// Brings sources together in extents. Answers the slices of them that stay where they are.
+    fn weave(
         &self,
         table: &Table,
-        sources: Vec<Versions<'_>>,
+        sources: Vec<Supply<'_>>,
         rule: &DropRule<'_>,
         written: &mut Written<'_>,
-    ) -> Result<()> {
-        let mut builder = ExtentBuilder::new(table.id, self.space.slot_bytes());
-        merge(sources, rule, &mut |entry: &Entry<'_>| {
-            if builder.is_full_for(entry) {
-                written.write(builder.finish(self.new_extent_id()))?;
-            }
-            builder.push(entry);
-            Ok(())
-        })?;
-        if !builder.is_empty() {
-            written.write(builder.finish(self.new_extent_id()))?;
+    ) -> Result<(Vec<Arc<Slice>>, Tally)> {
+        let slot_bytes = self.space.slot_bytes();
+        let policy = self.settings.reuse_policy(rule.others_from);
+        let accelerator = self.accelerator.load_full();
+        let mut weaver = Weaver::new(table.id, slot_bytes, rule, policy, &**accelerator, written);
+        let mut planner = Planner::new(sources, policy);
+        while let Some(step) = planner.next()? {
+            weaver.take(step)?;
         }
-        Ok(())
+        weaver.finish()
     }
 
-    fn handles(
+    /// The slices of extents that were written, at their place.
+    fn slices(
         &self,
         table: &Table,
         place: Place,
         written: &Written<'_>,
-    ) -> Result<Vec<(Place, Arc<ExtentHandle>)>> {
-        let extents = written.extents.iter();
-        extents
-            .map(|meta| {
-                let handle = ExtentHandle::new(table.id, meta.clone(), &self.space, &self.context)?;
-                Ok((place, handle))
-            })
-            .collect()
+    ) -> Result<Vec<(Place, Arc<Slice>)>> {
+        let mut all = Vec::new();
+        for (meta, slices) in &written.extents {
+            let extent = ExtentHandle::new(table.id, meta.clone(), &self.space, &self.context)?;
+            all.extend(slices.iter().map(|meta| {
+                let (meta, extent) = (Arc::new(meta.clone()), extent.clone());
+                (place, Arc::new(Slice { meta, extent }))
+            }));
+        }
+        Ok(all)
     }
 
     /// Compacts the table that needs it most.
@@ -405,45 +413,32 @@ impl Inner {
         let rule = DropRule { live: &live, others_from };
         let mut written = self.written();
         written.pace = self.pace_of(pick.kind);
-        let mut relinked = Vec::new();
-        let mut read = 0;
-        let clean = |extent: &ExtentHandle| {
-            let meta = &extent.meta;
-            meta.versions == meta.keys && (meta.tombstones == 0 || meta.csn_min >= others_from)
-        };
-        for segment in plan(pick, self.space.slot_bytes() as u64, clean) {
-            match segment {
-                Segment::Relink(extent) => relinked.push(extent),
-                Segment::Merge(sources) => {
-                    read += sources.iter().flatten().map(|extent| extent.meta.len).sum::<u64>();
-                    let sources = sources
-                        .into_iter()
-                        .map(Versions::of_extents)
-                        .collect::<Result<Vec<_>>>()?;
-                    self.write_merged(table, sources, &rule, &mut written)?;
-                }
-            }
-        }
+        let sources = pick.sources.iter().cloned().map(Supply::of_slices).collect();
+        let (stays, tally) = self.weave(table, sources, &rule, &mut written)?;
         written.sync()?;
         let mut manifest = self.recording()?;
         if table.is_gone() {
             return Ok(());
         }
-        let mut added = self.handles(table, pick.target, &written)?;
-        added.extend(relinked.iter().map(|extent| (pick.target, extent.clone())));
-        let edit = LevelsEdit { removed: pick.inputs().cloned().collect(), added };
-        self.commit(&mut manifest, edits_of(table, &edit), &mut written)?;
+        let mut added = self.slices(table, pick.target, &written)?;
+        // What stays where it is at the very place it was at does not change at all.
+        let levels = table.view().levels.clone();
+        let (same, moved): (Vec<_>, Vec<_>) =
+            stays.into_iter().partition(|slice| levels.is_at(pick.target, slice));
+        let same: FxHashSet<SliceId> = same.iter().map(|slice| slice.meta.id()).collect();
+        let removed = pick.inputs().filter(|slice| !same.contains(&slice.meta.id()));
+        added.extend(moved.into_iter().map(|slice| (pick.target, slice)));
+        let edit = LevelsEdit { removed: removed.cloned().collect(), added };
+        let change = Change::of(&edit);
+        self.commit(&mut manifest, change.edits(table, &edit), &mut written)?;
+        change.apply();
         table.edit(&edit, None);
+        change.retire();
         drop(manifest);
         self.refresh_debt();
-        let stays = |extent: &Arc<ExtentHandle>| {
-            relinked.iter().any(|other| other.meta.id == extent.meta.id)
-        };
-        pick.inputs().filter(|extent| !stays(extent)).for_each(|extent| extent.mark_obsolete());
         self.counts.compactions[pick.kind as usize].fetch_add(1, Ordering::Relaxed);
-        self.counts.compaction_read_bytes.fetch_add(read, Ordering::Relaxed);
+        self.counts.reuse.add(&tally);
         self.counts.compaction_written_bytes.fetch_add(written.bytes, Ordering::Relaxed);
-        self.counts.relinked_extents.fetch_add(relinked.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -474,22 +469,73 @@ impl Inner {
 /// What is installed later is above the stable CSN, and so above every tombstone in an extent.
 fn others_from(view: &View, pick: &Pick) -> Csn {
     let (smallest, largest) = pick.hull();
-    let inputs: FxHashSet<ExtentId> = pick.inputs().map(|extent| extent.meta.id).collect();
+    let inputs: FxHashSet<SliceId> = pick.inputs().map(|slice| slice.meta.id()).collect();
     let near = view.levels.runs().flat_map(|run| run.between(smallest, largest));
-    let others = near.filter(|extent| !inputs.contains(&extent.meta.id));
+    let others = near.filter(|slice| !inputs.contains(&slice.meta.id()));
     let memtables = view.memtables().map(|memtable| memtable.csn_min());
-    others.map(|extent| extent.meta.csn_min).chain(memtables).min().unwrap_or(Csn::MAX)
+    others.map(|slice| slice.meta.counts.csn_min).chain(memtables).min().unwrap_or(Csn::MAX)
 }
 
-/// The manifest's edits for a change of a table's levels.
-fn edits_of(table: &Table, edit: &LevelsEdit) -> Vec<Edit> {
-    let id = table.id;
-    let removed = edit.removed.iter();
-    let removed = removed.map(|extent| Edit::RemoveExtent { table: id, id: extent.meta.id });
-    let added = edit.added.iter().map(|(place, extent)| Edit::AddExtent {
-        table: id,
-        place: *place,
-        meta: extent.meta.clone(),
-    });
-    removed.chain(added).collect()
+/// What an edit of levels does to extents.
+struct Change {
+    /// Bytes of slices that come and that go.
+    extents: FxHashMap<ExtentId, (Arc<ExtentHandle>, u64, u64)>,
+}
+
+impl Change {
+    fn of(edit: &LevelsEdit) -> Change {
+        let mut extents = FxHashMap::default();
+        let mut note = |slice: &Slice, came: u64, went: u64| {
+            let of = extents.entry(slice.meta.extent);
+            let (_, all_came, all_went) = of.or_insert_with(|| (slice.extent.clone(), 0, 0));
+            *all_came += came;
+            *all_went += went;
+        };
+        edit.removed.iter().for_each(|slice| note(slice, 0, slice.meta.bytes));
+        edit.added.iter().for_each(|(_, slice)| note(slice, slice.meta.bytes, 0));
+        Change { extents }
+    }
+
+    /// The extents of which no slice is left. The answer holds while the manifest is locked, and until
+    /// [`Change::apply`].
+    fn unused(&self) -> impl Iterator<Item = &Arc<ExtentHandle>> {
+        let unused = self.extents.values().filter(|(extent, came, went)| {
+            // One that is new has no live bytes yet.
+            extent.live_bytes() + came == *went
+        });
+        unused.map(|(extent, ..)| extent)
+    }
+
+    /// The manifest's edits.
+    fn edits(&self, table: &Table, edit: &LevelsEdit) -> Vec<Edit> {
+        let id = table.id;
+        let removed = edit.removed.iter();
+        let removed = removed.map(|slice| Edit::RemoveSlice { table: id, id: slice.meta.id() });
+        let new = self
+            .extents
+            .values()
+            .filter(|(extent, _, went)| extent.live_bytes() == 0 && *went == 0);
+        let new = new.map(|(extent, ..)| Edit::AddExtent { table: id, meta: extent.meta.clone() });
+        let added = edit.added.iter().map(|(place, slice)| Edit::AddSlice {
+            table: id,
+            place: *place,
+            meta: slice.meta.clone(),
+        });
+        let unused =
+            self.unused().map(|extent| Edit::RemoveExtent { table: id, id: extent.meta.id });
+        removed.chain(new).chain(added).chain(unused).collect()
+    }
+
+    /// Notes what is in use from now on.
+    fn apply(&self) {
+        for (extent, came, went) in self.extents.values() {
+            extent.change_live_bytes(*came, *went);
+        }
+    }
+
+    /// Lets go of the extents of which nothing is in use any more.
+    fn retire(&self) {
+        let unused = self.extents.values().filter(|(extent, ..)| extent.live_bytes() == 0);
+        unused.for_each(|(extent, ..)| extent.mark_obsolete());
+    }
 }

@@ -1,13 +1,14 @@
 //! An extent that is in use: its record, its file, and what of it is in memory.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::{FOOTER_BYTES, Footer, Resident};
-use crate::block::{Block, FrameId, open_frame};
+use crate::block::{Block, FrameId, check_frame, open_frame};
 use crate::cache::{BlockCache, BlockKey, HasSeat, Seat, TableCache};
 use crate::extent_meta::ExtentMeta;
 use crate::pages::{Buffer, PagePool};
@@ -36,6 +37,7 @@ struct Home {
 pub(crate) struct ExtentHandle {
     pub(crate) meta: ExtentMeta,
     seat: Seat<Resident>,
+    live_bytes: AtomicU64,
     home: Option<Home>,
 }
 
@@ -68,32 +70,25 @@ impl ExtentHandle {
             context: context.clone(),
             obsolete: AtomicBool::new(false),
         };
-        Ok(Arc::new(ExtentHandle { meta, seat: Seat::default(), home: Some(home) }))
+        let live_bytes = AtomicU64::new(0);
+        Ok(Arc::new(ExtentHandle { meta, seat: Seat::default(), live_bytes, home: Some(home) }))
     }
 
     /// A handle with nothing behind it, for tests of what needs only the record.
     #[cfg(all(test, not(loom)))]
-    pub(crate) fn detached(
-        id: crate::extent_meta::ExtentId,
-        smallest: &str,
-        largest: &str,
-        len: u64,
-        tombstones: u64,
-    ) -> Arc<ExtentHandle> {
-        let meta = ExtentMeta {
-            id,
-            slots: crate::space::SlotRun { file: 0, first: id.0 as u32, count: 1 },
-            len,
-            smallest: smallest.as_bytes().into(),
-            largest: largest.as_bytes().into(),
-            csn_min: spillway_base::Csn(1),
-            csn_max: spillway_base::Csn(1),
-            versions: 1 + tombstones,
-            keys: 1,
-            tombstones,
-            payload_bytes: len,
-        };
-        Arc::new(ExtentHandle { meta, seat: Seat::default(), home: None })
+    pub(crate) fn detached(meta: ExtentMeta) -> Arc<ExtentHandle> {
+        let live_bytes = AtomicU64::new(0);
+        Arc::new(ExtentHandle { meta, seat: Seat::default(), live_bytes, home: None })
+    }
+
+    /// Bytes of its blocks that belong to slices of the table's levels.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes that slices of so many bytes came and went.
+    pub(crate) fn change_live_bytes(&self, came: u64, went: u64) {
+        self.live_bytes.fetch_add(came.wrapping_sub(went), Ordering::Relaxed);
     }
 
     /// The extent is no longer part of its table: its slots go back with its last handle.
@@ -139,7 +134,7 @@ impl ExtentHandle {
         Ok(footer)
     }
 
-    /// The block index and the filter.
+    /// The block index and the filters.
     ///
     /// # Errors
     /// [`ErrorKind::WouldBlock`] when they are not in memory and `access` says so;
@@ -161,10 +156,13 @@ impl ExtentHandle {
                 let filter = open_frame(&filter, self.frame(footer.filter.0))?;
                 Resident::decode(index, filter, self.meta.len)
             })
-            .map_err(|error| self.damaged("index or filter", &error))?;
-        let (resident, bytes) = (Arc::new(resident), 0);
-        let bytes = bytes + resident.bytes();
-        self.home().context.tables.seat(self, resident.clone(), bytes);
+            .map_err(|error| self.damaged("index or filters", &error))?;
+        if resident.blocks() != self.meta.blocks as usize {
+            let error = Error::corruption("it has another number of blocks than was recorded");
+            return Err(self.damaged("index", &error));
+        }
+        let resident = Arc::new(resident);
+        self.home().context.tables.seat(self, resident.clone(), resident.bytes());
         Ok(resident)
     }
 
@@ -193,11 +191,46 @@ impl ExtentHandle {
 
     /// A data block, past the cache: for compaction and verification.
     pub(crate) fn read_block(&self, resident: &Resident, index: usize) -> Result<Block> {
-        let place = &resident.blocks[index];
-        let bytes = self.read("data block", place.offset, place.len as usize)?;
-        Block::open(bytes, self.frame(place.offset)).map_err(|error| {
-            self.damaged(format!("block {index} at byte {}", place.offset), &error)
-        })
+        let bytes = self.read_blocks(resident, index..index + 1)?;
+        self.open_block(resident, index, bytes)
+    }
+
+    /// The frames of consecutive blocks, unchecked, past the cache.
+    pub(crate) fn read_blocks(&self, resident: &Resident, blocks: Range<usize>) -> Result<Buffer> {
+        let (first, last) = (resident.place(blocks.start), resident.place(blocks.end - 1));
+        let len = (last.offset - first.offset) as usize + last.len as usize;
+        self.read("data block", first.offset, len)
+    }
+
+    /// The block of a frame that was read.
+    pub(crate) fn open_block(
+        &self,
+        resident: &Resident,
+        index: usize,
+        frame: impl Into<Buffer>,
+    ) -> Result<Block> {
+        let id = self.frame(resident.place(index).offset);
+        Block::open(frame, id).map_err(|error| self.damaged_block(resident, index, &error))
+    }
+
+    /// Checks the frame of a block that was read.
+    pub(crate) fn check_block(
+        &self,
+        resident: &Resident,
+        index: usize,
+        frame: &[u8],
+    ) -> Result<()> {
+        let id = self.frame(resident.place(index).offset);
+        check_frame(frame, id).map_err(|error| self.damaged_block(resident, index, &error))
+    }
+
+    fn damaged_block(&self, resident: &Resident, index: usize, error: &Error) -> Error {
+        let (first, last) = (resident.first(index), resident.last(index));
+        let (first, last) = (first.escape_ascii(), last.escape_ascii());
+        let offset = resident.place(index).offset;
+        let part =
+            format!("block {index} at byte {offset} with keys from \"{first}\" to \"{last}\"");
+        self.damaged(part, error)
     }
 
     /// The number of versions that the extent says it holds.
@@ -213,10 +246,9 @@ fn would_block() -> Error {
 impl Drop for ExtentHandle {
     fn drop(&mut self) {
         let Some(home) = self.home.take() else { return };
-        let blocks = self.seat.get().map_or(0, |resident| resident.blocks() as u32);
         home.context.tables.forget(self);
         if home.obsolete.load(Ordering::Acquire) {
-            home.context.blocks.forget(self.meta.id, blocks);
+            home.context.blocks.forget(self.meta.id, self.meta.blocks);
             home.space.release(self.meta.slots);
         }
     }

@@ -7,12 +7,14 @@
 //!
 //! ```text
 //! data blocks   frames, in key order
-//! index         a frame, whose body has for each block: its last key (varint length, bytes),
-//!               its offset from the start of the extent and its length, frame included (varints)
-//! filter        a frame, whose body is the filter of the extent's keys
+//! index         a frame, whose body has for each block: its first key and its last (varint length, bytes),
+//!               its offset from the start of the extent and its length, frame included (varints),
+//!               versions, keys that begin in it, tombstones, payload bytes, smallest CSN, largest CSN (varints),
+//!               the bytes of its filter (varint)
+//! filter        a frame, whose body is the blocks' filters, one after another
 //! footer        64 bytes:
 //!    0  magic      8  "SPWYEXTN"
-//!    8  version    u32  1
+//!    8  version    u32  2
 //!   12  table      u32
 //!   16  extent id  u64
 //!   24  index      offset u64, length u32
@@ -21,23 +23,29 @@
 //!   56  zero       4 bytes
 //!   60  checksum   u32  CRC32C of bytes 0..60
 //! ```
+//!
+//! What is known of each block, and its filter, are the block's own, so that a compaction can carry it into another extent
+//! without decoding it. Between the keys of two neighbouring blocks there may be keys that are elsewhere: an extent holds what
+//! one compaction wrote, and what that left in place may lie in between.
 
 mod builder;
 mod handle;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use std::ops::Range;
+
 use spillway_base::checksum::crc32c;
 use spillway_base::codec::Reader;
 use spillway_base::{Error, Result, TableId};
 
-use crate::extent_meta::ExtentId;
+use crate::extent_meta::{Counts, ExtentId, SliceMeta};
 
-pub(crate) use builder::{BuiltExtent, ExtentBuilder};
+pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use handle::{ExtentHandle, ReadContext};
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 pub(crate) const FOOTER_BYTES: usize = 64;
 
 /// Where the parts of an extent are.
@@ -94,46 +102,66 @@ impl Footer {
     }
 }
 
-/// A block's place in its extent.
-#[derive(Clone, Debug)]
-struct BlockPlace {
-    last: Box<[u8]>,
-    offset: u64,
-    len: u32,
+/// A piece of the bytes that a [`Resident`] holds.
+type Span = (u32, u32);
+
+/// A block's place in its extent, and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockPlace {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    first: Span,
+    last: Span,
+    filter: Span,
+    pub(crate) counts: Counts,
 }
 
-/// What is kept in memory of an extent that is read: its block index and its filter.
+/// What is kept in memory of an extent that is read: its block index and its filters.
 pub(crate) struct Resident {
-    blocks: Vec<BlockPlace>,
-    filter: Box<[u8]>,
+    blocks: Box<[BlockPlace]>,
+    keys: Box<[u8]>,
+    filters: Box<[u8]>,
+}
+
+fn span(bytes: &[u8], (start, len): Span) -> &[u8] {
+    &bytes[start as usize..(start + len) as usize]
 }
 
 impl Resident {
-    fn decode(index: &[u8], filter: &[u8], extent_len: u64) -> Result<Resident> {
+    fn decode(index: &[u8], filters: &[u8], extent_len: u64) -> Result<Resident> {
         let mut reader = Reader::new(index);
         let mut blocks: Vec<BlockPlace> = Vec::new();
+        let mut keys = Vec::new();
+        let mut filters_end = 0_u32;
+        let mut data_end = 0_u64;
+        let bad = || Error::corruption("the block index makes no sense");
+        let mut keep = |key: &[u8]| {
+            let start = keys.len() as u32;
+            keys.extend_from_slice(key);
+            (start, key.len() as u32)
+        };
+        let mut before: &[u8] = &[];
         while !reader.is_empty() {
-            let place = BlockPlace {
-                last: reader.bytes()?.into(),
-                offset: reader.varint()?,
-                len: reader.varint_u32()?,
-            };
-            let end = place.offset.checked_add(u64::from(place.len));
-            let inside = end.is_some_and(|end| end <= extent_len);
-            if !inside || blocks.last().is_some_and(|before| before.last > place.last) {
-                return Err(Error::corruption("the block index makes no sense"));
-            }
-            blocks.push(place);
+            let (first, last) = (reader.bytes()?, reader.bytes()?);
+            let (offset, len) = (reader.varint()?, reader.varint_u32()?);
+            let counts = Counts::decode(&mut reader)?;
+            let filter = (filters_end, reader.varint_u32()?);
+            let end = offset.checked_add(u64::from(len)).filter(|end| *end <= extent_len);
+            let ordered = before <= first && first <= last && offset == data_end;
+            data_end = end.filter(|_| ordered).ok_or_else(bad)?;
+            filters_end = filters_end.checked_add(filter.1).ok_or_else(bad)?;
+            before = last;
+            let (first, last) = (keep(first), keep(last));
+            blocks.push(BlockPlace { offset, len, first, last, filter, counts });
         }
-        if blocks.is_empty() {
-            return Err(Error::corruption("the block index is empty"));
+        if blocks.is_empty() || filters_end as usize != filters.len() {
+            return Err(bad());
         }
-        Ok(Resident { blocks, filter: filter.into() })
+        Ok(Resident { blocks: blocks.into(), keys: keys.into(), filters: filters.into() })
     }
 
     fn bytes(&self) -> usize {
-        let keys: usize = self.blocks.iter().map(|block| block.last.len()).sum();
-        self.blocks.len() * size_of::<BlockPlace>() + keys + self.filter.len()
+        size_of_val(&*self.blocks) + self.keys.len() + self.filters.len()
     }
 
     /// The number of blocks.
@@ -141,14 +169,53 @@ impl Resident {
         self.blocks.len()
     }
 
-    /// The first block that could hold `key` or a larger one; past the last when none could.
-    pub(crate) fn seek(&self, key: &[u8]) -> usize {
-        self.blocks.partition_point(|block| *block.last < *key)
+    pub(crate) fn place(&self, block: usize) -> &BlockPlace {
+        &self.blocks[block]
     }
 
-    /// Whether a key of this hash may be in the extent.
-    pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        crate::filter::may_contain(&self.filter, hash)
+    /// A block's first key.
+    pub(crate) fn first(&self, block: usize) -> &[u8] {
+        span(&self.keys, self.blocks[block].first)
+    }
+
+    /// A block's last key.
+    pub(crate) fn last(&self, block: usize) -> &[u8] {
+        span(&self.keys, self.blocks[block].last)
+    }
+
+    pub(crate) fn filter(&self, block: usize) -> &[u8] {
+        span(&self.filters, self.blocks[block].filter)
+    }
+
+    /// Whether versions of a block's last key go on in the next block.
+    pub(crate) fn goes_on(&self, block: usize) -> bool {
+        block + 1 < self.blocks.len() && self.last(block) == self.first(block + 1)
+    }
+
+    /// Of these blocks the first that could hold `key` or a larger one; past the last when none could.
+    pub(crate) fn seek(&self, blocks: Range<usize>, key: &[u8]) -> usize {
+        let from = blocks.start;
+        from + self.blocks[blocks].partition_point(|block| span(&self.keys, block.last) < key)
+    }
+
+    /// Whether a key of this hash may be in the block.
+    pub(crate) fn may_contain(&self, block: usize, hash: u64) -> bool {
+        crate::filter::may_contain(self.filter(block), hash)
+    }
+
+    /// The record of a slice of these blocks.
+    pub(crate) fn slice(&self, extent: ExtentId, blocks: Range<usize>) -> SliceMeta {
+        let mut counts = Counts::NONE;
+        self.blocks[blocks.clone()].iter().for_each(|block| counts.add(&block.counts));
+        SliceMeta {
+            extent,
+            first_block: blocks.start as u32,
+            blocks: blocks.len() as u32,
+            bytes: self.blocks[blocks.clone()].iter().map(|block| u64::from(block.len)).sum(),
+            smallest: self.first(blocks.start).into(),
+            largest: self.last(blocks.end - 1).into(),
+            counts,
+        }
     }
 }
 
@@ -174,11 +241,13 @@ pub(crate) mod fuzz {
         let (Ok(len), Ok(index)) = (reader.u32(), reader.bytes()) else { return };
         let filter = reader.rest();
         let Ok(resident) = Resident::decode(index, filter, len.into()) else { return };
-        for (at, block) in resident.blocks.iter().enumerate() {
-            let found = resident.seek(&block.last);
-            assert!(found <= at && resident.blocks[found].last == block.last);
-            assert!(block.offset + u64::from(block.len) <= len.into());
-            resident.may_contain(crate::filter::hash(&block.last));
+        let all = 0..resident.blocks();
+        for block in all.clone() {
+            let found = resident.seek(all.clone(), resident.last(block));
+            assert!(found <= block && resident.last(found) == resident.last(block));
+            let place = resident.place(block);
+            assert!(place.offset + u64::from(place.len) <= len.into());
+            resident.may_contain(block, crate::filter::hash(resident.last(block)));
         }
         assert!(resident.bytes() > 0);
     }

@@ -1,45 +1,54 @@
 use super::*;
-use crate::block::Entry;
+use crate::block::{BlockWriter, Entry};
 use spillway_base::{Csn, EngineKind};
 
 fn table() -> TableId {
     TableId::new(EngineKind::Tiered, 3)
 }
 
-#[test]
-fn an_extent_fills_to_its_slot_and_no_further() {
-    let slot = 64 << 10;
+/// Extents of these entries.
+fn build<'a>(slot: usize, entries: impl Iterator<Item = Entry<'a>>) -> Vec<BuiltExtent> {
+    let mut writer = BlockWriter::default();
+    entries.for_each(|entry| writer.push(&entry));
     let mut builder = ExtentBuilder::new(table(), slot);
     let mut built = Vec::new();
-    for number in 0..3000_u32 {
-        let (key, value) = (number.to_be_bytes(), vec![number as u8; 100]);
-        for csn in [9, 4] {
-            let entry = Entry { key: &key, csn: Csn(csn), value: Some(&value) };
-            if builder.is_full_for(&entry) {
-                built.push(builder.finish(ExtentId(built.len() as u64 + 1)));
-            }
-            builder.push(&entry);
+    for block in writer.finish() {
+        if builder.is_full_for(&(&block).into()) {
+            built.push(builder.finish(ExtentId(built.len() as u64 + 1)));
         }
+        builder.push(&(&block).into());
     }
     built.push(builder.finish(ExtentId(built.len() as u64 + 1)));
+    built
+}
+
+#[test]
+fn an_extent_fills_to_its_slot_and_no_further() {
+    let slot = 256 << 10;
+    let keys: Vec<_> = (0..9000_u32).map(u32::to_be_bytes).collect();
+    let value = [7; 100];
+    let entries = keys
+        .iter()
+        .flat_map(|key| [9, 4].map(|csn| Entry { key, csn: Csn(csn), value: Some(&value) }));
+    let built = build(slot, entries);
     assert!(built.len() > 5);
     for extent in &built {
-        assert_eq!(extent.meta.slots.count, 1);
-        assert_eq!(extent.meta.versions, 2 * extent.meta.keys, "a key's versions stay together");
-        assert_eq!((extent.meta.csn_min, extent.meta.csn_max), (Csn(4), Csn(9)));
+        assert_eq!((extent.meta.slots.count, extent.slices.len()), (1, 1));
+        let counts = extent.slices[0].counts;
+        assert_eq!(counts.versions, 2 * counts.keys, "a key's versions stay together");
+        assert_eq!((counts.csn_min, counts.csn_max), (Csn(4), Csn(9)));
     }
     let full = built.iter().take(built.len() - 1).map(|extent| extent.bytes.len());
     assert!(full.min().unwrap() > slot * 9 / 10);
-    assert!(built.is_sorted_by(|a, b| a.meta.largest < b.meta.smallest));
+    assert!(built.is_sorted_by(|a, b| a.slices[0].largest < b.slices[0].smallest));
 }
 
 #[test]
 fn a_version_larger_than_a_slot_takes_several() {
-    let mut builder = ExtentBuilder::new(table(), 64 << 10);
     let value = vec![1; 200 << 10];
-    builder.push(&Entry { key: b"large", csn: Csn(1), value: Some(&value) });
-    let built = builder.finish(ExtentId(1));
-    assert_eq!(built.meta.slots.count, 4);
+    let entry = Entry { key: b"large", csn: Csn(1), value: Some(&value) };
+    let built = build(64 << 10, [entry].into_iter());
+    assert_eq!((built.len(), built[0].meta.slots.count), (1, 4));
 }
 
 #[test]

@@ -7,25 +7,27 @@
 //! ```text
 //! 1 create table    table, created CSN
 //! 2 drop table      table
-//! 3 add extent      table, level (0, 1, 2), sub-level (0 outside Level0), then
-//!                   extent id, data file, first slot, slots, length in bytes,
-//!                   smallest key, largest key, smallest CSN, largest CSN,
-//!                   versions, keys, tombstones, payload bytes
-//! 4 remove extent   table, extent id
+//! 3 add extent      table, extent id, data file, first slot, slots, length in bytes, blocks, bytes of blocks
+//! 4 remove extent   table, extent id; no slice of it is left
 //! 5 flushed         table, CSN: commits up to it are in the table's extents
 //! 6 persisted       CSN: commits up to it are in extents, for all tables
 //! 7 next extent     the smallest extent id never used
 //! 8 known           CSN: the tables that commits up to it created are here, or were dropped for good
+//! 9 add slice       table, level (0, 1, 2), sub-level (0 outside Level0), then
+//!                   extent id, first block, blocks, bytes of blocks, smallest key, largest key,
+//!                   versions, keys, tombstones, payload bytes, smallest CSN, largest CSN
+//! 10 remove slice   table, extent id, first block
 //! ```
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use spillway_base::codec::{Reader, put_varint};
 use spillway_base::{Csn, Error, Result, TableId};
 
-use crate::extent_meta::{ExtentId, ExtentMeta};
+use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 
-/// The level of a table an extent belongs to. Within Level0, sub-levels with larger numbers hold
+/// The level of a table that a slice belongs to. Within Level0, sub-levels with larger numbers hold
 /// newer data.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Place {
@@ -42,8 +44,10 @@ pub(crate) enum Place {
 pub(crate) enum Edit {
     CreateTable { table: TableId, created: Csn },
     DropTable { table: TableId },
-    AddExtent { table: TableId, place: Place, meta: ExtentMeta },
+    AddExtent { table: TableId, meta: ExtentMeta },
     RemoveExtent { table: TableId, id: ExtentId },
+    AddSlice { table: TableId, place: Place, meta: Arc<SliceMeta> },
+    RemoveSlice { table: TableId, id: SliceId },
     Flushed { table: TableId, csn: Csn },
     Persisted { csn: Csn },
     NextExtent { id: ExtentId },
@@ -58,6 +62,8 @@ const FLUSHED: u8 = 5;
 const PERSISTED: u8 = 6;
 const NEXT_EXTENT: u8 = 7;
 const KNOWN: u8 = 8;
+const ADD_SLICE: u8 = 9;
+const REMOVE_SLICE: u8 = 10;
 
 impl Edit {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -71,8 +77,16 @@ impl Edit {
                 put_varint(out, created.0);
             }
             Edit::DropTable { table } => begin(DROP_TABLE, table.0.into()),
-            Edit::AddExtent { table, place, meta } => {
+            Edit::AddExtent { table, meta } => {
                 begin(ADD_EXTENT, table.0.into());
+                meta.encode(out);
+            }
+            Edit::RemoveExtent { table, id } => {
+                begin(REMOVE_EXTENT, table.0.into());
+                put_varint(out, id.0);
+            }
+            Edit::AddSlice { table, place, meta } => {
+                begin(ADD_SLICE, table.0.into());
                 let (level, sublevel) = match *place {
                     Place::Level0(sublevel) => (0, sublevel),
                     Place::Level1 => (1, 0),
@@ -82,9 +96,10 @@ impl Edit {
                 put_varint(out, sublevel);
                 meta.encode(out);
             }
-            Edit::RemoveExtent { table, id } => {
-                begin(REMOVE_EXTENT, table.0.into());
-                put_varint(out, id.0);
+            Edit::RemoveSlice { table, id } => {
+                begin(REMOVE_SLICE, table.0.into());
+                put_varint(out, id.extent.0);
+                put_varint(out, id.first_block.into());
             }
             Edit::Flushed { table, csn } => {
                 begin(FLUSHED, table.0.into());
@@ -112,7 +127,9 @@ impl Edit {
         match kind {
             CREATE_TABLE => Ok(Edit::CreateTable { table, created: Csn(reader.varint()?) }),
             DROP_TABLE => Ok(Edit::DropTable { table }),
-            ADD_EXTENT => {
+            ADD_EXTENT => Ok(Edit::AddExtent { table, meta: ExtentMeta::decode(reader)? }),
+            REMOVE_EXTENT => Ok(Edit::RemoveExtent { table, id: ExtentId(reader.varint()?) }),
+            ADD_SLICE => {
                 let place = match (reader.u8()?, reader.varint()?) {
                     (0, sublevel) => Place::Level0(sublevel),
                     (1, 0) => Place::Level1,
@@ -122,9 +139,12 @@ impl Edit {
                         return Err(Error::corruption(message));
                     }
                 };
-                Ok(Edit::AddExtent { table, place, meta: ExtentMeta::decode(reader)? })
+                Ok(Edit::AddSlice { table, place, meta: Arc::new(SliceMeta::decode(reader)?) })
             }
-            REMOVE_EXTENT => Ok(Edit::RemoveExtent { table, id: ExtentId(reader.varint()?) }),
+            REMOVE_SLICE => {
+                let (extent, first_block) = (ExtentId(reader.varint()?), reader.varint_u32()?);
+                Ok(Edit::RemoveSlice { table, id: SliceId { extent, first_block } })
+            }
             FLUSHED => Ok(Edit::Flushed { table, csn: Csn(reader.varint()?) }),
             other => Err(Error::corruption(format!("unknown edit {other} at byte {at}"))),
         }
@@ -146,7 +166,32 @@ impl Edit {
 pub(crate) struct TableState {
     pub(crate) created: Csn,
     pub(crate) flushed: Csn,
-    pub(crate) extents: BTreeMap<ExtentId, (Place, ExtentMeta)>,
+    pub(crate) extents: BTreeMap<ExtentId, ExtentState>,
+}
+
+/// An extent, and its slices by their first blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ExtentState {
+    pub(crate) meta: ExtentMeta,
+    pub(crate) slices: BTreeMap<u32, (Place, Arc<SliceMeta>)>,
+}
+
+impl ExtentState {
+    /// Takes a slice in, unless it lies outside of the extent or shares blocks with another.
+    fn add(&mut self, place: Place, meta: Arc<SliceMeta>) -> Result<()> {
+        let end = meta.first_block + meta.blocks;
+        let before = self.slices.range(..end).next_back();
+        let shares = before
+            .is_some_and(|(_, (_, other))| other.first_block + other.blocks > meta.first_block);
+        if shares || end > self.meta.blocks {
+            return Err(Error::corruption(format!(
+                "a slice of {} has blocks that it does not have, or that are another's",
+                meta.extent
+            )));
+        }
+        self.slices.insert(meta.first_block, (place, meta));
+        Ok(())
+    }
 }
 
 /// All that the manifest's edits add up to.
@@ -183,17 +228,31 @@ impl State {
                 self.table(table)?;
                 self.tables.remove(&table);
             }
-            Edit::AddExtent { table, place, meta } => {
+            Edit::AddExtent { table, meta } => {
                 let id = meta.id;
                 self.next_extent = self.next_extent.max(ExtentId(id.0.saturating_add(1)));
-                if self.table(table)?.extents.insert(id, (place, meta)).is_some() {
+                let new = ExtentState { meta, slices: BTreeMap::new() };
+                if self.table(table)?.extents.insert(id, new).is_some() {
                     return Err(Error::corruption(format!("{id} of {table:?} is added twice")));
                 }
             }
             Edit::RemoveExtent { table, id } => {
-                if self.table(table)?.extents.remove(&id).is_none() {
-                    let message = format!("{id} is removed from {table:?}, which lacks it");
+                let removed = self.table(table)?.extents.remove(&id);
+                if removed.is_none_or(|extent| !extent.slices.is_empty()) {
+                    let message =
+                        format!("{id} is removed from {table:?}, which lacks or needs it");
                     return Err(Error::corruption(message));
+                }
+            }
+            Edit::AddSlice { table, place, meta } => {
+                self.extent(table, meta.extent)?.add(place, meta)?;
+            }
+            Edit::RemoveSlice { table, id } => {
+                if self.extent(table, id.extent)?.slices.remove(&id.first_block).is_none() {
+                    return Err(Error::corruption(format!(
+                        "a slice of {} is removed from {table:?}, which lacks it",
+                        id.extent
+                    )));
                 }
             }
             Edit::Flushed { table, csn } => {
@@ -211,5 +270,11 @@ impl State {
         self.tables
             .get_mut(&table)
             .ok_or_else(|| Error::corruption(format!("{table:?} is edited but does not exist")))
+    }
+
+    fn extent(&mut self, table: TableId, id: ExtentId) -> Result<&mut ExtentState> {
+        self.table(table)?.extents.get_mut(&id).ok_or_else(|| {
+            Error::corruption(format!("{id} of {table:?} has slices but does not exist"))
+        })
     }
 }

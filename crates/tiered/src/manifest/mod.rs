@@ -313,8 +313,12 @@ fn snapshot(state: &State) -> Vec<Edit> {
     for (&table, contents) in &state.tables {
         edits.push(Edit::CreateTable { table, created: contents.created });
         edits.push(Edit::Flushed { table, csn: contents.flushed });
-        for (place, meta) in contents.extents.values() {
-            edits.push(Edit::AddExtent { table, place: *place, meta: meta.clone() });
+        for extent in contents.extents.values() {
+            edits.push(Edit::AddExtent { table, meta: extent.meta.clone() });
+            edits.extend(extent.slices.values().map(|(place, meta)| {
+                let (place, meta) = (*place, meta.clone());
+                Edit::AddSlice { table, place, meta }
+            }));
         }
     }
     edits.push(Edit::Persisted { csn: state.persisted });

@@ -7,7 +7,7 @@ use spillway_base::{Csn, EngineKind, ErrorKind, TableId};
 use super::Manifest;
 use super::edit::{Edit, Place, State};
 use super::record::{HEADER_LEN, decode, encode_header, encode_record};
-use crate::extent_meta::{ExtentId, ExtentMeta};
+use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::space::SlotRun;
 use spillway_storage::Disk;
 use spillway_storage::sim::SimDisk;
@@ -21,29 +21,55 @@ fn meta(id: u64) -> ExtentMeta {
         id: ExtentId(id),
         slots: SlotRun { file: 3, first: id as u32, count: 1 },
         len: 2_000_000 + id,
-        smallest: Box::from(*b"apple"),
-        largest: Box::from(*b"pear"),
-        csn_min: Csn(5),
-        csn_max: Csn(500),
-        versions: 40,
-        keys: 30,
-        tombstones: 4,
-        payload_bytes: 1_900_000,
+        blocks: 120,
+        data_bytes: 1_900_000,
     }
 }
 
+fn slice(id: u64, first_block: u32, blocks: u32) -> Arc<SliceMeta> {
+    Arc::new(SliceMeta {
+        extent: ExtentId(id),
+        first_block,
+        blocks,
+        bytes: 1_900_000,
+        smallest: Box::from(*b"apple"),
+        largest: Box::from(*b"pear"),
+        counts: Counts {
+            csn_min: Csn(5),
+            csn_max: Csn(500),
+            versions: 40,
+            keys: 30,
+            tombstones: 4,
+            payload_bytes: 1_900_000,
+        },
+    })
+}
+
 fn history() -> Vec<Vec<Edit>> {
+    let add = |place, meta| Edit::AddSlice { table: table(1), place, meta };
+    let remove = |id, first_block| {
+        let id = SliceId { extent: ExtentId(id), first_block };
+        Edit::RemoveSlice { table: table(1), id }
+    };
     vec![
         vec![Edit::CreateTable { table: table(1), created: Csn(2) }],
         vec![
-            Edit::AddExtent { table: table(1), place: Place::Level0(7), meta: meta(9) },
-            Edit::AddExtent { table: table(1), place: Place::Level2, meta: meta(10) },
+            Edit::AddExtent { table: table(1), meta: meta(9) },
+            Edit::AddExtent { table: table(1), meta: meta(10) },
+            Edit::AddExtent { table: table(1), meta: meta(11) },
+            add(Place::Level0(7), slice(9, 0, 120)),
+            add(Place::Level2, slice(10, 0, 50)),
+            add(Place::Level1, slice(10, 50, 70)),
+            add(Place::Level1, slice(11, 0, 120)),
             Edit::Flushed { table: table(1), csn: Csn(70) },
             Edit::Persisted { csn: Csn(66) },
         ],
         vec![
-            Edit::RemoveExtent { table: table(1), id: ExtentId(9) },
-            Edit::AddExtent { table: table(1), place: Place::Level1, meta: meta(9) },
+            remove(9, 0),
+            remove(11, 0),
+            add(Place::Level1, slice(9, 0, 60)),
+            add(Place::Level2, slice(9, 70, 50)),
+            Edit::RemoveExtent { table: table(1), id: ExtentId(11) },
         ],
         vec![
             Edit::CreateTable { table: table(2), created: Csn(80) },
@@ -80,8 +106,17 @@ fn edits_come_back_and_add_up() {
     assert_eq!(state.known, Csn(81));
     let one = &state.tables[&table(1)];
     assert_eq!((state.tables.len(), one.created, one.flushed), (1, Csn(2), Csn(70)));
-    let places: Vec<_> = one.extents.iter().map(|(id, (place, _))| (id.0, *place)).collect();
-    assert_eq!(places, [(9, Place::Level1), (10, Place::Level2)]);
+    let slices = one.extents.values().flat_map(|extent| extent.slices.values());
+    let places: Vec<_> = slices.map(|(place, s)| (s.extent.0, s.first_block, *place)).collect();
+    assert_eq!(
+        places,
+        [
+            (9, 0, Place::Level1),
+            (9, 70, Place::Level2),
+            (10, 0, Place::Level2),
+            (10, 50, Place::Level1)
+        ]
+    );
 }
 
 #[test]
@@ -136,7 +171,7 @@ fn a_record_missing_from_the_middle_is_damage() {
 #[test]
 fn a_later_format_is_named_as_such() {
     let mut bytes = encode_header(4096, 1);
-    bytes[8] = 2;
+    bytes[8] += 1;
     let crc = spillway_base::checksum::crc32c(&bytes[..HEADER_LEN - 4]);
     bytes[HEADER_LEN - 4..].copy_from_slice(&crc.to_le_bytes());
     assert_eq!(decode(&bytes, 1).unwrap_err().kind(), ErrorKind::UnsupportedFormat);
@@ -191,8 +226,7 @@ fn what_an_opening_read_is_there_after_a_crash() {
                 manifest.commit(edits.clone()).unwrap();
             }
             disk.fail_syncs();
-            let add =
-                |id| Edit::AddExtent { table: table(1), place: Place::Level2, meta: meta(id) };
+            let add = |id| Edit::AddExtent { table: table(1), meta: meta(id) };
             manifest.commit((20..60).map(add).collect()).unwrap_err();
             disk.heal();
             disk.kill();
@@ -200,7 +234,7 @@ fn what_an_opening_read_is_there_after_a_crash() {
                 disk.set_capacity(Some(disk.used()));
             }
             let read = open(&disk).state().clone();
-            assert_eq!(read.tables[&table(1)].extents.len(), 42);
+            assert_eq!(read.tables[&table(1)].extents.len(), 43);
             disk.crash();
             disk.restart();
             disk.set_capacity(None);

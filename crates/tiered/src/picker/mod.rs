@@ -1,12 +1,12 @@
-//! Which extents to compact next: pure functions of a table's levels.
+//! Which slices to compact next: pure functions of a table's levels.
 //!
 //! # What a pick must keep
 //! - **P1.** Where sources of one table hold versions of the same key, the newer source keeps the
-//!   newer ones. So an extent leaves Level0 only together with every extent of older sub-levels
+//!   newer ones. So a slice leaves Level0 only together with every slice of older sub-levels
 //!   that overlaps it.
-//! - **P2.** The runs of Level1 and Level2 stay sorted: the inputs include every extent of the target
+//! - **P2.** The runs of Level1 and Level2 stay sorted: the inputs include every slice of the target
 //!   level that overlaps the hull of the other inputs.
-//! - **P3.** Every pick makes progress: it holds at least one extent of the level it relieves.
+//! - **P3.** Every pick makes progress: it holds at least one slice of the level it relieves.
 //!
 //! # Levels
 //! Level0 is relieved into Level1 by the number of its sub-levels (a *minor* compaction), because
@@ -15,16 +15,12 @@
 //! `|L2|/|L1|` at the second; their sum is least where both are equal, so Level1's target is the
 //! geometric mean of what Level0 holds when it is relieved and of Level2.
 
-mod plan;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use plan::{Segment, plan};
-
-use crate::extent::ExtentHandle;
-use crate::level::{Levels, Run};
+use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
 
 /// The figures that compaction goes by.
@@ -58,14 +54,14 @@ pub(crate) enum Kind {
 pub(crate) struct Pick {
     pub(crate) kind: Kind,
     /// The inputs: one list for each source run, newest first, each in key order.
-    pub(crate) sources: Vec<Vec<Arc<ExtentHandle>>>,
+    pub(crate) sources: Vec<Vec<Arc<Slice>>>,
     /// Where the outputs go.
     pub(crate) target: Place,
 }
 
 impl Pick {
     /// All inputs.
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Arc<ExtentHandle>> {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Arc<Slice>> {
         self.sources.iter().flatten()
     }
 
@@ -75,9 +71,9 @@ impl Pick {
     }
 }
 
-fn hull<'a>(extents: impl Iterator<Item = &'a Arc<ExtentHandle>>) -> Option<(&'a [u8], &'a [u8])> {
-    extents.fold(None, |hull, extent| {
-        let (smallest, largest) = (&*extent.meta.smallest, &*extent.meta.largest);
+fn hull<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> Option<(&'a [u8], &'a [u8])> {
+    slices.fold(None, |hull, slice| {
+        let (smallest, largest) = (&*slice.meta.smallest, &*slice.meta.largest);
         let (low, high) = hull.unwrap_or((smallest, largest));
         Some((low.min(smallest), high.max(largest)))
     })
@@ -128,7 +124,7 @@ impl Shape {
 
     /// Everything into Level2; `None` when there is nothing.
     pub(crate) fn pick_full(&self, levels: &Levels) -> Option<Pick> {
-        let sources: Vec<_> = levels.runs().map(|run| run.extents().to_vec()).collect();
+        let sources: Vec<_> = levels.runs().map(|run| run.slices().to_vec()).collect();
         let any = sources.iter().any(|source| !source.is_empty());
         any.then_some(Pick { kind: Kind::Full, sources, target: Place::Level2 })
     }
@@ -143,20 +139,19 @@ impl Shape {
             // The oldest sub-level's share of the input decides how far up the keys it goes.
             let wanted = (oldest.run.bytes() as f64 * share) as u64;
             let mut taken = 0;
-            let last = oldest.run.extents().iter().find(|extent| {
-                taken += extent.meta.len;
+            let last = oldest.run.slices().iter().find(|slice| {
+                taken += slice.meta.bytes;
                 taken >= wanted
             });
-            last.map(|extent| &*extent.meta.largest)
+            last.map(|slice| &*slice.meta.largest)
         };
-        let mut sources: Vec<Vec<Arc<ExtentHandle>>> = Vec::new();
-        let mut left: Vec<&Arc<ExtentHandle>> = Vec::new();
+        let mut sources: Vec<Vec<Arc<Slice>>> = Vec::new();
+        let mut left: Vec<&Arc<Slice>> = Vec::new();
         for sublevel in levels.level0.iter().rev() {
-            let (take, leave): (Vec<_>, Vec<_>) =
-                sublevel.run.extents().iter().partition(|extent| {
-                    let inside = bound.is_none_or(|bound| *extent.meta.largest <= *bound);
-                    inside && !left.iter().any(|older| older.meta.overlaps(&extent.meta))
-                });
+            let (take, leave): (Vec<_>, Vec<_>) = sublevel.run.slices().iter().partition(|slice| {
+                let inside = bound.is_none_or(|bound| *slice.meta.largest <= *bound);
+                inside && !left.iter().any(|older| older.meta.overlaps(&slice.meta))
+            });
             left.extend(leave);
             sources.insert(0, take.into_iter().cloned().collect());
         }
@@ -165,21 +160,21 @@ impl Shape {
 
     /// The neighbours in Level1 that overlap the least of Level2, for their size.
     fn pick_major(&self, levels: &Levels) -> Pick {
-        let (upper, lower) = (levels.level1.extents(), &levels.level2);
+        let (upper, lower) = (levels.level1.slices(), &levels.level2);
         let mut best: Option<(f64, std::ops::Range<usize>)> = None;
         let (mut end, mut bytes) = (0, 0);
         for start in 0..upper.len() {
             while end < upper.len() && (end <= start || bytes < self.input_bytes) {
-                bytes += upper[end].meta.len;
+                bytes += upper[end].meta.bytes;
                 end += 1;
             }
             let (smallest, largest) = (&upper[start].meta.smallest, &upper[end - 1].meta.largest);
-            let below: u64 = lower.between(smallest, largest).iter().map(|e| e.meta.len).sum();
+            let below: u64 = lower.between(smallest, largest).iter().map(|e| e.meta.bytes).sum();
             let ratio = below as f64 / bytes.max(1) as f64;
             if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
                 best = Some((ratio, start..end));
             }
-            bytes -= upper[start].meta.len;
+            bytes -= upper[start].meta.bytes;
         }
         let (_, window) = best.expect("Level1 is over its target");
         self.with_target(Kind::Major, vec![upper[window].to_vec()], lower, Place::Level2)
@@ -188,7 +183,7 @@ impl Shape {
     fn with_target(
         &self,
         kind: Kind,
-        mut sources: Vec<Vec<Arc<ExtentHandle>>>,
+        mut sources: Vec<Vec<Arc<Slice>>>,
         below: &Run,
         target: Place,
     ) -> Pick {

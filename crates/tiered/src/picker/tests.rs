@@ -1,4 +1,4 @@
-//! The scripts in `testdata`: levels in, the pick and its plan out. With `SPILLWAY_REWRITE` set,
+//! The scripts in `testdata`: levels in, the pick out. With `SPILLWAY_REWRITE` set,
 //! the expected part of each script is rewritten to what came out.
 
 use std::fmt::Write as _;
@@ -6,30 +6,25 @@ use std::sync::Arc;
 
 use spillway_base::rng::Rng;
 
-use super::{Kind, Shape, plan};
-use crate::extent::ExtentHandle;
-use crate::extent_meta::ExtentId;
-use crate::level::{Levels, LevelsEdit};
+use super::{Kind, Shape};
+use crate::extent_meta::{ExtentId, SliceId};
+use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::Place;
 
-const EXTENT_BYTES: u64 = 100;
-
-/// `smallest-largest`, then `*bytes` where it is not a full extent's, then `!` if it is not clean.
-fn extent(id: u64, text: &str) -> Arc<ExtentHandle> {
-    let (text, dirty) = text.strip_suffix('!').map_or((text, false), |text| (text, true));
+/// `smallest-largest`, then `*bytes` where it is not a full extent's.
+fn slice(id: u64, text: &str) -> Arc<Slice> {
     let (keys, len) = text.split_once('*').unwrap_or((text, "100"));
     let (smallest, largest) = keys.split_once('-').expect("smallest-largest");
-    let tombstones = u64::from(dirty);
-    ExtentHandle::detached(ExtentId(id), smallest, largest, len.parse().unwrap(), tombstones)
+    Slice::detached(ExtentId(id), smallest, largest, len.parse().unwrap())
 }
 
-fn show(extent: &ExtentHandle) -> String {
+fn show(slice: &Slice) -> String {
     let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
-    format!("{}-{}", text(&extent.meta.smallest), text(&extent.meta.largest))
+    format!("{}-{}", text(&slice.meta.smallest), text(&slice.meta.largest))
 }
 
-fn show_all(extents: &[Arc<ExtentHandle>]) -> String {
-    extents.iter().map(|extent| show(extent)).collect::<Vec<_>>().join(" ")
+fn show_all(slices: &[Arc<Slice>]) -> String {
+    slices.iter().map(|slice| show(slice)).collect::<Vec<_>>().join(" ")
 }
 
 fn parse(script: &str) -> (Shape, Levels, bool) {
@@ -68,7 +63,7 @@ fn parse(script: &str) -> (Shape, Levels, bool) {
         };
         for text in rest.split_whitespace() {
             id += 1;
-            edit.added.push((place, extent(id, text)));
+            edit.added.push((place, slice(id, text)));
         }
     }
     (shape, Levels::default().apply(&edit).unwrap(), full)
@@ -82,15 +77,6 @@ fn run(script: &str) -> String {
     writeln!(out, "{:?} into {:?}", pick.kind, pick.target).unwrap();
     for source in &pick.sources {
         writeln!(out, "from {}", show_all(source)).unwrap();
-    }
-    for segment in plan(&pick, EXTENT_BYTES, |extent| extent.meta.tombstones == 0) {
-        match segment {
-            super::Segment::Relink(extent) => writeln!(out, "relink {}", show(&extent)).unwrap(),
-            super::Segment::Merge(sources) => {
-                let sources: Vec<_> = sources.iter().map(|source| show_all(source)).collect();
-                writeln!(out, "merge {}", sources.join(" | ")).unwrap();
-            }
-        }
     }
     out
 }
@@ -129,7 +115,7 @@ fn picks_keep_their_promises() {
                 let (smallest, largest) = (format!("{at:03}"), format!("{:03}", at + len));
                 id += 1;
                 let bytes = 20 + rng.below(80);
-                let new = ExtentHandle::detached(ExtentId(id), &smallest, &largest, bytes, 0);
+                let new = Slice::detached(ExtentId(id), &smallest, &largest, bytes);
                 if rng.chance(chance, 10) {
                     edit.added.push((place, new));
                 }
@@ -151,8 +137,8 @@ fn picks_keep_their_promises() {
         };
         let Some(pick) = shape.pick(&levels) else { continue };
         picks += 1;
-        let chosen: Vec<ExtentId> = pick.inputs().map(|extent| extent.meta.id).collect();
-        let is_chosen = |extent: &Arc<ExtentHandle>| chosen.contains(&extent.meta.id);
+        let chosen: Vec<SliceId> = pick.inputs().map(|slice| slice.meta.id()).collect();
+        let is_chosen = |slice: &Arc<Slice>| chosen.contains(&slice.meta.id());
         let (smallest, largest) = super::hull(pick.inputs()).unwrap();
         let lower = match pick.kind {
             Kind::Minor => &levels.level1,
@@ -163,11 +149,11 @@ fn picks_keep_their_promises() {
             Kind::Minor => levels.level0.iter().map(|sublevel| sublevel.run.clone()).collect(),
             Kind::Major | Kind::Full => vec![levels.level1.clone()],
         };
-        assert!(relieved.iter().any(|run| run.extents().iter().any(is_chosen)), "P3");
+        assert!(relieved.iter().any(|run| run.slices().iter().any(is_chosen)), "P3");
         for (newer, run) in relieved.iter().enumerate() {
-            for extent in run.extents().iter().filter(|extent| is_chosen(extent)) {
-                let older = relieved[newer + 1..].iter().flat_map(|run| run.extents());
-                for older in older.filter(|older| older.meta.overlaps(&extent.meta)) {
+            for slice in run.slices().iter().filter(|slice| is_chosen(slice)) {
+                let older = relieved[newer + 1..].iter().flat_map(|run| run.slices());
+                for older in older.filter(|older| older.meta.overlaps(&slice.meta)) {
                     assert!(is_chosen(older), "P1");
                 }
             }

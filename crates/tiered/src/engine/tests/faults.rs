@@ -117,12 +117,15 @@ fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
     let tables = bench.engine.0.tables.load();
     let slot = small().slot_bytes as u64;
     let view = tables[&table(ordinal)].view();
-    let places = view.levels.places().map(|(_, extent)| {
-        let run = extent.meta.slots;
-        let path = dir().join(format!("{:06}.data", run.file));
-        (path, u64::from(run.first) * slot, extent.meta.len)
+    let places = view.levels.places().map(|(_, slice)| {
+        let meta = &slice.extent.meta;
+        let path = dir().join(format!("{:06}.data", meta.slots.file));
+        (path, u64::from(meta.slots.first) * slot, meta.len)
     });
-    places.collect()
+    let mut all: Vec<_> = places.collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// E8: damage is told to the read that meets it, with table, extent and block; everything else is read as it
@@ -243,7 +246,7 @@ fn a_manifest_that_failed_keeps_its_slots() {
             .tables
             .values()
             .flat_map(|table| table.extents.values())
-            .map(|(_, meta)| u64::from(meta.slots.count) * small().slot_bytes as u64)
+            .map(|extent| u64::from(extent.meta.slots.count) * small().slot_bytes as u64)
             .sum();
         assert!(all - free >= referred, "operation {number}: {all} {free} {referred}");
         check(&bench, &commits, Csn(60), &mut Rng::new(1));

@@ -17,21 +17,29 @@
 //!            number of entries (u32)
 //! ```
 //!
-//! The checksum covers which frame it is, so that one that was written or read in another's place is damage.
+//! The checksum covers which frame it is, so that one that was written or read in another's place is damage. A block that
+//! is carried to another extent is checked first, and then sealed again.
 //!
 //! Entries are in order of key, and of one key the newest first. Offsets let a search and a step in
 //! either direction touch only the entries they compare. A block is checked whole when it is read from a
 //! device: afterwards every entry is known to lie inside and in order.
 
+mod builder;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::cmp::Ordering;
 
 use spillway_base::budget::{Budget, Use};
 use spillway_base::checksum::{crc32c, crc32c_append};
-use spillway_base::codec::{Reader, put_varint, varint_len};
+use spillway_base::codec::{Reader, varint_len};
 use spillway_base::{Csn, Error, Result, TableId};
 
 use crate::extent_meta::ExtentId;
 use crate::pages::{Buffer, PAGE_ALIGN, PagePool};
+
+pub use builder::BuiltBlock;
+pub(crate) use builder::{BlockWriter, SMALL_BYTES};
 
 /// Bytes of body at which a block is full.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
@@ -59,50 +67,6 @@ impl Entry<'_> {
     fn encoded(&self) -> usize {
         let value = self.value.map_or(0, |value| value.len() as u64 + 1);
         varint_len(self.key.len() as u64) + varint_len(value) + 8 + self.payload()
-    }
-}
-
-/// Collects sorted entries into a block.
-#[derive(Default)]
-pub(crate) struct BlockBuilder {
-    body: Vec<u8>,
-    offsets: Vec<u32>,
-}
-
-impl BlockBuilder {
-    /// Bytes the body would have now.
-    pub(crate) fn bytes(&self) -> usize {
-        self.body.len() + 4 * self.offsets.len() + 4
-    }
-
-    /// Bytes that an entry would add.
-    pub(crate) fn cost(entry: &Entry<'_>) -> usize {
-        entry.encoded() + 4
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.offsets.is_empty()
-    }
-
-    /// Adds the next entry in order.
-    pub(crate) fn push(&mut self, entry: &Entry<'_>) {
-        self.offsets.push(self.body.len() as u32);
-        put_varint(&mut self.body, entry.key.len() as u64);
-        put_varint(&mut self.body, entry.value.map_or(0, |value| value.len() as u64 + 1));
-        self.body.extend_from_slice(&entry.csn.0.to_le_bytes());
-        self.body.extend_from_slice(entry.key);
-        self.body.extend_from_slice(entry.value.unwrap_or_default());
-    }
-
-    /// Appends the block's frame to `out`, to be sealed later, and starts over.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
-        for offset in &self.offsets {
-            self.body.extend_from_slice(&offset.to_le_bytes());
-        }
-        self.body.extend_from_slice(&(self.offsets.len() as u32).to_le_bytes());
-        put_frame(out, &self.body);
-        self.body.clear();
-        self.offsets.clear();
     }
 }
 
@@ -136,6 +100,16 @@ pub(crate) fn put_frame(out: &mut Vec<u8>, body: &[u8]) {
 pub(crate) fn seal_frame(frame: &mut [u8], id: FrameId) {
     let crc = id.checksum(frame, &frame[FRAME_BYTES..]);
     frame[CHECKSUM_AT..FRAME_BYTES].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Checks that a frame is this one, and whole.
+pub(crate) fn check_frame(frame: &[u8], id: FrameId) -> Result<()> {
+    let body = open_frame(frame, id)?;
+    if body.len() + FRAME_BYTES == frame.len() {
+        Ok(())
+    } else {
+        Err(Error::corruption("its length makes no sense"))
+    }
 }
 
 /// The body of a frame.
@@ -175,15 +149,25 @@ impl Block {
     /// [`spillway_base::ErrorKind::Corruption`].
     pub(crate) fn open(frame: impl Into<Buffer>, id: FrameId) -> Result<Block> {
         let frame = frame.into();
-        let body = open_frame(&frame, id)?;
+        check_frame(&frame, id)?;
+        Block::of_frame(frame)
+    }
+
+    /// The block of a frame that was just built, and has no place and no checksum yet.
+    ///
+    /// # Errors
+    /// As [`Block::open`], of a frame that is none.
+    pub(crate) fn of_built(frame: &[u8]) -> Result<Block> {
+        Block::of_frame(frame.into())
+    }
+
+    fn of_frame(frame: Buffer) -> Result<Block> {
+        let body = frame.get(FRAME_BYTES..).unwrap_or_default();
         let bad = |what: &str| Error::corruption(format!("its {what} make no sense"));
         let count_at = body.len().checked_sub(4).ok_or_else(|| bad("lengths"))?;
         let entries = Reader::new(&body[count_at..]).u32()? as usize;
         let offsets_at = entries.checked_mul(4).and_then(|bytes| count_at.checked_sub(bytes));
         let offsets_at = offsets_at.ok_or_else(|| bad("entry counts"))?;
-        if FRAME_BYTES + body.len() != frame.len() {
-            return Err(bad("lengths"));
-        }
         let block = Block { frame, entries, offsets_at };
         let mut end = 0;
         let mut last: Option<Entry<'_>> = None;
@@ -208,7 +192,7 @@ impl Block {
         Ok(block)
     }
 
-    fn body(&self) -> &[u8] {
+    pub(crate) fn body(&self) -> &[u8] {
         &self.frame[FRAME_BYTES..]
     }
 
@@ -285,92 +269,4 @@ fn read_entry<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>> {
         None => None,
     };
     Ok(Entry { key, csn, value })
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use spillway_base::rng::Rng;
-
-    const ID: FrameId = FrameId { table: TableId(3), extent: ExtentId(7), offset: 4096 };
-
-    fn sample() -> (Vec<(Vec<u8>, u64, Option<Vec<u8>>)>, Vec<u8>) {
-        let mut rows = Vec::new();
-        for key in 0..200_u32 {
-            for csn in (0..=key % 3).rev() {
-                let value = (csn != 1).then(|| vec![key as u8; key as usize % 40]);
-                rows.push((format!("key{key:05}").into_bytes(), u64::from(csn) + 1, value));
-            }
-        }
-        let mut builder = BlockBuilder::default();
-        for (key, csn, value) in &rows {
-            builder.push(&Entry { key, csn: Csn(*csn), value: value.as_deref() });
-        }
-        let mut frame = Vec::new();
-        builder.finish(&mut frame);
-        seal_frame(&mut frame, ID);
-        (rows, frame)
-    }
-
-    #[test]
-    fn entries_come_back_and_are_found() {
-        let (rows, frame) = sample();
-        let block = Block::open(&frame[..], ID).unwrap();
-        assert_eq!(block.len(), rows.len());
-        for (index, (key, csn, value)) in rows.iter().enumerate() {
-            let entry = Entry { key, csn: Csn(*csn), value: value.as_deref() };
-            assert_eq!(block.entry(index), entry);
-            let first = rows.iter().position(|(other, ..)| other == key).unwrap();
-            assert_eq!(block.seek(key), first);
-        }
-        assert_eq!((block.seek(b""), block.seek(b"z")), (0, rows.len()));
-    }
-
-    #[test]
-    fn every_flipped_bit_is_noticed() {
-        let (_, frame) = sample();
-        for at in 0..frame.len() {
-            let mut bad = frame.clone();
-            bad[at] ^= 1 << (at % 8);
-            // Two bytes of the frame mean nothing yet, and are under the checksum all the same.
-            assert!(Block::open(&bad[..], ID).is_err(), "byte {at}");
-        }
-        for len in 0..frame.len() {
-            assert!(Block::open(&frame[..len], ID).is_err());
-        }
-    }
-
-    #[test]
-    fn a_frame_in_the_place_of_another_is_noticed() {
-        let (_, frame) = sample();
-        let table = TableId(4);
-        for id in [
-            FrameId { table, ..ID },
-            FrameId { extent: ExtentId(8), ..ID },
-            FrameId { offset: 0, ..ID },
-        ] {
-            assert!(Block::open(&frame[..], id).is_err(), "{id:?}");
-        }
-    }
-
-    #[test]
-    fn any_body_is_a_block_or_an_error() {
-        let mut rng = Rng::new(2);
-        let (_, frame) = sample();
-        let body = open_frame(&frame, ID).unwrap();
-        for _ in 0..3000 {
-            let mut body = body.to_vec();
-            for _ in 0..1 + rng.below(4) {
-                let at = rng.below(body.len() as u64) as usize;
-                body[at] = rng.next_u64() as u8;
-            }
-            body.truncate(body.len() - rng.below(20) as usize);
-            let mut frame = Vec::new();
-            put_frame(&mut frame, &body);
-            seal_frame(&mut frame, ID);
-            if let Ok(block) = Block::open(&frame[..], ID) {
-                (0..block.len()).for_each(|index| drop(block.entry(index).key.to_vec()));
-            }
-        }
-    }
 }

@@ -1,142 +1,21 @@
-//! Merging for flush and compaction: every version, in order, and which of them are kept.
+//! Which versions a flush or a compaction keeps.
 
-use std::sync::Arc;
+use spillway_base::Csn;
 
-use spillway_base::engine::Access;
-use spillway_base::{Csn, Result};
-
-use crate::block::{Block, Entry};
-use crate::extent::{ExtentHandle, Resident};
-use crate::memtable::{Memtable, Place, VersionRef};
-
-/// Every version of a memtable or of a sorted list of extents, by key, newest first.
-pub(crate) enum Versions<'a> {
-    Memtable { memtable: &'a Memtable, place: Place, versions: Vec<VersionRef<'a>>, at: usize },
-    Extents { extents: std::vec::IntoIter<Arc<ExtentHandle>>, open: Option<Open> },
-}
-
-/// An extent that is being read through, past the cache.
-pub(crate) struct Open {
-    extent: Arc<ExtentHandle>,
-    resident: Arc<Resident>,
-    block_next: usize,
-    block: Block,
-    entry: usize,
-}
-
-impl<'a> Versions<'a> {
-    pub(crate) fn of_memtable(memtable: &'a Memtable) -> Versions<'a> {
-        let place = memtable.seek(b"");
-        let versions = memtable.versions(place).collect();
-        Versions::Memtable { memtable, place, versions, at: 0 }
-    }
-
-    pub(crate) fn of_extents(extents: Vec<Arc<ExtentHandle>>) -> Result<Versions<'a>> {
-        let mut extents = extents.into_iter();
-        let open = next_extent(&mut extents)?;
-        Ok(Versions::Extents { extents, open })
-    }
-
-    /// The version it stands on; `None` past the last.
-    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
-        match self {
-            Versions::Memtable { memtable, place, versions, at } => {
-                let key = memtable.key(*place)?;
-                let version = versions.get(*at)?;
-                Some(Entry { key, csn: version.csn, value: version.value })
-            }
-            Versions::Extents { open, .. } => {
-                open.as_ref().map(|open| open.block.entry(open.entry))
-            }
-        }
-    }
-
-    pub(crate) fn advance(&mut self) -> Result<()> {
-        match self {
-            Versions::Memtable { memtable, place, versions, at } => {
-                *at += 1;
-                if *at == versions.len() {
-                    *place = memtable.after(*place);
-                    versions.clear();
-                    versions.extend(memtable.versions(*place));
-                    *at = 0;
-                }
-            }
-            Versions::Extents { extents, open } => {
-                let Some(current) = open else { return Ok(()) };
-                current.entry += 1;
-                if current.entry < current.block.len() {
-                    return Ok(());
-                }
-                if current.block_next < current.resident.blocks() {
-                    current.block =
-                        current.extent.read_block(&current.resident, current.block_next)?;
-                    current.block_next += 1;
-                    current.entry = 0;
-                } else {
-                    *open = next_extent(extents)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn next_extent(extents: &mut std::vec::IntoIter<Arc<ExtentHandle>>) -> Result<Option<Open>> {
-    let Some(extent) = extents.next() else { return Ok(None) };
-    let resident = extent.resident(Access::Blocking)?;
-    let block = extent.read_block(&resident, 0)?;
-    Ok(Some(Open { extent, resident, block_next: 1, block, entry: 0 }))
-}
-
-/// Merges sources, newest first, and gives what is kept to `emit`, in order. Of equal versions one is given.
-pub(crate) fn merge(
-    mut sources: Vec<Versions<'_>>,
-    rule: &DropRule<'_>,
-    emit: &mut dyn FnMut(&Entry<'_>) -> Result<()>,
-) -> Result<()> {
-    let mut key: Vec<u8> = Vec::new();
-    // The CSN of the version before, if it was of the same key.
-    let mut newer: Option<Csn> = None;
-    loop {
-        let mut best: Option<(usize, Entry<'_>)> = None;
-        for (index, source) in sources.iter().enumerate() {
-            let Some(entry) = source.entry() else { continue };
-            let earlier = best.as_ref().is_none_or(|(_, other)| {
-                entry.key.cmp(other.key).then(other.csn.cmp(&entry.csn)).is_lt()
-            });
-            if earlier {
-                best = Some((index, entry));
-            }
-        }
-        let Some((index, entry)) = best else { return Ok(()) };
-        if newer.is_none() || entry.key != key.as_slice() {
-            key.clear();
-            key.extend_from_slice(entry.key);
-            newer = None;
-        }
-        if newer != Some(entry.csn) {
-            if rule.keeps(&entry, newer) {
-                emit(&entry)?;
-            }
-            newer = Some(entry.csn);
-        }
-        sources[index].advance()?;
-    }
-}
+use crate::block::Entry;
 
 /// Which versions are kept: those that some snapshot sees.
 ///
 /// A version is dropped when no live snapshot lies between it and the next newer version of its key. A tombstone
 /// that everyone sees is dropped as well where it hides nothing: every older version of its key is an input. Versions
 /// above the largest live number, which nobody may read yet, are all kept.
-#[derive(Clone, Copy)]
-pub(crate) struct DropRule<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct DropRule<'a> {
     /// The live snapshots, ascending; the stable CSN is among them.
-    pub(crate) live: &'a [Csn],
+    pub live: &'a [Csn],
     /// What is not an input and may share keys with the inputs holds no version below this CSN;
     /// [`Csn::ZERO`] where that is not known.
-    pub(crate) others_from: Csn,
+    pub others_from: Csn,
 }
 
 impl DropRule<'_> {
@@ -157,18 +36,64 @@ impl DropRule<'_> {
     }
 }
 
+/// Says of versions in order, one after another, which are kept. Of equal versions one is.
+pub(crate) struct Sieve<'a> {
+    rule: &'a DropRule<'a>,
+    key: Vec<u8>,
+    /// The CSN of the version before, if it was of the same key.
+    newer: Option<Csn>,
+}
+
+impl<'a> Sieve<'a> {
+    pub(crate) fn new(rule: &'a DropRule<'a>) -> Sieve<'a> {
+        Sieve { rule, key: Vec::new(), newer: None }
+    }
+
+    /// Whether the next version is kept.
+    pub(crate) fn keeps(&mut self, entry: &Entry<'_>) -> bool {
+        if self.newer.is_none() || entry.key != self.key.as_slice() {
+            self.key.clear();
+            self.key.extend_from_slice(entry.key);
+            self.newer = None;
+        }
+        let newer = self.newer.replace(entry.csn);
+        newer != Some(entry.csn) && self.rule.keeps(entry, newer)
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::offload::{Accelerator, Cpu, MergeTask, Piece};
     use super::*;
-    use crate::memtable::Accounts;
+    use crate::block::{Block, BlockWriter};
+    use crate::memtable::{Accounts, Memtable};
     use spillway_base::budget::Budget;
     use spillway_base::rng::Rng;
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     type History = BTreeMap<Vec<u8>, BTreeMap<u64, Option<Vec<u8>>>>;
 
     fn read(history: &History, key: &[u8], snapshot: u64) -> Option<Vec<u8>> {
         history.get(key)?.range(..=snapshot).next_back()?.1.clone()
+    }
+
+    /// All versions of a memtable.
+    fn pieces(memtable: &Memtable) -> Vec<Piece> {
+        let mut writer = BlockWriter::default();
+        let mut place = memtable.seek(b"");
+        while let Some(key) = memtable.key(place) {
+            for version in memtable.versions(place) {
+                writer.push(&Entry { key, csn: version.csn, value: version.value });
+            }
+            place = memtable.after(place);
+        }
+        let blocks = writer.finish().into_iter();
+        let pieces = blocks.map(|built| {
+            let block = Arc::new(Block::of_built(&built.frame).unwrap());
+            Piece { entries: 0..block.len(), block }
+        });
+        pieces.collect()
     }
 
     /// Random histories over two memtables: what is kept reads the same at every live snapshot, and at every
@@ -199,10 +124,10 @@ mod tests {
             let rule = DropRule { live: &live, others_from };
             let mut kept = History::new();
             let mut last: Option<(Vec<u8>, Csn)> = None;
-            merge(
-                vec![Versions::of_memtable(&new), Versions::of_memtable(&old)],
-                &rule,
-                &mut |entry| {
+            let task = MergeTask { sources: vec![pieces(&old), pieces(&new)] };
+            for block in Cpu.merge(&[task], &rule).unwrap().concat() {
+                let block = Block::of_built(&block.frame).unwrap();
+                for entry in (0..block.len()).map(|at| block.entry(at)) {
                     let at = (entry.key.to_vec(), entry.csn);
                     if let Some(last) = &last {
                         assert!(last.0 < at.0 || (last.0 == at.0 && last.1 > at.1));
@@ -211,10 +136,8 @@ mod tests {
                     kept.entry(entry.key.to_vec())
                         .or_default()
                         .insert(entry.csn.0, entry.value.map(<[u8]>::to_vec));
-                    Ok(())
-                },
-            )
-            .unwrap();
+                }
+            }
             let all = |history: &History| history.values().map(BTreeMap::len).sum::<usize>();
             dropped += all(&history) - all(&kept);
             for key in history.keys() {

@@ -1,0 +1,38 @@
+//! Flushes and compactions: how versions get from their sources into extents (X-Engine, section 3.3).
+//!
+//! Sources are slices of extents, or a memtable turned into blocks, each in key order. The work is as deep as sources
+//! interleave, and no deeper:
+//!
+//! - a slice whose keys all lie before any other source's next key is *re-linked*: it belongs to another level from now on,
+//!   and is not read;
+//! - of a slice that others reach into, blocks that nothing else reaches into pass as they are: many in a row stay where
+//!   they are, as a slice of their own; few are *carried*, which copies their bytes and decodes nothing;
+//! - what is left is cut into [`MergeTask`]s, which are small and know nothing of each other.
+//!
+//! A block that spans others, and has no key where they are, is split: its parts are merged apart, and those in between pass
+//! (figure 8 of the paper is a test here).
+//!
+//! # What holds
+//! - **W1.** Every version of the sources that [`DropRule`] keeps is in the outputs once, and no other.
+//! - **W2.** The outputs are disjoint slices in key order; all versions of a key are in one of them.
+//! - **W3.** What passes was clean: merging it by itself would have dropped nothing. Nothing that is dirty passes.
+//! - **W4.** Blocks and extents do not crumble: a small block is merged with a neighbour, a slice is at least
+//!   an eighth of an extent where it was cut by this work, and an extent less than half of which is in use is not re-linked.
+//! - **W5.** A task is bounded: at most [`TASK_BYTES`] and one block of each source more, but for versions of one key.
+//!
+//! `supply` gives sources block by block, `plan` decides what passes, `offload` is the contract of those who carry out tasks,
+//! `weave` puts the outcome into extents.
+
+mod offload;
+mod plan;
+mod rule;
+mod supply;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod weave;
+
+pub use offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
+pub(crate) use plan::{Planner, Policy};
+pub use rule::DropRule;
+pub(crate) use supply::Supply;
+pub(crate) use weave::{Output, Tally, Weaver};

@@ -1,0 +1,186 @@
+//! The contract of those who carry out merges: a processor here, or a device (X-Engine, section 3.3.2, "FPGA offloading").
+//!
+//! A [`MergeTask`] is a few hundred kilobytes of blocks, and says all there is to know: which entries of which blocks, and
+//! which versions are to be dropped. Tasks know nothing of each other, of tables, extents or files, so they may run
+//! anywhere, in any order and number. What comes back are blocks as [`crate::block`] describes them.
+//!
+//! - **A1.** The outcome is a function of the task: the bytes are those that [`Cpu`] makes of it.
+//! - **A2.** The outcomes come back in the order of the tasks.
+//! - **A3.** An accelerator that fails says so, and has no other effect; the work is then done by [`Cpu`].
+//!
+//! [`Checked`] runs two of them and compares what they make, byte by byte.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use spillway_base::{Error, Result};
+
+use super::rule::{DropRule, Sieve};
+use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
+
+/// Consecutive entries of a block.
+#[derive(Clone)]
+pub struct Piece {
+    pub(crate) block: Arc<Block>,
+    pub(crate) entries: Range<usize>,
+}
+
+impl Piece {
+    /// The block's body, decoded: its entries, their offsets and their number.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.block.body()
+    }
+
+    /// Which of the block's entries it is.
+    #[must_use]
+    pub fn entries(&self) -> Range<usize> {
+        self.entries.clone()
+    }
+}
+
+/// A merge that can be done by itself.
+pub struct MergeTask {
+    /// Of each source, in any order, its pieces in key order.
+    pub(crate) sources: Vec<Vec<Piece>>,
+}
+
+impl MergeTask {
+    /// Of each source, in any order, its pieces in key order.
+    #[must_use]
+    pub fn sources(&self) -> &[Vec<Piece>] {
+        &self.sources
+    }
+
+    /// Bytes of its entries, about.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let share =
+            |piece: &Piece| (piece.block.bytes() * piece.entries.len() / piece.block.len()) as u64;
+        self.sources.iter().flatten().map(share).sum()
+    }
+}
+
+/// Something that carries out merges.
+pub trait Accelerator: Send + Sync {
+    /// How many tasks it wants at once, at least one.
+    fn batch(&self) -> usize;
+
+    /// Merges each task into blocks.
+    ///
+    /// # Errors
+    /// Whatever kept it from that; nothing was done then (A3).
+    fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>>;
+}
+
+/// The processor that asks: what all others are measured by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu;
+
+impl Accelerator for Cpu {
+    fn batch(&self) -> usize {
+        1
+    }
+
+    fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
+        Ok(tasks.iter().map(|task| merge(task, rule)).collect())
+    }
+}
+
+/// Two that must agree: the outcome is the first one's.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked<A, B>(pub A, pub B);
+
+impl<A: Accelerator, B: Accelerator> Accelerator for Checked<A, B> {
+    fn batch(&self) -> usize {
+        self.0.batch().max(self.1.batch())
+    }
+
+    fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
+        let (one, other) = (self.0.merge(tasks, rule)?, self.1.merge(tasks, rule)?);
+        match one.iter().zip(&other).position(|(one, other)| one != other) {
+            None if one.len() == other.len() => Ok(one),
+            at => Err(Error::corruption(format!(
+                "two accelerators made different blocks of task {}",
+                at.unwrap_or(one.len().min(other.len()))
+            ))),
+        }
+    }
+}
+
+/// A source of a task, at one of its entries.
+struct Reader<'a> {
+    pieces: std::slice::Iter<'a, Piece>,
+    block: &'a Block,
+    rest: Range<usize>,
+    entry: Entry<'a>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(pieces: &'a [Piece]) -> Option<Reader<'a>> {
+        let mut pieces = pieces.iter();
+        let (block, rest, entry) = next_piece(&mut pieces)?;
+        Some(Reader { pieces, block, rest, entry })
+    }
+
+    /// Steps to the next entry; `false` past the last.
+    fn advance(&mut self) -> bool {
+        match self.rest.next() {
+            Some(at) => self.entry = self.block.entry(at),
+            None => match next_piece(&mut self.pieces) {
+                Some((block, rest, entry)) => {
+                    (self.block, self.rest, self.entry) = (block, rest, entry);
+                }
+                None => return false,
+            },
+        }
+        true
+    }
+}
+
+fn next_piece<'a>(
+    pieces: &mut std::slice::Iter<'a, Piece>,
+) -> Option<(&'a Block, Range<usize>, Entry<'a>)> {
+    pieces.find_map(|piece| {
+        let mut rest = piece.entries.clone();
+        let first = rest.next()?;
+        Some((&*piece.block, rest, piece.block.entry(first)))
+    })
+}
+
+/// By key, and of one key the newest first.
+fn order(a: &Entry<'_>, b: &Entry<'_>) -> Ordering {
+    a.key.cmp(b.key).then(b.csn.cmp(&a.csn))
+}
+
+fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
+    let mut writer = BlockWriter::default();
+    let mut sieve = Sieve::new(rule);
+    let mut readers: Vec<Reader<'_>> =
+        task.sources.iter().filter_map(|pieces| Reader::new(pieces)).collect();
+    // Always the reader with the next entry first: sorted once, and mended by moving one reader up its place.
+    readers.sort_by(|a, b| order(&a.entry, &b.entry));
+    while let Some((first, others)) = readers.split_first_mut() {
+        let rival = others.first().map(|other| other.entry);
+        let goes_on = loop {
+            if sieve.keeps(&first.entry) {
+                writer.push(&first.entry);
+            }
+            if !first.advance() {
+                break false;
+            }
+            if rival.is_some_and(|rival| order(&first.entry, &rival) == Ordering::Greater) {
+                break true;
+            }
+        };
+        if goes_on {
+            let later = |other: &Reader<'_>| order(&other.entry, &first.entry) == Ordering::Less;
+            let place = others.iter().take_while(|other| later(other)).count();
+            readers[..=place].rotate_left(1);
+        } else {
+            readers.remove(0);
+        }
+    }
+    writer.finish()
+}

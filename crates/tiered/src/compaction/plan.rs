@@ -1,0 +1,235 @@
+//! What of the sources passes as it is, and what is merged (X-Engine, section 3.3.2, "Data reuse").
+
+use std::sync::Arc;
+
+use spillway_base::{Csn, Result};
+
+use super::offload::{MergeTask, Piece};
+use super::supply::{Origin, Supply, Unit};
+use crate::block::{Block, SMALL_BYTES};
+use crate::level::Slice;
+
+/// Bytes of entries after which a task ends at the next key.
+pub(crate) const TASK_BYTES: u64 = 256 << 10;
+
+/// What may pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    /// Whether slices and blocks are re-linked and carried at all. Without it every entry is merged, as in an LSM-tree
+    /// without data reuse.
+    pub(crate) reuse: bool,
+    /// See [`super::DropRule`].
+    pub(crate) others_from: Csn,
+    /// Bytes below which a slice is too small to be one.
+    pub(crate) slice_bytes_min: u64,
+    /// Bytes of an extent that must be in use for its slices to stay where they are.
+    pub(crate) live_bytes_min: u64,
+}
+
+impl Policy {
+    /// Whether a slice of so many bytes of this one's extent may stay where it is.
+    pub(crate) fn may_stay(&self, slice: &Slice, bytes: u64) -> bool {
+        bytes >= self.slice_bytes_min && slice.extent.live_bytes() >= self.live_bytes_min
+    }
+}
+
+/// What is next, in key order.
+pub(crate) enum Step {
+    /// The whole slice stays where it is.
+    Relink(Arc<Slice>),
+    /// A block that nothing else reaches into.
+    Pass(Origin),
+    Merge(MergeTask),
+}
+
+/// Cuts a flush or compaction into steps.
+pub(crate) struct Planner<'a> {
+    sources: Vec<Supply<'a>>,
+    policy: Policy,
+}
+
+/// Whether what is next of a source passes.
+#[derive(PartialEq, Eq)]
+enum Verdict {
+    Slice,
+    Block,
+    /// It does not, and nobody has looked into it yet.
+    Closed,
+    No,
+}
+
+/// Blocks that are merged together: of each source its pieces, and the last block, which may reach past the group's end.
+struct Group {
+    pieces: Vec<Vec<Piece>>,
+    tails: Vec<Option<Unit>>,
+    /// Versions of keys up to this one are in pieces that cannot be cut any more: the group ends past it.
+    covered: Vec<u8>,
+    bytes: u64,
+}
+
+impl<'a> Planner<'a> {
+    pub(crate) fn new(sources: Vec<Supply<'a>>, policy: Policy) -> Planner<'a> {
+        Planner { sources, policy }
+    }
+
+    /// The next step; `None` at the end.
+    ///
+    /// # Errors
+    /// What kept it from reading an index or a block.
+    pub(crate) fn next(&mut self) -> Result<Option<Step>> {
+        while let Some(next) = self.first() {
+            match self.verdict(next) {
+                Verdict::Slice => return Ok(self.sources[next].take_slice().map(Step::Relink)),
+                Verdict::Block => {
+                    let unit = self.sources[next].take_unit();
+                    return Ok(unit.map(|unit| Step::Pass(unit.origin)));
+                }
+                Verdict::Closed => self.sources[next].open()?,
+                Verdict::No => return self.group().map(|task| Some(Step::Merge(task))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The source with the smallest key.
+    fn first(&self) -> Option<usize> {
+        let keys = self.sources.iter().enumerate();
+        let keys = keys.filter_map(|(at, source)| Some((source.key()?, at)));
+        keys.min().map(|(_, at)| at)
+    }
+
+    /// Whether all other sources go on past a key.
+    fn others_past(&self, source: usize, key: &[u8]) -> bool {
+        let mut others = self.sources.iter().enumerate().filter(|(at, _)| *at != source);
+        others.all(|(_, other)| other.key().is_none_or(|first| first > key))
+    }
+
+    fn verdict(&self, source: usize) -> Verdict {
+        let supply = &self.sources[source];
+        if let Some(slice) = supply.slice() {
+            let meta = &slice.meta;
+            let passes = self.policy.reuse
+                && meta.counts.are_clean(self.policy.others_from)
+                && self.policy.may_stay(slice, meta.bytes)
+                && self.others_past(source, &meta.largest);
+            return if passes { Verdict::Slice } else { Verdict::Closed };
+        }
+        let Some(unit) = supply.whole_unit() else { return Verdict::No };
+        let sound = match &unit.origin {
+            // The rule has been applied to it.
+            Origin::Memory(_) => true,
+            Origin::Extent(..) => {
+                let counts = unit.counts();
+                self.policy.reuse
+                    && counts.are_clean(self.policy.others_from)
+                    && counts.payload_bytes >= SMALL_BYTES as u64
+                    && !unit.goes_on()
+            }
+        };
+        let passes = sound && self.others_past(source, unit.last());
+        if passes { Verdict::Block } else { Verdict::No }
+    }
+
+    /// Gathers what must be merged next, up to a key from where on something passes, or the task has grown enough.
+    fn group(&mut self) -> Result<MergeTask> {
+        let sources = self.sources.len();
+        let mut group = Group {
+            pieces: vec![Vec::new(); sources],
+            tails: (0..sources).map(|_| None).collect(),
+            covered: self.first().and_then(|at| self.sources[at].key()).unwrap_or_default().into(),
+            bytes: 0,
+        };
+        let mut end: Option<Vec<u8>> = None;
+        while let Some(next) = self.first() {
+            let key = self.sources[next].key().unwrap_or_default().to_vec();
+            if key > group.covered {
+                if group.bytes >= TASK_BYTES {
+                    end = Some(key);
+                    break;
+                }
+                let verdict = self.verdict(next);
+                let passes = matches!(verdict, Verdict::Slice | Verdict::Block);
+                // What is left over would be a small block: its neighbour is taken in.
+                let reached = group.reaches(&key);
+                if passes && (reached || group.bytes >= SMALL_BYTES as u64) {
+                    let last = self.last_of(next).to_vec();
+                    if !reached || self.leaves_out(&mut group, &key, &last)? {
+                        end = Some(key);
+                        break;
+                    }
+                }
+            }
+            if self.sources[next].slice().is_some() {
+                self.sources[next].open()?;
+                continue;
+            }
+            if let Some(unit) = self.sources[next].take_unit() {
+                self.take_in(&mut group, next, unit)?;
+            }
+        }
+        self.close(group, end.as_deref())
+    }
+
+    /// The last key of the slice or block that is next.
+    fn last_of(&self, source: usize) -> &[u8] {
+        let supply = &self.sources[source];
+        match supply.slice() {
+            Some(slice) => &slice.meta.largest,
+            None => supply.whole_unit().map(Unit::last).unwrap_or_default(),
+        }
+    }
+
+    /// Whether the group has no key from `first` to `last`, although it reaches there.
+    fn leaves_out(&mut self, group: &mut Group, first: &[u8], last: &[u8]) -> Result<bool> {
+        for (source, tail) in group.tails.iter_mut().enumerate() {
+            let Some(tail) = tail.as_mut().filter(|tail| tail.last() >= first) else { continue };
+            if tail.last() <= last {
+                return Ok(false);
+            }
+            let block = self.sources[source].decode(tail)?;
+            let at = block.seek(first).max(tail.from);
+            if at < block.len() && block.entry(at).key <= last {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn take_in(&mut self, group: &mut Group, source: usize, mut unit: Unit) -> Result<()> {
+        let block = self.sources[source].decode(&mut unit)?;
+        let all = block.len();
+        let bytes = unit.counts().payload_bytes;
+        group.bytes += bytes * (all - unit.from) as u64 / all as u64;
+        group.pieces[source].push(Piece { block, entries: unit.from..all });
+        if let Some(before) = group.tails[source].replace(unit) {
+            group.covered = group.covered.as_slice().max(before.last()).to_vec();
+        }
+        Ok(())
+    }
+
+    /// Ends a group before a key, and gives back what it has from there on.
+    fn close(&mut self, mut group: Group, end: Option<&[u8]>) -> Result<MergeTask> {
+        for (source, tail) in group.tails.into_iter().enumerate() {
+            let (Some(mut unit), Some(end)) = (tail, end) else { continue };
+            if unit.last() < end {
+                continue;
+            }
+            let block: Arc<Block> = self.sources[source].decode(&mut unit)?;
+            let at = block.seek(end).max(unit.from);
+            if let Some(piece) = group.pieces[source].last_mut() {
+                piece.entries.end = at;
+            }
+            unit.from = at;
+            self.sources[source].give_back(unit);
+        }
+        group.pieces.retain(|pieces| !pieces.is_empty());
+        Ok(MergeTask { sources: group.pieces })
+    }
+}
+
+impl Group {
+    /// Whether it has a block that reaches to a key.
+    fn reaches(&self, key: &[u8]) -> bool {
+        self.tails.iter().flatten().any(|tail| tail.last() >= key)
+    }
+}

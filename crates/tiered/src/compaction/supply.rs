@@ -1,0 +1,302 @@
+//! The sources of a flush or compaction, block by block.
+
+use std::sync::Arc;
+
+use spillway_base::Result;
+use spillway_base::engine::Access;
+
+use super::rule::{DropRule, Sieve};
+use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
+use crate::extent::Resident;
+use crate::extent_meta::Counts;
+use crate::level::Slice;
+use crate::memtable::{Memtable, Place};
+
+/// Bytes that are read at once from a slice that is decoded block after block.
+const READ_BYTES: usize = 256 << 10;
+
+/// A slice that is being taken apart.
+#[derive(Clone)]
+pub(crate) struct OpenSlice {
+    pub(crate) slice: Arc<Slice>,
+    pub(crate) resident: Arc<Resident>,
+}
+
+/// Where a block comes from.
+#[derive(Clone)]
+pub(crate) enum Origin {
+    /// From an extent, by its number there.
+    Extent(OpenSlice, usize),
+    /// From a memtable, just made.
+    Memory(Arc<BuiltBlock>),
+}
+
+/// A block of a source, of which some entries may have been taken already.
+pub(crate) struct Unit {
+    pub(crate) origin: Origin,
+    /// Its entries, once somebody had to look at them.
+    pub(crate) block: Option<Arc<Block>>,
+    /// Entries before this one were taken.
+    pub(crate) from: usize,
+}
+
+impl Unit {
+    fn new(origin: Origin) -> Unit {
+        Unit { origin, block: None, from: 0 }
+    }
+
+    pub(crate) fn first(&self) -> &[u8] {
+        match (&self.block, &self.origin) {
+            (Some(block), _) => block.entry(self.from).key,
+            (None, Origin::Extent(open, block)) => open.resident.first(*block),
+            (None, Origin::Memory(built)) => &built.first,
+        }
+    }
+
+    pub(crate) fn last(&self) -> &[u8] {
+        match &self.origin {
+            Origin::Extent(open, block) => open.resident.last(*block),
+            Origin::Memory(built) => &built.last,
+        }
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        match &self.origin {
+            Origin::Extent(open, block) => &open.resident.place(*block).counts,
+            Origin::Memory(built) => &built.counts,
+        }
+    }
+
+    /// Whether versions of its last key are in the next block.
+    pub(crate) fn goes_on(&self) -> bool {
+        match &self.origin {
+            Origin::Extent(open, block) => open.resident.goes_on(*block),
+            Origin::Memory(_) => false,
+        }
+    }
+}
+
+/// What a source has next.
+pub(crate) enum Head {
+    /// A slice that nobody had to look into yet.
+    Slice(Arc<Slice>),
+    Unit(Unit),
+    End,
+}
+
+/// A source.
+pub(crate) struct Supply<'a> {
+    head: Head,
+    /// A unit that comes before the head: what was given back.
+    returned: Option<Unit>,
+    rest: Rest<'a>,
+    read: Option<ReadAhead>,
+}
+
+enum Rest<'a> {
+    Slices { slices: std::vec::IntoIter<Arc<Slice>>, open: Option<(OpenSlice, usize)> },
+    Memtable(Box<MemtableBlocks<'a>>),
+}
+
+/// Frames of consecutive blocks of an extent.
+struct ReadAhead {
+    open: OpenSlice,
+    blocks: std::ops::Range<usize>,
+    frames: crate::pages::Buffer,
+}
+
+impl<'a> Supply<'a> {
+    /// Slices in key order.
+    pub(crate) fn of_slices(slices: Vec<Arc<Slice>>) -> Supply<'a> {
+        Supply::new(Rest::Slices { slices: slices.into_iter(), open: None })
+    }
+
+    /// What the rule keeps of a memtable.
+    pub(crate) fn of_memtable(memtable: &'a Memtable, rule: &'a DropRule<'a>) -> Supply<'a> {
+        Supply::new(Rest::Memtable(Box::new(MemtableBlocks::new(memtable, rule))))
+    }
+
+    fn new(rest: Rest<'a>) -> Supply<'a> {
+        let mut supply = Supply { head: Head::End, returned: None, rest, read: None };
+        supply.advance();
+        supply
+    }
+
+    /// The smallest key that was not taken yet.
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        match (&self.returned, &self.head) {
+            (Some(unit), _) | (None, Head::Unit(unit)) => Some(unit.first()),
+            (None, Head::Slice(slice)) => Some(&slice.meta.smallest),
+            (None, Head::End) => None,
+        }
+    }
+
+    /// The slice that is next, if nobody has looked into it.
+    pub(crate) fn slice(&self) -> Option<&Arc<Slice>> {
+        match (&self.returned, &self.head) {
+            (None, Head::Slice(slice)) => Some(slice),
+            _ => None,
+        }
+    }
+
+    /// The block that is next, if nothing of it was taken.
+    pub(crate) fn whole_unit(&self) -> Option<&Unit> {
+        match (&self.returned, &self.head) {
+            (None, Head::Unit(unit)) => Some(unit),
+            _ => None,
+        }
+    }
+
+    /// Takes the slice that is next.
+    pub(crate) fn take_slice(&mut self) -> Option<Arc<Slice>> {
+        let slice = self.slice()?.clone();
+        self.advance();
+        Some(slice)
+    }
+
+    /// Takes the block that is next.
+    pub(crate) fn take_unit(&mut self) -> Option<Unit> {
+        if let Some(unit) = self.returned.take() {
+            return Some(unit);
+        }
+        if !matches!(self.head, Head::Unit(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.head, Head::End) {
+            Head::Unit(unit) => {
+                self.advance();
+                Some(unit)
+            }
+            Head::Slice(_) | Head::End => None,
+        }
+    }
+
+    /// Gives the block back that was taken last.
+    pub(crate) fn give_back(&mut self, unit: Unit) {
+        debug_assert!(self.returned.is_none());
+        self.returned = Some(unit);
+    }
+
+    /// Looks into the slice that is next.
+    ///
+    /// # Errors
+    /// As [`crate::extent::ExtentHandle::resident`].
+    pub(crate) fn open(&mut self) -> Result<()> {
+        let Head::Slice(slice) = &self.head else { return Ok(()) };
+        let resident = slice.extent.resident(Access::Blocking)?;
+        let first = slice.meta.block_range().start;
+        let slice = slice.clone();
+        if let Rest::Slices { open, .. } = &mut self.rest {
+            *open = Some((OpenSlice { slice, resident }, first));
+        }
+        self.advance();
+        Ok(())
+    }
+
+    fn advance(&mut self) {
+        self.head = match &mut self.rest {
+            Rest::Slices { slices, open } => match open {
+                Some((slice, next)) => {
+                    let unit = Unit::new(Origin::Extent(slice.clone(), *next));
+                    *next += 1;
+                    if *next == slice.slice.meta.block_range().end {
+                        *open = None;
+                    }
+                    Head::Unit(unit)
+                }
+                None => slices.next().map_or(Head::End, Head::Slice),
+            },
+            Rest::Memtable(blocks) => blocks
+                .next()
+                .map_or(Head::End, |built| Head::Unit(Unit::new(Origin::Memory(Arc::new(built))))),
+        };
+    }
+
+    /// The entries of a unit of this source.
+    ///
+    /// # Errors
+    /// As [`crate::extent::ExtentHandle::read_block`].
+    pub(crate) fn decode(&mut self, unit: &mut Unit) -> Result<Arc<Block>> {
+        if let Some(block) = &unit.block {
+            return Ok(block.clone());
+        }
+        let block = match &unit.origin {
+            Origin::Extent(open, index) => self.read(open, *index)?,
+            Origin::Memory(built) => Block::of_built(&built.frame)?,
+        };
+        Ok(unit.block.insert(Arc::new(block)).clone())
+    }
+
+    /// A block of an extent, and those after it beside it.
+    fn read(&mut self, open: &OpenSlice, index: usize) -> Result<Block> {
+        let extent = &open.slice.extent;
+        let at_hand = self.read.as_ref().is_some_and(|read| {
+            Arc::ptr_eq(&read.open.slice, &open.slice) && read.blocks.contains(&index)
+        });
+        if !at_hand {
+            let blocks = index..reach(open, index, READ_BYTES);
+            let frames = extent.read_blocks(&open.resident, blocks.clone())?;
+            self.read = Some(ReadAhead { open: open.clone(), blocks, frames });
+        }
+        let read = self.read.as_ref().expect("it was just read");
+        let base = open.resident.place(read.blocks.start).offset;
+        let place = open.resident.place(index);
+        let from = (place.offset - base) as usize;
+        extent.open_block(&open.resident, index, &read.frames[from..from + place.len as usize])
+    }
+}
+
+/// The block past those of a slice that are read at once, from one on.
+pub(super) fn reach(open: &OpenSlice, from: usize, bytes: usize) -> usize {
+    let start = open.resident.place(from).offset;
+    let rest = from + 1..open.slice.meta.block_range().end;
+    let inside = |block: &usize| {
+        let place = open.resident.place(*block);
+        place.offset + u64::from(place.len) - start <= bytes as u64
+    };
+    from + 1 + rest.take_while(inside).count()
+}
+
+/// What is kept of a memtable, in blocks.
+struct MemtableBlocks<'a> {
+    memtable: &'a Memtable,
+    place: Option<Place>,
+    sieve: Sieve<'a>,
+    writer: BlockWriter,
+    ready: std::collections::VecDeque<BuiltBlock>,
+}
+
+impl<'a> MemtableBlocks<'a> {
+    fn new(memtable: &'a Memtable, rule: &'a DropRule<'a>) -> MemtableBlocks<'a> {
+        MemtableBlocks {
+            memtable,
+            place: Some(memtable.seek(b"")),
+            sieve: Sieve::new(rule),
+            writer: BlockWriter::default(),
+            ready: std::collections::VecDeque::new(),
+        }
+    }
+
+    fn next(&mut self) -> Option<BuiltBlock> {
+        while self.ready.is_empty() {
+            let place = self.place?;
+            match self.memtable.key(place) {
+                Some(key) => {
+                    for version in self.memtable.versions(place) {
+                        let entry = Entry { key, csn: version.csn, value: version.value };
+                        if self.sieve.keeps(&entry) {
+                            self.writer.push(&entry);
+                        }
+                    }
+                    self.ready.extend(self.writer.ready());
+                    self.place = Some(self.memtable.after(place));
+                }
+                None => {
+                    self.ready.extend(self.writer.finish());
+                    self.place = None;
+                }
+            }
+        }
+        self.ready.pop_front()
+    }
+}

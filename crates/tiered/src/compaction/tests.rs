@@ -1,0 +1,412 @@
+//! Sources in, what stays, what is carried and what is merged out; W1 to W5 on random ones.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use spillway_base::budget::Budget;
+use spillway_base::engine::Access;
+use spillway_base::rng::Rng;
+use spillway_base::{Csn, Result, TableId};
+use spillway_storage::sim::SimDisk;
+
+use super::DropRule;
+use super::offload::{Accelerator, Checked, Cpu, MergeTask};
+use super::plan::{Planner, Policy, Step, TASK_BYTES};
+use super::rule::Sieve;
+use super::supply::{Origin, Supply};
+use super::weave::{Output, Tally, Weaver};
+use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
+use crate::cache::{BlockCache, TableCache};
+use crate::extent::{BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext};
+use crate::extent_meta::ExtentId;
+use crate::level::Slice;
+use crate::space::SpaceManager;
+
+const TABLE: TableId = TableId(3);
+const SLOT: usize = 2 << 20;
+
+/// Files for extents, and what was written to them.
+struct Yard {
+    space: Arc<SpaceManager>,
+    context: Arc<ReadContext>,
+    next: u64,
+    slices: Vec<Arc<Slice>>,
+}
+
+impl Yard {
+    fn new(slot: usize) -> Yard {
+        let budget = Budget::new(usize::MAX);
+        let disk = Arc::new(SimDisk::new(1));
+        spillway_storage::Disk::create_dir_all(&*disk, Path::new("/data")).unwrap();
+        let space =
+            SpaceManager::open(disk, Path::new("/data"), slot as u64, 64 << 20, [].into_iter());
+        let context = Arc::new(ReadContext {
+            blocks: BlockCache::new(0, &budget),
+            pages: Block::pool(&budget),
+            tables: TableCache::new(64 << 20, &budget),
+        });
+        Yard { space: Arc::new(space.unwrap()), context, next: 1, slices: Vec::new() }
+    }
+
+    /// One extent of these blocks, as a slice.
+    fn extent(&mut self, blocks: &[BuiltBlock]) -> Arc<Slice> {
+        let mut builder = ExtentBuilder::new(TABLE, self.space.slot_bytes());
+        blocks.iter().for_each(|block| builder.push(&BlockParts::from(block)));
+        self.write(&mut builder).unwrap();
+        self.slices.pop().unwrap()
+    }
+}
+
+impl Output for Yard {
+    fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()> {
+        let BuiltExtent { mut meta, slices, bytes } = extent.finish(ExtentId(self.next));
+        self.next += 1;
+        meta.slots = self.space.allocate(meta.slots.count)?;
+        let (file, offset) = self.space.locate(meta.slots)?;
+        file.write_at(offset, &bytes)?;
+        let extent = ExtentHandle::new(TABLE, meta, &self.space, &self.context)?;
+        for meta in slices {
+            extent.change_live_bytes(meta.bytes, 0);
+            self.slices.push(Arc::new(Slice { meta: Arc::new(meta), extent: extent.clone() }));
+        }
+        Ok(())
+    }
+}
+
+/// A block of keys from one up to another.
+fn dense(from: u64, to: u64, csn: u64) -> BuiltBlock {
+    block_of(std::slice::from_ref(&(from..to)), csn)
+}
+
+type Versions = BTreeMap<(Vec<u8>, std::cmp::Reverse<u64>), Option<Vec<u8>>>;
+
+/// Blocks of these versions, each of at most so many.
+fn blocks(versions: &Versions, most: usize) -> Vec<BuiltBlock> {
+    let mut all = Vec::new();
+    let entries: Vec<_> = versions.iter().collect();
+    for part in entries.chunks(most) {
+        let mut writer = BlockWriter::default();
+        for ((key, csn), value) in part {
+            writer.push(&Entry { key, csn: Csn(csn.0), value: value.as_deref() });
+        }
+        all.extend(writer.finish());
+    }
+    all
+}
+
+fn read(slice: &Slice) -> Versions {
+    let resident = slice.extent.resident(Access::Blocking).unwrap();
+    let mut versions = Versions::new();
+    for index in slice.meta.block_range() {
+        let block = slice.extent.read_block(&resident, index).unwrap();
+        for entry in (0..block.len()).map(|at| block.entry(at)) {
+            assert!(resident.may_contain(index, crate::filter::hash(entry.key)));
+            let at = (entry.key.to_vec(), std::cmp::Reverse(entry.csn.0));
+            assert!(versions.insert(at, entry.value.map(<[u8]>::to_vec)).is_none());
+        }
+    }
+    assert_eq!(*slice.meta, resident.slice(slice.meta.extent, slice.meta.block_range()));
+    versions
+}
+
+fn policy(slot: usize) -> Policy {
+    let extent = slot as u64;
+    Policy {
+        reuse: true,
+        others_from: Csn::ZERO,
+        slice_bytes_min: extent / 8,
+        live_bytes_min: extent / 2,
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("{number:06}").into_bytes()
+}
+
+/// A block of the keys of these ranges, with values large enough for it to be no small one.
+fn block_of(ranges: &[Range<u64>], csn: u64) -> BuiltBlock {
+    let count: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let value = vec![7; 9000 / count as usize];
+    let mut writer = BlockWriter::default();
+    for number in ranges.iter().cloned().flatten() {
+        writer.push(&Entry { key: &key(number), csn: Csn(csn), value: Some(&value) });
+    }
+    let mut blocks = writer.finish();
+    assert_eq!(blocks.len(), 1);
+    blocks.remove(0)
+}
+
+fn show(range: (&[u8], &[u8])) -> String {
+    let number = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap().parse::<u64>().unwrap();
+    format!("{}-{}", number(range.0), number(range.1))
+}
+
+/// The paper's example, section 3.3.2, figure 8.
+#[test]
+fn w3_the_example_of_the_paper() {
+    // Extents of a few small blocks count as full here.
+    let policy = Policy { slice_bytes_min: 15_000, live_bytes_min: 0, ..policy(SLOT) };
+    let mut yard = Yard::new(SLOT);
+    let upper = vec![
+        yard.extent(&[dense(1, 26, 2), dense(32, 36, 2)]),
+        yard.extent(&[dense(80, 90, 2), block_of(&[106..136, 180..201], 2)]),
+        yard.extent(&[dense(210, 230, 2), dense(240, 281, 2)]),
+    ];
+    let lower = vec![
+        yard.extent(&[dense(1, 31, 1)]),
+        yard.extent(&[dense(50, 60, 1), dense(60, 71, 1)]),
+        yard.extent(&[dense(100, 131, 1)]),
+        yard.extent(&[dense(150, 160, 1), dense(160, 171, 1)]),
+        yard.extent(&[dense(190, 206, 1)]),
+    ];
+    let sources = vec![Supply::of_slices(upper), Supply::of_slices(lower)];
+    let mut planner = Planner::new(sources, policy);
+    let mut steps = Vec::new();
+    while let Some(step) = planner.next().unwrap() {
+        steps.push(match step {
+            Step::Relink(slice) => {
+                format!("reuse extent {}", show((&slice.meta.smallest, &slice.meta.largest)))
+            }
+            Step::Pass(Origin::Extent(open, block)) => {
+                let resident = &open.resident;
+                format!("reuse block {}", show((resident.first(block), resident.last(block))))
+            }
+            Step::Pass(Origin::Memory(_)) => unreachable!("there is no memtable"),
+            Step::Merge(task) => {
+                let sources = task.sources.iter().flatten().map(|piece| {
+                    let (first, last) = (piece.entries.start, piece.entries.end - 1);
+                    show((piece.block.entry(first).key, piece.block.entry(last).key))
+                });
+                format!("merge {}", sources.collect::<Vec<_>>().join(" and "))
+            }
+        });
+    }
+    assert_eq!(
+        steps,
+        [
+            "merge 1-25 and 1-30",
+            "reuse block 32-35",
+            "reuse extent 50-70",
+            "reuse block 80-89",
+            // The second block of [80, 200] has no key between 135 and 180, and is split there.
+            "merge 106-135 and 100-130",
+            "reuse extent 150-170",
+            "merge 180-200 and 190-205",
+            "reuse extent 210-280",
+        ]
+    );
+}
+
+/// Random sources; answers them with all their versions, the newest source first.
+fn random_sources(yard: &mut Yard, rng: &mut Rng) -> (Vec<Vec<Arc<Slice>>>, Versions) {
+    let mut all = Versions::new();
+    let count = 1 + rng.below(4);
+    let mut sources = Vec::new();
+    for source in 0..count {
+        let csns = (count - source) * 100;
+        let mut versions = Versions::new();
+        let mut at = rng.below(200);
+        while at < 20_000 {
+            // A cluster of keys, and a gap.
+            let step = 1 + rng.below(3);
+            for _ in 0..rng.below(1200) {
+                for version in 0..if rng.chance(1, 300) { 1 + rng.below(4) } else { 1 } {
+                    let value = rng.chance(199, 200).then(|| vec![1; rng.below(300) as usize]);
+                    versions.insert((key(at), std::cmp::Reverse(csns + version)), value);
+                }
+                at += step;
+            }
+            at += rng.below(4000);
+        }
+        let most = 20 + rng.below(200) as usize;
+        let blocks = blocks(&versions, most);
+        let mut slices = Vec::new();
+        let mut builder = ExtentBuilder::new(TABLE, yard.space.slot_bytes());
+        for block in &blocks {
+            let parts = BlockParts::from(block);
+            if builder.is_full_for(&parts) {
+                yard.write(&mut builder).unwrap();
+            }
+            builder.push(&parts);
+        }
+        if !blocks.is_empty() {
+            yard.write(&mut builder).unwrap();
+        }
+        slices.append(&mut yard.slices);
+        all.extend(versions);
+        sources.push(slices);
+    }
+    (sources, all)
+}
+
+fn weave(
+    yard: &mut Yard,
+    sources: &[Vec<Arc<Slice>>],
+    rule: &DropRule<'_>,
+    policy: Policy,
+    accelerator: &dyn Accelerator,
+) -> (Vec<Arc<Slice>>, Tally) {
+    let slot = yard.space.slot_bytes();
+    let supplies = sources.iter().cloned().map(Supply::of_slices).collect();
+    let mut planner = Planner::new(supplies, policy);
+    let mut weaver = Weaver::new(TABLE, slot, rule, policy, accelerator, yard);
+    let mut longest = 0;
+    while let Some(step) = planner.next().unwrap() {
+        if let Step::Merge(task) = &step {
+            longest = longest.max(task.bytes());
+        }
+        weaver.take(step).unwrap();
+    }
+    let most = TASK_BYTES + (sources.len() as u64 + 1) * (24 << 10);
+    assert!(longest <= most, "W5: a task of {longest} bytes");
+    let (mut slices, tally) = weaver.finish().unwrap();
+    slices.append(&mut yard.slices);
+    slices.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
+    (slices, tally)
+}
+
+/// Another way to merge, three tasks at once: everything is sorted.
+struct Sorts;
+
+impl Accelerator for Sorts {
+    fn batch(&self) -> usize {
+        3
+    }
+
+    fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
+        let merge = |task: &MergeTask| {
+            let pieces = task.sources().iter().flatten();
+            let mut entries: Vec<_> =
+                pieces.flat_map(|piece| piece.entries().map(|at| piece.block.entry(at))).collect();
+            entries.sort_by(|a, b| a.key.cmp(b.key).then(b.csn.cmp(&a.csn)));
+            let mut sieve = Sieve::new(rule);
+            let mut writer = BlockWriter::default();
+            entries.iter().filter(|entry| sieve.keeps(entry)).for_each(|e| writer.push(e));
+            writer.finish()
+        };
+        Ok(tasks.iter().map(merge).collect())
+    }
+}
+
+#[test]
+fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
+    let mut rng = Rng::new(11);
+    let mut total = Tally::default();
+    for round in 0..40 {
+        let slot = 128 << 10;
+        let mut yard = Yard::new(slot);
+        let (sources, all) = random_sources(&mut yard, &mut rng);
+        let live = [Csn(rng.below(500)), Csn(1000)];
+        let others_from = if round % 2 == 0 { Csn::MAX } else { Csn::ZERO };
+        let rule = DropRule { live: &live, others_from };
+        let mut wanted = Versions::new();
+        let mut sieve = Sieve::new(&rule);
+        for ((key, csn), value) in &all {
+            if sieve.keeps(&Entry { key, csn: Csn(csn.0), value: value.as_deref() }) {
+                wanted.insert((key.clone(), *csn), value.clone());
+            }
+        }
+        for reuse in [true, false] {
+            let policy = Policy { reuse, others_from, ..policy(slot) };
+            let (slices, tally) = weave(&mut yard, &sources, &rule, policy, &Checked(Cpu, Sorts));
+            let disjoint =
+                slices.windows(2).all(|pair| pair[0].meta.largest < pair[1].meta.smallest);
+            assert!(disjoint, "W2");
+            let mut found = Versions::new();
+            slices.iter().for_each(|slice| found.extend(read(slice)));
+            assert!(found == wanted, "W1, round {round}, reuse {reuse}");
+            let alone = sources.iter().flatten().map(|slice| slice.meta.id());
+            let stays = alone.filter(|id| slices.iter().any(|slice| slice.meta.id() == *id));
+            if reuse {
+                total.relinked_slices += tally.relinked_slices;
+                total.carried_blocks += tally.carried_blocks;
+                total.merged_blocks += tally.merged_blocks;
+            } else {
+                assert_eq!((tally.relinked_slices, tally.carried_blocks, stays.count()), (0, 0, 0));
+            }
+        }
+    }
+    assert!(total.relinked_slices > 20 && total.carried_blocks > 200, "{total:?}");
+}
+
+#[test]
+fn w4_small_blocks_and_thin_extents_are_put_together() {
+    let mut yard = Yard::new(SLOT);
+    // Eight hundred blocks of 40 bytes each, alone in their source.
+    let tiny: Vec<BuiltBlock> = (0..800)
+        .map(|number| {
+            let mut writer = BlockWriter::default();
+            writer.push(&Entry { key: &key(number), csn: Csn(1), value: Some(&[1; 20]) });
+            writer.finish().remove(0)
+        })
+        .collect();
+    let thin = yard.extent(&tiny);
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX };
+    let (slices, tally) = weave(&mut yard, &[vec![thin.clone()]], &rule, policy(SLOT), &Cpu);
+    assert_eq!((tally.relinked_slices, tally.carried_blocks), (0, 0));
+    let resident = slices[0].extent.resident(Access::Blocking).unwrap();
+    assert_eq!((slices.len(), resident.blocks()), (1, 2));
+    assert_eq!(read(&slices[0]), read(&thin));
+}
+
+#[test]
+fn w4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
+    let mut yard = Yard::new(SLOT);
+    let lower: Vec<_> = (0..4)
+        .map(|extent| {
+            let blocks: Vec<_> = (0..100)
+                .map(|block| {
+                    let from = extent * 100_000 + block * 1000;
+                    dense(from, from + 9, 1)
+                })
+                .collect();
+            yard.extent(&blocks)
+        })
+        .collect();
+    // One key in the middle of each extent.
+    let upper: Vec<_> = (0..4)
+        .map(|extent| {
+            yard.extent(&[dense(extent * 100_000 + 50_004, extent * 100_000 + 50_005, 2)])
+        })
+        .collect();
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX };
+    let policy = Policy { live_bytes_min: 0, ..policy(SLOT) };
+    let (slices, tally) = weave(&mut yard, &[upper, lower], &rule, policy, &Cpu);
+    assert_eq!((tally.relinked_slices, tally.merged_blocks), (8, 4));
+    let mut new: Vec<ExtentId> = slices.iter().map(|slice| slice.meta.extent).collect();
+    new.sort_unstable();
+    new.dedup();
+    assert_eq!((slices.len(), new.len()), (12, 5), "four old extents and a new one");
+}
+
+#[test]
+fn an_accelerator_that_fails_or_lies_is_noticed() {
+    struct Lies;
+    impl Accelerator for Lies {
+        fn batch(&self) -> usize {
+            1
+        }
+
+        fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
+            let mut merged = Cpu.merge(tasks, rule)?;
+            merged.iter_mut().flatten().for_each(|block| block.counts.versions += 1);
+            Ok(merged)
+        }
+    }
+    let mut yard = Yard::new(SLOT);
+    let one = yard.extent(&[dense(1, 20, 1)]);
+    let two = yard.extent(&[dense(5, 25, 2)]);
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX };
+    let supplies =
+        || vec![Supply::of_slices(vec![two.clone()]), Supply::of_slices(vec![one.clone()])];
+    let mut planner = Planner::new(supplies(), policy(SLOT));
+    let Some(Step::Merge(task)) = planner.next().unwrap() else { unreachable!("they overlap") };
+    let error = Checked(Cpu, Lies).merge(&[task], &rule).unwrap_err();
+    assert!(error.to_string().contains("different blocks of task 0"), "{error}");
+    // A3: the work is done by the processor.
+    let sources = [vec![two.clone()], vec![one.clone()]];
+    let (slices, _) = weave(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
+    assert_eq!(read(&slices[0]).len(), 24);
+}

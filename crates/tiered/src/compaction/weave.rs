@@ -1,0 +1,224 @@
+//! Putting the outcome together: what stays where it is, and extents of what does not.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use spillway_base::{Result, TableId};
+
+use super::offload::{Accelerator, Cpu, MergeTask};
+use super::plan::{Policy, Step};
+use super::rule::DropRule;
+use super::supply::{OpenSlice, Origin, reach};
+use crate::block::BuiltBlock;
+use crate::extent::{BlockParts, ExtentBuilder};
+use crate::level::Slice;
+
+/// Bytes that are read at once of blocks that are carried.
+const READ_BYTES: usize = 1 << 20;
+
+/// Where finished extents go.
+pub(crate) trait Output {
+    /// Finishes the extent that is being built, and writes it.
+    ///
+    /// # Errors
+    /// What kept it from that.
+    fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()>;
+}
+
+/// What was done, counted.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Tally {
+    /// Slices that stayed where they are.
+    pub(crate) relinked_slices: u64,
+    pub(crate) relinked_bytes: u64,
+    /// Blocks that were carried.
+    pub(crate) carried_blocks: u64,
+    pub(crate) carried_bytes: u64,
+    /// Blocks that came out of merges.
+    pub(crate) merged_blocks: u64,
+    pub(crate) merged_bytes: u64,
+    /// Bytes that were read of blocks that were merged, decoded.
+    pub(crate) merge_input_bytes: u64,
+}
+
+/// Consecutive blocks of a slice, of which nobody knows yet whether they stay or are carried.
+struct Pending {
+    open: OpenSlice,
+    blocks: Range<usize>,
+    bytes: u64,
+}
+
+/// Takes steps in key order.
+pub(crate) struct Weaver<'a> {
+    rule: &'a DropRule<'a>,
+    policy: Policy,
+    accelerator: &'a dyn Accelerator,
+    builder: ExtentBuilder,
+    pending: Option<Pending>,
+    /// Steps that wait for the tasks among them to be enough for the accelerator.
+    waiting: Vec<Step>,
+    tasks: usize,
+    stays: Vec<Arc<Slice>>,
+    tally: Tally,
+    output: &'a mut dyn Output,
+}
+
+impl<'a> Weaver<'a> {
+    pub(crate) fn new(
+        table: TableId,
+        slot_bytes: usize,
+        rule: &'a DropRule<'a>,
+        policy: Policy,
+        accelerator: &'a dyn Accelerator,
+        output: &'a mut dyn Output,
+    ) -> Weaver<'a> {
+        Weaver {
+            rule,
+            policy,
+            accelerator,
+            builder: ExtentBuilder::new(table, slot_bytes),
+            pending: None,
+            waiting: Vec::new(),
+            tasks: 0,
+            stays: Vec::new(),
+            tally: Tally::default(),
+            output,
+        }
+    }
+
+    /// Takes the next step.
+    ///
+    /// # Errors
+    /// What kept it from reading or writing.
+    pub(crate) fn take(&mut self, step: Step) -> Result<()> {
+        self.tasks += usize::from(matches!(step, Step::Merge(_)));
+        self.waiting.push(step);
+        if self.tasks == 0 || self.tasks >= self.accelerator.batch() { self.work() } else { Ok(()) }
+    }
+
+    /// Ends the last extent. Answers the slices that stay where they are.
+    ///
+    /// # Errors
+    /// As [`Weaver::take`].
+    pub(crate) fn finish(mut self) -> Result<(Vec<Arc<Slice>>, Tally)> {
+        self.work()?;
+        self.settle()?;
+        if !self.builder.is_empty() {
+            self.output.write(&mut self.builder)?;
+        }
+        Ok((self.stays, self.tally))
+    }
+
+    fn work(&mut self) -> Result<()> {
+        let mut steps = Vec::with_capacity(self.waiting.len());
+        let mut tasks: Vec<MergeTask> = Vec::with_capacity(self.tasks);
+        for step in self.waiting.drain(..) {
+            match step {
+                Step::Merge(task) => {
+                    tasks.push(task);
+                    steps.push(None);
+                }
+                other => steps.push(Some(other)),
+            }
+        }
+        self.tasks = 0;
+        let merged = match self.accelerator.merge(&tasks, self.rule) {
+            Ok(merged) => merged,
+            // A3: it did nothing, so the work is done here.
+            Err(_) => Cpu.merge(&tasks, self.rule)?,
+        };
+        let mut merged = tasks.iter().zip(merged);
+        for step in steps {
+            match step {
+                Some(Step::Relink(slice)) => self.relink(slice)?,
+                Some(Step::Pass(Origin::Extent(open, block))) => self.pass(open, block)?,
+                Some(Step::Pass(Origin::Memory(block))) => self.put_merged(&block)?,
+                Some(Step::Merge(_)) | None => {
+                    let Some((task, blocks)) = merged.next() else { continue };
+                    self.tally.merge_input_bytes += task.bytes();
+                    blocks.iter().try_for_each(|block| self.put_merged(block))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn relink(&mut self, slice: Arc<Slice>) -> Result<()> {
+        self.settle()?;
+        self.builder.cut();
+        self.tally.relinked_slices += 1;
+        self.tally.relinked_bytes += slice.meta.bytes;
+        self.stays.push(slice);
+        Ok(())
+    }
+
+    fn pass(&mut self, open: OpenSlice, block: usize) -> Result<()> {
+        let bytes = u64::from(open.resident.place(block).len);
+        if let Some(pending) = &mut self.pending
+            && Arc::ptr_eq(&pending.open.slice, &open.slice)
+            && pending.blocks.end == block
+        {
+            pending.blocks.end += 1;
+            pending.bytes += bytes;
+            return Ok(());
+        }
+        self.settle()?;
+        self.pending = Some(Pending { open, blocks: block..block + 1, bytes });
+        Ok(())
+    }
+
+    /// Decides on the blocks that wait: many stay where they are, few are carried.
+    fn settle(&mut self) -> Result<()> {
+        let Some(Pending { open, blocks, bytes }) = self.pending.take() else { return Ok(()) };
+        let slice = &open.slice;
+        if !self.policy.may_stay(slice, bytes) {
+            return self.carry(&open, blocks);
+        }
+        let meta = open.resident.slice(slice.meta.extent, blocks);
+        let extent = slice.extent.clone();
+        self.relink(Arc::new(Slice { meta: Arc::new(meta), extent }))
+    }
+
+    /// Copies blocks as they are.
+    fn carry(&mut self, open: &OpenSlice, blocks: Range<usize>) -> Result<()> {
+        let OpenSlice { slice, resident } = open;
+        let mut next = blocks.start;
+        while next < blocks.end {
+            let part = next..reach(open, next, READ_BYTES).min(blocks.end);
+            let frames = slice.extent.read_blocks(resident, part.clone())?;
+            let base = resident.place(next).offset;
+            for block in part.clone() {
+                let place = resident.place(block);
+                let from = (place.offset - base) as usize;
+                let frame = &frames[from..from + place.len as usize];
+                slice.extent.check_block(resident, block, frame)?;
+                self.put(&BlockParts {
+                    frame,
+                    first: resident.first(block),
+                    last: resident.last(block),
+                    counts: &place.counts,
+                    filter: resident.filter(block),
+                })?;
+                self.tally.carried_blocks += 1;
+                self.tally.carried_bytes += frame.len() as u64;
+            }
+            next = part.end;
+        }
+        Ok(())
+    }
+
+    fn put_merged(&mut self, block: &BuiltBlock) -> Result<()> {
+        self.settle()?;
+        self.tally.merged_blocks += 1;
+        self.tally.merged_bytes += block.frame.len() as u64;
+        self.put(&block.into())
+    }
+
+    fn put(&mut self, block: &BlockParts<'_>) -> Result<()> {
+        if self.builder.is_full_for(block) {
+            self.output.write(&mut self.builder)?;
+        }
+        self.builder.push(block);
+        Ok(())
+    }
+}

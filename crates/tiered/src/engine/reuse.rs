@@ -1,0 +1,83 @@
+//! How much of what compactions met they left alone.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spillway_base::engine::Metric;
+
+use crate::compaction::Tally;
+
+/// Sums of [`Tally`].
+#[derive(Default)]
+pub(super) struct Counts {
+    relinked_slices: AtomicU64,
+    relinked_bytes: AtomicU64,
+    carried_blocks: AtomicU64,
+    carried_bytes: AtomicU64,
+    merged_blocks: AtomicU64,
+    merged_bytes: AtomicU64,
+    merge_input_bytes: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn add(&self, tally: &Tally) {
+        for (sum, more) in [
+            (&self.relinked_slices, tally.relinked_slices),
+            (&self.relinked_bytes, tally.relinked_bytes),
+            (&self.carried_blocks, tally.carried_blocks),
+            (&self.carried_bytes, tally.carried_bytes),
+            (&self.merged_blocks, tally.merged_blocks),
+            (&self.merged_bytes, tally.merged_bytes),
+            (&self.merge_input_bytes, tally.merge_input_bytes),
+        ] {
+            sum.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn metrics(&self) -> impl Iterator<Item = Metric> {
+        let read = self.carried_bytes.load(Ordering::Relaxed)
+            + self.merge_input_bytes.load(Ordering::Relaxed);
+        let all = [
+            (
+                "tiered_compaction_read_bytes_total",
+                "Bytes of blocks that compactions read, decoded ones as they are in memory.",
+                read,
+            ),
+            (
+                "tiered_relinked_slices_total",
+                "Slices that compactions left where they are.",
+                self.relinked_slices.load(Ordering::Relaxed),
+            ),
+            (
+                "tiered_relinked_bytes_total",
+                "Bytes of slices that compactions left where they are.",
+                self.relinked_bytes.load(Ordering::Relaxed),
+            ),
+            (
+                "tiered_carried_blocks_total",
+                "Blocks that compactions copied without decoding them.",
+                self.carried_blocks.load(Ordering::Relaxed),
+            ),
+            (
+                "tiered_carried_bytes_total",
+                "Bytes of blocks that compactions copied without decoding them.",
+                self.carried_bytes.load(Ordering::Relaxed),
+            ),
+            (
+                "tiered_merged_blocks_total",
+                "Blocks that compactions merged anew.",
+                self.merged_blocks.load(Ordering::Relaxed),
+            ),
+            (
+                "tiered_merged_bytes_total",
+                "Bytes of blocks that compactions merged anew.",
+                self.merged_bytes.load(Ordering::Relaxed),
+            ),
+        ];
+        all.into_iter().map(|(name, help, value)| Metric {
+            name,
+            help,
+            counter: true,
+            value: value as f64,
+        })
+    }
+}
