@@ -6,6 +6,7 @@ use spillway_base::codec::Reader;
 use spillway_base::{Csn, TableId};
 
 use crate::block::{Block, BlockWriter, Entry, FRAME_BYTES, FrameId, put_frame, seal_frame};
+use crate::coding::fuzz as coding;
 use crate::extent::fuzz as extent;
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
 use crate::manifest::fuzz as manifest;
@@ -60,6 +61,11 @@ pub fn block_changed(bytes: &[u8]) {
         assert_eq!(Block::open(&frame[..], ID).map(|block| block.len()).ok(), Some(keys.len()));
     }
     block_body(&frame[FRAME_BYTES..]);
+}
+
+/// A coded block of these bytes, and these bytes coded.
+pub fn coded(bytes: &[u8]) {
+    coding::coded(bytes);
 }
 
 /// An extent's footer.

@@ -5,12 +5,14 @@
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work;
 //! - `table`: what readers see of a table; `cursor`, `source`: scans over it;
 //! - `memtable`: the newest versions; `level`: the older ones; `picker`, `compaction`: how they are kept in order;
-//! - `extent`, `block`, `filter`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
+//! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
 //! - `verify`: a folder checked while nobody has it open.
 
 mod block;
 mod cache;
+#[allow(dead_code)] // Until blocks are coded by it.
+mod coding;
 mod compaction;
 mod cursor;
 mod engine;
@@ -37,6 +39,7 @@ pub mod offload {
     pub use crate::extent_meta::Counts;
 }
 
+pub use coding::Compression;
 pub use engine::{Background, JobOutcome, LevelStatus, TableStatus, TableUse, TieredEngine};
 pub use settings::TieredSettings;
 pub use verify::{Finding, VerifyReport, verify};

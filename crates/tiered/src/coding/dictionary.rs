@@ -1,0 +1,130 @@
+//! Dictionaries: what the blocks of a table have in common, so that each need not say it again.
+//!
+//! A block of 16 KB is too small to learn much from itself. A dictionary is trained on blocks of its table, and belongs to it; a block that
+//! was coded with one names it by a number, and it stays for as long as there is such a block.
+
+use std::num::NonZeroU32;
+
+use spillway_base::{Error, Result};
+use zstd_safe::{CCtx, DCtx, DDict, SafeResult};
+
+use super::Encoder;
+use super::pack::{Packing, pack};
+
+/// A dictionary of one table. No number is used twice for a table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct DictionaryId(pub(crate) u16);
+
+impl DictionaryId {
+    /// No dictionary.
+    pub(crate) const NONE: DictionaryId = DictionaryId(0);
+}
+
+/// The smallest and the largest dictionary, in bytes.
+const BYTES: std::ops::RangeInclusive<usize> = 256..=(128 << 10);
+
+/// A dictionary, ready to decode with.
+pub(crate) struct Dictionary {
+    id: DictionaryId,
+    bytes: Box<[u8]>,
+    ready: DDict<'static>,
+}
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "dictionary {} of {} bytes", self.id.0, self.bytes.len())
+    }
+}
+
+impl Dictionary {
+    /// The dictionary of these bytes.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`] when they are none: also of bytes that zstd would take for a dictionary without
+    /// a number, whose absence nobody would notice.
+    pub(crate) fn open(id: DictionaryId, bytes: &[u8]) -> Result<Dictionary> {
+        let wrong = || Error::corruption(format!("dictionary {} makes no sense", id.0));
+        if id == DictionaryId::NONE || !BYTES.contains(&bytes.len()) {
+            return Err(wrong());
+        }
+        let ready = DDict::try_create(bytes).ok_or_else(wrong)?;
+        ready.get_dict_id().map(NonZeroU32::get).ok_or_else(wrong)?;
+        Ok(Dictionary { id, bytes: bytes.into(), ready })
+    }
+
+    /// A dictionary of at most `bytes` bytes, trained on bodies of data blocks; `None` when they have nothing to teach.
+    pub(crate) fn train(id: DictionaryId, bodies: &[&[u8]], bytes: usize) -> Option<Dictionary> {
+        let mut packing = Packing::default();
+        let (mut samples, mut sizes) = (Vec::new(), Vec::new());
+        for body in bodies {
+            let start = samples.len();
+            if pack(body, &mut packing, &mut samples).is_none() {
+                samples.truncate(start);
+            }
+            // What it learns is how pieces go on that are alike, so many small samples teach more than a few large ones.
+            sizes.extend(samples[start..].chunks(SAMPLE_BYTES).map(<[u8]>::len));
+        }
+        let mut trained = vec![0; bytes.clamp(*BYTES.start(), *BYTES.end())];
+        let len = zstd_safe::train_from_buffer(&mut trained[..], &samples, &sizes).ok()?;
+        Dictionary::open(id, trained.get(..len)?).ok()
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> DictionaryId {
+        self.id
+    }
+
+    /// Its bytes, as they are recorded.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.ready.sizeof()
+    }
+
+    /// Has a context encode with it, if it can: that zstd can decode with it is known since it was opened, and no more.
+    pub(super) fn load(&self, context: &mut CCtx<'static>) -> bool {
+        let loaded = context.load_dictionary(&self.bytes);
+        // The context looks at it when it is first used.
+        let tried = loaded.and_then(|_| context.compress2(&mut [0_u8; 64][..], b"tried"));
+        if tried.is_err() {
+            context.disable_dictionary().expect("a context can always do without");
+        }
+        tried.is_ok()
+    }
+
+    pub(super) fn decode(
+        &self,
+        context: &mut DCtx<'static>,
+        coded: &[u8],
+        body: &mut [u8],
+    ) -> SafeResult {
+        context.decompress_using_ddict(body, coded, &self.ready)
+    }
+}
+
+/// Bytes of a sample to train with.
+const SAMPLE_BYTES: usize = 1 << 10;
+
+/// Bytes that bodies have in all when they are coded by this encoder.
+pub(crate) fn coded_bytes(encoder: &mut Encoder, bodies: &[&[u8]]) -> u64 {
+    let mut out = Vec::new();
+    let bytes = bodies.iter().map(|body| {
+        out.clear();
+        encoder.encode(body, &mut out);
+        out.len() as u64
+    });
+    bytes.sum()
+}
+
+/// Whether a fresh dictionary is worth being recorded, and kept for as long as there are blocks that need it. Told are the bytes
+/// of bodies that it was not trained on: as they are coded today, and with it.
+///
+/// A first one is worth it for a fiftieth. To take the place of another it must spare a twentieth: that one stays as well.
+pub(crate) fn gains_enough(today_bytes: u64, fresh_bytes: u64, has_one: bool) -> bool {
+    let share = if has_one { 20 } else { 50 };
+    let spared = today_bytes.saturating_sub(fresh_bytes);
+    spared > today_bytes / share
+}

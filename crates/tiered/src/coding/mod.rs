@@ -1,0 +1,372 @@
+//! Codings of blocks: what a block's body becomes on a device, and back.
+//!
+//! Hot data is stored as it is, or by LZ4, which is read back about as fast as memory is copied; cold data by zstd, with a
+//! dictionary trained on blocks of its table (X-Engine's slides, "Storage cost"). Every block says itself how it is coded, so blocks of
+//! one extent may differ, and are carried from one to another as they are.
+//!
+//! # Guarantees
+//! - **B1.** What [`Encoder::encode`] made is decoded to the same bytes, given the dictionary that it was made with.
+//! - **B2.** Any bytes, with any coding and any dictionary, are decoded to something or are
+//!   [`spillway_base::ErrorKind::Corruption`]. Memory is asked for only once [`Coded::open`] has found the length that the bytes
+//!   claim to be within the bound of its caller, and nothing is written past it.
+//! - **B3.** A coded body is smaller than the body by at least a sixteenth of it; a body that cannot be made so is stored.
+//! - **B4.** A body decoded with another dictionary than its own is `Corruption`: it carries a number that comes from the bytes of
+//!   its dictionary.
+//!
+//! # Format
+//! Little-endian. A stored body is the body. Others are data blocks:
+//!
+//! ```text
+//! 0  length  u32  bytes of the body
+//! 4  the body, packed (see `pack`):
+//!    LZ4: in one block of LZ4's block format
+//!    zstd: in one frame of RFC 8878; with a dictionary, it names the dictionary's number
+//! ```
+//!
+//! What is packed is at most as long as the body.
+
+mod dictionary;
+#[cfg(all(test, not(loom)))]
+mod measure;
+mod pack;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::str::FromStr;
+
+use lz4_flex::block as lz4;
+use spillway_base::codec::Reader;
+use spillway_base::{Error, Result};
+use zstd_safe::{CCtx, CParameter, DCtx};
+
+pub(crate) use dictionary::{Dictionary, DictionaryId};
+use pack::Packing;
+
+/// How a body is coded. The numbers are those in a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub(crate) enum Coding {
+    /// As it is.
+    Stored = 0,
+    /// LZ4's block format.
+    Lz4 = 1,
+    /// A frame of zstd.
+    Zstd = 2,
+    /// A frame of zstd, made with a dictionary of the table.
+    ZstdDictionary = 3,
+}
+
+impl Coding {
+    /// The coding of this number.
+    pub(crate) fn of(number: u8) -> Result<Coding> {
+        match number {
+            0 => Ok(Coding::Stored),
+            1 => Ok(Coding::Lz4),
+            2 => Ok(Coding::Zstd),
+            3 => Ok(Coding::ZstdDictionary),
+            other => Err(Error::corruption(format!("unknown coding {other}"))),
+        }
+    }
+}
+
+/// How blocks are to be compressed. As text: `none`, `lz4`, `zstd` or `zstd:LEVEL`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// By LZ4: quick both ways.
+    Lz4,
+    /// By zstd, with a dictionary of the table where that is worth it.
+    Zstd {
+        /// 1 to 19: more takes longer and makes less of it.
+        level: u8,
+    },
+}
+
+/// Levels of zstd.
+const LEVELS: std::ops::RangeInclusive<u8> = 1..=19;
+/// The level that `zstd` alone means.
+const LEVEL: u8 = 3;
+
+impl Compression {
+    /// zstd at its usual level.
+    pub const ZSTD: Compression = Compression::Zstd { level: LEVEL };
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Compression::None => f.write_str("none"),
+            Compression::Lz4 => f.write_str("lz4"),
+            Compression::Zstd { level } => write!(f, "zstd:{level}"),
+        }
+    }
+}
+
+impl FromStr for Compression {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Compression> {
+        let zstd = |level: &str| {
+            let level = level.parse().ok().filter(|level| LEVELS.contains(level))?;
+            Some(Compression::Zstd { level })
+        };
+        let found = match text.split_once(':') {
+            None if text == "none" => Some(Compression::None),
+            None if text == "lz4" => Some(Compression::Lz4),
+            None if text == "zstd" => Some(Compression::ZSTD),
+            Some(("zstd", level)) => zstd(level),
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            Error::invalid(format!("{text} is no compression; write none, lz4, zstd or zstd:6"))
+        })
+    }
+}
+
+/// Bytes before what is coded.
+const HEADER_BYTES: usize = 4;
+/// The largest body that is coded; larger ones, which are single large values, are stored.
+const BODY_BYTES_MAX: usize = 64 << 20;
+
+/// The most bytes that a coded body of this length may have, if it is to be kept (B3).
+fn coded_most(body: usize) -> usize {
+    body - body.div_ceil(16)
+}
+
+/// Encodes one body after another. It holds what is dear to make anew for each: tables to search in, and a dictionary that is
+/// ready for use.
+pub(crate) struct Encoder {
+    compressor: Compressor,
+    packing: Packing,
+    packed: Vec<u8>,
+}
+
+enum Compressor {
+    None,
+    Lz4(Box<lz4::CompressTable>),
+    Zstd(Box<CCtx<'static>>, DictionaryId),
+}
+
+impl Encoder {
+    /// An encoder that compresses so; with zstd, by this dictionary.
+    pub(crate) fn new(compression: Compression, dictionary: Option<&Dictionary>) -> Encoder {
+        let compressor = match compression {
+            Compression::None => Compressor::None,
+            Compression::Lz4 => Compressor::Lz4(Box::new(lz4::CompressTable::small())),
+            Compression::Zstd { level } => {
+                let mut context = CCtx::create();
+                let mut set = |parameter| {
+                    context.set_parameter(parameter).expect("zstd has these parameters");
+                };
+                set(CParameter::CompressionLevel(level.into()));
+                // Rows of digits and numbers have many short matches that mean nothing and cost more than they spare.
+                set(CParameter::MinMatch(6));
+                set(CParameter::ContentSizeFlag(false));
+                let id = dictionary.filter(|dictionary| dictionary.load(&mut context));
+                let id = id.map_or(DictionaryId::NONE, Dictionary::id);
+                Compressor::Zstd(Box::new(context), id)
+            }
+        };
+        Encoder { compressor, packing: Packing::default(), packed: Vec::new() }
+    }
+
+    /// Appends a body to `out`, coded so or stored, and says which, with the dictionary that it needs.
+    pub(crate) fn encode(&mut self, body: &[u8], out: &mut Vec<u8>) -> (Coding, DictionaryId) {
+        let start = out.len();
+        let most = coded_most(body.len());
+        if let Some(coded) = self.code(body, most, out)
+            && out.len() - start <= most
+        {
+            return coded;
+        }
+        out.truncate(start);
+        out.extend_from_slice(body);
+        (Coding::Stored, DictionaryId::NONE)
+    }
+
+    fn code(
+        &mut self,
+        body: &[u8],
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<(Coding, DictionaryId)> {
+        let none = matches!(self.compressor, Compressor::None);
+        if none || body.len() > BODY_BYTES_MAX || most <= HEADER_BYTES {
+            return None;
+        }
+        self.packed.clear();
+        pack::pack(body, &mut self.packing, &mut self.packed)?;
+        if self.packed.len() > body.len() {
+            return None;
+        }
+        out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        let start = out.len();
+        let (coding, id, bytes) = match &mut self.compressor {
+            Compressor::None => return None,
+            Compressor::Lz4(table) => {
+                out.resize(start + lz4::get_maximum_output_size(self.packed.len()), 0);
+                let bytes = lz4::compress_into_with_table(&self.packed, &mut out[start..], table);
+                (Coding::Lz4, DictionaryId::NONE, bytes.ok()?)
+            }
+            Compressor::Zstd(context, id) => {
+                // What would not be kept has no room, which ends it early.
+                out.resize(start + most - HEADER_BYTES, 0);
+                let bytes = context.compress2(&mut out[start..], &self.packed).ok()?;
+                let plain = *id == DictionaryId::NONE;
+                (if plain { Coding::Zstd } else { Coding::ZstdDictionary }, *id, bytes)
+            }
+        };
+        out.truncate(start + bytes);
+        Some((coding, id))
+    }
+}
+
+/// What a thread decodes with.
+struct Decoder {
+    zstd: DCtx<'static>,
+    packed: Vec<u8>,
+}
+
+/// Bytes of a packed body for which a thread keeps room.
+const KEPT_BYTES: usize = 64 << 10;
+
+thread_local! {
+    /// Some 160 KiB, so it is made once for each thread that decodes.
+    static DECODER: RefCell<Decoder> =
+        RefCell::new(Decoder { zstd: DCtx::create(), packed: Vec::new() });
+}
+
+/// A coded body, whose length is known and within a bound.
+#[derive(Clone, Copy)]
+pub(crate) struct Coded<'a> {
+    coding: Coding,
+    bytes: &'a [u8],
+    body_bytes: usize,
+}
+
+impl<'a> Coded<'a> {
+    /// Looks at a coded body, which may have at most `bytes_max` bytes once it is decoded.
+    pub(crate) fn open(coding: Coding, bytes: &'a [u8], bytes_max: usize) -> Result<Coded<'a>> {
+        let (bytes, body_bytes, most) = match coding {
+            Coding::Stored => (bytes, bytes.len(), bytes_max),
+            Coding::Lz4 | Coding::Zstd | Coding::ZstdDictionary => {
+                let mut reader = Reader::new(bytes);
+                let body_bytes = reader.u32()? as usize;
+                (reader.rest(), body_bytes, bytes_max.min(BODY_BYTES_MAX))
+            }
+        };
+        if body_bytes > most {
+            let message =
+                format!("a body of {body_bytes} bytes is more than the {most} there can be");
+            return Err(Error::corruption(message));
+        }
+        Ok(Coded { coding, bytes, body_bytes })
+    }
+
+    /// The bytes of the body.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.body_bytes
+    }
+
+    /// Decodes it into `body`, which has as many bytes as it.
+    pub(crate) fn decode(&self, dictionary: Option<&Dictionary>, body: &mut [u8]) -> Result<()> {
+        assert_eq!(body.len(), self.body_bytes, "a body is decoded into its own length");
+        if self.coding == Coding::Stored {
+            body.copy_from_slice(self.bytes);
+            return Ok(());
+        }
+        DECODER.with_borrow_mut(|decoder| {
+            let packed = decoder.unpress(self, dictionary)?;
+            pack::unpack(packed, body).map_err(|error| error.context("it cannot be decoded"))?;
+            decoder.packed.truncate(KEPT_BYTES);
+            decoder.packed.shrink_to(KEPT_BYTES);
+            Ok(())
+        })
+    }
+}
+
+impl Decoder {
+    /// What a coded body is before it is unpacked.
+    fn unpress(&mut self, coded: &Coded<'_>, dictionary: Option<&Dictionary>) -> Result<&[u8]> {
+        let damaged =
+            |what: &dyn fmt::Display| Error::corruption(format!("it cannot be decoded: {what}"));
+        let zstd = |code: usize| damaged(&zstd_safe::get_error_name(code));
+        if self.packed.len() < coded.body_bytes {
+            self.packed.resize(coded.body_bytes, 0);
+        }
+        let packed = &mut self.packed[..coded.body_bytes];
+        let bytes = match coded.coding {
+            Coding::Stored => return Err(damaged(&"it is not coded")),
+            Coding::Lz4 => {
+                lz4::decompress_into(coded.bytes, packed).map_err(|error| damaged(&error))?
+            }
+            Coding::Zstd => self.zstd.decompress(packed, coded.bytes).map_err(zstd)?,
+            Coding::ZstdDictionary => {
+                let dictionary = dictionary.ok_or_else(|| damaged(&"its dictionary is missing"))?;
+                dictionary.decode(&mut self.zstd, coded.bytes, packed).map_err(zstd)?
+            }
+        };
+        Ok(&self.packed[..bytes])
+    }
+}
+
+#[cfg(fuzzing)]
+pub(crate) mod fuzz {
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    const BYTES_MAX: usize = 1 << 20;
+
+    /// Trained on what is alike and yet not the same.
+    static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(|| {
+        let mut writer = crate::block::BlockWriter::default();
+        for number in 0..2000_u64 {
+            let value = format!("number {} and so on", number * number);
+            let key = number.to_be_bytes();
+            let (csn, value) = (spillway_base::Csn(number), Some(value.as_bytes()));
+            writer.push(&crate::block::Entry { key: &key, csn, value });
+        }
+        let blocks = writer.finish();
+        let bodies = blocks.iter().map(|block| &block.frame[crate::block::FRAME_BYTES..]);
+        Dictionary::train(DictionaryId(1), &bodies.collect::<Vec<_>>(), 4096)
+            .expect("there is something to learn")
+    });
+
+    /// Decoded to something or not, and coded and decoded to itself.
+    pub(crate) fn coded(bytes: &[u8]) {
+        let Some((kind, bytes)) = bytes.split_first() else { return };
+        let coding = Coding::of(kind % 4).expect("there are four");
+        if let Ok(coded) = Coded::open(coding, bytes, BYTES_MAX) {
+            let mut body = vec![0; coded.body_bytes()];
+            let _ = coded.decode(Some(&DICTIONARY), &mut body);
+        }
+        let length = bytes.len().min(1000);
+        let mut body = vec![0; length + usize::from(*kind)];
+        if pack::unpack(bytes, &mut body).is_ok() {
+            again(*kind, &body);
+        }
+        again(*kind, bytes);
+        let _ = Dictionary::open(DictionaryId(1), bytes);
+    }
+
+    fn again(kind: u8, body: &[u8]) {
+        let compression = match kind / 4 % 4 {
+            0 => Compression::None,
+            1 => Compression::Lz4,
+            2 => Compression::Zstd { level: 1 },
+            _ => Compression::Zstd { level: 6 },
+        };
+        let dictionary = (kind / 16 % 2 == 1).then_some(&*DICTIONARY);
+        let mut out = Vec::new();
+        let (coding, _) = Encoder::new(compression, dictionary).encode(body, &mut out);
+        assert!(out.len() <= body.len());
+        let coded = Coded::open(coding, &out, body.len()).expect("it is within its length");
+        let mut back = vec![0; coded.body_bytes()];
+        coded.decode(dictionary, &mut back).expect("it was just encoded");
+        assert_eq!(back, body);
+    }
+}
