@@ -13,7 +13,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
     // What was read is written and read again. NaN is not equal to itself, so texts are compared.
     let mut written = Vec::new();
-    write_row(values.iter().copied(), &mut written);
+    write_row(row.schema(), values.iter().copied(), &mut written);
     let again = RowReader::new(&written).expect("a row that was written");
     for (column, value) in values.iter().enumerate() {
         let found = again.get(column).expect("a value that was written");

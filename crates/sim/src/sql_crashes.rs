@@ -116,9 +116,11 @@ fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
         if rng.chance(1, 4) && take_ticket(&mut session, &mut told).is_err() {
             return told;
         }
-        // Rows and the index are written anew, in one order of columns and the other.
+        // Rows and the index are written anew, or stay, in one order of columns and the other.
         let place = if rng.chance(1, 2) { "FIRST" } else { "AFTER id" };
-        let alter = format!("ALTER TABLE account MODIFY cents INT NOT NULL {place}");
+        let how = if rng.chance(1, 2) { "COPY" } else { "INSTANT" };
+        let alter =
+            format!("ALTER TABLE account MODIFY cents INT NOT NULL {place}, ALGORITHM={how}");
         if rng.chance(1, 8) && ask(&mut session, &alter).is_err() {
             return told;
         }

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use spillway::{
     Database, Direction, Durability, KeyRange, Table, Transaction, TransactionOptions, prefix_end,
 };
-use spillway_types::row::RowReader;
 use spillway_types::{Collation, ColumnType, Date, DateTime, Value};
 
 use crate::errors::{Result, SqlError};
+use crate::rows::{Stored, Versions, same_stored};
 
 pub(crate) const CATALOG: &str = "sys.catalog";
 /// How the names of tables' key spaces begin.
@@ -39,6 +39,9 @@ pub(crate) enum DefaultValue {
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct ColumnDef {
+    /// What rows know it by; 0 until it is given one. Catalogs from before there were ids have none.
+    #[serde(default)]
+    pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) ty: ColumnType,
     pub(crate) collation: Collation,
@@ -76,7 +79,15 @@ pub(crate) struct CheckDef {
     pub(crate) enforced: bool,
 }
 
+/// Which columns the rows have that were written under an earlier version of a table's schema.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Layout {
+    pub(crate) schema: u16,
+    /// Their ids.
+    pub(crate) columns: Vec<u32>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TableDef {
     pub(crate) id: u32,
     pub(crate) db: String,
@@ -91,6 +102,14 @@ pub(crate) struct TableDef {
     pub(crate) collation: Collation,
     pub(crate) comment: String,
     pub(crate) auto_increment: u64,
+    /// The version that rows are written under, and those that rows may have from before.
+    #[serde(default)]
+    pub(crate) schema: u16,
+    #[serde(default)]
+    pub(crate) layouts: Vec<Layout>,
+    /// What is made of the definition for reading rows.
+    #[serde(skip)]
+    pub(crate) versions: Arc<Versions>,
 }
 
 impl TableDef {
@@ -110,7 +129,36 @@ impl TableDef {
             collation,
             comment: String::new(),
             auto_increment: 1,
+            schema: 0,
+            layouts: Vec::new(),
+            versions: Arc::default(),
         }
+    }
+
+    /// The largest id of a column that it has, or that rows may have.
+    pub(crate) fn last_column_id(&self) -> u32 {
+        let layouts = self.layouts.iter().flat_map(|layout| layout.columns.iter().copied());
+        self.columns.iter().map(|column| column.id).chain(layouts).max().unwrap_or(0)
+    }
+
+    /// Gives columns that have none the ids after one, which comes to the same each time for a definition that is stored
+    /// without ids.
+    pub(crate) fn number_columns(&mut self, mut last: u32) {
+        for column in self.columns.iter_mut().filter(|column| column.id == 0) {
+            last += 1;
+            column.id = last;
+        }
+    }
+
+    /// Makes what reading rows needs, once the definition is whole.
+    pub(crate) fn prepare(&mut self) {
+        self.versions = Arc::new(Versions::of(self));
+    }
+
+    /// Forgets earlier versions: all rows are to be written under this definition.
+    pub(crate) fn forget_versions(&mut self) {
+        self.schema = 0;
+        self.layouts.clear();
     }
 
     /// The key spaces that it has.
@@ -134,14 +182,11 @@ impl TableDef {
         self.columns.iter().position(|column| column.auto_increment)
     }
 
-    /// The values of a stored row. Columns added after it was written have their initial value.
+    /// The values of a stored row.
     pub(crate) fn decode(&self, bytes: &[u8], out: &mut Vec<Value>) -> Result<()> {
-        let row = RowReader::new(bytes)?;
-        for (at, column) in self.columns.iter().enumerate() {
-            out.push(match row.get(at)? {
-                Some(value) => value.to_owned(),
-                None => column.initial_value(),
-            });
+        let row = Stored::new(bytes, &self.versions)?;
+        for at in 0..self.columns.len() {
+            out.push(row.get(at)?.to_owned());
         }
         Ok(())
     }
@@ -173,13 +218,30 @@ impl ColumnDef {
         }
     }
 
+    /// Fixes the initial value as one that is given. `false` where a definition cannot say it.
+    pub(crate) fn set_initial(&mut self, value: &Value) -> bool {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+        self.initial = Some(match (value, &self.ty) {
+            (Value::Null, _) => DefaultValue::Null,
+            (Value::Bytes(bytes), _) => DefaultValue::Const(hex(bytes), true),
+            (Value::UInt(bits), ColumnType::Bit(_)) => {
+                DefaultValue::Const(hex(&bits.to_be_bytes()), true)
+            }
+            (Value::Int(year), ColumnType::Year) => {
+                DefaultValue::Const(format!("{year:04}"), false)
+            }
+            (value, _) => DefaultValue::Const(value.to_text(), false),
+        });
+        same_stored(value, &self.initial_value())
+    }
+
     fn constant(&self, value: &DefaultValue) -> Value {
         match value {
             DefaultValue::Const(text, hex) => {
                 let value = match (hex, &self.ty) {
                     (true, _) => Value::Bytes(unhex(text)),
                     // Text that goes into a BIT would be its bytes.
-                    (false, ColumnType::Bit(_)) => Value::Int(text.parse().unwrap_or(0)),
+                    (false, ColumnType::Bit(_)) => Value::UInt(text.parse().unwrap_or(0)),
                     _ => Value::Text(text.clone()),
                 };
                 self.ty.store(&value).unwrap_or_else(|(_, nearest)| nearest)
@@ -282,6 +344,8 @@ impl Catalog {
                 Some(b't') => {
                     let mut table: TableDef = from_json(key, value)?;
                     table.columns.iter_mut().for_each(ColumnDef::fix_initial);
+                    table.number_columns(table.last_column_id());
+                    table.prepare();
                     catalog.tables.insert((table.db.clone(), table.name.clone()), Arc::new(table));
                 }
                 Some(b'u') => {

@@ -6,7 +6,7 @@
 //! - `parse`: text to statements;
 //! - `catalog`: which databases, tables and users there are;
 //! - `expr`: expressions bound and evaluated; `query`: queries planned and run;
-//! - `dml`, `store`: rows and their index entries changed;
+//! - `rows`: rows as they are stored, of whichever version of their table; `dml`, `store`: rows and their index entries changed;
 //! - `ddl`, `show`: tables, and what is told of them; `accounts`, `grants`, `users`: accounts, their rights and passwords;
 //! - `api`, `errors`: what comes out.
 
@@ -20,6 +20,7 @@ mod expr;
 mod grants;
 mod parse;
 mod query;
+mod rows;
 mod session;
 mod show;
 mod store;

@@ -15,11 +15,11 @@ use spillway::{
     successor,
 };
 use spillway_base::TableId;
-use spillway_types::row::write_row;
 use spillway_types::{Value, key};
 
 use crate::catalog::{IndexDef, IndexPart, TableDef, end_of};
 use crate::errors::{Result, SqlError};
+use crate::rows;
 
 /// Room for a key that is not long.
 const KEY_BYTES: usize = 32;
@@ -210,7 +210,7 @@ pub(crate) fn insert_row(
     pk: &[u8],
 ) -> Result<()> {
     let mut bytes = Vec::new();
-    write_row(row.iter().map(Value::as_ref), &mut bytes);
+    rows::write(table, row, &mut bytes);
     insert_bytes(txn, table, row, pk, &bytes)?;
     for index in &table.indexes {
         insert_entry(txn, table, index, row, pk)?;
@@ -276,7 +276,7 @@ pub(crate) fn update_row(
         }
     }
     let mut bytes = Vec::new();
-    write_row(new.iter().map(Value::as_ref), &mut bytes);
+    rows::write(table, new, &mut bytes);
     Ok(txn.put(table.rows(), new_pk, &bytes)?)
 }
 

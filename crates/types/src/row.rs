@@ -1,8 +1,9 @@
 //! The bytes of a stored row.
 //!
 //! ```text
-//! version   u8   1
+//! version   u8   1, or 2 where the schema version is not 0
 //! columns   u16  that the row holds
+//! schema    u16  version of its table's schema that the row was written under; only in rows of version 2
 //! nulls          one bit for each column, set for NULL
 //! ends           for each column: where its bytes end, from the start of the values (u32)
 //! values         one after another; NULL has no bytes
@@ -18,12 +19,17 @@
 //! 10 float      f32            9 datetime    as date, then microseconds of the day, u64
 //! ```
 //!
-//! Any column is read without reading the others. Columns that the row does not have, because they were added to the table
-//! later, are the reader's to fill in.
+//! Any column is read without reading the others. Which of its table's columns the values are, the schema version says, which
+//! means something to the table alone; columns that were added at the end without a new one are not in older rows. Both are
+//! the reader's to know. A value that was written before its column was given a wider type is made one of the new type by
+//! [`widened`].
 
-use crate::{Date, DateTime, Decimal, Time, ValueRef};
+use crate::{ColumnType, Date, DateTime, Decimal, Time, ValueRef};
 
-const VERSION: u8 = 1;
+/// The row has the schema version 0, and does not say so.
+const PLAIN: u8 = 1;
+/// The row says its schema version.
+const VERSIONED: u8 = 2;
 
 /// The bytes are no row; the text says why.
 pub type RowError = &'static str;
@@ -31,12 +37,19 @@ pub type RowError = &'static str;
 /// Room for a value that is not long.
 const VALUE_BYTES: usize = 16;
 
-/// Appends a row of these values.
-pub fn write_row<'a>(values: impl ExactSizeIterator<Item = ValueRef<'a>>, out: &mut Vec<u8>) {
+/// Appends a row of these values, written under a version of its table's schema.
+pub fn write_row<'a>(
+    schema: u16,
+    values: impl ExactSizeIterator<Item = ValueRef<'a>>,
+    out: &mut Vec<u8>,
+) {
     let columns = values.len();
-    out.reserve(1 + 2 + columns.div_ceil(8) + columns * (4 + VALUE_BYTES));
-    out.push(VERSION);
+    out.reserve(1 + 2 + 2 + columns.div_ceil(8) + columns * (4 + VALUE_BYTES));
+    out.push(if schema == 0 { PLAIN } else { VERSIONED });
     out.extend_from_slice(&(columns as u16).to_le_bytes());
+    if schema != 0 {
+        out.extend_from_slice(&schema.to_le_bytes());
+    }
     let nulls_at = out.len();
     let ends_at = nulls_at + columns.div_ceil(8);
     let values_at = ends_at + 4 * columns;
@@ -87,6 +100,7 @@ pub struct RowReader<'a> {
     ends: &'a [u8],
     values: &'a [u8],
     columns: usize,
+    schema: u16,
 }
 
 impl<'a> RowReader<'a> {
@@ -96,14 +110,25 @@ impl<'a> RowReader<'a> {
     /// When the bytes are no row.
     pub fn new(bytes: &'a [u8]) -> Result<RowReader<'a>, RowError> {
         let (head, rest) = bytes.split_at_checked(3).ok_or("the row has no head")?;
-        if head[0] != VERSION {
-            return Err("the row is of an unknown version");
-        }
+        let (schema, rest) = match head[0] {
+            PLAIN => (0, rest),
+            VERSIONED => {
+                let (schema, rest) = rest.split_first_chunk().ok_or("the row is cut short")?;
+                (u16::from_le_bytes(*schema), rest)
+            }
+            _ => return Err("the row is of an unknown version"),
+        };
         let columns = usize::from(u16::from_le_bytes([head[1], head[2]]));
         let (nulls, rest) =
             rest.split_at_checked(columns.div_ceil(8)).ok_or("the row is cut short")?;
         let (ends, values) = rest.split_at_checked(4 * columns).ok_or("the row is cut short")?;
-        Ok(RowReader { nulls, ends, values, columns })
+        Ok(RowReader { nulls, ends, values, columns, schema })
+    }
+
+    /// The version of its table's schema that it was written under.
+    #[must_use]
+    pub fn schema(&self) -> u16 {
+        self.schema
     }
 
     /// The columns it holds.
@@ -166,4 +191,22 @@ fn read_value(bytes: &[u8]) -> Result<ValueRef<'_>, RowError> {
 fn read_date(bytes: &[u8]) -> Result<Date, RowError> {
     let [low, high, month, day] = *bytes.first_chunk::<4>().ok_or("a date is cut short")?;
     Date::new(u16::from_le_bytes([low, high]), month, day).ok_or("a date makes no sense")
+}
+
+/// A value from before its column was given a wider type, as a column of that type keeps it. Every other value stays what
+/// it is. What was wide enough once goes on being so: a value may be from several types ago.
+#[must_use]
+pub fn widened<'a>(value: ValueRef<'a>, ty: &ColumnType) -> ValueRef<'a> {
+    match (value, ty) {
+        (ValueRef::UInt(number), ColumnType::Int { unsigned: false, .. }) => {
+            i64::try_from(number).map_or(value, ValueRef::Int)
+        }
+        (ValueRef::Float(number), ColumnType::Double) => ValueRef::Double(f64::from(number)),
+        (ValueRef::Decimal(number), ColumnType::Decimal { scale, .. })
+            if number.scale() != *scale =>
+        {
+            ValueRef::Decimal(number.round(*scale))
+        }
+        _ => value,
+    }
 }

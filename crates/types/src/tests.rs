@@ -1,5 +1,5 @@
 use crate::column::IntWidth;
-use crate::row::{RowReader, write_row};
+use crate::row::{RowReader, widened, write_row};
 use crate::value::format_double;
 use crate::*;
 
@@ -140,8 +140,10 @@ fn rows_come_back_and_any_bytes_are_survived() {
     for _ in 0..2000 {
         let values = samples(&mut noise);
         let mut bytes = Vec::new();
-        write_row(values.iter().map(Value::as_ref), &mut bytes);
+        let schema = if noise.next().is_multiple_of(2) { 0 } else { noise.next() as u16 };
+        write_row(schema, values.iter().map(Value::as_ref), &mut bytes);
         let row = RowReader::new(&bytes).unwrap();
+        assert_eq!(row.schema(), schema);
         for (column, value) in values.iter().enumerate() {
             let read = row.get(column).unwrap().unwrap();
             assert_eq!(format!("{read:?}"), format!("{:?}", value.as_ref()));
@@ -157,6 +159,50 @@ fn rows_come_back_and_any_bytes_are_survived() {
             );
         }
     }
+}
+
+/// Rows from before there were schema versions are read, and still written where the version is 0.
+#[test]
+fn the_bytes_of_rows_stay_what_they_are() {
+    let values = [Value::Int(-2), Value::Null, Value::from("ab")];
+    let plain = [
+        [1, 3, 0].as_slice(),
+        &[0b010, 9, 0, 0, 0, 9, 0, 0, 0, 12, 0, 0, 0],
+        &[1, 0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 5, b'a', b'b'],
+    ]
+    .concat();
+    let mut out = Vec::new();
+    write_row(0, values.iter().map(Value::as_ref), &mut out);
+    assert_eq!(out, plain);
+    out.clear();
+    write_row(0x0102, values.iter().map(Value::as_ref), &mut out);
+    assert_eq!(out, [[2, 3, 0, 2, 1].as_slice(), &plain[3..]].concat());
+    for cut in 0..out.len() {
+        let row = RowReader::new(&out[..cut]);
+        assert!(row.is_err() || row.is_ok_and(|row| (0..3).any(|at| row.get(at).is_err())));
+    }
+}
+
+#[test]
+fn values_of_narrower_types_become_those_of_wider_ones() {
+    let signed = ColumnType::BIGINT;
+    let unsigned = ColumnType::UBIGINT;
+    let decimal = ColumnType::Decimal { precision: 12, scale: 4, unsigned: false };
+    let shown = |value: ValueRef<'_>, ty: &ColumnType| format!("{:?}", widened(value, ty));
+    assert_eq!(shown(ValueRef::UInt(7), &signed), "Int(7)");
+    assert_eq!(shown(ValueRef::UInt(7), &unsigned), "UInt(7)");
+    assert_eq!(shown(ValueRef::Int(-7), &signed), "Int(-7)");
+    let float = ValueRef::Float(0.1);
+    assert_eq!(shown(float, &ColumnType::Float), "Float(0.1)");
+    let double = widened(float, &ColumnType::Double).to_owned();
+    assert_eq!(
+        format!("{double:?}"),
+        format!("{:?}", ColumnType::Double.store(&Value::Float(0.1)).unwrap())
+    );
+    let wide = widened(ValueRef::Decimal(Decimal::new(-125, 2)), &decimal).to_owned();
+    assert_eq!((wide.to_text().as_str(), wide.as_ref().is_null()), ("-1.2500", false));
+    assert_eq!(shown(ValueRef::Text("x"), &ColumnType::VarChar(9)), "Text(\"x\")");
+    assert_eq!(shown(ValueRef::Null, &signed), "Null");
 }
 
 #[test]

@@ -12,9 +12,10 @@ use super::columns::{
     Extras, Spelling, cannot_drop, charset_named, check_names, collation_named, drop_column,
     find_column, insert_column, move_column, place,
 };
-use super::keys::{UNBUILT, add_index, check_keys, parts, set_primary};
+use super::instant::{Demands, is_same_for_all, kept};
+use super::keys::{add_index, check_keys, parts, set_primary};
 use super::{Ddl, Operation, Terms, exists};
-use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef};
+use crate::catalog::{DefaultValue, IndexPart, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expr::literal;
 
@@ -34,9 +35,10 @@ pub(crate) struct Alteration {
     restart: bool,
     renames: Vec<(String, String)>,
     checks: Vec<NewCheck>,
-    /// The weakest way to do it, and the lock, that the statement insists on.
-    instant: bool,
-    lock_none: bool,
+    /// Whether rows hold values of columns whose types become wider.
+    pub(super) widens: bool,
+    /// What the statement says of how it is to be done.
+    pub(super) demands: Demands,
 }
 
 impl Alteration {
@@ -56,8 +58,8 @@ impl Alteration {
             restart: false,
             renames: Vec::new(),
             checks: Vec::new(),
-            instant: false,
-            lock_none: false,
+            widens: false,
+            demands: Demands::default(),
         };
         operations.iter().try_for_each(|operation| plan.apply(terms, operation))?;
         plan.finish(terms)?;
@@ -82,36 +84,20 @@ impl Alteration {
         let enforced =
             |name: &String| find_check(after, name).is_some_and(|at| after.checks[at].enforced);
         self.validate.retain(enforced);
-        if self.rewrite {
-            let all = after.checks.iter().filter(|check| check.enforced);
-            self.validate = all.map(|check| check.name.clone()).collect();
-            self.renumber = after.primary.is_empty() && !before.primary.is_empty();
-            let auto = after.auto_column().map(|at| self.origin[at]);
-            if auto.is_some() && auto != Some(before.auto_column()) {
-                after.auto_increment = after.auto_increment.max(1);
-                self.restart = true;
-            }
-        }
-        let rebuilds = self.touches_rows();
-        if self.instant && rebuilds {
-            return Err(SqlError::new(
-                1845,
-                "ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY.",
-            ));
-        }
-        if self.lock_none && rebuilds {
-            return Err(SqlError::new(
-                1845,
-                "LOCK=NONE is not supported for this operation. Try LOCK=EXCLUSIVE.",
-            ));
-        }
         Ok(())
     }
 
-    /// Whether rows are read, and perhaps written, for it.
-    pub(crate) fn touches_rows(&self) -> bool {
-        let unbuilt = self.after.indexes.iter().any(|index| index.space == UNBUILT);
-        self.rewrite || unbuilt || !self.validate.is_empty()
+    /// Has all rows written anew, and held to what the new table demands.
+    pub(super) fn hold_to_all(&mut self) {
+        let (before, after) = (&self.before, &mut self.after);
+        let all = after.checks.iter().filter(|check| check.enforced);
+        self.validate = all.map(|check| check.name.clone()).collect();
+        self.renumber = after.primary.is_empty() && !before.primary.is_empty();
+        let auto = after.auto_column().map(|at| self.origin[at]);
+        if auto.is_some() && auto != Some(before.auto_column()) {
+            after.auto_increment = after.auto_increment.max(1);
+            self.restart = true;
+        }
     }
 
     fn apply(&mut self, terms: &Terms<'_>, operation: &Operation) -> Result<()> {
@@ -167,6 +153,7 @@ impl Alteration {
                 rename_checks(after, &name);
                 (after.db, after.name) = (db, name);
             }
+            Operation::Rewrite => self.rewrite = true,
             Operation::Nothing => {}
         }
         Ok(())
@@ -187,7 +174,6 @@ impl Alteration {
                     let at = drop_column(&mut self.after, &name.value)?;
                     self.origin.remove(at);
                 }
-                self.rewrite = true;
             }
             A::RenameColumn { old_column_name, new_column_name } => {
                 let at = self.find(&old_column_name.value)?;
@@ -227,10 +213,8 @@ impl Alteration {
                 self.after.auto_increment = next.map_err(SqlError::syntax)?.max(1);
                 self.restart = true;
             }
-            A::Algorithm { algorithm, .. } => {
-                self.instant |= *algorithm == ast::AlterTableAlgorithm::Instant;
-            }
-            A::Lock { lock, .. } => self.lock_none |= *lock == ast::AlterTableLock::None,
+            A::Algorithm { algorithm, .. } => self.demands.algorithm(*algorithm),
+            A::Lock { lock, .. } => self.demands.lock(*lock),
             other => return Err(SqlError::unsupported(other)),
         }
         Ok(())
@@ -271,9 +255,7 @@ impl Alteration {
     ) -> Result<()> {
         let (mut column, extras) = terms.column(spelling, self.after.collation)?;
         column.initial_in_utc(terms.time_offset_micros);
-        let constant =
-            !matches!(column.default, DefaultValue::CurrentTimestamp | DefaultValue::Expr(_));
-        self.rewrite |= !constant || column.auto_increment || position.is_some();
+        self.rewrite |= column.auto_increment || !is_same_for_all(&column.default)?;
         let at = place(&self.after, position)?;
         insert_column(&mut self.after, at, column);
         self.origin.insert(at, None);
@@ -296,8 +278,14 @@ impl Alteration {
                 column.default = DefaultValue::None;
             }
         }
-        column.initial.clone_from(&was.initial);
-        self.rewrite |= !keeps_rows(&was, &column);
+        match kept(&was, &column) {
+            Some(kept) => {
+                self.widens |= kept.widens;
+                self.keep_initial(&was, &mut column);
+            }
+            None => self.rewrite = true,
+        }
+        column.id = was.id;
         self.after.columns[at] = column;
         if was.name != spelling.name {
             self.renames.push((was.name, spelling.name.to_owned()));
@@ -309,7 +297,6 @@ impl Alteration {
             move_column(&mut self.after, at, to);
             let from = self.origin.remove(at);
             self.origin.insert(to, from);
-            self.rewrite |= to != at;
         }
         self.add_extras(to, extras)
     }
@@ -343,27 +330,6 @@ impl Alteration {
         self.after.indexes.remove(at);
         Ok(())
     }
-}
-
-/// Whether rows and index entries of a column are, byte for byte, those of its new definition.
-fn keeps_rows(old: &ColumnDef, new: &ColumnDef) -> bool {
-    use ColumnType as T;
-    let wider = match (&old.ty, &new.ty) {
-        (T::VarChar(old), T::VarChar(new))
-        | (T::Char(old), T::Char(new))
-        | (T::VarBinary(old), T::VarBinary(new)) => old <= new,
-        (
-            T::Int { width: old, unsigned: a, boolean: c },
-            T::Int { width: new, unsigned: b, boolean: d },
-        ) => a == b && c == d && *old as u8 <= *new as u8,
-        (T::Text(old), T::Text(new)) | (T::Blob(old), T::Blob(new)) => {
-            old.bytes_max() <= new.bytes_max()
-        }
-        // An entry has a name's number, a row the name.
-        (T::Enum(old), T::Enum(new)) => new.starts_with(old),
-        (old, new) => old == new,
-    };
-    wider && old.collation == new.collation && old.nullable == new.nullable
 }
 
 impl Ddl<'_> {

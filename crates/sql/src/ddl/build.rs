@@ -9,10 +9,10 @@
 
 use spillway::{Database, Direction, Isolation, KeyRange, Table, Transaction, TransactionOptions};
 use spillway_base::TableId;
-use spillway_types::row::write_row;
 use spillway_types::{ColumnType, StoreError, Value, key};
 
 use super::Alteration;
+use super::instant::Way;
 use super::keys::UNBUILT;
 use crate::catalog::{
     Change, ColumnDef, DefaultValue, IndexDef, TableDef, remove_unnamed_spaces, shift_timestamps,
@@ -22,7 +22,7 @@ use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr, truth_of};
 use crate::parse::parse_expr;
 use crate::query::table_scope;
-use crate::store;
+use crate::{rows, store};
 
 /// Bytes of rows and keys that are written in one transaction, and what an entry takes beside them.
 const BATCH_BYTES: usize = 256 << 10;
@@ -88,7 +88,7 @@ impl Alteration {
     pub(crate) fn build(&mut self, context: &Context<'_>) -> Result<Built> {
         let db = context.instance.database();
         let mut built = Built { db: db.clone(), spaces: Vec::new() };
-        if !self.touches_rows() {
+        if self.way() == Way::Instant {
             return Ok(built);
         }
         let new = self.create_spaces(db, &mut built)?;
@@ -199,12 +199,7 @@ impl Alteration {
             Ok(match &column.default {
                 _ if column.auto_increment => Filling::Numbers,
                 DefaultValue::CurrentTimestamp => Filling::Const(Value::DateTime(context.now)),
-                DefaultValue::Expr(text) => {
-                    let none = |_: &str, _: &str| None;
-                    let bound =
-                        Binder::new(context.catalog, None, &none).bind(&parse_expr(text)?)?;
-                    Filling::Expr(bound.expr)
-                }
+                DefaultValue::Expr(text) => Filling::Expr(bound(context, text)?),
                 _ => Filling::Const(column.constant_default()),
             })
         };
@@ -236,7 +231,7 @@ impl Alteration {
 
     fn put_row(&self, out: &mut Batches<'_>, row: &[Value], pk: &[u8]) -> Result<()> {
         let mut bytes = Vec::new();
-        write_row(row.iter().map(Value::as_ref), &mut bytes);
+        rows::write(&self.after, row, &mut bytes);
         out.make_room(pk.len() + bytes.len())?;
         store::insert_bytes(out.txn(), &self.after, row, pk, &bytes)?;
         let mut indexes = self.after.indexes.iter();
@@ -295,8 +290,19 @@ fn values_len(table: &TableDef, index: &IndexDef, entry: &[u8]) -> Result<Option
     Ok((len <= entry.len()).then_some(len))
 }
 
+/// An expression that stands by itself.
+fn bound(context: &Context<'_>, text: &str) -> Result<Expr> {
+    let none = |_: &str, _: &str| None;
+    Ok(Binder::new(context.catalog, None, &none).bind(&parse_expr(text)?)?.expr)
+}
+
+/// Its value.
+pub(super) fn evaluate(context: &Context<'_>, text: &str) -> Result<Value> {
+    context.eval(&bound(context, text)?, &[])
+}
+
 /// A value as a column keeps it.
-fn stored(column: &ColumnDef, value: &Value, row: u64) -> Result<Value> {
+pub(super) fn stored(column: &ColumnDef, value: &Value, row: u64) -> Result<Value> {
     if value.is_null() {
         if !column.nullable {
             return Err(SqlError::new(1138, "Invalid use of NULL value"));

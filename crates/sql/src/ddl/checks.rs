@@ -88,6 +88,22 @@ fn changes(function: &str) -> bool {
     NAMES.iter().any(|name| name.eq_ignore_ascii_case(function))
 }
 
+/// Whether a function may answer another thing for each row of a statement.
+pub(super) fn varies(function: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "benchmark",
+        "get_lock",
+        "is_free_lock",
+        "is_used_lock",
+        "rand",
+        "release_all_locks",
+        "release_lock",
+        "sleep",
+        "uuid",
+    ];
+    NAMES.iter().any(|name| name.eq_ignore_ascii_case(function))
+}
+
 impl Terms<'_> {
     /// Adds a constraint to a table whose columns are all there. Answers its name.
     pub(super) fn add_check(&self, def: &mut TableDef, check: NewCheck) -> Result<String> {

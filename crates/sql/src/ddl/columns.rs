@@ -57,6 +57,7 @@ impl Terms<'_> {
     ) -> Result<(ColumnDef, Extras)> {
         let (ty, named) = column_type(spelling.ty, spelling.name)?;
         let mut column = ColumnDef {
+            id: 0,
             name: spelling.name.to_owned(),
             collation: named.unwrap_or(if ty.is_text() { table } else { Collation::Binary }),
             nullable: true,

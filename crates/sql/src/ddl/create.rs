@@ -67,6 +67,7 @@ impl Ddl<'_> {
                 let mut def = (*terms.find(&like.name)?).clone();
                 rename_checks(&mut def, &name);
                 (def.id, def.db, def.name, def.auto_increment) = (id, db, name, 1);
+                def.forget_versions();
                 def
             }
             None => {
@@ -75,6 +76,7 @@ impl Ddl<'_> {
                 def
             }
         };
+        def.number_columns(def.last_column_id());
         self.create_spaces(&mut def)?;
         self.change()?.put_table(&def)
     }

@@ -2,14 +2,15 @@
 //!
 //! What a statement says becomes a definition first: `columns`, `keys`, `checks` and `types` read its parts, under the
 //! [`Terms`] that hold for it. Most statements then change the catalog at once, in one transaction ([`Ddl`], `create`).
-//! ALTER TABLE and what is short for it (`alter`) may have rows to read and write first, which `build` does in as many
-//! transactions as it takes, before the catalog turns to the outcome in one.
+//! ALTER TABLE and what is short for it (`alter`) leaves rows as they are where it can (`instant`); else there are rows to read
+//! and write first, which `build` does in as many transactions as it takes, before the catalog turns to the outcome in one.
 
 mod alter;
 mod build;
 mod checks;
 mod columns;
 mod create;
+mod instant;
 mod keys;
 mod operations;
 mod types;
@@ -199,6 +200,7 @@ impl Ddl<'_> {
         for space in table.spaces() {
             change.drop_space(space)?;
         }
+        table.forget_versions();
         self.create_spaces(&mut table)?;
         self.restart_numbers(&mut table, 1)?;
         change.put_table(&table)

@@ -24,7 +24,9 @@ pub(crate) enum Operation {
     DropCheck(String),
     EnforceCheck(String, bool),
     RenameTable(ObjectName),
-    /// A clause that changes nothing here: keys are never disabled, and a table is never in need of a rebuild.
+    /// FORCE: all rows are written anew.
+    Rewrite,
+    /// A clause that changes nothing here: keys are never disabled.
     Nothing,
 }
 
@@ -68,7 +70,9 @@ impl Alter {
             columns: create.columns.clone(),
             unique: create.unique,
         };
-        Ok(Alter { table: create.table_name.clone(), operations: vec![operation] })
+        let options = create.alter_options.iter().cloned().map(Box::new).map(Operation::Sql);
+        let operations = std::iter::once(operation).chain(options).collect();
+        Ok(Alter { table: create.table_name.clone(), operations })
     }
 
     /// A DROP INDEX.
@@ -118,7 +122,7 @@ fn clause(parser: &mut Parser<'_>, out: &mut Vec<Operation>) -> Result<(), Parse
         }
         ["force", ..] => {
             skip(parser, 1);
-            Operation::Nothing
+            Operation::Rewrite
         }
         ["convert", "to", _] => convert(parser)?,
         ["drop", "key" | "index", _] => {

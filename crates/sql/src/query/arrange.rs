@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spillway_types::{Collation, ColumnType, key};
 
 use super::access::available;
-use super::{Access, Hints, SelectPlan, Source, SourceKind, choose_access, steps};
+use super::{Access, Hints, SelectPlan, Source, SourceKind, choose_access};
 use crate::catalog::TableDef;
 use crate::expr::{Expr, Op};
 
@@ -248,7 +248,7 @@ pub(crate) fn plan_table(
         rest: conditions.clone(),
         filters: conditions,
         tests: Vec::new(),
-        initial: steps::initial_of(table),
+        versions: table.versions.clone(),
         needed: None,
         hash: Vec::new(),
     }

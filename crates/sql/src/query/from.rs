@@ -47,7 +47,7 @@ impl From<'_, '_> {
             filters: Vec::new(),
             tests: Vec::new(),
             rest: Vec::new(),
-            initial: Vec::new(),
+            versions: Arc::default(),
             needed: None,
             hash: Vec::new(),
         });

@@ -23,6 +23,7 @@ use spillway_types::{Collation, ColumnType, Value};
 use crate::api::ResultColumn;
 use crate::catalog::TableDef;
 use crate::expr::Expr;
+use crate::rows::Versions;
 
 pub(crate) use access::{Access, Hints, Interval, choose_access};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
@@ -134,8 +135,8 @@ pub(crate) struct Source {
     /// Those of the filters that are checked on the row as it is stored, unless it is locked; and the others.
     pub(crate) tests: Vec<Test>,
     pub(crate) rest: Vec<Expr>,
-    /// Of each column, for rows from before it was added.
-    pub(crate) initial: Vec<Value>,
+    /// How a stored table's rows are read.
+    pub(crate) versions: Arc<Versions>,
     /// Columns that anybody asks for; all where it is `None`.
     pub(crate) needed: Option<Vec<usize>>,
     /// Equalities with earlier sources, by which rows that are read whole are found again.

@@ -5,11 +5,11 @@ use spillway_base::TableId;
 use spillway_types::{Value, key};
 
 use super::spans::Span;
-use super::steps::Stored;
 use super::{Access, Row, Source, SourceKind, spans, steps, subquery};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::Result;
 use crate::expr::{Context, Expr};
+use crate::rows::Stored;
 
 /// What takes a source's rows, in its slots of a wider row.
 pub(super) type Take<'e> = dyn FnMut(&mut Row) -> Result<bool> + 'e;
@@ -76,7 +76,7 @@ pub(crate) fn scan_table(
         });
     }
     each_row(context, table, access, &spans, lock, |bytes, key, locked| {
-        fetched.read(&Stored::new(bytes, source)?, key, row)?;
+        fetched.read(&Stored::new(bytes, &source.versions)?, key, row)?;
         if !locked && !fetched.lock(key, row)? {
             return Ok(true);
         }
@@ -210,7 +210,7 @@ impl Fetched<'_> {
         if !self.context.txn.get_locked(self.table.rows(), key, mode, wait, &mut newest)? {
             return Ok(false);
         }
-        self.read(&Stored::new(&newest, self.source)?, key, row)?;
+        self.read(&Stored::new(&newest, &self.source.versions)?, key, row)?;
         Ok(true)
     }
 }

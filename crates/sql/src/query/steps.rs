@@ -7,15 +7,15 @@
 
 use std::cmp::Ordering;
 
-use spillway_types::row::RowReader;
 use spillway_types::{Collation, ColumnType, Value, ValueRef};
 
 use super::aggregate::State;
 use super::spans::Span;
 use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
-use crate::catalog::{ColumnDef, TableDef};
+use crate::catalog::TableDef;
 use crate::errors::Result;
 use crate::expr::{Context, Expr, Op};
+use crate::rows::Stored;
 
 /// A condition on a stored row.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ pub(super) fn split(source: &mut Source) {
         source.rest.clone_from(&source.filters);
         return;
     };
-    source.initial = initial_of(table);
+    source.versions = table.versions.clone();
     if source.outer.is_some() {
         // Its conditions hold for rows that were not found, too.
         source.rest.clone_from(&source.filters);
@@ -118,11 +118,6 @@ pub(super) fn split(source: &mut Source) {
             None => source.rest.push(filter.clone()),
         }
     }
-}
-
-/// What each column of a table has in rows from before it was added.
-pub(super) fn initial_of(table: &TableDef) -> Vec<Value> {
-    table.columns.iter().map(ColumnDef::initial_value).collect()
 }
 
 /// A test with its values known.
@@ -155,26 +150,6 @@ fn ready(context: &Context<'_>, test: &Test) -> Result<Ready> {
         Test::All(tests) => Ready::All(all_ready(context, tests)?),
         Test::Any(tests) => Ready::Any(all_ready(context, tests)?),
     })
-}
-
-/// A stored row, read in place.
-pub(super) struct Stored<'r> {
-    reader: RowReader<'r>,
-    initial: &'r [Value],
-}
-
-impl<'r> Stored<'r> {
-    pub(super) fn new(bytes: &'r [u8], source: &'r Source) -> Result<Stored<'r>> {
-        Ok(Stored { reader: RowReader::new(bytes)?, initial: &source.initial })
-    }
-
-    /// A column. One that was added after the row was written has its initial value.
-    pub(super) fn get(&self, column: usize) -> Result<ValueRef<'r>> {
-        Ok(match self.reader.get(column)? {
-            Some(value) => value,
-            None => self.initial.get(column).map_or(ValueRef::Null, Value::as_ref),
-        })
-    }
 }
 
 /// Compares a stored value with another as MySQL does: the common kinds at once, the others by the general way.
@@ -254,7 +229,7 @@ pub(super) fn scan_stored(
 ) -> Result<()> {
     let tests = all_ready(context, &source.tests)?;
     scan::each_row(context, table, access, spans, None, |bytes, key, _| {
-        let stored = Stored::new(bytes, source)?;
+        let stored = Stored::new(bytes, &source.versions)?;
         for test in &tests {
             if test.holds(context, &stored)? != Some(true) {
                 return Ok(true);

@@ -13,7 +13,7 @@ use super::tables::{parts_of, path, path_of, tables_of};
 use crate::accounts::{self, Asker};
 use crate::api::ResultSink;
 use crate::catalog::{CATALOG, Catalog, Change, DatabaseDef, unawaited};
-use crate::ddl::{Alter, Alteration, Ddl, Terms};
+use crate::ddl::{Alter, Alteration, Ddl, Operation, Terms};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::parse::word;
@@ -108,11 +108,20 @@ impl Session {
         let built = {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
             self.process.doing.lock().cancel = Some(txn.cancel_handle());
-            alteration.build(&self.context(&txn, &catalog, &[]))?
+            let context = self.context(&txn, &catalog, &[]);
+            alteration.settle(&context)?;
+            alteration.build(&context)?
         };
         let switched = self.change_catalog(|ddl| ddl.switch(&mut alteration));
         drop(built);
         switched
+    }
+
+    /// Writes all rows of a table anew.
+    pub(super) fn copy_table(&mut self, db: &str, name: &str) -> Result<()> {
+        let parts = [db, name].map(|part| ast::Ident::with_quote('`', part));
+        let table = ast::ObjectName::from(parts.to_vec());
+        self.alter_table(&Alter { table, operations: vec![Operation::Rewrite] })
     }
 
     /// One change of the catalog at a time: read, changed, committed, and read anew for the others.

@@ -76,7 +76,7 @@ ALTER TABLE b RENAME bb;
 ALTER TABLE bb RENAME TO b, ALGORITHM=INSTANT;
 -- ok, 0 rows
 ALTER TABLE b ADD INDEX (a), ALGORITHM=INSTANT;
--- ERROR 1845 (0A000): ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY.
+-- ERROR 1845 (0A000): ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY/INPLACE.
 ALTER TABLE b ADD INDEX (a), LOCK=NONE;
 -- ERROR 1845 (0A000): LOCK=NONE is not supported for this operation. Try LOCK=EXCLUSIVE.
 SHOW CREATE TABLE b;
@@ -318,7 +318,7 @@ SELECT id, v, e, c, LENGTH(l) FROM wide ORDER BY e;
 ALTER TABLE wide MODIFY v VARCHAR(4) NOT NULL, ALGORITHM=INSTANT;
 -- ERROR 1845 (0A000): ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY.
 ALTER TABLE wide MODIFY v VARCHAR(50), ALGORITHM=INSTANT;
--- ERROR 1845 (0A000): ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY.
+-- ok, 0 rows
 ALTER TABLE wide MODIFY v VARCHAR(4) NOT NULL;
 -- ERROR 1406 (22001): Data too long for column 'v' at row 3
 ALTER TABLE wide MODIFY e ENUM('a', 'b', 'c');

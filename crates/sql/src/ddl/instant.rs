@@ -1,0 +1,272 @@
+//! Changes of a table that leave its rows as they are, and read them in another way (`rows`); and which of the ways to do an
+//! ALTER TABLE the statement allows.
+//!
+//! A statement is done in the first of these ways that serves all its clauses ([`Way`]):
+//!
+//! - **instantly**: no row is read or written;
+//! - **with the rows as they are**: they are read, to build indexes or to hold them to constraints;
+//! - **by copying**: all rows are written anew, in the newest version and with all their index entries.
+//!
+//! An index goes on being read where its entries are byte for byte those of the new definition; else it is built anew.
+
+use std::ops::ControlFlow;
+
+use spillway_types::row::widened;
+use spillway_types::{ColumnType, Value};
+use sqlparser::ast::{self, AlterTableAlgorithm, AlterTableLock};
+
+use super::Alteration;
+use super::build::{evaluate, stored};
+use super::checks::varies;
+use super::keys::UNBUILT;
+use crate::catalog::{ColumnDef, DefaultValue, IndexPart, Layout, TableDef, moved};
+use crate::errors::{Result, SqlError};
+use crate::expr::Context;
+use crate::parse::parse_expr;
+use crate::rows::{LAYOUTS_MAX, same_stored};
+
+/// What a change of a column's definition leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Kept {
+    /// Whether rows hold values that are to be read as wider ones.
+    pub(super) widens: bool,
+    /// Whether entries of indexes stay what they are.
+    pub(super) keys: bool,
+}
+
+/// Whether rows can stay as they are when a column's definition changes.
+pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
+    use ColumnType as T;
+    const AS_IS: Kept = Kept { widens: false, keys: true };
+    if old.collation != new.collation || old.nullable && !new.nullable {
+        return None;
+    }
+    let fits = |characters: &u32, bytes_max: u64| u64::from(*characters) * 4 <= bytes_max;
+    let as_is = match (&old.ty, &new.ty) {
+        // CHAR is stored without the spaces at its end, and so is what it becomes.
+        (T::Char(old), T::Char(new) | T::VarChar(new))
+        | (T::VarChar(old), T::VarChar(new))
+        | (T::Binary(old) | T::VarBinary(old), T::VarBinary(new)) => old <= new,
+        (T::Char(old) | T::VarChar(old), T::Text(new)) => fits(old, new.bytes_max()),
+        (T::Binary(old) | T::VarBinary(old), T::Blob(new)) => u64::from(*old) <= new.bytes_max(),
+        (T::Text(old), T::Text(new)) | (T::Blob(old), T::Blob(new)) => {
+            old.bytes_max() <= new.bytes_max()
+        }
+        (T::Int { width: old, unsigned: a, .. }, T::Int { width: new, unsigned: b, .. }) => {
+            if !a && *b || *old as u8 > *new as u8 || a != b && old == new {
+                return None;
+            }
+            return Some(Kept { widens: a != b, keys: a == b });
+        }
+        (T::Float, T::Double) => return Some(Kept { widens: true, keys: true }),
+        (
+            T::Decimal { precision: old, scale: a, unsigned: u },
+            T::Decimal { precision: new, scale: b, unsigned: v },
+        ) => {
+            if a > b || old - a > new - b || !u && *v {
+                return None;
+            }
+            return Some(Kept { widens: a != b, keys: a == b });
+        }
+        (T::Time(old), T::Time(new))
+        | (T::DateTime(old), T::DateTime(new))
+        | (T::Timestamp(old), T::Timestamp(new)) => old <= new,
+        // An entry has a name's number, a row the name.
+        (T::Enum(old), T::Enum(new)) | (T::Set(old), T::Set(new)) => new.starts_with(old),
+        (old, new) => old == new,
+    };
+    as_is.then_some(AS_IS)
+}
+
+/// How an ALTER TABLE is done.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Way {
+    Instant,
+    InPlace,
+    Copy,
+}
+
+/// What a statement says of how it is to be done.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Demands {
+    algorithm: Option<AlterTableAlgorithm>,
+    lock: Option<AlterTableLock>,
+}
+
+impl Demands {
+    pub(super) fn algorithm(&mut self, algorithm: AlterTableAlgorithm) {
+        self.algorithm = (algorithm != AlterTableAlgorithm::Default).then_some(algorithm);
+    }
+
+    pub(super) fn lock(&mut self, lock: AlterTableLock) {
+        self.lock = (lock != AlterTableLock::Default).then_some(lock);
+    }
+
+    fn insists_on_copy(&self) -> bool {
+        self.algorithm == Some(AlterTableAlgorithm::Copy)
+    }
+
+    fn insists_on_instant(&self) -> bool {
+        self.algorithm == Some(AlterTableAlgorithm::Instant)
+    }
+
+    /// Refuses a way that the statement rules out, or a lock that the way needs more than.
+    fn check(&self, way: Way) -> Result<()> {
+        if let (true, Some(_)) = (self.insists_on_instant(), self.lock) {
+            let text = "Incorrect usage of ALGORITHM=INSTANT and LOCK=NONE/SHARED/EXCLUSIVE";
+            return Err(SqlError::new(1221, text));
+        }
+        let refused = |what: &str, instead: &str| {
+            let text = format!("{what} is not supported for this operation. Try {instead}.");
+            Err(SqlError::new(1845, text))
+        };
+        match (self.algorithm, way) {
+            (Some(AlterTableAlgorithm::Instant), Way::InPlace) => {
+                return refused("ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE");
+            }
+            (Some(AlterTableAlgorithm::Instant), Way::Copy) => {
+                return refused("ALGORITHM=INSTANT", "ALGORITHM=COPY");
+            }
+            (Some(AlterTableAlgorithm::Inplace), Way::Copy) => {
+                return refused("ALGORITHM=INPLACE", "ALGORITHM=COPY");
+            }
+            _ => {}
+        }
+        match self.lock {
+            Some(lock @ (AlterTableLock::None | AlterTableLock::Shared)) if way == Way::Copy => {
+                let text = format!(
+                    "LOCK={lock} is not supported. Reason: COPY algorithm requires a lock. Try LOCK=EXCLUSIVE."
+                );
+                Err(SqlError::new(1846, text))
+            }
+            Some(lock @ (AlterTableLock::None | AlterTableLock::Shared)) if way == Way::InPlace => {
+                refused(&format!("LOCK={lock}"), "LOCK=EXCLUSIVE")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a column's default is the same for all rows of a statement.
+pub(super) fn is_same_for_all(default: &DefaultValue) -> Result<bool> {
+    let DefaultValue::Expr(text) = default else { return Ok(true) };
+    let found = ast::visit_expressions(&parse_expr(text)?, |expr| match expr {
+        ast::Expr::Function(function) if varies(&function.name.to_string()) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    Ok(found.is_continue())
+}
+
+impl Alteration {
+    /// Settles how it is done, once the definition is whole: what new columns have in rows that are there, under which version
+    /// rows are written, which indexes are built, and whether the statement allows that.
+    pub(crate) fn settle(&mut self, context: &Context<'_>) -> Result<()> {
+        self.after.number_columns(self.before.last_column_id());
+        self.rewrite |= self.demands.insists_on_copy();
+        if !self.rewrite {
+            self.fill_instantly(context)?;
+        }
+        if !self.rewrite {
+            self.compare_keys();
+        }
+        if !self.rewrite {
+            self.version()?;
+        }
+        if self.rewrite {
+            self.after.forget_versions();
+            self.hold_to_all();
+        }
+        self.after.prepare();
+        self.demands.check(self.way())
+    }
+
+    /// How it is done.
+    pub(crate) fn way(&self) -> Way {
+        let unbuilt = self.after.indexes.iter().any(|index| index.space == UNBUILT);
+        match self.rewrite {
+            true => Way::Copy,
+            false if unbuilt || !self.validate.is_empty() => Way::InPlace,
+            false => Way::Instant,
+        }
+    }
+
+    /// Gives new columns their initial values, where those are not known from their definitions.
+    fn fill_instantly(&mut self, context: &Context<'_>) -> Result<()> {
+        let offset = context.variables.borrow().time_offset_micros;
+        for (column, from) in self.after.columns.iter_mut().zip(&self.origin) {
+            let value = match &column.default {
+                _ if from.is_some() => continue,
+                DefaultValue::CurrentTimestamp => Value::DateTime(context.now),
+                DefaultValue::Expr(text) => evaluate(context, text)?,
+                _ => continue,
+            };
+            let value = match (stored(column, &value, 1)?, &column.ty) {
+                (Value::DateTime(at), ColumnType::Timestamp(_)) => {
+                    Value::DateTime(moved(at, -offset))
+                }
+                (value, _) => value,
+            };
+            self.rewrite |= !column.set_initial(&value);
+        }
+        Ok(())
+    }
+
+    /// Keeps what a column has in rows from before it was added, when its type changes.
+    pub(super) fn keep_initial(&mut self, was: &ColumnDef, column: &mut ColumnDef) {
+        column.initial.clone_from(&was.initial);
+        let value = was.initial_value();
+        let value = widened(value.as_ref(), &column.ty).to_owned();
+        if !same_stored(&column.initial_value(), &value) {
+            self.rewrite |= !column.set_initial(&value);
+        }
+    }
+
+    /// Has indexes built whose entries are not those of the new definition, and rows copied where their keys are not.
+    fn compare_keys(&mut self) {
+        let (before, after) = (&self.before, &mut self.after);
+        let key = |def: &TableDef, parts: &[IndexPart]| -> Vec<(u32, Option<u32>)> {
+            parts.iter().map(|part| (def.columns[part.column].id, part.prefix)).collect()
+        };
+        let stays = |after: &TableDef, old: &[IndexPart], new: &[IndexPart]| {
+            key(before, old) == key(after, new)
+                && old.iter().zip(new).all(|(old, new)| {
+                    let (old, new) = (&before.columns[old.column], &after.columns[new.column]);
+                    kept(old, new).is_some_and(|kept| kept.keys)
+                })
+        };
+        self.rewrite |= !stays(after, &before.primary, &after.primary);
+        for at in 0..after.indexes.len() {
+            let index = &after.indexes[at];
+            let old = before.indexes.iter().find(|old| old.space == index.space);
+            if old.is_none_or(|old| !stays(after, &old.parts, &index.parts)) {
+                after.indexes[at].space = UNBUILT;
+            }
+        }
+    }
+
+    /// Begins a new version of the schema, where rows from before are to be told from those to come.
+    fn version(&mut self) -> Result<()> {
+        let (before, after) = (&self.before, &mut self.after);
+        let ids = |def: &TableDef| def.columns.iter().map(|column| column.id).collect::<Vec<_>>();
+        let columns = ids(before);
+        if !self.widens && ids(after).starts_with(&columns) {
+            return Ok(());
+        }
+        if before.layouts.len() < LAYOUTS_MAX {
+            after.layouts.push(Layout { schema: before.schema, columns });
+            after.schema = before.schema + 1;
+            return Ok(());
+        }
+        if self.demands.insists_on_instant() {
+            let text = format!(
+                "Maximum row versions reached for table {}/{}. No more columns can be added or dropped instantly. Please use COPY/INPLACE.",
+                before.db, before.name
+            );
+            return Err(SqlError::new(4092, text));
+        }
+        self.rewrite = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Stored rows under a table's present definition, whichever version of it they were written under.
+//!
+//! Many changes of a table's columns leave its rows as they are. Each row says under which version of the schema it was written
+//! (`types::row`), and the table's definition keeps the [`Layout`] of every version that rows may still have. Reading is by
+//! a map from each version to the present columns, made once when a catalog is read, not for each row.
+//!
+//! # Guarantees
+//!
+//! - **V1.** A row is written under the newest version of its table's schema, and is of that version until it is written anew.
+//! - **V2.** A column has an id that no other column of its table has, nor one had that rows may still hold. What a place in a row is,
+//!   is told by ids alone: neither names nor the order of columns say anything of rows.
+//! - **V3.** A column that a row does not have, by its layout or because it has fewer values, reads as the column's initial value,
+//!   which stays what it was when the column was added, whatever becomes of its type and default.
+//! - **V4.** A value from before its column's type became a wider one reads as the wider type keeps it.
+//! - **V5.** A row of a version that the definition does not know is damage, and is told so.
+//! - **V6.** A row of the newest version is read with no map: telling that it is one is one comparison.
+//!
+//! Rather than with a version, rows could go on with the places of columns that are gone, each column knowing its own place for
+//! ever. That needs no layouts, but a table whose columns come and go would carry the dead ones in every new row, and a value of
+//! a narrower type could not be told from one that the type was always right for.
+
+use spillway_types::row::{RowReader, widened, write_row};
+use spillway_types::{ColumnType, Value, ValueRef};
+
+use crate::catalog::{ColumnDef, Layout, TableDef};
+use crate::errors::Result;
+
+/// The most versions that rows may have beside the newest; a change that would make one more writes the rows anew.
+pub(crate) const LAYOUTS_MAX: usize = 64;
+
+/// How rows of each version give the columns of one definition.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Versions {
+    newest: u16,
+    /// Of each column, for rows from before it was added.
+    initial: Vec<Value>,
+    older: Vec<Older>,
+}
+
+/// Rows of an earlier version.
+#[derive(Clone, Debug)]
+struct Older {
+    schema: u16,
+    /// Where they have each column, and its type.
+    places: Vec<Option<(usize, ColumnType)>>,
+}
+
+impl Versions {
+    /// The maps of a table's definition.
+    pub(crate) fn of(table: &TableDef) -> Versions {
+        let older = |layout: &Layout| {
+            let place = |column: &ColumnDef| {
+                let at = layout.columns.iter().position(|id| *id == column.id);
+                at.map(|at| (at, column.ty.clone()))
+            };
+            Older { schema: layout.schema, places: table.columns.iter().map(place).collect() }
+        };
+        Versions {
+            newest: table.schema,
+            initial: table.columns.iter().map(ColumnDef::initial_value).collect(),
+            older: table.layouts.iter().map(older).collect(),
+        }
+    }
+
+    fn initial(&self, column: usize) -> ValueRef<'_> {
+        self.initial.get(column).map_or(ValueRef::Null, Value::as_ref)
+    }
+
+    #[cold]
+    fn older(&self, schema: u16) -> Result<&Older> {
+        let found = self.older.iter().find(|older| older.schema == schema);
+        Ok(found.ok_or("a row is of a schema version that its table does not know")?)
+    }
+}
+
+/// A stored row, read in place.
+pub(crate) struct Stored<'r> {
+    reader: RowReader<'r>,
+    versions: &'r Versions,
+    /// `None` for a row of the newest version.
+    older: Option<&'r Older>,
+}
+
+impl<'r> Stored<'r> {
+    #[inline]
+    pub(crate) fn new(bytes: &'r [u8], versions: &'r Versions) -> Result<Stored<'r>> {
+        let reader = RowReader::new(bytes)?;
+        let older = match reader.schema() {
+            newest if newest == versions.newest => None,
+            schema => Some(versions.older(schema)?),
+        };
+        Ok(Stored { reader, versions, older })
+    }
+
+    /// A column.
+    #[inline]
+    pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'r>> {
+        match self.older {
+            None => Ok(match self.reader.get(column)? {
+                Some(value) => value,
+                None => self.versions.initial(column),
+            }),
+            Some(older) => self.get_older(older, column),
+        }
+    }
+
+    #[cold]
+    fn get_older(&self, older: &'r Older, column: usize) -> Result<ValueRef<'r>> {
+        let Some(Some((at, ty))) = older.places.get(column) else {
+            return Ok(self.versions.initial(column));
+        };
+        let value = self.reader.get(*at)?;
+        Ok(value.map_or_else(|| self.versions.initial(column), |value| widened(value, ty)))
+    }
+}
+
+/// Appends a row of a table's newest version.
+pub(crate) fn write(table: &TableDef, row: &[Value], out: &mut Vec<u8>) {
+    write_row(table.schema, row.iter().map(Value::as_ref), out);
+}
+
+/// Whether two values are stored as the same bytes.
+pub(crate) fn same_stored(a: &Value, b: &Value) -> bool {
+    let bytes = |value: &Value| {
+        let mut out = Vec::new();
+        write_row(0, std::iter::once(value.as_ref()), &mut out);
+        out
+    };
+    bytes(a) == bytes(b)
+}

@@ -1,0 +1,276 @@
+//! Tables whose columns are changed while their rows stay as they were written: guarantees V1 to V6 of `rows`.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{code, in_memory, run};
+use spillway::{Database, Settings, TransactionOptions};
+use spillway_base::rng::Rng;
+use spillway_sql::{Instance, Session};
+
+fn session(instance: &Instance, id: u64) -> Session {
+    let mut session = instance.session("root", "localhost", id);
+    session.use_database("test").unwrap();
+    session
+}
+
+/// A column of the twins, in one of the types that it widens through.
+struct Column {
+    name: String,
+    family: usize,
+    width: usize,
+}
+
+/// Types, each wider than the one before, and a value that the narrowest holds.
+const FAMILIES: [(&[&str], [&str; 3]); 9] = [
+    (&["TINYINT", "INT", "BIGINT"], ["-7", "100", "NULL"]),
+    (&["TINYINT UNSIGNED", "INT UNSIGNED", "BIGINT"], ["7", "200", "NULL"]),
+    (&["FLOAT", "DOUBLE"], ["0.1", "-2.5", "NULL"]),
+    (&["DECIMAL(5,2)", "DECIMAL(7,2)", "DECIMAL(12,4)"], ["-1.25", "333.33", "NULL"]),
+    (&["CHAR(4)", "VARCHAR(6)", "VARCHAR(60)"], ["'ab'", "'Grü'", "NULL"]),
+    (&["BINARY(3)", "VARBINARY(4)", "VARBINARY(40)"], ["'x'", "'yyy'", "NULL"]),
+    (&["ENUM('a','b')", "ENUM('a','b','c')"], ["'b'", "'a'", "NULL"]),
+    (&["SET('a','b')", "SET('a','b','c')"], ["'a,b'", "'b'", "NULL"]),
+    (
+        &["DATETIME", "DATETIME(3)", "DATETIME(6)"],
+        ["'2024-02-29 12:00:01'", "'1999-01-01'", "NULL"],
+    ),
+];
+
+impl Column {
+    fn ty(&self) -> &'static str {
+        FAMILIES[self.family].0[self.width]
+    }
+
+    fn value(&self, rng: &mut Rng) -> &'static str {
+        FAMILIES[self.family].1[rng.below(3) as usize]
+    }
+}
+
+fn place(rng: &mut Rng, columns: &[Column], but: &str) -> String {
+    match rng.below(3) {
+        0 => " FIRST".to_owned(),
+        1 => {
+            let others: Vec<_> = columns.iter().filter(|column| column.name != but).collect();
+            match others.is_empty() {
+                true => " AFTER id".to_owned(),
+                false => format!(" AFTER {}", others[rng.below(others.len() as u64) as usize].name),
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+/// One clause of an ALTER TABLE, which it makes the columns follow.
+fn clause(rng: &mut Rng, columns: &mut Vec<Column>, made: &mut u64) -> String {
+    let some = (!columns.is_empty()).then(|| rng.below(columns.len() as u64) as usize);
+    match (rng.below(7), some) {
+        (0, Some(at)) if columns.len() > 2 => {
+            format!("DROP COLUMN {}", columns.remove(at).name)
+        }
+        (1, Some(at)) => {
+            *made += 1;
+            let old = std::mem::replace(&mut columns[at].name, format!("c{made}"));
+            format!("RENAME COLUMN {old} TO c{made}")
+        }
+        (2 | 3, Some(at)) => {
+            let most = FAMILIES[columns[at].family].0.len() - 1;
+            columns[at].width = most.min(columns[at].width + rng.below(2) as usize);
+            let default = columns[at].value(rng);
+            let to = place(rng, columns, &columns[at].name);
+            format!("MODIFY {} {} DEFAULT {default}{to}", columns[at].name, columns[at].ty())
+        }
+        (4, Some(at)) => {
+            format!("ALTER COLUMN {} SET DEFAULT {}", columns[at].name, columns[at].value(rng))
+        }
+        _ => {
+            *made += 1;
+            let family = rng.below(FAMILIES.len() as u64) as usize;
+            let column = Column { name: format!("c{made}"), family, width: 0 };
+            let default = column.value(rng);
+            let to = place(rng, columns, "");
+            let clause =
+                format!("ADD COLUMN {} {} DEFAULT {default}{to}", column.name, column.ty());
+            columns.push(column);
+            clause
+        }
+    }
+}
+
+/// V1 to V4: a table whose rows stay is never told from a twin that is copied at each change, whatever is read from it.
+#[test]
+fn rows_that_stay_read_as_rows_that_are_copied() {
+    for seed in 0..12 {
+        let mut rng = Rng::new(seed);
+        let instance = in_memory();
+        let mut one = session(&instance, 1);
+        for twin in ["stays", "copied"] {
+            run(&mut one, &format!("CREATE TABLE {twin} (id INT PRIMARY KEY, c0 INT, KEY (c0))"))
+                .unwrap();
+        }
+        let mut columns = vec![Column { name: "c0".to_owned(), family: 0, width: 1 }];
+        let (mut made, mut indexed) = (0, 0);
+        for round in 0..40_u64 {
+            let values: Vec<_> = columns.iter().map(|column| column.value(&mut rng)).collect();
+            let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
+            let changed = rng.below(columns.len() as u64) as usize;
+            let mut statements = vec![
+                format!(
+                    "INSERT INTO @ (id, {}) VALUES ({round}, {})",
+                    names.join(", "),
+                    values.join(", ")
+                ),
+                format!("INSERT INTO @ (id) VALUES ({})", 1000 + round),
+                format!(
+                    "UPDATE @ SET {} = {} WHERE id = {}",
+                    names[changed],
+                    values[changed],
+                    rng.below(round + 1)
+                ),
+                format!("DELETE FROM @ WHERE id = {}", rng.below(round + 1)),
+            ];
+            if rng.chance(1, 6) {
+                indexed += 1;
+                statements.push(format!("CREATE INDEX i{indexed} ON @ ({})", names[changed]));
+            }
+            for statement in statements {
+                for twin in ["stays", "copied"] {
+                    let sql = statement.replace('@', twin);
+                    run(&mut one, &sql).unwrap_or_else(|error| panic!("{seed}: {sql}: {error:?}"));
+                }
+            }
+            let clause = clause(&mut rng, &mut columns, &mut made);
+            for (twin, how) in [("stays", "DEFAULT"), ("copied", "COPY")] {
+                let sql = format!("ALTER TABLE {twin} {clause}, ALGORITHM={how}");
+                run(&mut one, &sql).unwrap_or_else(|error| panic!("{seed}: {sql}: {error:?}"));
+            }
+            let column = &columns[rng.below(columns.len() as u64) as usize];
+            let (name, value) = (&column.name, column.value(&mut rng));
+            for query in [
+                "SELECT * FROM @ ORDER BY id".to_owned(),
+                format!("SELECT {name}, COUNT(*), SUM(id) FROM @ GROUP BY {name} ORDER BY {name}"),
+                format!("SELECT id FROM @ WHERE {name} = {value} ORDER BY id"),
+                format!("SELECT id FROM @ WHERE {name} > {value} ORDER BY id"),
+                format!("SELECT id, {name} FROM @ WHERE {name} IS NULL ORDER BY id FOR UPDATE"),
+            ] {
+                let answers = ["stays", "copied"]
+                    .map(|twin| run(&mut one, &query.replace('@', twin)).unwrap());
+                assert_eq!(answers[0], answers[1], "{seed}: {clause}: {query}");
+            }
+        }
+    }
+}
+
+/// Only some versions are kept: one more has the rows written anew, unless the statement says that it must not.
+#[test]
+fn rows_are_copied_when_they_have_too_many_versions() {
+    let instance = in_memory();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    for version in 0..64 {
+        run(&mut one, &format!("INSERT INTO t (id) VALUES ({version})")).unwrap();
+        let alter = format!(
+            "ALTER TABLE t ADD COLUMN c{version} INT DEFAULT {version} FIRST, ALGORITHM=INSTANT"
+        );
+        run(&mut one, &alter).unwrap();
+    }
+    let all = "SELECT SUM(c0), SUM(c63), SUM(c0 + c63), SUM(id), COUNT(*) FROM t";
+    let before = run(&mut one, all).unwrap();
+    assert_eq!(before, ["0 4032 4032 2016 64"]);
+    assert_eq!(code(&mut one, "ALTER TABLE t ADD COLUMN more INT FIRST, ALGORITHM=INSTANT"), 4092);
+    // At the end there is always room: rows of the same version have less.
+    run(&mut one, "ALTER TABLE t ADD COLUMN last INT DEFAULT 3, ALGORITHM=INSTANT").unwrap();
+    run(&mut one, "ALTER TABLE t ADD COLUMN more INT FIRST").unwrap();
+    assert_eq!(run(&mut one, all).unwrap(), before);
+    assert_eq!(run(&mut one, "SELECT SUM(last) FROM t").unwrap(), ["192"]);
+    for again in 0..64 {
+        let alter = format!("ALTER TABLE t ADD COLUMN again{again} INT FIRST, ALGORITHM=INSTANT");
+        run(&mut one, &alter).unwrap();
+    }
+    assert_eq!(code(&mut one, "ALTER TABLE t ADD COLUMN once INT FIRST, ALGORITHM=INSTANT"), 4092);
+    assert_eq!(run(&mut one, "OPTIMIZE TABLE t").unwrap(), ["test.t optimize status OK"]);
+    run(&mut one, "ALTER TABLE t ADD COLUMN once INT FIRST, ALGORITHM=INSTANT").unwrap();
+    assert_eq!(run(&mut one, all).unwrap(), before);
+}
+
+/// A transaction that began to read before a change reads the old rows as the new definition has them.
+#[test]
+fn an_older_snapshot_reads_through_a_change() {
+    let instance = in_memory();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT); CREATE TABLE other (id INT)")
+        .unwrap();
+    run(&mut one, "INSERT INTO t VALUES (1, 10, 100), (2, 20, 200)").unwrap();
+    run(&mut one, "BEGIN; SELECT * FROM other").unwrap();
+    run(
+        &mut two,
+        "ALTER TABLE t DROP COLUMN a, ADD COLUMN c INT DEFAULT 5 FIRST, ALGORITHM=INSTANT",
+    )
+    .unwrap();
+    run(&mut two, "UPDATE t SET b = 0 WHERE id = 1; INSERT INTO t VALUES (1, 3, 1)").unwrap();
+    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["5 1 100", "5 2 200"]);
+    run(&mut one, "UPDATE t SET c = 6 WHERE id = 2; COMMIT").unwrap();
+    assert_eq!(run(&mut two, "SELECT * FROM t").unwrap(), ["5 1 0", "6 2 200", "1 3 1"]);
+}
+
+/// Changes the entry of table `t` in the stored catalog.
+fn edit_entry(db: &Database, edit: impl FnOnce(String) -> String) {
+    let txn = db.begin(TransactionOptions::new());
+    let catalog = txn.table("sys.catalog").unwrap();
+    let mut entry = Vec::new();
+    assert!(txn.get(catalog, b"t/test/t", &mut entry).unwrap());
+    let edited = edit(String::from_utf8(entry).unwrap());
+    txn.put(catalog, b"t/test/t", edited.as_bytes()).unwrap();
+    txn.commit().wait().unwrap();
+}
+
+/// V5.
+#[test]
+fn a_row_of_an_unknown_version_is_damage() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 2)")
+        .unwrap();
+    run(&mut one, "ALTER TABLE t ADD COLUMN b INT FIRST, ALGORITHM=INSTANT").unwrap();
+    drop((one, instance));
+    edit_entry(&db, |entry| {
+        let known = r#""layouts":[{"schema":0,"columns":[1,2]}]"#;
+        assert!(entry.contains(known), "{entry}");
+        entry.replace(known, r#""layouts":[]"#)
+    });
+    let mut one = session(&Instance::open(db).unwrap(), 1);
+    assert_eq!(code(&mut one, "SELECT * FROM t"), 1034);
+    assert_eq!(code(&mut one, "UPDATE t SET a = 3 WHERE id = 1"), 1034);
+}
+
+/// A catalog from before columns had ids, and its rows.
+#[test]
+fn tables_from_before_versions_are_changed_instantly() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT)").unwrap();
+    run(&mut one, "INSERT INTO t VALUES (1, 2, 3); ALTER TABLE t ADD COLUMN d INT DEFAULT 4")
+        .unwrap();
+    drop((one, instance));
+    edit_entry(&db, |mut entry| {
+        for field in [r#""id":1,"#, r#""id":2,"#, r#""id":3,"#, r#""id":4,"#] {
+            // The first is the table's own.
+            let at = entry.find(r#""columns""#).unwrap();
+            let found = entry[at..].find(field).unwrap();
+            entry.replace_range(at + found..at + found + field.len(), "");
+        }
+        let versions = r#","schema":0,"layouts":[]"#;
+        assert!(entry.contains(versions), "{entry}");
+        entry.replace(versions, "")
+    });
+    let mut one = session(&Instance::open(db).unwrap(), 1);
+    run(
+        &mut one,
+        "ALTER TABLE t DROP COLUMN b, ADD COLUMN e INT DEFAULT 5 FIRST, ALGORITHM=INSTANT",
+    )
+    .unwrap();
+    run(&mut one, "INSERT INTO t VALUES (6, 7, 8, 9)").unwrap();
+    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["5 1 3 4", "6 7 8 9"]);
+}
