@@ -86,7 +86,8 @@ pub trait Disk: Send + Sync {
     /// [`spillway_base::ErrorKind::Io`].
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
-    /// Takes a folder for this process, until the lock is dropped or the process ends.
+    /// Takes a folder for this process, until the lock is dropped or the process ends. Where the process that had it is gone,
+    /// waits until what it had in flight is done.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::InUse`] when another process, or another database of this one,

@@ -3,6 +3,8 @@
 //! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, where the file system has
 //! it, else a write and an fdatasync. Transfers past the page cache go through a second descriptor of the file.
 
+mod lock;
+
 use std::fs;
 use std::io::{self, ErrorKind as IoKind, IoSlice};
 use std::os::fd::AsRawFd;
@@ -11,9 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{
-    FallocateFlags, FlockOperation, Mode, OFlags, fallocate, fcntl_getfl, flock, statvfs,
-};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fcntl_getfl, statvfs};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use spillway_base::{Error, ErrorKind, Result};
 
@@ -101,21 +101,7 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, dir: &Path) -> Result<Box<dyn DiskLock>> {
-        let path = dir.join("LOCK");
-        let mut options = fs::OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        let file = options.open(&path).map_err(|error| failed("open", &path, error))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Box::new(RealLock { _file: file })),
-            Err(Errno::WOULDBLOCK) => Err(Error::new(
-                ErrorKind::InUse,
-                format!(
-                    "{} is open in another process; stop that one, or choose another folder",
-                    dir.display()
-                ),
-            )),
-            Err(error) => Err(failed("lock", &path, error.into())),
-        }
+        lock::take(dir)
     }
 
     fn available(&self, path: &Path) -> Result<u64> {
@@ -135,12 +121,6 @@ fn open_direct(file: &fs::File) -> Option<fs::File> {
     let flags = access | OFlags::DIRECT | OFlags::CLOEXEC;
     rustix::fs::open(again, flags, Mode::empty()).ok().map(fs::File::from)
 }
-
-struct RealLock {
-    _file: fs::File,
-}
-
-impl DiskLock for RealLock {}
 
 pub(crate) struct RealFile {
     file: fs::File,
@@ -162,6 +142,11 @@ impl RealFile {
             direct: OnceLock::new(),
             direct_refused: AtomicBool::new(false),
         }
+    }
+
+    /// The lock of the folder that it was opened in, where this process has one.
+    pub(crate) fn lock(&self) -> Option<Arc<fs::File>> {
+        lock::over(&self.path)
     }
 
     /// The file, for transfers through the page cache.

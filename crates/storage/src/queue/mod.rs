@@ -19,7 +19,8 @@
 //! - **A7.** Through a queue that bypasses the cache ([`Cache::Bypass`]), bytes are the same as through one that does not, and as
 //!   through the files themselves, once the writes are given back; all may be used for one file.
 //! - **A8.** When a process has ended, however, nothing of its queues happens any more by the time that another has the folder
-//!   ([`crate::Disk::lock`]). Of the writes in flight any set of sectors is written, as in A2.
+//!   ([`crate::Disk::lock`]), whom the disk has wait for that. Of the writes in flight any set of sectors is written, as in A2. A
+//!   lock that is dropped before a queue that wrote into its folder is free when that is dropped, too.
 //!
 //! The caller's part: files are those of the queue's disk; no operation is empty; a write begins at a multiple of [`ALIGN`] and is a
 //! multiple of it long ([`AlignedBuffer::pad`]); nothing is submitted to a full queue. Who does otherwise meets a panic. And a range

@@ -100,6 +100,11 @@ impl Operation {
         operation
     }
 
+    /// The lock of its file's folder, where this process has one.
+    pub(super) fn lock(&self) -> Option<Arc<fs::File>> {
+        self.file.lock()
+    }
+
     /// Whether it is done or has failed.
     pub(super) fn is_over(&self) -> bool {
         self.outcome.is_some()
@@ -170,7 +175,8 @@ impl Operation {
         self.at = self.at.max(self.buffer.start());
     }
 
-    fn fail(&mut self, errno: Errno) {
+    /// Ends it with this failure.
+    pub(super) fn fail(&mut self, errno: Errno) {
         self.fail_with(errno.into());
     }
 

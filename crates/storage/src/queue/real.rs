@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
+use rustix::io::Errno;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::operation::Operation;
@@ -39,6 +40,11 @@ impl Means {
 
 /// Who carries operations out, beside the thread that gives them.
 pub(super) trait Carrier<O> {
+    /// Sees to what an operation needs beforehand. One that this fails for is not begun.
+    fn prepare(&mut self, _operation: &O) -> Result<(), Errno> {
+        Ok(())
+    }
+
     /// Begins with one, and comes back without having waited for it.
     fn begin(&mut self, operation: O);
 
@@ -86,7 +92,10 @@ impl<C: Carrier<Operation>> RealQueue<C> {
         RealQueue { settings, carrier, carried: 0, over: VecDeque::new() }
     }
 
-    fn begin(&mut self, operation: Operation) {
+    fn begin(&mut self, mut operation: Operation) {
+        if let Err(errno) = self.carrier.prepare(&operation) {
+            operation.fail(errno);
+        }
         if operation.is_over() {
             self.over.push_back(operation);
         } else {

@@ -2,11 +2,17 @@
 //!
 //! Each operation is handed over as soon as it is given, so that it goes on while the caller does something else; a system call
 //! for each is little beside the transfers that compactions do.
+//!
+//! When a process is killed the system goes on with what its rings have in flight, and nobody waits for that. A8 holds since a
+//! ring has the locks of the folders that it writes into among its registered files: the system gives those back after the
+//! last operation.
 #![allow(unsafe_code)] // A leaf: the system reads and writes memory that it was named.
 
+use std::fs;
 use std::io;
 use std::mem;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use io_uring::types::Fd;
@@ -21,6 +27,9 @@ use super::real::Carrier;
 /// How long to leave a system alone that is short of memory.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Folders with a lock of their own that one queue writes into, at most.
+const LOCKS_MAX: usize = 64;
+
 /// A ring, and what the system does for it.
 pub(super) struct Ring {
     ring: IoUring,
@@ -28,6 +37,8 @@ pub(super) struct Ring {
     /// as long as a step of its operation is not completed.
     slots: Vec<Option<Operation>>,
     free: Vec<usize>,
+    /// Locks that are registered with the ring, in this order.
+    locks: Vec<Arc<fs::File>>,
 }
 
 impl Ring {
@@ -42,8 +53,10 @@ impl Ring {
         if ![opcode::Read::CODE, opcode::Write::CODE].iter().all(|code| probe.is_supported(*code)) {
             return Err(io::ErrorKind::Unsupported.into());
         }
+        // Places for locks, with none in them.
+        ring.submitter().register_files(&[-1; LOCKS_MAX])?;
         let slots = (0..operations).map(|_| None).collect();
-        Ok(Ring { ring, slots, free: (0..operations).collect() })
+        Ok(Ring { ring, slots, free: (0..operations).collect(), locks: Vec::new() })
     }
 
     /// Hands the next step of an operation to the system.
@@ -85,6 +98,20 @@ impl Ring {
 }
 
 impl Carrier<Operation> for Ring {
+    fn prepare(&mut self, operation: &Operation) -> Result<(), Errno> {
+        let Some(lock) = operation.lock().filter(|_| operation.kind == Kind::Write) else {
+            return Ok(());
+        };
+        if self.locks.iter().any(|known| Arc::ptr_eq(known, &lock)) {
+            return Ok(());
+        }
+        assert!(self.locks.len() < LOCKS_MAX, "a queue writes into more than {LOCKS_MAX} folders");
+        let (place, fd) = (self.locks.len() as u32, lock.as_raw_fd());
+        self.locks.push(lock);
+        let registered = self.ring.submitter().register_files_update(place, &[fd]);
+        registered.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+
     fn begin(&mut self, operation: Operation) {
         let slot = self.free.pop().expect("a queue that is not full");
         self.slots[slot] = Some(operation);
@@ -116,7 +143,11 @@ impl Carrier<Operation> for Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // A queue waits for its operations. Where it could not, the system may use them whenever it likes.
-        self.slots.drain(..).flatten().for_each(mem::forget);
+        let left = self.slots.drain(..).flatten();
+        if left.map(mem::forget).count() == 0 {
+            // The system may take its time to let go of a ring, but whoever waits for these locks need not.
+            let _ = self.ring.submitter().unregister_files();
+        }
     }
 }
 
@@ -126,6 +157,8 @@ mod tests {
     use std::sync::Arc;
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use spillway_base::ErrorKind;
 
     use crate::{AlignedBuffer, Cache, Disk, File, Means, OpenMode, QueueSettings, RealDisk};
 
@@ -157,5 +190,29 @@ mod tests {
             assert_eq!([done[0].tag, done[1].tag], [tag as u64, 9]);
             assert_eq!(done[0].buffer[..], [tag as u8; 4096]);
         }
+    }
+    #[test]
+    fn a8_a_folder_is_locked_as_long_as_a_ring_writes_into_it() {
+        if !Means::Ring.is_there() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let lock = RealDisk.lock(dir.path()).unwrap();
+        let pipe = pipe(&dir.path().join("pipe"));
+        let settings = QueueSettings { depth: 2, cache: Cache::Through };
+        let mut queue = RealDisk.queue_by(settings, Means::Ring).unwrap();
+        // The second write waits until somebody reads the first, with which the pipe is full.
+        queue.write(1, &pipe, 0, AlignedBuffer::new(64 << 10));
+        queue.wait().unwrap().outcome.unwrap();
+        queue.write(2, &pipe, 0, AlignedBuffer::new(4096));
+        drop(lock);
+        let locked = || RealDisk.lock(dir.path()).map(drop).map_err(|error| error.kind());
+        assert_eq!(locked(), Err(ErrorKind::InUse));
+        queue.read(3, &pipe, 0, 64 << 10, AlignedBuffer::with_capacity(0));
+        while let Some(done) = queue.wait() {
+            done.outcome.unwrap();
+        }
+        drop(queue);
+        assert_eq!(locked(), Ok(()));
     }
 }

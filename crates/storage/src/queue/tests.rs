@@ -11,6 +11,7 @@ use super::*;
 use crate::sim::{Fault, SimDisk};
 use crate::{Disk, OpenMode, RealDisk};
 
+mod kill;
 mod sim;
 
 const PAGE: u64 = ALIGN as u64;

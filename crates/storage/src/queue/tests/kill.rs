@@ -1,0 +1,52 @@
+//! A process that is killed with operations in flight.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::*;
+
+const FOLDER: &str = "SPILLWAY_TEST_KILLED_FOLDER";
+const PIECE: usize = 1 << 20;
+const PIECES: u64 = 16;
+
+/// Locks a folder and overwrites a file in it, until it is killed.
+#[test]
+fn child() {
+    let Some(dir) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let _lock = RealDisk.lock(&dir).unwrap();
+    let file = RealDisk.open(&dir.join("f"), OpenMode::Write).unwrap();
+    let settings = QueueSettings { depth: PIECES as usize, cache: Cache::Bypass };
+    let mut queue = RealDisk.queue(settings).unwrap();
+    let mut value = 0_u8;
+    for piece in 0..PIECES {
+        queue.write(piece, &file, piece * PIECE as u64, pages(PIECE / ALIGN, value));
+    }
+    println!("ready");
+    while let Some(mut done) = queue.wait() {
+        done.outcome.unwrap();
+        value = value.wrapping_add(1);
+        done.buffer.fill(value);
+        queue.write(done.tag, &file, done.tag * PIECE as u64, done.buffer);
+    }
+}
+
+#[test]
+fn a8_the_folder_of_a_killed_process_is_free_as_soon_as_its_operations_are_done() {
+    for _ in 0..5 {
+        let dir = tempfile::tempdir().unwrap();
+        let file = RealDisk.open(&dir.path().join("f"), OpenMode::Create).unwrap();
+        file.write_at(0, &vec![0; PIECES as usize * PIECE]).unwrap();
+        file.sync().unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "queue::tests::kill::child", "--nocapture"]);
+        let mut child = child.env(FOLDER, dir.path()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap().contains("ready")));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let t = spillway_base::clock::now();
+        RealDisk.lock(dir.path()).unwrap();
+        println!("{:?}", spillway_base::clock::now() - t);
+    }
+}
