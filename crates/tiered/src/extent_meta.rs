@@ -9,6 +9,7 @@ use std::ops::Range;
 use spillway_base::codec::{Reader, put_bytes, put_varint};
 use spillway_base::{Csn, Error, Result};
 
+use crate::coding::Coding;
 use crate::space::SlotRun;
 
 /// The number of an extent. No number is ever used twice, so a cached block or a stale slot cannot
@@ -66,6 +67,13 @@ impl Counts {
         self.versions == self.keys && (self.tombstones == 0 || self.csn_min >= others_from)
     }
 
+    /// The bytes that the body of a block has at the most which holds this.
+    pub(crate) fn body_bytes_most(&self) -> usize {
+        // Two lengths of five bytes, a CSN and an offset for each version.
+        let most = self.versions.saturating_mul(22).saturating_add(self.payload_bytes);
+        usize::try_from(most.saturating_add(4)).unwrap_or(usize::MAX)
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.versions);
         put_varint(out, self.keys);
@@ -104,6 +112,9 @@ pub(crate) struct ExtentMeta {
     pub(crate) blocks: u32,
     /// Bytes of its data blocks, frames included.
     pub(crate) data_bytes: u64,
+    /// The coding that its blocks were to have, if not a stronger one, when it was written: one that it would not have made
+    /// smaller is stored.
+    pub(crate) coding: Coding,
 }
 
 impl ExtentMeta {
@@ -115,6 +126,7 @@ impl ExtentMeta {
         put_varint(out, self.len);
         put_varint(out, u64::from(self.blocks));
         put_varint(out, self.data_bytes);
+        out.push(self.coding as u8);
     }
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<ExtentMeta> {
@@ -128,6 +140,7 @@ impl ExtentMeta {
             len: reader.varint()?,
             blocks: reader.varint_u32()?,
             data_bytes: reader.varint()?,
+            coding: Coding::of(reader.u8()?)?,
         };
         let sound = meta.slots.count > 0
             && meta.slots.first.checked_add(meta.slots.count).is_some()

@@ -1,11 +1,14 @@
 //! Entries for fuzzing: each takes any bytes, gives them to a decoder behind a checksum that is right, and checks what
 //! must hold of whatever comes out.
 
+use spillway_base::budget::Budget;
 use spillway_base::checksum::crc32c;
 use spillway_base::codec::Reader;
-use spillway_base::{Csn, TableId};
+use spillway_base::{Csn, Result, TableId};
 
-use crate::block::{Block, BlockWriter, Entry, FRAME_BYTES, FrameId, put_frame, seal_frame};
+use crate::block::{
+    Block, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, put_frame, seal_frame,
+};
 use crate::coding::fuzz as coding;
 use crate::extent::fuzz as extent;
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
@@ -13,12 +16,20 @@ use crate::manifest::fuzz as manifest;
 
 const ID: FrameId = FrameId { table: TableId(1), extent: ExtentId(2), offset: 3 };
 
+fn open_block(frame: &[u8]) -> Result<Block> {
+    let budget = Budget::new(usize::MAX);
+    let dictionaries = crate::coding::DictionaryStore::new(&budget).of(ID.table);
+    let pages = Block::pool(&budget);
+    let decoding = Decoding { dictionaries: &dictionaries, pages: &pages, body_bytes_max: 1 << 20 };
+    Block::open(frame, ID, &decoding)
+}
+
 /// A data block of these bytes.
 pub fn block_body(body: &[u8]) {
     let mut frame = Vec::new();
     put_frame(&mut frame, body);
     seal_frame(&mut frame, ID);
-    let Ok(block) = Block::open(&frame[..], ID) else { return };
+    let Ok(block) = open_block(&frame) else { return };
     let entries: Vec<Entry<'_>> = (0..block.len()).map(|index| block.entry(index)).collect();
     for pair in entries.windows(2) {
         let newer_first = pair[0].key == pair[1].key && pair[0].csn > pair[1].csn;
@@ -58,7 +69,7 @@ pub fn block_changed(bytes: &[u8]) {
     if changes.iter().all(|(_, byte)| *byte == 0) {
         let mut frame = frame.clone();
         seal_frame(&mut frame, ID);
-        assert_eq!(Block::open(&frame[..], ID).map(|block| block.len()).ok(), Some(keys.len()));
+        assert_eq!(open_block(&frame).map(|block| block.len()).ok(), Some(keys.len()));
     }
     block_body(&frame[FRAME_BYTES..]);
 }

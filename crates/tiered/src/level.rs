@@ -33,7 +33,14 @@ impl Slice {
         use crate::space::SlotRun;
 
         let slots = SlotRun { file: 0, first: extent.0 as u32, count: 1 };
-        let handle = ExtentMeta { id: extent, slots, len: bytes, blocks: 1, data_bytes: bytes };
+        let handle = ExtentMeta {
+            id: extent,
+            slots,
+            len: bytes,
+            blocks: 1,
+            data_bytes: bytes,
+            coding: crate::coding::Coding::Stored,
+        };
         let csn = Csn(1);
         let counts = Counts { versions: 1, keys: 1, csn_min: csn, csn_max: csn, ..Counts::NONE };
         let meta = SliceMeta {

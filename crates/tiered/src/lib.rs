@@ -11,7 +11,6 @@
 
 mod block;
 mod cache;
-#[allow(dead_code)] // Until blocks are coded by it.
 mod coding;
 mod compaction;
 mod cursor;

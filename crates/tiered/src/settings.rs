@@ -2,8 +2,10 @@
 
 use spillway_base::Csn;
 
+use crate::coding::{Coding, Compression};
 use crate::compaction::Policy;
 use crate::engine::TableUse;
+use crate::manifest::Place;
 use crate::picker::Shape;
 
 /// Settings of the tiered engine. Memory is enough; the rest has defaults that follow.
@@ -30,9 +32,16 @@ pub struct TieredSettings {
     pub paced_compaction: bool,
     /// Whether compactions leave alone what they need not change (X-Engine, section 3.3.2). Without it they merge everything.
     pub data_reuse: bool,
+    /// How blocks of Level0 and Level1 are compressed, which are written often and read often.
+    pub hot_compression: Compression,
+    /// How blocks of Level2 are compressed, where nearly all data is.
+    pub cold_compression: Compression,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
+
+/// Larger ones take more memory and spare hardly more.
+const DICTIONARY_BYTES: usize = 16 << 10;
 
 impl TieredSettings {
     /// The settings for a memory budget, in bytes.
@@ -50,6 +59,8 @@ impl TieredSettings {
             dynamic_level0: true,
             paced_compaction: true,
             data_reuse: true,
+            hot_compression: Compression::None,
+            cold_compression: Compression::ZSTD,
             manifest_bytes: 4 << 20,
         }
     }
@@ -75,7 +86,21 @@ impl TieredSettings {
             others_from,
             slice_bytes_min: extent / 8,
             live_bytes_min: extent / 2,
+            coding_min: Coding::Stored,
         }
+    }
+
+    /// How blocks are compressed at a place.
+    pub(crate) fn compression_at(&self, place: Place) -> Compression {
+        match place {
+            Place::Level0(_) | Place::Level1 => self.hot_compression,
+            Place::Level2 => self.cold_compression,
+        }
+    }
+
+    /// Bytes of a dictionary.
+    pub(crate) fn dictionary_bytes(&self) -> usize {
+        (self.slot_bytes / 16).min(DICTIONARY_BYTES)
     }
 
     /// How compaction keeps a table that is used so.

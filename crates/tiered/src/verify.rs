@@ -9,8 +9,6 @@ use spillway_base::engine::Access;
 use spillway_base::{Error, Result, TableId};
 use spillway_storage::Disk;
 
-use crate::block::Block;
-use crate::cache::{BlockCache, TableCache};
 use crate::extent::{ExtentHandle, ReadContext};
 use crate::extent_meta::{Counts, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Slice};
@@ -62,11 +60,7 @@ pub fn verify(
         }
     };
     let budget = Budget::new(usize::MAX);
-    let context = Arc::new(ReadContext {
-        blocks: BlockCache::new(0, &budget),
-        pages: Block::pool(&budget),
-        tables: TableCache::new(64 << 20, &budget),
-    });
+    let context = Arc::new(ReadContext::new(0, 64 << 20, &budget));
     let all = || state.tables.values().flat_map(|table| table.extents.values());
     let used = all().map(|extent| extent.meta.slots);
     let opened = SpaceManager::open(disk.clone(), dir, u64::from(slot_bytes), u64::MAX / 2, used);
@@ -80,6 +74,11 @@ pub fn verify(
     let total = all().count() as u64;
     for (&id, stored) in &state.tables {
         report.tables += 1;
+        let dictionaries = context.dictionaries.of(id);
+        let opened = stored.dictionaries(|dictionary| dictionaries.add(Arc::new(dictionary)));
+        if let Err(error) = opened {
+            report.findings.push(Finding { table: Some(id), error });
+        }
         let mut edit = LevelsEdit::default();
         for extent in stored.extents.values() {
             let handle = ExtentHandle::new(id, extent.meta.clone(), &space, &context)?;

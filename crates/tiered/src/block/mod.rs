@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! frame   0  version    u8   1
-//!         1  coding     u8   0: stored as is
-//!         2  zero       u16
-//!         4  length     u32  bytes of body
+//!         1  coding     u8   0: stored as is; others: see [`crate::coding`]
+//!         2  dictionary u16  the table's dictionary that the body is coded with; 0: none
+//!         4  length     u32  bytes of body, coded
 //!         8  checksum   u32  CRC32C of table (u32), extent id (u64), the frame's offset in the extent (u64),
 //!                            bytes 0..8 and the body
 //!        12  body
@@ -29,12 +29,14 @@ mod builder;
 mod tests;
 
 use std::cmp::Ordering;
+use std::ops::Deref;
 
 use spillway_base::budget::{Budget, Use};
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::{Reader, varint_len};
 use spillway_base::{Csn, Error, Result, TableId};
 
+use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
 use crate::pages::{Buffer, PAGE_ALIGN, PagePool};
 
@@ -47,7 +49,6 @@ pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const FRAME_BYTES: usize = 12;
 const CHECKSUM_AT: usize = 8;
 const VERSION: u8 = 1;
-const STORED: u8 = 0;
 
 /// One version, borrowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,13 +88,28 @@ impl FrameId {
     }
 }
 
-/// Appends a frame that has no checksum yet.
+/// Appends a frame of a body as it is, that has no checksum yet.
 pub(crate) fn put_frame(out: &mut Vec<u8>, body: &[u8]) {
-    let len = u32::try_from(body.len()).expect("batches are far below 4 GiB, and so are frames");
-    out.extend_from_slice(&[VERSION, STORED, 0, 0]);
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&header(Coding::Stored, DictionaryId::NONE, body.len()));
     out.extend_from_slice(body);
+}
+
+/// Appends a frame of a data block's body, coded, that has no checksum yet.
+pub(crate) fn put_coded_frame(out: &mut Vec<u8>, body: &[u8], encoder: &mut Encoder) {
+    let start = out.len();
+    out.extend_from_slice(&[0; FRAME_BYTES]);
+    let (coding, dictionary) = encoder.encode(body, out);
+    let coded = out.len() - start - FRAME_BYTES;
+    out[start..start + FRAME_BYTES].copy_from_slice(&header(coding, dictionary, coded));
+}
+
+fn header(coding: Coding, dictionary: DictionaryId, len: usize) -> [u8; FRAME_BYTES] {
+    let len = u32::try_from(len).expect("batches are far below 4 GiB, and so are frames");
+    let mut bytes = [0; FRAME_BYTES];
+    bytes[..2].copy_from_slice(&[VERSION, coding as u8]);
+    bytes[2..4].copy_from_slice(&dictionary.0.to_le_bytes());
+    bytes[4..CHECKSUM_AT].copy_from_slice(&len.to_le_bytes());
+    bytes
 }
 
 /// Fills in the checksum of a frame.
@@ -102,35 +118,64 @@ pub(crate) fn seal_frame(frame: &mut [u8], id: FrameId) {
     frame[CHECKSUM_AT..FRAME_BYTES].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Checks that a frame is this one, and whole.
-pub(crate) fn check_frame(frame: &[u8], id: FrameId) -> Result<()> {
-    let body = open_frame(frame, id)?;
-    if body.len() + FRAME_BYTES == frame.len() {
-        Ok(())
-    } else {
-        Err(Error::corruption("its length makes no sense"))
-    }
+/// A frame that is the one it should be, and whole.
+struct Opened<'a> {
+    coding: Coding,
+    dictionary: DictionaryId,
+    body: &'a [u8],
 }
 
-/// The body of a frame.
-pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
+fn open(frame: &[u8], id: FrameId) -> Result<Opened<'_>> {
     let mut reader = Reader::new(frame);
     let (version, coding) = (reader.u8()?, reader.u8()?);
-    reader.u16()?;
+    let dictionary = DictionaryId(reader.u16()?);
     let len = reader.u32()? as usize;
     let crc = reader.u32()?;
     let body = reader.take(len)?;
     if crc != id.checksum(frame, body) {
         return Err(Error::corruption("its bytes do not match their checksum"));
     }
-    if (version, coding) != (VERSION, STORED) {
-        return Err(Error::corruption(format!("unknown version {version} or coding {coding}")));
+    if version != VERSION {
+        return Err(Error::corruption(format!("unknown version {version}")));
     }
-    Ok(body)
+    let coding = Coding::of(coding)?;
+    if (coding == Coding::ZstdDictionary) == (dictionary == DictionaryId::NONE) {
+        return Err(Error::corruption("its coding and its dictionary make no sense"));
+    }
+    if !reader.is_empty() {
+        return Err(Error::corruption("its length makes no sense"));
+    }
+    Ok(Opened { coding, dictionary, body })
+}
+
+/// Checks that a frame is this one, and whole. Answers its coding.
+pub(crate) fn check_frame(frame: &[u8], id: FrameId) -> Result<Coding> {
+    open(frame, id).map(|opened| opened.coding)
+}
+
+/// The body of a frame that is stored as it is.
+pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
+    let opened = open(frame, id)?;
+    if opened.coding == Coding::Stored {
+        Ok(opened.body)
+    } else {
+        Err(Error::corruption("it is coded, and no data block"))
+    }
+}
+
+/// What a block is decoded with.
+#[derive(Clone, Copy)]
+pub(crate) struct Decoding<'a> {
+    pub(crate) dictionaries: &'a Dictionaries,
+    /// The memory of blocks.
+    pub(crate) pages: &'a PagePool,
+    /// Bytes that its body has at the most.
+    pub(crate) body_bytes_max: usize,
 }
 
 /// A block in memory, checked.
 pub(crate) struct Block {
+    /// A stored frame, or a body behind as many bytes that mean nothing.
     frame: Buffer,
     entries: usize,
     offsets_at: usize,
@@ -143,14 +188,23 @@ impl Block {
         PagePool::new(page_bytes, 0, budget, Use::Caches)
     }
 
-    /// Checks a frame and takes it.
+    /// Checks a frame, and takes it or what it decodes to.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].
-    pub(crate) fn open(frame: impl Into<Buffer>, id: FrameId) -> Result<Block> {
-        let frame = frame.into();
-        check_frame(&frame, id)?;
-        Block::of_frame(frame)
+    pub(crate) fn open<F>(frame: F, id: FrameId, decoding: &Decoding<'_>) -> Result<Block>
+    where
+        F: Into<Buffer> + Deref<Target = [u8]>,
+    {
+        let Opened { coding, dictionary, body } = open(&frame, id)?;
+        if coding == Coding::Stored {
+            return Block::of_frame(frame.into());
+        }
+        let coded = Coded::open(coding, body, decoding.body_bytes_max)?;
+        let dictionary = decoding.dictionaries.get(dictionary);
+        let mut decoded = Buffer::new(FRAME_BYTES + coded.body_bytes(), decoding.pages);
+        coded.decode(dictionary.as_deref(), &mut decoded[FRAME_BYTES..])?;
+        Block::of_frame(decoded)
     }
 
     /// The block of a frame that was just built, and has no place and no checksum yet.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::coding::Compression;
 use spillway_base::rng::Rng;
 
 const ID: FrameId = FrameId { table: TableId(3), extent: ExtentId(7), offset: 4096 };
@@ -21,10 +22,35 @@ fn sample() -> (Vec<(Vec<u8>, u64, Option<Vec<u8>>)>, Vec<u8>) {
     (rows, block.frame)
 }
 
+fn open_block(frame: &[u8]) -> Result<Block> {
+    let budget = Budget::new(usize::MAX);
+    let dictionaries = crate::coding::DictionaryStore::new(&budget).of(ID.table);
+    let pages = Block::pool(&budget);
+    let decoding =
+        Decoding { dictionaries: &dictionaries, pages: &pages, body_bytes_max: 64 << 10 };
+    Block::open(frame, ID, &decoding)
+}
+
+/// The frame of a block, coded so.
+fn coded(stored: &[u8], compression: Compression) -> Vec<u8> {
+    let mut frame = Vec::new();
+    put_coded_frame(&mut frame, &stored[FRAME_BYTES..], &mut Encoder::new(compression, None));
+    seal_frame(&mut frame, ID);
+    frame
+}
+
 #[test]
 fn entries_come_back_and_are_found() {
-    let (rows, frame) = sample();
-    let block = Block::open(&frame[..], ID).unwrap();
+    let (rows, stored) = sample();
+    for compression in [Compression::None, Compression::Lz4, Compression::ZSTD] {
+        let frame = coded(&stored, compression);
+        assert_eq!(check_frame(&frame, ID).unwrap(), compression.coding());
+        entries_are_found(&rows, &frame);
+    }
+}
+
+fn entries_are_found(rows: &[(Vec<u8>, u64, Option<Vec<u8>>)], frame: &[u8]) {
+    let block = open_block(frame).unwrap();
     assert_eq!(block.len(), rows.len());
     for (index, (key, csn, value)) in rows.iter().enumerate() {
         let entry = Entry { key, csn: Csn(*csn), value: value.as_deref() };
@@ -37,15 +63,16 @@ fn entries_come_back_and_are_found() {
 
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let (_, frame) = sample();
-    for at in 0..frame.len() {
-        let mut bad = frame.clone();
-        bad[at] ^= 1 << (at % 8);
-        // Two bytes of the frame mean nothing yet, and are under the checksum all the same.
-        assert!(Block::open(&bad[..], ID).is_err(), "byte {at}");
-    }
-    for len in 0..frame.len() {
-        assert!(Block::open(&frame[..len], ID).is_err());
+    let (_, stored) = sample();
+    for frame in [coded(&stored, Compression::ZSTD), stored] {
+        for at in 0..frame.len() {
+            let mut bad = frame.clone();
+            bad[at] ^= 1 << (at % 8);
+            assert!(open_block(&bad).is_err(), "byte {at}");
+        }
+        for len in 0..frame.len() {
+            assert!(open_block(&frame[..len]).is_err());
+        }
     }
 }
 
@@ -58,7 +85,7 @@ fn a_frame_in_the_place_of_another_is_noticed() {
         FrameId { extent: ExtentId(8), ..ID },
         FrameId { offset: 0, ..ID },
     ] {
-        assert!(Block::open(&frame[..], id).is_err(), "{id:?}");
+        assert!(check_frame(&frame, id).is_err(), "{id:?}");
     }
 }
 
@@ -76,8 +103,10 @@ fn any_body_is_a_block_or_an_error() {
         body.truncate(body.len() - rng.below(20) as usize);
         let mut frame = Vec::new();
         put_frame(&mut frame, &body);
+        // Also one that calls itself coded.
+        frame[1] = rng.below(5) as u8;
         seal_frame(&mut frame, ID);
-        if let Ok(block) = Block::open(&frame[..], ID) {
+        if let Ok(block) = open_block(&frame) {
             (0..block.len()).for_each(|index| drop(block.entry(index).key.to_vec()));
         }
     }

@@ -29,6 +29,7 @@ mod dictionary;
 #[cfg(all(test, not(loom)))]
 mod measure;
 mod pack;
+mod shelf;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -41,11 +42,12 @@ use spillway_base::codec::Reader;
 use spillway_base::{Error, Result};
 use zstd_safe::{CCtx, CParameter, DCtx};
 
-pub(crate) use dictionary::{Dictionary, DictionaryId};
+pub(crate) use dictionary::{Dictionary, DictionaryId, coded_bytes, gains_enough};
 use pack::Packing;
+pub(crate) use shelf::{Dictionaries, DictionaryStore};
 
-/// How a body is coded. The numbers are those in a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// How a body is coded. The numbers are those in a frame; the larger makes more of it, and takes longer to undo.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub(crate) enum Coding {
     /// As it is.
@@ -83,6 +85,17 @@ pub enum Compression {
         /// 1 to 19: more takes longer and makes less of it.
         level: u8,
     },
+}
+
+impl Compression {
+    /// The coding that blocks are to have, as far as it makes them smaller.
+    pub(crate) fn coding(self) -> Coding {
+        match self {
+            Compression::None => Coding::Stored,
+            Compression::Lz4 => Coding::Lz4,
+            Compression::Zstd { .. } => Coding::Zstd,
+        }
+    }
 }
 
 /// Levels of zstd.

@@ -35,4 +35,4 @@ pub use offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 pub(crate) use plan::{Planner, Policy};
 pub use rule::DropRule;
 pub(crate) use supply::Supply;
-pub(crate) use weave::{Output, Tally, Weaver};
+pub(crate) use weave::{Coder, Output, Tally, Weaver};

@@ -7,6 +7,7 @@ use spillway_base::{Csn, Result};
 use super::offload::{MergeTask, Piece};
 use super::supply::{Origin, Supply, Unit};
 use crate::block::{Block, SMALL_BYTES};
+use crate::coding::Coding;
 use crate::level::Slice;
 
 /// Bytes of entries after which a task ends at the next key.
@@ -24,12 +25,16 @@ pub(crate) struct Policy {
     pub(crate) slice_bytes_min: u64,
     /// Bytes of an extent that must be in use for its slices to stay where they are.
     pub(crate) live_bytes_min: u64,
+    /// The coding that an extent must have been written with for its slices to stay where they are.
+    pub(crate) coding_min: Coding,
 }
 
 impl Policy {
     /// Whether a slice of so many bytes of this one's extent may stay where it is.
     pub(crate) fn may_stay(&self, slice: &Slice, bytes: u64) -> bool {
-        bytes >= self.slice_bytes_min && slice.extent.live_bytes() >= self.live_bytes_min
+        bytes >= self.slice_bytes_min
+            && slice.extent.live_bytes() >= self.live_bytes_min
+            && slice.extent.meta.coding >= self.coding_min
     }
 }
 

@@ -16,9 +16,9 @@ use super::offload::{Accelerator, Checked, Cpu, MergeTask};
 use super::plan::{Planner, Policy, Step, TASK_BYTES};
 use super::rule::Sieve;
 use super::supply::{Origin, Supply};
-use super::weave::{Output, Tally, Weaver};
-use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
-use crate::cache::{BlockCache, TableCache};
+use super::weave::{Coder, Output, Tally, Weaver};
+use crate::block::{BlockWriter, BuiltBlock, Entry};
+use crate::coding::{Coding, Compression};
 use crate::extent::{BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext};
 use crate::extent_meta::ExtentId;
 use crate::level::Slice;
@@ -42,17 +42,13 @@ impl Yard {
         spillway_storage::Disk::create_dir_all(&*disk, Path::new("/data")).unwrap();
         let space =
             SpaceManager::open(disk, Path::new("/data"), slot as u64, 64 << 20, [].into_iter());
-        let context = Arc::new(ReadContext {
-            blocks: BlockCache::new(0, &budget),
-            pages: Block::pool(&budget),
-            tables: TableCache::new(64 << 20, &budget),
-        });
+        let context = Arc::new(ReadContext::new(0, 64 << 20, &budget));
         Yard { space: Arc::new(space.unwrap()), context, next: 1, slices: Vec::new() }
     }
 
     /// One extent of these blocks, as a slice.
     fn extent(&mut self, blocks: &[BuiltBlock]) -> Arc<Slice> {
-        let mut builder = ExtentBuilder::new(TABLE, self.space.slot_bytes());
+        let mut builder = ExtentBuilder::new(TABLE, self.space.slot_bytes(), Coding::Stored);
         blocks.iter().for_each(|block| builder.push(&BlockParts::from(block)));
         self.write(&mut builder).unwrap();
         self.slices.pop().unwrap()
@@ -118,6 +114,7 @@ fn policy(slot: usize) -> Policy {
         others_from: Csn::ZERO,
         slice_bytes_min: extent / 8,
         live_bytes_min: extent / 2,
+        coding_min: Coding::Stored,
     }
 }
 
@@ -223,7 +220,7 @@ fn random_sources(yard: &mut Yard, rng: &mut Rng) -> (Vec<Vec<Arc<Slice>>>, Vers
         let most = 20 + rng.below(200) as usize;
         let blocks = blocks(&versions, most);
         let mut slices = Vec::new();
-        let mut builder = ExtentBuilder::new(TABLE, yard.space.slot_bytes());
+        let mut builder = ExtentBuilder::new(TABLE, yard.space.slot_bytes(), Coding::Stored);
         for block in &blocks {
             let parts = BlockParts::from(block);
             if builder.is_full_for(&parts) {
@@ -248,10 +245,22 @@ fn weave(
     policy: Policy,
     accelerator: &dyn Accelerator,
 ) -> (Vec<Arc<Slice>>, Tally) {
+    weave_coded(yard, sources, rule, policy, accelerator, Compression::None)
+}
+
+fn weave_coded(
+    yard: &mut Yard,
+    sources: &[Vec<Arc<Slice>>],
+    rule: &DropRule<'_>,
+    policy: Policy,
+    accelerator: &dyn Accelerator,
+    compression: Compression,
+) -> (Vec<Arc<Slice>>, Tally) {
     let slot = yard.space.slot_bytes();
     let supplies = sources.iter().cloned().map(Supply::of_slices).collect();
     let mut planner = Planner::new(supplies, policy);
-    let mut weaver = Weaver::new(TABLE, slot, rule, policy, accelerator, yard);
+    let coder = Coder::new(compression, None);
+    let mut weaver = Weaver::new(TABLE, slot, rule, policy, accelerator, coder, yard);
     let mut longest = 0;
     while let Some(step) = planner.next().unwrap() {
         if let Step::Merge(task) = &step {
@@ -308,9 +317,16 @@ fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
                 wanted.insert((key.clone(), *csn), value.clone());
             }
         }
+        let compression = [Compression::None, Compression::Lz4, Compression::ZSTD][round % 3];
         for reuse in [true, false] {
-            let policy = Policy { reuse, others_from, ..policy(slot) };
-            let (slices, tally) = weave(&mut yard, &sources, &rule, policy, &Checked(Cpu, Sorts));
+            let coding_min = if round % 4 == 3 { compression.coding() } else { Coding::Stored };
+            let policy = Policy { reuse, others_from, coding_min, ..policy(slot) };
+            let by = Checked(Cpu, Sorts);
+            let (slices, tally) = weave_coded(&mut yard, &sources, &rule, policy, &by, compression);
+            let stronger = slices.iter().all(|slice| slice.extent.meta.coding >= coding_min);
+            assert!(stronger, "what is coded less than it should be did not stay");
+            let coded = compression != Compression::None && tally.merged_blocks > 0;
+            assert_eq!(tally.coded_bytes < tally.coded_from_bytes, coded);
             let disjoint =
                 slices.windows(2).all(|pair| pair[0].meta.largest < pair[1].meta.smallest);
             assert!(disjoint, "W2");

@@ -9,7 +9,8 @@ use super::offload::{Accelerator, Cpu, MergeTask};
 use super::plan::{Policy, Step};
 use super::rule::DropRule;
 use super::supply::{OpenSlice, Origin, reach};
-use crate::block::BuiltBlock;
+use crate::block::{BuiltBlock, FRAME_BYTES, put_coded_frame};
+use crate::coding::{Coding, Compression, Dictionary, Encoder};
 use crate::extent::{BlockParts, ExtentBuilder};
 use crate::level::Slice;
 
@@ -39,6 +40,50 @@ pub(crate) struct Tally {
     pub(crate) merged_bytes: u64,
     /// Bytes that were read of blocks that were merged, decoded.
     pub(crate) merge_input_bytes: u64,
+    /// Bytes of blocks that were coded, before and after.
+    pub(crate) coded_from_bytes: u64,
+    pub(crate) coded_bytes: u64,
+}
+
+impl Tally {
+    /// What it tells of coding alone.
+    pub(crate) fn of_coding(&self) -> Tally {
+        let Tally { coded_from_bytes, coded_bytes, .. } = *self;
+        Tally { coded_from_bytes, coded_bytes, ..Tally::default() }
+    }
+}
+
+/// How the blocks of new extents are coded.
+pub(crate) struct Coder {
+    coding: Coding,
+    encoder: Encoder,
+    frame: Vec<u8>,
+}
+
+impl Coder {
+    /// Compresses so, with zstd by this dictionary.
+    pub(crate) fn new(compression: Compression, dictionary: Option<&Dictionary>) -> Coder {
+        let encoder = Encoder::new(compression, dictionary);
+        Coder { coding: compression.coding(), encoder, frame: Vec::new() }
+    }
+
+    /// The coding that blocks are to have at least.
+    fn coding(&self) -> Coding {
+        self.coding
+    }
+
+    /// The frame of a body.
+    fn code(&mut self, body: &[u8]) -> Vec<u8> {
+        let mut frame = std::mem::take(&mut self.frame);
+        frame.clear();
+        put_coded_frame(&mut frame, body, &mut self.encoder);
+        frame
+    }
+
+    /// Takes a frame back, for its memory.
+    fn reuse(&mut self, frame: Vec<u8>) {
+        self.frame = frame;
+    }
 }
 
 /// Consecutive blocks of a slice, of which nobody knows yet whether they stay or are carried.
@@ -53,6 +98,7 @@ pub(crate) struct Weaver<'a> {
     rule: &'a DropRule<'a>,
     policy: Policy,
     accelerator: &'a dyn Accelerator,
+    coder: Coder,
     builder: ExtentBuilder,
     pending: Option<Pending>,
     /// Steps that wait for the tasks among them to be enough for the accelerator.
@@ -70,13 +116,15 @@ impl<'a> Weaver<'a> {
         rule: &'a DropRule<'a>,
         policy: Policy,
         accelerator: &'a dyn Accelerator,
+        coder: Coder,
         output: &'a mut dyn Output,
     ) -> Weaver<'a> {
         Weaver {
             rule,
             policy,
             accelerator,
-            builder: ExtentBuilder::new(table, slot_bytes),
+            builder: ExtentBuilder::new(table, slot_bytes, coder.coding()),
+            coder,
             pending: None,
             waiting: Vec::new(),
             tasks: 0,
@@ -179,9 +227,10 @@ impl<'a> Weaver<'a> {
         self.relink(Arc::new(Slice { meta: Arc::new(meta), extent }))
     }
 
-    /// Copies blocks as they are.
+    /// Copies blocks as they are, or coded more strongly where that is wanted.
     fn carry(&mut self, open: &OpenSlice, blocks: Range<usize>) -> Result<()> {
         let OpenSlice { slice, resident } = open;
+        let wanted = self.coder.coding();
         let mut next = blocks.start;
         while next < blocks.end {
             let part = next..reach(open, next, READ_BYTES).min(blocks.end);
@@ -191,16 +240,22 @@ impl<'a> Weaver<'a> {
                 let place = resident.place(block);
                 let from = (place.offset - base) as usize;
                 let frame = &frames[from..from + place.len as usize];
-                slice.extent.check_block(resident, block, frame)?;
-                self.put(&BlockParts {
+                let parts = BlockParts {
                     frame,
                     first: resident.first(block),
                     last: resident.last(block),
                     counts: &place.counts,
                     filter: resident.filter(block),
-                })?;
+                };
+                let coding = slice.extent.check_block(resident, block, frame)?;
                 self.tally.carried_blocks += 1;
                 self.tally.carried_bytes += frame.len() as u64;
+                if coding < wanted && slice.extent.meta.coding < wanted {
+                    let block = slice.extent.open_block(resident, block, frame)?;
+                    self.put_coded(block.body(), &parts)?;
+                } else {
+                    self.put(&parts)?;
+                }
             }
             next = part.end;
         }
@@ -211,7 +266,20 @@ impl<'a> Weaver<'a> {
         self.settle()?;
         self.tally.merged_blocks += 1;
         self.tally.merged_bytes += block.frame.len() as u64;
-        self.put(&block.into())
+        if self.coder.coding() == Coding::Stored {
+            return self.put(&block.into());
+        }
+        self.put_coded(&block.frame[FRAME_BYTES..], &block.into())
+    }
+
+    /// Puts a block that has this body.
+    fn put_coded(&mut self, body: &[u8], block: &BlockParts<'_>) -> Result<()> {
+        let frame = self.coder.code(body);
+        self.tally.coded_from_bytes += body.len() as u64;
+        self.tally.coded_bytes += frame.len() as u64;
+        let put = self.put(&BlockParts { frame: &frame, ..*block });
+        self.coder.reuse(frame);
+        put
     }
 
     fn put(&mut self, block: &BlockParts<'_>) -> Result<()> {

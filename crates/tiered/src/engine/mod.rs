@@ -11,6 +11,7 @@
 //! A memtable is switched when it is full, or when all of them together pass half of their share, the largest
 //! first. [`TieredEngine::admit`] waits for a flush when the share is used up, and refuses when no flush helps.
 
+mod coding;
 mod debt;
 mod jobs;
 mod mix;
@@ -36,8 +37,6 @@ use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::Disk;
 
-use crate::block::Block;
-use crate::cache::{BlockCache, TableCache};
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::TableCursor;
 use crate::extent::{ExtentHandle, ReadContext};
@@ -65,7 +64,7 @@ const BATCH_BYTES_MAX: usize = 1 << 30;
 struct Counts {
     flushes: AtomicU64,
     flushed_bytes: AtomicU64,
-    compactions: [AtomicU64; 3],
+    compactions: [AtomicU64; 4],
     compaction_written_bytes: AtomicU64,
     reuse: reuse::Counts,
     memory_waits: Tally,
@@ -149,14 +148,14 @@ impl TieredEngine {
             settings.file_bytes,
             used.map(|extent| extent.meta.slots),
         )?);
-        let context = Arc::new(ReadContext {
-            blocks: BlockCache::<Block>::new(settings.cache_bytes / 4 * 3, &budget),
-            pages: Block::pool(&budget),
-            tables: TableCache::new(settings.cache_bytes / 4, &budget),
-        });
+        let cache_bytes = settings.cache_bytes;
+        let context = ReadContext::new(cache_bytes / 4 * 3, cache_bytes / 4, &budget);
+        let context = Arc::new(context);
         let accounts = Accounts::new(budget, settings.memtable_bytes);
         let mut tables = Tables::default();
         for (&id, stored) in &state.tables {
+            let dictionaries = context.dictionaries.of(id);
+            stored.dictionaries(|dictionary| dictionaries.add(Arc::new(dictionary)))?;
             let mut edit = LevelsEdit::default();
             for stored in stored.extents.values() {
                 let extent = ExtentHandle::new(id, stored.meta.clone(), &space, &context)?;

@@ -16,6 +16,8 @@ pub(super) struct Counts {
     merged_blocks: AtomicU64,
     merged_bytes: AtomicU64,
     merge_input_bytes: AtomicU64,
+    coded_from_bytes: AtomicU64,
+    coded_bytes: AtomicU64,
 }
 
 impl Counts {
@@ -28,6 +30,8 @@ impl Counts {
             (&self.merged_blocks, tally.merged_blocks),
             (&self.merged_bytes, tally.merged_bytes),
             (&self.merge_input_bytes, tally.merge_input_bytes),
+            (&self.coded_from_bytes, tally.coded_from_bytes),
+            (&self.coded_bytes, tally.coded_bytes),
         ] {
             sum.fetch_add(more, Ordering::Relaxed);
         }
@@ -71,6 +75,16 @@ impl Counts {
                 "tiered_merged_bytes_total",
                 "Bytes of blocks that compactions merged anew.",
                 self.merged_bytes.load(Ordering::Relaxed),
+            ),
+            (
+                "tiered_coded_from_bytes_total",
+                "Bytes of blocks that flushes and compactions compressed, before.",
+                self.coded_from_bytes.load(Ordering::Relaxed),
+            ),
+            (
+                "tiered_coded_bytes_total",
+                "Bytes of blocks that flushes and compactions compressed, after.",
+                self.coded_bytes.load(Ordering::Relaxed),
             ),
         ];
         all.into_iter().map(|(name, help, value)| Metric {

@@ -158,6 +158,11 @@ impl Inner {
                 &counts.compactions[2],
             ),
             counter(
+                "tiered_compactions_recode_total",
+                "Recompressions of what came down to Level2 as it was above.",
+                &counts.compactions[3],
+            ),
+            counter(
                 "tiered_compaction_written_bytes_total",
                 "Bytes written by compactions.",
                 &counts.compaction_written_bytes,

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::*;
+use crate::coding::Compression;
 use spillway_base::rng::Rng;
 use spillway_storage::sim::{Fault, SimDisk};
 
+mod coding;
 mod drops;
 mod edges;
 mod faults;
@@ -47,6 +49,8 @@ fn small() -> TieredSettings {
     TieredSettings {
         paced_compaction: true,
         data_reuse: true,
+        hot_compression: Compression::Lz4,
+        cold_compression: Compression::ZSTD,
         memtables_bytes: 8 << 20,
         memtable_bytes: 1 << 20,
         cache_bytes: 1 << 20,

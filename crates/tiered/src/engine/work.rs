@@ -16,12 +16,12 @@ use spillway_base::{Csn, Error, ErrorKind, Result};
 use super::jobs::NAP;
 use super::pace::{Pace, SYNC_BYTES};
 use super::{Inner, create_edit};
-use crate::compaction::{DropRule, Output, Planner, Supply, Tally, Weaver};
+use crate::compaction::{Coder, DropRule, Output, Planner, Policy, Supply, Tally, Weaver};
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::level::{LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
-use crate::picker::{Kind, Pick};
+use crate::picker::{Kind, Pick, pick_recoding};
 use crate::space::SlotRun;
 use crate::table::{Immutable, Table, View};
 
@@ -204,6 +204,7 @@ impl Inner {
         for table in &gone {
             table.view().memtables().for_each(|memtable| memtable.retire());
             table.view().levels.places().for_each(|(_, slice)| slice.extent.mark_obsolete());
+            self.context.dictionaries.forget(table.id);
         }
         drop((manifest, gone));
         self.refresh_debt();
@@ -248,7 +249,9 @@ impl Inner {
         let rule = DropRule { live: &live, others_from };
         let mut written = self.written();
         let sources = vec![Supply::of_memtable(&oldest.memtable, &rule)];
-        self.weave(table, sources, &rule, &mut written)?;
+        let policy = self.settings.reuse_policy(others_from);
+        let coder = self.codes_of_flush();
+        let (_, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
         // Of a table that the manifest has forgotten nothing is looked for after a crash.
         if !table.is_gone() {
             written.sync()?;
@@ -281,6 +284,7 @@ impl Inner {
         table.edit(&edit, Some((&oldest.memtable, flushed)));
         drop(manifest);
         self.refresh_debt();
+        self.counts.reuse.add(&tally.of_coding());
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
         Ok(())
@@ -331,12 +335,14 @@ impl Inner {
         table: &Table,
         sources: Vec<Supply<'_>>,
         rule: &DropRule<'_>,
+        policy: Policy,
+        coder: Coder,
         written: &mut Written<'_>,
     ) -> Result<(Vec<Arc<Slice>>, Tally)> {
         let slot_bytes = self.space.slot_bytes();
-        let policy = self.settings.reuse_policy(rule.others_from);
         let accelerator = self.accelerator.load_full();
-        let mut weaver = Weaver::new(table.id, slot_bytes, rule, policy, &**accelerator, written);
+        let mut weaver =
+            Weaver::new(table.id, slot_bytes, rule, policy, &**accelerator, coder, written);
         let mut planner = Planner::new(sources, policy);
         while let Some(step) = planner.next()? {
             weaver.take(step)?;
@@ -371,11 +377,38 @@ impl Inner {
             .filter_map(|table| Some((self.shape_of(table).urgency(&table.view().levels)?, table)))
             .collect();
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
-        for (_, table) in candidates {
+        let urgent = candidates.into_iter().map(|(_, table)| table);
+        if self.compact_first(urgent, &|table| self.shape_of(table).pick(&table.view().levels))? {
+            return Ok(true);
+        }
+        let all = tables.values();
+        let open = all.filter(|table| table.dropped() == Csn::MAX && table.quarantined().is_none());
+        self.compact_first(open, &|table| self.pick_recoding(table))
+    }
+
+    /// What is to be recompressed of a table, for which there is time when nothing else is to be done.
+    fn pick_recoding(&self, table: &Table) -> Option<Pick> {
+        let coding = self.settings.compression_at(Place::Level2).coding();
+        let slot_bytes = self.space.slot_bytes() as u64;
+        pick_recoding(
+            &table.view().levels,
+            coding,
+            4 * slot_bytes,
+            self.shape_of(table).input_bytes,
+        )
+    }
+
+    /// Does the pick of the first table that has one and is not being compacted.
+    fn compact_first<'a>(
+        &self,
+        tables: impl Iterator<Item = &'a Arc<Table>>,
+        pick: &dyn Fn(&Table) -> Option<Pick>,
+    ) -> Result<bool> {
+        for table in tables {
             if table.compacting.swap(true, Ordering::AcqRel) {
                 continue;
             }
-            let pick = self.shape_of(table).pick(&table.view().levels);
+            let pick = pick(table);
             let outcome = pick.map(|pick| self.compact(table, &pick)).transpose();
             table.compacting.store(false, Ordering::Release);
             match outcome {
@@ -414,7 +447,12 @@ impl Inner {
         let mut written = self.written();
         written.pace = self.pace_of(pick.kind);
         let sources = pick.sources.iter().cloned().map(Supply::of_slices).collect();
-        let (stays, tally) = self.weave(table, sources, &rule, &mut written)?;
+        let (coder, codes) = self.codes_of(table, pick)?;
+        let mut policy = self.settings.reuse_policy(others_from);
+        if pick.kind == Kind::Recode {
+            policy.coding_min = self.settings.compression_at(pick.target).coding();
+        }
+        let (stays, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
         written.sync()?;
         let mut manifest = self.recording()?;
         if table.is_gone() {
@@ -430,7 +468,10 @@ impl Inner {
         added.extend(moved.into_iter().map(|slice| (pick.target, slice)));
         let edit = LevelsEdit { removed: removed.cloned().collect(), added };
         let change = Change::of(&edit);
-        self.commit(&mut manifest, change.edits(table, &edit), &mut written)?;
+        let mut edits: Vec<Edit> = codes.edit(table).into_iter().collect();
+        edits.extend(change.edits(table, &edit));
+        self.commit(&mut manifest, edits, &mut written)?;
+        self.publish(table, codes);
         change.apply();
         table.edit(&edit, None);
         change.retire();

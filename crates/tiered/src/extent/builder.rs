@@ -5,6 +5,7 @@ use spillway_base::codec::{put_bytes, put_varint};
 
 use super::{FOOTER_BYTES, Footer};
 use crate::block::{BuiltBlock, FRAME_BYTES, FrameId, put_frame, seal_frame};
+use crate::coding::Coding;
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
 use crate::space::SlotRun;
 
@@ -47,6 +48,7 @@ impl<'a> From<&'a BuiltBlock> for BlockParts<'a> {
 pub(crate) struct ExtentBuilder {
     table: TableId,
     slot_bytes: usize,
+    coding: Coding,
     bytes: Vec<u8>,
     /// Where each frame begins.
     frames: Vec<usize>,
@@ -59,10 +61,12 @@ pub(crate) struct ExtentBuilder {
 }
 
 impl ExtentBuilder {
-    pub(crate) fn new(table: TableId, slot_bytes: usize) -> ExtentBuilder {
+    /// A builder of extents whose blocks are all to have at least this coding.
+    pub(crate) fn new(table: TableId, slot_bytes: usize, coding: Coding) -> ExtentBuilder {
         ExtentBuilder {
             table,
             slot_bytes,
+            coding,
             bytes: Vec::with_capacity(slot_bytes),
             frames: Vec::new(),
             index: Vec::new(),
@@ -128,7 +132,8 @@ impl ExtentBuilder {
 
     /// Finishes the extent under this number, and starts over.
     pub(crate) fn finish(&mut self, id: ExtentId) -> BuiltExtent {
-        let mut done = std::mem::replace(self, ExtentBuilder::new(self.table, self.slot_bytes));
+        let mut done =
+            std::mem::replace(self, ExtentBuilder::new(self.table, self.slot_bytes, self.coding));
         let data_bytes = done.bytes.len() as u64;
         let blocks = done.frames.len() as u32;
         let mut part = |body: &[u8]| {
@@ -156,6 +161,7 @@ impl ExtentBuilder {
             len: done.bytes.len() as u64,
             blocks,
             data_bytes,
+            coding: done.coding,
         };
         BuiltExtent { meta, slices: done.slices, bytes: done.bytes }
     }

@@ -1,15 +1,17 @@
 //! An extent that is in use: its record, its file, and what of it is in memory.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use spillway_base::budget::Budget;
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::{FOOTER_BYTES, Footer, Resident};
-use crate::block::{Block, FrameId, check_frame, open_frame};
+use crate::block::{Block, Decoding, FrameId, check_frame, open_frame};
 use crate::cache::{BlockCache, BlockKey, HasSeat, Seat, TableCache};
+use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::extent_meta::ExtentMeta;
 use crate::pages::{Buffer, PagePool};
 use crate::space::{DataFile, SpaceManager};
@@ -20,6 +22,20 @@ pub(crate) struct ReadContext {
     pub(crate) tables: TableCache<Resident, ExtentHandle>,
     /// The memory of blocks.
     pub(crate) pages: PagePool,
+    /// What blocks are decoded with.
+    pub(crate) dictionaries: DictionaryStore,
+}
+
+impl ReadContext {
+    /// Caches of so many bytes.
+    pub(crate) fn new(block_bytes: usize, table_bytes: usize, budget: &Budget) -> ReadContext {
+        ReadContext {
+            blocks: BlockCache::new(block_bytes, budget),
+            tables: TableCache::new(table_bytes, budget),
+            pages: Block::pool(budget),
+            dictionaries: DictionaryStore::new(budget),
+        }
+    }
 }
 
 /// Where an extent's bytes are. Dropping the last handle of an extent that left its table gives its
@@ -30,6 +46,7 @@ struct Home {
     offset: u64,
     space: Arc<SpaceManager>,
     context: Arc<ReadContext>,
+    dictionaries: Arc<Dictionaries>,
     obsolete: AtomicBool,
 }
 
@@ -68,6 +85,7 @@ impl ExtentHandle {
             offset,
             space: space.clone(),
             context: context.clone(),
+            dictionaries: context.dictionaries.of(table),
             obsolete: AtomicBool::new(false),
         };
         let live_bytes = AtomicU64::new(0);
@@ -207,19 +225,26 @@ impl ExtentHandle {
         &self,
         resident: &Resident,
         index: usize,
-        frame: impl Into<Buffer>,
+        frame: impl Into<Buffer> + Deref<Target = [u8]>,
     ) -> Result<Block> {
-        let id = self.frame(resident.place(index).offset);
-        Block::open(frame, id).map_err(|error| self.damaged_block(resident, index, &error))
+        let place = resident.place(index);
+        let home = self.home();
+        let decoding = Decoding {
+            dictionaries: &home.dictionaries,
+            pages: &home.context.pages,
+            body_bytes_max: place.counts.body_bytes_most(),
+        };
+        Block::open(frame, self.frame(place.offset), &decoding)
+            .map_err(|error| self.damaged_block(resident, index, &error))
     }
 
-    /// Checks the frame of a block that was read.
+    /// Checks the frame of a block that was read, and answers its coding.
     pub(crate) fn check_block(
         &self,
         resident: &Resident,
         index: usize,
         frame: &[u8],
-    ) -> Result<()> {
+    ) -> Result<Coding> {
         let id = self.frame(resident.place(index).offset);
         check_frame(frame, id).map_err(|error| self.damaged_block(resident, index, &error))
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::block::{BlockWriter, Entry};
+use crate::coding::Coding;
 use spillway_base::{Csn, EngineKind};
 
 fn table() -> TableId {
@@ -10,7 +11,7 @@ fn table() -> TableId {
 fn build<'a>(slot: usize, entries: impl Iterator<Item = Entry<'a>>) -> Vec<BuiltExtent> {
     let mut writer = BlockWriter::default();
     entries.for_each(|entry| writer.push(&entry));
-    let mut builder = ExtentBuilder::new(table(), slot);
+    let mut builder = ExtentBuilder::new(table(), slot, Coding::Stored);
     let mut built = Vec::new();
     for block in writer.finish() {
         if builder.is_full_for(&(&block).into()) {

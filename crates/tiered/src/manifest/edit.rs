@@ -7,7 +7,8 @@
 //! ```text
 //! 1 create table    table, created CSN
 //! 2 drop table      table
-//! 3 add extent      table, extent id, data file, first slot, slots, length in bytes, blocks, bytes of blocks
+//! 3 add extent      table, extent id, data file, first slot, slots, length in bytes, blocks, bytes of blocks,
+//!                   the coding that its blocks were to have (u8)
 //! 4 remove extent   table, extent id; no slice of it is left
 //! 5 flushed         table, CSN: commits up to it are in the table's extents
 //! 6 persisted       CSN: commits up to it are in extents, for all tables
@@ -17,14 +18,16 @@
 //!                   extent id, first block, blocks, bytes of blocks, smallest key, largest key,
 //!                   versions, keys, tombstones, payload bytes, smallest CSN, largest CSN
 //! 10 remove slice   table, extent id, first block
+//! 16 add dictionary table, its number, its bytes
 //! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spillway_base::codec::{Reader, put_varint};
+use spillway_base::codec::{Reader, put_bytes, put_varint};
 use spillway_base::{Csn, Error, Result, TableId};
 
+use crate::coding::{Dictionary, DictionaryId};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 
 /// The level of a table that a slice belongs to. Within Level0, sub-levels with larger numbers hold
@@ -48,6 +51,7 @@ pub(crate) enum Edit {
     RemoveExtent { table: TableId, id: ExtentId },
     AddSlice { table: TableId, place: Place, meta: Arc<SliceMeta> },
     RemoveSlice { table: TableId, id: SliceId },
+    AddDictionary { table: TableId, id: DictionaryId, bytes: Arc<[u8]> },
     Flushed { table: TableId, csn: Csn },
     Persisted { csn: Csn },
     NextExtent { id: ExtentId },
@@ -64,6 +68,7 @@ const NEXT_EXTENT: u8 = 7;
 const KNOWN: u8 = 8;
 const ADD_SLICE: u8 = 9;
 const REMOVE_SLICE: u8 = 10;
+const ADD_DICTIONARY: u8 = 16;
 
 impl Edit {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -100,6 +105,11 @@ impl Edit {
                 begin(REMOVE_SLICE, table.0.into());
                 put_varint(out, id.extent.0);
                 put_varint(out, id.first_block.into());
+            }
+            Edit::AddDictionary { table, id, bytes } => {
+                begin(ADD_DICTIONARY, table.0.into());
+                put_varint(out, id.0.into());
+                put_bytes(out, bytes);
             }
             Edit::Flushed { table, csn } => {
                 begin(FLUSHED, table.0.into());
@@ -145,6 +155,16 @@ impl Edit {
                 let (extent, first_block) = (ExtentId(reader.varint()?), reader.varint_u32()?);
                 Ok(Edit::RemoveSlice { table, id: SliceId { extent, first_block } })
             }
+            ADD_DICTIONARY => {
+                let id = u16::try_from(reader.varint()?).map_err(|_| {
+                    Error::corruption(format!("a dictionary's number makes no sense at byte {at}"))
+                })?;
+                Ok(Edit::AddDictionary {
+                    table,
+                    id: DictionaryId(id),
+                    bytes: reader.bytes()?.into(),
+                })
+            }
             FLUSHED => Ok(Edit::Flushed { table, csn: Csn(reader.varint()?) }),
             other => Err(Error::corruption(format!("unknown edit {other} at byte {at}"))),
         }
@@ -167,6 +187,20 @@ pub(crate) struct TableState {
     pub(crate) created: Csn,
     pub(crate) flushed: Csn,
     pub(crate) extents: BTreeMap<ExtentId, ExtentState>,
+    /// What blocks of its extents may need to be decoded.
+    pub(crate) dictionaries: BTreeMap<DictionaryId, Arc<[u8]>>,
+}
+
+impl TableState {
+    /// Gives the dictionaries, in order of their numbers.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`].
+    pub(crate) fn dictionaries(&self, mut give: impl FnMut(Dictionary)) -> Result<()> {
+        self.dictionaries
+            .iter()
+            .try_for_each(|(&id, bytes)| Dictionary::open(id, bytes).map(&mut give))
+    }
 }
 
 /// An extent, and its slices by their first blocks.
@@ -253,6 +287,12 @@ impl State {
                         "a slice of {} is removed from {table:?}, which lacks it",
                         id.extent
                     )));
+                }
+            }
+            Edit::AddDictionary { table, id, bytes } => {
+                if self.table(table)?.dictionaries.insert(id, bytes).is_some() {
+                    let message = format!("dictionary {} of {table:?} is added twice", id.0);
+                    return Err(Error::corruption(message));
                 }
             }
             Edit::Flushed { table, csn } => {

@@ -313,6 +313,10 @@ fn snapshot(state: &State) -> Vec<Edit> {
     for (&table, contents) in &state.tables {
         edits.push(Edit::CreateTable { table, created: contents.created });
         edits.push(Edit::Flushed { table, csn: contents.flushed });
+        edits.extend(contents.dictionaries.iter().map(|(&id, bytes)| {
+            let bytes = bytes.clone();
+            Edit::AddDictionary { table, id, bytes }
+        }));
         for extent in contents.extents.values() {
             edits.push(Edit::AddExtent { table, meta: extent.meta.clone() });
             edits.extend(extent.slices.values().map(|(place, meta)| {

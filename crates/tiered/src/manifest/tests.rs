@@ -7,6 +7,7 @@ use spillway_base::{Csn, EngineKind, ErrorKind, TableId};
 use super::Manifest;
 use super::edit::{Edit, Place, State};
 use super::record::{HEADER_LEN, decode, encode_header, encode_record};
+use crate::coding::{Coding, DictionaryId};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::space::SlotRun;
 use spillway_storage::Disk;
@@ -23,6 +24,7 @@ fn meta(id: u64) -> ExtentMeta {
         len: 2_000_000 + id,
         blocks: 120,
         data_bytes: 1_900_000,
+        coding: Coding::Zstd,
     }
 }
 
@@ -54,6 +56,7 @@ fn history() -> Vec<Vec<Edit>> {
     vec![
         vec![Edit::CreateTable { table: table(1), created: Csn(2) }],
         vec![
+            Edit::AddDictionary { table: table(1), id: DictionaryId(3), bytes: (*b"words").into() },
             Edit::AddExtent { table: table(1), meta: meta(9) },
             Edit::AddExtent { table: table(1), meta: meta(10) },
             Edit::AddExtent { table: table(1), meta: meta(11) },

@@ -15,6 +15,7 @@
 //! `|L2|/|L1|` at the second; their sum is least where both are equal, so Level1's target is the
 //! geometric mean of what Level0 holds when it is relieved and of Level2.
 
+mod recode;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
+pub(crate) use recode::pick_recoding;
 
 /// The figures that compaction goes by.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -47,6 +49,8 @@ pub(crate) enum Kind {
     Major,
     /// Everything into Level2, on request.
     Full,
+    /// Of Level2, what is not compressed as it should be there.
+    Recode,
 }
 
 /// A compaction to do.

@@ -142,12 +142,13 @@ fn picks_keep_their_promises() {
         let (smallest, largest) = super::hull(pick.inputs()).unwrap();
         let lower = match pick.kind {
             Kind::Minor => &levels.level1,
-            Kind::Major | Kind::Full => &levels.level2,
+            Kind::Major | Kind::Full | Kind::Recode => &levels.level2,
         };
         assert!(lower.between(smallest, largest).iter().all(is_chosen), "P2");
         let relieved: Vec<_> = match pick.kind {
             Kind::Minor => levels.level0.iter().map(|sublevel| sublevel.run.clone()).collect(),
             Kind::Major | Kind::Full => vec![levels.level1.clone()],
+            Kind::Recode => vec![levels.level2.clone()],
         };
         assert!(relieved.iter().any(|run| run.slices().iter().any(is_chosen)), "P3");
         for (newer, run) in relieved.iter().enumerate() {

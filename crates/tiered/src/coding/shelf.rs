@@ -1,0 +1,108 @@
+//! Where dictionaries are while they are in use: those of each table, by their numbers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use spillway_base::TableId;
+use spillway_base::budget::{Budget, Charge, Use};
+
+use super::{Dictionary, DictionaryId};
+
+/// Dictionaries that a table may have. They stay as long as it does, so that nobody need know which blocks still need one; what would
+/// have no room is as well coded by one of those.
+const DICTIONARIES_MAX: usize = 64;
+
+/// The dictionaries of one table.
+pub(crate) struct Dictionaries {
+    state: RwLock<State>,
+    trials: Mutex<Trials>,
+}
+
+struct State {
+    all: BTreeMap<DictionaryId, Arc<Dictionary>>,
+    /// For their memory.
+    charge: Charge,
+}
+
+/// When the next dictionary is tried.
+#[derive(Default)]
+struct Trials {
+    /// The number given out last.
+    last: u16,
+    /// Bytes of bodies coded since the last trial.
+    coded_bytes: u64,
+    /// Bytes of them at which there is another; none yet before the first.
+    next_bytes: Option<u64>,
+}
+
+/// Bytes of bodies past which trials do not get rarer.
+const TRIAL_BYTES_MAX: u64 = 8 << 30;
+
+impl Dictionaries {
+    fn new(budget: &Budget) -> Dictionaries {
+        let state = State { all: BTreeMap::new(), charge: budget.charge(Use::Caches, 0) };
+        Dictionaries { state: RwLock::new(state), trials: Mutex::default() }
+    }
+
+    /// The dictionary of this number.
+    pub(crate) fn get(&self, id: DictionaryId) -> Option<Arc<Dictionary>> {
+        self.state.read().all.get(&id).cloned()
+    }
+
+    /// The one that blocks are coded by now.
+    pub(crate) fn newest(&self) -> Option<Arc<Dictionary>> {
+        self.state.read().all.last_key_value().map(|(_, dictionary)| dictionary.clone())
+    }
+
+    /// Adds one that is recorded.
+    pub(crate) fn add(&self, dictionary: Arc<Dictionary>) {
+        let mut trials = self.trials.lock();
+        trials.last = trials.last.max(dictionary.id().0);
+        let mut state = self.state.write();
+        let bytes = state.charge.bytes() + dictionary.memory_bytes();
+        state.charge.resize(bytes);
+        state.all.insert(dictionary.id(), dictionary);
+    }
+
+    /// Notes that so many bytes of bodies are about to be coded, and answers a number for a fresh dictionary where one is to be
+    /// tried: at `first_bytes`, and then each time twice as many were coded, for training one takes a while.
+    pub(crate) fn to_try(&self, bytes: u64, first_bytes: u64) -> Option<DictionaryId> {
+        let mut trials = self.trials.lock();
+        trials.coded_bytes += bytes;
+        let next_bytes = trials.next_bytes.unwrap_or(first_bytes);
+        let full = self.state.read().all.len() >= DICTIONARIES_MAX;
+        if trials.coded_bytes < next_bytes || full {
+            return None;
+        }
+        trials.coded_bytes = 0;
+        trials.next_bytes = Some((2 * next_bytes.max(bytes)).min(TRIAL_BYTES_MAX));
+        trials.last = trials.last.checked_add(1)?;
+        Some(DictionaryId(trials.last))
+    }
+}
+
+/// The dictionaries of all tables.
+pub(crate) struct DictionaryStore {
+    tables: Mutex<FxHashMap<TableId, Arc<Dictionaries>>>,
+    budget: Budget,
+}
+
+impl DictionaryStore {
+    /// A store whose memory is charged to the budget.
+    pub(crate) fn new(budget: &Budget) -> DictionaryStore {
+        DictionaryStore { tables: Mutex::default(), budget: budget.clone() }
+    }
+
+    /// Those of a table.
+    pub(crate) fn of(&self, table: TableId) -> Arc<Dictionaries> {
+        let mut tables = self.tables.lock();
+        tables.entry(table).or_insert_with(|| Arc::new(Dictionaries::new(&self.budget))).clone()
+    }
+
+    /// Forgets those of a table that is gone; whoever still reads its blocks has them.
+    pub(crate) fn forget(&self, table: TableId) {
+        self.tables.lock().remove(&table);
+    }
+}

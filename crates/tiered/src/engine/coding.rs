@@ -1,0 +1,109 @@
+//! How the blocks of a compaction are coded, and by which dictionary.
+
+use std::sync::Arc;
+
+use spillway_base::Result;
+use spillway_base::engine::Access;
+
+use super::Inner;
+use crate::block::BLOCK_BYTES;
+use crate::coding::{Compression, Dictionary, Encoder, coded_bytes, gains_enough};
+use crate::compaction::Coder;
+use crate::level::Slice;
+use crate::manifest::{Edit, Place};
+use crate::picker::Pick;
+use crate::table::Table;
+
+/// Bytes of bodies that a dictionary is trained on, for each of its bytes.
+const SAMPLE_SHARE: usize = 64;
+
+/// What is to be known of how a compaction coded blocks.
+pub(super) struct Codes {
+    /// A dictionary that is recorded with what the compaction wrote.
+    fresh: Option<Arc<Dictionary>>,
+}
+
+impl Codes {
+    /// The edit that records a fresh dictionary.
+    pub(super) fn edit(&self, table: &Table) -> Option<Edit> {
+        let fresh = self.fresh.as_ref()?;
+        Some(Edit::AddDictionary { table: table.id, id: fresh.id(), bytes: fresh.bytes().into() })
+    }
+}
+
+impl Inner {
+    /// How blocks are coded that are flushed.
+    pub(super) fn codes_of_flush(&self) -> Coder {
+        Coder::new(self.settings.compression_at(Place::Level0(0)), None)
+    }
+
+    /// How the blocks of a compaction are coded: by the table's newest dictionary, or by a fresh one where that is worth it.
+    pub(super) fn codes_of(&self, table: &Table, pick: &Pick) -> Result<(Coder, Codes)> {
+        let compression = self.settings.compression_at(pick.target);
+        if !matches!(compression, Compression::Zstd { .. }) {
+            return Ok((Coder::new(compression, None), Codes { fresh: None }));
+        }
+        let newest = self.context.dictionaries.of(table.id).newest();
+        let fresh = self.fresh_dictionary(table, pick, compression, newest.as_deref())?;
+        let fresh = fresh.map(Arc::new);
+        let dictionary = fresh.as_ref().or(newest.as_ref());
+        let coder = Coder::new(compression, dictionary.map(|used| &**used));
+        Ok((coder, Codes { fresh }))
+    }
+
+    /// Has blocks decoded by a dictionary that was just recorded.
+    pub(super) fn publish(&self, table: &Table, codes: Codes) {
+        if let Some(fresh) = codes.fresh {
+            self.context.dictionaries.of(table.id).add(fresh);
+        }
+    }
+
+    /// A dictionary trained on some of the inputs' blocks, if one is due and it codes others of them better.
+    fn fresh_dictionary(
+        &self,
+        table: &Table,
+        pick: &Pick,
+        compression: Compression,
+        newest: Option<&Dictionary>,
+    ) -> Result<Option<Dictionary>> {
+        let dictionary_bytes = self.settings.dictionary_bytes();
+        let sample_bytes = dictionary_bytes * SAMPLE_SHARE;
+        let bytes: u64 = pick.inputs().map(|slice| slice.meta.counts.payload_bytes).sum();
+        let dictionaries = self.context.dictionaries.of(table.id);
+        let Some(id) = dictionaries.to_try(bytes, 2 * sample_bytes as u64) else { return Ok(None) };
+        let slices: Vec<_> = pick.inputs().collect();
+        // As many to try it on as to train it on, from everywhere.
+        let bodies = sample(&slices, 2 * sample_bytes.div_ceil(BLOCK_BYTES))?;
+        let every_other = |from| bodies.iter().skip(from).step_by(2).map(|body| &body[..]);
+        let (learned, others): (Vec<_>, Vec<_>) =
+            (every_other(0).collect(), every_other(1).collect());
+        let Some(fresh) = Dictionary::train(id, &learned, dictionary_bytes) else {
+            return Ok(None);
+        };
+        let bytes_by =
+            |dictionary| coded_bytes(&mut Encoder::new(compression, dictionary), &others);
+        let (today, then) = (bytes_by(newest), bytes_by(Some(&fresh)));
+        Ok(gains_enough(today, then, newest.is_some()).then_some(fresh))
+    }
+}
+
+/// The bodies of so many blocks of slices, as far apart from each other as there are.
+fn sample(slices: &[&Arc<Slice>], count: usize) -> Result<Vec<Vec<u8>>> {
+    let blocks: usize = slices.iter().map(|slice| slice.meta.blocks as usize).sum();
+    let step = blocks.div_ceil(count.max(1)).max(1);
+    let mut bodies = Vec::new();
+    let mut skip = 0;
+    for slice in slices {
+        let range = slice.meta.block_range();
+        if skip < range.len() {
+            let resident = slice.extent.resident(Access::Blocking)?;
+            for block in range.clone().skip(skip).step_by(step) {
+                bodies.push(slice.extent.read_block(&resident, block)?.body().to_vec());
+            }
+        }
+        // Where the next one is in the slice after this.
+        let taken = range.len().saturating_sub(skip).div_ceil(step);
+        skip = skip + taken * step - range.len();
+    }
+    Ok(bodies)
+}

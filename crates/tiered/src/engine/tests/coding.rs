@@ -1,0 +1,158 @@
+//! What is stored is compressed as the settings say, and read the same.
+
+use super::*;
+use crate::coding::{Coding, DictionaryId};
+use crate::level::Slice;
+
+/// Commits of rows that are alike, in order of their keys.
+fn orders(from: u64, count: u64) -> Vec<Commit> {
+    let row = |number: u64| {
+        let mut batch = WriteBatch::new();
+        if number == 0 {
+            batch.push(Op::CreateTable(table(1)));
+        } else {
+            let key = format!("order{number:08}");
+            let value = format!("{{\"buyer\":{},\"state\":\"shipped\"}}", number * 7919 % 65_536);
+            let value = value.repeat(4);
+            let (key, value) = (key.as_bytes(), value.as_bytes());
+            batch.push(Op::Put { table: table(1), key, value });
+        }
+        (Csn(number + 1), batch)
+    };
+    (from..from + count).map(row).collect()
+}
+
+fn with(hot: Compression, cold: Compression) -> TieredSettings {
+    TieredSettings { hot_compression: hot, cold_compression: cold, ..small() }
+}
+
+fn slices(bench: &Bench, level: usize) -> Vec<Arc<Slice>> {
+    let levels = bench.engine.0.tables.load()[&table(1)].view().levels.clone();
+    match level {
+        1 => levels.level1.slices().to_vec(),
+        2 => levels.level2.slices().to_vec(),
+        _ => levels.level0.iter().flat_map(|sub| sub.run.slices().to_vec()).collect(),
+    }
+}
+
+fn bytes_and_payload(slices: &[Arc<Slice>]) -> (u64, u64) {
+    slices.iter().fold((0, 0), |(bytes, payload), slice| {
+        (bytes + slice.meta.bytes, payload + slice.meta.counts.payload_bytes)
+    })
+}
+
+fn persist(bench: &Bench, commits: &[Commit]) {
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.request_persist(bench.horizon.stable());
+    bench.work().unwrap();
+}
+
+/// Each level has its compression, a dictionary is trained, and after an opening all is read by it.
+#[test]
+fn levels_are_compressed_as_the_settings_say() {
+    let disk = SimDisk::new(1);
+    let settings = with(Compression::Lz4, Compression::ZSTD);
+    let bench = open_with(Arc::new(disk.clone()), settings.clone()).unwrap();
+    let commits = orders(0, 12_000);
+    persist(&bench, &commits);
+    let hot: Vec<_> = [slices(&bench, 0), slices(&bench, 1)].concat();
+    assert!(hot.iter().all(|slice| slice.extent.meta.coding == Coding::Lz4));
+    let (bytes, payload) = bytes_and_payload(&hot);
+    assert!(bytes * 10 < payload * 7, "{bytes} of {payload}");
+    bench.engine.compact_all().unwrap();
+    let cold = slices(&bench, 2);
+    let dictionary = bench.engine.0.context.dictionaries.of(table(1)).newest();
+    assert_eq!(dictionary.map(|dictionary| dictionary.id()), Some(DictionaryId(1)));
+    let (less, all) = bytes_and_payload(&cold);
+    assert!(all == payload && less * 10 < all * 4, "{less} of {all}");
+    check_rows(&bench, &commits);
+    drop(bench);
+    verify_clean(&disk);
+    let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+    bench.horizon.stable.store(commits.len() as u64, Ordering::SeqCst);
+    check_rows(&bench, &commits);
+}
+
+fn check_rows(bench: &Bench, commits: &[Commit]) {
+    let newest = Csn(commits.len() as u64);
+    let rows = bench.rows(table(1), KeyRange::ALL, Direction::Forward, newest).unwrap();
+    let wanted = model(commits, newest);
+    let wanted: Vec<_> = wanted.into_iter().map(|((_, key), value)| (key, value)).collect();
+    assert!(rows == wanted, "{} rows of {}", rows.len(), wanted.len());
+}
+
+/// What went down to Level2 without being touched is compressed once there is time, and takes less space then. It is done once: what cannot
+/// be made smaller is not tried again.
+#[test]
+fn what_was_relinked_is_compressed_later() {
+    for noise in [false, true] {
+        let disk = SimDisk::new(2);
+        let plain = with(Compression::None, Compression::None);
+        let bench = open_with(Arc::new(disk.clone()), plain).unwrap();
+        let mut commits = orders(0, if noise { 1 } else { 12_000 });
+        let mut rng = Rng::new(5);
+        for number in 1..if noise { 1500 } else { 0 } {
+            let mut value = vec![0; 1000];
+            rng.fill(&mut value);
+            let mut batch = WriteBatch::new();
+            let key = format!("key{number:05}");
+            batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: &value });
+            commits.push((Csn(number + 1), batch));
+        }
+        persist(&bench, &commits);
+        bench.engine.compact_all().unwrap();
+        let (before, payload) = bytes_and_payload(&slices(&bench, 2));
+        assert!(before >= payload, "nothing is compressed yet");
+        drop(bench);
+        let cold = with(Compression::None, Compression::ZSTD);
+        let bench = open_with(Arc::new(disk.clone()), cold).unwrap();
+        bench.horizon.stable.store(commits.len() as u64, Ordering::SeqCst);
+        bench.work().unwrap();
+        let recodings = || bench.engine.0.counts.compactions[3].load(Ordering::Relaxed);
+        assert!(recodings() > 0);
+        let after = bytes_and_payload(&slices(&bench, 2));
+        assert_eq!(after.1, payload);
+        if noise {
+            assert_eq!(after.0, before);
+        } else {
+            assert!(after.0 * 10 < before * 4, "{} of {before}", after.0);
+        }
+        let done = recodings();
+        bench.work().unwrap();
+        assert_eq!(recodings(), done);
+        check_rows(&bench, &commits);
+        drop(bench);
+        verify_clean(&disk);
+    }
+}
+
+/// A block that needs a dictionary which is not recorded is damage that names its table and keys, and the rest is read.
+#[test]
+fn a_missing_dictionary_is_told_of() {
+    let disk = SimDisk::new(3);
+    let bench = open_with(Arc::new(disk.clone()), with(Compression::None, Compression::ZSTD));
+    let bench = bench.unwrap();
+    let commits = orders(0, 12_000);
+    persist(&bench, &commits);
+    bench.engine.compact_all().unwrap();
+    let key = b"order00000001";
+    assert!(bench.get(table(1), key, Csn(12_000)).unwrap().is_some());
+    // As handles would read whose table has no dictionaries.
+    let inner = &bench.engine.0;
+    inner.context.dictionaries.forget(table(1));
+    let errors = slices(&bench, 2).into_iter().filter_map(|slice| {
+        let meta = slice.extent.meta.clone();
+        let again = ExtentHandle::new(table(1), meta, &inner.space, &inner.context).unwrap();
+        let resident = again.resident(Access::Blocking).unwrap();
+        let last = resident.blocks() - 1;
+        Some((again.read_block(&resident, last).err()?, resident.first(last).to_vec()))
+    });
+    let errors: Vec<_> = errors.collect();
+    assert!(!errors.is_empty());
+    for (error, key) in errors {
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        let told = error.to_string();
+        let key = String::from_utf8(key).unwrap();
+        assert!(told.contains("dictionary") && told.contains(&key), "{told}");
+    }
+}
