@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections bench-wave bench-recovery peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections bench-wave bench-recovery bench-compaction peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench-wave: peers ## A step of load over data larger than memory, beside RocksDB
 
 bench-recovery: peers ## Opening after a kill with 1, 4 and 8 GiB of log, beside RocksDB (RECOVERY_ARGS=)
 	peers/target/release/spillway-peers recovery $(RECOVERY_ARGS)
+
+bench-compaction: peers ## One compaction of two runs of keys, with and without data reuse, beside RocksDB (COMPACTION_ARGS=)
+	peers/target/release/spillway-peers compaction $(COMPACTION_ARGS)
 
 bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved (SYSBENCH_ARGS=)
 	@scripts/setup sysbench

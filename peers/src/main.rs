@@ -1,12 +1,14 @@
 //! Spillway beside RocksDB, in one run with equal durability and equal memory.
 
 mod rocks;
+mod rocks_runs;
 mod rocks_txn;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use spillway_bench::commits::{CommitsArgs, Style, Subject};
+use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::recovery::RecoveryArgs;
@@ -14,6 +16,7 @@ use spillway_bench::store::{SpillwayStores, Stores};
 use spillway_bench::wave::WaveArgs;
 
 use rocks::{RocksRecovery, RocksStores, Way};
+use rocks_runs::RocksRuns;
 use rocks_txn::RocksTxnStores;
 
 /// Spillway beside RocksDB, in one run with equal durability and equal memory. docs/benchmarks.md tells how to read
@@ -39,6 +42,8 @@ enum What {
     Wave(WaveArgs),
     /// Opening after a crash, with so much log to read
     Recovery(RecoveryArgs),
+    /// One compaction of two runs of keys
+    Compaction(CompactionArgs),
 }
 
 fn run(what: What) -> Result<(), String> {
@@ -68,6 +73,10 @@ fn run(what: What) -> Result<(), String> {
             args.run(&stores)
         }
         What::Recovery(args) => args.run(&[&args.spillway(), &RocksRecovery]),
+        What::Compaction(args) => {
+            let [with, without] = [true, false].map(|data_reuse| SpillwayRuns { data_reuse });
+            args.run(&[&with, &without, &RocksRuns])
+        }
         What::Wave(args) => {
             let counted = |way| RocksStores { statistics: true, ..RocksStores::new(way) };
             args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])

@@ -13,9 +13,11 @@
 //! - [`lone`]: one durable writer beside raw writes of the same bytes;
 //! - [`connections`]: a server with thousands of connections that commit;
 //! - [`wave`]: a step of load, second by second;
-//! - [`recovery`]: opening after a crash.
+//! - [`recovery`]: opening after a crash;
+//! - [`compaction`]: one compaction of two runs of keys.
 
 pub mod commits;
+pub mod compaction;
 pub mod connections;
 pub mod kv;
 pub mod lone;

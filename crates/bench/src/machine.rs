@@ -68,6 +68,13 @@ pub fn resident_bytes() -> u64 {
     kib.unwrap_or(0) << 10
 }
 
+/// Processes that want a processor, on average over the last minute: above what a run itself wants, others ran beside it.
+#[must_use]
+pub fn load_average() -> String {
+    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    loads.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("?").to_owned()
+}
+
 /// The machine in a line: processor, cores, memory, kernel, and the file system of a folder.
 #[must_use]
 pub fn describe(folder: &Path) -> String {

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
 use spillway_bench::commits::{CommitsArgs, Subject};
+use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
 use spillway_bench::connections::ConnectionsArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
@@ -98,6 +99,12 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench recovery --log-mib 4096 --threads 1,2,4 --lanes 4    with more threads
   make bench-recovery                                                 the same beside RocksDB")]
     Recovery(RecoveryArgs),
+    /// One compaction of two runs of keys, with and without data reuse
+    #[command(after_help = "Examples:
+  spillway bench compaction --upper 500000 --lower 5000000 --rounds 1   a first impression
+  spillway bench compaction --group 1000 --distinct 90,99,100           with groups of your own
+  make bench-compaction                                                 the same beside RocksDB")]
+    Compaction(CompactionArgs),
 }
 
 fn main() -> ExitCode {
@@ -113,6 +120,10 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Connections(args) } => args.run(),
         Command::Bench { what: Bench::Wave(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Recovery(args) } => args.run(&[&args.spillway()]),
+        Command::Bench { what: Bench::Compaction(args) } => {
+            let [with, without] = [true, false].map(|data_reuse| SpillwayRuns { data_reuse });
+            args.run(&[&with, &without])
+        }
         Command::Bench { what: Bench::Lone(args) } => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])

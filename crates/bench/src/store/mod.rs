@@ -6,6 +6,7 @@ mod spillway;
 use std::path::Path;
 
 pub use self::done::{Completions, Done, Sink};
+pub(crate) use self::spillway::metrics_sum;
 pub use self::spillway::{Mechanism, SpillwayStores};
 
 /// A key and its value.

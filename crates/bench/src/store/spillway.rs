@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use spillway::{
     Database, Direction, Durability, EngineKind, KeyRange, Settings, Table, TransactionOptions,
 };
+use spillway_base::engine::Metric;
 
 use super::{Done, Pair, Pressure, Store, Stores};
 
@@ -143,15 +144,18 @@ impl SpillwayStore {
         Ok(txn.commit())
     }
 
-    /// The sum of metrics, each of which there must be: a benchmark that finds none would say that nothing happened.
     fn sum_of(&self, names: &[&str]) -> f64 {
-        let metrics = self.db.metrics();
-        let value = |name: &&str| {
-            let metric = metrics.iter().find(|metric| metric.name == *name);
-            metric.unwrap_or_else(|| panic!("there is no metric {name}")).value
-        };
-        names.iter().map(value).sum()
+        metrics_sum(&self.db.metrics(), names)
     }
+}
+
+/// The sum of metrics, each of which there must be: a benchmark that finds none would say that nothing happened.
+pub(crate) fn metrics_sum(metrics: &[Metric], names: &[&str]) -> f64 {
+    let value = |name: &&str| {
+        let metric = metrics.iter().find(|metric| metric.name == *name);
+        metric.unwrap_or_else(|| panic!("there is no metric {name}")).value
+    };
+    names.iter().map(value).sum()
 }
 
 impl Store for SpillwayStore {

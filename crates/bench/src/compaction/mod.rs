@@ -1,0 +1,134 @@
+//! One compaction of two runs of keys, after figure 16 of the X-Engine paper.
+//!
+//! The lower run is in the bottom level, and nothing above it; the upper run is flushed above it; then one compaction brings them
+//! together, and that is what is measured. Keys come in groups of consecutive keys, whose places are uniformly random. Some
+//! of the upper run's groups are new and lie between the lower run's, the others are groups of the lower run written anew.
+//! How much of the runs can be left alone follows from both: in groups of one key all blocks interleave, whatever is
+//! distinct.
+//!
+//! Afterwards every row is compared with what was written, and some are got by their keys.
+
+mod command;
+mod groups;
+mod spillway;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+pub use self::command::CompactionArgs;
+pub use self::spillway::SpillwayRuns;
+
+/// Takes rows.
+pub type Put<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), String> + 'a;
+/// Gives rows in key order.
+pub type Rows<'a> = dyn Fn(&mut Put<'_>) -> Result<(), String> + 'a;
+
+/// Opens stores of one kind, which hold two runs.
+pub trait RunsStores {
+    /// The name in the report.
+    fn name(&self) -> String;
+
+    /// What it is set to, in words.
+    fn settings(&self) -> String;
+
+    /// Opens an empty store in an empty folder, for so many rows in its upper run.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn open(&self, dir: &Path, upper_rows: u64) -> Result<Box<dyn RunsStore>, String>;
+}
+
+/// Holds two runs. It does nothing on its own.
+pub trait RunsStore {
+    /// Puts rows into the bottom level of an empty store.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn lower(&mut self, rows: &Rows<'_>) -> Result<(), String>;
+
+    /// Puts rows into one run above the bottom level.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn upper(&mut self, rows: &Rows<'_>) -> Result<(), String>;
+
+    /// Brings the runs together in the bottom level, durable when this returns.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn compact(&mut self) -> Result<(), String>;
+
+    /// What compactions did since the store was opened.
+    fn work(&self) -> Work;
+
+    /// Reads `key` into `value`; answers whether it is there.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String>;
+
+    /// Visits every row, in key order.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn scan(&self, visit: &mut Put<'_>) -> Result<(), String>;
+}
+
+/// What compactions did.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Work {
+    /// Bytes that they read.
+    pub read_bytes: f64,
+    /// Bytes that they wrote.
+    pub written_bytes: f64,
+    /// What they left alone, where a store does.
+    pub reuse: Option<Reuse>,
+}
+
+/// What compactions left alone, and what not.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Reuse {
+    /// Slices that stayed where they are.
+    pub relinked_slices: f64,
+    /// Their bytes.
+    pub relinked_bytes: f64,
+    /// Blocks that were copied as they are.
+    pub carried_blocks: f64,
+    /// Their bytes.
+    pub carried_bytes: f64,
+    /// Blocks that came out of merges.
+    pub merged_blocks: f64,
+    /// Their bytes.
+    pub merged_bytes: f64,
+}
+
+impl Work {
+    fn since(self, earlier: Work) -> Work {
+        let reuse = self.reuse.map(|reuse| reuse.since(earlier.reuse.unwrap_or_default()));
+        Work {
+            read_bytes: self.read_bytes - earlier.read_bytes,
+            written_bytes: self.written_bytes - earlier.written_bytes,
+            reuse,
+        }
+    }
+}
+
+impl Reuse {
+    fn since(self, earlier: Reuse) -> Reuse {
+        Reuse {
+            relinked_slices: self.relinked_slices - earlier.relinked_slices,
+            relinked_bytes: self.relinked_bytes - earlier.relinked_bytes,
+            carried_blocks: self.carried_blocks - earlier.carried_blocks,
+            carried_bytes: self.carried_bytes - earlier.carried_bytes,
+            merged_blocks: self.merged_blocks - earlier.merged_blocks,
+            merged_bytes: self.merged_bytes - earlier.merged_bytes,
+        }
+    }
+
+    /// Bytes of all that came out.
+    fn bytes(&self) -> f64 {
+        self.relinked_bytes + self.carried_bytes + self.merged_bytes
+    }
+}
