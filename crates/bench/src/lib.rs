@@ -11,6 +11,7 @@
 //! - [`kv`]: the library under db_bench's shapes;
 //! - [`commits`]: durable commits as more of them are in flight;
 //! - [`lone`]: one durable writer beside raw writes of the same bytes;
+//! - [`extents`]: extents read and written in bulk, through queues and without;
 //! - [`connections`]: a server with thousands of connections that commit;
 //! - [`wave`]: a step of load, second by second;
 //! - [`recovery`]: opening after a crash;
@@ -19,6 +20,7 @@
 pub mod commits;
 pub mod compaction;
 pub mod connections;
+pub mod extents;
 pub mod kv;
 pub mod lone;
 pub mod machine;

@@ -11,6 +11,7 @@ use indicatif::ProgressBar;
 use spillway_bench::commits::{CommitsArgs, Subject};
 use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
 use spillway_bench::connections::ConnectionsArgs;
+use spillway_bench::extents::ExtentsArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::recovery::RecoveryArgs;
@@ -80,6 +81,11 @@ enum Bench {
   spillway bench lone --log-dir /dev/shm                              as if the log were in lasting memory
   make bench-lone                                                     the same beside RocksDB")]
     Lone(LoneArgs),
+    /// Extents read and written in bulk, through queues and without
+    #[command(after_help = "Examples:
+  spillway bench extents --extents 32 --rounds 1                      a first impression
+  spillway bench extents --depths 1,2,4,8,16 --passes 64              with more work on each extent")]
+    Extents(ExtentsArgs),
     /// Servers with many connections, each with a durable commit in flight
     #[command(after_help = "Examples:
   spillway bench connections --server spillway=/run/spillway.sock --connections 64,2000
@@ -124,6 +130,7 @@ fn main() -> ExitCode {
             let [with, without] = [true, false].map(|data_reuse| SpillwayRuns { data_reuse });
             args.run(&[&with, &without])
         }
+        Command::Bench { what: Bench::Extents(args) } => args.run(),
         Command::Bench { what: Bench::Lone(args) } => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])
