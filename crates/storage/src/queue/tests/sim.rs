@@ -246,3 +246,93 @@ fn equal_seeds_give_equal_disks() {
     assert_eq!(run(5), run(5));
     assert_ne!(run(5), run(6));
 }
+
+/// What each sector of a file may hold after a crash: the first is what a sync made sure of, the others were submitted since.
+struct Hopes(Vec<Vec<u8>>);
+
+impl Hopes {
+    const PAGES: u64 = 12;
+    const SECTORS: u64 = PAGE / 512;
+
+    fn of_page(&mut self, page: u64) -> &mut [Vec<u8>] {
+        &mut self.0[(page * Self::SECTORS) as usize..((page + 1) * Self::SECTORS) as usize]
+    }
+
+    fn submitted(&mut self, page: u64, value: u8) {
+        self.of_page(page).iter_mut().for_each(|sector| sector.push(value));
+    }
+
+    /// Of a page with no write in flight, a sync keeps what is read, since every write that went well was given back.
+    fn synced(&mut self, page: u64, now: &[u8]) {
+        for (sector, now) in self.of_page(page).iter_mut().zip(now.chunks(512)) {
+            assert!(sector.contains(&now[0]));
+            *sector = vec![now[0]];
+        }
+    }
+}
+
+/// Writes at random, some of which fail, with syncs and reads between, up to a crash or a kill.
+fn history(seed: u64) {
+    let (disk, file) = disk(seed, Hopes::PAGES as usize);
+    let mut rng = Rng::new(seed);
+    let mut hopes = Hopes(vec![vec![1]; (Hopes::PAGES * Hopes::SECTORS) as usize]);
+    let mut queue = queue(&disk);
+    let mut in_flight = BTreeSet::new();
+    let mut told = BTreeMap::new();
+    for number in 0..rng.below(120) {
+        let value = (number % 250) as u8 + 2;
+        let page = rng.below(Hopes::PAGES);
+        match rng.below(8) {
+            0..4 if !queue.is_full() && !in_flight.contains(&page) => {
+                match rng.below(10) {
+                    0 => disk.fail_operation(disk.operations() + 1, Fault::Io),
+                    1 => disk.fail_operation(disk.operations() + 1, Fault::ShortWrite),
+                    _ => {}
+                }
+                queue.write(page << 8 | u64::from(value), &file, page * PAGE, pages(1, value));
+                in_flight.insert(page);
+                hopes.submitted(page, value);
+            }
+            0..7 => {
+                let Some(done) = queue.wait() else { continue };
+                let page = done.tag >> 8;
+                in_flight.remove(&page);
+                if done.outcome.is_ok() {
+                    told.insert(page, done.tag as u8);
+                } else {
+                    told.remove(&page);
+                }
+            }
+            _ => {
+                file.sync().unwrap();
+                let now = content(&*file);
+                for page in (0..Hopes::PAGES).filter(|page| !in_flight.contains(page)) {
+                    let now = &now[(page * PAGE) as usize..][..ALIGN];
+                    assert!(told.get(&page).is_none_or(|value| *now == [*value; ALIGN]));
+                    hopes.synced(page, now);
+                }
+            }
+        }
+    }
+    let killed = rng.chance(1, 3);
+    if killed {
+        disk.kill();
+    } else {
+        disk.crash();
+        disk.restart();
+    }
+    let bytes = read(&disk);
+    for (sector, hopes) in bytes.chunks(512).zip(&hopes.0) {
+        assert!(sector.iter().all(|byte| *byte == sector[0]) && hopes.contains(&sector[0]));
+    }
+    for (page, value) in told.iter().filter(|(page, _)| killed && !in_flight.contains(page)) {
+        assert_eq!(bytes[(page * PAGE) as usize..][..ALIGN], [*value; ALIGN], "K1");
+    }
+}
+
+#[test]
+fn a2_after_a_crash_each_sector_is_as_synced_or_as_submitted_since() {
+    for seed in 0..1000 {
+        history(seed);
+    }
+}
