@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -28,24 +28,14 @@ use crate::DiskLock;
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The locks that this process holds, by their folders.
+/// The locks that this process has, by their folders, and those that are no more.
 static HELD: Mutex<BTreeMap<PathBuf, Weak<fs::File>>> = Mutex::new(BTreeMap::new());
 
 struct RealLock {
-    file: Arc<fs::File>,
-    dir: PathBuf,
+    _file: Arc<fs::File>,
 }
 
 impl DiskLock for RealLock {}
-
-impl Drop for RealLock {
-    fn drop(&mut self) {
-        let mut held = HELD.lock();
-        if held.get(&self.dir).is_some_and(|file| file.as_ptr() == Arc::as_ptr(&self.file)) {
-            held.remove(&self.dir);
-        }
-    }
-}
 
 /// Takes a folder.
 pub(super) fn take(dir: &Path) -> Result<Box<dyn DiskLock>> {
@@ -58,7 +48,7 @@ pub(super) fn take(dir: &Path) -> Result<Box<dyn DiskLock>> {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => break,
             Err(Errno::INTR) => {}
-            Err(Errno::WOULDBLOCK) if waited < PATIENCE && is_gone(holder(&file)) => {
+            Err(Errno::WOULDBLOCK) if waited < PATIENCE && is_orphan(&file) => {
                 clock.sleep(PAUSE);
                 waited += PAUSE;
             }
@@ -78,8 +68,10 @@ pub(super) fn take(dir: &Path) -> Result<Box<dyn DiskLock>> {
     let _ = file.set_len(0);
     let _ = file.write_all_at(std::process::id().to_string().as_bytes(), 0);
     let file = Arc::new(file);
-    HELD.lock().insert(dir.to_owned(), Arc::downgrade(&file));
-    Ok(Box::new(RealLock { file, dir: dir.to_owned() }))
+    let mut held = HELD.lock();
+    held.retain(|_, file| file.strong_count() > 0);
+    held.insert(dir.to_owned(), Arc::downgrade(&file));
+    Ok(Box::new(RealLock { _file: file }))
 }
 
 /// The lock of the nearest folder above a path that this process holds one of.
@@ -88,18 +80,29 @@ pub(crate) fn over(path: &Path) -> Option<Arc<fs::File>> {
     path.ancestors().find_map(|dir| held.get(dir)?.upgrade())
 }
 
+/// Whether a lock that somebody holds is that of a process which is gone.
+fn is_orphan(file: &fs::File) -> bool {
+    let Some(process) = holder(file) else { return false };
+    if process != std::process::id() {
+        return is_gone(process);
+    }
+    // In a container processes have the same numbers again and again.
+    let Ok(wanted) = file.metadata() else { return false };
+    let is_it = |file: &fs::File| {
+        file.metadata().is_ok_and(|had| (had.dev(), had.ino()) == (wanted.dev(), wanted.ino()))
+    };
+    !HELD.lock().values().filter_map(Weak::upgrade).any(|file| is_it(&file))
+}
+
 /// The process that a lock's file names.
 fn holder(file: &fs::File) -> Option<u32> {
-    let mut text = [0; 10];
+    let mut text = [0; 11];
     let len = file.read_at(&mut text, 0).ok()?;
     std::str::from_utf8(&text[..len]).ok()?.parse().ok()
 }
 
-/// Whether a process has ended, as far as this can be known: nobody has waited for it yet, or there is none of its number.
-fn is_gone(process: Option<u32>) -> bool {
-    let Some(process) = process.filter(|process| *process != std::process::id()) else {
-        return false;
-    };
+/// Whether a process has ended, as far as this can be known: there is none of its number, or nobody has waited for it yet.
+fn is_gone(process: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
     // The name, in parentheses, may hold anything; the state follows.
     let state = stat.rsplit_once(')').map_or("", |(_, state)| state.trim_start());
@@ -136,13 +139,33 @@ mod tests {
 
     #[test]
     fn a_process_is_gone_once_it_has_ended() {
-        assert!(!is_gone(None) && !is_gone(Some(std::process::id())) && !is_gone(Some(1)));
+        assert!(!is_gone(std::process::id()) && !is_gone(1));
         let mut child = Command::new("true").spawn().unwrap();
         let id = child.id();
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_child(&child)), ended).unwrap();
-        assert!(is_gone(Some(id)), "nobody has waited for it");
+        assert!(is_gone(id), "nobody has waited for it");
         child.wait().unwrap();
-        assert!(is_gone(Some(id)));
+        assert!(is_gone(id));
+    }
+
+    #[test]
+    fn a_lock_of_this_process_s_number_may_be_that_of_one_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        fs::write(&path, std::process::id().to_string()).unwrap();
+        let file = fs::File::open(&path).unwrap();
+        assert!(is_orphan(&file));
+        let lock = take(dir.path()).unwrap();
+        assert!(!is_orphan(&file));
+        let in_use = over(&path);
+        drop(lock);
+        assert!(!is_orphan(&file), "a ring has it");
+        drop(in_use);
+        assert!(is_orphan(&file));
+        for text in ["", "x", "12345678901"] {
+            fs::write(&path, text).unwrap();
+            assert!(!is_orphan(&file), "nobody knows whose it is");
+        }
     }
 }
