@@ -39,7 +39,7 @@ pub struct CompactionArgs {
     /// 20,000 into 200,000 rows, once: whether it runs
     #[arg(long)]
     pub quick: bool,
-    /// Only stores whose name contains one of these
+    /// Only stores of these names
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Seed, folder and report
@@ -68,9 +68,7 @@ impl CompactionArgs {
     }
 
     pub(super) fn measure(&self, stores: &[&dyn RunsStores]) -> Result<Report, String> {
-        let wanted = |name: &str| {
-            self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
-        };
+        let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
         let stores: Vec<_> = stores.iter().filter(|stores| wanted(&stores.name())).collect();
         if stores.is_empty() || self.rounds == 0 {
             return Err("a run needs a store and a round".to_owned());

@@ -1,6 +1,6 @@
 //! The tiered engine, holding two runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use spillway_base::budget::Budget;
 use spillway_base::engine::{Access, Engine, Horizon};
 use spillway_base::{Csn, Direction, EngineKind, KeyRange, TableId};
 use spillway_storage::RealDisk;
-use spillway_tiered::{TieredEngine, TieredSettings};
+use spillway_tiered::{Compression, TieredEngine, TieredSettings};
 
 use super::{Put, Reuse, Rows, RunsStore, RunsStores, Work};
 use crate::store::metrics_sum;
@@ -45,12 +45,13 @@ impl RunsStores for SpillwayRuns {
     }
 
     fn open(&self, dir: &Path, upper_rows: u64) -> Result<Box<dyn RunsStore>, String> {
-        let settings = settings(upper_rows.max(CHUNK_ROWS), self.data_reuse);
         let horizon = Arc::new(Newest::default());
-        let budget = Budget::new(2 * settings.memtables_bytes + MEMORY_BYTES);
-        let (disk, seen) = (Arc::new(RealDisk), horizon.clone());
-        let engine = TieredEngine::open(disk, dir, settings, seen, budget).map_err(in_words)?;
-        let mut store = SpillwayRunsStore { engine, horizon, csn: Csn::ZERO };
+        // The lower run is made in the same way in either case, so that only the compaction differs.
+        let first = settings(upper_rows.max(CHUNK_ROWS), true);
+        let then = TieredSettings { data_reuse: self.data_reuse, ..first.clone() };
+        let engine = open(dir, first, &horizon)?;
+        let csn = Csn::ZERO;
+        let mut store = SpillwayRunsStore { dir: dir.to_owned(), then, engine, horizon, csn };
         let mut batch = WriteBatch::new();
         batch.push(Op::CreateTable(table()));
         store.install(&batch);
@@ -66,8 +67,19 @@ fn settings(memtable_rows: u64, data_reuse: bool) -> TieredSettings {
         memtables_bytes: 4 * memtable_bytes,
         dynamic_level0: false,
         data_reuse,
+        hot_compression: Compression::None,
+        cold_compression: Compression::None,
         ..TieredSettings::for_memory(MEMORY_BYTES)
     }
+}
+
+fn open(
+    dir: &Path,
+    settings: TieredSettings,
+    horizon: &Arc<Newest>,
+) -> Result<TieredEngine, String> {
+    let budget = Budget::new(2 * settings.memtables_bytes + MEMORY_BYTES);
+    TieredEngine::open(Arc::new(RealDisk), dir, settings, horizon.clone(), budget).map_err(in_words)
 }
 
 /// Everything that is installed is stable, and nobody reads an older snapshot.
@@ -94,6 +106,9 @@ fn table() -> TableId {
 }
 
 struct SpillwayRunsStore {
+    dir: PathBuf,
+    /// The settings once the lower run is there.
+    then: TieredSettings,
     engine: TieredEngine,
     horizon: Arc<Newest>,
     csn: Csn,
@@ -143,6 +158,8 @@ impl RunsStore for SpillwayRunsStore {
     fn lower(&mut self, rows: &Rows<'_>) -> Result<(), String> {
         self.load(rows, CHUNK_ROWS)?;
         self.engine.compact_all().map_err(in_words)?;
+        self.engine.close();
+        self.engine = open(&self.dir, self.then.clone(), &self.horizon)?;
         self.check(0)
     }
 
