@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections bench-wave bench-recovery bench-compaction peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections bench-wave bench-recovery bench-compaction bench-amplification peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench-recovery: peers ## Opening after a kill with 1, 4 and 8 GiB of log, beside
 
 bench-compaction: peers ## One compaction of two runs of keys, with and without data reuse, beside RocksDB (COMPACTION_ARGS=)
 	peers/target/release/spillway-peers compaction $(COMPACTION_ARGS)
+
+bench-amplification: peers ## Bytes written and read for each operation of a mix that writes much, beside RocksDB (AMPLIFICATION_ARGS=)
+	peers/target/release/spillway-peers amplification $(AMPLIFICATION_ARGS)
 
 bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved (SYSBENCH_ARGS=)
 	@scripts/setup sysbench

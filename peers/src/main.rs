@@ -7,6 +7,7 @@ mod rocks_txn;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use spillway_bench::amplification::AmplificationArgs;
 use spillway_bench::commits::{CommitsArgs, Style, Subject};
 use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
 use spillway_bench::kv::KvArgs;
@@ -44,11 +45,14 @@ enum What {
     Recovery(RecoveryArgs),
     /// One compaction of two runs of keys
     Compaction(CompactionArgs),
+    /// Bytes written and read for each operation of a mix that writes much
+    Amplification(AmplificationArgs),
 }
 
 fn run(what: What) -> Result<(), String> {
     let spillway = SpillwayStores::default();
     let rocks = Way::ALL.map(RocksStores::new);
+    let counted = |way| RocksStores { statistics: true, ..RocksStores::new(way) };
     match what {
         What::Kv(args) => {
             let mut stores: Vec<&dyn Stores> = vec![&spillway];
@@ -77,8 +81,8 @@ fn run(what: What) -> Result<(), String> {
             let [with, without] = [true, false].map(|data_reuse| SpillwayRuns { data_reuse });
             args.run(&[&with, &without, &RocksRuns])
         }
+        What::Amplification(args) => args.run(&[&spillway, &counted(Way::Pipelined)]),
         What::Wave(args) => {
-            let counted = |way| RocksStores { statistics: true, ..RocksStores::new(way) };
             args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])
         }
     }

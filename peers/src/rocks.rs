@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, WaitForCompactOptions, WriteBatch, WriteOptions,
     properties,
 };
 use spillway_bench::recovery::{Recoverable, files_in};
-use spillway_bench::store::{Pair, Pressure, Store, Stores};
+use spillway_bench::store::{Pair, Pressure, Store, Stores, Traffic};
 
 /// How its writers work together. All have a concurrent memtable.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,8 @@ impl Stores for RocksStores {
         if self.way == Way::Recycled {
             fill_logs(&db)?;
         }
-        Ok(Box::new(RocksStore { db, options, durable: durable(), relaxed: WriteOptions::default() }))
+        let (statistics, relaxed) = (self.statistics, WriteOptions::default());
+        Ok(Box::new(RocksStore { db, options, durable: durable(), relaxed, statistics }))
     }
 }
 
@@ -135,6 +136,7 @@ struct RocksStore {
     options: Options,
     durable: WriteOptions,
     relaxed: WriteOptions,
+    statistics: bool,
 }
 
 impl Store for RocksStore {
@@ -168,6 +170,35 @@ impl Store for RocksStore {
             seen += 1;
         }
         Ok(seen)
+    }
+
+    fn delete(&self, keys: &[&[u8]], durable: bool) -> Result<(), String> {
+        let options = if durable { &self.durable } else { &self.relaxed };
+        let mut batch = WriteBatch::default();
+        keys.iter().for_each(|key| batch.delete(key));
+        self.db.write_opt(batch, options).map_err(|error| error.to_string())
+    }
+
+    fn settle(&self) -> Result<(), String> {
+        let mut options = WaitForCompactOptions::default();
+        options.set_flush(true);
+        self.db.wait_for_compact(&options).map_err(|error| error.to_string())
+    }
+
+    fn compact(&self) -> Result<(), String> {
+        self.db.flush().map_err(|error| error.to_string())?;
+        self.db.compact_range(None::<&[u8]>, None::<&[u8]>);
+        Ok(())
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        let ticker = |ticker| self.options.get_ticker_count(ticker) as f64;
+        self.statistics.then(|| Traffic {
+            log_bytes: ticker(Ticker::WalFileBytes),
+            flushed_bytes: ticker(Ticker::FlushWriteBytes),
+            compaction_written_bytes: ticker(Ticker::CompactWriteBytes),
+            compaction_read_bytes: ticker(Ticker::CompactReadBytes),
+        })
     }
 
     fn pressure(&self) -> Pressure {
@@ -205,7 +236,8 @@ impl Recoverable for RocksRecovery {
         options.set_write_buffer_size(2 * log_bytes as usize);
         options.set_max_total_wal_size(4 * log_bytes);
         let db = DB::open(&options, dir).map_err(|error| error.to_string())?;
-        Ok(Box::new(RocksStore { db, options, durable: durable(), relaxed: WriteOptions::default() }))
+        let (statistics, relaxed) = (false, WriteOptions::default());
+        Ok(Box::new(RocksStore { db, options, durable: durable(), relaxed, statistics }))
     }
 
     fn log_files(&self, dir: &Path) -> Result<Vec<PathBuf>, String> {

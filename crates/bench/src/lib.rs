@@ -15,12 +15,16 @@
 //! - [`connections`]: a server with thousands of connections that commit;
 //! - [`wave`]: a step of load, second by second;
 //! - [`recovery`]: opening after a crash;
-//! - [`compaction`]: one compaction of two runs of keys.
+//! - [`compaction`]: one compaction of two runs of keys;
+//! - [`amplification`]: bytes written and read for each operation.
 
+pub mod amplification;
+mod apart;
 pub mod commits;
 pub mod compaction;
 pub mod connections;
 pub mod extents;
+mod keys;
 pub mod kv;
 pub mod lone;
 pub mod machine;

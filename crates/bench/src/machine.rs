@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// `USER_HZ` of every Linux that Rust runs on.
 const TICKS_PER_S: u64 = 100;
 
@@ -57,6 +59,48 @@ impl Cpu {
 pub fn own_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// What a process has read and written, in bytes, all its threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Io {
+    /// By calls that read, from the page cache or a device. Reads through an `io_uring` are not counted.
+    pub read_calls_bytes: u64,
+    /// By calls that write, likewise.
+    pub write_calls_bytes: u64,
+    /// From devices, whatever the way.
+    pub device_read_bytes: u64,
+    /// To devices: what went past the page cache, and what of it was made dirty.
+    pub device_written_bytes: u64,
+}
+
+impl Io {
+    /// What this process has read and written so far.
+    #[must_use]
+    pub fn own() -> Io {
+        let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
+        let of = |label: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(label));
+            line.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0)
+        };
+        Io {
+            read_calls_bytes: of("rchar:"),
+            write_calls_bytes: of("wchar:"),
+            device_read_bytes: of("read_bytes:"),
+            device_written_bytes: of("write_bytes:"),
+        }
+    }
+
+    /// What was read and written since an earlier look.
+    #[must_use]
+    pub fn since(self, earlier: Io) -> Io {
+        Io {
+            read_calls_bytes: self.read_calls_bytes - earlier.read_calls_bytes,
+            write_calls_bytes: self.write_calls_bytes - earlier.write_calls_bytes,
+            device_read_bytes: self.device_read_bytes - earlier.device_read_bytes,
+            device_written_bytes: self.device_written_bytes - earlier.device_written_bytes,
+        }
+    }
 }
 
 /// Memory of this process that is in the machine's memory, in bytes.
@@ -124,6 +168,9 @@ mod tests {
         assert_eq!(Cpu::of(u32::MAX), Cpu::default());
         let time = own_time();
         assert!(own_time() > time);
+        let io = Io::own();
+        assert!(fs::read("/proc/self/status").unwrap().len() > 100);
+        assert!(Io::own().since(io).read_calls_bytes > 100);
     }
 
     #[test]

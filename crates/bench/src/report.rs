@@ -77,6 +77,18 @@ impl Report {
         &self.rows
     }
 
+    /// Whose figures there are, the first one first.
+    #[must_use]
+    pub fn subjects(&self) -> Vec<String> {
+        self.distinct(|row| row.subject.clone())
+    }
+
+    /// What was measured, a value for each of the cases.
+    #[must_use]
+    pub fn cases(&self) -> Vec<Vec<String>> {
+        self.distinct(|row| row.case.clone())
+    }
+
     /// The median of a figure, by its place, over the rounds.
     #[must_use]
     pub fn median(&self, case: &[String], subject: &str, figure: usize) -> f64 {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
+use spillway_bench::amplification::AmplificationArgs;
 use spillway_bench::commits::{CommitsArgs, Subject};
 use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
 use spillway_bench::connections::ConnectionsArgs;
@@ -111,6 +112,12 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench compaction --group 1000 --distinct 90,99,100           with groups of your own
   make bench-compaction                                                 the same beside RocksDB")]
     Compaction(CompactionArgs),
+    /// Bytes written and read for each operation of a mix that writes much
+    #[command(after_help = "Examples:
+  spillway bench amplification --operations 500000 --rounds 1    a first impression
+  spillway bench amplification --mix 50,0,50,0 --skew 0          updates of all rows alike
+  make bench-amplification                                       the same beside RocksDB")]
+    Amplification(AmplificationArgs),
 }
 
 fn main() -> ExitCode {
@@ -131,6 +138,9 @@ fn main() -> ExitCode {
             args.run(&[&with, &without])
         }
         Command::Bench { what: Bench::Extents(args) } => args.run(),
+        Command::Bench { what: Bench::Amplification(args) } => {
+            args.run(&[&SpillwayStores::default()])
+        }
         Command::Bench { what: Bench::Lone(args) } => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])

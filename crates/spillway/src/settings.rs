@@ -39,6 +39,10 @@ pub struct Settings {
     pub dynamic_level0: bool,
     /// Whether compactions rest while little is behind, so that others do not feel them. It is there to be measured without.
     pub paced_compaction: bool,
+    /// Whether compactions leave alone what they need not change. It is there to be measured without.
+    pub data_reuse: bool,
+    /// Whether data that has come to rest is compressed. It is there to be measured without.
+    pub compression: bool,
     /// Whether writers are slowed before memory is used up, where flushes and compactions are behind. It is there to be measured
     /// without.
     pub throttle: bool,
@@ -66,6 +70,8 @@ impl Default for Settings {
             background_threads: true,
             dynamic_level0: true,
             paced_compaction: true,
+            data_reuse: true,
+            compression: true,
             throttle: true,
             slot_bytes: 2 << 20,
         }

@@ -53,8 +53,71 @@ pub trait Store: Send + Sync {
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize, String>;
 
+    /// Takes keys and their values away, all or none, as [`Store::commit`] gives them.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn delete(&self, keys: &[&[u8]], durable: bool) -> Result<(), String> {
+        let _ = (keys, durable);
+        Err("this store is for commits".to_owned())
+    }
+
+    /// Writes all that is in memory to data files, and waits until no compaction is due.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn settle(&self) -> Result<(), String> {
+        Err("this store is for commits".to_owned())
+    }
+
+    /// Brings everything together in one level.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn compact(&self) -> Result<(), String> {
+        Err("this store is for commits".to_owned())
+    }
+
     /// How it stands with memory and writers.
     fn pressure(&self) -> Pressure;
+
+    /// What it has written and read on its own account, where it tells.
+    fn traffic(&self) -> Option<Traffic> {
+        None
+    }
+}
+
+/// What a store has written and read since it was opened, in bytes.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Traffic {
+    /// Written to the log.
+    pub log_bytes: f64,
+    /// Written by flushes.
+    pub flushed_bytes: f64,
+    /// Written by compactions.
+    pub compaction_written_bytes: f64,
+    /// Read by compactions.
+    pub compaction_read_bytes: f64,
+}
+
+impl Traffic {
+    /// What was written and read since an earlier look.
+    #[must_use]
+    pub fn since(self, earlier: Traffic) -> Traffic {
+        Traffic {
+            log_bytes: self.log_bytes - earlier.log_bytes,
+            flushed_bytes: self.flushed_bytes - earlier.flushed_bytes,
+            compaction_written_bytes: self.compaction_written_bytes
+                - earlier.compaction_written_bytes,
+            compaction_read_bytes: self.compaction_read_bytes - earlier.compaction_read_bytes,
+        }
+    }
+
+    /// All that was written.
+    #[must_use]
+    pub fn written_bytes(self) -> f64 {
+        self.log_bytes + self.flushed_bytes + self.compaction_written_bytes
+    }
 }
 
 /// How a store stands with memory and writers.

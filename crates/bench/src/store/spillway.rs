@@ -1,13 +1,16 @@
 //! Spillway as a [`Store`].
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use spillway::{
-    Database, Direction, Durability, EngineKind, KeyRange, Settings, Table, TransactionOptions,
+    Database, Direction, Durability, EngineKind, KeyRange, Settings, Table, TableStatus,
+    TransactionOptions,
 };
+use spillway_base::clock::Clock;
 use spillway_base::engine::Metric;
 
-use super::{Done, Pair, Pressure, Store, Stores};
+use super::{Done, Pair, Pressure, Store, Stores, Traffic};
 
 /// Opens Spillway with its default settings, but for what is named here.
 #[derive(Clone, Debug)]
@@ -31,6 +34,8 @@ pub enum Mechanism {
     Level0,
     /// Compactions rest while little is behind
     Pacing,
+    /// Compactions leave alone what they need not change
+    Reuse,
 }
 
 impl Default for SpillwayStores {
@@ -54,6 +59,7 @@ impl SpillwayStores {
             Mechanism::Throttle => "spillway without throttle",
             Mechanism::Level0 => "spillway without dynamic level0",
             Mechanism::Pacing => "spillway without pacing",
+            Mechanism::Reuse => "spillway without reuse",
         };
         let (name, without) = (name.to_owned(), Some(mechanism));
         SpillwayStores { name, without, ..SpillwayStores::default() }
@@ -69,6 +75,9 @@ impl SpillwayStores {
         settings.throttle = self.without != Some(Mechanism::Throttle);
         settings.dynamic_level0 = self.without != Some(Mechanism::Level0);
         settings.paced_compaction = self.without != Some(Mechanism::Pacing);
+        settings.data_reuse = self.without != Some(Mechanism::Reuse);
+        // Peers are run without it, too.
+        settings.compression = false;
         settings
     }
 
@@ -101,7 +110,7 @@ impl Stores for SpillwayStores {
 
     fn settings(&self) -> String {
         let settings = self.database_settings(0);
-        format!("{} lanes, {} cores", settings.lanes_most(), settings.cores)
+        format!("{} lanes, {} cores, no compression", settings.lanes_most(), settings.cores)
     }
 
     fn asynchronous(&self) -> bool {
@@ -134,14 +143,28 @@ impl SpillwayStore {
 
     fn write(
         &self,
+        durability: Durability,
+        body: impl FnOnce(&spillway::Transaction) -> spillway::Result<()>,
+    ) -> Result<spillway::CommitFuture, String> {
+        let txn = self.db.begin(TransactionOptions::new().durability(durability));
+        body(&txn).map_err(|error| error.to_string())?;
+        Ok(txn.commit())
+    }
+
+    fn put(
+        &self,
         rows: &[Pair<'_>],
         durability: Durability,
     ) -> Result<spillway::CommitFuture, String> {
-        let txn = self.db.begin(TransactionOptions::new().durability(durability));
-        for (key, value) in rows {
-            txn.put(self.table, key, value).map_err(|error| error.to_string())?;
-        }
-        Ok(txn.commit())
+        self.write(durability, |txn| {
+            rows.iter().try_for_each(|(key, value)| txn.put(self.table, key, value))
+        })
+    }
+
+    /// Whether a compaction is due.
+    fn is_behind(&self) -> bool {
+        let crowded = |table: &TableStatus| table.sublevels >= table.sublevels_target;
+        self.db.status().iter().any(crowded) || self.sum_of(&["tiered_debt_compaction"]) > 0.0
     }
 
     fn sum_of(&self, names: &[&str]) -> f64 {
@@ -161,11 +184,11 @@ pub(crate) fn metrics_sum(metrics: &[Metric], names: &[&str]) -> f64 {
 impl Store for SpillwayStore {
     fn commit(&self, rows: &[Pair<'_>], durable: bool) -> Result<(), String> {
         let durability = if durable { Durability::Commit } else { Durability::Relaxed };
-        self.write(rows, durability)?.wait().map(drop).map_err(|error| error.to_string())
+        self.put(rows, durability)?.wait().map(drop).map_err(|error| error.to_string())
     }
 
     fn begin(&self, rows: &[Pair<'_>], done: Done) -> Result<(), String> {
-        self.write(rows, Durability::Commit)?
+        self.put(rows, Durability::Commit)?
             .then(move |outcome| done.tell(outcome.map(drop).map_err(|error| error.to_string())));
         Ok(())
     }
@@ -192,6 +215,35 @@ impl Store for SpillwayStore {
                 seen += 1;
             }
             Ok(seen)
+        })
+    }
+
+    fn delete(&self, keys: &[&[u8]], durable: bool) -> Result<(), String> {
+        let durability = if durable { Durability::Commit } else { Durability::Relaxed };
+        let deleted = self
+            .write(durability, |txn| keys.iter().try_for_each(|key| txn.delete(self.table, key)))?;
+        deleted.wait().map(drop).map_err(|error| error.to_string())
+    }
+
+    fn settle(&self) -> Result<(), String> {
+        self.db.flush().map_err(|error| error.to_string())?;
+        while self.is_behind() {
+            self.db.health().map_err(|error| error.to_string())?;
+            Clock::system().sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<(), String> {
+        self.db.compact().map_err(|error| error.to_string())
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        Some(Traffic {
+            log_bytes: self.sum_of(&["log_flushed_bytes_total"]),
+            flushed_bytes: self.sum_of(&["tiered_flushed_bytes_total"]),
+            compaction_written_bytes: self.sum_of(&["tiered_compaction_written_bytes_total"]),
+            compaction_read_bytes: self.sum_of(&["tiered_compaction_read_bytes_total"]),
         })
     }
 

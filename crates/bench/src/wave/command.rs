@@ -1,7 +1,6 @@
 //! The command line of a run.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,6 +8,7 @@ use clap::Args;
 use super::plot;
 use super::run::{Plan, Rate, run};
 use super::series::Run;
+use crate::apart;
 use crate::machine;
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{Mechanism, SpillwayStores, Stores};
@@ -77,7 +77,7 @@ pub struct WaveArgs {
     #[command(flatten)]
     pub common: CommonArgs,
     /// Run this store alone and write what it gave to a file: what each run does in a process of its own
-    #[arg(long, hide = true, num_args = 2, value_names = ["STORE", "FILE"])]
+    #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "RATE", "FILE"])]
     pub child: Vec<String>,
 }
 
@@ -87,16 +87,16 @@ impl WaveArgs {
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.
     pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
-        let plan = self.plan()?;
+        let mut plan = self.plan()?;
         let without: Vec<_> =
             self.without.iter().map(|mechanism| SpillwayStores::without(*mechanism)).collect();
         let mut stores = stores.to_vec();
         stores.extend(without.iter().map(|without| without as &dyn Stores));
-        if let [name, file] = &self.child[..] {
+        if let [name, rate, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
+            plan.rate = rate.parse().map_or(plan.rate, Rate::Fixed);
             let ran = run(*stores.ok_or("no such store")?, &plan, &self.common.dir)?;
-            let text = serde_json::to_string(&ran).map_err(|error| error.to_string())?;
-            return std::fs::write(file, text).map_err(|error| format!("{file}: {error}"));
+            return apart::give(file, &ran);
         }
         let wanted = |name: &str| {
             self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
@@ -112,7 +112,9 @@ impl WaveArgs {
                 // The order turns with each round; the very first says how much it bears.
                 let name = &names[(place + round) % names.len()];
                 let rate = runs.first().map(|first| first.rates.1);
-                runs.push(self.apart(name, rate).map_err(|error| format!("{name}: {error}"))?);
+                let rate = self.rate.or(rate).map_or(String::new(), |rate| rate.to_string());
+                let ran = apart::run(&self.common.dir, &[name, &rate]);
+                runs.push(ran.map_err(|error| format!("{name}: {error}"))?);
             }
         }
         self.give(&runs)
@@ -147,25 +149,6 @@ impl WaveArgs {
             quiet_threads: self.quiet_threads,
             seed: self.common.seed,
         })
-    }
-
-    /// Runs one store in a process of its own, with these same arguments.
-    fn apart(&self, name: &str, rate: Option<f64>) -> Result<Run, String> {
-        std::fs::create_dir_all(&self.common.dir).map_err(|error| error.to_string())?;
-        let file = self.common.dir.join("wave.json");
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut child = Command::new(program);
-        child.args(std::env::args_os().skip(1)).arg("--child").arg(name).arg(&file);
-        if let (None, Some(rate)) = (self.rate, rate) {
-            child.arg(format!("--rate={rate}"));
-        }
-        let status = child.status().map_err(|error| error.to_string())?;
-        if !status.success() {
-            return Err(format!("its process ended with {status}"));
-        }
-        let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
-        let _ = std::fs::remove_file(&file);
-        serde_json::from_str(&text).map_err(|error| error.to_string())
     }
 
     fn give(&self, runs: &[Run]) -> Result<(), String> {

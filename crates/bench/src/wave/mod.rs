@@ -10,7 +10,6 @@
 //! counted to the next.
 
 mod command;
-mod keys;
 mod plot;
 mod recorder;
 mod run;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use spillway_base::clock::{self, Clock};
 use spillway_base::rng::Rng;
 
-use super::keys::Keys;
 use super::recorder::Recorder;
 use super::series::Run;
+use crate::keys::Keys;
 use crate::machine::resident_bytes;
 use crate::measure::{Values, fresh_folder, key, median, progress, remove_folder};
 use crate::store::{Completions, Done, Pressure, Store, Stores};

@@ -3,7 +3,7 @@
 use spillway_base::rng::Rng;
 
 /// A distribution over rows.
-pub(super) enum Keys {
+pub(crate) enum Keys {
     /// All alike.
     Uniform(u64),
     /// Few of them mostly.
@@ -12,7 +12,7 @@ pub(super) enum Keys {
 
 /// Zipf's distribution after Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994), as YCSB
 /// has it; which rows are the popular ones is scattered.
-pub(super) struct Zipf {
+pub(crate) struct Zipf {
     rows: u64,
     theta: f64,
     zeta: f64,
@@ -22,7 +22,7 @@ pub(super) struct Zipf {
 
 impl Keys {
     /// Over so many rows; a skew of 0 is uniform, 0.99 is YCSB's.
-    pub(super) fn new(rows: u64, skew: f64) -> Keys {
+    pub(crate) fn new(rows: u64, skew: f64) -> Keys {
         if skew == 0.0 {
             return Keys::Uniform(rows);
         }
@@ -32,8 +32,16 @@ impl Keys {
         Keys::Zipf(Zipf { rows, theta: skew, zeta: whole, alpha: 1.0 / (1.0 - skew), eta })
     }
 
+    /// How popular a row is: 0 is the most popular.
+    pub(crate) fn draw_rank(&self, rng: &mut Rng) -> u64 {
+        match self {
+            Keys::Uniform(rows) => rng.below(*rows),
+            Keys::Zipf(zipf) => zipf.rank(rng.unit()),
+        }
+    }
+
     /// A row.
-    pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
+    pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         match self {
             Keys::Uniform(rows) => rng.below(*rows),
             Keys::Zipf(zipf) => scatter(zipf.rank(rng.unit()), zipf.rows),
@@ -42,6 +50,7 @@ impl Keys {
 }
 
 impl Zipf {
+    /// How popular the row is that a number in `[0, 1)` stands for: 0 is the most popular.
     fn rank(&self, unit: f64) -> u64 {
         let place = unit * self.zeta;
         if place < 1.0 {

@@ -1,0 +1,187 @@
+//! The mix, on one store.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use spillway_base::clock;
+use spillway_base::rng::Rng;
+
+use crate::keys::Keys;
+use crate::machine::{self, Io};
+use crate::measure::{Values, fresh_folder, key, progress, remove_folder};
+use crate::store::{Store, Stores, Traffic};
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) rows: u64,
+    pub(super) value_bytes: usize,
+    pub(super) memory_bytes: usize,
+    pub(super) operations: u64,
+    pub(super) threads: u64,
+    /// Of so many: gets, gets of ranges, updates, inserts.
+    pub(super) mix: [u64; 4],
+    pub(super) skew: f64,
+    /// Of a hundred, how many ask for rows that were inserted lately.
+    pub(super) recent_percent: u64,
+    /// Each thread waits for every one of so many of its writes to be durable; 0 for none.
+    pub(super) sync_every: u64,
+    pub(super) seed: u64,
+}
+
+/// What a run on one store gave.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Ran {
+    pub(super) seconds: f64,
+    pub(super) cpu_seconds: f64,
+    /// Bytes of keys and values that were updated and inserted.
+    pub(super) asked_bytes: f64,
+    /// In bytes: to the log, by flushes, by compactions; and read by compactions.
+    pub(super) log: f64,
+    pub(super) flushed: f64,
+    pub(super) compaction_written: f64,
+    pub(super) compaction_read: f64,
+    pub(super) io: Io,
+}
+
+/// Rows of a get of a range.
+const RANGE_ROWS: usize = 20;
+/// Rows of a commit of the load.
+const LOAD_ROWS: u64 = 100;
+/// Lately inserted is among so many.
+const RECENT_ROWS: u64 = 100_000;
+
+/// Runs the plan on a store in a fresh folder, which is removed.
+pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Ran, String> {
+    let folder = dir.join(stores.name());
+    fresh_folder(&folder)?;
+    let store = stores.open(&folder, plan.memory_bytes)?;
+    let work = Work {
+        store: &*store,
+        plan,
+        hot: Keys::new(plan.rows, plan.skew),
+        recent: Keys::new(RECENT_ROWS, plan.skew),
+        values: Values::new(plan.seed, plan.value_bytes),
+    };
+    work.load(&stores.name())?;
+    let ran = work.measure()?;
+    drop(store);
+    remove_folder(&folder)?;
+    Ok(ran)
+}
+
+struct Work<'a> {
+    store: &'a dyn Store,
+    plan: &'a Plan,
+    hot: Keys,
+    recent: Keys,
+    values: Values,
+}
+
+impl Work<'_> {
+    fn load(&self, name: &str) -> Result<(), String> {
+        let bar = progress(self.plan.rows);
+        bar.set_message(format!("rows loaded into {name}"));
+        for first in (0..self.plan.rows).step_by(LOAD_ROWS as usize) {
+            let numbers = first..(first + LOAD_ROWS).min(self.plan.rows);
+            let keys: Vec<_> = numbers.map(|number| (key(number), number)).collect();
+            let rows: Vec<_> =
+                keys.iter().map(|(key, number)| (&key[..], self.values.of(*number))).collect();
+            self.store.commit(&rows, false)?;
+            bar.inc(rows.len() as u64);
+        }
+        bar.finish_and_clear();
+        self.store.compact()
+    }
+
+    fn measure(&self) -> Result<Ran, String> {
+        let traffic = || self.store.traffic().ok_or("this store does not tell what it writes");
+        let (before, io, cpu, begin) = (traffic()?, Io::own(), machine::own_time(), clock::now());
+        let plan = self.plan;
+        let bar = progress(plan.operations);
+        let writes = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..plan.threads)
+                .map(|thread| {
+                    let bar = &bar;
+                    scope.spawn(move || self.work(thread, &|done| bar.inc(done)))
+                })
+                .collect();
+            let writes = workers.into_iter().map(|worker| {
+                worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))
+            });
+            writes.sum::<Result<u64, String>>()
+        })?;
+        let seconds = (clock::now() - begin).as_secs_f64();
+        bar.finish_and_clear();
+        self.store.settle()?;
+        let Traffic { log_bytes, flushed_bytes, compaction_written_bytes, compaction_read_bytes } =
+            traffic()?.since(before);
+        Ok(Ran {
+            seconds,
+            cpu_seconds: (machine::own_time() - cpu).as_secs_f64(),
+            asked_bytes: writes as f64 * (key(0).len() + plan.value_bytes) as f64,
+            log: log_bytes,
+            flushed: flushed_bytes,
+            compaction_written: compaction_written_bytes,
+            compaction_read: compaction_read_bytes,
+            io: Io::own().since(io),
+        })
+    }
+
+    /// One thread's share of the operations; answers how many of them were writes.
+    fn work(&self, thread: u64, told: &dyn Fn(u64)) -> Result<u64, String> {
+        let plan = self.plan;
+        let mut rng = Rng::new(plan.seed ^ ((thread + 1) << 32));
+        let (mut inserted, mut writes, mut value) = (0, 0, Vec::new());
+        let all: u64 = plan.mix.iter().sum();
+        for place in (thread..plan.operations).step_by(plan.threads as usize) {
+            let what = rng.below(all);
+            let [get, range, update, _] = plan.mix;
+            let mut write = |row: u64, version: u64| {
+                writes += 1;
+                let durable = plan.sync_every > 0 && writes % plan.sync_every == 0;
+                self.store.commit(&[(&key(row), self.values.of(row ^ version))], durable)
+            };
+            if what < get {
+                let row = self.draw(thread, inserted, &mut rng);
+                if !self.store.get(&key(row), &mut value)? || value.len() != plan.value_bytes {
+                    return Err(format!("row {row} is missing"));
+                }
+            } else if what < get + range {
+                let row = self.draw(thread, inserted, &mut rng);
+                let mut first = None;
+                let mut visit =
+                    |key: &[u8], _: &[u8]| _ = first.get_or_insert_with(|| key.to_vec());
+                self.store.seek(&key(row), RANGE_ROWS, &mut visit)?;
+                if first.as_deref() != Some(&key(row)[..]) {
+                    return Err(format!("row {row} is missing in a range"));
+                }
+            } else if what < get + range + update {
+                write(self.draw(thread, inserted, &mut rng), place << 32)?;
+            } else {
+                write(self.own_row(thread, inserted), 0)?;
+                inserted += 1;
+            }
+            if place % 1024 == thread {
+                told(1024);
+            }
+        }
+        Ok(writes)
+    }
+
+    /// The row that a thread inserts after so many others: threads take turns past what was loaded.
+    fn own_row(&self, thread: u64, number: u64) -> u64 {
+        self.plan.rows + number * self.plan.threads + thread
+    }
+
+    /// A row of those that were loaded, or that this thread has inserted.
+    fn draw(&self, thread: u64, inserted: u64, rng: &mut Rng) -> u64 {
+        if rng.chance(self.plan.recent_percent, 100) {
+            let ago = self.recent.draw_rank(rng);
+            if ago < inserted {
+                return self.own_row(thread, inserted - 1 - ago);
+            }
+        }
+        self.hot.draw(rng)
+    }
+}
