@@ -35,6 +35,16 @@ impl<'a> KeyRange<'a> {
         KeyRange { start, end }
     }
 
+    /// The keys that are in both.
+    #[must_use]
+    pub fn intersection(self, other: KeyRange<'a>) -> KeyRange<'a> {
+        let end = match (self.end, other.end) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        KeyRange::new(self.start.max(other.start), end)
+    }
+
     /// Whether `key` lies in the range.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {

@@ -10,7 +10,7 @@ use spillway_base::{Csn, Direction, Result};
 
 use crate::block::Entry;
 use crate::source::Source;
-use crate::table::View;
+use crate::subtable::View;
 
 struct Merged {
     source: Source,
@@ -106,5 +106,42 @@ impl Cursor for TableCursor {
 
     fn csn(&self) -> Csn {
         self.entry().csn
+    }
+}
+
+/// Scans one after another, of sub-tables that lie beside each other.
+pub(crate) struct PartsCursor {
+    current: TableCursor,
+    /// The next one last.
+    rest: Vec<TableCursor>,
+}
+
+impl PartsCursor {
+    /// The last of these comes first; there is one.
+    pub(crate) fn new(mut cursors: Vec<TableCursor>) -> PartsCursor {
+        let current = cursors.pop().expect("a range is in some sub-table");
+        PartsCursor { current, rest: cursors }
+    }
+}
+
+impl Cursor for PartsCursor {
+    fn next(&mut self, access: Access) -> Result<bool> {
+        while !self.current.next(access)? {
+            let Some(next) = self.rest.pop() else { return Ok(false) };
+            self.current = next;
+        }
+        Ok(true)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.current.key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.current.value()
+    }
+
+    fn csn(&self) -> Csn {
+        self.current.csn()
     }
 }

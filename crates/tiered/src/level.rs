@@ -180,6 +180,28 @@ impl Levels {
         self.runs().all(|run| run.slices().is_empty())
     }
 
+    /// Those slices that lie in a range, which none spans the ends of.
+    pub(crate) fn within(&self, range: KeyRange<'_>) -> Levels {
+        let part = |run: &Run| {
+            let slices = run.within(range).to_vec();
+            Arc::new(Run::new(slices).expect("a part of a run is one"))
+        };
+        let sublevels = self.level0.iter();
+        let level0 = sublevels
+            .map(|old| Sublevel { number: old.number, run: part(&old.run) })
+            .filter(|sublevel| !sublevel.run.slices().is_empty());
+        Levels { level0: level0.collect(), level1: part(&self.level1), level2: part(&self.level2) }
+    }
+
+    /// These slices, and others whose keys all come after them. Sub-levels of the same number are put together, so the
+    /// numbers stay in order on both sides.
+    pub(crate) fn joined(&self, after: &Levels) -> Levels {
+        let mut edit = LevelsEdit::default();
+        let both = self.places().chain(after.places());
+        edit.added.extend(both.map(|(place, slice)| (place, slice.clone())));
+        Levels::default().apply(&edit).expect("neighbours share no keys")
+    }
+
     /// Whether a slice is in Level1 or Level2, whichever is asked for.
     pub(crate) fn is_at(&self, place: Place, slice: &Arc<Slice>) -> bool {
         let run = match place {

@@ -3,7 +3,7 @@
 //! From the top down:
 //!
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work;
-//! - `table`: what readers see of a table; `cursor`, `source`: scans over it;
+//! - `table`: a table, and `subtable`: a part of its keys, what readers see of it; `cursor`, `source`: scans;
 //! - `memtable`: the newest versions; `level`: the older ones; `picker`, `compaction`: how they are kept in order;
 //! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
@@ -28,6 +28,7 @@ mod picker;
 mod settings;
 mod source;
 mod space;
+mod subtable;
 mod table;
 mod verify;
 

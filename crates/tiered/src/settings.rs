@@ -21,6 +21,12 @@ pub struct TieredSettings {
     pub slot_bytes: usize,
     /// The largest size of a data file, in bytes.
     pub file_bytes: u64,
+    /// Bytes at which a sub-table is split in two.
+    pub subtable_bytes: u64,
+    /// The largest number of sub-tables, of all tables; each has a memtable. A table has one at least.
+    pub subtables_max: usize,
+    /// Cores among which the flushes and compactions of a table that is written much are to be spread, by splitting it.
+    pub write_cores: usize,
     /// Sub-levels of Level0 at which it is compacted.
     pub level0_target: usize,
     /// Sub-levels of Level0 at which writers are held back the most.
@@ -48,9 +54,13 @@ impl TieredSettings {
     #[must_use]
     pub fn for_memory(bytes: usize) -> TieredSettings {
         let memtables_bytes = (bytes / 4).max(4 << 20);
+        let memtable_bytes = (memtables_bytes / 4).clamp(1 << 20, 128 << 20);
         TieredSettings {
             memtables_bytes,
-            memtable_bytes: (memtables_bytes / 4).clamp(1 << 20, 128 << 20),
+            memtable_bytes,
+            subtable_bytes: (32 * memtable_bytes as u64).max(1 << 30),
+            subtables_max: (memtables_bytes / (4 << 20)).clamp(1, 1024),
+            write_cores: 1,
             cache_bytes: bytes / 2,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,

@@ -171,6 +171,7 @@ mod tests {
         let level = LevelStatus { slices: 2, bytes: 3_000_000, versions: 10 };
         let table = TableStatus {
             table: id,
+            subtables: 1,
             memory_bytes: 1_500_000,
             sublevels: 5,
             sublevels_target: 8,

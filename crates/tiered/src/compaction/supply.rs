@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use spillway_base::Result;
 use spillway_base::engine::Access;
+use spillway_base::{KeyRange, Result};
 
 use super::rule::{DropRule, Sieve};
 use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
@@ -111,9 +111,13 @@ impl<'a> Supply<'a> {
         Supply::new(Rest::Slices { slices: slices.into_iter(), open: None })
     }
 
-    /// What the rule keeps of a memtable.
-    pub(crate) fn of_memtable(memtable: &'a Memtable, rule: &'a DropRule<'a>) -> Supply<'a> {
-        Supply::new(Rest::Memtable(Box::new(MemtableBlocks::new(memtable, rule))))
+    /// What the rule keeps of a memtable's keys in a range.
+    pub(crate) fn of_memtable(
+        memtable: &'a Memtable,
+        range: KeyRange<'a>,
+        rule: &'a DropRule<'a>,
+    ) -> Supply<'a> {
+        Supply::new(Rest::Memtable(Box::new(MemtableBlocks::new(memtable, range, rule))))
     }
 
     fn new(rest: Rest<'a>) -> Supply<'a> {
@@ -260,6 +264,7 @@ pub(super) fn reach(open: &OpenSlice, from: usize, bytes: usize) -> usize {
 /// What is kept of a memtable, in blocks.
 struct MemtableBlocks<'a> {
     memtable: &'a Memtable,
+    range: KeyRange<'a>,
     place: Option<Place>,
     sieve: Sieve<'a>,
     writer: BlockWriter,
@@ -267,10 +272,15 @@ struct MemtableBlocks<'a> {
 }
 
 impl<'a> MemtableBlocks<'a> {
-    fn new(memtable: &'a Memtable, rule: &'a DropRule<'a>) -> MemtableBlocks<'a> {
+    fn new(
+        memtable: &'a Memtable,
+        range: KeyRange<'a>,
+        rule: &'a DropRule<'a>,
+    ) -> MemtableBlocks<'a> {
         MemtableBlocks {
             memtable,
-            place: Some(memtable.seek(b"")),
+            range,
+            place: Some(memtable.seek(range.start)),
             sieve: Sieve::new(rule),
             writer: BlockWriter::default(),
             ready: std::collections::VecDeque::new(),
@@ -280,7 +290,7 @@ impl<'a> MemtableBlocks<'a> {
     fn next(&mut self) -> Option<BuiltBlock> {
         while self.ready.is_empty() {
             let place = self.place?;
-            match self.memtable.key(place) {
+            match self.memtable.key(place).filter(|key| self.range.contains(key)) {
                 Some(key) => {
                     for version in self.memtable.versions(place) {
                         let entry = Entry { key, csn: version.csn, value: version.value };

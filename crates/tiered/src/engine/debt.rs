@@ -11,7 +11,7 @@ use spillway_base::engine::Debt;
 
 use super::Inner;
 use crate::picker::Shape;
-use crate::table::Table;
+use crate::subtable::SubTable;
 
 /// The debt of all tables' levels, since they last changed.
 #[derive(Default)]
@@ -37,9 +37,9 @@ impl Inner {
         }
     }
 
-    /// How compaction keeps a table.
-    pub(super) fn shape_of(&self, table: &Table) -> Shape {
-        self.settings.shape(table.mix.used_for())
+    /// How compaction keeps a sub-table.
+    pub(super) fn shape_of(&self, part: &SubTable) -> Shape {
+        self.settings.shape(part.mix.used_for())
     }
 
     /// Looks at all tables' levels again, after one of them changed.
@@ -47,14 +47,13 @@ impl Inner {
         // Of two at once the one that looked later has the last word.
         let _refreshing = self.levels_debt.refreshing.lock();
         let (mut level0, mut compaction) = (0.0_f64, 0.0);
-        let tables = self.tables.load();
-        for table in tables.values() {
-            // A table that cannot be compacted, or will not be, is no reason to hold writers back for ever.
-            if table.dropped() != Csn::MAX || table.quarantined().is_some() {
+        for (table, part) in self.all_parts() {
+            // One that cannot be compacted, or will not be, is no reason to hold writers back for ever.
+            if table.dropped() != Csn::MAX || part.quarantined().is_some() {
                 continue;
             }
-            let view = table.view_now();
-            let shape = self.shape_of(table);
+            let view = part.view_now();
+            let shape = self.shape_of(&part);
             level0 = level0.max(view.levels.level0.len() as f64 / shape.level0_limit as f64);
             let behind = shape.debt_bytes(&view.levels) as f64;
             compaction += behind / (shape.level0_bytes as f64 * 32.0);

@@ -3,6 +3,7 @@
 //! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a bell; a simulation calls it
 //! from its own thread, so that everything happens in an order it chose.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use spillway_base::stall::Cause;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
 use super::{ADMIT_WAIT, Inner, TieredEngine};
+use crate::subtable::SubTable;
 
 /// What a call of [`TieredEngine::run_background_job`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,15 +83,21 @@ impl TieredEngine {
     /// As [`TieredEngine::run_background_job`].
     pub fn compact_all(&self) -> Result<()> {
         self.flush_all()?;
-        let tables = self.0.tables.load_full();
-        for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
-            self.0.compact_fully(table).inspect_err(|error| {
+        // A sub-table may be split meanwhile: those that take its place are new ones.
+        let mut done: Vec<Arc<SubTable>> = Vec::new();
+        loop {
+            let parts = self.0.all_parts().into_iter();
+            let next = parts
+                .filter(|(table, _)| table.dropped() == Csn::MAX)
+                .find(|(_, part)| !done.iter().any(|done| Arc::ptr_eq(done, part)));
+            let Some((table, part)) = next else { return Ok(()) };
+            self.0.compact_fully(&table, &part).inspect_err(|error| {
                 if error.kind() == ErrorKind::WritesStopped {
                     self.0.fail(error);
                 }
             })?;
+            done.push(part);
         }
-        Ok(())
     }
 
     /// Ends all work on the engine's files: once this returns none is under way, and none begins again. What is in
@@ -204,6 +212,7 @@ impl Inner {
             || self.rewrite_manifest()?
             || self.switch_memtables()
             || self.flush_one()?
+            || (compact && self.repartition()?)
             || (compact && self.compact_one()?)
             || self.shrink_files();
         Ok(if worked { JobOutcome::Worked } else { JobOutcome::Idle })
@@ -211,23 +220,24 @@ impl Inner {
 
     /// Switches memtables that are full, that hold back the log, or that are too much together.
     fn switch_memtables(&self) -> bool {
-        let tables = self.tables.load_full();
+        let parts = self.all_parts();
         let requested = Csn(self.persist_requested.load(Ordering::Acquire));
-        let total: usize = tables.values().map(|table| table.memory_bytes()).sum();
-        let waiting = tables.values().any(|table| !table.view().immutables.is_empty());
+        let total: usize = parts.iter().map(|(_, part)| part.memory_bytes()).sum();
+        let waiting = parts.iter().any(|(_, part)| !part.view().immutables.is_empty());
         let crowded = total > self.settings.memtables_bytes / 2 && !waiting;
-        let largest = tables.values().map(|table| table.view().active.bytes()).max().unwrap_or(0);
+        let actives = parts.iter().map(|(_, part)| part.view().active.bytes());
+        let largest = actives.max().unwrap_or(0);
         let mut switched = false;
-        for table in tables.values() {
-            let view = table.view();
+        for (_, part) in &parts {
+            let view = part.view();
             let active = &view.active;
-            let most = self.settings.memtable_bytes(table.mix.used_for());
+            let most = self.settings.memtable_bytes(part.mix.used_for());
             let full = active.bytes() > most;
             // While an older one waits, another would hold the log back no less.
             let pins =
                 !active.is_empty() && active.csn_min() <= requested && view.immutables.is_empty();
             if full || pins || (crowded && active.bytes() == largest) {
-                switched |= table.switch(active, &self.accounts, || self.horizon.installed());
+                switched |= part.switch(active, &self.accounts, || self.horizon.installed());
             }
         }
         switched
@@ -236,7 +246,8 @@ impl Inner {
     /// Whether something waits to be done that could not be done now.
     fn has_work_later(&self) -> bool {
         self.tables.load().values().any(|table| {
-            let waits = !table.view_now().immutables.is_empty();
+            let waits =
+                table.parts().all().iter().any(|part| !part.view_now().immutables.is_empty());
             // One that is gone waits for nothing but the snapshots that read it, which may take long.
             let unrecorded = !table.recorded.load(Ordering::Acquire) || table.dropped() != Csn::MAX;
             waits || unrecorded && !table.is_gone()

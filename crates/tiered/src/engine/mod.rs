@@ -16,6 +16,7 @@ mod debt;
 mod jobs;
 mod mix;
 mod pace;
+mod partition;
 mod reuse;
 mod status;
 #[cfg(all(test, not(loom)))]
@@ -38,19 +39,21 @@ use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Resu
 use spillway_storage::Disk;
 
 use crate::compaction::{Accelerator, Cpu};
-use crate::cursor::TableCursor;
+use crate::cursor::{PartsCursor, TableCursor};
 use crate::extent::{ExtentHandle, ReadContext};
 use crate::level::{Levels, LevelsEdit, Slice};
-use crate::manifest::{Edit, Manifest};
+use crate::manifest::{Edit, Manifest, TableState};
 use crate::memtable::{Accounts, Memtable};
 use crate::settings::TieredSettings;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::SpaceManager;
-use crate::table::{Table, View};
+use crate::subtable::{SubTable, View};
+use crate::table::Table;
 use debt::LevelsDebt;
 pub use jobs::{Background, JobOutcome};
 pub(crate) use mix::Mix;
 pub use mix::TableUse;
+pub(crate) use partition::Heat;
 pub use status::{LevelStatus, TableStatus};
 
 type Tables = FxHashMap<TableId, Arc<Table>>;
@@ -65,6 +68,8 @@ struct Counts {
     flushes: AtomicU64,
     flushed_bytes: AtomicU64,
     compactions: [AtomicU64; 4],
+    splits: AtomicU64,
+    joins: AtomicU64,
     compaction_written_bytes: AtomicU64,
     reuse: reuse::Counts,
     memory_waits: Tally,
@@ -167,8 +172,9 @@ impl TieredEngine {
             let levels = Levels::default().apply(&edit);
             let levels = levels
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
-            let table = Table::new(id, stored.created, stored.flushed, levels, true, &accounts);
-            tables.insert(id, Arc::new(table));
+            let parts = parts_of(stored, &levels, &accounts)
+                .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
+            tables.insert(id, Arc::new(Table::new(id, stored.created, parts, true)));
         }
         let persisted = AtomicU64::new(state.persisted.0);
         let next_extent = AtomicU64::new(state.next_extent.0);
@@ -233,20 +239,42 @@ impl Inner {
             Op::Delete { table, key } => (table, key, None),
             Op::CreateTable(_) | Op::DropTable(_) => return,
         };
-        let Some(table) = tables.get(&id).filter(|table| csn > table.flushed()) else { return };
-        let bytes = table.insert(key, csn, value);
-        self.note_use(table.mix.write());
-        let most = self.settings.memtable_bytes(table.mix.used_for());
-        if bytes > most && self.switch_full(table) {
-            self.ring();
+        let Some(table) = tables.get(&id) else { return };
+        loop {
+            let parts = table.parts();
+            let part = parts.of(key);
+            if csn <= part.flushed() {
+                return;
+            }
+            // One that was split or joined meanwhile has others in its place.
+            let Some(bytes) = part.insert(key, csn, value) else {
+                std::hint::spin_loop();
+                continue;
+            };
+            self.note_use(part.mix.write());
+            let most = self.settings.memtable_bytes(part.mix.used_for());
+            if bytes > most && self.switch_full(part) {
+                self.ring();
+            }
+            return;
         }
     }
 
-    /// Switches a table's memtable if it is full.
-    fn switch_full(&self, table: &Table) -> bool {
-        let active = table.view().active.clone();
-        active.bytes() > self.settings.memtable_bytes(table.mix.used_for())
-            && table.switch(&active, &self.accounts, || self.horizon.installed())
+    /// Switches a sub-table's memtable if it is full.
+    fn switch_full(&self, part: &SubTable) -> bool {
+        let active = part.view().active.clone();
+        active.bytes() > self.settings.memtable_bytes(part.mix.used_for())
+            && part.switch(&active, &self.accounts, || self.horizon.installed())
+    }
+
+    /// All sub-tables, and whose they are.
+    fn all_parts(&self) -> Vec<(Arc<Table>, Arc<SubTable>)> {
+        let tables = self.tables.load();
+        let of = |table: &Arc<Table>| {
+            let table = table.clone();
+            table.all_parts().into_iter().map(move |part| (table.clone(), part))
+        };
+        tables.values().flat_map(of).collect()
     }
 
     /// Counts a use of a table; `changed` is whether it is used for something else since.
@@ -297,8 +325,12 @@ impl Inner {
         Csn(self.persisted.load(Ordering::Acquire))
     }
 
-    /// What would be persistent if the tables `gone` were, and the memtable `without` were in extents.
-    fn persisted_without(&self, gone: &[Arc<Table>], without: Option<&Arc<Memtable>>) -> Csn {
+    /// What would be persistent if the tables `gone` were, and the memtable of the sub-table `without` were in extents.
+    fn persisted_without(
+        &self,
+        gone: &[Arc<Table>],
+        without: Option<(&Arc<SubTable>, &Arc<Memtable>)>,
+    ) -> Csn {
         // Read first: everything up to here is installed, so the look below finds it in a memtable or in
         // extents; a commit that is numbered and not yet installed is above.
         let stable = self.horizon.stable();
@@ -307,6 +339,49 @@ impl Inner {
             tables.values().filter(|&table| !gone.iter().any(|gone| Arc::ptr_eq(gone, table)));
         there.map(|table| table.persisted(without)).min().unwrap_or(Csn::MAX).min(stable)
     }
+}
+
+/// The sub-tables that the manifest tells of.
+fn parts_of(stored: &TableState, levels: &Levels, accounts: &Accounts) -> Result<Vec<SubTable>> {
+    let starts: Vec<_> = stored.parts.iter().collect();
+    let mut parts = Vec::with_capacity(starts.len());
+    for (at, (start, flushed)) in starts.iter().enumerate() {
+        let end = starts.get(at + 1).map(|(end, _)| (*end).clone());
+        let levels = levels.within(KeyRange::new(start, end.as_deref()));
+        let spans = |slice: &Slice| {
+            *slice.meta.smallest < ***start
+                || end.as_ref().is_some_and(|end| slice.meta.largest >= *end)
+        };
+        if let Some((_, slice)) = levels.places().find(|(_, slice)| spans(slice)) {
+            let extent = slice.meta.extent;
+            return Err(Error::corruption(format!("a slice of {extent} is in two sub-tables")));
+        }
+        parts.push(SubTable::new((*start).clone(), end, **flushed, levels, accounts));
+    }
+    Ok(parts)
+}
+
+/// A scan over sub-tables, in the order of its direction.
+fn cursor_over(
+    parts: &[Arc<SubTable>],
+    range: KeyRange<'_>,
+    direction: Direction,
+    snapshot: Csn,
+) -> Box<dyn Cursor> {
+    let cursor = |part: &Arc<SubTable>| {
+        let view = part.view();
+        let sources = sources(&view, part.range().intersection(range), direction, snapshot);
+        TableCursor::new(sources, direction, view)
+    };
+    if let [only] = parts {
+        return Box::new(cursor(only));
+    }
+    // All views are taken now: what a snapshot sees may leave a later one.
+    let mut cursors: Vec<TableCursor> = parts.iter().map(cursor).collect();
+    if direction == Direction::Forward {
+        cursors.reverse();
+    }
+    Box::new(PartsCursor::new(cursors))
 }
 
 fn sources(
@@ -369,8 +444,9 @@ impl Engine for TieredEngine {
                 }
                 inner.change_tables(|tables| {
                     tables.entry(id).or_insert_with(|| {
-                        let levels = Levels::default();
-                        Arc::new(Table::new(id, csn, Csn::ZERO, levels, false, &inner.accounts))
+                        let (all, levels) = (Box::default(), Levels::default());
+                        let part = SubTable::new(all, None, Csn::ZERO, levels, &inner.accounts);
+                        Arc::new(Table::new(id, csn, vec![part], false))
                     });
                 });
                 tables = inner.tables.load();
@@ -379,9 +455,7 @@ impl Engine for TieredEngine {
             }
             if let (Op::DropTable(_), Some(table)) = (op, tables.get(&id)) {
                 table.mark_dropped(csn);
-                if csn > table.flushed() {
-                    inner.ring();
-                }
+                inner.ring();
                 continue;
             }
             inner.write(&tables, csn, op);
@@ -407,8 +481,10 @@ impl Engine for TieredEngine {
     ) -> Result<Found> {
         let tables = self.0.tables.load();
         let table = self.0.table_at(&tables, table, snapshot)?;
-        self.0.note_use(table.mix.read());
-        table.view_now().find(key, snapshot, access, value)
+        let parts = table.parts();
+        let part = parts.of(key);
+        self.0.note_use(part.mix.read());
+        part.view_now().find(key, snapshot, access, value)
     }
 
     fn newest(
@@ -422,8 +498,10 @@ impl Engine for TieredEngine {
         let Some(table) = tables.get(&table) else {
             return Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")));
         };
-        self.0.note_use(table.mix.read());
-        table.view_now().find(key, Csn::MAX, access, value)
+        let parts = table.parts();
+        let part = parts.of(key);
+        self.0.note_use(part.mix.read());
+        part.view_now().find(key, Csn::MAX, access, value)
     }
 
     fn scan(
@@ -436,15 +514,15 @@ impl Engine for TieredEngine {
     ) -> Result<Box<dyn Cursor>> {
         let tables = self.0.tables.load();
         let table = self.0.table_at(&tables, table, snapshot)?;
-        self.0.note_use(table.mix.read());
-        let view = table.view();
-        let sources = sources(&view, range, direction, snapshot);
-        Ok(Box::new(TableCursor::new(sources, direction, view)))
+        let parts = table.parts();
+        let parts = parts.within(range);
+        self.0.note_use(parts[0].mix.read());
+        Ok(cursor_over(parts, range, direction, snapshot))
     }
 
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {
         let tables = self.0.tables.load();
-        tables.get(&table).map(|table| status::estimate(&table.view(), range)).unwrap_or_default()
+        tables.get(&table).map(|table| status::estimate(table, range)).unwrap_or_default()
     }
 
     fn tables(&self) -> Vec<TableId> {

@@ -1,5 +1,6 @@
 //! What the engine tells of itself.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::engine::{Metric, RangeEstimate};
@@ -7,7 +8,8 @@ use spillway_base::{KeyRange, TableId};
 
 use super::{Inner, TableUse, TieredEngine};
 use crate::level::Run;
-use crate::table::View;
+use crate::subtable::{SubTable, View};
+use crate::table::Table;
 
 /// One level of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,9 +27,11 @@ pub struct LevelStatus {
 pub struct TableStatus {
     /// The table.
     pub table: TableId,
+    /// Sub-tables.
+    pub subtables: u64,
     /// Bytes in memtables.
     pub memory_bytes: u64,
-    /// Sub-levels of Level0.
+    /// Sub-levels of Level0, where a sub-table has the most.
     pub sublevels: u64,
     /// Sub-levels at which it is compacted, as the table is used now.
     pub sublevels_target: u64,
@@ -53,8 +57,16 @@ fn level<'a>(runs: impl Iterator<Item = &'a Run>) -> LevelStatus {
 const SAMPLE: usize = 64;
 
 /// Estimates a range from slices' records: those inside count whole, those at its ends by half.
-pub(super) fn estimate(view: &View, range: KeyRange<'_>) -> RangeEstimate {
+pub(super) fn estimate(table: &Table, range: KeyRange<'_>) -> RangeEstimate {
     let mut estimate = RangeEstimate::default();
+    for part in table.parts().within(range) {
+        let range = part.range().intersection(range);
+        add_estimate(&mut estimate, &part.view(), range);
+    }
+    estimate
+}
+
+fn add_estimate(estimate: &mut RangeEstimate, view: &View, range: KeyRange<'_>) {
     for run in view.levels.runs() {
         let slices = run.within(range);
         let sample = &slices[..slices.len().min(SAMPLE)];
@@ -76,7 +88,6 @@ pub(super) fn estimate(view: &View, range: KeyRange<'_>) -> RangeEstimate {
         estimate.keys += keys;
         estimate.bytes += keys * memtable.bytes() as u64 / (memtable.keys() as u64).max(1);
     }
-    estimate
 }
 
 /// Keys of a memtable in a range: counted up to a bound, guessed past it.
@@ -104,20 +115,28 @@ impl TieredEngine {
         let mut all: Vec<TableStatus> = tables
             .values()
             .map(|table| {
-                let view = table.view();
-                let levels = &view.levels;
+                let parts = table.parts();
+                let parts = parts.all();
+                let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
+                let runs = |of: fn(&View) -> &Run| level(views.iter().map(|view| of(view)));
+                let level0 = views.iter().flat_map(|view| &view.levels.level0);
+                // Of several sub-tables the one that is furthest behind is told of.
+                let sublevels = |part: &Arc<SubTable>| part.view_now().levels.level0.len() as u64;
+                let behind = parts.iter().max_by_key(|part| sublevels(part));
+                let behind = behind.expect("a table has a sub-table");
                 TableStatus {
                     table: table.id,
+                    subtables: parts.len() as u64,
                     memory_bytes: table.memory_bytes() as u64,
-                    sublevels: levels.level0.len() as u64,
-                    sublevels_target: self.0.shape_of(table).level0_target as u64,
-                    used_for: self.0.settings.dynamic_level0.then(|| table.mix.used_for()),
+                    sublevels: sublevels(behind),
+                    sublevels_target: self.0.shape_of(behind).level0_target as u64,
+                    used_for: self.0.settings.dynamic_level0.then(|| behind.mix.used_for()),
                     levels: [
-                        level(levels.level0.iter().map(|sublevel| &*sublevel.run)),
-                        level([&*levels.level1].into_iter()),
-                        level([&*levels.level2].into_iter()),
+                        level(level0.map(|sublevel| &*sublevel.run)),
+                        runs(|view| &view.levels.level1),
+                        runs(|view| &view.levels.level2),
                     ],
-                    quarantine: table.quarantined().map(|error| error.to_string()),
+                    quarantine: parts.iter().find_map(|p| p.quarantined().map(|e| e.to_string())),
                 }
             })
             .collect();
@@ -142,6 +161,8 @@ impl Inner {
         let mut all = vec![
             counter("tiered_flushes_total", "Memtables flushed.", &counts.flushes),
             counter("tiered_flushed_bytes_total", "Bytes flushed.", &counts.flushed_bytes),
+            counter("tiered_splits_total", "Sub-tables that were split.", &counts.splits),
+            counter("tiered_joins_total", "Sub-tables that were joined.", &counts.joins),
             counter(
                 "tiered_compactions_minor_total",
                 "Compactions of Level0 into Level1.",

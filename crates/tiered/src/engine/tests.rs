@@ -13,6 +13,7 @@ mod drops;
 mod edges;
 mod faults;
 mod level0;
+mod partition;
 mod races;
 
 /// A horizon that the test moves.
@@ -51,6 +52,9 @@ fn small() -> TieredSettings {
         data_reuse: true,
         hot_compression: Compression::Lz4,
         cold_compression: Compression::ZSTD,
+        subtable_bytes: 4 << 20,
+        subtables_max: 16,
+        write_cores: 1,
         memtables_bytes: 8 << 20,
         memtable_bytes: 1 << 20,
         cache_bytes: 1 << 20,
@@ -61,6 +65,11 @@ fn small() -> TieredSettings {
         dynamic_level0: false,
         manifest_bytes: 2 << 10,
     }
+}
+
+/// Sub-tables are split as soon as they can be.
+fn small_parts() -> TieredSettings {
+    TieredSettings { subtable_bytes: 100 << 10, write_cores: 2, ..small() }
 }
 
 struct Bench {
@@ -101,6 +110,13 @@ impl Bench {
         self.horizon.stable.fetch_max(csn.0, Ordering::SeqCst);
     }
 
+    /// A table and its first sub-table.
+    fn part(&self, ordinal: u32) -> (Arc<Table>, Arc<SubTable>) {
+        let found = self.engine.0.tables.load()[&table(ordinal)].clone();
+        let part = found.all_parts().swap_remove(0);
+        (found, part)
+    }
+
     fn work(&self) -> Result<()> {
         while self.engine.run_background_job()? == JobOutcome::Worked {}
         Ok(())
@@ -128,6 +144,13 @@ impl Bench {
     }
 }
 
+/// Bytes that no compression makes fewer.
+fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut rng = Rng::new(seed);
+    let words = std::iter::repeat_with(|| rng.next_u64().to_le_bytes());
+    words.take(bytes.div_ceil(8)).flatten().take(bytes).collect()
+}
+
 /// The commits of a seeded history over two tables, some values large.
 fn history(seed: u64, commits: u64) -> Vec<Commit> {
     let mut rng = Rng::new(seed);
@@ -144,8 +167,9 @@ fn history(seed: u64, commits: u64) -> Vec<Commit> {
                     batch.push(Op::Delete { table: id, key: &key });
                 } else {
                     let large = rng.chance(1, 40);
+                    let bytes = rng.below(if large { 200_000 } else { 3000 }) as usize;
                     let value =
-                        vec![csn as u8; rng.below(if large { 200_000 } else { 3000 }) as usize];
+                        if csn % 4 == 0 { vec![csn as u8; bytes] } else { noise(csn, bytes) };
                     batch.push(Op::Put { table: id, key: &key, value: &value });
                 }
             }
@@ -204,10 +228,13 @@ fn check(bench: &Bench, commits: &[Commit], snapshot: Csn, rng: &mut Rng) {
 
 #[test]
 fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening() {
-    for seed in 0..4 {
+    let (mut splits, mut joins) = (0, 0);
+    for seed in 0..6 {
         let disk = SimDisk::new(seed);
         let mut rng = Rng::new(seed + 100);
         let commits = history(seed, 600);
+        let settings = || if seed % 2 == 0 { small() } else { small_parts() };
+        let open = |disk: &SimDisk| open_with(Arc::new(disk.clone()), settings());
         let mut bench = open(&disk).unwrap();
         let mut old: Vec<Csn> = Vec::new();
         let mut compactions = 0;
@@ -237,6 +264,8 @@ fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening(
                 let persisted = bench.engine.persisted();
                 old.clear();
                 compactions += minor_compactions(&bench);
+                splits += bench.engine.0.counts.splits.load(Ordering::Relaxed);
+                joins += bench.engine.0.counts.joins.load(Ordering::Relaxed);
                 drop(bench);
                 bench = open(&disk).unwrap();
                 for commit in commits[..=at].iter().filter(|(csn, _)| *csn > persisted) {
@@ -256,9 +285,12 @@ fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening(
             bench.engine.status().iter().map(|table| table.levels[2].versions).sum();
         assert_eq!(versions, rows, "a full compaction leaves one version of each row");
         assert!(compactions + minor_compactions(&bench) > 0);
+        splits += bench.engine.0.counts.splits.load(Ordering::Relaxed);
+        joins += bench.engine.0.counts.joins.load(Ordering::Relaxed);
         drop(bench);
         verify_clean(&disk);
     }
+    assert!(splits > 5 && joins > 0, "{splits} splits and {joins} joins");
 }
 
 fn minor_compactions(bench: &Bench) -> u64 {
@@ -274,9 +306,13 @@ fn verify_clean(disk: &SimDisk) {
 /// Runs a history with flushes and compactions until the disk stops it. Answers the newest persisted CSN
 /// that was claimed.
 fn drive(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
+    drive_with(disk, commits, seed, small())
+}
+
+fn drive_with(disk: &SimDisk, commits: &[Commit], seed: u64, settings: TieredSettings) -> Csn {
     let mut rng = Rng::new(seed);
     let mut claimed = Csn::ZERO;
-    let Ok(bench) = open(disk) else { return claimed };
+    let Ok(bench) = open_with(Arc::new(disk.clone()), settings) else { return claimed };
     for commit in commits {
         bench.install(commit);
         if rng.chance(1, 6) {

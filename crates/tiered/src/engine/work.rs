@@ -23,12 +23,13 @@ use crate::level::{LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
 use crate::picker::{Kind, Pick, pick_recoding};
 use crate::space::SlotRun;
-use crate::table::{Immutable, Table, View};
+use crate::subtable::{Immutable, SubTable, View};
+use crate::table::Table;
 
 /// Extents written and not yet recorded; their slots go back if they never are.
-struct Written<'a> {
+pub(super) struct Written<'a> {
     inner: &'a Inner,
-    extents: Vec<(ExtentMeta, Vec<SliceMeta>)>,
+    pub(super) extents: Vec<(ExtentMeta, Vec<SliceMeta>)>,
     files: Vec<u32>,
     bytes: u64,
     /// Of those bytes, the ones that were synced.
@@ -72,7 +73,7 @@ impl Written<'_> {
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<()> {
+    pub(super) fn sync(&mut self) -> Result<()> {
         self.synced_bytes = self.bytes;
         self.files.iter().try_for_each(|&number| {
             let (file, _) =
@@ -89,26 +90,45 @@ impl Output for Written<'_> {
     }
 }
 
-/// The right to flush a table.
-struct Flushing<'a> {
+/// The right to flush a sub-table.
+pub(super) struct Flushing<'a> {
     inner: &'a Inner,
-    table: &'a Table,
+    part: &'a SubTable,
 }
 
 impl Flushing<'_> {
-    fn begin<'a>(inner: &'a Inner, table: &'a Table) -> Option<Flushing<'a>> {
-        if table.flushing.swap(true, Ordering::AcqRel) {
+    pub(super) fn begin<'a>(inner: &'a Inner, part: &'a SubTable) -> Option<Flushing<'a>> {
+        if part.flushing.swap(true, Ordering::AcqRel) {
             return None;
         }
         inner.flushing.fetch_add(1, Ordering::AcqRel);
-        Some(Flushing { inner, table })
+        Some(Flushing { inner, part })
     }
 }
 
 impl Drop for Flushing<'_> {
     fn drop(&mut self) {
-        self.table.flushing.store(false, Ordering::Release);
+        self.part.flushing.store(false, Ordering::Release);
         self.inner.flushing.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The right to change the levels of a sub-table that is not closed.
+pub(super) struct Compacting<'a>(&'a SubTable);
+
+impl Compacting<'_> {
+    pub(super) fn begin(part: &SubTable) -> Option<Compacting<'_>> {
+        if part.compacting.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let compacting = Compacting(part);
+        (!part.is_closed()).then_some(compacting)
+    }
+}
+
+impl Drop for Compacting<'_> {
+    fn drop(&mut self) {
+        self.0.compacting.store(false, Ordering::Release);
     }
 }
 
@@ -123,7 +143,7 @@ fn stopped(error: Error) -> Error {
 impl Inner {
     /// The manifest, to record something in it. Work that was under way when other work failed ends here: what is
     /// told of a failed engine stays as it was (E8).
-    fn recording(&self) -> Result<MutexGuard<'_, Manifest>> {
+    pub(super) fn recording(&self) -> Result<MutexGuard<'_, Manifest>> {
         let manifest = self.manifest.lock();
         self.check()?;
         Ok(manifest)
@@ -132,7 +152,7 @@ impl Inner {
     /// Records edits, among them the news that extents were written: those are recorded or, with a full
     /// disk, given back. After any other failure nobody knows whether they are recorded, so their slots
     /// are not used again before the next opening.
-    fn commit(
+    pub(super) fn commit(
         &self,
         manifest: &mut Manifest,
         edits: Vec<Edit>,
@@ -194,7 +214,7 @@ impl Inner {
         let unseen = |table: &&Arc<Table>| {
             table.is_gone()
                 && table.dropped() <= oldest
-                && !table.compacting.load(Ordering::Acquire)
+                && !table.parts().all().iter().any(|part| part.compacting.load(Ordering::Acquire))
         };
         let gone: Vec<Arc<Table>> = self.tables.load().values().filter(unseen).cloned().collect();
         if gone.is_empty() {
@@ -202,8 +222,10 @@ impl Inner {
         }
         self.change_tables(|tables| gone.iter().for_each(|table| drop(tables.remove(&table.id))));
         for table in &gone {
-            table.view().memtables().for_each(|memtable| memtable.retire());
-            table.view().levels.places().for_each(|(_, slice)| slice.extent.mark_obsolete());
+            for view in table.parts().all().iter().map(|part| part.view()) {
+                view.memtables().for_each(|memtable| memtable.retire());
+                view.levels.places().for_each(|(_, slice)| slice.extent.mark_obsolete());
+            }
             self.context.dictionaries.forget(table.id);
         }
         drop((manifest, gone));
@@ -213,25 +235,25 @@ impl Inner {
         Ok(true)
     }
 
-    /// Flushes one table's oldest memtable, if one may be flushed (E7): the largest there is. Tables are flushed beside each
-    /// other, and each table by one thread, so that its memtables go down in order.
+    /// Flushes one sub-table's oldest memtable, if one may be flushed (E7): the largest there is. Sub-tables are flushed beside
+    /// each other, and each by one thread, so that its memtables go down in order.
     pub(super) fn flush_one(&self) -> Result<bool> {
         let stable = self.horizon.stable();
-        let tables = self.tables.load_full();
-        let ready = |table: &Table| {
-            let oldest = table.view().immutables.last()?.clone();
+        let parts = self.all_parts();
+        let ready = |part: &SubTable| {
+            let oldest = part.view().immutables.last()?.clone();
             let may = oldest.memtable.is_quiet() && oldest.memtable.csn_max() <= stable;
-            may.then_some(oldest)
+            (may && !part.is_closed()).then_some(oldest)
         };
-        let waiting = tables.values().filter_map(|table| Some((table, ready(table)?)));
+        let waiting = parts.iter().filter_map(|(table, part)| Some((table, part, ready(part)?)));
         let mut waiting: Vec<_> =
-            waiting.map(|(table, oldest)| (oldest.memtable.bytes(), table)).collect();
-        waiting.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-        for (_, table) in waiting {
-            let Some(_flushing) = Flushing::begin(self, table) else { continue };
-            // Another thread may have flushed it since it was looked at.
-            let Some(oldest) = ready(table) else { continue };
-            let flushed = self.flush(table, &oldest);
+            waiting.map(|(table, part, oldest)| (oldest.memtable.bytes(), table, part)).collect();
+        waiting.sort_unstable_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
+        for (_, table, part) in waiting {
+            let Some(_flushing) = Flushing::begin(self, part) else { continue };
+            // Another thread may have flushed it since it was looked at, or split the sub-table.
+            let Some(oldest) = ready(part) else { continue };
+            let flushed = self.flush(table, part, &oldest);
             let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
             self.disk_full.store(full, Ordering::Release);
             return flushed.map(|()| true);
@@ -239,16 +261,21 @@ impl Inner {
         Ok(false)
     }
 
-    pub(super) fn flush(&self, table: &Arc<Table>, oldest: &Immutable) -> Result<()> {
+    pub(super) fn flush(
+        &self,
+        table: &Arc<Table>,
+        part: &Arc<SubTable>,
+        oldest: &Immutable,
+    ) -> Result<()> {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
-        let view = table.view();
+        let view = part.view();
         let newer = view.memtables().filter(|other| !Arc::ptr_eq(other, &oldest.memtable));
         let newer_from = newer.map(|memtable| memtable.csn_min()).min().unwrap_or(Csn::MAX);
         let others_from = if view.levels.is_empty() { newer_from } else { Csn::ZERO };
         let rule = DropRule { live: &live, others_from };
         let mut written = self.written();
-        let sources = vec![Supply::of_memtable(&oldest.memtable, &rule)];
+        let sources = vec![Supply::of_memtable(&oldest.memtable, part.range(), &rule)];
         let policy = self.settings.reuse_policy(others_from);
         let coder = self.codes_of_flush();
         let (_, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
@@ -260,8 +287,9 @@ impl Inner {
         if !self.has(table) {
             return Ok(());
         }
-        let place = Place::Level0(table.view().levels.next_sublevel());
-        let edit = LevelsEdit { removed: Vec::new(), added: self.slices(table, place, &written)? };
+        let place = Place::Level0(part.view().levels.next_sublevel());
+        let edit =
+            LevelsEdit { removed: Vec::new(), added: self.slices(table, place, &written.extents)? };
         let change = Change::of(&edit);
         // A commit above the stable CSN may be discarded by a crash and its number given to another, so no
         // promise that goes into a file reaches past it.
@@ -273,20 +301,22 @@ impl Inner {
             if !table.recorded.load(Ordering::Acquire) {
                 edits.insert(0, create_edit(table));
             }
-            let persisted = self.persisted_without(&[], Some(&oldest.memtable));
-            edits.push(Edit::Flushed { table: table.id, csn: flushed });
+            let persisted = self.persisted_without(&[], Some((part, &oldest.memtable)));
+            let start = part.start.clone();
+            edits.push(Edit::Flushed { table: table.id, start, csn: flushed });
             edits.push(Edit::Persisted { csn: persisted });
             self.commit(&mut manifest, edits, &mut written)?;
             table.recorded.store(true, Ordering::Release);
             self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
         }
         change.apply();
-        table.edit(&edit, Some((&oldest.memtable, flushed)));
+        part.edit(&edit, Some((&oldest.memtable, flushed)));
         drop(manifest);
         self.refresh_debt();
         self.counts.reuse.add(&tally.of_coding());
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
-        self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
+        let flushed = self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
+        part.heat.add(written.bytes, flushed + written.bytes, self.half_life());
         Ok(())
     }
 
@@ -295,7 +325,7 @@ impl Inner {
         self.tables.load().contains_key(&table.id)
     }
 
-    fn written(&self) -> Written<'_> {
+    pub(super) fn written(&self) -> Written<'_> {
         Written {
             inner: self,
             extents: Vec::new(),
@@ -351,14 +381,14 @@ impl Inner {
     }
 
     /// The slices of extents that were written, at their place.
-    fn slices(
+    pub(super) fn slices(
         &self,
         table: &Table,
         place: Place,
-        written: &Written<'_>,
+        written: &[(ExtentMeta, Vec<SliceMeta>)],
     ) -> Result<Vec<(Place, Arc<Slice>)>> {
         let mut all = Vec::new();
-        for (meta, slices) in &written.extents {
+        for (meta, slices) in written {
             let extent = ExtentHandle::new(table.id, meta.clone(), &self.space, &self.context)?;
             all.extend(slices.iter().map(|meta| {
                 let (meta, extent) = (Arc::new(meta.clone()), extent.clone());
@@ -368,55 +398,50 @@ impl Inner {
         Ok(all)
     }
 
-    /// Compacts the table that needs it most.
+    /// Compacts the sub-table that needs it most.
     pub(super) fn compact_one(&self) -> Result<bool> {
-        let tables = self.tables.load_full();
-        let mut candidates: Vec<(f64, &Arc<Table>)> = tables
-            .values()
-            .filter(|table| table.dropped() == Csn::MAX && table.quarantined().is_none())
-            .filter_map(|table| Some((self.shape_of(table).urgency(&table.view().levels)?, table)))
+        let parts = self.all_parts();
+        let mut candidates: Vec<(f64, &Arc<Table>, &Arc<SubTable>)> = parts
+            .iter()
+            .filter(|(table, part)| table.dropped() == Csn::MAX && part.quarantined().is_none())
+            .filter_map(|(table, part)| {
+                Some((self.shape_of(part).urgency(&part.view().levels)?, table, part))
+            })
             .collect();
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let urgent = candidates.into_iter().map(|(_, table)| table);
-        if self.compact_first(urgent, &|table| self.shape_of(table).pick(&table.view().levels))? {
+        let urgent: Vec<_> = candidates.into_iter().map(|(_, table, part)| (table, part)).collect();
+        if self.compact_first(&urgent, &|part| self.shape_of(part).pick(&part.view().levels))? {
             return Ok(true);
         }
-        let all = tables.values();
-        let open = all.filter(|table| table.dropped() == Csn::MAX && table.quarantined().is_none());
-        self.compact_first(open, &|table| self.pick_recoding(table))
+        let open = |(table, part): &&(Arc<Table>, Arc<SubTable>)| {
+            table.dropped() == Csn::MAX && part.quarantined().is_none()
+        };
+        let open: Vec<_> = parts.iter().filter(open).map(|(table, part)| (table, part)).collect();
+        self.compact_first(&open, &|part| self.pick_recoding(part))
     }
 
-    /// What is to be recompressed of a table, for which there is time when nothing else is to be done.
-    fn pick_recoding(&self, table: &Table) -> Option<Pick> {
+    /// What is to be recompressed of a sub-table, for which there is time when nothing else is to be done.
+    fn pick_recoding(&self, part: &SubTable) -> Option<Pick> {
         let coding = self.settings.compression_at(Place::Level2).coding();
         let slot_bytes = self.space.slot_bytes() as u64;
-        pick_recoding(
-            &table.view().levels,
-            coding,
-            4 * slot_bytes,
-            self.shape_of(table).input_bytes,
-        )
+        pick_recoding(&part.view().levels, coding, 4 * slot_bytes, self.shape_of(part).input_bytes)
     }
 
-    /// Does the pick of the first table that has one and is not being compacted.
-    fn compact_first<'a>(
+    /// Does the pick of the first sub-table that has one and is not being compacted.
+    fn compact_first(
         &self,
-        tables: impl Iterator<Item = &'a Arc<Table>>,
-        pick: &dyn Fn(&Table) -> Option<Pick>,
+        parts: &[(&Arc<Table>, &Arc<SubTable>)],
+        pick: &dyn Fn(&SubTable) -> Option<Pick>,
     ) -> Result<bool> {
-        for table in tables {
-            if table.compacting.swap(true, Ordering::AcqRel) {
-                continue;
-            }
-            let pick = pick(table);
-            let outcome = pick.map(|pick| self.compact(table, &pick)).transpose();
-            table.compacting.store(false, Ordering::Release);
+        for (table, part) in parts {
+            let Some(_compacting) = Compacting::begin(part) else { continue };
+            let outcome = pick(part).map(|pick| self.compact(table, part, &pick)).transpose();
             match outcome {
                 Ok(None) => {}
                 Ok(Some(())) => return Ok(true),
                 // Its inputs cannot be read. Everything else goes on (E8).
                 Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
-                    table.quarantine(error);
+                    part.quarantine(error);
                     self.refresh_debt();
                     return Ok(true);
                 }
@@ -426,23 +451,33 @@ impl Inner {
         Ok(false)
     }
 
-    pub(super) fn compact_fully(&self, table: &Arc<Table>) -> Result<()> {
+    /// Merges all that a sub-table has, unless others have taken its place.
+    pub(super) fn compact_fully(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<()> {
         let _working = self.working()?;
-        while table.compacting.swap(true, Ordering::AcqRel) {
+        let _compacting = loop {
+            if part.is_closed() {
+                return Ok(());
+            }
+            if let Some(compacting) = Compacting::begin(part) {
+                break compacting;
+            }
             self.check()?;
             let mut state = self.bell.state.lock();
             blocking(|| self.bell.room.wait_for(&mut state, NAP));
-        }
-        let pick = self.shape_of(table).pick_full(&table.view().levels);
-        let outcome = pick.map_or(Ok(()), |pick| self.compact(table, &pick));
-        table.compacting.store(false, Ordering::Release);
-        outcome
+        };
+        let pick = self.shape_of(part).pick_full(&part.view().levels);
+        pick.map_or(Ok(()), |pick| self.compact(table, part, &pick))
     }
 
-    pub(super) fn compact(&self, table: &Arc<Table>, pick: &Pick) -> Result<()> {
+    pub(super) fn compact(
+        &self,
+        table: &Arc<Table>,
+        part: &Arc<SubTable>,
+        pick: &Pick,
+    ) -> Result<()> {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
-        let others_from = others_from(&table.view(), pick);
+        let others_from = others_from(&part.view(), pick);
         let rule = DropRule { live: &live, others_from };
         let mut written = self.written();
         written.pace = self.pace_of(pick.kind);
@@ -458,9 +493,9 @@ impl Inner {
         if table.is_gone() {
             return Ok(());
         }
-        let mut added = self.slices(table, pick.target, &written)?;
+        let mut added = self.slices(table, pick.target, &written.extents)?;
         // What stays where it is at the very place it was at does not change at all.
-        let levels = table.view().levels.clone();
+        let levels = part.view().levels.clone();
         let (same, moved): (Vec<_>, Vec<_>) =
             stays.into_iter().partition(|slice| levels.is_at(pick.target, slice));
         let same: FxHashSet<SliceId> = same.iter().map(|slice| slice.meta.id()).collect();
@@ -473,7 +508,7 @@ impl Inner {
         self.commit(&mut manifest, edits, &mut written)?;
         self.publish(table, codes);
         change.apply();
-        table.edit(&edit, None);
+        part.edit(&edit, None);
         change.retire();
         drop(manifest);
         self.refresh_debt();
@@ -518,13 +553,13 @@ fn others_from(view: &View, pick: &Pick) -> Csn {
 }
 
 /// What an edit of levels does to extents.
-struct Change {
+pub(super) struct Change {
     /// Bytes of slices that come and that go.
     extents: FxHashMap<ExtentId, (Arc<ExtentHandle>, u64, u64)>,
 }
 
 impl Change {
-    fn of(edit: &LevelsEdit) -> Change {
+    pub(super) fn of(edit: &LevelsEdit) -> Change {
         let mut extents = FxHashMap::default();
         let mut note = |slice: &Slice, came: u64, went: u64| {
             let of = extents.entry(slice.meta.extent);
@@ -548,7 +583,7 @@ impl Change {
     }
 
     /// The manifest's edits.
-    fn edits(&self, table: &Table, edit: &LevelsEdit) -> Vec<Edit> {
+    pub(super) fn edits(&self, table: &Table, edit: &LevelsEdit) -> Vec<Edit> {
         let id = table.id;
         let removed = edit.removed.iter();
         let removed = removed.map(|slice| Edit::RemoveSlice { table: id, id: slice.meta.id() });
@@ -568,14 +603,14 @@ impl Change {
     }
 
     /// Notes what is in use from now on.
-    fn apply(&self) {
+    pub(super) fn apply(&self) {
         for (extent, came, went) in self.extents.values() {
             extent.change_live_bytes(*came, *went);
         }
     }
 
     /// Lets go of the extents of which nothing is in use any more.
-    fn retire(&self) {
+    pub(super) fn retire(&self) {
         let unused = self.extents.values().filter(|(extent, ..)| extent.live_bytes() == 0);
         unused.for_each(|(extent, ..)| extent.mark_obsolete());
     }

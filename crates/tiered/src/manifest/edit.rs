@@ -10,7 +10,7 @@
 //! 3 add extent      table, extent id, data file, first slot, slots, length in bytes, blocks, bytes of blocks,
 //!                   the coding that its blocks were to have (u8)
 //! 4 remove extent   table, extent id; no slice of it is left
-//! 5 flushed         table, CSN: commits up to it are in the table's extents
+//! 5 flushed         table, first key of a sub-table, CSN: commits up to it are in the sub-table's extents
 //! 6 persisted       CSN: commits up to it are in extents, for all tables
 //! 7 next extent     the smallest extent id never used
 //! 8 known           CSN: the tables that commits up to it created are here, or were dropped for good
@@ -18,6 +18,9 @@
 //!                   extent id, first block, blocks, bytes of blocks, smallest key, largest key,
 //!                   versions, keys, tombstones, payload bytes, smallest CSN, largest CSN
 //! 10 remove slice   table, extent id, first block
+//! 11 split          table, key, CSN: a sub-table begins here, whose commits up to the CSN are in its extents
+//! 12 join           table, key: the sub-table that begins here is one with that before it from now on, and what is
+//!                   in the extents of both is what is in those of each
 //! 16 add dictionary table, its number, its bytes
 //! ```
 
@@ -52,7 +55,9 @@ pub(crate) enum Edit {
     AddSlice { table: TableId, place: Place, meta: Arc<SliceMeta> },
     RemoveSlice { table: TableId, id: SliceId },
     AddDictionary { table: TableId, id: DictionaryId, bytes: Arc<[u8]> },
-    Flushed { table: TableId, csn: Csn },
+    Flushed { table: TableId, start: Box<[u8]>, csn: Csn },
+    Split { table: TableId, start: Box<[u8]>, csn: Csn },
+    Join { table: TableId, start: Box<[u8]> },
     Persisted { csn: Csn },
     NextExtent { id: ExtentId },
     Known { csn: Csn },
@@ -68,6 +73,8 @@ const NEXT_EXTENT: u8 = 7;
 const KNOWN: u8 = 8;
 const ADD_SLICE: u8 = 9;
 const REMOVE_SLICE: u8 = 10;
+const SPLIT: u8 = 11;
+const JOIN: u8 = 12;
 const ADD_DICTIONARY: u8 = 16;
 
 impl Edit {
@@ -111,9 +118,19 @@ impl Edit {
                 put_varint(out, id.0.into());
                 put_bytes(out, bytes);
             }
-            Edit::Flushed { table, csn } => {
+            Edit::Flushed { table, start, csn } => {
                 begin(FLUSHED, table.0.into());
+                put_bytes(out, start);
                 put_varint(out, csn.0);
+            }
+            Edit::Split { table, start, csn } => {
+                begin(SPLIT, table.0.into());
+                put_bytes(out, start);
+                put_varint(out, csn.0);
+            }
+            Edit::Join { table, start } => {
+                begin(JOIN, table.0.into());
+                put_bytes(out, start);
             }
             Edit::Persisted { csn } => begin(PERSISTED, csn.0),
             Edit::NextExtent { id } => begin(NEXT_EXTENT, id.0),
@@ -165,7 +182,14 @@ impl Edit {
                     bytes: reader.bytes()?.into(),
                 })
             }
-            FLUSHED => Ok(Edit::Flushed { table, csn: Csn(reader.varint()?) }),
+            FLUSHED | SPLIT => {
+                let (start, csn) = (reader.bytes()?.into(), Csn(reader.varint()?));
+                Ok(match kind {
+                    FLUSHED => Edit::Flushed { table, start, csn },
+                    _ => Edit::Split { table, start, csn },
+                })
+            }
+            JOIN => Ok(Edit::Join { table, start: reader.bytes()?.into() }),
             other => Err(Error::corruption(format!("unknown edit {other} at byte {at}"))),
         }
     }
@@ -182,10 +206,11 @@ impl Edit {
 }
 
 /// A table, as the manifest's edits leave it.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TableState {
     pub(crate) created: Csn,
-    pub(crate) flushed: Csn,
+    /// The first key of each sub-table, and what of it is in extents; the first one begins before all keys.
+    pub(crate) parts: BTreeMap<Box<[u8]>, Csn>,
     pub(crate) extents: BTreeMap<ExtentId, ExtentState>,
     /// What blocks of its extents may need to be decoded.
     pub(crate) dictionaries: BTreeMap<DictionaryId, Arc<[u8]>>,
@@ -253,7 +278,9 @@ impl State {
     pub(crate) fn apply(&mut self, edit: Edit) -> Result<()> {
         match edit {
             Edit::CreateTable { table, created } => {
-                let new = TableState { created, ..TableState::default() };
+                let parts = BTreeMap::from([(Box::default(), Csn::ZERO)]);
+                let (extents, dictionaries) = (BTreeMap::new(), BTreeMap::new());
+                let new = TableState { created, parts, extents, dictionaries };
                 if self.tables.insert(table, new).is_some() {
                     return Err(Error::corruption(format!("{table:?} is created twice")));
                 }
@@ -295,9 +322,26 @@ impl State {
                     return Err(Error::corruption(message));
                 }
             }
-            Edit::Flushed { table, csn } => {
-                let table = self.table(table)?;
-                table.flushed = table.flushed.max(csn);
+            Edit::Flushed { table, start, csn } => {
+                let flushed = self.table(table)?.parts.get_mut(&start).ok_or_else(|| {
+                    Error::corruption(format!("{table:?} has no sub-table that was flushed"))
+                })?;
+                *flushed = csn.max(*flushed);
+            }
+            Edit::Split { table, start, csn } => {
+                if self.table(table)?.parts.insert(start, csn).is_some() {
+                    return Err(Error::corruption(format!("{table:?} is split twice at a key")));
+                }
+            }
+            Edit::Join { table, start } => {
+                let parts = &mut self.table(table)?.parts;
+                let csn = parts.remove(&start);
+                let before = parts.range_mut(..start).next_back();
+                let (Some(csn), Some((_, before))) = (csn, before) else {
+                    let message = format!("{table:?} has no sub-tables that were joined");
+                    return Err(Error::corruption(message));
+                };
+                *before = csn.min(*before);
             }
             Edit::Persisted { csn } => self.persisted = self.persisted.max(csn),
             Edit::NextExtent { id } => self.next_extent = self.next_extent.max(id),

@@ -18,7 +18,7 @@ use spillway_base::checksum::crc32c;
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::{Disk, File, OpenMode};
 
-pub(crate) use edit::{Edit, Place, State};
+pub(crate) use edit::{Edit, Place, State, TableState};
 use record::{decode, encode_header, encode_record};
 
 const CURRENT: &str = "CURRENT";
@@ -312,11 +312,17 @@ fn snapshot(state: &State) -> Vec<Edit> {
     let mut edits = Vec::new();
     for (&table, contents) in &state.tables {
         edits.push(Edit::CreateTable { table, created: contents.created });
-        edits.push(Edit::Flushed { table, csn: contents.flushed });
         edits.extend(contents.dictionaries.iter().map(|(&id, bytes)| {
             let bytes = bytes.clone();
             Edit::AddDictionary { table, id, bytes }
         }));
+        for (start, &csn) in &contents.parts {
+            let start = start.clone();
+            edits.push(match start.is_empty() {
+                true => Edit::Flushed { table, start, csn },
+                false => Edit::Split { table, start, csn },
+            });
+        }
         for extent in contents.extents.values() {
             edits.push(Edit::AddExtent { table, meta: extent.meta.clone() });
             edits.extend(extent.slices.values().map(|(place, meta)| {

@@ -64,7 +64,10 @@ fn history() -> Vec<Vec<Edit>> {
             add(Place::Level2, slice(10, 0, 50)),
             add(Place::Level1, slice(10, 50, 70)),
             add(Place::Level1, slice(11, 0, 120)),
-            Edit::Flushed { table: table(1), csn: Csn(70) },
+            Edit::Flushed { table: table(1), start: Box::default(), csn: Csn(70) },
+            Edit::Split { table: table(1), start: Box::from(*b"fig"), csn: Csn(70) },
+            Edit::Split { table: table(1), start: Box::from(*b"kiwi"), csn: Csn(70) },
+            Edit::Flushed { table: table(1), start: Box::from(*b"fig"), csn: Csn(90) },
             Edit::Persisted { csn: Csn(66) },
         ],
         vec![
@@ -73,6 +76,7 @@ fn history() -> Vec<Vec<Edit>> {
             add(Place::Level1, slice(9, 0, 60)),
             add(Place::Level2, slice(9, 70, 50)),
             Edit::RemoveExtent { table: table(1), id: ExtentId(11) },
+            Edit::Join { table: table(1), start: Box::from(*b"kiwi") },
         ],
         vec![
             Edit::CreateTable { table: table(2), created: Csn(80) },
@@ -108,7 +112,9 @@ fn edits_come_back_and_add_up() {
     assert_eq!((state.persisted, state.next_extent), (Csn(66), ExtentId(100)));
     assert_eq!(state.known, Csn(81));
     let one = &state.tables[&table(1)];
-    assert_eq!((state.tables.len(), one.created, one.flushed), (1, Csn(2), Csn(70)));
+    assert_eq!((state.tables.len(), one.created), (1, Csn(2)));
+    let parts: Vec<_> = one.parts.iter().map(|(start, csn)| (&start[..], csn.0)).collect();
+    assert_eq!(parts, [(&b""[..], 70), (b"fig", 70)]);
     let slices = one.extents.values().flat_map(|extent| extent.slices.values());
     let places: Vec<_> = slices.map(|(place, s)| (s.extent.0, s.first_block, *place)).collect();
     assert_eq!(

@@ -27,7 +27,7 @@ fn with(hot: Compression, cold: Compression) -> TieredSettings {
 }
 
 fn slices(bench: &Bench, level: usize) -> Vec<Arc<Slice>> {
-    let levels = bench.engine.0.tables.load()[&table(1)].view().levels.clone();
+    let levels = bench.part(1).1.view().levels.clone();
     match level {
         1 => levels.level1.slices().to_vec(),
         2 => levels.level2.slices().to_vec(),

@@ -123,7 +123,7 @@ fn a_memtable_is_not_switched_while_an_older_one_waits() {
         bench.engine.request_persist(Csn(csn));
         bench.work().unwrap();
     }
-    let waiting = || bench.engine.0.tables.load()[&table(1)].view().immutables.len();
+    let waiting = || bench.part(1).1.view().immutables.len();
     assert_eq!(waiting(), 1);
     bench.horizon.stable.store(12, Ordering::SeqCst);
     bench.work().unwrap();

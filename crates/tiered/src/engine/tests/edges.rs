@@ -90,14 +90,13 @@ fn e2_an_older_commit_installed_later_stays_older() {
         bench.horizon.stable.store(7, Ordering::SeqCst);
         bench.engine.0.flush_one().unwrap();
         look(&bench, "the newer in an extent");
-        let other = table(1);
-        let tables = bench.engine.0.tables.load_full();
-        bench.engine.0.compact_fully(&tables[&other]).unwrap();
+        let (one, part) = bench.part(1);
+        bench.engine.0.compact_fully(&one, &part).unwrap();
         look(&bench, "the newer in Level2");
         bench.engine.request_persist(Csn(7));
         bench.work().unwrap();
         look(&bench, "both in extents");
-        drop((bench, tables));
+        drop((bench, one, part));
         verify_clean(&disk);
         look(&open(&disk).unwrap(), "reopened");
     }
@@ -144,23 +143,22 @@ fn work_on_a_reaped_table_is_abandoned() {
     let more = commits[60..].iter().map(|(csn, batch)| (Csn(csn.0 + 100), batch.clone()));
     more.for_each(|commit| bench.install(&commit));
     let inner = &bench.engine.0;
-    let tables = inner.tables.load_full();
-    let one = &tables[&table(1)];
-    let active = one.view().active.clone();
-    assert!(one.switch(&active, &inner.accounts, || Csn(220)));
-    let memtable = one.view().immutables.last().unwrap().clone();
+    let (one, part) = bench.part(1);
+    let active = part.view().active.clone();
+    assert!(part.switch(&active, &inner.accounts, || Csn(220)));
+    let memtable = part.view().immutables.last().unwrap().clone();
     let shape = Shape { level0_target: 1, ..inner.settings.shape(TableUse::Mixed) };
-    let pick = shape.pick(&one.view().levels).unwrap();
+    let pick = shape.pick(&part.view().levels).unwrap();
 
     bench.install(&(Csn(221), batch(&[Op::DropTable(table(1))])));
     assert!(inner.record_tables().unwrap() && inner.reap_tables().unwrap());
     let free = inner.space.bytes();
-    inner.flush(one, &memtable).unwrap();
-    inner.compact(one, &pick).unwrap();
+    inner.flush(&one, &part, &memtable).unwrap();
+    inner.compact(&one, &part, &pick).unwrap();
     let after = inner.space.bytes();
     assert_eq!(after.0 - after.1, free.0 - free.1, "the slots in use are as before");
     assert!(bench.engine.health().is_ok());
-    drop((pick, tables, bench));
+    drop((pick, one, part, bench));
     verify_clean(&disk);
     assert_eq!(open(&disk).unwrap().engine.tables(), [table(2)]);
 }
@@ -366,7 +364,7 @@ fn what_only_a_reader_holds_is_no_debt() {
 
     fill(1000);
     bench.install(&(Csn(2000), batch(&[Op::DropTable(table(1))])));
-    let view = bench.engine.0.tables.load()[&table(1)].view();
+    let view = bench.part(1).1.view();
     bench.engine.0.record_tables().unwrap();
     bench.engine.0.reap_tables().unwrap();
     assert_eq!(bench.engine.debt().flush, 0.0);

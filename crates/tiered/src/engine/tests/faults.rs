@@ -114,10 +114,11 @@ fn e6_crash_after_crash() {
 
 /// Where the bytes of a table's extents are.
 fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
-    let tables = bench.engine.0.tables.load();
     let slot = small().slot_bytes as u64;
-    let view = tables[&table(ordinal)].view();
-    let places = view.levels.places().map(|(_, slice)| {
+    let (whole, _) = bench.part(ordinal);
+    let views = whole.all_parts().into_iter().map(|part| part.view());
+    let levels: Vec<_> = views.map(|view| view.levels.clone()).collect();
+    let places = levels.iter().flat_map(|levels| levels.places()).map(|(_, slice)| {
         let meta = &slice.extent.meta;
         let path = dir().join(format!("{:06}.data", meta.slots.file));
         (path, u64::from(meta.slots.first) * slot, meta.len)

@@ -78,7 +78,6 @@ fn e6_only_memtables_with_commits_that_are_asked_for_are_flushed() {
     bench.engine.request_persist(Csn(5));
     bench.work().unwrap();
     assert_eq!(bench.engine.persisted(), Csn(5));
-    let tables = bench.engine.0.tables.load();
-    let in_memory = [1, 2, 3].map(|ordinal| !tables[&table(ordinal)].view().active.is_empty());
+    let in_memory = [1, 2, 3].map(|ordinal| !bench.part(ordinal).1.view().active.is_empty());
     assert_eq!(in_memory, [false, false, true]);
 }

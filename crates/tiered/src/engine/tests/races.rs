@@ -22,9 +22,13 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
             let met = Arc::new(Mutex::new(None));
             let told = met.clone();
             disk.after_next_write("data", move || {
-                let table = engine.0.tables.load_full()[&table(1)].clone();
+                let (table, part) = {
+                    let mut parts = engine.0.all_parts();
+                    parts.retain(|(of, _)| of.id == table(1));
+                    parts.swap_remove(0)
+                };
                 failing.fail_next_sync(fault);
-                *told.lock() = engine.0.compact_fully(&table).err();
+                *told.lock() = engine.0.compact_fully(&table, &part).err();
             });
             let refused = bench.engine.flush_all().unwrap_err();
             let told = met.lock().take().expect("the compaction is told");
@@ -111,7 +115,7 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
             bench.install(&(Csn(csn), batch(&[op])));
             bench.engine.request_persist(Csn(csn));
             // The second of one table has to be switched by hand: one that waits holds the log back no less.
-            let of = bench.engine.0.tables.load_full()[&id].clone();
+            let of = bench.part(id.ordinal()).1;
             of.switch(&of.view().active.clone(), &bench.engine.0.accounts, || Csn(csn));
         }
         let (engine, met) = (bench.engine.clone(), Arc::new(Mutex::new(None)));
@@ -125,7 +129,11 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
         assert_eq!(beside, Some(expected), "{tables} tables");
         let waiting = |bench: &Bench| -> usize {
             let tables = bench.engine.0.tables.load();
-            tables.values().map(|table| table.view().immutables.len()).sum()
+            tables
+                .values()
+                .flat_map(|t| t.all_parts())
+                .map(|part| part.view().immutables.len())
+                .sum()
         };
         assert_eq!(waiting(&bench), if tables == 2 { 0 } else { 1 });
         bench.work().unwrap();

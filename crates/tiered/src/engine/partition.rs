@@ -1,0 +1,343 @@
+//! How many sub-tables a table has, and where one ends and the next begins (X-Engine, section 2).
+//!
+//! Sub-tables are flushed and compacted beside each other, and what is copied when one of them changes is its own list of
+//! slices. So a table that has grown is split, and one that is written more than all others is, until there is work for all
+//! cores. Neighbours that have become small are joined: each costs a memtable.
+//!
+//! A split moves no data. Slices are shared out, those that span the key are cut, and of their blocks only the one with the
+//! key in it is written anew. Memtables are left to both halves, each of which flushes its own keys of them. Reads and writes go on
+//! beside it: whoever comes too late to write into the old memtable finds the new ones.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spillway_base::engine::Access;
+use spillway_base::{Csn, Result};
+
+use super::Inner;
+use super::work::{Change, Compacting, Flushing};
+use crate::block::{BlockWriter, BuiltBlock};
+use crate::coding::Coding;
+use crate::compaction::Output;
+use crate::extent::ExtentBuilder;
+use crate::level::{Levels, LevelsEdit, Slice};
+use crate::manifest::Edit;
+use crate::settings::TieredSettings;
+use crate::subtable::SubTable;
+use crate::table::Table;
+
+/// How much a sub-table was written to lately: bytes that were flushed, of which the past weighs less and less.
+#[derive(Default)]
+pub(crate) struct Heat {
+    /// The bits of an `f64`.
+    bytes: AtomicU64,
+    /// What the engine had flushed when it was last counted.
+    at: AtomicU64,
+}
+
+impl Heat {
+    /// The bytes, after the engine has flushed so many in all; half of them are forgotten for each `half_life` of those.
+    fn after(&self, flushed: u64, half_life: u64) -> f64 {
+        let passed = flushed.saturating_sub(self.at.load(Ordering::Relaxed)) as f64;
+        let bytes = f64::from_bits(self.bytes.load(Ordering::Relaxed));
+        bytes * (-passed / half_life.max(1) as f64).exp2()
+    }
+
+    /// Counts a flush. One thread at a time flushes a sub-table.
+    pub(super) fn add(&self, bytes: u64, flushed: u64, half_life: u64) {
+        let sum = self.after(flushed, half_life) + bytes as f64;
+        self.bytes.store(sum.to_bits(), Ordering::Relaxed);
+        self.at.store(flushed, Ordering::Relaxed);
+    }
+}
+
+/// What is known of a sub-table when it is decided whether to split it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Stat {
+    /// Bytes in its levels.
+    pub(super) bytes: u64,
+    /// Its share of what is written to all tables, from 0 to 1.
+    pub(super) heat: f64,
+}
+
+/// The figures by which tables are split and joined.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Limits {
+    /// Bytes at which a sub-table is split.
+    pub(super) split_bytes: u64,
+    /// Bytes from which on a sub-table is split that is written more than others.
+    pub(super) hot_bytes: u64,
+    /// Sub-tables among which writes are to be spread.
+    pub(super) spread: usize,
+    /// Sub-tables there may be.
+    pub(super) parts_max: usize,
+}
+
+/// What to do with one of a table's sub-tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Advice {
+    Split(usize),
+    /// With the next.
+    Join(usize),
+}
+
+impl Limits {
+    pub(super) fn of(settings: &TieredSettings) -> Limits {
+        Limits {
+            split_bytes: settings.subtable_bytes,
+            hot_bytes: settings.subtable_bytes / 16,
+            spread: settings.write_cores,
+            parts_max: settings.subtables_max,
+        }
+    }
+
+    /// What to do with a table, where there are `all` sub-tables in all tables.
+    pub(super) fn advise(&self, parts: &[Stat], all: usize) -> Option<Advice> {
+        let is_hot = |part: &Stat| part.heat * self.spread as f64 > 1.5;
+        let grown = |part: &Stat| {
+            part.bytes >= self.split_bytes || (part.bytes >= self.hot_bytes && is_hot(part))
+        };
+        if all < self.parts_max
+            && let Some(at) = parts.iter().position(grown)
+        {
+            return Some(Advice::Split(at));
+        }
+        let small = |pair: &[Stat]| {
+            let joined =
+                Stat { bytes: pair[0].bytes + pair[1].bytes, heat: pair[0].heat + pair[1].heat };
+            // Far from what would be split again.
+            joined.bytes < self.split_bytes / 4
+                && (joined.bytes < self.hot_bytes / 4 || !is_hot(&joined))
+        };
+        parts.windows(2).position(small).map(Advice::Join)
+    }
+}
+
+/// The key in the middle of a sub-table, by bytes: the first of a slice of its largest run. `None` where it has too few.
+pub(super) fn middle(levels: &Levels) -> Option<Box<[u8]>> {
+    let largest = levels.runs().max_by_key(|run| run.bytes())?;
+    let mut before = 0;
+    let at = largest.slices().iter().position(|slice| {
+        before += slice.meta.bytes;
+        before * 2 > largest.bytes()
+    });
+    let at = at?.max(1);
+    Some(largest.slices().get(at)?.meta.smallest.clone())
+}
+
+/// The blocks of a slice that have to be taken apart to cut it at a key, which is none of its ends; there may be none.
+fn straddling(slice: &Slice, key: &[u8]) -> Result<std::ops::Range<usize>> {
+    let resident = slice.extent.resident(Access::Blocking)?;
+    let blocks = slice.meta.block_range();
+    let at = resident.seek(blocks.clone(), key);
+    if resident.first(at) >= key {
+        return Ok(at..at);
+    }
+    // Where versions of a key are in several blocks, they stay together.
+    let (mut first, mut last) = (at, at);
+    while first > blocks.start && resident.goes_on(first - 1) {
+        first -= 1;
+    }
+    while last + 1 < blocks.end && resident.goes_on(last) {
+        last += 1;
+    }
+    Ok(first..last + 1)
+}
+
+impl Inner {
+    /// Splits or joins sub-tables, where that is due.
+    pub(super) fn repartition(&self) -> Result<bool> {
+        let limits = Limits::of(&self.settings);
+        let tables = self.tables.load_full();
+        let all: usize = tables.values().map(|table| table.parts().all().len()).sum();
+        let flushed = self.counts.flushed_bytes.load(Ordering::Relaxed);
+        let half_life = self.half_life();
+        let heat = |part: &SubTable| part.heat.after(flushed, half_life);
+        let heats = tables.values().flat_map(|table| table.all_parts());
+        let sum: f64 = heats.map(|part| heat(&part)).sum::<f64>().max(half_life as f64 / 4.0);
+        for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
+            let parts = table.all_parts();
+            let stats: Vec<Stat> = parts
+                .iter()
+                .map(|part| {
+                    let bytes = part.view_now().levels.runs().map(|run| run.bytes()).sum();
+                    Stat { bytes, heat: heat(part) / sum }
+                })
+                .collect();
+            let worked = match limits.advise(&stats, all) {
+                Some(Advice::Split(at)) => self.split(table, &parts[at])?,
+                Some(Advice::Join(at)) => self.join(table, &parts[at], &parts[at + 1])?,
+                None => false,
+            };
+            if worked {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Flushed bytes after which what a sub-table was written to weighs half.
+    pub(super) fn half_life(&self) -> u64 {
+        4 * self.settings.memtables_bytes as u64
+    }
+
+    /// Splits a sub-table in its middle, unless it is being worked on, or cannot be split.
+    pub(super) fn split(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
+        let Some(_compacting) = Compacting::begin(part) else { return Ok(false) };
+        let Some(_flushing) = Flushing::begin(self, part) else { return Ok(false) };
+        let levels = part.view().levels.clone();
+        let Some(key) = middle(&levels).filter(|_| part.quarantined().is_none()) else {
+            return Ok(false);
+        };
+        let mut written = self.written();
+        let mut edit = LevelsEdit::default();
+        let spanning = levels
+            .places()
+            .filter(|(_, slice)| slice.meta.smallest < key && key <= slice.meta.largest);
+        for (place, slice) in spanning {
+            edit.removed.push(slice.clone());
+            let blocks = slice.meta.block_range();
+            let apart = straddling(slice, &key)?;
+            let resident = slice.extent.resident(Access::Blocking)?;
+            for rest in [blocks.start..apart.start, apart.end..blocks.end] {
+                if !rest.is_empty() {
+                    let meta = Arc::new(resident.slice(slice.meta.extent, rest));
+                    let extent = slice.extent.clone();
+                    edit.added.push((place, Arc::new(Slice { meta, extent })));
+                }
+            }
+            let new = written.extents.len();
+            if !apart.is_empty() {
+                let slot_bytes = self.space.slot_bytes();
+                let mut builder = ExtentBuilder::new(table.id, slot_bytes, Coding::Stored);
+                let halves = cut(slice, apart, &key)?;
+                halves[0].iter().for_each(|block| builder.push(&block.into()));
+                builder.cut();
+                halves[1].iter().for_each(|block| builder.push(&block.into()));
+                written.write(&mut builder)?;
+            }
+            edit.added.extend(self.slices(table, place, &written.extents[new..])?);
+        }
+        written.sync()?;
+        let cut = levels.apply(&edit)?;
+        let mut manifest = self.recording()?;
+        if table.is_gone() || !table.recorded.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        let change = Change::of(&edit);
+        let mut edits = change.edits(table, &edit);
+        edits.push(Edit::Split { table: table.id, start: key.clone(), csn: part.flushed() });
+        self.commit(&mut manifest, edits, &mut written)?;
+        change.apply();
+        part.close();
+        let halves = part.halves(&key, &cut, self.horizon.installed(), &self.accounts);
+        table.replace(&[part], halves.into());
+        change.retire();
+        drop(manifest);
+        self.counts.splits.fetch_add(1, Ordering::Relaxed);
+        self.refresh_debt();
+        Ok(true)
+    }
+
+    /// Joins two neighbours, unless one of them is being worked on.
+    pub(super) fn join(
+        &self,
+        table: &Arc<Table>,
+        part: &Arc<SubTable>,
+        next: &Arc<SubTable>,
+    ) -> Result<bool> {
+        let Some(_one) = Compacting::begin(part) else { return Ok(false) };
+        let Some(_other) = Compacting::begin(next) else { return Ok(false) };
+        let Some(_flushing) = Flushing::begin(self, part) else { return Ok(false) };
+        let Some(_beside) = Flushing::begin(self, next) else { return Ok(false) };
+        let mut manifest = self.recording()?;
+        let damaged = part.quarantined().or_else(|| next.quarantined()).is_some();
+        if damaged || table.is_gone() || !table.recorded.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        let start = next.start.clone();
+        manifest.commit(vec![Edit::Join { table: table.id, start }])?;
+        part.close();
+        next.close();
+        let joined = part.joined(next, self.horizon.installed(), &self.accounts);
+        table.replace(&[part, next], vec![joined]);
+        drop(manifest);
+        self.counts.joins.fetch_add(1, Ordering::Relaxed);
+        self.refresh_debt();
+        Ok(true)
+    }
+}
+
+/// The entries of a slice's blocks before a key, and from it on.
+fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec<BuiltBlock>; 2]> {
+    let resident = slice.extent.resident(Access::Blocking)?;
+    let mut halves = [BlockWriter::default(), BlockWriter::default()];
+    for index in blocks {
+        let block = slice.extent.read_block(&resident, index)?;
+        for entry in (0..block.len()).map(|at| block.entry(at)) {
+            halves[usize::from(entry.key >= key)].push(&entry);
+        }
+    }
+    Ok(halves.map(|mut half| half.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { split_bytes: 1600, hot_bytes: 100, spread: 4, parts_max: 8 };
+
+    fn advise(parts: &[(u64, f64)], all: usize) -> Option<Advice> {
+        let stats: Vec<Stat> = parts.iter().map(|&(bytes, heat)| Stat { bytes, heat }).collect();
+        LIMITS.advise(&stats, all)
+    }
+
+    #[test]
+    fn the_large_and_the_hot_are_split_and_small_neighbours_joined() {
+        assert_eq!(advise(&[(1599, 0.0)], 1), None);
+        assert_eq!(advise(&[(10, 0.0), (1600, 0.0)], 2), Some(Advice::Split(1)));
+        assert_eq!(advise(&[(1600, 0.0)], 8), None, "there are enough");
+        // Hot: more than what each of four would have, and half of that again.
+        assert_eq!(advise(&[(100, 1.0)], 1), Some(Advice::Split(0)));
+        assert_eq!(advise(&[(99, 1.0)], 1), None, "too small to matter");
+        assert_eq!(advise(&[(300, 0.37), (300, 0.37)], 2), None);
+        assert_eq!(advise(&[(900, 0.0), (190, 0.0), (200, 0.0)], 3), Some(Advice::Join(1)));
+        assert_eq!(advise(&[(190, 0.3), (200, 0.3)], 2), None, "it would be split again");
+    }
+
+    /// Whatever is split is not joined again at once, nor the other way round.
+    #[test]
+    fn advice_settles() {
+        let mut rng = spillway_base::rng::Rng::new(3);
+        for _ in 0..2000 {
+            let mut parts: Vec<(u64, f64)> = (0..1 + rng.below(6))
+                .map(|_| (rng.below(4000), rng.below(100) as f64 / 300.0))
+                .collect();
+            let mut turns = 0;
+            while let Some(advice) = advise(&parts, parts.len()) {
+                match advice {
+                    Advice::Split(at) => {
+                        let (bytes, heat) = parts[at];
+                        parts[at] = (bytes / 2, heat / 2.0);
+                        parts.insert(at, (bytes - bytes / 2, heat / 2.0));
+                    }
+                    Advice::Join(at) => {
+                        let (bytes, heat) = parts.remove(at + 1);
+                        parts[at] = (parts[at].0 + bytes, parts[at].1 + heat);
+                    }
+                }
+                turns += 1;
+                assert!(turns < 20, "{parts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn heat_is_forgotten_by_halves() {
+        let heat = Heat::default();
+        heat.add(100, 1000, 500);
+        assert_eq!((heat.after(1000, 500), heat.after(1500, 500)), (100.0, 50.0));
+        heat.add(10, 2000, 500);
+        assert_eq!(heat.after(2000, 500), 35.0);
+    }
+}

@@ -1,0 +1,205 @@
+//! Tables of several sub-tables: split and joined under whoever reads and writes, and through crashes.
+
+use super::*;
+
+fn parts(bench: &Bench, ordinal: u32) -> Vec<Arc<SubTable>> {
+    bench.part(ordinal).0.all_parts()
+}
+
+/// A table with so many keys of a kilobyte, flushed.
+fn filled(disk: &SimDisk, keys: u64) -> (Bench, Vec<Commit>) {
+    let bench = open(disk).unwrap();
+    let mut commits =
+        vec![(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))]))];
+    for number in 0..keys {
+        let key = format!("key{:03}", number % 120).into_bytes();
+        let value = noise(number, 1000);
+        let op = Op::Put { table: table(1), key: &key, value: &value };
+        commits.push((Csn(number + 2), batch(&[op])));
+    }
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.flush_all().unwrap();
+    (bench, commits)
+}
+
+/// E1, E4: whoever read before a split reads the same after it, and both halves are flushed, the memtable that they share
+/// by each.
+#[test]
+fn e1_e4_a_split_and_a_join_change_nothing_that_is_read() {
+    let disk = SimDisk::new(3);
+    let (bench, mut commits) = filled(&disk, 120);
+    let inner = &bench.engine.0;
+    let (whole, part) = bench.part(1);
+    // In memory at the split: some of each half, in an immutable memtable and in the active one.
+    for round in 0..2 {
+        for key in ["key001", "key119"] {
+            let csn = Csn(commits.len() as u64 + 1);
+            let op = Op::Put { table: table(1), key: key.as_bytes(), value: &[round; 30_000] };
+            commits.push((csn, batch(&[op])));
+            bench.install(&commits[commits.len() - 1]);
+        }
+        if round == 0 {
+            assert!(part.switch(&part.view().active.clone(), &inner.accounts, || Csn(124)));
+        }
+    }
+    let newest = Csn(commits.len() as u64);
+    let mut old = bench
+        .engine
+        .scan(table(1), KeyRange::ALL, Direction::Forward, newest, Access::Blocking)
+        .unwrap();
+    assert!(old.next(Access::Blocking).unwrap());
+    assert!(inner.split(&whole, &part).unwrap());
+    let halves = parts(&bench, 1);
+    assert_eq!((halves.len(), halves[0].end.as_ref()), (2, Some(&halves[1].start)));
+    let mut rng = Rng::new(1);
+    check(&bench, &commits, newest, &mut rng);
+    let mut rows = 1;
+    while old.next(Access::Blocking).unwrap() {
+        rows += 1;
+    }
+    assert_eq!(rows, 120, "the scan goes on over what it began with");
+
+    let unflushed = || inner.accounts.unflushed.used();
+    assert!(unflushed() > 0);
+    assert_eq!(bench.engine.persisted(), Csn(121));
+    inner.persist_requested.store(newest.0, Ordering::SeqCst);
+    while inner.flush_one().unwrap() {}
+    assert_eq!((bench.engine.persisted(), unflushed()), (newest, 0));
+    check(&bench, &commits, newest, &mut rng);
+
+    let csn = newest.next();
+    let op = Op::Put { table: table(1), key: b"key060", value: b"in the active one" };
+    commits.push((csn, batch(&[op])));
+    bench.install(&commits[commits.len() - 1]);
+    assert!(inner.join(&whole, &halves[0], &halves[1]).unwrap());
+    assert_eq!(parts(&bench, 1).len(), 1);
+    check(&bench, &commits, csn, &mut rng);
+    drop((old, whole, part, halves, bench));
+    verify_clean(&disk);
+    let bench = open(&disk).unwrap();
+    bench.horizon.stable.store(newest.0, Ordering::SeqCst);
+    check(&bench, &commits[..commits.len() - 1], newest, &mut rng);
+}
+
+/// A key whose versions fill several blocks is not cut.
+#[test]
+fn versions_of_a_key_stay_in_one_subtable() {
+    let disk = SimDisk::new(5);
+    let bench = open(&disk).unwrap();
+    let mut commits =
+        vec![(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))]))];
+    for csn in 2..600_u64 {
+        let key = if csn % 3 != 0 { format!("key{:03}", csn % 100) } else { "key050".to_owned() };
+        let op = Op::Put { table: table(1), key: key.as_bytes(), value: &noise(csn, 900) };
+        commits.push((Csn(csn), batch(&[op])));
+    }
+    // All of them are seen by somebody.
+    *bench.horizon.live.lock() = (1..600).map(Csn).collect();
+    for (at, commit) in commits.iter().enumerate() {
+        bench.install(commit);
+        if at % 200 == 199 {
+            bench.engine.flush_all().unwrap();
+        }
+    }
+    bench.engine.flush_all().unwrap();
+    for _ in 0..6 {
+        let (whole, _) = bench.part(1);
+        for part in whole.all_parts() {
+            bench.engine.0.split(&whole, &part).unwrap();
+        }
+    }
+    assert!(parts(&bench, 1).len() > 2);
+    for snapshot in [Csn(40), Csn(320), Csn(599)] {
+        check(&bench, &commits, snapshot, &mut Rng::new(1));
+    }
+    bench.engine.compact_all().unwrap();
+    check(&bench, &commits, Csn(599), &mut Rng::new(1));
+    drop(bench);
+    verify_clean(&disk);
+}
+
+/// E6, as without sub-tables.
+#[test]
+fn e6_a_crash_at_every_operation_among_splits_loses_nothing_that_was_persisted() {
+    let commits = history(9, 90);
+    let settings = || TieredSettings { subtable_bytes: 60 << 10, ..small_parts() };
+    let whole = SimDisk::new(0);
+    drive_with(&whole, &commits, 3, settings());
+    let state = crate::manifest::read(&whole, &dir()).unwrap().unwrap().0;
+    assert!(state.tables.values().any(|table| table.parts.len() > 1), "nothing was split");
+    for crash_at in 1..=whole.operations() {
+        let disk = SimDisk::new(crash_at);
+        disk.fail_operation(crash_at, Fault::Crash);
+        let claimed = drive_with(&disk, &commits, 3, settings());
+        disk.crash();
+        disk.restart();
+        verify_clean(&disk);
+        let bench = open_with(Arc::new(disk.clone()), settings()).unwrap();
+        for commit in commits.iter().filter(|(csn, _)| *csn > claimed) {
+            bench.install(commit);
+        }
+        bench.horizon.stable.store(90, Ordering::SeqCst);
+        check(&bench, &commits, Csn(90), &mut Rng::new(crash_at));
+        bench.engine.compact_all().unwrap();
+        check(&bench, &commits, Csn(90), &mut Rng::new(crash_at));
+    }
+}
+
+/// Threads that write and read while sub-tables are split and joined all the time.
+#[test]
+fn e1_e2_splits_under_writers_and_readers_lose_nothing() {
+    use spillway_base::thread;
+
+    const WRITERS: u64 = 3;
+    const EACH: u64 = 400;
+    let disk = SimDisk::new(8);
+    let (bench, _) = filled(&disk, 120);
+    let first = bench.horizon.stable().0 + 1;
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let engine = bench.engine.clone();
+            let write = move || {
+                for turn in 0..EACH {
+                    let csn = Csn(first + turn * WRITERS + writer);
+                    let key = format!("key{:03}w{writer}", turn % 120);
+                    let op = Op::Put {
+                        table: table(1),
+                        key: key.as_bytes(),
+                        value: &csn.0.to_le_bytes(),
+                    };
+                    engine.install(csn, &batch(&[op]));
+                    // Read at once: nobody else writes this key.
+                    let mut value = Vec::new();
+                    let found =
+                        engine.newest(table(1), key.as_bytes(), Access::Blocking, &mut value);
+                    assert_eq!(found.unwrap(), Found::Value(csn));
+                }
+            };
+            thread::spawn(format!("writer-{writer}"), write).unwrap()
+        })
+        .collect();
+    let inner = &bench.engine.0;
+    let (whole, _) = bench.part(1);
+    let (mut changes, mut turns) = (0, 0);
+    // Each leaves a memtable behind, and nobody flushes here.
+    while changes < 60 {
+        turns += 1;
+        assert!(turns < 1000, "{changes} changes only");
+        let parts = whole.all_parts();
+        changes += match &parts[..] {
+            [only] => u64::from(inner.split(&whole, only).unwrap()),
+            [one, two, ..] => u64::from(inner.join(&whole, one, two).unwrap()),
+            [] => unreachable!("a table has a sub-table"),
+        };
+    }
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    let last = Csn(first + WRITERS * EACH - 1);
+    bench.horizon.stable.store(last.0, Ordering::SeqCst);
+    let rows = bench.rows(table(1), KeyRange::ALL, Direction::Forward, last).unwrap();
+    assert_eq!(rows.len() as u64, 120 + WRITERS * 120);
+    bench.engine.flush_all().unwrap();
+    assert_eq!(bench.engine.persisted(), last);
+    assert_eq!(bench.rows(table(1), KeyRange::ALL, Direction::Forward, last).unwrap(), rows);
+    drop((bench, whole));
+    verify_clean(&disk);
+}

@@ -1,0 +1,376 @@
+//! A sub-table: the keys of a table from one on up to another, as an LSM-tree of its own (X-Engine, section 2).
+//!
+//! Everything a read needs hangs off one [`View`], which never changes: the active memtable, those being
+//! flushed, and the levels. A change of structure publishes a new view, the paper's metasnapshot; readers take the current
+//! one without a lock, and keep it for as long as they like (section 3.1.3).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
+use spillway_base::engine::{Access, Found};
+use spillway_base::{Csn, Error, KeyRange, Result};
+
+use crate::engine::{Heat, Mix};
+use crate::filter;
+use crate::level::{Levels, LevelsEdit, Slice};
+use crate::memtable::{Accounts, Memtable};
+
+/// A memtable that takes no more writes.
+#[derive(Clone)]
+pub(crate) struct Immutable {
+    pub(crate) memtable: Arc<Memtable>,
+    /// Every commit up to this one is in this memtable or an older one, or in extents.
+    pub(crate) watermark: Csn,
+    /// How many sub-tables have yet to flush their keys of it: more than one where one was split.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Immutable {
+    pub(crate) fn new(memtable: Arc<Memtable>, watermark: Csn) -> Immutable {
+        Immutable { memtable, watermark, waiting: Arc::new(AtomicUsize::new(1)) }
+    }
+
+    /// Its keys are another sub-table's, too.
+    fn share(&self) -> Immutable {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        self.clone()
+    }
+
+    /// A sub-table needs it no more.
+    fn let_go(&self) {
+        if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.memtable.retire();
+        }
+    }
+}
+
+/// What a read sees.
+pub(crate) struct View {
+    pub(crate) active: Arc<Memtable>,
+    /// Newest first. Where a sub-table was split they may hold keys of others.
+    pub(crate) immutables: Vec<Immutable>,
+    pub(crate) levels: Arc<Levels>,
+}
+
+/// A sub-table.
+pub(crate) struct SubTable {
+    /// Its keys are those from here on.
+    pub(crate) start: Box<[u8]>,
+    /// And before this one.
+    pub(crate) end: Option<Box<[u8]>>,
+    /// Commits up to this one are in extents.
+    flushed: AtomicU64,
+    view: ArcSwap<View>,
+    /// Held while the view is replaced.
+    changing: Mutex<()>,
+    /// Whether others have taken its place.
+    closed: AtomicBool,
+    pub(crate) compacting: AtomicBool,
+    /// Whether a thread flushes one of its memtables.
+    pub(crate) flushing: AtomicBool,
+    quarantine: Mutex<Option<Error>>,
+    /// What it is used for.
+    pub(crate) mix: Mix,
+    /// How much it was written to lately.
+    pub(crate) heat: Heat,
+}
+
+impl SubTable {
+    pub(crate) fn new(
+        start: Box<[u8]>,
+        end: Option<Box<[u8]>>,
+        flushed: Csn,
+        levels: Levels,
+        accounts: &Accounts,
+    ) -> SubTable {
+        SubTable::with(start, end, flushed, Vec::new(), levels, accounts)
+    }
+
+    fn with(
+        start: Box<[u8]>,
+        end: Option<Box<[u8]>>,
+        flushed: Csn,
+        immutables: Vec<Immutable>,
+        levels: Levels,
+        accounts: &Accounts,
+    ) -> SubTable {
+        let active = Arc::new(Memtable::new(accounts));
+        let view = View { active, immutables, levels: Arc::new(levels) };
+        SubTable {
+            start,
+            end,
+            flushed: AtomicU64::new(flushed.0),
+            view: ArcSwap::from_pointee(view),
+            changing: Mutex::new(()),
+            closed: AtomicBool::new(false),
+            compacting: AtomicBool::new(false),
+            flushing: AtomicBool::new(false),
+            quarantine: Mutex::new(None),
+            mix: Mix::default(),
+            heat: Heat::default(),
+        }
+    }
+
+    /// The keys that are its own.
+    pub(crate) fn range(&self) -> KeyRange<'_> {
+        KeyRange::new(&self.start, self.end.as_deref())
+    }
+
+    /// What reads see now, to keep.
+    pub(crate) fn view(&self) -> Arc<View> {
+        self.view.load_full()
+    }
+
+    /// What reads see now, for a short look.
+    pub(crate) fn view_now(&self) -> Guard<Arc<View>> {
+        self.view.load()
+    }
+
+    pub(crate) fn flushed(&self) -> Csn {
+        Csn(self.flushed.load(Ordering::Acquire))
+    }
+
+    /// Whether others have taken its place. The answer holds while the manifest is locked.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Adds a version to the active memtable. Answers the bytes of memory that it takes now; `None` when others have taken
+    /// the sub-table's place.
+    pub(crate) fn insert(&self, key: &[u8], csn: Csn, value: Option<&[u8]>) -> Option<usize> {
+        loop {
+            let view = self.view.load();
+            if let Some(inside) = view.active.enter() {
+                return Some(view.active.insert(&inside, key, csn, value));
+            }
+            // One that was sealed has been replaced in the view, or for ever.
+            if self.is_closed() {
+                return None;
+            }
+        }
+    }
+
+    /// Puts a fresh memtable in place of `active`, if that is still the active one and holds anything. Answers
+    /// whether it did. `installed` is read after the lock is taken and before the new memtable is visible:
+    /// commits up to it are in the old one.
+    pub(crate) fn switch(
+        &self,
+        active: &Arc<Memtable>,
+        accounts: &Accounts,
+        installed: impl FnOnce() -> Csn,
+    ) -> bool {
+        let _changing = self.changing.lock();
+        let old = self.view.load_full();
+        if !Arc::ptr_eq(&old.active, active) || active.is_empty() || self.is_closed() {
+            return false;
+        }
+        let mut immutables = vec![Immutable::new(active.clone(), installed())];
+        immutables.extend(old.immutables.iter().cloned());
+        self.view.store(Arc::new(View {
+            active: Arc::new(Memtable::new(accounts)),
+            immutables,
+            levels: old.levels.clone(),
+        }));
+        // Whoever is turned away from now on finds the new one in the view.
+        active.seal();
+        true
+    }
+
+    /// Publishes the levels after an edit. With `flushed`, without the memtable that the edit put into
+    /// extents, and with commits up to the CSN known to be there.
+    pub(crate) fn edit(&self, edit: &LevelsEdit, flushed: Option<(&Arc<Memtable>, Csn)>) {
+        let _changing = self.changing.lock();
+        let old = self.view.load_full();
+        let mut immutables = old.immutables.clone();
+        let mut gone = None;
+        if let Some((memtable, csn)) = flushed {
+            let at = immutables.iter().position(|old| Arc::ptr_eq(&old.memtable, memtable));
+            gone = at.map(|at| immutables.remove(at));
+            self.flushed.fetch_max(csn.0, Ordering::AcqRel);
+        }
+        let levels = old.levels.apply(edit).expect("an edit of a run takes out what it puts over");
+        let levels = Arc::new(levels);
+        self.view.store(Arc::new(View { active: old.active.clone(), immutables, levels }));
+        if let Some(gone) = gone {
+            gone.let_go();
+        }
+    }
+
+    /// Bytes of all its memtables.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let view = self.view.load();
+        let immutables: usize = view.immutables.iter().map(|old| old.memtable.bytes()).sum();
+        view.active.bytes() + immutables
+    }
+
+    /// Commits of this sub-table up to here would survive without the log, if the memtable `without` were in
+    /// extents; [`Csn::MAX`] when nothing of it is only in memory.
+    pub(crate) fn persisted(&self, without: Option<&Arc<Memtable>>) -> Csn {
+        let view = self.view.load();
+        let memtables = view.memtables().filter(|memtable| !memtable.is_empty());
+        let needed = memtables
+            .filter(|memtable| without.is_none_or(|without| !Arc::ptr_eq(without, memtable)));
+        let before = |csn: Csn| Csn(csn.0.saturating_sub(1));
+        needed.map(|memtable| before(memtable.csn_min())).min().unwrap_or(Csn::MAX)
+    }
+
+    /// Keeps compaction away: what it would read is damaged.
+    pub(crate) fn quarantine(&self, error: Error) {
+        *self.quarantine.lock() = Some(error);
+    }
+
+    /// Why compaction is kept away, if it is.
+    pub(crate) fn quarantined(&self) -> Option<Error> {
+        self.quarantine.lock().clone()
+    }
+
+    /// The memtable that was the active one to the end, now that it is closed; `None` if nothing is in it.
+    fn last(&self, installed: Csn) -> Option<Immutable> {
+        let active = self.view.load().active.clone();
+        // Somebody may have entered, and not yet begun to write.
+        let unused = active.is_quiet() && active.is_empty();
+        (!unused).then(|| Immutable::new(active, installed))
+    }
+
+    /// Those that take the place of this one, at a key that is inside and that no slice of `levels` spans: the keys before
+    /// it, and those from it on. This one is closed, and commits up to `installed` were installed since.
+    pub(crate) fn halves(
+        &self,
+        key: &[u8],
+        levels: &Levels,
+        installed: Csn,
+        accounts: &Accounts,
+    ) -> [SubTable; 2] {
+        let view = self.view();
+        let mut immutables: Vec<Immutable> = Vec::with_capacity(view.immutables.len() + 1);
+        immutables.extend(self.last(installed));
+        immutables.extend(view.immutables.iter().cloned());
+        let shared = immutables.iter().map(Immutable::share).collect();
+        let half = |start: &[u8], end: Option<&[u8]>, immutables| {
+            let levels = levels.within(KeyRange::new(start, end));
+            let (start, end) = (start.into(), end.map(Into::into));
+            SubTable::with(start, end, self.flushed(), immutables, levels, accounts)
+        };
+        [half(&self.start, Some(key), immutables), half(key, self.end.as_deref(), shared)]
+    }
+
+    /// The one that takes the place of this one and the next. Both are closed.
+    pub(crate) fn joined(&self, next: &SubTable, installed: Csn, accounts: &Accounts) -> SubTable {
+        let mut immutables: Vec<Immutable> = Vec::new();
+        let (one, other) = (self.view(), next.view());
+        immutables.extend(self.last(installed));
+        immutables.extend(next.last(installed));
+        for old in one.immutables.iter().chain(&other.immutables) {
+            match immutables.iter().any(|there| Arc::ptr_eq(&there.memtable, &old.memtable)) {
+                // Both waited for it; one does from now on.
+                true => old.let_go(),
+                false => immutables.push(old.clone()),
+            }
+        }
+        immutables.sort_by_key(|old| std::cmp::Reverse(old.watermark));
+        let levels = one.levels.joined(&other.levels);
+        let flushed = self.flushed().min(next.flushed());
+        SubTable::with(self.start.clone(), next.end.clone(), flushed, immutables, levels, accounts)
+    }
+
+    /// Lets nobody write to it any more: others will take its place. The view stays as it is. Who would write looks
+    /// for those others until they are there, which must be soon.
+    pub(crate) fn close(&self) {
+        let _changing = self.changing.lock();
+        self.closed.store(true, Ordering::Release);
+        // Whoever is turned away from now on sees that.
+        self.view.load().active.seal();
+    }
+}
+
+impl View {
+    /// All memtables, newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        let immutables = self.immutables.iter().map(|old| &old.memtable);
+        std::iter::once(&self.active).chain(immutables)
+    }
+
+    /// The newest version of a key at or below a snapshot.
+    ///
+    /// Places are asked from the newest to the oldest, and most often the first answer is the newest version.
+    /// But commits are installed in any order (E2), so one may have gone to an older memtable than one before it:
+    /// an older place is asked as well if it holds anything newer than what was found.
+    pub(crate) fn find(
+        &self,
+        key: &[u8],
+        snapshot: Csn,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
+        let mut best = Found::Nothing;
+        for memtable in self.memtables().filter(|memtable| !memtable.is_empty()) {
+            if (best == Found::Nothing || best.is_older_than(memtable.csn_max()))
+                && let Some(version) = memtable.get(key, snapshot)
+                && best.is_older_than(version.csn)
+            {
+                best = found(version.csn, version.value, value);
+            }
+        }
+        let mut hash = None;
+        for run in self.levels.runs() {
+            if !best.is_older_than(run.csn_max()) {
+                continue;
+            }
+            let Some(slice) = run.find(key) else { continue };
+            let counts = &slice.meta.counts;
+            if !best.is_older_than(counts.csn_max) || counts.csn_min > snapshot {
+                continue;
+            }
+            let hash = *hash.get_or_insert_with(|| filter::hash(key));
+            find_in_slice(slice, key, hash, snapshot, access, value, &mut best)?;
+        }
+        Ok(best)
+    }
+}
+
+fn found(csn: Csn, version: Option<&[u8]>, value: &mut Vec<u8>) -> Found {
+    value.clear();
+    match version {
+        None => Found::Deleted(csn),
+        Some(bytes) => {
+            value.extend_from_slice(bytes);
+            Found::Value(csn)
+        }
+    }
+}
+
+fn find_in_slice(
+    slice: &Slice,
+    key: &[u8],
+    hash: u64,
+    snapshot: Csn,
+    access: Access,
+    value: &mut Vec<u8>,
+    best: &mut Found,
+) -> Result<()> {
+    let resident = slice.extent.resident(access)?;
+    let blocks = slice.meta.block_range();
+    let first = resident.seek(blocks.clone(), key);
+    // A key's versions may go on in the next block.
+    for index in first..blocks.end {
+        if !resident.may_contain(index, hash) {
+            return Ok(());
+        }
+        let block = slice.extent.block(&resident, index, access)?;
+        for at in block.seek(key)..block.len() {
+            let entry = block.entry(at);
+            if entry.key != key {
+                return Ok(());
+            }
+            if entry.csn <= snapshot {
+                if best.is_older_than(entry.csn) {
+                    *best = found(entry.csn, entry.value, value);
+                }
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
