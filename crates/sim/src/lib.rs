@@ -4,4 +4,6 @@
 //! rely on is checked after every crash.
 
 #[cfg(test)]
+mod ddl_crashes;
+#[cfg(test)]
 mod sql_crashes;

@@ -3,7 +3,9 @@
 //! The catalog is kept in a table of its own, `sys.catalog`: one JSON document for each database (`d/NAME`), table
 //! (`t/DB/NAME`) and user (`u/NAME@HOST`). Sessions read an immutable snapshot in memory, which each change
 //! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`), and for tables with an
-//! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32, big-endian).
+//! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32, big-endian). Where indexes of
+//! a table are built (`ddl/online`), `b/` and the table's number has how far: a byte, 1 where they are to be dropped and else 0,
+//! and the key of the last row that has its entries, empty where none has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +13,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spillway::{
-    Database, Direction, Durability, KeyRange, Table, Transaction, TransactionOptions, prefix_end,
+    Csn, Database, Direction, Durability, KeyRange, Table, Transaction, TransactionOptions,
+    prefix_end,
 };
 use spillway_types::{Collation, ColumnType, Date, DateTime, Value};
 
@@ -70,6 +73,20 @@ pub(crate) struct IndexDef {
     pub(crate) comment: String,
     /// The key space.
     pub(crate) space: u32,
+    /// Whether it is being filled: what is unique is not looked after yet.
+    #[serde(skip)]
+    pub(crate) filling: bool,
+    /// The commit from which on it has all rows; snapshots from before do not read through it.
+    #[serde(skip)]
+    pub(crate) since: Csn,
+}
+
+/// Which indexes a table is to have, once those are built that it does not have yet.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Becoming {
+    pub(crate) indexes: Vec<IndexDef>,
+    /// Whether every row has its entries, and what is unique is looked after.
+    pub(crate) filled: bool,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -107,9 +124,15 @@ pub(crate) struct TableDef {
     pub(crate) schema: u16,
     #[serde(default)]
     pub(crate) layouts: Vec<Layout>,
+    /// While indexes are built. Nothing but changes of rows sees them before they are among `indexes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) becoming: Option<Becoming>,
     /// What is made of the definition for reading rows.
     #[serde(skip)]
     pub(crate) versions: Arc<Versions>,
+    /// The indexes that are being built.
+    #[serde(skip)]
+    pub(crate) building: Vec<IndexDef>,
 }
 
 impl TableDef {
@@ -131,7 +154,9 @@ impl TableDef {
             auto_increment: 1,
             schema: 0,
             layouts: Vec::new(),
+            becoming: None,
             versions: Arc::default(),
+            building: Vec::new(),
         }
     }
 
@@ -150,9 +175,21 @@ impl TableDef {
         }
     }
 
-    /// Makes what reading rows needs, once the definition is whole.
+    /// Makes what reading and changing rows needs, once the definition is whole.
     pub(crate) fn prepare(&mut self) {
         self.versions = Arc::new(Versions::of(self));
+        self.building.clear();
+        if let Some(becoming) = &self.becoming {
+            let has = |space: u32| self.indexes.iter().any(|index| index.space == space);
+            let missing = becoming.indexes.iter().filter(|index| !has(index.space));
+            let filling = !becoming.filled;
+            self.building = missing.map(|index| IndexDef { filling, ..index.clone() }).collect();
+        }
+    }
+
+    /// The indexes whose entries follow changes of rows.
+    pub(crate) fn maintained(&self) -> impl Iterator<Item = &IndexDef> {
+        self.indexes.iter().chain(&self.building)
     }
 
     /// Forgets earlier versions: all rows are to be written under this definition.
@@ -163,7 +200,7 @@ impl TableDef {
 
     /// The key spaces that it has.
     pub(crate) fn spaces(&self) -> impl Iterator<Item = u32> {
-        std::iter::once(self.space).chain(self.indexes.iter().map(|index| index.space))
+        std::iter::once(self.space).chain(self.maintained().map(|index| index.space))
     }
 
     pub(crate) fn rows(&self) -> Table {
@@ -394,6 +431,15 @@ pub(crate) struct Change<'t> {
     pub(crate) space: Table,
 }
 
+/// How far the indexes of a table are built.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Progress {
+    /// Whether they are to be dropped.
+    pub(crate) doomed: bool,
+    /// The key of the last row that has its entries.
+    pub(crate) last: Vec<u8>,
+}
+
 fn json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| SqlError::new(1105, error.to_string()))
 }
@@ -446,6 +492,24 @@ impl<'t> Change<'t> {
         Ok(self.txn.delete(self.space, &bound_key(table))?)
     }
 
+    /// How far the indexes of a table are built.
+    pub(crate) fn progress(&self, table: u32) -> Result<Progress> {
+        let mut value = Vec::new();
+        self.txn.get(self.space, &progress_key(table), &mut value)?;
+        let (doomed, last) =
+            value.split_first().map_or((0, &[][..]), |(state, last)| (*state, last));
+        Ok(Progress { doomed: doomed != 0, last: last.to_vec() })
+    }
+
+    pub(crate) fn put_progress(&self, table: u32, progress: &Progress) -> Result<()> {
+        let value = [&[u8::from(progress.doomed)], progress.last.as_slice()].concat();
+        Ok(self.txn.put(self.space, &progress_key(table), &value)?)
+    }
+
+    pub(crate) fn delete_progress(&self, table: u32) -> Result<()> {
+        Ok(self.txn.delete(self.space, &progress_key(table))?)
+    }
+
     pub(crate) fn put_user(&self, user: &UserDef) -> Result<()> {
         let key = format!("u/{}@{}", user.name, user.host);
         Ok(self.txn.put(self.space, key.as_bytes(), &json(user)?)?)
@@ -479,6 +543,10 @@ impl<'t> Change<'t> {
 fn table_key(table: &TableDef) -> Vec<u8> {
     let db = table.db.replace('%', "%25").replace('/', "%2F");
     format!("t/{db}/{}", table.name).into_bytes()
+}
+
+fn progress_key(table: u32) -> Vec<u8> {
+    [b"b/".as_slice(), &table.to_be_bytes()].concat()
 }
 
 fn bound_key(table: u32) -> Vec<u8> {

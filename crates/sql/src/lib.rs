@@ -7,7 +7,7 @@
 //! - `catalog`: which databases, tables and users there are;
 //! - `expr`: expressions bound and evaluated; `query`: queries planned and run;
 //! - `rows`: rows as they are stored, of whichever version of their table; `dml`, `store`: rows and their index entries changed;
-//! - `ddl`, `show`: tables, and what is told of them; `accounts`, `grants`, `users`: accounts, their rights and passwords;
+//! - `ddl`, `show`: tables, and what is told of them; `verify`: whether indexes are what rows say; `accounts`, `grants`, `users`: accounts, their rights and passwords;
 //! - `api`, `errors`: what comes out.
 
 mod accounts;
@@ -25,6 +25,7 @@ mod session;
 mod show;
 mod store;
 mod users;
+mod verify;
 
 pub use api::{ColumnFlags, Outcome, ResultColumn, ResultSink, Status};
 pub use catalog::UserDef;

@@ -3,6 +3,9 @@
 //! A row is at its primary key in the table's key space; each index has an entry, whose key is the index's columns and
 //! then the primary key, and whose value is empty.
 //!
+//! An entry follows from its row: who changes it has the row locked, and has compared the row with its snapshot. So an entry is
+//! not compared itself, and one that came after the snapshot, as by an index that is being built (`ddl/online`), is no conflict.
+//!
 //! # What is unique
 //!
 //! A unique index is kept so by an exclusive lock on the columns' part of the key, a name that all entries with these
@@ -49,9 +52,9 @@ pub(crate) fn index_key(table: &TableDef, index: &IndexDef, row: &[Value], pk: &
     key
 }
 
-/// The part of an index's key that must be unique; `None` where NULL makes it so.
+/// The part of an index's key that must be unique; `None` where NULL makes it so, or nobody looks yet.
 fn unique_prefix(table: &TableDef, index: &IndexDef, row: &[Value]) -> Option<Vec<u8>> {
-    if !index.unique || index.parts.iter().any(|part| row[part.column].is_null()) {
+    if !index.unique || index.filling || index.parts.iter().any(|part| row[part.column].is_null()) {
         return None;
     }
     let mut key = Vec::with_capacity(KEY_BYTES);
@@ -212,7 +215,7 @@ pub(crate) fn insert_row(
     let mut bytes = Vec::new();
     rows::write(table, row, &mut bytes);
     insert_bytes(txn, table, row, pk, &bytes)?;
-    for index in &table.indexes {
+    for index in table.maintained() {
         insert_entry(txn, table, index, row, pk)?;
     }
     Ok(())
@@ -251,7 +254,20 @@ pub(crate) fn insert_entry(
         txn.wait_until_told()?;
         return Err(duplicate(table, &index.parts, row, &index.name));
     }
-    Ok(txn.put(TableId(index.space), &index_key(table, index, row, pk), &[])?)
+    put_entry(txn, table, index, row, pk).map(drop)
+}
+
+/// Writes a row's entry in one index; nobody asks what is unique. Answers how long it is.
+pub(crate) fn put_entry(
+    txn: &Transaction,
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<usize> {
+    let key = index_key(table, index, row, pk);
+    txn.put_following(TableId(index.space), &key, Some(&[]))?;
+    Ok(key.len())
 }
 
 /// Replaces a row by another, touching only the index entries that change.
@@ -267,11 +283,11 @@ pub(crate) fn update_row(
         delete_row(txn, table, old, old_pk)?;
         return insert_row(txn, table, new, new_pk);
     }
-    for index in &table.indexes {
+    for index in table.maintained() {
         let (before, after) =
             (index_key(table, index, old, old_pk), index_key(table, index, new, new_pk));
         if before != after {
-            txn.delete(TableId(index.space), &before)?;
+            txn.put_following(TableId(index.space), &before, None)?;
             insert_entry(txn, table, index, new, new_pk)?;
         }
     }
@@ -287,8 +303,9 @@ pub(crate) fn delete_row(
     row: &[Value],
     pk: &[u8],
 ) -> Result<()> {
-    for index in &table.indexes {
-        txn.delete(TableId(index.space), &index_key(table, index, row, pk))?;
+    for index in table.maintained() {
+        let key = index_key(table, index, row, pk);
+        txn.put_following(TableId(index.space), &key, None)?;
     }
     Ok(txn.delete(table.rows(), pk)?)
 }

@@ -32,7 +32,7 @@ pub(crate) struct Alteration {
     /// Constraints that the rows are held to.
     pub(super) validate: Vec<String>,
     /// Whether the AUTO_INCREMENT column is told what comes next.
-    restart: bool,
+    pub(super) restart: bool,
     renames: Vec<(String, String)>,
     checks: Vec<NewCheck>,
     /// Whether rows hold values of columns whose types become wider.
@@ -61,6 +61,9 @@ impl Alteration {
             widens: false,
             demands: Demands::default(),
         };
+        // Whoever was building indexes is gone, or would have the definition.
+        plan.after.becoming = None;
+        plan.after.building.clear();
         operations.iter().try_for_each(|operation| plan.apply(terms, operation))?;
         plan.finish(terms)?;
         Ok(plan)
@@ -346,6 +349,9 @@ impl Ddl<'_> {
         }
         for space in before.spaces().filter(|old| after.spaces().all(|new| new != *old)) {
             change.drop_space(space)?;
+        }
+        if before.becoming.is_some() {
+            change.delete_progress(before.id)?;
         }
         if alteration.restart {
             self.restart_numbers(after, after.auto_increment)?;

@@ -129,7 +129,7 @@ impl Alteration {
         out.commit()?;
         for index in self.after.indexes.iter().filter(|index| new.contains(&index.space)) {
             if index.unique {
-                self.check_unique(context, index)?;
+                check_unique(db, &self.after, index, &|| context.check_killed())?;
             }
         }
         Ok(built)
@@ -237,31 +237,36 @@ impl Alteration {
         let mut indexes = self.after.indexes.iter();
         indexes.try_for_each(|index| put_entry(out, &self.after, index, row, pk))
     }
+}
 
-    /// Reads a new index in order: entries with the same values stand beside each other.
-    fn check_unique(&self, context: &Context<'_>, index: &IndexDef) -> Result<()> {
-        let txn = context.instance.database().begin(unawaited().read_only(true));
-        let space: Table = TableId(index.space);
-        let mut scan = txn.scan(space, KeyRange::ALL, Direction::Forward)?;
-        let (mut last, mut count) = (Vec::new(), 0_u32);
-        while scan.advance()? {
-            count = count.wrapping_add(1);
-            if count.is_multiple_of(256) {
-                context.check_killed()?;
-            }
-            let Some(len) = values_len(&self.after, index, scan.key())? else { continue };
-            let (values, pk) = scan.key().split_at(len);
-            if values == last.as_slice() {
-                let (mut bytes, mut row) = (Vec::new(), Vec::new());
-                txn.get(self.after.rows(), pk, &mut bytes)?;
-                self.after.decode(&bytes, &mut row)?;
-                return Err(store::duplicate(&self.after, &index.parts, &row, &index.name));
-            }
-            last.clear();
-            last.extend_from_slice(values);
+/// Reads a new index in order: entries with the same values stand beside each other. `goes_on` fails when it is to end.
+pub(super) fn check_unique(
+    db: &Database,
+    table: &TableDef,
+    index: &IndexDef,
+    goes_on: &dyn Fn() -> Result<()>,
+) -> Result<()> {
+    let txn = db.begin(unawaited().read_only(true));
+    let space: Table = TableId(index.space);
+    let mut scan = txn.scan(space, KeyRange::ALL, Direction::Forward)?;
+    let (mut last, mut count) = (Vec::new(), 0_u32);
+    while scan.advance()? {
+        count = count.wrapping_add(1);
+        if count.is_multiple_of(256) {
+            goes_on()?;
         }
-        Ok(())
+        let Some(len) = values_len(table, index, scan.key())? else { continue };
+        let (values, pk) = scan.key().split_at(len);
+        if values == last.as_slice() {
+            let (mut bytes, mut row) = (Vec::new(), Vec::new());
+            txn.get(table.rows(), pk, &mut bytes)?;
+            table.decode(&bytes, &mut row)?;
+            return Err(store::duplicate(table, &index.parts, &row, &index.name));
+        }
+        last.clear();
+        last.extend_from_slice(values);
     }
+    Ok(())
 }
 
 fn put_entry(

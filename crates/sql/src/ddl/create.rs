@@ -68,6 +68,8 @@ impl Ddl<'_> {
                 rename_checks(&mut def, &name);
                 (def.id, def.db, def.name, def.auto_increment) = (id, db, name, 1);
                 def.forget_versions();
+                def.becoming = None;
+                def.building.clear();
                 def
             }
             None => {

@@ -4,7 +4,8 @@
 //! A statement is done in the first of these ways that serves all its clauses ([`Way`]):
 //!
 //! - **instantly**: no row is read or written;
-//! - **with the rows as they are**: they are read, to build indexes or to hold them to constraints;
+//! - **online**: indexes are built while the table is read and written (`online`);
+//! - **with the rows as they are**: they are read, to build indexes or to hold them to constraints, with the table alone;
 //! - **by copying**: all rows are written anew, in the newest version and with all their index entries.
 //!
 //! An index goes on being read where its entries are byte for byte those of the new definition; else it is built anew.
@@ -19,7 +20,7 @@ use super::Alteration;
 use super::build::{evaluate, stored};
 use super::checks::varies;
 use super::keys::UNBUILT;
-use crate::catalog::{ColumnDef, DefaultValue, IndexPart, Layout, TableDef, moved};
+use crate::catalog::{ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, TableDef, moved};
 use crate::errors::{Result, SqlError};
 use crate::expr::Context;
 use crate::parse::parse_expr;
@@ -82,6 +83,7 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Way {
     Instant,
+    Online,
     InPlace,
     Copy,
 }
@@ -110,6 +112,10 @@ impl Demands {
         self.algorithm == Some(AlterTableAlgorithm::Instant)
     }
 
+    fn insists_on_alone(&self) -> bool {
+        self.lock == Some(AlterTableLock::Exclusive)
+    }
+
     /// Refuses a way that the statement rules out, or a lock that the way needs more than.
     fn check(&self, way: Way) -> Result<()> {
         if let (true, Some(_)) = (self.insists_on_instant(), self.lock) {
@@ -121,7 +127,7 @@ impl Demands {
             Err(SqlError::new(1845, text))
         };
         match (self.algorithm, way) {
-            (Some(AlterTableAlgorithm::Instant), Way::InPlace) => {
+            (Some(AlterTableAlgorithm::Instant), Way::Online | Way::InPlace) => {
                 return refused("ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE");
             }
             (Some(AlterTableAlgorithm::Instant), Way::Copy) => {
@@ -187,9 +193,25 @@ impl Alteration {
         let unbuilt = self.after.indexes.iter().any(|index| index.space == UNBUILT);
         match self.rewrite {
             true => Way::Copy,
-            false if unbuilt || !self.validate.is_empty() => Way::InPlace,
-            false => Way::Instant,
+            false if !unbuilt && self.validate.is_empty() => Way::Instant,
+            false if self.changes_indexes_only() && !self.demands.insists_on_alone() => Way::Online,
+            false => Way::InPlace,
         }
+    }
+
+    /// Whether the table stays what it is but for its indexes.
+    fn changes_indexes_only(&self) -> bool {
+        let (before, after) = (&*self.before, &self.after);
+        let same_name = before.db == after.db && before.name == after.name;
+        let same_rows = before.columns == after.columns && before.primary == after.primary;
+        let same_rules = before.checks == after.checks && self.validate.is_empty();
+        let same_rest = before.comment == after.comment && before.collation == after.collation;
+        same_name && same_rows && same_rules && same_rest && !self.restart
+    }
+
+    /// The indexes of the new definition.
+    pub(crate) fn indexes(&self) -> Vec<IndexDef> {
+        self.after.indexes.clone()
     }
 
     /// Gives new columns their initial values, where those are not known from their definitions.

@@ -1,5 +1,6 @@
 //! Primary keys and indexes, as a table's definition has them. What is in them is built elsewhere.
 
+use spillway::Csn;
 use spillway_types::ColumnType;
 use sqlparser::ast;
 
@@ -102,7 +103,15 @@ pub(super) fn add_index(
             name
         }
     };
-    let index = IndexDef { name, parts, unique, comment: String::new(), space: UNBUILT };
+    let index = IndexDef {
+        name,
+        parts,
+        unique,
+        comment: String::new(),
+        space: UNBUILT,
+        filling: false,
+        since: Csn::ZERO,
+    };
     def.indexes.push(index);
     Ok(())
 }

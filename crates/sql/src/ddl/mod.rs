@@ -3,7 +3,8 @@
 //! What a statement says becomes a definition first: `columns`, `keys`, `checks` and `types` read its parts, under the
 //! [`Terms`] that hold for it. Most statements then change the catalog at once, in one transaction ([`Ddl`], `create`).
 //! ALTER TABLE and what is short for it (`alter`) leaves rows as they are where it can (`instant`); else there are rows to read
-//! and write first, which `build` does in as many transactions as it takes, before the catalog turns to the outcome in one.
+//! and write first, which `build` does in as many transactions as it takes, before the catalog turns to the outcome in one; or
+//! there are indexes to build only, which `online` does while the table is read and written.
 
 mod alter;
 mod build;
@@ -12,6 +13,7 @@ mod columns;
 mod create;
 mod instant;
 mod keys;
+pub(crate) mod online;
 mod operations;
 mod types;
 
@@ -26,6 +28,7 @@ use crate::catalog::{Catalog, Change, SYSTEM, TableDef};
 use crate::errors::{Result, SqlError};
 
 pub(crate) use alter::Alteration;
+pub(crate) use instant::Way;
 pub(crate) use operations::{Alter, Operation};
 pub(crate) use types::parse_type;
 
@@ -191,6 +194,7 @@ impl Ddl<'_> {
         }
         self.restarted.borrow_mut().push(table.id);
         change.delete_auto_increment_bound(table.id)?;
+        change.delete_progress(table.id)?;
         change.delete_table(table)
     }
 
@@ -201,9 +205,19 @@ impl Ddl<'_> {
             change.drop_space(space)?;
         }
         table.forget_versions();
+        self.forget_building(&mut table)?;
         self.create_spaces(&mut table)?;
         self.restart_numbers(&mut table, 1)?;
         change.put_table(&table)
+    }
+
+    /// Takes back that a table becomes one with more indexes, where whoever built them is gone.
+    fn forget_building(&self, table: &mut TableDef) -> Result<()> {
+        if table.becoming.take().is_some() {
+            table.building.clear();
+            self.change()?.delete_progress(table.id)?;
+        }
+        Ok(())
     }
 
     /// Gives a table empty key spaces.

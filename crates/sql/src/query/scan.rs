@@ -1,6 +1,6 @@
 //! Reading the rows of a source into its slots.
 
-use spillway::{Direction, KeyRange, LockMode, LockWait};
+use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait};
 use spillway_base::TableId;
 use spillway_types::{Value, key};
 
@@ -97,6 +97,15 @@ pub(super) fn each_row(
     let txn = context.txn;
     let mut bytes = Vec::new();
     let whole_key = access.index.is_none() && access.point;
+    if let Some(at) = access.index {
+        let since = table.indexes[at].since;
+        if since > Csn::ZERO && !txn.sees(since) {
+            // It was being built when the transaction began to read.
+            return Err(
+                Error::new(ErrorKind::NotFound, "the index is newer than the snapshot").into()
+            );
+        }
+    }
     let count = spans.len();
     for at in 0..count {
         let span = &spans[if access.backward { count - 1 - at } else { at }];

@@ -2,18 +2,20 @@
 
 use std::cell::RefCell;
 
-use spillway::{LockMode, LockWait, TransactionOptions};
+use spillway::Transaction;
 use spillway_types::Collation;
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
+use super::building::{Build, Owner};
+use super::metadata::Held;
 use super::own::{name_of, split_commas};
 use super::tables::{parts_of, path, path_of, tables_of};
 use crate::accounts::{self, Asker};
 use crate::api::ResultSink;
-use crate::catalog::{CATALOG, Catalog, Change, DatabaseDef, unawaited};
-use crate::ddl::{Alter, Alteration, Ddl, Operation, Terms};
+use crate::catalog::{Catalog, Change, DatabaseDef, TableDef, unawaited};
+use crate::ddl::{Alter, Alteration, Ddl, Operation, Terms, Way, online};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::parse::word;
@@ -53,11 +55,11 @@ impl Session {
                 let paths = names.iter().filter_map(|name| path(name, Some("")).ok());
                 let (database, tables) =
                     self.have_databases_alone(&paths.map(|(_, db)| db).collect::<Vec<_>>())?;
-                [Some(tables), Some(database)]
+                (tables, database)
             }
             statement => {
                 let tables = tables_of(statement, self.variables.borrow().database.as_deref());
-                [Some(self.have_alone(&tables)?), None]
+                self.have_alone(&tables)?
             }
         };
         self.change_catalog(|ddl| {
@@ -98,23 +100,66 @@ impl Session {
         for name in alter.new_names() {
             tables.push(path(name, database.as_deref())?);
         }
-        let _held = self.have_alone(&tables)?;
+        let definitions = self.have_definitions(&tables)?;
+        let alone = self.have_tables_alone(&tables)?;
         let catalog = self.instance.0.catalog.load_full();
         let terms = self.terms(&catalog, database.as_deref());
         let before = catalog.table(&table.0, &table.1)?;
         let planned = Alteration::plan(&terms, before, &alter.operations);
         terms.warnings.into_inner().into_iter().for_each(|warning| self.warn(warning));
         let mut alteration = planned?;
+        {
+            let txn = self.instance.0.db.begin(unawaited().read_only(true));
+            alteration.settle(&self.context(&txn, &catalog, &[]))?;
+        }
+        if alteration.way() == Way::Online {
+            return self.build_online(before, &alteration, definitions, alone);
+        }
         let built = {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
             self.process.doing.lock().cancel = Some(txn.cancel_handle());
-            let context = self.context(&txn, &catalog, &[]);
-            alteration.settle(&context)?;
-            alteration.build(&context)?
+            alteration.build(&self.context(&txn, &catalog, &[]))?
         };
         let switched = self.change_catalog(|ddl| ddl.switch(&mut alteration));
         drop(built);
         switched
+    }
+
+    /// Builds indexes while the table, which the session has alone as yet, is read and written.
+    fn build_online(
+        &self,
+        table: &TableDef,
+        alteration: &Alteration,
+        definition: Held,
+        alone: Held,
+    ) -> Result<()> {
+        let name = (table.db.clone(), table.name.clone());
+        let (instance, wait) = (&self.instance, self.lock_wait());
+        let begin = |txn: &Transaction, catalog: &Catalog| {
+            let table = catalog.table(&name.0, &name.1)?;
+            online::begin(&Change::new(txn)?, table, alteration.indexes())
+        };
+        instance.change_catalog(wait, begin, |(), _| {})?;
+        drop(alone);
+        let begun = |txn: &Transaction| {
+            self.process.doing.lock().cancel = Some(txn.cancel_handle());
+        };
+        let progress = |percent| {
+            let state = format!("building index: {percent} %");
+            self.process.doing.lock().state = Some(state);
+        };
+        progress(0);
+        let owner = Owner {
+            stop: &self.process.stop,
+            wait,
+            stripe: self.connection_id as usize,
+            has_table: self.locked.is_some(),
+            begun: &begun,
+            progress: &progress,
+        };
+        let outcome = Build::new(table, Vec::new(), definition).run(instance, &owner);
+        self.process.doing.lock().state = None;
+        outcome
     }
 
     /// Writes all rows of a table anew.
@@ -124,42 +169,28 @@ impl Session {
         self.alter_table(&Alter { table, operations: vec![Operation::Rewrite] })
     }
 
-    /// One change of the catalog at a time: read, changed, committed, and read anew for the others.
+    /// A change of the catalog, by the session's names.
     fn change_catalog(&mut self, body: impl FnOnce(&Ddl<'_>) -> Result<()>) -> Result<()> {
         let instance = self.instance.clone();
-        let Some(mut behind) = instance.0.changing.try_lock_for(self.lock_wait()) else {
-            return Err(SqlError::new(
-                1205,
-                "Lock wait timeout exceeded; try restarting transaction",
-            ));
-        };
-        if *behind {
-            instance.reload()?;
-            *behind = false;
-        }
-        let txn = instance.0.db.begin(TransactionOptions::new());
-        // A transaction that locks before it reads has the newest state as its snapshot.
-        let space = txn.table(CATALOG)?;
-        txn.forget_snapshot();
-        txn.lock_name(space, b"ddl", LockMode::Exclusive, LockWait::Wait)?;
-        let catalog = instance.0.catalog.load_full();
         let database = self.variables.borrow().database.clone();
-        let ddl = Ddl {
-            terms: self.terms(&catalog, database.as_deref()),
-            txn: &txn,
-            restarted: RefCell::default(),
-            renumbered: RefCell::default(),
-        };
-        let done = body(&ddl);
-        let (restarted, renumbered) = (ddl.restarted.into_inner(), ddl.renumbered.into_inner());
-        ddl.terms.warnings.into_inner().into_iter().for_each(|warning| self.warn(warning));
-        done?;
-        txn.commit().wait()?;
-        instance.forget_numbers(&restarted, &renumbered);
-        *behind = true;
-        instance.reload()?;
-        *behind = false;
-        Ok(())
+        let mut warnings = Vec::new();
+        let changed = instance.change_catalog(
+            self.lock_wait(),
+            |txn, catalog| {
+                let ddl = Ddl {
+                    terms: self.terms(catalog, database.as_deref()),
+                    txn,
+                    restarted: RefCell::default(),
+                    renumbered: RefCell::default(),
+                };
+                let done = body(&ddl);
+                warnings = ddl.terms.warnings.into_inner();
+                done.map(|()| (ddl.restarted.into_inner(), ddl.renumbered.into_inner()))
+            },
+            |(restarted, renumbered), _| instance.forget_numbers(&restarted, &renumbered),
+        );
+        warnings.into_iter().for_each(|warning| self.warn(warning));
+        changed
     }
 
     /// A statement about accounts.

@@ -1,14 +1,16 @@
 //! An open database that speaks SQL: its catalog, its processes, and the counts it hands out.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use spillway::{CancelHandle, Database, TransactionOptions};
+use spillway::{CancelHandle, Csn, Database, LockMode, LockWait, Transaction, TransactionOptions};
 use spillway_base::stall::{Cause, Ledger, Waits};
 use spillway_types::Collation;
 
@@ -18,8 +20,8 @@ use super::front::Front;
 use super::metadata::{Held, MetadataLocks};
 use super::named::{NamedLocks, OwnLocks};
 use super::variables::{Often, VARIABLES, Variables};
-use super::{Session, durability};
-use crate::catalog::{Catalog, UserDef, remove_unnamed_spaces};
+use super::{Session, building, durability};
+use crate::catalog::{CATALOG, Catalog, IndexDef, UserDef, remove_unnamed_spaces};
 use crate::errors::Result;
 use crate::parse::Mode;
 
@@ -58,8 +60,8 @@ pub(crate) struct ProcessLine {
     pub(crate) database: Option<String>,
     /// The statement that is running.
     pub(crate) statement: Option<String>,
-    /// What it waits for.
-    pub(crate) state: &'static str,
+    /// What it is at, or waits for.
+    pub(crate) state: Cow<'static, str>,
 }
 
 /// What a session is at. Its own to write, for others to read.
@@ -69,6 +71,8 @@ pub(super) struct Doing {
     pub(super) running: bool,
     /// The statement that is running, or ran last.
     statement: String,
+    /// How far it is, where it says so.
+    pub(super) state: Option<String>,
     pub(super) cancel: Option<CancelHandle>,
 }
 
@@ -102,6 +106,12 @@ pub(super) struct Inner {
     pub(super) questions: AtomicU64,
     pub(super) started: Duration,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
+    /// Asked when the instance is shut down, for work that is no session's.
+    pub(super) closing: Arc<Stop>,
+    /// The thread that goes on with builds of indexes.
+    pub(super) builder: Mutex<Option<JoinHandle<()>>>,
+    /// The commits from which on indexes that were built since the opening have all rows, by their key spaces.
+    pub(super) since: Mutex<BTreeMap<u32, Csn>>,
 }
 
 impl Drop for Inner {
@@ -122,7 +132,7 @@ impl Instance {
     /// What the database says, and 1034 for a damaged catalog.
     pub fn open(db: Database) -> Result<Instance> {
         let catalog = Catalog::load(&db)?;
-        // What a crash left of an ALTER TABLE.
+        // What a crash left of an ALTER TABLE; indexes that are built are named.
         remove_unnamed_spaces(&db, |_| true)?;
         let mut globals: BTreeMap<String, String> = VARIABLES
             .iter()
@@ -131,7 +141,7 @@ impl Instance {
         let durability = db.settings().durability;
         globals.insert(durability::NAME.to_owned(), durability::text(durability));
         globals.insert(durability::ALIAS.to_owned(), durability::number(durability).to_owned());
-        Ok(Instance(Arc::new(Inner {
+        let instance = Instance(Arc::new(Inner {
             db,
             catalog: ArcSwap::from_pointee(catalog),
             counters: Counters::default(),
@@ -146,7 +156,12 @@ impl Instance {
             questions: AtomicU64::new(0),
             started: spillway_base::clock::now(),
             front: Mutex::new(None),
-        })))
+            closing: Arc::default(),
+            builder: Mutex::default(),
+            since: Mutex::default(),
+        }));
+        building::resume(&instance)?;
+        Ok(instance)
     }
 
     /// The database beneath.
@@ -270,8 +285,9 @@ impl Instance {
         true
     }
 
-    /// Interrupts every running statement.
+    /// Interrupts every running statement, and what goes on beside them.
     pub fn shut_down(&self) {
+        self.0.closing.killed.store(true, Ordering::Release);
         for process in self.0.processes.lock().values() {
             process.stop.killed.store(true, Ordering::Release);
             if let Some(cancel) = &process.doing.lock().cancel {
@@ -280,6 +296,7 @@ impl Instance {
         }
         self.0.metadata.wake();
         self.0.named.wake();
+        self.join_builder();
     }
 
     /// The global system variables.
@@ -316,7 +333,10 @@ impl Instance {
                 host: process.host.clone(),
                 database: doing.database.clone(),
                 statement: doing.running.then(|| doing.statement.clone()),
-                state: process.stalls.waiting().map_or("", Cause::state),
+                state: match (&doing.state, process.stalls.waiting()) {
+                    (Some(state), _) => state.clone().into(),
+                    (None, waiting) => waiting.map_or("", Cause::state).into(),
+                },
             }
         };
         processes.iter().map(line).collect()
@@ -327,9 +347,49 @@ impl Instance {
         self.0.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// One change of the catalog at a time: read, changed, committed, and read anew for the others. `committed` is called before
+    /// others see it.
+    pub(super) fn change_catalog<T>(
+        &self,
+        wait: Duration,
+        body: impl FnOnce(&Transaction, &Catalog) -> Result<T>,
+        committed: impl FnOnce(T, Csn),
+    ) -> Result<()> {
+        let Some(mut behind) = self.0.changing.try_lock_for(wait) else {
+            return Err(building::catalog_is_busy());
+        };
+        if *behind {
+            self.reload()?;
+            *behind = false;
+        }
+        let txn = self.0.db.begin(TransactionOptions::new());
+        // A transaction that locks before it reads has the newest state as its snapshot.
+        let space = txn.table(CATALOG)?;
+        txn.forget_snapshot();
+        txn.lock_name(space, b"ddl", LockMode::Exclusive, LockWait::Wait)?;
+        let catalog = self.0.catalog.load_full();
+        let outcome = body(&txn, &catalog)?;
+        let csn = txn.commit().wait()?;
+        committed(outcome, csn);
+        *behind = true;
+        self.reload()?;
+        *behind = false;
+        Ok(())
+    }
+
     pub(super) fn reload(&self) -> Result<()> {
         let mut fresh = Catalog::load(&self.0.db)?;
         fresh.version = self.0.catalog.load().version + 1;
+        let since = self.0.since.lock();
+        for table in fresh.tables.values_mut().filter(|_| !since.is_empty()) {
+            let built = |index: &IndexDef| since.contains_key(&index.space);
+            if table.indexes.iter().any(built) {
+                for index in &mut Arc::make_mut(table).indexes {
+                    index.since = since.get(&index.space).copied().unwrap_or_default();
+                }
+            }
+        }
+        drop(since);
         self.0.catalog.store(Arc::new(fresh));
         Ok(())
     }

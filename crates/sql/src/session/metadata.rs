@@ -89,6 +89,25 @@ impl MetadataLocks {
         }
     }
 
+    /// Takes locks, in one order. `held` says of which names the session has locks already.
+    pub(super) fn take(
+        &self,
+        mut names: Vec<(Name, Mode)>,
+        stripe: usize,
+        patience: &Patience<'_>,
+        held: impl Fn(&Name) -> bool,
+    ) -> Result<Held> {
+        names.sort_by(|(a, _), (b, _)| a.cmp(b));
+        names.dedup_by(|(a, _), (b, _)| a == b);
+        let mut taken = Held { locks: Vec::new(), stripe };
+        for (name, mode) in names {
+            let lock = self.of(&name);
+            lock.lock(mode, stripe, held(&name), patience)?;
+            taken.locks.push((lock, mode));
+        }
+        Ok(taken)
+    }
+
     /// The lock of a table.
     pub(super) fn of(&self, name: &Name) -> Arc<TableLock> {
         let mut locks = self.locks.lock();
@@ -106,9 +125,16 @@ impl MetadataLocks {
 }
 
 /// When a wait ends without what it was for.
-struct Patience<'a> {
-    wait: Duration,
-    stop: &'a Stop,
+pub(super) struct Patience<'a> {
+    pub(super) wait: Duration,
+    pub(super) stop: &'a Stop,
+}
+
+/// What is locked by who changes a table's definition, from before it looks at it until it is done: the database, and the
+/// definition, which has a name that no table has. Rows are read and written meanwhile, but for when the table is had alone, too.
+pub(super) fn definition_of(table: &Name) -> Vec<(Name, Mode)> {
+    let definition = (table.0.clone(), format!("\0{}", table.1));
+    vec![((table.0.clone(), String::new()), Mode::Read), (definition, Mode::Alone)]
 }
 
 impl TableLock {
@@ -281,34 +307,48 @@ pub(super) fn locks_of(
 }
 
 impl Session {
-    fn lock_names(&self, mut names: Vec<(Name, Mode)>) -> Result<Held> {
-        names.sort_by(|(a, _), (b, _)| a.cmp(b));
-        names.dedup_by(|(a, _), (b, _)| a == b);
+    fn lock_names(&self, names: Vec<(Name, Mode)>) -> Result<Held> {
         let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop };
         let stripe = self.connection_id as usize;
-        let mut held = Held { locks: Vec::new(), stripe };
-        for (name, mode) in names {
-            let lock = self.instance.0.metadata.of(&name);
-            let more = self.held.mode(&lock.name).is_some();
-            lock.lock(mode, stripe, more, &patience)?;
-            held.locks.push((lock, mode));
-        }
-        Ok(held)
+        let held = |name: &Name| self.held.mode(name).is_some();
+        self.instance.0.metadata.take(names, stripe, &patience, held)
     }
 
-    /// Takes tables for a change of them: alone, unless LOCK TABLES has them so already.
-    pub(super) fn have_alone(&self, tables: &[Name]) -> Result<Held> {
-        let mut names = Vec::new();
+    /// Takes tables for a change of them: their definitions, and then the tables.
+    pub(super) fn have_alone(&self, tables: &[Name]) -> Result<(Held, Held)> {
+        let definitions = self.have_definitions(tables)?;
+        Ok((definitions, self.have_tables_alone(tables)?))
+    }
+
+    /// Takes the definitions of tables, which keeps others from changing them, and not from their rows.
+    pub(super) fn have_definitions(&self, tables: &[Name]) -> Result<Held> {
         for table in tables {
             match self.locked.as_ref().map(|locked| locked.mode(table)) {
-                Some(Some(Mode::Alone)) => {}
+                Some(Some(Mode::Alone)) | None => {}
                 Some(Some(_)) => return Err(read_locked(table)),
                 Some(None) => return Err(not_locked(table)),
-                None => names.push((table.clone(), Mode::Alone)),
             }
-            names.push(((table.0.clone(), String::new()), Mode::Read));
         }
-        self.lock_names(names)
+        let names = tables.iter().flat_map(definition_of);
+        // LOCK TABLES has the definitions, and not the database.
+        let wanted = |(name, _): &(Name, Mode)| self.locked.is_none() || name.1.is_empty();
+        self.lock_names(names.filter(wanted).collect())
+    }
+
+    /// Takes tables alone whose definitions the session has, unless LOCK TABLES has them so already.
+    pub(super) fn have_tables_alone(&self, tables: &[Name]) -> Result<Held> {
+        if self.locked.is_some() {
+            return Ok(Held::default());
+        }
+        self.lock_names(tables.iter().map(|table| (table.clone(), Mode::Alone)).collect())
+    }
+
+    /// Takes a table for reading it beside the session's transaction.
+    pub(super) fn share_table(&self, db: &str, name: &str) -> Result<Held> {
+        if self.locked.is_some() {
+            return Ok(Held::default());
+        }
+        self.lock_names(vec![((db.to_owned(), name.to_owned()), Mode::Read)])
     }
 
     /// Takes databases alone, and then the tables that are in them.
@@ -400,6 +440,12 @@ impl Session {
             self.check_table(&["LOCK TABLES"], &name.0, Some(&name.1))?;
             self.check_table(&["SELECT"], &name.0, Some(&name.1))?;
             catalog.table(&name.0, &name.1)?;
+            if mode == Mode::Alone {
+                // It may change them, and whoever has a definition may wait for the table.
+                names.extend(
+                    definition_of(&name).into_iter().filter(|(name, _)| !name.1.is_empty()),
+                );
+            }
             names.push((name, mode));
         }
         if names.is_empty() {

@@ -12,6 +12,7 @@ use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, ScopeColumn, ScopeTable, truth_of};
 use crate::parse::{self, solid, word};
 use crate::show::Shown;
+use crate::verify::check_table;
 
 impl Session {
     pub(super) fn run_own(
@@ -151,24 +152,32 @@ impl Session {
                 self.check_table(&["INSERT"], &db, Some(&name))?;
             }
             let table = self.instance.0.catalog.load().table(&db, &name).cloned();
-            let outcome = match &table {
+            let outcome = match (&table, what) {
                 // What rows keep of columns that are gone, and what reading them so costs, goes with a copy.
-                Ok(table) if what == "optimize" && !table.layouts.is_empty() => {
-                    self.copy_table(&db, &name)
+                (Ok(table), "optimize") if !table.layouts.is_empty() => {
+                    self.copy_table(&db, &name).map(|()| Vec::new())
                 }
-                Ok(_) => Ok(()),
-                Err(_) => Err(SqlError::unknown_table(&db, &name)),
+                (Ok(_), "check") => self.check_stored(&db, &name),
+                (Ok(_), _) => Ok(Vec::new()),
+                (Err(_), _) => Err(SqlError::unknown_table(&db, &name)),
             };
-            let (kind, text) = match outcome {
-                Ok(()) => ("status", "OK".to_owned()),
-                Err(error) => ("Error", error.message),
+            let mut tell = |kind: &str, text: String| {
+                rows.push(vec![
+                    Value::Text(format!("{db}.{name}")),
+                    Value::from(what),
+                    Value::from(kind),
+                    Value::Text(text),
+                ]);
             };
-            rows.push(vec![
-                Value::Text(format!("{db}.{name}")),
-                Value::from(what),
-                Value::from(kind),
-                Value::Text(text),
-            ]);
+            match outcome {
+                Ok(wrong) if wrong.is_empty() => tell("status", "OK".to_owned()),
+                Ok(wrong) => {
+                    wrong.into_iter().for_each(|wrong| tell("Warning", wrong));
+                    tell("error", "Corrupt".to_owned());
+                }
+                Err(error) if error.code == 1317 => return Err(error),
+                Err(error) => tell("Error", error.message),
+            }
         }
         let text = || ColumnType::VarChar(255);
         self.send(
@@ -177,6 +186,19 @@ impl Session {
             more,
             sink,
         )
+    }
+
+    /// What is wrong with a table's rows and indexes.
+    fn check_stored(&mut self, db: &str, name: &str) -> Result<Vec<String>> {
+        let _used = self.share_table(db, name)?;
+        let table = self.instance.0.catalog.load().table(db, name)?.clone();
+        let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
+        self.process.doing.lock().cancel = Some(txn.cancel_handle());
+        let goes_on = || match self.process.stop.is_asked() {
+            true => Err(SqlError::new(1317, "Query execution was interrupted")),
+            false => Ok(()),
+        };
+        check_table(&txn, &table, &goes_on)
     }
 
     /// Keeps the rows of a SHOW that meet its WHERE, over the columns that it shows.

@@ -57,7 +57,7 @@ pub(super) fn process_rows(instance: &Instance, user: Option<&UserDef>) -> Vec<V
             line.database.map_or(Value::Null, Value::Text),
             text(command),
             int(0),
-            text(line.state),
+            Value::Text(line.state.into_owned()),
             line.statement.map_or(Value::Null, Value::Text),
         ]
     });

@@ -78,10 +78,10 @@ ALTER TABLE bb RENAME TO b, ALGORITHM=INSTANT;
 ALTER TABLE b ADD INDEX (a), ALGORITHM=INSTANT;
 -- ERROR 1845 (0A000): ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY/INPLACE.
 ALTER TABLE b ADD INDEX (a), LOCK=NONE;
--- ERROR 1845 (0A000): LOCK=NONE is not supported for this operation. Try LOCK=EXCLUSIVE.
+-- ok, 0 rows
 SHOW CREATE TABLE b;
 -- [Table, Create Table]
--- b | CREATE TABLE `b` (\n  `a` int DEFAULT NULL,\n  `engine` bigint DEFAULT NULL,\n  `c` int DEFAULT '3',\n  `e` int DEFAULT '4',\n  KEY `by_engine` (`engine`),\n  UNIQUE KEY `both_` (`a`,`c`)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci COMMENT='two words'
+-- b | CREATE TABLE `b` (\n  `a` int DEFAULT NULL,\n  `engine` bigint DEFAULT NULL,\n  `c` int DEFAULT '3',\n  `e` int DEFAULT '4',\n  KEY `by_engine` (`engine`),\n  UNIQUE KEY `both_` (`a`,`c`),\n  KEY `a` (`a`)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci COMMENT='two words'
 SELECT * FROM b;
 -- [a, engine, c, e]
 -- 1 | 2 | 3 | 4

@@ -314,6 +314,40 @@ fn a_lock_left_by_a_refusal_does_not_let_an_update_be_lost() {
 }
 
 #[test]
+fn a_key_that_follows_from_another_is_locked_and_not_compared() {
+    for level in [RepeatableRead, Serializable] {
+        let db = new();
+        db.set("row", "0");
+        let txn = db.begin(level);
+        get(&txn, "row").unwrap();
+        db.set("entry", "other's");
+        txn.put_following(TABLE, b"entry", None).unwrap();
+        txn.put_following(TABLE, b"entry", Some(b"own")).unwrap();
+        assert!(locked(&db.begin(level), "entry"), "{level:?}");
+        txn.commit().wait().unwrap();
+        assert_eq!(db.value("entry"), Some("own".into()), "{level:?}");
+        let read_only = db.manager.begin(TransactionOptions::new().read_only(true));
+        let refused = read_only.put_following(TABLE, b"entry", None).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ReadOnlyTransaction);
+    }
+}
+
+#[test]
+fn a_transaction_knows_which_commits_it_sees() {
+    let db = new();
+    let commit = || {
+        let txn = db.begin(ReadCommitted);
+        put(&txn, "x", "1").unwrap();
+        txn.commit().wait().unwrap()
+    };
+    let first = commit();
+    let (kept, renewed) = (db.begin(RepeatableRead), db.begin(ReadCommitted));
+    assert!(kept.sees(first) && renewed.sees(first));
+    let second = commit();
+    assert!(!kept.sees(second) && renewed.sees(second));
+}
+
+#[test]
 fn a_scan_of_the_newest_state_sees_past_the_snapshot() {
     for level in ALL {
         let db = new();

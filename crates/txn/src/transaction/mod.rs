@@ -444,6 +444,25 @@ impl Transaction {
         self.write(table, key, None)
     }
 
+    /// Gives `key` a value, or removes it, after locking it, and does not compare it with the snapshot. For a key that
+    /// follows from another, such as an index's entry from its row: whoever changes it has that other locked, and has
+    /// compared that.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`], without [`ErrorKind::WriteConflict`].
+    pub fn put_following(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.check_writable()?;
+        if self.acquire(table, key, LockMode::Exclusive, LockWait::Wait)? == Acquired::New {
+            self.locked_at.set(None);
+        }
+        self.buffer(table, key, value)
+    }
+
+    /// Whether reads see a commit. Takes the snapshot if there is none.
+    pub fn sees(&self, csn: Csn) -> bool {
+        csn <= self.snapshot()
+    }
+
     fn write(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.check_writable()?;
         self.lock(table, key, LockMode::Exclusive, LockWait::Wait)?;

@@ -1,0 +1,327 @@
+//! Indexes that are built while their table is read and written: guarantees O1 to O8 of `ddl/online`.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use common::{code, in_memory, run};
+use spillway::{
+    Database, Durability, LockMode, LockWait, Settings, Transaction, TransactionOptions,
+};
+use spillway_base::rng::Rng;
+use spillway_base::{TableId, thread};
+use spillway_sql::{Instance, Session};
+
+/// Rows of a table that takes several batches.
+const ROWS: u64 = 5000;
+/// One in the middle.
+const MIDDLE: u64 = 2500;
+
+fn session(instance: &Instance, id: u64) -> Session {
+    let mut session = instance.session("root", "localhost", id);
+    session.use_database("test").unwrap();
+    session
+}
+
+/// A table `t` with rows whose `u` is their number, and `v` less than ten.
+fn make_table(session: &mut Session) {
+    run(session, "CREATE TABLE t (id INT PRIMARY KEY, u INT, v INT)").unwrap();
+    for first in (0..ROWS).step_by(500) {
+        let row = |id: u64| format!("({id}, {id}, {})", id % 10);
+        let rows: Vec<_> = (first..first + 500).map(row).collect();
+        run(session, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    }
+}
+
+fn assert_sound(session: &mut Session) {
+    assert_eq!(run(session, "CHECK TABLE t").unwrap(), ["test.t check status OK"]);
+}
+
+/// The names of the table's indexes.
+fn indexes(session: &mut Session) -> Vec<String> {
+    let shown = run(session, "SHOW INDEX FROM t").unwrap();
+    shown.iter().map(|row| row.split(' ').nth(2).unwrap().to_owned()).collect()
+}
+
+fn spaces(db: &Database) -> usize {
+    let txn = db.begin(TransactionOptions::new().durability(Durability::Relaxed));
+    txn.table_names().unwrap().iter().filter(|name| name.starts_with("i/")).count()
+}
+
+/// A statement that runs in a thread of its own, and answers its error's number.
+fn beside(instance: &Instance, id: u64, sql: &str) -> JoinHandle<u16> {
+    let (mut session, sql) = (session(instance, id), sql.to_owned());
+    thread::spawn("statement", move || code(&mut session, &sql)).unwrap()
+}
+
+/// Waits until a session tells that it builds.
+fn await_building(session: &mut Session, id: u64) {
+    let of = format!("{id} root");
+    loop {
+        let lines = run(session, "SHOW PROCESSLIST").unwrap();
+        if lines.iter().any(|line| line.starts_with(&of) && line.contains("building index: ")) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Locks the row in the middle, and holds up the build that comes there. Metadata locks are not taken.
+fn lock_middle(db: &Database) -> Transaction {
+    let txn = db.begin(TransactionOptions::new());
+    let mut entry = Vec::new();
+    assert!(txn.get(txn.table("sys.catalog").unwrap(), b"t/test/t", &mut entry).unwrap());
+    let entry = String::from_utf8(entry).unwrap();
+    let space = entry.split(r#""space":"#).nth(1).unwrap().split(',').next().unwrap();
+    let rows = TableId(space.parse().unwrap());
+    let key = [&[1], (MIDDLE ^ 1 << 63).to_be_bytes().as_slice()].concat();
+    txn.forget_snapshot();
+    assert!(
+        txn.get_locked(rows, &key, LockMode::Exclusive, LockWait::NoWait, &mut Vec::new()).unwrap()
+    );
+    txn
+}
+
+struct HeldUp {
+    db: Database,
+    instance: Instance,
+    one: Session,
+    lock: Transaction,
+    build: JoinHandle<u16>,
+}
+
+/// A table with an index whose build does not come past the middle while the lock is there.
+fn held_up(create: &str) -> HeldUp {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance, 1);
+    make_table(&mut one);
+    let lock = lock_middle(&db);
+    let build = beside(&instance, 9, create);
+    await_building(&mut one, 9);
+    HeldUp { db, instance, one, lock, build }
+}
+
+/// O1 to O4, O7: while it is built nobody sees it, rows come, go and change on both sides of where it is, and it has them all.
+#[test]
+fn rows_change_while_an_index_is_built() {
+    let HeldUp { instance, mut one, lock, build, .. } = held_up("CREATE INDEX v ON t (v, u)");
+    let mut older = session(&instance, 2);
+    run(&mut one, "CREATE TABLE other (id INT)").unwrap();
+    run(&mut older, "BEGIN; SELECT * FROM other").unwrap();
+    for id in [1, 2, ROWS - 2, ROWS - 3] {
+        run(&mut one, &format!("UPDATE t SET v = 77 WHERE id = {id}")).unwrap();
+        run(&mut one, &format!("UPDATE t SET id = id + 100000 WHERE id = {id}")).unwrap();
+        run(&mut one, &format!("DELETE FROM t WHERE id = {}", id + 10)).unwrap();
+        run(&mut one, &format!("REPLACE INTO t VALUES ({}, 5, 78)", id + 20)).unwrap();
+        run(&mut one, &format!("INSERT INTO t VALUES (-{id}, 5, 79)")).unwrap();
+    }
+    run(&mut one, "INSERT INTO t VALUES (3, 0, 0) ON DUPLICATE KEY UPDATE v = 77").unwrap();
+    run(&mut one, "BEGIN; DELETE FROM t WHERE id < 2000; ROLLBACK").unwrap();
+    // Its snapshot is older than entries of rows that it changes.
+    run(&mut older, "UPDATE t SET v = 80 WHERE id IN (100, 4000); COMMIT").unwrap();
+    assert_eq!(indexes(&mut one), ["PRIMARY"]);
+    assert!(!run(&mut one, "SHOW CREATE TABLE t").unwrap()[0].contains("KEY `v`"));
+    assert!(run(&mut one, "EXPLAIN SELECT * FROM t WHERE v = 77").unwrap()[0].contains("ALL"));
+    run(&mut older, "BEGIN; SELECT * FROM other").unwrap();
+    drop(lock);
+    assert_eq!(build.join().unwrap(), 0);
+    assert_eq!(indexes(&mut one), ["PRIMARY", "v", "v"]);
+    assert_sound(&mut one);
+    let found = "SELECT COUNT(*) FROM t FORCE INDEX (v) WHERE v BETWEEN 77 AND 80";
+    assert_eq!(run(&mut one, found).unwrap(), ["15"]);
+    assert_eq!(code(&mut older, found), 1412);
+    // Which index it is, does not keep it from changing rows.
+    assert_eq!(code(&mut older, "UPDATE t SET v = 80 WHERE id = 200; COMMIT"), 0);
+    assert_eq!(run(&mut older, found).unwrap(), ["16"]);
+    assert_sound(&mut one);
+}
+
+/// A definition has one owner: other changes of the table wait, and its rows go on.
+#[test]
+fn a_table_is_not_changed_in_two_ways_at_once() {
+    let HeldUp { mut one, lock, build, .. } = held_up("ALTER TABLE t ADD INDEX (v), LOCK=NONE");
+    run(&mut one, "SET lock_wait_timeout = 0").unwrap();
+    for other in [
+        "ALTER TABLE t ADD COLUMN w INT",
+        "CREATE INDEX u ON t (u)",
+        "DROP TABLE t",
+        "TRUNCATE TABLE t",
+        "RENAME TABLE t TO s",
+        "DROP DATABASE test",
+        "LOCK TABLES t WRITE",
+    ] {
+        assert_eq!(code(&mut one, other), 1205, "{other}");
+        run(&mut one, "UPDATE t SET v = v + 1 WHERE id = 7").unwrap();
+    }
+    run(&mut one, "CREATE TABLE like_t LIKE t").unwrap();
+    drop(lock);
+    assert_eq!(build.join().unwrap(), 0);
+    assert_eq!(indexes(&mut one), ["PRIMARY", "v"]);
+    assert_eq!(run(&mut one, "SHOW INDEX FROM like_t").unwrap().len(), 1);
+    run(&mut one, "LOCK TABLES t WRITE; CREATE UNIQUE INDEX u ON t (u); UNLOCK TABLES").unwrap();
+    assert_sound(&mut one);
+}
+
+/// O8.
+#[test]
+fn a_build_that_is_killed_leaves_nothing() {
+    let HeldUp { db, mut one, lock, build, .. } = held_up("CREATE UNIQUE INDEX u ON t (u)");
+    let before = spaces(&db);
+    run(&mut one, "KILL QUERY 9").unwrap();
+    assert_eq!(build.join().unwrap(), 1317);
+    assert_eq!(spaces(&db), before - 1);
+    assert_eq!(indexes(&mut one), ["PRIMARY"]);
+    drop(lock);
+    run(&mut one, "UPDATE t SET u = 1; CREATE INDEX u ON t (u)").unwrap();
+    assert_eq!(indexes(&mut one), ["PRIMARY", "u"]);
+    assert_sound(&mut one);
+}
+
+/// O6, O8: a duplicate is the build's, and not the one's who made it.
+#[test]
+fn a_duplicate_that_comes_meanwhile_ends_a_build() {
+    for duplicate in [
+        format!("INSERT INTO t VALUES ({}, 5, 1)", ROWS + 1),
+        format!("UPDATE t SET u = 5 WHERE id = {}", ROWS - 1),
+        "REPLACE INTO t VALUES (6, 4999, 1)".to_owned(),
+    ] {
+        let HeldUp { db, mut one, lock, build, .. } =
+            held_up("ALTER TABLE t ADD UNIQUE (u), ADD INDEX (v)");
+        let before = spaces(&db);
+        run(&mut one, &duplicate).unwrap();
+        drop(lock);
+        assert_eq!(build.join().unwrap(), 1062, "{duplicate}");
+        assert_eq!(indexes(&mut one), ["PRIMARY"]);
+        assert_eq!(spaces(&db), before - 2);
+        assert_sound(&mut one);
+    }
+    // One that is gone again is none.
+    let HeldUp { mut one, lock, build, .. } = held_up("ALTER TABLE t ADD UNIQUE (u)");
+    run(&mut one, "INSERT INTO t VALUES (-1, 5, 1); UPDATE t SET u = -1 WHERE id = -1").unwrap();
+    drop(lock);
+    assert_eq!(build.join().unwrap(), 0);
+    assert_eq!(code(&mut one, "INSERT INTO t VALUES (-2, -1, 1)"), 1062);
+    assert_sound(&mut one);
+}
+
+/// How far the build of the only table is, as the catalog has it.
+fn progress(db: &Database) -> Option<Vec<u8>> {
+    let txn = db.begin(TransactionOptions::new().durability(Durability::Relaxed));
+    let catalog = txn.table("sys.catalog").unwrap();
+    let range = spillway::KeyRange::new(b"b/", Some(b"b0"));
+    let mut scan = txn.scan(catalog, range, spillway::Direction::Forward).unwrap();
+    scan.advance().unwrap().then(|| scan.value().to_vec())
+}
+
+/// O5, O8: a shutdown leaves a build to the next opening, which goes on after the last row that was done.
+#[test]
+fn a_build_goes_on_where_a_shutdown_left_it() {
+    for unique in ["", "UNIQUE"] {
+        let HeldUp { db, instance, mut one, lock, build } =
+            held_up(&format!("CREATE {unique} INDEX u ON t (u)"));
+        // Waited for, so that something was done.
+        while progress(&db).is_none_or(|progress| progress.len() <= 1) {
+            std::thread::yield_now();
+        }
+        run(&mut one, "UPDATE t SET u = u + 1000000 WHERE id IN (1, 4998)").unwrap();
+        instance.shut_down();
+        assert_eq!(build.join().unwrap(), 1317);
+        drop((one, instance, lock));
+        let left = progress(&db).unwrap();
+        assert!(left.len() > 1 && left[0] == 0, "{left:?}");
+        let lock = lock_middle(&db);
+        let instance = Instance::open(db.clone()).unwrap();
+        let mut one = session(&instance, 1);
+        run(&mut one, "UPDATE t SET u = u + 2000000 WHERE id IN (2, 4997)").unwrap();
+        assert_eq!(indexes(&mut one), ["PRIMARY"]);
+        drop(lock);
+        while indexes(&mut one).len() < 2 {
+            std::thread::yield_now();
+        }
+        assert_eq!(progress(&db), None);
+        assert_sound(&mut one);
+        let found = "SELECT id FROM t FORCE INDEX (u) WHERE u > 1000000 ORDER BY u";
+        assert_eq!(run(&mut one, found).unwrap(), ["1", "4998", "2", "4997"]);
+    }
+}
+
+/// A build that was doomed when the process ended is dropped by the next opening.
+#[test]
+fn a_build_that_was_to_be_dropped_is_dropped_at_the_opening() {
+    let HeldUp { db, instance, one, lock, build } = held_up("CREATE INDEX u ON t (u)");
+    instance.shut_down();
+    assert_eq!(build.join().unwrap(), 1317);
+    drop((one, instance, lock));
+    let before = spaces(&db);
+    let txn = db.begin(TransactionOptions::new());
+    let catalog = txn.table("sys.catalog").unwrap();
+    txn.put(catalog, &[b"b/".as_slice(), &1_u32.to_be_bytes()].concat(), &[1]).unwrap();
+    txn.commit().wait().unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance, 1);
+    assert_eq!((indexes(&mut one).len(), spaces(&db), progress(&db)), (1, before - 1, None));
+    run(&mut one, "DELETE FROM t WHERE u < 100").unwrap();
+    assert_sound(&mut one);
+}
+
+/// Writers of all kinds, while indexes are made again and again.
+#[test]
+fn indexes_that_are_built_beside_writers_have_what_the_rows_say() {
+    const WRITERS: u64 = 4;
+    let instance = in_memory();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, u INT, v INT)").unwrap();
+    let rows: Vec<_> = (0..2000).map(|id| format!("({id}, {id}, {})", id % 10)).collect();
+    run(&mut one, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let (instance, done) = (instance.clone(), done.clone());
+            thread::spawn("writer", move || {
+                let mut session = session(&instance, 10 + writer);
+                let mut rng = Rng::new(writer);
+                while !done.load(Ordering::Relaxed) {
+                    let (id, other) = (rng.below(2500), rng.below(2500));
+                    let v = rng.below(10);
+                    let sql = match rng.below(7) {
+                        0 => format!("INSERT INTO t VALUES ({id}, {id}, {v})"),
+                        1 => format!("DELETE FROM t WHERE id = {id}"),
+                        2 => format!("REPLACE INTO t VALUES ({id}, {id}, {v})"),
+                        3 => format!("INSERT INTO t VALUES ({id}, {id}, 0) ON DUPLICATE KEY UPDATE v = {v}"),
+                        4 => format!("UPDATE t SET v = {v} WHERE id BETWEEN {id} AND {}", id + 5),
+                        5 => format!("UPDATE t SET id = {other}, u = {other} WHERE id = {id}"),
+                        _ => format!(
+                            "BEGIN; UPDATE t SET v = v + 1 WHERE id = {id}; DELETE FROM t WHERE id = {other}; COMMIT"
+                        ),
+                    };
+                    match code(&mut session, &sql) {
+                        0 => {}
+                        1062 | 1213 => drop(run(&mut session, "ROLLBACK")),
+                        other => panic!("{sql}: {other}"),
+                    }
+                }
+            })
+            .unwrap()
+        })
+        .collect();
+    for round in 0..12 {
+        let (create, drop) = match round % 3 {
+            0 => ("CREATE INDEX v ON t (v)", "DROP INDEX v ON t"),
+            1 => ("CREATE UNIQUE INDEX u ON t (u)", "DROP INDEX u ON t"),
+            _ => (
+                "ALTER TABLE t ADD UNIQUE (u), ADD INDEX (v, u)",
+                "ALTER TABLE t DROP INDEX u, DROP INDEX v",
+            ),
+        };
+        run(&mut one, create).unwrap();
+        assert_sound(&mut one);
+        run(&mut one, drop).unwrap();
+    }
+    done.store(true, Ordering::Relaxed);
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert_sound(&mut one);
+}
