@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use spillway::{Database, Durability, Settings};
+use spillway::{Compression, Database, Durability, Settings, Tier};
 use spillway_server::{MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
 use spillway_sql::Instance;
 
@@ -20,6 +20,8 @@ use spillway_sql::Instance;
 Examples:
   spillway serve --data ./data
   spillway serve --data ./data --log-dir /nvme/log
+  spillway serve --data ./data --tier hdd=/mnt/large
+  spillway serve --data ./data --tier fast:lz4=/mnt/nvme --tier hdd:zstd:9=/mnt/large
   spillway serve --data ./data --memory 8GiB --socket /run/spillway.sock
   spillway serve --data ./data --bind 0.0.0.0 --require-secure-transport
   spillway serve --data ./data --tls-cert server.pem --tls-key key.pem --metrics-addr 127.0.0.1:9104
@@ -35,6 +37,17 @@ pub(crate) struct ServeArgs {
     /// The log's folder, on a device of its own perhaps; the same at each start [default: log in the data folder]
     #[arg(long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
+    /// A folder for data files on a device of another class, fast, ssd or hdd; repeatable, once for each class. The data folder is the ssd
+    /// unless one is given. New data goes to the fastest, and most of it in time to the slowest. hdd:zstd:9=FOLDER compresses
+    /// what is written there in its own way. A folder that is no longer given is emptied in the background
+    #[arg(long, value_name = "CLASS=FOLDER")]
+    tier: Vec<Tier>,
+    /// How new data is compressed, before it settles: none or lz4
+    #[arg(long, value_name = "HOW", default_value = "none")]
+    hot_compression: Compression,
+    /// How data is compressed once it has settled: none, lz4, zstd, or zstd:1 to zstd:19
+    #[arg(long, value_name = "HOW", default_value = "zstd:3")]
+    cold_compression: Compression,
     /// The port to listen on; 0 for any that is free
     #[arg(long, default_value_t = 3306)]
     port: u16,
@@ -99,6 +112,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     let mut settings = Settings::default();
     settings.memory_bytes = args.memory;
     settings.log_dir.clone_from(&args.log_dir);
+    settings.tiers.clone_from(&args.tier);
+    settings.hot_compression = args.hot_compression;
+    settings.cold_compression = args.cold_compression;
     settings.cores = args.cores.unwrap_or(settings.cores);
     settings.durability = args.durability;
     let workers = args.worker_threads.map_or_else(|| workers_for(settings.cores), |n| n as usize);

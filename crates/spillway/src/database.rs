@@ -12,9 +12,7 @@ use spillway_base::{EngineKind, Error, ErrorKind, KeyRange, Result, thread};
 use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
-use spillway_tiered::{
-    Background, Compression, JobOutcome, TableStatus, TieredEngine, TieredSettings,
-};
+use spillway_tiered::{Background, JobOutcome, TableStatus, TieredEngine, TieredSettings};
 use spillway_txn::{
     Engines, HorizonHandle, LogSettings, ManagerSettings, RecoveryReport, TransactionManager,
     TransactionOptions, recover,
@@ -114,17 +112,16 @@ impl Database {
         let locks = std::iter::once(lock).chain(home.lock).collect();
         let budget = Budget::new(settings.memory_bytes);
         let horizon = HorizonHandle::new();
-        let mut tiered_settings = TieredSettings {
+        let tiered_settings = TieredSettings {
             slot_bytes: settings.slot_bytes,
             dynamic_level0: settings.dynamic_level0,
             paced_compaction: settings.paced_compaction,
             data_reuse: settings.data_reuse,
+            tiers: settings.tiers.clone(),
+            hot_compression: settings.hot_compression,
+            cold_compression: settings.cold_compression,
             ..TieredSettings::for_memory(settings.memory_bytes)
         };
-        if !settings.compression {
-            tiered_settings.hot_compression = Compression::None;
-            tiered_settings.cold_compression = Compression::None;
-        }
         let tiered = TieredEngine::open(
             disk.clone(),
             &data_dir(path),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use spillway_base::{Error, Result};
+use spillway_tiered::{Compression, Tier};
 use spillway_txn::{Durability, LOCK_WAIT};
 
 /// Settings of a database. Memory and cores are enough to run well; the rest has defaults that follow.
@@ -41,11 +42,17 @@ pub struct Settings {
     pub paced_compaction: bool,
     /// Whether compactions leave alone what they need not change. It is there to be measured without.
     pub data_reuse: bool,
-    /// Whether data that has come to rest is compressed. It is there to be measured without.
-    pub compression: bool,
     /// Whether writers are slowed before memory is used up, where flushes and compactions are behind. It is there to be measured
     /// without.
     pub throttle: bool,
+    /// Folders for data files on devices of other classes, one of each class; see [`crate::Tier`]. The data folder is the `ssd` unless another is
+    /// given. What is written often is on the fastest, and Level2, where nearly all data is, on the slowest; where a device is
+    /// full, on another. A folder that is not named any more is used until it is empty.
+    pub tiers: Vec<Tier>,
+    /// How data is compressed that was written lately: Level0 and Level1.
+    pub hot_compression: Compression,
+    /// How all other data is compressed: Level2.
+    pub cold_compression: Compression,
     /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default only pays in
     /// tests.
     pub slot_bytes: usize,
@@ -71,8 +78,10 @@ impl Default for Settings {
             dynamic_level0: true,
             paced_compaction: true,
             data_reuse: true,
-            compression: true,
             throttle: true,
+            tiers: Vec::new(),
+            hot_compression: Compression::None,
+            cold_compression: Compression::ZSTD,
             slot_bytes: 2 << 20,
         }
     }

@@ -120,9 +120,7 @@ pub(crate) struct ExtentMeta {
 impl ExtentMeta {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.id.0);
-        put_varint(out, u64::from(self.slots.file));
-        put_varint(out, u64::from(self.slots.first));
-        put_varint(out, u64::from(self.slots.count));
+        self.slots.encode(out);
         put_varint(out, self.len);
         put_varint(out, u64::from(self.blocks));
         put_varint(out, self.data_bytes);
@@ -132,20 +130,13 @@ impl ExtentMeta {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<ExtentMeta> {
         let meta = ExtentMeta {
             id: ExtentId(reader.varint()?),
-            slots: SlotRun {
-                file: reader.varint_u32()?,
-                first: reader.varint_u32()?,
-                count: reader.varint_u32()?,
-            },
+            slots: SlotRun::decode(reader)?,
             len: reader.varint()?,
             blocks: reader.varint_u32()?,
             data_bytes: reader.varint()?,
             coding: Coding::of(reader.u8()?)?,
         };
-        let sound = meta.slots.count > 0
-            && meta.slots.first.checked_add(meta.slots.count).is_some()
-            && meta.blocks > 0
-            && meta.data_bytes <= meta.len;
+        let sound = meta.blocks > 0 && meta.data_bytes <= meta.len;
         if sound { Ok(meta) } else { Err(Error::corruption(format!("{} makes no sense", meta.id))) }
     }
 }

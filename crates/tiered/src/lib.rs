@@ -42,4 +42,5 @@ pub mod offload {
 pub use coding::Compression;
 pub use engine::{Background, JobOutcome, LevelStatus, TableStatus, TableUse, TieredEngine};
 pub use settings::TieredSettings;
+pub use space::{DeviceClass, Tier};
 pub use verify::{Finding, VerifyReport, verify};

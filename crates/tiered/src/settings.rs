@@ -7,6 +7,7 @@ use crate::compaction::Policy;
 use crate::engine::TableUse;
 use crate::manifest::Place;
 use crate::picker::Shape;
+use crate::space::{DeviceClass, Tier};
 
 /// Settings of the tiered engine. Memory is enough; the rest has defaults that follow.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +39,9 @@ pub struct TieredSettings {
     pub paced_compaction: bool,
     /// Whether compactions leave alone what they need not change (X-Engine, section 3.3.2). Without it they merge everything.
     pub data_reuse: bool,
+    /// Folders for data files on other devices, one of each class. The data folder is the `ssd` unless another is given, from which on it
+    /// takes nothing new. Level0 and Level1 are on the fastest, Level2 is on the slowest.
+    pub tiers: Vec<Tier>,
     /// How blocks of Level0 and Level1 are compressed, which are written often and read often.
     pub hot_compression: Compression,
     /// How blocks of Level2 are compressed, where nearly all data is.
@@ -69,6 +73,7 @@ impl TieredSettings {
             dynamic_level0: true,
             paced_compaction: true,
             data_reuse: true,
+            tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
             manifest_bytes: 4 << 20,
@@ -100,12 +105,21 @@ impl TieredSettings {
         }
     }
 
-    /// How blocks are compressed at a place.
-    pub(crate) fn compression_at(&self, place: Place) -> Compression {
+    /// The class of device that a place is meant for.
+    pub(crate) fn class_at(place: Place) -> DeviceClass {
         match place {
+            Place::Level0(_) | Place::Level1 => DeviceClass::Fast,
+            Place::Level2 => DeviceClass::Hdd,
+        }
+    }
+
+    /// How blocks are compressed at a place, on a device of a class.
+    pub(crate) fn compression_at(&self, place: Place, class: DeviceClass) -> Compression {
+        let tier = self.tiers.iter().find(|tier| tier.class == class);
+        tier.and_then(|tier| tier.compression).unwrap_or(match place {
             Place::Level0(_) | Place::Level1 => self.hot_compression,
             Place::Level2 => self.cold_compression,
-        }
+        })
     }
 
     /// Bytes of a dictionary.

@@ -13,7 +13,7 @@ use crate::extent::{ExtentHandle, ReadContext};
 use crate::extent_meta::{Counts, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest;
-use crate::space::SpaceManager;
+use crate::space::{SpaceManager, find};
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug)]
@@ -63,7 +63,9 @@ pub fn verify(
     let context = Arc::new(ReadContext::new(0, 64 << 20, &budget));
     let all = || state.tables.values().flat_map(|table| table.extents.values());
     let used = all().map(|extent| extent.meta.slots);
-    let opened = SpaceManager::open(disk.clone(), dir, u64::from(slot_bytes), u64::MAX / 2, used);
+    let opened = find(&**disk, dir).and_then(|folders| {
+        SpaceManager::open(disk.clone(), folders, u64::from(slot_bytes), u64::MAX / 2, used)
+    });
     let space = match opened {
         Ok(space) => Arc::new(space),
         Err(error) => {

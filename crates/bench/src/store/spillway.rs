@@ -77,7 +77,8 @@ impl SpillwayStores {
         settings.paced_compaction = self.without != Some(Mechanism::Pacing);
         settings.data_reuse = self.without != Some(Mechanism::Reuse);
         // Peers are run without it, too.
-        settings.compression = false;
+        settings.hot_compression = spillway::Compression::None;
+        settings.cold_compression = spillway::Compression::None;
         settings
     }
 

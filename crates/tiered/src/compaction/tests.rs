@@ -22,7 +22,7 @@ use crate::coding::{Coding, Compression};
 use crate::extent::{BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext};
 use crate::extent_meta::ExtentId;
 use crate::level::Slice;
-use crate::space::SpaceManager;
+use crate::space::{DeviceClass, Folder, SpaceManager};
 
 const TABLE: TableId = TableId(3);
 const SLOT: usize = 2 << 20;
@@ -40,8 +40,13 @@ impl Yard {
         let budget = Budget::new(usize::MAX);
         let disk = Arc::new(SimDisk::new(1));
         spillway_storage::Disk::create_dir_all(&*disk, Path::new("/data")).unwrap();
-        let space =
-            SpaceManager::open(disk, Path::new("/data"), slot as u64, 64 << 20, [].into_iter());
+        let space = SpaceManager::open(
+            disk,
+            vec![Folder::only(Path::new("/data"))],
+            slot as u64,
+            64 << 20,
+            [].into_iter(),
+        );
         let context = Arc::new(ReadContext::new(0, 64 << 20, &budget));
         Yard { space: Arc::new(space.unwrap()), context, next: 1, slices: Vec::new() }
     }
@@ -59,7 +64,7 @@ impl Output for Yard {
     fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()> {
         let BuiltExtent { mut meta, slices, bytes } = extent.finish(ExtentId(self.next));
         self.next += 1;
-        meta.slots = self.space.allocate(meta.slots.count)?;
+        meta.slots = self.space.allocate(meta.slots.count, DeviceClass::Ssd)?;
         let (file, offset) = self.space.locate(meta.slots)?;
         file.write_at(offset, &bytes)?;
         let extent = ExtentHandle::new(TABLE, meta, &self.space, &self.context)?;

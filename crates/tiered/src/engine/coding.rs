@@ -12,6 +12,8 @@ use crate::compaction::Coder;
 use crate::level::Slice;
 use crate::manifest::{Edit, Place};
 use crate::picker::Pick;
+use crate::settings::TieredSettings;
+use crate::space::DeviceClass;
 use crate::table::Table;
 
 /// Bytes of bodies that a dictionary is trained on, for each of its bytes.
@@ -32,14 +34,24 @@ impl Codes {
 }
 
 impl Inner {
+    /// The class of device that takes what goes to a place.
+    pub(super) fn class_at(&self, place: Place) -> DeviceClass {
+        self.space.class_for(TieredSettings::class_at(place))
+    }
+
+    /// How blocks are compressed that go to a place.
+    pub(super) fn compression_at(&self, place: Place) -> Compression {
+        self.settings.compression_at(place, self.class_at(place))
+    }
+
     /// How blocks are coded that are flushed.
     pub(super) fn codes_of_flush(&self) -> Coder {
-        Coder::new(self.settings.compression_at(Place::Level0(0)), None)
+        Coder::new(self.compression_at(Place::Level0(0)), None)
     }
 
     /// How the blocks of a compaction are coded: by the table's newest dictionary, or by a fresh one where that is worth it.
     pub(super) fn codes_of(&self, table: &Table, pick: &Pick) -> Result<(Coder, Codes)> {
-        let compression = self.settings.compression_at(pick.target);
+        let compression = self.compression_at(pick.target);
         if !matches!(compression, Compression::Zstd { .. }) {
             return Ok((Coder::new(compression, None), Codes { fresh: None }));
         }

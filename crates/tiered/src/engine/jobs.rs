@@ -105,7 +105,9 @@ impl TieredEngine {
     pub fn close(&self) {
         self.0.fail(&Error::new(ErrorKind::Closed, "the database has been closed"));
         self.0.bell.work.notify_all();
-        drop(self.0.working.write());
+        let alone = self.0.working.write();
+        self.0.locks.lock().clear();
+        drop(alone);
     }
 
     /// Starts background threads: one for flushes alone, and others for all work.
@@ -214,6 +216,7 @@ impl Inner {
             || self.flush_one()?
             || (compact && self.repartition()?)
             || (compact && self.compact_one()?)
+            || (compact && self.move_some()?)
             || self.shrink_files();
         Ok(if worked { JobOutcome::Worked } else { JobOutcome::Idle })
     }

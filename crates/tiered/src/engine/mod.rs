@@ -15,6 +15,7 @@ mod coding;
 mod debt;
 mod jobs;
 mod mix;
+mod moves;
 mod pace;
 mod partition;
 mod reuse;
@@ -36,7 +37,7 @@ use spillway_base::budget::Budget;
 use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate};
 use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
-use spillway_storage::Disk;
+use spillway_storage::{Disk, DiskLock};
 
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::{PartsCursor, TableCursor};
@@ -46,7 +47,7 @@ use crate::manifest::{Edit, Manifest, TableState};
 use crate::memtable::{Accounts, Memtable};
 use crate::settings::TieredSettings;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
-use crate::space::SpaceManager;
+use crate::space::{Claimed, SpaceManager, claim};
 use crate::subtable::{SubTable, View};
 use crate::table::Table;
 use debt::LevelsDebt;
@@ -72,6 +73,8 @@ struct Counts {
     joins: AtomicU64,
     compaction_written_bytes: AtomicU64,
     reuse: reuse::Counts,
+    moved_extents: AtomicU64,
+    moved_bytes: AtomicU64,
     memory_waits: Tally,
 }
 
@@ -95,6 +98,8 @@ struct Inner {
     horizon: Arc<dyn Horizon>,
     accounts: Accounts,
     space: Arc<SpaceManager>,
+    /// The right to the tiers' folders, until it is closed.
+    locks: Mutex<Vec<Box<dyn DiskLock>>>,
     context: Arc<ReadContext>,
     tables: ArcSwap<Tables>,
     tables_changing: Mutex<()>,
@@ -142,13 +147,14 @@ impl TieredEngine {
         budget: Budget,
     ) -> Result<TieredEngine> {
         disk.create_dir_all(dir)?;
+        let Claimed { folders, locks } = claim(&*disk, dir, &settings.tiers)?;
         let slot_bytes = settings.slot_bytes as u32;
         let manifest = Manifest::open(disk.clone(), dir, slot_bytes, settings.manifest_bytes)?;
         let state = manifest.state();
         let used = state.tables.values().flat_map(|table| table.extents.values());
         let space = Arc::new(SpaceManager::open(
             disk,
-            dir,
+            folders,
             settings.slot_bytes as u64,
             settings.file_bytes,
             used.map(|extent| extent.meta.slots),
@@ -184,6 +190,7 @@ impl TieredEngine {
             horizon,
             accounts,
             space,
+            locks: Mutex::new(locks),
             context,
             tables: ArcSwap::from_pointee(tables),
             tables_changing: Mutex::new(()),

@@ -23,6 +23,7 @@ use crate::extent::ExtentBuilder;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::Edit;
 use crate::settings::TieredSettings;
+use crate::space::DeviceClass;
 use crate::subtable::SubTable;
 use crate::table::Table;
 
@@ -189,7 +190,7 @@ impl Inner {
         let Some(key) = middle(&levels).filter(|_| part.quarantined().is_none()) else {
             return Ok(false);
         };
-        let mut written = self.written();
+        let mut written = self.written(DeviceClass::Ssd);
         let mut edit = LevelsEdit::default();
         let spanning = levels
             .places()
@@ -214,6 +215,7 @@ impl Inner {
                 halves[0].iter().for_each(|block| builder.push(&block.into()));
                 builder.cut();
                 halves[1].iter().for_each(|block| builder.push(&block.into()));
+                written.class = self.class_at(place);
                 written.write(&mut builder)?;
             }
             edit.added.extend(self.slices(table, place, &written.extents[new..])?);

@@ -8,6 +8,7 @@ use spillway_base::{KeyRange, TableId};
 
 use super::{Inner, TableUse, TieredEngine};
 use crate::level::Run;
+use crate::space::{ClassBytes, DeviceClass};
 use crate::subtable::{SubTable, View};
 use crate::table::Table;
 
@@ -184,6 +185,16 @@ impl Inner {
                 &counts.compactions[3],
             ),
             counter(
+                "tiered_moved_extents_total",
+                "Extents moved between devices.",
+                &counts.moved_extents,
+            ),
+            counter(
+                "tiered_moved_bytes_total",
+                "Bytes of extents moved between devices.",
+                &counts.moved_bytes,
+            ),
+            counter(
                 "tiered_compaction_written_bytes_total",
                 "Bytes written by compactions.",
                 &counts.compaction_written_bytes,
@@ -230,6 +241,33 @@ impl Inner {
             gauge("tiered_debt_compaction", "Compaction debt; 1 is the limit.", debt.compaction),
         ];
         all.extend(counts.reuse.metrics());
+        all.extend(self.metrics_of_tiers());
+        all
+    }
+
+    /// Of each class of devices that there is.
+    fn metrics_of_tiers(&self) -> Vec<Metric> {
+        let displaced = self.space.displaced_slots() as f64;
+        let mut all = vec![Metric {
+            name: "tiered_tier_displaced_slots_total",
+            help: "Slots taken on a device of another class than was meant, because that was full.",
+            counter: true,
+            value: displaced,
+        }];
+        for ClassBytes { class, all: bytes, free } in self.space.bytes_by_class() {
+            let names = match class {
+                DeviceClass::Fast => ["tiered_fast_bytes", "tiered_fast_free_bytes"],
+                DeviceClass::Ssd => ["tiered_ssd_bytes", "tiered_ssd_free_bytes"],
+                DeviceClass::Hdd => ["tiered_hdd_bytes", "tiered_hdd_free_bytes"],
+            };
+            let helps = ["Bytes of data files on this class.", "Free bytes in them."];
+            all.extend([0, 1].map(|at| Metric {
+                name: names[at],
+                help: helps[at],
+                counter: false,
+                value: [bytes, free][at] as f64,
+            }));
+        }
         all
     }
 }

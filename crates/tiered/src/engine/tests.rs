@@ -15,6 +15,7 @@ mod faults;
 mod level0;
 mod partition;
 mod races;
+mod tiers;
 
 /// A horizon that the test moves.
 struct TestHorizon {
@@ -50,6 +51,7 @@ fn small() -> TieredSettings {
     TieredSettings {
         paced_compaction: true,
         data_reuse: true,
+        tiers: Vec::new(),
         hot_compression: Compression::Lz4,
         cold_compression: Compression::ZSTD,
         subtable_bytes: 4 << 20,

@@ -22,20 +22,22 @@ use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::level::{LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
 use crate::picker::{Kind, Pick, pick_recoding};
-use crate::space::SlotRun;
+use crate::space::{DeviceClass, SlotRun};
 use crate::subtable::{Immutable, SubTable, View};
 use crate::table::Table;
 
 /// Extents written and not yet recorded; their slots go back if they never are.
 pub(super) struct Written<'a> {
     inner: &'a Inner,
+    /// Where they are meant to lie.
+    pub(super) class: DeviceClass,
     pub(super) extents: Vec<(ExtentMeta, Vec<SliceMeta>)>,
     files: Vec<u32>,
-    bytes: u64,
+    pub(super) bytes: u64,
     /// Of those bytes, the ones that were synced.
     synced_bytes: u64,
     /// Between two extents, for work that others should not feel.
-    pace: Option<Pace>,
+    pub(super) pace: Option<Pace>,
 }
 
 impl Drop for Written<'_> {
@@ -49,13 +51,23 @@ impl Written<'_> {
         // A long merge need not come to its end for nothing.
         self.inner.check()?;
         let space = &self.inner.space;
-        let slots = space.allocate(built.meta.slots.count).map_err(stopped)?;
+        let slots = space.allocate(built.meta.slots.count, self.class).map_err(stopped)?;
         built.meta.slots = slots;
-        // From here on the slots go back if this fails.
-        self.extents.push((built.meta, built.slices));
-        let (file, offset) = space.locate(slots)?;
-        file.write_at(offset, &built.bytes).map_err(stopped)?;
-        self.bytes += built.bytes.len() as u64;
+        self.put_at(built.meta, built.slices, &built.bytes)
+    }
+
+    /// Writes an extent into its slots, which are taken. From here on they go back if this fails.
+    pub(super) fn put_at(
+        &mut self,
+        meta: ExtentMeta,
+        slices: Vec<SliceMeta>,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let slots = meta.slots;
+        self.extents.push((meta, slices));
+        let (file, offset) = self.inner.space.locate(slots)?;
+        file.write_at(offset, bytes).map_err(stopped)?;
+        self.bytes += bytes.len() as u64;
         if !self.files.contains(&slots.file) {
             self.files.push(slots.file);
         }
@@ -133,7 +145,7 @@ impl Drop for Compacting<'_> {
 }
 
 /// A failure to write, which ends the background work (E8); a failure to read does not.
-fn stopped(error: Error) -> Error {
+pub(super) fn stopped(error: Error) -> Error {
     if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::WritesStopped) {
         return error;
     }
@@ -274,7 +286,7 @@ impl Inner {
         let newer_from = newer.map(|memtable| memtable.csn_min()).min().unwrap_or(Csn::MAX);
         let others_from = if view.levels.is_empty() { newer_from } else { Csn::ZERO };
         let rule = DropRule { live: &live, others_from };
-        let mut written = self.written();
+        let mut written = self.written(self.class_at(Place::Level0(0)));
         let sources = vec![Supply::of_memtable(&oldest.memtable, part.range(), &rule)];
         let policy = self.settings.reuse_policy(others_from);
         let coder = self.codes_of_flush();
@@ -325,9 +337,10 @@ impl Inner {
         self.tables.load().contains_key(&table.id)
     }
 
-    pub(super) fn written(&self) -> Written<'_> {
+    pub(super) fn written(&self, class: DeviceClass) -> Written<'_> {
         Written {
             inner: self,
+            class,
             extents: Vec::new(),
             files: Vec::new(),
             bytes: 0,
@@ -338,7 +351,7 @@ impl Inner {
 
     /// The pace of a compaction. One that somebody asked for, and waits for, goes as fast as it can; and without threads in the
     /// background there is nobody to rest for.
-    fn pace_of(&self, kind: Kind) -> Option<Pace> {
+    pub(super) fn pace_of(&self, kind: Kind) -> Option<Pace> {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let paced = self.settings.paced_compaction && kind != Kind::Full && !alone;
         paced.then(|| Pace::begin(&Clock::system()))
@@ -422,7 +435,7 @@ impl Inner {
 
     /// What is to be recompressed of a sub-table, for which there is time when nothing else is to be done.
     fn pick_recoding(&self, part: &SubTable) -> Option<Pick> {
-        let coding = self.settings.compression_at(Place::Level2).coding();
+        let coding = self.compression_at(Place::Level2).coding();
         let slot_bytes = self.space.slot_bytes() as u64;
         pick_recoding(&part.view().levels, coding, 4 * slot_bytes, self.shape_of(part).input_bytes)
     }
@@ -479,13 +492,13 @@ impl Inner {
         self.horizon.live_snapshots(&mut live);
         let others_from = others_from(&part.view(), pick);
         let rule = DropRule { live: &live, others_from };
-        let mut written = self.written();
+        let mut written = self.written(self.class_at(pick.target));
         written.pace = self.pace_of(pick.kind);
         let sources = pick.sources.iter().cloned().map(Supply::of_slices).collect();
         let (coder, codes) = self.codes_of(table, pick)?;
         let mut policy = self.settings.reuse_policy(others_from);
         if pick.kind == Kind::Recode {
-            policy.coding_min = self.settings.compression_at(pick.target).coding();
+            policy.coding_min = self.compression_at(pick.target).coding();
         }
         let (stays, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
         written.sync()?;
@@ -532,11 +545,14 @@ impl Inner {
         }
     }
 
-    /// Gives space back to the file system once most of it is free.
+    /// Gives space back to the file system once most of a device's is free.
     pub(super) fn shrink_files(&self) -> bool {
-        let (all, free) = self.space.bytes();
+        let bytes = self.space.bytes();
+        let classes = self.space.bytes_by_class();
         // Space that cannot be given back now is still free for extents.
-        free > all / 2 && self.space.shrink().is_ok() && self.space.bytes().0 < all
+        classes.iter().any(|class| class.free > class.all / 2)
+            && self.space.shrink().is_ok()
+            && self.space.bytes().0 < bytes.0
     }
 }
 

@@ -48,6 +48,8 @@ struct Home {
     context: Arc<ReadContext>,
     dictionaries: Arc<Dictionaries>,
     obsolete: AtomicBool,
+    /// Whether it goes on under its number elsewhere.
+    moved: AtomicBool,
 }
 
 /// An extent, shared by the versions of its table's structure and by the cursors that read it.
@@ -87,6 +89,7 @@ impl ExtentHandle {
             context: context.clone(),
             dictionaries: context.dictionaries.of(table),
             obsolete: AtomicBool::new(false),
+            moved: AtomicBool::new(false),
         };
         let live_bytes = AtomicU64::new(0);
         Ok(Arc::new(ExtentHandle { meta, seat: Seat::default(), live_bytes, home: Some(home) }))
@@ -114,6 +117,28 @@ impl ExtentHandle {
         if let Some(home) = &self.home {
             home.obsolete.store(true, Ordering::Release);
         }
+    }
+
+    /// The extent is elsewhere from now on: its slots here go back with its last handle.
+    pub(crate) fn mark_moved(&self) {
+        if let Some(home) = &self.home {
+            home.moved.store(true, Ordering::Release);
+            home.obsolete.store(true, Ordering::Release);
+        }
+    }
+
+    /// Takes over what is known of an extent that was copied here.
+    pub(crate) fn take_over(self: &Arc<Self>, old: &ExtentHandle) {
+        self.change_live_bytes(old.live_bytes(), 0);
+        if let Some(resident) = old.seat.get() {
+            let bytes = resident.bytes();
+            self.home().context.tables.seat(self, resident, bytes);
+        }
+    }
+
+    /// All bytes of the extent, unchecked.
+    pub(crate) fn read_all(&self) -> Result<Buffer> {
+        self.read("extent", 0, self.meta.len as usize)
     }
 
     fn home(&self) -> &Home {
@@ -273,7 +298,9 @@ impl Drop for ExtentHandle {
         let Some(home) = self.home.take() else { return };
         home.context.tables.forget(self);
         if home.obsolete.load(Ordering::Acquire) {
-            home.context.blocks.forget(self.meta.id, self.meta.blocks);
+            if !home.moved.load(Ordering::Acquire) {
+                home.context.blocks.forget(self.meta.id, self.meta.blocks);
+            }
             home.space.release(self.meta.slots);
         }
     }

@@ -22,6 +22,7 @@
 //! 12 join           table, key: the sub-table that begins here is one with that before it from now on, and what is
 //!                   in the extents of both is what is in those of each
 //! 16 add dictionary table, its number, its bytes
+//! 17 move extent    table, extent id, data file, first slot, slots (as many as before)
 //! ```
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ use spillway_base::{Csn, Error, Result, TableId};
 
 use crate::coding::{Dictionary, DictionaryId};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
+use crate::space::SlotRun;
 
 /// The level of a table that a slice belongs to. Within Level0, sub-levels with larger numbers hold
 /// newer data.
@@ -55,6 +57,7 @@ pub(crate) enum Edit {
     AddSlice { table: TableId, place: Place, meta: Arc<SliceMeta> },
     RemoveSlice { table: TableId, id: SliceId },
     AddDictionary { table: TableId, id: DictionaryId, bytes: Arc<[u8]> },
+    MoveExtent { table: TableId, id: ExtentId, slots: SlotRun },
     Flushed { table: TableId, start: Box<[u8]>, csn: Csn },
     Split { table: TableId, start: Box<[u8]>, csn: Csn },
     Join { table: TableId, start: Box<[u8]> },
@@ -76,6 +79,7 @@ const REMOVE_SLICE: u8 = 10;
 const SPLIT: u8 = 11;
 const JOIN: u8 = 12;
 const ADD_DICTIONARY: u8 = 16;
+const MOVE_EXTENT: u8 = 17;
 
 impl Edit {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -117,6 +121,11 @@ impl Edit {
                 begin(ADD_DICTIONARY, table.0.into());
                 put_varint(out, id.0.into());
                 put_bytes(out, bytes);
+            }
+            Edit::MoveExtent { table, id, slots } => {
+                begin(MOVE_EXTENT, table.0.into());
+                put_varint(out, id.0);
+                slots.encode(out);
             }
             Edit::Flushed { table, start, csn } => {
                 begin(FLUSHED, table.0.into());
@@ -181,6 +190,10 @@ impl Edit {
                     id: DictionaryId(id),
                     bytes: reader.bytes()?.into(),
                 })
+            }
+            MOVE_EXTENT => {
+                let (id, slots) = (ExtentId(reader.varint()?), SlotRun::decode(reader)?);
+                Ok(Edit::MoveExtent { table, id, slots })
             }
             FLUSHED | SPLIT => {
                 let (start, csn) = (reader.bytes()?.into(), Csn(reader.varint()?));
@@ -322,6 +335,15 @@ impl State {
                     return Err(Error::corruption(message));
                 }
             }
+            Edit::MoveExtent { table, id, slots } => {
+                let meta = &mut self.extent(table, id)?.meta;
+                if meta.slots.count != slots.count {
+                    return Err(Error::corruption(format!(
+                        "{id} is moved to {slots}, and has others"
+                    )));
+                }
+                meta.slots = slots;
+            }
             Edit::Flushed { table, start, csn } => {
                 let flushed = self.table(table)?.parts.get_mut(&start).ok_or_else(|| {
                     Error::corruption(format!("{table:?} has no sub-table that was flushed"))
@@ -358,7 +380,7 @@ impl State {
 
     fn extent(&mut self, table: TableId, id: ExtentId) -> Result<&mut ExtentState> {
         self.table(table)?.extents.get_mut(&id).ok_or_else(|| {
-            Error::corruption(format!("{id} of {table:?} has slices but does not exist"))
+            Error::corruption(format!("{id} of {table:?} is edited but does not exist"))
         })
     }
 }

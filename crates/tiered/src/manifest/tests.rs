@@ -77,6 +77,11 @@ fn history() -> Vec<Vec<Edit>> {
             add(Place::Level2, slice(9, 70, 50)),
             Edit::RemoveExtent { table: table(1), id: ExtentId(11) },
             Edit::Join { table: table(1), start: Box::from(*b"kiwi") },
+            Edit::MoveExtent {
+                table: table(1),
+                id: ExtentId(10),
+                slots: SlotRun { file: 8, first: 0, count: 1 },
+            },
         ],
         vec![
             Edit::CreateTable { table: table(2), created: Csn(80) },

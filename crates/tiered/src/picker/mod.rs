@@ -15,6 +15,7 @@
 //! `|L2|/|L1|` at the second; their sum is least where both are equal, so Level1's target is the
 //! geometric mean of what Level0 holds when it is relieved and of Level2.
 
+mod moves;
 mod recode;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
+pub(crate) use moves::{Lodger, Room, pick_moves};
 pub(crate) use recode::pick_recoding;
 
 /// The figures that compaction goes by.

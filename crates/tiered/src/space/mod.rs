@@ -1,37 +1,52 @@
 //! The space manager: slots of extents in large, preallocated data files.
 //!
+//! They are in one folder, or in several on devices of different classes ([`DeviceClass`]). A file's number is used in one folder only, so
+//! what refers to slots need not say in which.
+//!
 //! Files are called `NNNNNN.data`. They grow by steps of allocated slots, and shrink when their last slots fall
 //! free. Which slots are in use is not stored: the manifest says so, and the map is made from it at
 //! open. Slots are given back by the last handle of an extent, which is after the edit that removed it is durable
 //! and the last reader is done.
 
+mod class;
 mod file;
+mod folders;
 mod slots;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::{Disk, OpenMode};
 
+use crate::picker::Room;
+pub(crate) use class::Folder;
+pub use class::{DeviceClass, Tier};
 pub(crate) use file::DataFile;
 use file::stopped;
+pub(crate) use folders::{Claimed, claim, find};
 use slots::SlotMap;
 pub(crate) use slots::SlotRun;
 
 struct State {
     map: SlotMap,
-    files: BTreeMap<u32, Arc<DataFile>>,
+    files: BTreeMap<u32, Opened>,
+}
+
+/// A data file, and which folder it is in.
+struct Opened {
+    file: Arc<DataFile>,
+    folder: usize,
 }
 
 /// The data files of an engine.
 pub(crate) struct SpaceManager {
     disk: Arc<dyn Disk>,
-    dir: PathBuf,
+    folders: Vec<Folder>,
     slot_bytes: u64,
     /// Slots that a file grows by, and has at the most.
     grow_slots: u32,
@@ -39,6 +54,18 @@ pub(crate) struct SpaceManager {
     state: Mutex<State>,
     /// Held while files grow or shrink; taken before `state`.
     growing: Mutex<()>,
+    /// Slots that were taken in another class than was asked for, because that was full.
+    displaced: AtomicU64,
+}
+
+/// How much a class of devices holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ClassBytes {
+    pub(crate) class: DeviceClass,
+    /// Bytes of all slots.
+    pub(crate) all: u64,
+    /// Bytes of the free ones.
+    pub(crate) free: u64,
 }
 
 fn file_name(number: u32) -> String {
@@ -50,29 +77,46 @@ fn parse_name(name: &str) -> Option<u32> {
 }
 
 impl SpaceManager {
-    /// Opens the data files of a folder. `used` are the slots that the manifest refers to.
+    /// Opens the data files of folders. `used` are the slots that the manifest refers to.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
-        dir: &Path,
+        folders: Vec<Folder>,
         slot_bytes: u64,
         file_bytes: u64,
         used: impl Iterator<Item = SlotRun>,
     ) -> Result<SpaceManager> {
         let mut state = State { map: SlotMap::default(), files: BTreeMap::new() };
-        for number in disk.list(dir)?.iter().filter_map(|name| parse_name(name)) {
-            let file = disk.open(&dir.join(file_name(number)), OpenMode::Write)?;
-            state.map.resize(number, (file.len()? / slot_bytes) as u32);
-            state.files.insert(number, DataFile::new(file));
+        for (folder, Folder { dir, .. }) in folders.iter().enumerate() {
+            for number in disk.list(dir)?.iter().filter_map(|name| parse_name(name)) {
+                let file = disk.open(&dir.join(file_name(number)), OpenMode::Write)?;
+                if let Some(other) = state.files.get(&number) {
+                    let (name, other) = (file_name(number), folders[other.folder].dir.display());
+                    let message = format!("{name} is in {other} and in {}", dir.display());
+                    return Err(Error::corruption(message));
+                }
+                state.map.resize(number, (file.len()? / slot_bytes) as u32);
+                state.files.insert(number, Opened { file: DataFile::new(file), folder });
+            }
         }
         for run in used {
-            state.map.mark(run).map_err(|error| error.context(dir.display()))?;
+            let dir = folders[0].dir.display();
+            state.map.mark(run).map_err(|error| error.context(dir))?;
         }
         let file_slots = (file_bytes / slot_bytes).max(1) as u32;
         let grow_slots = file_slots.div_ceil(32).clamp(1, 16);
-        let dir = dir.to_owned();
         let state = Mutex::new(state);
         let growing = Mutex::new(());
-        Ok(SpaceManager { disk, dir, slot_bytes, grow_slots, file_slots, state, growing })
+        let displaced = AtomicU64::new(0);
+        Ok(SpaceManager {
+            disk,
+            folders,
+            slot_bytes,
+            grow_slots,
+            file_slots,
+            state,
+            growing,
+            displaced,
+        })
     }
 
     /// The bytes of a slot.
@@ -80,35 +124,75 @@ impl SpaceManager {
         self.slot_bytes as usize
     }
 
-    /// Takes consecutive slots, growing or adding a file where none has them.
-    pub(crate) fn allocate(&self, count: u32) -> Result<SlotRun> {
-        if let Some(run) = self.state.lock().map.allocate(count) {
+    /// The class whose device takes what is meant for `class`: itself where there is such a device.
+    pub(crate) fn class_for(&self, class: DeviceClass) -> DeviceClass {
+        let open = |class: &DeviceClass| {
+            self.folders.iter().any(|folder| folder.class == *class && !folder.leaving)
+        };
+        class.stand_ins().find(open).unwrap_or(class)
+    }
+
+    /// Takes consecutive slots on a device of a class, growing or adding a file where none has them; where that device is
+    /// full, on the next slower one with room, or a faster one.
+    pub(crate) fn allocate(&self, count: u32, class: DeviceClass) -> Result<SlotRun> {
+        let mut full = None;
+        for (tried, class) in
+            class.stand_ins().filter(|&class| self.class_for(class) == class).enumerate()
+        {
+            match self.allocate_on(count, class) {
+                Err(error) if error.kind() == ErrorKind::DiskFull => full = full.or(Some(error)),
+                taken => {
+                    if taken.is_ok() && tried > 0 {
+                        self.displaced.fetch_add(count.into(), Ordering::Relaxed);
+                    }
+                    return taken;
+                }
+            }
+        }
+        Err(full.unwrap_or_else(|| Error::new(ErrorKind::DiskFull, "no tier takes extents")))
+    }
+
+    /// Takes consecutive slots on a device of this class, and of no other.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DiskFull`] also where there is no such device.
+    pub(crate) fn allocate_on(&self, count: u32, class: DeviceClass) -> Result<SlotRun> {
+        let takes = |folder: &Folder| folder.class == class && !folder.leaving;
+        let Some(folder) = self.folders.iter().position(takes) else {
+            return Err(Error::new(ErrorKind::DiskFull, format!("there is no device {class}")));
+        };
+        let free = || {
+            let State { map, files } = &mut *self.state.lock();
+            map.allocate(count, |file| files[&file].folder == folder)
+        };
+        if let Some(run) = free() {
             return Ok(run);
         }
         let _growing = self.growing.lock();
         loop {
-            if let Some(run) = self.state.lock().map.allocate(count) {
+            if let Some(run) = free() {
                 return Ok(run);
             }
             // A full disk may still have room for what is needed now.
-            match self.grow(count, self.grow_slots.max(count)) {
+            match self.grow(folder, count, self.grow_slots.max(count)) {
                 Err(error) if error.kind() == ErrorKind::DiskFull && count < self.grow_slots => {
-                    self.grow(count, count)?;
+                    self.grow(folder, count, count)?;
                 }
                 grown => grown?,
             }
         }
     }
 
-    /// Adds about `step` slots, at least `count` of them in one piece. Only `growing` is held while the device works,
-    /// so that readers and those who give slots back do not wait for it.
-    fn grow(&self, count: u32, step: u32) -> Result<()> {
+    /// Adds about `step` slots to a folder, at least `count` of them in one piece. Only `growing` is held while the device
+    /// works, so that readers and those who give slots back do not wait for it.
+    fn grow(&self, folder: usize, count: u32, step: u32) -> Result<()> {
         let last = {
             let state = self.state.lock();
-            let last = state.map.files().last();
+            let mut files = state.map.files();
+            let last = files.rfind(|(number, _)| state.files[number].folder == folder);
             let fits = |slots: u32| slots + count <= self.file_slots;
             last.filter(|&(_, slots)| fits(slots))
-                .map(|(number, slots)| (number, slots, state.files[&number].clone()))
+                .map(|(number, slots)| (number, slots, state.files[&number].file.clone()))
         };
         match last {
             Some((number, slots, file)) => {
@@ -119,20 +203,22 @@ impl SpaceManager {
                 self.state.lock().map.resize(number, grown);
             }
             None => {
+                // Of no folder any other: a number says which file it is.
                 let number = self.state.lock().files.keys().next_back().map_or(1, |last| last + 1);
-                let path = self.dir.join(file_name(number));
+                let dir = &self.folders[folder].dir;
+                let path = dir.join(file_name(number));
                 let file = DataFile::new(self.disk.open(&path, OpenMode::Create)?);
                 let filled = file
                     .allocate(0, u64::from(step) * self.slot_bytes)
                     .and_then(|()| file.sync())
-                    .and_then(|()| self.disk.sync_dir(&self.dir).map_err(|error| stopped(&error)));
+                    .and_then(|()| self.disk.sync_dir(dir).map_err(|error| stopped(&error)));
                 if let Err(error) = filled {
                     // An empty data file is no harm if it stays.
                     let _ = self.disk.remove(&path);
                     return Err(error);
                 }
                 let mut state = self.state.lock();
-                state.files.insert(number, file);
+                state.files.insert(number, Opened { file, folder });
                 state.map.resize(number, step);
             }
         }
@@ -150,7 +236,34 @@ impl SpaceManager {
         let file = state.files.get(&run.file).ok_or_else(|| {
             Error::corruption(format!("data file {} is missing", file_name(run.file)))
         })?;
-        Ok((file.clone(), u64::from(run.first) * self.slot_bytes))
+        Ok((file.file.clone(), u64::from(run.first) * self.slot_bytes))
+    }
+
+    /// Whether extents can be in more than one folder.
+    pub(crate) fn has_tiers(&self) -> bool {
+        self.folders.len() > 1
+    }
+
+    /// The class of the device that each file is on, and whether extents are to leave it.
+    pub(crate) fn classes_of_files(&self) -> BTreeMap<u32, (DeviceClass, bool)> {
+        let of = |folder: &Folder| (folder.class, folder.leaving);
+        let state = self.state.lock();
+        state.files.iter().map(|(&number, file)| (number, of(&self.folders[file.folder]))).collect()
+    }
+
+    /// What room there is in the classes that take extents, the fastest first.
+    pub(crate) fn rooms(&self) -> Result<Vec<Room>> {
+        let mut rooms = Vec::new();
+        for class in DeviceClass::ALL {
+            let takes = |folder: &&Folder| folder.class == class && !folder.leaving;
+            let Some(folder) = self.folders.iter().find(takes) else { continue };
+            let available = self.disk.available(&folder.dir)?;
+            let ours = self.bytes_by_class().into_iter().find(|bytes| bytes.class == class);
+            let (all, free) = ours.map_or((0, 0), |bytes| (bytes.all, bytes.free));
+            let (free, all) = (available.saturating_add(free), available.saturating_add(all));
+            rooms.push(Room { class, free, all });
+        }
+        Ok(rooms)
     }
 
     /// Cuts free slots off the ends of the files.
@@ -161,7 +274,7 @@ impl SpaceManager {
         for (number, keep) in tails {
             let keep = keep.next_multiple_of(self.grow_slots);
             if state.map.slots(number).is_some_and(|slots| keep < slots) {
-                state.files[&number].set_len(u64::from(keep) * self.slot_bytes)?;
+                state.files[&number].file.set_len(u64::from(keep) * self.slot_bytes)?;
                 state.map.resize(number, keep);
             }
         }
@@ -170,7 +283,24 @@ impl SpaceManager {
 
     /// Bytes of all slots, and of the free ones.
     pub(crate) fn bytes(&self) -> (u64, u64) {
-        let (all, free) = self.state.lock().map.totals();
+        let (all, free) = self.state.lock().map.totals(|_| true);
         (all * self.slot_bytes, free * self.slot_bytes)
+    }
+
+    /// Bytes of each class that there is, the fastest first.
+    pub(crate) fn bytes_by_class(&self) -> Vec<ClassBytes> {
+        let state = self.state.lock();
+        let there = |class: &DeviceClass| self.folders.iter().any(|folder| folder.class == *class);
+        let bytes = |class| {
+            let on = |file: u32| self.folders[state.files[&file].folder].class == class;
+            let (all, free) = state.map.totals(on);
+            ClassBytes { class, all: all * self.slot_bytes, free: free * self.slot_bytes }
+        };
+        DeviceClass::ALL.into_iter().filter(there).map(bytes).collect()
+    }
+
+    /// Slots that were taken in another class than was asked for, because that was full.
+    pub(crate) fn displaced_slots(&self) -> u64 {
+        self.displaced.load(Ordering::Relaxed)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use spillway_base::codec::{Reader, put_varint};
 use spillway_base::{Error, Result};
 
 /// `count` consecutive slots of one data file, from slot `first` on.
@@ -19,6 +20,23 @@ impl SlotRun {
     /// The slot after the last.
     pub(crate) fn end(&self) -> u32 {
         self.first + self.count
+    }
+
+    /// Appends it to a record.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        for number in [self.file, self.first, self.count] {
+            put_varint(out, number.into());
+        }
+    }
+
+    /// Reads what [`SlotRun::encode`] wrote.
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<SlotRun> {
+        let (file, first) = (reader.varint_u32()?, reader.varint_u32()?);
+        let run = SlotRun { file, first, count: reader.varint_u32()? };
+        if run.count == 0 || run.first.checked_add(run.count).is_none() {
+            return Err(Error::corruption("slots that there cannot be"));
+        }
+        Ok(run)
     }
 }
 
@@ -107,7 +125,7 @@ impl SlotMap {
     }
 
     /// The files and their slots, in order.
-    pub(crate) fn files(&self) -> impl Iterator<Item = (u32, u32)> {
+    pub(crate) fn files(&self) -> impl DoubleEndedIterator<Item = (u32, u32)> {
         self.files.iter().map(|(&file, slots)| (file, slots.slots))
     }
 
@@ -141,10 +159,10 @@ impl SlotMap {
         Ok(())
     }
 
-    /// Takes `count` consecutive free slots, if a file has them.
-    pub(crate) fn allocate(&mut self, count: u32) -> Option<SlotRun> {
-        let (file, first) =
-            self.files.iter().find_map(|(&file, slots)| Some((file, slots.find(count)?)))?;
+    /// Takes `count` consecutive free slots, if one of these files has them.
+    pub(crate) fn allocate(&mut self, count: u32, of: impl Fn(u32) -> bool) -> Option<SlotRun> {
+        let mut files = self.files.iter().filter(|(file, _)| of(**file));
+        let (file, first) = files.find_map(|(&file, slots)| Some((file, slots.find(count)?)))?;
         let run = SlotRun { file, first, count };
         let slots = self.files.get_mut(&file)?;
         (first..run.end()).for_each(|slot| slots.set(slot, true));
@@ -160,9 +178,10 @@ impl SlotMap {
         }
     }
 
-    /// The slots in all files, and how many of them are free.
-    pub(crate) fn totals(&self) -> (u64, u64) {
-        self.files.values().fold((0, 0), |(all, free), slots| {
+    /// The slots in these files, and how many of them are free.
+    pub(crate) fn totals(&self, of: impl Fn(u32) -> bool) -> (u64, u64) {
+        let files = self.files.iter().filter(|(file, _)| of(**file));
+        files.fold((0, 0), |(all, free), (_, slots)| {
             (all + u64::from(slots.slots), free + u64::from(slots.free))
         })
     }

@@ -1,9 +1,17 @@
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use spillway_base::ErrorKind;
 use spillway_base::rng::Rng;
+use spillway_base::{Error, ErrorKind, Result};
+
+use spillway_storage::sim::{Fault, SimDisk};
+use spillway_storage::{Disk, DiskLock, File, IoQueue, OpenMode, QueueSettings};
 
 use super::slots::{SlotMap, SlotRun};
+use super::{Claimed, DeviceClass, Folder, SpaceManager, Tier, claim, find};
+use crate::coding::Compression;
 
 #[test]
 fn slots_are_never_given_out_twice() {
@@ -24,7 +32,7 @@ fn slots_are_never_given_out_twice() {
                 (0..slots.saturating_sub(count - 1))
                     .any(|first| (first..first + count).all(|slot| !used.contains(&(file, slot))))
             });
-            let run = map.allocate(count);
+            let run = map.allocate(count, |_| true);
             assert_eq!(run.is_some(), free_run, "{count} consecutive slots");
             if let Some(run) = run {
                 assert_eq!(run.count, count);
@@ -32,7 +40,7 @@ fn slots_are_never_given_out_twice() {
                 held.push(run);
             }
         }
-        assert_eq!(map.totals(), (194, 194 - used.len() as u64));
+        assert_eq!(map.totals(|_| true), (194, 194 - used.len() as u64));
     }
     let kept: Vec<_> = map.free_tails().collect();
     for (file, slots) in kept {
@@ -55,5 +63,325 @@ fn a_slot_referenced_twice_or_past_the_end_is_corruption() {
         let error = map.mark(run).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption);
         assert!(error.to_string().contains(message), "{error}");
+    }
+}
+
+const DATA: &str = "/db/tiered";
+
+fn tier(class: DeviceClass, dir: &str) -> Tier {
+    Tier { class, dir: dir.into(), compression: None }
+}
+
+fn dirs(claimed: Result<Claimed>) -> Vec<(DeviceClass, String, bool)> {
+    let folders = claimed.unwrap().folders.into_iter();
+    folders.map(|of| (of.class, of.dir.to_str().unwrap().to_owned(), of.leaving)).collect()
+}
+
+fn refused(claimed: Result<Claimed>, what: &str) {
+    let error = claimed.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains(what), "{error}");
+}
+
+/// Puts a file into a folder, as data.
+fn put(disk: &SimDisk, path: &str) {
+    disk.open(Path::new(path), OpenMode::Create).unwrap().write_and_sync(0, b"data").unwrap();
+}
+
+#[test]
+fn without_tiers_the_data_folder_is_all_there_is_and_nothing_is_written() {
+    let disk = SimDisk::new(1);
+    disk.create_dir_all(Path::new(DATA)).unwrap();
+    let all = [(DeviceClass::Ssd, DATA.to_owned(), false)];
+    assert_eq!(dirs(claim(&disk, Path::new(DATA), &[])), all);
+    assert_eq!(find(&disk, Path::new(DATA)).unwrap(), [Folder::only(Path::new(DATA))]);
+    assert!(disk.list(Path::new(DATA)).unwrap().is_empty());
+}
+
+#[test]
+fn t1_a_folder_with_data_is_found_where_it_was_or_where_it_was_moved() {
+    let disk = SimDisk::new(1);
+    disk.create_dir_all(Path::new(DATA)).unwrap();
+    let (fast, hdd) = (tier(DeviceClass::Fast, "/fast"), tier(DeviceClass::Hdd, "/hdd"));
+    let found = dirs(claim(&disk, Path::new(DATA), &[fast.clone(), hdd.clone()]));
+    assert_eq!(found[0], (DeviceClass::Ssd, DATA.to_owned(), false));
+    assert_eq!(
+        found[1..].iter().map(|folder| folder.0).collect::<Vec<_>>(),
+        [DeviceClass::Fast, DeviceClass::Hdd]
+    );
+    put(&disk, "/hdd/000003.data");
+    assert_eq!(dirs(claim(&disk, Path::new(DATA), &[fast.clone(), hdd])), found);
+    // The folder is elsewhere, and of another class.
+    disk.create_dir_all(Path::new("/moved")).unwrap();
+    for name in disk.list(Path::new("/hdd")).unwrap() {
+        disk.rename(&Path::new("/hdd").join(&name), &Path::new("/moved").join(&name)).unwrap();
+    }
+    let before = disk.operations();
+    refused(claim(&disk, Path::new(DATA), std::slice::from_ref(&fast)), "--tier hdd=");
+    refused(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Hdd, "/hdd")]), "hdd=/hdd");
+    assert!(find(&disk, Path::new(DATA)).is_err());
+    assert_eq!(disk.operations(), before, "nothing was changed");
+    let moved = tier(DeviceClass::Ssd, "/moved");
+    let found = dirs(claim(&disk, Path::new(DATA), &[fast, moved]));
+    assert_eq!(found[0], (DeviceClass::Ssd, DATA.to_owned(), true));
+    assert_eq!(found[2], (DeviceClass::Ssd, "/moved".to_owned(), false));
+    assert_eq!(find(&disk, Path::new(DATA)).unwrap().len(), 3);
+}
+
+#[test]
+fn t2_a_folder_of_another_database_is_refused() {
+    let disk = SimDisk::new(1);
+    for dir in [DATA, "/other", "/files"] {
+        disk.create_dir_all(Path::new(dir)).unwrap();
+    }
+    let hdd = tier(DeviceClass::Hdd, "/hdd");
+    drop(claim(&disk, Path::new("/other"), std::slice::from_ref(&hdd)).unwrap());
+    refused(claim(&disk, Path::new(DATA), &[hdd]), "belongs to another database");
+    put(&disk, "/files/000001.data");
+    let files = tier(DeviceClass::Hdd, "/files");
+    refused(claim(&disk, Path::new(DATA), &[files]), "belongs to another database");
+    assert!(disk.list(Path::new(DATA)).unwrap().is_empty());
+    for twice in [
+        [tier(DeviceClass::Fast, "/x"), tier(DeviceClass::Fast, "/y")],
+        [tier(DeviceClass::Fast, "/x"), tier(DeviceClass::Hdd, "/x")],
+        [tier(DeviceClass::Fast, "/x"), tier(DeviceClass::Hdd, DATA)],
+    ] {
+        refused(claim(&disk, Path::new(DATA), &twice), "is given twice");
+    }
+}
+
+#[test]
+fn t3_a_folder_that_is_not_named_any_more_leaves_once_it_is_empty() {
+    let disk = SimDisk::new(1);
+    disk.create_dir_all(Path::new(DATA)).unwrap();
+    drop(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Hdd, "/hdd")]).unwrap());
+    put(&disk, "/hdd/000001.data");
+    let found = dirs(claim(&disk, Path::new(DATA), &[]));
+    assert_eq!(found[1], (DeviceClass::Hdd, "/hdd".to_owned(), true));
+    disk.open(Path::new("/hdd/000001.data"), OpenMode::Write).unwrap().set_len(0).unwrap();
+    assert_eq!(dirs(claim(&disk, Path::new(DATA), &[])).len(), 1);
+    assert_eq!(find(&disk, Path::new(DATA)).unwrap().len(), 1);
+    assert_eq!(disk.list(Path::new("/hdd")).unwrap(), ["tier-owner"]);
+    // It may come again, also where a crash kept its files from being removed.
+    put(&disk, "/hdd/000001.data");
+    refused(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Hdd, "/hdd")]), "another database");
+    disk.open(Path::new("/hdd/000001.data"), OpenMode::Write).unwrap().set_len(0).unwrap();
+    let found = dirs(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Hdd, "/hdd")]));
+    assert_eq!(found[1], (DeviceClass::Hdd, "/hdd".to_owned(), false));
+    assert_eq!(disk.list(Path::new("/hdd")).unwrap(), ["tier-owner"]);
+}
+
+/// A crash between any two operations of a claim leaves folders that the next one takes.
+#[test]
+fn a_claim_that_a_crash_cut_short_is_made_again() {
+    let tiers = [tier(DeviceClass::Fast, "/fast"), tier(DeviceClass::Hdd, "/hdd")];
+    let begin = |seed| {
+        let disk = SimDisk::new(seed);
+        disk.create_dir_all(Path::new(DATA)).unwrap();
+        disk
+    };
+    let whole = begin(0);
+    let from = whole.operations();
+    drop(claim(&whole, Path::new(DATA), &tiers).unwrap());
+    let operations = whole.operations();
+    for at in from + 1..=operations {
+        let disk = begin(at);
+        disk.fail_operation(at, Fault::Crash);
+        assert!(claim(&disk, Path::new(DATA), &tiers).is_err());
+        disk.crash();
+        disk.restart();
+        let found = dirs(claim(&disk, Path::new(DATA), &tiers));
+        assert_eq!(found.len(), 3);
+        assert_eq!(find(&disk, Path::new(DATA)).unwrap().len(), 3);
+    }
+    assert!(operations - from > 10, "{operations}");
+}
+
+#[test]
+fn damage_to_the_record_or_an_owner_is_noticed() {
+    for path in ["/db/tiered/tiers", "/hdd/tier-owner"] {
+        let disk = SimDisk::new(1);
+        disk.create_dir_all(Path::new(DATA)).unwrap();
+        drop(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Hdd, "/hdd")]).unwrap());
+        let file = disk.open(Path::new(path), OpenMode::Write).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_at(0, &mut bytes).unwrap();
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 1;
+            file.write_at(0, &bad).unwrap();
+            let error = claim(&disk, Path::new(DATA), &[]).err().unwrap();
+            let kinds = [ErrorKind::Corruption, ErrorKind::UnsupportedFormat];
+            assert!(kinds.contains(&error.kind()), "byte {at}: {error}");
+        }
+    }
+}
+
+/// A disk on which some folders are full.
+struct FullFolders {
+    disk: SimDisk,
+    full: Vec<(PathBuf, Arc<AtomicBool>)>,
+}
+
+struct FullFile(Arc<dyn File>, Arc<AtomicBool>);
+
+impl Disk for FullFolders {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let file = self.disk.open(path, mode)?;
+        let full = self.full.iter().find(|(dir, _)| path.starts_with(dir));
+        Ok(full.map_or(file.clone(), |(_, full)| Arc::new(FullFile(file, full.clone()))))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.disk.exists(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.disk.sync_dir(dir)
+    }
+
+    fn lock(&self, dir: &Path) -> Result<Box<dyn DiskLock>> {
+        self.disk.lock(dir)
+    }
+
+    fn available(&self, path: &Path) -> Result<u64> {
+        self.disk.available(path)
+    }
+
+    fn queue(&self, settings: QueueSettings) -> Result<Box<dyn IoQueue>> {
+        self.disk.queue(settings)
+    }
+}
+
+impl File for FullFile {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.0.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.0.write_at(offset, bytes)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+
+    fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.0.write_and_sync(offset, bytes)
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        if self.1.load(Ordering::SeqCst) {
+            return Err(Error::new(ErrorKind::DiskFull, "no space left"));
+        }
+        self.0.allocate(offset, len)
+    }
+}
+
+/// Slots are where they are asked for, and where there is room when that is full; their files' numbers are theirs alone.
+#[test]
+fn slots_are_on_their_class_or_the_next_with_room() {
+    const SLOT: u64 = 4096;
+    let folders = || {
+        let leaving = Folder { leaving: true, ..Folder::only(Path::new(DATA)) };
+        let of = |class, dir: &str| Folder { dir: dir.into(), class, leaving: false };
+        let fast = of(DeviceClass::Fast, "/fast");
+        vec![leaving, of(DeviceClass::Ssd, "/ssd"), of(DeviceClass::Hdd, "/hdd"), fast]
+    };
+    let sim = SimDisk::new(1);
+    let full = ["/fast", "/ssd", "/hdd"].map(|dir| (PathBuf::from(dir), Arc::default()));
+    let [fast_full, ssd_full, hdd_full] = full.clone().map(|(_, full): (_, Arc<AtomicBool>)| full);
+    for Folder { dir, .. } in folders() {
+        sim.create_dir_all(&dir).unwrap();
+    }
+    let disk = Arc::new(FullFolders { disk: sim.clone(), full: full.to_vec() });
+    let open = |used: &[SlotRun]| {
+        SpaceManager::open(disk.clone(), folders(), SLOT, 4 * SLOT, used.iter().copied())
+    };
+    let space = open(&[]).unwrap();
+    let mut held = Vec::new();
+    let mut take = |wanted, got| {
+        let run = space.allocate(1, wanted).unwrap();
+        assert_eq!(space.classes_of_files()[&run.file], (got, false));
+        held.push(run);
+    };
+    for class in DeviceClass::ALL {
+        (0..6).for_each(|_| take(class, class));
+    }
+    fast_full.store(true, Ordering::SeqCst);
+    while space.bytes_by_class()[0].free > 0 {
+        take(DeviceClass::Fast, DeviceClass::Fast);
+    }
+    assert_eq!(space.displaced_slots(), 0);
+    take(DeviceClass::Fast, DeviceClass::Ssd);
+    ssd_full.store(true, Ordering::SeqCst);
+    while space.bytes_by_class()[1].free > 0 {
+        take(DeviceClass::Ssd, DeviceClass::Ssd);
+    }
+    take(DeviceClass::Ssd, DeviceClass::Hdd);
+    take(DeviceClass::Fast, DeviceClass::Hdd);
+    assert_eq!(space.displaced_slots(), 3);
+    fast_full.store(false, Ordering::SeqCst);
+    hdd_full.store(true, Ordering::SeqCst);
+    while space.bytes_by_class()[2].free > 0 {
+        take(DeviceClass::Hdd, DeviceClass::Hdd);
+    }
+    assert_eq!(space.allocate_on(1, DeviceClass::Hdd).unwrap_err().kind(), ErrorKind::DiskFull);
+    take(DeviceClass::Hdd, DeviceClass::Fast);
+    fast_full.store(true, Ordering::SeqCst);
+    while space.bytes_by_class()[0].free > 0 {
+        take(DeviceClass::Fast, DeviceClass::Fast);
+    }
+    assert_eq!(space.allocate(1, DeviceClass::Ssd).unwrap_err().kind(), ErrorKind::DiskFull);
+    let distinct: BTreeSet<_> = held.iter().collect();
+    assert_eq!(distinct.len(), held.len());
+    drop(space);
+    let again = open(&held).unwrap();
+    assert!(again.bytes_by_class().iter().all(|class| class.free == 0));
+    held.iter().for_each(|run| again.release(*run));
+    again.shrink().unwrap();
+    assert_eq!(again.bytes(), (0, 0));
+    let name = |dir: &str| {
+        let names = sim.list(Path::new(dir)).unwrap();
+        Path::new(dir).join(&names[0])
+    };
+    let twice = Path::new("/fast").join(name("/ssd").file_name().unwrap());
+    sim.rename(&name("/hdd"), &twice).unwrap();
+    assert_eq!(open(&[]).err().unwrap().kind(), ErrorKind::Corruption);
+}
+
+#[test]
+fn tiers_are_read_from_text() {
+    let read = |text: &str| text.parse::<Tier>();
+    assert_eq!(read("hdd=/mnt/a=b").unwrap(), tier(DeviceClass::Hdd, "/mnt/a=b"));
+    let compressed = read("fast:zstd:9=x").unwrap();
+    assert_eq!(compressed.compression, Some(Compression::Zstd { level: 9 }));
+    assert_eq!(read("ssd:lz4=x").unwrap().class, DeviceClass::Ssd);
+    for text in ["hdd", "hdd=", "=/x", "disk=/x", "hdd:=/x", "hdd:zstd:40=/x", ""] {
+        assert_eq!(read(text).unwrap_err().kind(), ErrorKind::InvalidArgument, "{text}");
     }
 }

@@ -1,0 +1,209 @@
+//! Moving extents between devices.
+//!
+//! An extent is copied under its number into slots on another device, and its record then tells of those. Nothing else changes: its slices
+//! are what they were, and its cached blocks stay. Whoever reads it goes on in the old slots, which are given back with the last
+//! such reader.
+//!
+//! - **V1.** A move changes nothing that can be read, at any snapshot.
+//! - **V2.** After a crash at any moment the extent is in one place, whole, and all other slots are free.
+//! - **V3.** What cannot be read whole is not copied, and stays where it is.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use spillway_base::engine::Access;
+use spillway_base::{Csn, ErrorKind, Result};
+
+use super::Inner;
+use super::work::{Compacting, stopped};
+use crate::extent::ExtentHandle;
+use crate::extent_meta::{ExtentId, ExtentMeta};
+use crate::level::{LevelsEdit, Slice};
+use crate::manifest::{Edit, Place};
+use crate::picker::{Kind, Lodger, pick_moves};
+use crate::space::{DeviceClass, SlotRun};
+use crate::subtable::SubTable;
+use crate::table::Table;
+
+/// Extents that are moved at once.
+const MOVES_MOST: usize = 8;
+
+/// What may be moved.
+struct Candidates {
+    lodgers: Vec<Lodger>,
+    /// Whose each is.
+    extents: Vec<(Arc<Table>, ExtentId)>,
+}
+
+impl Inner {
+    /// Moves some extents of one table to where they should be, if there are any.
+    pub(super) fn move_some(&self) -> Result<bool> {
+        if !self.space.has_tiers() {
+            return Ok(false);
+        }
+        let Candidates { lodgers, extents } = self.candidates();
+        // A device that does not say how full it is, is no reason to stop.
+        let Ok(rooms) = self.space.rooms() else { return Ok(false) };
+        let picked = pick_moves(&lodgers, &rooms, MOVES_MOST);
+        let Some((first, _)) = picked.first() else { return Ok(false) };
+        let table = extents[*first].0.clone();
+        let of_table = picked.iter().filter(|(at, _)| Arc::ptr_eq(&extents[*at].0, &table));
+        let moves: Vec<_> = of_table.map(|&(at, class)| (extents[at].1, class)).collect();
+        self.move_extents(&table, &moves)
+    }
+
+    fn candidates(&self) -> Candidates {
+        let mut found = Candidates { lodgers: Vec::new(), extents: Vec::new() };
+        let on = self.space.classes_of_files();
+        let tables = self.tables.load_full();
+        for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
+            // Where slices of an extent are in several levels, it is where the fastest of them should be.
+            let mut places: FxHashMap<ExtentId, (DeviceClass, SlotRun)> = FxHashMap::default();
+            let mut busy: FxHashSet<ExtentId> = FxHashSet::default();
+            for part in table.all_parts() {
+                let compacting = part.compacting.load(Ordering::Acquire);
+                let stays = compacting || part.quarantined().is_some();
+                for (place, slice) in part.view().levels.places() {
+                    let meant = self.class_at(place);
+                    let meta = &slice.extent.meta;
+                    let known = places.entry(meta.id).or_insert((meant, meta.slots));
+                    known.0 = known.0.min(meant);
+                    if stays {
+                        busy.insert(meta.id);
+                    }
+                }
+            }
+            for (id, (meant, slots)) in places {
+                let Some(&(class, leaving)) = on.get(&slots.file) else { continue };
+                if busy.contains(&id) {
+                    continue;
+                }
+                let bytes = u64::from(slots.count) * self.space.slot_bytes() as u64;
+                found.lodgers.push(Lodger { bytes, class, leaving, meant, temperature: 0 });
+                found.extents.push((table.clone(), id));
+            }
+        }
+        found
+    }
+
+    /// Moves extents of a table to devices of these classes. `false` where none was moved: others work on the table, or there is
+    /// no room.
+    pub(super) fn move_extents(
+        &self,
+        table: &Arc<Table>,
+        moves: &[(ExtentId, DeviceClass)],
+    ) -> Result<bool> {
+        let wanted: FxHashSet<ExtentId> = moves.iter().map(|(id, _)| *id).collect();
+        let parts = table.all_parts();
+        let has = |part: &Arc<SubTable>| {
+            part.view().levels.places().any(|(_, slice)| wanted.contains(&slice.meta.extent))
+        };
+        let parts: Vec<_> = parts.into_iter().filter(has).collect();
+        let held: Vec<_> = parts.iter().filter_map(|part| Compacting::begin(part)).collect();
+        if held.len() < parts.len() {
+            return Ok(false);
+        }
+        match self.copy_and_record(table, &parts, moves) {
+            // What is there stays where it is.
+            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
+            moved => moved,
+        }
+    }
+
+    /// `parts` are not compacted, split or joined meanwhile.
+    fn copy_and_record(
+        &self,
+        table: &Table,
+        parts: &[Arc<SubTable>],
+        moves: &[(ExtentId, DeviceClass)],
+    ) -> Result<bool> {
+        let mut homes = homes(table, parts);
+        let mut written = self.written(DeviceClass::Ssd);
+        written.pace = self.pace_of(Kind::Recode);
+        let mut copied: Vec<(Arc<ExtentHandle>, ExtentMeta)> = Vec::new();
+        let mut damaged = false;
+        for (id, class) in moves {
+            let Some(slices) = homes.get(id).and_then(Option::as_ref) else { continue };
+            let old = &slices[0].2.extent;
+            let bytes = match old.read_whole() {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    slices.iter().for_each(|(at, ..)| parts[*at].quarantine(error.clone()));
+                    damaged = true;
+                    continue;
+                }
+            };
+            let slots = match self.space.allocate_on(old.meta.slots.count, *class) {
+                Err(full) if full.kind() == ErrorKind::DiskFull => break,
+                taken => taken.map_err(stopped)?,
+            };
+            let meta = ExtentMeta { slots, ..old.meta.clone() };
+            written.put_at(meta.clone(), Vec::new(), &bytes)?;
+            copied.push((old.clone(), meta));
+        }
+        if damaged {
+            self.refresh_debt();
+        }
+        if copied.is_empty() {
+            return Ok(damaged);
+        }
+        written.sync()?;
+        let mut manifest = self.recording()?;
+        if table.is_gone() {
+            return Ok(false);
+        }
+        let mut changes: Vec<LevelsEdit> = parts.iter().map(|_| LevelsEdit::default()).collect();
+        let mut edits = Vec::new();
+        for (old, meta) in &copied {
+            edits.push(Edit::MoveExtent { table: table.id, id: meta.id, slots: meta.slots });
+            let new = ExtentHandle::new(table.id, meta.clone(), &self.space, &self.context)?;
+            new.take_over(old);
+            for (at, place, slice) in homes.remove(&meta.id).flatten().unwrap_or_default() {
+                let moved = Slice { meta: slice.meta.clone(), extent: new.clone() };
+                changes[at].added.push((place, Arc::new(moved)));
+                changes[at].removed.push(slice);
+            }
+        }
+        self.commit(&mut manifest, edits, &mut written)?;
+        parts.iter().zip(&changes).for_each(|(part, change)| part.edit(change, None));
+        drop(manifest);
+        copied.iter().for_each(|(old, _)| old.mark_moved());
+        self.counts.moved_extents.fetch_add(copied.len() as u64, Ordering::Relaxed);
+        self.counts.moved_bytes.fetch_add(written.bytes, Ordering::Relaxed);
+        Ok(true)
+    }
+}
+
+/// Where the slices of each extent are: in which of the parts, and at which place. `None` for one of which others have some, too.
+fn homes(
+    table: &Table,
+    parts: &[Arc<SubTable>],
+) -> FxHashMap<ExtentId, Option<Vec<(usize, Place, Arc<Slice>)>>> {
+    let mut homes: FxHashMap<ExtentId, Option<Vec<_>>> = FxHashMap::default();
+    for part in table.all_parts() {
+        let at = parts.iter().position(|held| Arc::ptr_eq(held, &part));
+        for (place, slice) in part.view().levels.places() {
+            let home = homes.entry(slice.meta.extent).or_insert_with(|| Some(Vec::new()));
+            match (at, home.as_mut()) {
+                (Some(at), Some(slices)) => slices.push((at, place, slice.clone())),
+                _ => *home = None,
+            }
+        }
+    }
+    homes
+}
+
+impl ExtentHandle {
+    /// The bytes of the extent, every part of which was checked.
+    fn read_whole(self: &Arc<Self>) -> Result<crate::pages::Buffer> {
+        let resident = self.resident(Access::Blocking)?;
+        let bytes = self.read_all()?;
+        for block in 0..resident.blocks() {
+            let place = resident.place(block);
+            let frame = &bytes[place.offset as usize..][..place.len as usize];
+            self.check_block(&resident, block, frame)?;
+        }
+        Ok(bytes)
+    }
+}

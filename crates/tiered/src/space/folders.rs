@@ -1,0 +1,314 @@
+//! Which folders a database's data files are in, and that no other folder is taken for one of them.
+//!
+//! Without tiers, data files are in the data folder, and nothing is written of that. With them, the data folder has a record of the others,
+//! and each of those says whose it is:
+//!
+//! - **T1.** A database is opened only with every folder that it has data files in, each at the place where it was, or at the one that the
+//!   settings give. Otherwise the opening says which is missing, what setting names it, and changes nothing.
+//! - **T2.** A folder belongs to one database, and no file of another's is touched.
+//! - **T3.** A folder that the settings do not name any more is used until nothing is in it, and takes nothing new.
+//!
+//! # Files
+//! Integers are little-endian. `tiers` in the data folder:
+//!
+//! | bytes | |
+//! |--:|---|
+//! | 4 | `SWTR` |
+//! | 2 | version: 1 |
+//! | 16 | the database's number |
+//! | 2 | folders, for each of which follow: |
+//! | 2 | its number, never used twice |
+//! | 1 | its class: 0 fast, 1 ssd, 2 hdd |
+//! | 4 + n | its path, in UTF-8 |
+//! | 4 | CRC32C of all before |
+//!
+//! `tier-owner` in each of them: `SWTO`, version (2 bytes), the database's number (16 bytes), the folder's number (2 bytes), CRC32C of all
+//! before (4 bytes). Each file is written beside its place, synced, and renamed.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spillway_base::checksum::crc32c;
+use spillway_base::clock;
+use spillway_base::codec::Reader;
+use spillway_base::{Error, ErrorKind, Result};
+use spillway_storage::{Disk, DiskLock, OpenMode};
+
+use super::class::{DeviceClass, Folder, Tier};
+use super::parse_name;
+
+const RECORD: &str = "tiers";
+const OWNER: &str = "tier-owner";
+const RECORD_MAGIC: &[u8; 4] = b"SWTR";
+const OWNER_MAGIC: &[u8; 4] = b"SWTO";
+const VERSION: u16 = 1;
+
+/// The number of a database, and that of a folder of it.
+type Owner = ([u8; 16], u16);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Record {
+    database: [u8; 16],
+    folders: Vec<Recorded>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Recorded {
+    number: u16,
+    class: DeviceClass,
+    dir: PathBuf,
+}
+
+/// The folders of a database, and the right to them.
+pub(crate) struct Claimed {
+    pub(crate) folders: Vec<Folder>,
+    pub(crate) locks: Vec<Box<dyn DiskLock>>,
+}
+
+/// The folders of the database whose data folder this is, which the caller has locked, with those that the settings give it.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] when a folder is missing, another's, or given twice; [`ErrorKind::InUse`];
+/// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claimed> {
+    let record = read_record(disk, dir)?;
+    if record.is_none() && tiers.is_empty() {
+        return Ok(Claimed { folders: vec![Folder::only(dir)], locks: Vec::new() });
+    }
+    let tiers = checked(dir, tiers)?;
+    let (old, is_new) = match record {
+        Some(record) => (record, false),
+        None => (Record { database: new_number(), folders: Vec::new() }, true),
+    };
+    let mut record = Record { database: old.database, folders: Vec::new() };
+    let mut next = old.folders.iter().map(|folder| folder.number).max().unwrap_or(0);
+    let (mut fresh, mut left) = (Vec::new(), Vec::new());
+    for Tier { class, dir, .. } in &tiers {
+        let owner = read_owner(disk, dir)?;
+        let known = old.folders.iter().find(|known| owner == Some((old.database, known.number)));
+        let number = match known {
+            Some(known) => known.number,
+            None if old.folders.iter().any(|known| known.dir == *dir) => {
+                return Err(not_there(*class, dir));
+            }
+            None => {
+                // One that is this database's and not recorded was left by a crash, or left when it was empty.
+                let own = owner.is_some_and(|(database, _)| database == old.database);
+                let empty =
+                    if own { holds_nothing(disk, dir)? } else { data_files(disk, dir)?.is_empty() };
+                if (owner.is_some() && !own) || !empty {
+                    return Err(of_another(*class, dir));
+                }
+                next = next.checked_add(1).ok_or_else(|| Error::invalid("too many tiers"))?;
+                fresh.push((next, dir.clone()));
+                next
+            }
+        };
+        record.folders.push(Recorded { number, class: *class, dir: dir.clone() });
+    }
+    let mut folders: Vec<Folder> = tiers
+        .iter()
+        .map(|tier| Folder { dir: tier.dir.clone(), class: tier.class, leaving: false })
+        .collect();
+    for known in &old.folders {
+        if record.folders.iter().any(|other| other.number == known.number) {
+            continue;
+        }
+        if read_owner(disk, &known.dir)? != Some((old.database, known.number)) {
+            return Err(not_there(known.class, &known.dir));
+        }
+        if holds_nothing(disk, &known.dir)? {
+            left.push(&known.dir);
+            continue;
+        }
+        record.folders.push(known.clone());
+        folders.push(Folder { dir: known.dir.clone(), class: known.class, leaving: true });
+    }
+    let leaving = tiers.iter().any(|tier| tier.class == DeviceClass::Ssd);
+    folders.insert(0, Folder { leaving, ..Folder::only(dir) });
+    for (_, dir) in &fresh {
+        disk.create_dir_all(dir)?;
+    }
+    let others = folders[1..].iter().map(|folder| disk.lock(&folder.dir));
+    let locks = others.collect::<Result<_>>()?;
+    if is_new {
+        // First, so that a folder never belongs to a number that nobody has.
+        write_record(disk, dir, &Record { database: old.database, folders: Vec::new() })?;
+    }
+    for (number, dir) in &fresh {
+        remove_files(disk, dir)?;
+        write_owner(disk, dir, (old.database, *number))?;
+    }
+    if record != old || is_new {
+        write_record(disk, dir, &record)?;
+    }
+    left.into_iter().try_for_each(|dir| remove_files(disk, dir))?;
+    Ok(Claimed { folders, locks })
+}
+
+/// The folders of the database whose data folder this is, as they are recorded; nothing is changed.
+///
+/// # Errors
+/// As [`claim`].
+pub(crate) fn find(disk: &dyn Disk, dir: &Path) -> Result<Vec<Folder>> {
+    let mut folders = vec![Folder::only(dir)];
+    let Some(record) = read_record(disk, dir)? else { return Ok(folders) };
+    for Recorded { number, class, dir } in record.folders {
+        if read_owner(disk, &dir)? != Some((record.database, number)) {
+            return Err(not_there(class, &dir));
+        }
+        folders.push(Folder { dir, class, leaving: false });
+    }
+    Ok(folders)
+}
+
+/// The tiers with whole paths.
+fn checked(dir: &Path, tiers: &[Tier]) -> Result<Vec<Tier>> {
+    let whole = |path: &Path| {
+        let wrong = |error: &dyn std::fmt::Display| {
+            Error::invalid(format!("{} cannot be a tier's folder: {error}", path.display()))
+        };
+        let whole = std::path::absolute(path).map_err(|error| wrong(&error))?;
+        whole.to_str().map(PathBuf::from).ok_or_else(|| wrong(&"it is not UTF-8"))
+    };
+    let own = whole(dir)?;
+    let mut found: Vec<Tier> = Vec::new();
+    for tier in tiers {
+        let Tier { class, dir, .. } = tier;
+        let dir = whole(dir)?;
+        if dir == own || found.iter().any(|other| other.dir == dir || other.class == *class) {
+            return Err(Error::invalid(format!(
+                "the tier {class}={} is given twice: each class has one folder, and each folder one class",
+                dir.display()
+            )));
+        }
+        found.push(Tier { dir, ..tier.clone() });
+    }
+    Ok(found)
+}
+
+/// Whether all data files of a folder are empty.
+fn holds_nothing(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    for path in data_files(disk, dir)? {
+        if disk.open(&path, OpenMode::Read)?.len()? > 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn data_files(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>> {
+    let names = disk.list(dir)?.into_iter().filter(|name| parse_name(name).is_some());
+    Ok(names.map(|name| dir.join(name)).collect())
+}
+
+/// Removes data files that hold nothing; one that stays could be in the way of another of its number.
+fn remove_files(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    data_files(disk, dir)?.iter().try_for_each(|path| disk.remove(path))
+}
+
+fn not_there(class: DeviceClass, dir: &Path) -> Error {
+    Error::invalid(format!(
+        "the tier {class}={} has data of this database, and is missing or is not that folder: bring it back, or give its new \
+         place (--tier {class}=FOLDER; the setting tiers)",
+        dir.display()
+    ))
+}
+
+fn of_another(class: DeviceClass, dir: &Path) -> Error {
+    Error::invalid(format!(
+        "the folder of the tier {class}={} belongs to another database",
+        dir.display()
+    ))
+}
+
+/// A number that no database had before.
+fn new_number() -> [u8; 16] {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut number = [0; 16];
+    number[..8].copy_from_slice(&(clock::wall().as_nanos() as u64).to_le_bytes());
+    let within = NEXT.fetch_add(1, Ordering::Relaxed) << 32 | u64::from(std::process::id());
+    number[8..].copy_from_slice(&within.to_le_bytes());
+    number
+}
+
+fn read_record(disk: &dyn Disk, dir: &Path) -> Result<Option<Record>> {
+    read(disk, &dir.join(RECORD), RECORD_MAGIC, |reader| {
+        let database = number(reader)?;
+        let mut folders = Vec::new();
+        for _ in 0..reader.u16()? {
+            let (number, class) = (reader.u16()?, DeviceClass::of(reader.u8()?)?);
+            let len = reader.u32()? as usize;
+            let path = std::str::from_utf8(reader.take(len)?);
+            let path = path.map_err(|_| Error::corruption("a path that is not UTF-8"))?;
+            folders.push(Recorded { number, class, dir: path.into() });
+        }
+        Ok(Record { database, folders })
+    })
+}
+
+fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Owner>> {
+    read(disk, &dir.join(OWNER), OWNER_MAGIC, |reader| Ok((number(reader)?, reader.u16()?)))
+}
+
+fn number(reader: &mut Reader<'_>) -> Result<[u8; 16]> {
+    Ok(reader.take(16)?.try_into().expect("16 bytes were asked for"))
+}
+
+fn write_record(disk: &dyn Disk, dir: &Path, record: &Record) -> Result<()> {
+    let mut body = record.database.to_vec();
+    body.extend_from_slice(&(record.folders.len() as u16).to_le_bytes());
+    for Recorded { number, class, dir } in &record.folders {
+        let path = dir.to_str().unwrap_or_default();
+        body.extend_from_slice(&number.to_le_bytes());
+        body.push(*class as u8);
+        body.extend_from_slice(&(path.len() as u32).to_le_bytes());
+        body.extend_from_slice(path.as_bytes());
+    }
+    write(disk, dir, RECORD, RECORD_MAGIC, &body)
+}
+
+fn write_owner(disk: &dyn Disk, dir: &Path, (database, folder): Owner) -> Result<()> {
+    let body = [&database[..], &folder.to_le_bytes()].concat();
+    write(disk, dir, OWNER, OWNER_MAGIC, &body)
+}
+
+fn read<T>(
+    disk: &dyn Disk,
+    path: &Path,
+    magic: &[u8; 4],
+    decode: impl FnOnce(&mut Reader<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    if !disk.exists(path)? {
+        return Ok(None);
+    }
+    let file = disk.open(path, OpenMode::Read)?;
+    // A few paths are not longer.
+    let mut bytes = vec![0; file.len()?.min(1 << 20) as usize];
+    file.read_at(0, &mut bytes)?;
+    let decoded = || {
+        let sum_at =
+            bytes.len().checked_sub(4).ok_or_else(|| Error::corruption("it is cut off"))?;
+        let (body, sum) = bytes.split_at(sum_at);
+        if crc32c(body).to_le_bytes() != *sum || !body.starts_with(magic) {
+            return Err(Error::corruption("its checksum is wrong"));
+        }
+        let mut reader = Reader::new(&body[magic.len()..]);
+        let version = reader.u16()?;
+        if version != VERSION {
+            let text = format!("version {version}; this program knows {VERSION}");
+            return Err(Error::new(ErrorKind::UnsupportedFormat, text));
+        }
+        decode(&mut reader)
+    };
+    decoded().map(Some).map_err(|error| error.context(path.display()))
+}
+
+fn write(disk: &dyn Disk, dir: &Path, name: &str, magic: &[u8; 4], body: &[u8]) -> Result<()> {
+    let mut bytes = [&magic[..], &VERSION.to_le_bytes(), body].concat();
+    bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+    let beside = dir.join(format!("{name}.new"));
+    disk.open(&beside, OpenMode::Create)?.write_and_sync(0, &bytes)?;
+    disk.rename(&beside, &dir.join(name))?;
+    disk.sync_dir(dir)
+}
