@@ -23,9 +23,11 @@ pub enum Use {
     Connections,
     /// The log, as it is read back at an opening.
     Recovery,
+    /// What flushes and compactions have read ahead, or are writing.
+    Compactions,
 }
 
-const USES: usize = 5;
+const USES: usize = 6;
 
 #[derive(Debug)]
 struct Inner {

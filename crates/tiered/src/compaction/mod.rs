@@ -21,8 +21,9 @@
 //! - **W5.** A task is bounded: at most [`TASK_BYTES`] and one block of each source more, but for versions of one key.
 //!
 //! `supply` gives sources block by block, `plan` decides what passes, `offload` is the contract of those who carry out tasks,
-//! `weave` puts the outcome into extents.
+//! `weave` puts the outcome into extents, `bulk` reads and writes beside it.
 
+mod bulk;
 mod offload;
 mod plan;
 mod rule;
@@ -31,6 +32,7 @@ mod supply;
 mod tests;
 mod weave;
 
+pub(crate) use bulk::{Bulk, Ticket};
 pub use offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 pub(crate) use plan::{Planner, Policy};
 pub use rule::DropRule;

@@ -1,10 +1,13 @@
 //! The sources of a flush or compaction, block by block.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use spillway_base::engine::Access;
 use spillway_base::{KeyRange, Result};
+use spillway_storage::AlignedBuffer;
 
+use super::bulk::{Bulk, Ticket};
 use super::rule::{DropRule, Sieve};
 use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
 use crate::extent::Resident;
@@ -12,8 +15,9 @@ use crate::extent_meta::Counts;
 use crate::level::Slice;
 use crate::memtable::{Memtable, Place};
 
-/// Bytes that are read at once from a slice that is decoded block after block.
-const READ_BYTES: usize = 256 << 10;
+/// Bytes that are read at once from a slice: few at first, for often no more is needed, then more while it is decoded block
+/// after block.
+const READ_BYTES: std::ops::RangeInclusive<usize> = 32 << 10..=512 << 10;
 
 /// A slice that is being taken apart.
 #[derive(Clone)]
@@ -90,7 +94,12 @@ pub(crate) struct Supply<'a> {
     /// A unit that comes before the head: what was given back.
     returned: Option<Unit>,
     rest: Rest<'a>,
+    /// What was read, and what is being read after that.
     read: Option<ReadAhead>,
+    ahead: Option<(OpenSlice, Range<usize>, Ticket)>,
+    /// Bytes that the next read is to bring.
+    window: usize,
+    bulk: Option<Bulk>,
 }
 
 enum Rest<'a> {
@@ -101,14 +110,21 @@ enum Rest<'a> {
 /// Frames of consecutive blocks of an extent.
 struct ReadAhead {
     open: OpenSlice,
-    blocks: std::ops::Range<usize>,
-    frames: crate::pages::Buffer,
+    blocks: Range<usize>,
+    frames: AlignedBuffer,
+}
+
+impl ReadAhead {
+    fn has(&self, open: &OpenSlice, block: usize) -> bool {
+        Arc::ptr_eq(&self.open.slice, &open.slice) && self.blocks.contains(&block)
+    }
 }
 
 impl<'a> Supply<'a> {
     /// Slices in key order.
-    pub(crate) fn of_slices(slices: Vec<Arc<Slice>>) -> Supply<'a> {
-        Supply::new(Rest::Slices { slices: slices.into_iter(), open: None })
+    pub(crate) fn of_slices(slices: Vec<Arc<Slice>>, bulk: &Bulk) -> Supply<'a> {
+        let slices = Rest::Slices { slices: slices.into_iter(), open: None };
+        Supply::new(slices, Some(bulk.clone()))
     }
 
     /// What the rule keeps of a memtable's keys in a range.
@@ -117,11 +133,14 @@ impl<'a> Supply<'a> {
         range: KeyRange<'a>,
         rule: &'a DropRule<'a>,
     ) -> Supply<'a> {
-        Supply::new(Rest::Memtable(Box::new(MemtableBlocks::new(memtable, range, rule))))
+        let blocks = Box::new(MemtableBlocks::new(memtable, range, rule));
+        Supply::new(Rest::Memtable(blocks), None)
     }
 
-    fn new(rest: Rest<'a>) -> Supply<'a> {
-        let mut supply = Supply { head: Head::End, returned: None, rest, read: None };
+    fn new(rest: Rest<'a>, bulk: Option<Bulk>) -> Supply<'a> {
+        let window = *READ_BYTES.start();
+        let mut supply =
+            Supply { head: Head::End, returned: None, rest, read: None, ahead: None, window, bulk };
         supply.advance();
         supply
     }
@@ -231,22 +250,55 @@ impl<'a> Supply<'a> {
         Ok(unit.block.insert(Arc::new(block)).clone())
     }
 
-    /// A block of an extent, and those after it beside it.
+    /// A block of an extent.
     fn read(&mut self, open: &OpenSlice, index: usize) -> Result<Block> {
-        let extent = &open.slice.extent;
-        let at_hand = self.read.as_ref().is_some_and(|read| {
-            Arc::ptr_eq(&read.open.slice, &open.slice) && read.blocks.contains(&index)
-        });
-        if !at_hand {
-            let blocks = index..reach(open, index, READ_BYTES);
-            let frames = extent.read_blocks(&open.resident, blocks.clone())?;
-            self.read = Some(ReadAhead { open: open.clone(), blocks, frames });
+        if self.read.as_ref().is_none_or(|read| !read.has(open, index)) {
+            self.fetch(open, index)?;
         }
         let read = self.read.as_ref().expect("it was just read");
-        let base = open.resident.place(read.blocks.start).offset;
         let place = open.resident.place(index);
-        let from = (place.offset - base) as usize;
-        extent.open_block(&open.resident, index, &read.frames[from..from + place.len as usize])
+        let from = (place.offset - open.resident.place(read.blocks.start).offset) as usize;
+        let frame = &read.frames[from..from + place.len as usize];
+        open.slice.extent.open_block(&open.resident, index, frame)
+    }
+
+    /// Reads a block and those after it, and begins to read what follows them where the slice is read through.
+    fn fetch(&mut self, open: &OpenSlice, index: usize) -> Result<()> {
+        let bulk = self.bulk.clone().expect("only slices are read");
+        let before = self.read.take();
+        let goes_on = before.as_ref().is_some_and(|before| before.blocks.end == index);
+        if let Some(before) = before {
+            bulk.give_back(before.frames);
+        }
+        let (least, most) = READ_BYTES.into_inner();
+        self.window = if goes_on { (2 * self.window).min(most) } else { least };
+        let begun = self.ahead.take().filter(|(of, blocks, _)| {
+            Arc::ptr_eq(&of.slice, &open.slice) && blocks.contains(&index)
+        });
+        let (blocks, ticket) = match begun {
+            Some((_, blocks, ticket)) => (blocks, ticket),
+            None => {
+                let blocks = index..reach(open, index, self.window);
+                let ticket = open.begin_read(blocks.clone(), &bulk)?;
+                (blocks, ticket)
+            }
+        };
+        let end = open.slice.meta.block_range().end;
+        if goes_on && blocks.end < end {
+            let next = blocks.end..reach(open, blocks.end, self.window);
+            let ahead = open.begin_read(next.clone(), &bulk)?;
+            self.ahead = Some((open.clone(), next, ahead));
+        }
+        let frames = bulk.take(ticket)?;
+        self.read = Some(ReadAhead { open: open.clone(), blocks, frames });
+        Ok(())
+    }
+}
+
+impl OpenSlice {
+    /// Begins to read consecutive blocks.
+    pub(super) fn begin_read(&self, blocks: Range<usize>, bulk: &Bulk) -> Result<Ticket> {
+        self.slice.extent.begin_read(&self.resident, blocks, bulk)
     }
 }
 

@@ -11,12 +11,12 @@ use spillway_base::rng::Rng;
 use spillway_base::{Csn, Result, TableId};
 use spillway_storage::sim::SimDisk;
 
-use super::DropRule;
 use super::offload::{Accelerator, Checked, Cpu, MergeTask};
 use super::plan::{Planner, Policy, Step, TASK_BYTES};
 use super::rule::Sieve;
 use super::supply::{Origin, Supply};
 use super::weave::{Coder, Output, Tally, Weaver};
+use super::{Bulk, DropRule};
 use crate::block::{BlockWriter, BuiltBlock, Entry};
 use crate::coding::{Coding, Compression};
 use crate::extent::{BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext};
@@ -29,6 +29,7 @@ const SLOT: usize = 2 << 20;
 
 /// Files for extents, and what was written to them.
 struct Yard {
+    bulk: Bulk,
     space: Arc<SpaceManager>,
     context: Arc<ReadContext>,
     next: u64,
@@ -48,7 +49,9 @@ impl Yard {
             [].into_iter(),
         );
         let context = Arc::new(ReadContext::new(0, 64 << 20, &budget));
-        Yard { space: Arc::new(space.unwrap()), context, next: 1, slices: Vec::new() }
+        let space = Arc::new(space.unwrap());
+        let bulk = space.bulk(&budget).unwrap();
+        Yard { bulk, space, context, next: 1, slices: Vec::new() }
     }
 
     /// One extent of these blocks, as a slice.
@@ -66,7 +69,8 @@ impl Output for Yard {
         self.next += 1;
         meta.slots = self.space.allocate(meta.slots.count, DeviceClass::Ssd)?;
         let (file, offset) = self.space.locate(meta.slots)?;
-        file.write_at(offset, &bytes)?;
+        self.bulk.write(file.file(), offset, &bytes)?;
+        self.bulk.finish_writes()?;
         let extent = ExtentHandle::new(TABLE, meta, &self.space, &self.context)?;
         for meta in slices {
             extent.change_live_bytes(meta.bytes, 0);
@@ -163,7 +167,7 @@ fn w3_the_example_of_the_paper() {
         yard.extent(&[dense(150, 160, 1), dense(160, 171, 1)]),
         yard.extent(&[dense(190, 206, 1)]),
     ];
-    let sources = vec![Supply::of_slices(upper), Supply::of_slices(lower)];
+    let sources = [upper, lower].map(|slices| Supply::of_slices(slices, &yard.bulk)).into();
     let mut planner = Planner::new(sources, policy);
     let mut steps = Vec::new();
     while let Some(step) = planner.next().unwrap() {
@@ -261,11 +265,12 @@ fn weave_coded(
     accelerator: &dyn Accelerator,
     compression: Compression,
 ) -> (Vec<Arc<Slice>>, Tally) {
-    let slot = yard.space.slot_bytes();
-    let supplies = sources.iter().cloned().map(Supply::of_slices).collect();
+    let bulk = yard.bulk.clone();
+    let supplies = sources.iter().cloned().map(|s| Supply::of_slices(s, &bulk)).collect();
     let mut planner = Planner::new(supplies, policy);
     let coder = Coder::new(compression, None);
-    let mut weaver = Weaver::new(TABLE, slot, rule, policy, accelerator, coder, yard);
+    let builder = ExtentBuilder::new(TABLE, yard.space.slot_bytes(), coder.coding());
+    let mut weaver = Weaver::new(builder, rule, policy, accelerator, coder, bulk, yard);
     let mut longest = 0;
     while let Some(step) = planner.next().unwrap() {
         if let Step::Merge(task) = &step {
@@ -421,7 +426,7 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     let two = yard.extent(&[dense(5, 25, 2)]);
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX };
     let supplies =
-        || vec![Supply::of_slices(vec![two.clone()]), Supply::of_slices(vec![one.clone()])];
+        || [&two, &one].map(|slice| Supply::of_slices(vec![slice.clone()], &yard.bulk)).into();
     let mut planner = Planner::new(supplies(), policy(SLOT));
     let Some(Step::Merge(task)) = planner.next().unwrap() else { unreachable!("they overlap") };
     let error = Checked(Cpu, Lies).merge(&[task], &rule).unwrap_err();

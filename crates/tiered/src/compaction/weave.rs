@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use spillway_base::{Result, TableId};
+use spillway_base::Result;
 
+use super::bulk::Bulk;
 use super::offload::{Accelerator, Cpu, MergeTask};
 use super::plan::{Policy, Step};
 use super::rule::DropRule;
@@ -68,7 +69,7 @@ impl Coder {
     }
 
     /// The coding that blocks are to have at least.
-    fn coding(&self) -> Coding {
+    pub(crate) fn coding(&self) -> Coding {
         self.coding
     }
 
@@ -99,6 +100,7 @@ pub(crate) struct Weaver<'a> {
     policy: Policy,
     accelerator: &'a dyn Accelerator,
     coder: Coder,
+    bulk: Bulk,
     builder: ExtentBuilder,
     pending: Option<Pending>,
     /// Steps that wait for the tasks among them to be enough for the accelerator.
@@ -111,20 +113,21 @@ pub(crate) struct Weaver<'a> {
 
 impl<'a> Weaver<'a> {
     pub(crate) fn new(
-        table: TableId,
-        slot_bytes: usize,
+        builder: ExtentBuilder,
         rule: &'a DropRule<'a>,
         policy: Policy,
         accelerator: &'a dyn Accelerator,
         coder: Coder,
+        bulk: Bulk,
         output: &'a mut dyn Output,
     ) -> Weaver<'a> {
         Weaver {
             rule,
             policy,
             accelerator,
-            builder: ExtentBuilder::new(table, slot_bytes, coder.coding()),
+            builder,
             coder,
+            bulk,
             pending: None,
             waiting: Vec::new(),
             tasks: 0,
@@ -231,12 +234,17 @@ impl<'a> Weaver<'a> {
     fn carry(&mut self, open: &OpenSlice, blocks: Range<usize>) -> Result<()> {
         let OpenSlice { slice, resident } = open;
         let wanted = self.coder.coding();
-        let mut next = blocks.start;
-        while next < blocks.end {
-            let part = next..reach(open, next, READ_BYTES).min(blocks.end);
-            let frames = slice.extent.read_blocks(resident, part.clone())?;
-            let base = resident.place(next).offset;
-            for block in part.clone() {
+        let bulk = self.bulk.clone();
+        let part_from = |from: usize| from..reach(open, from, READ_BYTES).min(blocks.end);
+        let begin = |part: Range<usize>| Ok((part.clone(), open.begin_read(part, &bulk)?));
+        let mut next = Some(begin(part_from(blocks.start))?);
+        while let Some((part, ticket)) = next.take() {
+            if part.end < blocks.end {
+                next = Some(begin(part_from(part.end))?);
+            }
+            let frames = bulk.take(ticket)?;
+            let base = resident.place(part.start).offset;
+            for block in part {
                 let place = resident.place(block);
                 let from = (place.offset - base) as usize;
                 let frame = &frames[from..from + place.len as usize];
@@ -257,7 +265,7 @@ impl<'a> Weaver<'a> {
                     self.put(&parts)?;
                 }
             }
-            next = part.end;
+            bulk.give_back(frames);
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ use spillway_base::budget::Budget;
 use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate};
 use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
-use spillway_storage::{Disk, DiskLock};
+use spillway_storage::{ALIGN, Disk, DiskLock};
 
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::{PartsCursor, TableCursor};
@@ -146,6 +146,12 @@ impl TieredEngine {
         horizon: Arc<dyn Horizon>,
         budget: Budget,
     ) -> Result<TieredEngine> {
+        if !settings.slot_bytes.is_multiple_of(ALIGN) {
+            return Err(Error::invalid(format!(
+                "slots of {} bytes are no whole pages",
+                settings.slot_bytes
+            )));
+        }
         disk.create_dir_all(dir)?;
         let Claimed { folders, locks } = claim(&*disk, dir, &settings.tiers)?;
         let slot_bytes = settings.slot_bytes as u32;

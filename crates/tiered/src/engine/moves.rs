@@ -119,7 +119,7 @@ impl Inner {
         moves: &[(ExtentId, DeviceClass)],
     ) -> Result<bool> {
         let mut homes = homes(table, parts);
-        let mut written = self.written(DeviceClass::Ssd);
+        let mut written = self.written(DeviceClass::Ssd)?;
         written.pace = self.pace_of(Kind::Recode);
         let mut copied: Vec<(Arc<ExtentHandle>, ExtentMeta)> = Vec::new();
         let mut damaged = false;

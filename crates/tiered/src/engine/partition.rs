@@ -190,7 +190,7 @@ impl Inner {
         let Some(key) = middle(&levels).filter(|_| part.quarantined().is_none()) else {
             return Ok(false);
         };
-        let mut written = self.written(DeviceClass::Ssd);
+        let mut written = self.written(DeviceClass::Ssd)?;
         let mut edit = LevelsEdit::default();
         let spanning = levels
             .places()

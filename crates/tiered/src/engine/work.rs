@@ -16,7 +16,7 @@ use spillway_base::{Csn, Error, ErrorKind, Result};
 use super::jobs::NAP;
 use super::pace::{Pace, SYNC_BYTES};
 use super::{Inner, create_edit};
-use crate::compaction::{Coder, DropRule, Output, Planner, Policy, Supply, Tally, Weaver};
+use crate::compaction::{Bulk, Coder, DropRule, Output, Planner, Policy, Supply, Tally, Weaver};
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::level::{LevelsEdit, Slice};
@@ -32,6 +32,7 @@ pub(super) struct Written<'a> {
     /// Where they are meant to lie.
     pub(super) class: DeviceClass,
     pub(super) extents: Vec<(ExtentMeta, Vec<SliceMeta>)>,
+    bulk: Bulk,
     files: Vec<u32>,
     pub(super) bytes: u64,
     /// Of those bytes, the ones that were synced.
@@ -42,6 +43,8 @@ pub(super) struct Written<'a> {
 
 impl Drop for Written<'_> {
     fn drop(&mut self) {
+        // Nothing may be on its way into slots that others are given.
+        let _ = self.bulk.finish_writes();
         self.extents.iter().for_each(|(meta, _)| self.inner.space.release(meta.slots));
     }
 }
@@ -66,7 +69,7 @@ impl Written<'_> {
         let slots = meta.slots;
         self.extents.push((meta, slices));
         let (file, offset) = self.inner.space.locate(slots)?;
-        file.write_at(offset, bytes).map_err(stopped)?;
+        self.bulk.write(file.file(), offset, bytes).map_err(stopped)?;
         self.bytes += bytes.len() as u64;
         if !self.files.contains(&slots.file) {
             self.files.push(slots.file);
@@ -85,7 +88,14 @@ impl Written<'_> {
         Ok(())
     }
 
+    /// Waits until all is written.
+    fn finish(&mut self) -> Result<()> {
+        self.bulk.finish_writes().map_err(stopped)
+    }
+
+    /// Waits until all is written and durable.
     pub(super) fn sync(&mut self) -> Result<()> {
+        self.finish()?;
         self.synced_bytes = self.bytes;
         self.files.iter().try_for_each(|&number| {
             let (file, _) =
@@ -286,14 +296,15 @@ impl Inner {
         let newer_from = newer.map(|memtable| memtable.csn_min()).min().unwrap_or(Csn::MAX);
         let others_from = if view.levels.is_empty() { newer_from } else { Csn::ZERO };
         let rule = DropRule { live: &live, others_from };
-        let mut written = self.written(self.class_at(Place::Level0(0)));
+        let mut written = self.written(self.class_at(Place::Level0(0)))?;
         let sources = vec![Supply::of_memtable(&oldest.memtable, part.range(), &rule)];
         let policy = self.settings.reuse_policy(others_from);
         let coder = self.codes_of_flush();
         let (_, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
         // Of a table that the manifest has forgotten nothing is looked for after a crash.
-        if !table.is_gone() {
-            written.sync()?;
+        match table.is_gone() {
+            true => written.finish()?,
+            false => written.sync()?,
         }
         let mut manifest = self.recording()?;
         if !self.has(table) {
@@ -337,16 +348,17 @@ impl Inner {
         self.tables.load().contains_key(&table.id)
     }
 
-    pub(super) fn written(&self, class: DeviceClass) -> Written<'_> {
-        Written {
+    pub(super) fn written(&self, class: DeviceClass) -> Result<Written<'_>> {
+        Ok(Written {
             inner: self,
             class,
+            bulk: self.space.bulk(&self.accounts.budget)?,
             extents: Vec::new(),
             files: Vec::new(),
             bytes: 0,
             synced_bytes: 0,
             pace: None,
-        }
+        })
     }
 
     /// The pace of a compaction. One that somebody asked for, and waits for, goes as fast as it can; and without threads in the
@@ -382,10 +394,10 @@ impl Inner {
         coder: Coder,
         written: &mut Written<'_>,
     ) -> Result<(Vec<Arc<Slice>>, Tally)> {
-        let slot_bytes = self.space.slot_bytes();
+        let builder = ExtentBuilder::new(table.id, self.space.slot_bytes(), coder.coding());
         let accelerator = self.accelerator.load_full();
-        let mut weaver =
-            Weaver::new(table.id, slot_bytes, rule, policy, &**accelerator, coder, written);
+        let bulk = written.bulk.clone();
+        let mut weaver = Weaver::new(builder, rule, policy, &**accelerator, coder, bulk, written);
         let mut planner = Planner::new(sources, policy);
         while let Some(step) = planner.next()? {
             weaver.take(step)?;
@@ -492,9 +504,10 @@ impl Inner {
         self.horizon.live_snapshots(&mut live);
         let others_from = others_from(&part.view(), pick);
         let rule = DropRule { live: &live, others_from };
-        let mut written = self.written(self.class_at(pick.target));
+        let mut written = self.written(self.class_at(pick.target))?;
         written.pace = self.pace_of(pick.kind);
-        let sources = pick.sources.iter().cloned().map(Supply::of_slices).collect();
+        let slices = pick.sources.iter().cloned();
+        let sources = slices.map(|slices| Supply::of_slices(slices, &written.bulk)).collect();
         let (coder, codes) = self.codes_of(table, pick)?;
         let mut policy = self.settings.reuse_policy(others_from);
         if pick.kind == Kind::Recode {

@@ -12,6 +12,7 @@ use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{Block, Decoding, FrameId, check_frame, open_frame};
 use crate::cache::{BlockCache, BlockKey, HasSeat, Seat, TableCache};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
+use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
 use crate::pages::{Buffer, PagePool};
 use crate::space::{DataFile, SpaceManager};
@@ -236,6 +237,19 @@ impl ExtentHandle {
     pub(crate) fn read_block(&self, resident: &Resident, index: usize) -> Result<Block> {
         let bytes = self.read_blocks(resident, index..index + 1)?;
         self.open_block(resident, index, bytes)
+    }
+
+    /// Begins to read the frames of consecutive blocks, past all caches.
+    pub(crate) fn begin_read(
+        &self,
+        resident: &Resident,
+        blocks: Range<usize>,
+        bulk: &Bulk,
+    ) -> Result<Ticket> {
+        let (first, last) = (resident.place(blocks.start), resident.place(blocks.end - 1));
+        let len = (last.offset - first.offset) as usize + last.len as usize;
+        let home = self.home();
+        Ok(bulk.begin_read(home.file.file(), home.offset + first.offset, len))
     }
 
     /// The frames of consecutive blocks, unchecked, past the cache.

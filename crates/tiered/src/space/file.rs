@@ -21,14 +21,14 @@ impl DataFile {
         Arc::new(DataFile { file, failure: Mutex::new(None) })
     }
 
+    /// The file itself, for bulk transfers.
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
     /// As [`File::read_at`].
     pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         self.file.read_at(offset, bytes)
-    }
-
-    /// As [`File::write_at`].
-    pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_at(offset, bytes)
     }
 
     /// Makes everything durable that was written before the call.

@@ -20,9 +20,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use spillway_base::budget::Budget;
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::{Disk, OpenMode};
 
+use crate::compaction::Bulk;
 use crate::picker::Room;
 pub(crate) use class::Folder;
 pub use class::{DeviceClass, Tier};
@@ -117,6 +119,11 @@ impl SpaceManager {
             growing,
             displaced,
         })
+    }
+
+    /// A queue for reads and writes in bulk, of the calling thread.
+    pub(crate) fn bulk(&self, budget: &Budget) -> Result<Bulk> {
+        Bulk::new(&*self.disk, budget)
     }
 
     /// The bytes of a slot.

@@ -1,0 +1,167 @@
+//! Reads and writes that go on beside a flush's or compaction's merging (X-Engine, section 3.3.2, "Asynchronous I/O").
+//!
+//! What is read ahead and what was written travels between the device and buffers of this work alone, past the page cache: a
+//! compaction reads everything once, and would only drive others' pages out.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use spillway_base::Result;
+use spillway_base::budget::{Budget, Charge, Use};
+use spillway_storage::{AlignedBuffer, Cache, Disk, File, IoQueue, QueueSettings};
+
+/// Operations in flight: more were no quicker (`spillway bench extents`).
+const DEPTH: usize = 4;
+/// Buffers that are kept for the next operation.
+const SPARE: usize = DEPTH;
+
+/// A read that was begun. One that is never taken is done for nothing.
+#[derive(Debug)]
+pub(crate) struct Ticket(u64);
+
+/// What a flush or compaction has under way. Clones share it; all stay on one thread.
+#[derive(Clone)]
+pub(crate) struct Bulk(Rc<RefCell<State>>);
+
+struct State {
+    queue: Box<dyn IoQueue>,
+    next: u64,
+    /// Writes that are under way, by their tags, and those that failed.
+    writing: FxHashSet<u64>,
+    failed: Result<()>,
+    read: FxHashMap<u64, Result<AlignedBuffer>>,
+    spare: Vec<AlignedBuffer>,
+    /// Of all buffers that are in flight, at somebody's, or spare.
+    charge: Charge,
+}
+
+impl Bulk {
+    /// A queue of its own, whose buffers are charged to the budget.
+    ///
+    /// # Errors
+    /// As [`Disk::queue`].
+    pub(crate) fn new(disk: &dyn Disk, budget: &Budget) -> Result<Bulk> {
+        let queue = disk.queue(QueueSettings { depth: DEPTH, cache: Cache::Bypass })?;
+        Ok(Bulk(Rc::new(RefCell::new(State {
+            queue,
+            next: 0,
+            writing: FxHashSet::default(),
+            failed: Ok(()),
+            read: FxHashMap::default(),
+            spare: Vec::new(),
+            charge: budget.charge(Use::Compactions, 0),
+        }))))
+    }
+
+    /// Begins to read so many bytes of a file, one or more.
+    pub(crate) fn begin_read(&self, file: &Arc<dyn File>, offset: u64, len: usize) -> Ticket {
+        let state = &mut *self.0.borrow_mut();
+        let tag = state.begin();
+        let buffer = state.buffer(len);
+        state.queue.read(tag, file, offset, len, buffer);
+        Ticket(tag)
+    }
+
+    /// Waits for a read. Its buffer is to be given back.
+    ///
+    /// # Errors
+    /// That of the read.
+    pub(crate) fn take(&self, ticket: Ticket) -> Result<AlignedBuffer> {
+        let state = &mut *self.0.borrow_mut();
+        loop {
+            if let Some(outcome) = state.read.remove(&ticket.0) {
+                return outcome;
+            }
+            state.step();
+        }
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn give_back(&self, buffer: AlignedBuffer) {
+        self.0.borrow_mut().keep(buffer);
+    }
+
+    /// Begins to write bytes at an offset that is a multiple of a page; up to the next such multiple, zeros follow.
+    ///
+    /// # Errors
+    /// That of an earlier write.
+    pub(crate) fn write(&self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> Result<()> {
+        let state = &mut *self.0.borrow_mut();
+        state.failed.clone()?;
+        let tag = state.begin();
+        let mut buffer = state.buffer(bytes.len());
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        buffer.pad();
+        state.writing.insert(tag);
+        state.queue.write(tag, file, offset, buffer);
+        Ok(())
+    }
+
+    /// Waits until no write is under way.
+    ///
+    /// # Errors
+    /// That of one of them.
+    pub(crate) fn finish_writes(&self) -> Result<()> {
+        let state = &mut *self.0.borrow_mut();
+        while !state.writing.is_empty() {
+            state.step();
+        }
+        state.failed.clone()
+    }
+}
+
+impl State {
+    /// A tag for an operation, for which there is room.
+    fn begin(&mut self) -> u64 {
+        while self.queue.is_full() {
+            self.step();
+        }
+        self.next += 1;
+        self.next
+    }
+
+    /// Waits for one operation.
+    fn step(&mut self) {
+        let Some(done) = self.queue.wait() else { return };
+        if self.writing.remove(&done.tag) {
+            if self.failed.is_ok() {
+                self.failed = done.outcome;
+            }
+            self.keep(done.buffer);
+            return;
+        }
+        let outcome = match done.outcome {
+            Ok(()) => Ok(done.buffer),
+            Err(error) => {
+                self.keep(done.buffer);
+                Err(error)
+            }
+        };
+        self.read.insert(done.tag, outcome);
+    }
+
+    /// A buffer with memory for so many bytes, whatever is in it.
+    fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
+        let fits = self.spare.iter().position(|spare| spare.capacity() >= bytes);
+        if let Some(at) = fits {
+            return self.spare.swap_remove(at);
+        }
+        let buffer = AlignedBuffer::with_capacity(bytes);
+        let charged = self.charge.bytes();
+        self.charge.resize(charged + buffer.capacity());
+        buffer
+    }
+
+    fn keep(&mut self, buffer: AlignedBuffer) {
+        self.spare.push(buffer);
+        if self.spare.len() > SPARE {
+            let least = (0..self.spare.len()).min_by_key(|&at| self.spare[at].capacity());
+            let gone = self.spare.swap_remove(least.unwrap_or_default());
+            let charged = self.charge.bytes();
+            self.charge.resize(charged.saturating_sub(gone.capacity()));
+        }
+    }
+}
