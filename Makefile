@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections bench-wave bench-recovery bench-compaction bench-amplification peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-fill bench-pressure peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,15 @@ bench-compaction: peers ## One compaction of two runs of keys, with and without 
 
 bench-amplification: peers ## Bytes written and read for each operation of a mix that writes much, beside RocksDB (AMPLIFICATION_ARGS=)
 	peers/target/release/spillway-peers amplification $(AMPLIFICATION_ARGS)
+
+bench-queue: peers ## A table used as a queue, after 1 M and 50 M inserts and deletes, beside RocksDB (QUEUE_ARGS=)
+	peers/target/release/spillway-peers queue $(QUEUE_ARGS)
+
+bench-fill: peers ## A fill at full speed to 20 GiB with 1 GiB of memory, beside RocksDB (FILL_ARGS=)
+	peers/target/release/spillway-peers fill $(FILL_ARGS)
+
+bench-pressure: peers ## Gets and durable puts with compactions in the background and without, beside RocksDB (PRESSURE_ARGS=)
+	peers/target/release/spillway-peers pressure $(PRESSURE_ARGS)
 
 bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved (SYSBENCH_ARGS=)
 	@scripts/setup sysbench

@@ -10,8 +10,11 @@ use clap::{Parser, Subcommand};
 use spillway_bench::amplification::AmplificationArgs;
 use spillway_bench::commits::{CommitsArgs, Style, Subject};
 use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
+use spillway_bench::fill::FillArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
+use spillway_bench::pressure::PressureArgs;
+use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
 use spillway_bench::store::{SpillwayStores, Stores};
 use spillway_bench::wave::WaveArgs;
@@ -47,6 +50,12 @@ enum What {
     Compaction(CompactionArgs),
     /// Bytes written and read for each operation of a mix that writes much
     Amplification(AmplificationArgs),
+    /// A table used as a queue
+    Queue(QueueArgs),
+    /// A fill at full speed, second by second
+    Fill(FillArgs),
+    /// Gets and durable puts with compactions in the background and without
+    Pressure(PressureArgs),
 }
 
 fn run(what: What) -> Result<(), String> {
@@ -82,6 +91,9 @@ fn run(what: What) -> Result<(), String> {
             args.run(&[&with, &without, &RocksRuns])
         }
         What::Amplification(args) => args.run(&[&spillway, &counted(Way::Pipelined)]),
+        What::Queue(args) => args.run(&[&spillway, &RocksStores::new(Way::Pipelined)]),
+        What::Fill(args) => args.run(&[&spillway, &counted(Way::Pipelined)]),
+        What::Pressure(args) => args.run(&[&spillway, &counted(Way::Pipelined)]),
         What::Wave(args) => {
             args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])
         }

@@ -16,7 +16,10 @@
 //! - [`wave`]: a step of load, second by second;
 //! - [`recovery`]: opening after a crash;
 //! - [`compaction`]: one compaction of two runs of keys;
-//! - [`amplification`]: bytes written and read for each operation.
+//! - [`amplification`]: bytes written and read for each operation;
+//! - [`queue`]: a table used as a queue;
+//! - [`fill`]: a fill at full speed, second by second;
+//! - [`pressure`]: gets and durable puts with compactions in the background and without.
 
 pub mod amplification;
 mod apart;
@@ -24,11 +27,14 @@ pub mod commits;
 pub mod compaction;
 pub mod connections;
 pub mod extents;
+pub mod fill;
 mod keys;
 pub mod kv;
 pub mod lone;
 pub mod machine;
 mod measure;
+pub mod pressure;
+pub mod queue;
 pub mod recovery;
 pub mod report;
 pub mod store;

@@ -13,8 +13,11 @@ use spillway_bench::commits::{CommitsArgs, Subject};
 use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
 use spillway_bench::connections::ConnectionsArgs;
 use spillway_bench::extents::ExtentsArgs;
+use spillway_bench::fill::FillArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
+use spillway_bench::pressure::PressureArgs;
+use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
 use spillway_bench::store::SpillwayStores;
 use spillway_bench::wave::WaveArgs;
@@ -118,6 +121,24 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench amplification --mix 50,0,50,0 --skew 0          updates of all rows alike
   make bench-amplification                                       the same beside RocksDB")]
     Amplification(AmplificationArgs),
+    /// A table used as a queue
+    #[command(after_help = "Examples:
+  spillway bench queue --after 1000000,5000000        a first impression
+  spillway bench queue --length 100000 --limit 1      a longer queue
+  make bench-queue                                    the same beside RocksDB")]
+    Queue(QueueArgs),
+    /// A fill at full speed to many times the memory, second by second
+    #[command(after_help = "Examples:
+  spillway bench fill --gib 2 --memory-mib 128           a first impression
+  spillway bench fill --order random --csv fill.csv      every second in a file
+  make bench-fill                                        the same beside RocksDB")]
+    Fill(FillArgs),
+    /// Gets and durable puts at a fixed rate, with compactions in the background and without
+    #[command(after_help = "Examples:
+  spillway bench pressure --memory-mib 64 --seconds 5 --windows 1   a first impression
+  spillway bench pressure --gets 20000 --puts 2000                  at rates of your own
+  make bench-pressure                                               the same beside RocksDB")]
+    Pressure(PressureArgs),
 }
 
 fn main() -> ExitCode {
@@ -141,6 +162,9 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Amplification(args) } => {
             args.run(&[&SpillwayStores::default()])
         }
+        Command::Bench { what: Bench::Queue(args) } => args.run(&[&SpillwayStores::default()]),
+        Command::Bench { what: Bench::Fill(args) } => args.run(&[&SpillwayStores::default()]),
+        Command::Bench { what: Bench::Pressure(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Lone(args) } => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])

@@ -1,0 +1,167 @@
+//! The queue, on one store.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use indicatif::ProgressBar;
+use spillway_base::clock::{self, Clock};
+
+use crate::measure::{Values, fresh_folder, histogram, key, remove_folder};
+use crate::store::{Store, Stores};
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// Inserts and deletes, as many of each, after which polls are measured: ascending.
+    pub(super) after: Vec<u64>,
+    /// Rows in the queue.
+    pub(super) length: u64,
+    /// Rows of a commit.
+    pub(super) batch: u64,
+    pub(super) value_bytes: usize,
+    /// First rows that are asked for.
+    pub(super) limits: Vec<usize>,
+    /// Polls of a measurement at rest, at the most.
+    pub(super) polls: u64,
+    /// How long it lasts at the most, but for the poll in hand.
+    pub(super) polls_time: Duration,
+    /// Between polls meanwhile.
+    pub(super) pause: Duration,
+    pub(super) memory_bytes: usize,
+    pub(super) seed: u64,
+}
+
+/// Polls of one kind.
+pub(super) struct Polls {
+    pub(super) after: u64,
+    pub(super) limit: usize,
+    /// Whether the queue was at rest.
+    pub(super) at_rest: bool,
+    pub(super) latency_ns: Histogram<u64>,
+    /// Inserts and deletes a second before or meanwhile.
+    pub(super) changes_per_s: f64,
+}
+
+/// Runs the plan on a store in a fresh folder, which is removed; `bar` moves by the rows that have gone through the queue.
+pub(super) fn run(
+    stores: &dyn Stores,
+    plan: &Plan,
+    dir: &Path,
+    bar: &ProgressBar,
+) -> Result<Vec<Polls>, String> {
+    let folder = dir.join(stores.name());
+    fresh_folder(&folder)?;
+    let store = stores.open(&folder, plan.memory_bytes)?;
+    let values = Values::new(plan.seed, plan.value_bytes);
+    let mut queue = Queue { store: &*store, plan, values, head: 0, tail: 0, bar };
+    queue.insert(plan.length)?;
+    let mut all = Vec::new();
+    for &after in &plan.after {
+        let (begin, already) = (clock::now(), queue.head);
+        let meanwhile = queue.pass_through(after - already)?;
+        let seconds = (clock::now() - begin).as_secs_f64();
+        let changes_per_s = 2.0 * (after - already) as f64 / seconds;
+        for (limit, latency_ns) in plan.limits.iter().zip(meanwhile) {
+            all.push(Polls { after, limit: *limit, at_rest: false, latency_ns, changes_per_s });
+        }
+        for &limit in &plan.limits {
+            let latency_ns = queue.poll_at_rest(limit)?;
+            all.push(Polls { after, limit, at_rest: true, latency_ns, changes_per_s });
+        }
+    }
+    drop(store);
+    remove_folder(&folder)?;
+    Ok(all)
+}
+
+struct Queue<'a> {
+    store: &'a dyn Store,
+    plan: &'a Plan,
+    values: Values,
+    /// The first row, and the next to insert.
+    head: u64,
+    tail: u64,
+    bar: &'a ProgressBar,
+}
+
+impl Queue<'_> {
+    fn insert(&mut self, count: u64) -> Result<(), String> {
+        let keys: Vec<_> = (self.tail..self.tail + count).map(key).collect();
+        let numbered = keys.iter().zip(self.tail..);
+        let rows: Vec<_> =
+            numbered.map(|(key, number)| (&key[..], self.values.of(number))).collect();
+        self.tail += count;
+        self.store.commit(&rows, false)
+    }
+
+    fn delete(&mut self, count: u64) -> Result<(), String> {
+        let keys: Vec<_> = (self.head..self.head + count).map(key).collect();
+        let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+        self.head += count;
+        self.store.delete(&keys, false)
+    }
+
+    /// Inserts and deletes so many while another thread polls, with each limit in turn.
+    fn pass_through(&mut self, count: u64) -> Result<Vec<Histogram<u64>>, String> {
+        let (store, plan, over) = (self.store, self.plan, AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let poller = scope.spawn(|| {
+                let mut latencies: Vec<_> = plan.limits.iter().map(|_| histogram()).collect();
+                while !over.load(Ordering::Relaxed) {
+                    for (limit, latency_ns) in plan.limits.iter().zip(&mut latencies) {
+                        poll(store, *limit, latency_ns)?;
+                    }
+                    Clock::system().sleep(plan.pause);
+                }
+                Ok(latencies)
+            });
+            let mut left = count;
+            let passed = loop {
+                let some = left.min(plan.batch);
+                let passed = self.insert(some).and_then(|()| self.delete(some));
+                self.bar.inc(some);
+                left -= some;
+                if left == 0 || passed.is_err() {
+                    break passed;
+                }
+            };
+            over.store(true, Ordering::Relaxed);
+            let latencies = poller.join().unwrap_or_else(|_| Err("the poller panicked".to_owned()));
+            passed.and(latencies)
+        })
+    }
+
+    fn poll_at_rest(&self, limit: usize) -> Result<Histogram<u64>, String> {
+        let (mut latency_ns, begin) = (histogram(), clock::now());
+        while latency_ns.len() < self.plan.polls
+            && (latency_ns.is_empty() || clock::now() - begin < self.plan.polls_time)
+        {
+            let found = poll(self.store, limit, &mut latency_ns)?;
+            let expected = self.plan.length.min(limit as u64) as usize;
+            if found.0 != expected || found.1.as_deref() != Some(&key(self.head)[..]) {
+                return Err(format!(
+                    "a poll of row {} and {expected} in all found {found:?}",
+                    self.head
+                ));
+            }
+        }
+        Ok(latency_ns)
+    }
+}
+
+/// Asks for the first rows of the table; answers how many there are, and the first one's key.
+fn poll(
+    store: &dyn Store,
+    limit: usize,
+    latency_ns: &mut Histogram<u64>,
+) -> Result<(usize, Option<Vec<u8>>), String> {
+    let begin = clock::now();
+    let mut first = None;
+    let count = store.seek(&[], limit, &mut |key, _| {
+        first.get_or_insert_with(|| key.to_vec());
+    })?;
+    latency_ns.saturating_record((clock::now() - begin).as_nanos() as u64);
+    Ok((count, first))
+}
