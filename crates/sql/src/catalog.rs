@@ -124,6 +124,9 @@ pub(crate) struct TableDef {
     pub(crate) schema: u16,
     #[serde(default)]
     pub(crate) layouts: Vec<Layout>,
+    /// No row in the newest state is of a version before this; only older snapshots read such.
+    #[serde(default)]
+    pub(crate) fresh_from: u16,
     /// While indexes are built. Nothing but changes of rows sees them before they are among `indexes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) becoming: Option<Becoming>,
@@ -154,6 +157,7 @@ impl TableDef {
             auto_increment: 1,
             schema: 0,
             layouts: Vec::new(),
+            fresh_from: 0,
             becoming: None,
             versions: Arc::default(),
             building: Vec::new(),
@@ -196,6 +200,12 @@ impl TableDef {
     pub(crate) fn forget_versions(&mut self) {
         self.schema = 0;
         self.layouts.clear();
+        self.fresh_from = 0;
+    }
+
+    /// The earlier versions that rows in the newest state may have.
+    pub(crate) fn versions_kept(&self) -> usize {
+        self.layouts.iter().filter(|layout| layout.schema >= self.fresh_from).count()
     }
 
     /// The key spaces that it has.

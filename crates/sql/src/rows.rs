@@ -119,6 +119,11 @@ pub(crate) fn write(table: &TableDef, row: &[Value], out: &mut Vec<u8>) {
     write_row(table.schema, row.iter().map(Value::as_ref), out);
 }
 
+/// Whether a row is of its table's newest version.
+pub(crate) fn is_newest(table: &TableDef, bytes: &[u8]) -> Result<bool> {
+    Ok(RowReader::new(bytes)?.schema() == table.schema)
+}
+
 /// Whether two values are stored as the same bytes.
 pub(crate) fn same_stored(a: &Value, b: &Value) -> bool {
     let bytes = |value: &Value| {

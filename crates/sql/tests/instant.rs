@@ -213,6 +213,46 @@ fn an_older_snapshot_reads_through_a_change() {
     assert_eq!(run(&mut two, "SELECT * FROM t").unwrap(), ["5 1 0", "6 2 200", "1 3 1"]);
 }
 
+/// F1 to F3 of `ddl/refresh`: rows that are written anew read as before, also by older snapshots, and none is left of an
+/// earlier version, for there are no layouts to read such by after the next opening.
+#[test]
+fn rows_are_written_anew_beside_their_table() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE other (id INT)").unwrap();
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT UNSIGNED, f FLOAT, KEY (f))").unwrap();
+    for version in 0..5 {
+        let rows: Vec<_> =
+            (0..300).map(|id| format!("({}, {id}, 0.1)", version * 300 + id)).collect();
+        run(&mut one, &format!("INSERT INTO t (id, a, f) VALUES {}", rows.join(","))).unwrap();
+        let alter = ["DROP COLUMN x, MODIFY a BIGINT", "MODIFY f DOUBLE"];
+        let alter = match version {
+            0 => "ADD COLUMN x INT DEFAULT 3 FIRST",
+            2 | 3 => alter[version - 2],
+            _ => "MODIFY id INT FIRST",
+        };
+        run(&mut one, &format!("ALTER TABLE t {alter}, ALGORITHM=INSTANT")).unwrap();
+    }
+    let all = "SELECT * FROM t ORDER BY id";
+    let before = run(&mut one, all).unwrap();
+    run(&mut two, "BEGIN; SELECT * FROM other").unwrap();
+    run(&mut one, "UPDATE t SET a = 7 WHERE id < 10").unwrap();
+    assert_eq!(run(&mut one, "OPTIMIZE TABLE t").unwrap(), ["test.t optimize status OK"]);
+    assert_eq!(run(&mut two, all).unwrap(), before);
+    let after = run(&mut one, all).unwrap();
+    assert_eq!(run(&mut one, "CHECK TABLE t").unwrap(), ["test.t check status OK"]);
+    drop((one, two, instance));
+    let mut one = session(&Instance::open(db.clone()).unwrap(), 1);
+    edit_entry(&db, |entry| {
+        assert!(entry.contains(r#""layouts":[],"fresh_from":4"#), "{entry}");
+        entry
+    });
+    assert_eq!(run(&mut one, all).unwrap(), after);
+    run(&mut one, "ALTER TABLE t DROP COLUMN a, ALGORITHM=INSTANT").unwrap();
+    assert_eq!(run(&mut one, "SELECT COUNT(*), SUM(f = 0.1) FROM t").unwrap(), ["1500 300"]);
+}
+
 /// Changes the entry of table `t` in the stored catalog.
 fn edit_entry(db: &Database, edit: impl FnOnce(String) -> String) {
     let txn = db.begin(TransactionOptions::new());
@@ -261,7 +301,7 @@ fn tables_from_before_versions_are_changed_instantly() {
             let found = entry[at..].find(field).unwrap();
             entry.replace_range(at + found..at + found + field.len(), "");
         }
-        let versions = r#","schema":0,"layouts":[]"#;
+        let versions = r#","schema":0,"layouts":[],"fresh_from":0"#;
         assert!(entry.contains(versions), "{entry}");
         entry.replace(versions, "")
     });

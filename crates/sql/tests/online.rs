@@ -268,46 +268,59 @@ fn a_build_that_was_to_be_dropped_is_dropped_at_the_opening() {
     assert_sound(&mut one);
 }
 
-/// Writers of all kinds, while indexes are made again and again.
-#[test]
-fn indexes_that_are_built_beside_writers_have_what_the_rows_say() {
+/// Sessions that write rows of all kinds until they are told to end.
+fn start_writers(instance: &Instance, done: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     const WRITERS: u64 = 4;
-    let instance = in_memory();
-    let mut one = session(&instance, 1);
-    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, u INT, v INT)").unwrap();
-    let rows: Vec<_> = (0..2000).map(|id| format!("({id}, {id}, {})", id % 10)).collect();
-    run(&mut one, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
-    let done = Arc::new(AtomicBool::new(false));
-    let writers: Vec<_> = (0..WRITERS)
+    (0..WRITERS)
         .map(|writer| {
-            let (instance, done) = (instance.clone(), done.clone());
+            let (mut session, done) = (session(instance, 10 + writer), done.clone());
             thread::spawn("writer", move || {
-                let mut session = session(&instance, 10 + writer);
                 let mut rng = Rng::new(writer);
                 while !done.load(Ordering::Relaxed) {
-                    let (id, other) = (rng.below(2500), rng.below(2500));
-                    let v = rng.below(10);
-                    let sql = match rng.below(7) {
-                        0 => format!("INSERT INTO t VALUES ({id}, {id}, {v})"),
-                        1 => format!("DELETE FROM t WHERE id = {id}"),
-                        2 => format!("REPLACE INTO t VALUES ({id}, {id}, {v})"),
-                        3 => format!("INSERT INTO t VALUES ({id}, {id}, 0) ON DUPLICATE KEY UPDATE v = {v}"),
-                        4 => format!("UPDATE t SET v = {v} WHERE id BETWEEN {id} AND {}", id + 5),
-                        5 => format!("UPDATE t SET id = {other}, u = {other} WHERE id = {id}"),
-                        _ => format!(
-                            "BEGIN; UPDATE t SET v = v + 1 WHERE id = {id}; DELETE FROM t WHERE id = {other}; COMMIT"
-                        ),
-                    };
-                    match code(&mut session, &sql) {
-                        0 => {}
-                        1062 | 1213 => drop(run(&mut session, "ROLLBACK")),
-                        other => panic!("{sql}: {other}"),
-                    }
+                    write(&mut session, &mut rng);
                 }
             })
             .unwrap()
         })
-        .collect();
+        .collect()
+}
+
+fn write(session: &mut Session, rng: &mut Rng) {
+    let (id, other, v) = (rng.below(2500), rng.below(2500), rng.below(10));
+    let sql = match rng.below(7) {
+        0 => format!("INSERT INTO t (id, u, v) VALUES ({id}, {id}, {v})"),
+        1 => format!("DELETE FROM t WHERE id = {id}"),
+        2 => format!("REPLACE INTO t (id, u, v) VALUES ({id}, {id}, {v})"),
+        3 => format!(
+            "INSERT INTO t (id, u, v) VALUES ({id}, {id}, 0) ON DUPLICATE KEY UPDATE v = {v}"
+        ),
+        4 => format!("UPDATE t SET v = {v} WHERE id BETWEEN {id} AND {}", id + 5),
+        5 => format!("UPDATE t SET id = {other}, u = {other} WHERE id = {id}"),
+        _ => format!(
+            "BEGIN; UPDATE t SET v = v + 1 WHERE id = {id}; DELETE FROM t WHERE id = {other}; COMMIT"
+        ),
+    };
+    match code(session, &sql) {
+        0 => {}
+        1062 | 1213 => drop(run(session, "ROLLBACK")),
+        other => panic!("{sql}: {other}"),
+    }
+}
+
+/// A table that has rows for writers.
+fn make_small_table(session: &mut Session) {
+    run(session, "CREATE TABLE t (id INT PRIMARY KEY, u INT, v INT)").unwrap();
+    let rows: Vec<_> = (0..2000).map(|id| format!("({id}, {id}, {})", id % 10)).collect();
+    run(session, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+}
+
+#[test]
+fn indexes_that_are_built_beside_writers_have_what_the_rows_say() {
+    let instance = in_memory();
+    let mut one = session(&instance, 1);
+    make_small_table(&mut one);
+    let done = Arc::new(AtomicBool::new(false));
+    let writers = start_writers(&instance, &done);
     for round in 0..12 {
         let (create, drop) = match round % 3 {
             0 => ("CREATE INDEX v ON t (v)", "DROP INDEX v ON t"),
@@ -323,5 +336,35 @@ fn indexes_that_are_built_beside_writers_have_what_the_rows_say() {
     }
     done.store(true, Ordering::Relaxed);
     writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert_sound(&mut one);
+}
+
+/// F2 of `ddl/refresh`: after each time that rows are written anew beside writers, none is left of an earlier version.
+#[test]
+fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance, 1);
+    make_small_table(&mut one);
+    run(&mut one, "CREATE INDEX v ON t (v)").unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let writers = start_writers(&instance, &done);
+    for round in 0..6 {
+        let alter = format!(
+            "ALTER TABLE t ADD COLUMN c{round} INT DEFAULT {round} FIRST, ALGORITHM=INSTANT"
+        );
+        run(&mut one, &alter).unwrap();
+        assert_eq!(run(&mut one, "OPTIMIZE TABLE t").unwrap(), ["test.t optimize status OK"]);
+        let wrong = format!("SELECT COUNT(*) FROM t WHERE c{round} <> {round}");
+        assert_eq!(run(&mut one, &wrong).unwrap(), ["0"]);
+    }
+    done.store(true, Ordering::Relaxed);
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    let all = "SELECT * FROM t ORDER BY id";
+    let rows = run(&mut one, all).unwrap();
+    drop((one, instance));
+    // There are no layouts now to read rows of an earlier version by.
+    let mut one = session(&Instance::open(db).unwrap(), 1);
+    assert_eq!(run(&mut one, all).unwrap(), rows);
     assert_sound(&mut one);
 }

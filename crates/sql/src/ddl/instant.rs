@@ -276,7 +276,7 @@ impl Alteration {
         if !self.widens && ids(after).starts_with(&columns) {
             return Ok(());
         }
-        if before.layouts.len() < LAYOUTS_MAX {
+        if before.versions_kept() < LAYOUTS_MAX && before.schema < u16::MAX {
             after.layouts.push(Layout { schema: before.schema, columns });
             after.schema = before.schema + 1;
             return Ok(());

@@ -15,6 +15,8 @@ mod instant;
 mod keys;
 pub(crate) mod online;
 mod operations;
+mod pass;
+pub(crate) mod refresh;
 mod types;
 
 use std::cell::RefCell;
@@ -30,6 +32,7 @@ use crate::errors::{Result, SqlError};
 pub(crate) use alter::Alteration;
 pub(crate) use instant::Way;
 pub(crate) use operations::{Alter, Operation};
+pub(crate) use pass::Pass;
 pub(crate) use types::parse_type;
 
 /// What a statement's names and options are read by.

@@ -13,7 +13,7 @@ use spillway_base::thread;
 use super::instance::{Inner, Instance, Stop};
 use super::metadata::{Held, Mode, Name, Patience, definition_of};
 use crate::catalog::{Catalog, Change, Progress, TableDef, unawaited};
-use crate::ddl::online::{self, Pass};
+use crate::ddl::{Pass, online};
 use crate::errors::{Result, SqlError};
 
 /// A wait that only a shutdown ends.

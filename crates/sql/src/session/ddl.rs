@@ -9,13 +9,13 @@ use sqlparser::tokenizer::Token;
 
 use super::Session;
 use super::building::{Build, Owner};
-use super::metadata::Held;
+use super::metadata::{Held, Name};
 use super::own::{name_of, split_commas};
 use super::tables::{parts_of, path, path_of, tables_of};
 use crate::accounts::{self, Asker};
 use crate::api::ResultSink;
 use crate::catalog::{Catalog, Change, DatabaseDef, TableDef, unawaited};
-use crate::ddl::{Alter, Alteration, Ddl, Operation, Terms, Way, online};
+use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, online, refresh};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::parse::word;
@@ -162,11 +162,33 @@ impl Session {
         outcome
     }
 
-    /// Writes all rows of a table anew.
-    pub(super) fn copy_table(&mut self, db: &str, name: &str) -> Result<()> {
-        let parts = [db, name].map(|part| ast::Ident::with_quote('`', part));
-        let table = ast::ObjectName::from(parts.to_vec());
-        self.alter_table(&Alter { table, operations: vec![Operation::Rewrite] })
+    /// Writes rows of earlier versions anew while the table is read and written.
+    pub(super) fn refresh_table(&mut self, name: Name) -> Result<()> {
+        self.commit()?;
+        let names = [name];
+        let _definition = self.have_definitions(&names)?;
+        let [(db, name)] = &names;
+        let table = self.instance.0.catalog.load().table(db, name)?.clone();
+        let stopped = || self.process.stop.is_asked();
+        let begun = |txn: &Transaction| {
+            self.process.doing.lock().cancel = Some(txn.cancel_handle());
+        };
+        let database = self.instance.database();
+        let pass = Pass { db: database, table: &table, stopped: &stopped, begun: &begun };
+        let mut last = Vec::new();
+        loop {
+            let outcome = pass.refresh(&mut last);
+            let goes_on = matches!(outcome, Ok(true));
+            self.process.doing.lock().state =
+                goes_on.then(|| format!("writing rows anew: {} %", pass.percent(&last)));
+            if !outcome? {
+                break;
+            }
+        }
+        let body = |txn: &Transaction, catalog: &Catalog| {
+            refresh::finish(&Change::new(txn)?, catalog.table(db, name)?)
+        };
+        self.instance.change_catalog(self.lock_wait(), body, |(), _| {})
     }
 
     /// A change of the catalog, by the session's names.

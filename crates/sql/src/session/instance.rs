@@ -22,6 +22,7 @@ use super::named::{NamedLocks, OwnLocks};
 use super::variables::{Often, VARIABLES, Variables};
 use super::{Session, building, durability};
 use crate::catalog::{CATALOG, Catalog, IndexDef, UserDef, remove_unnamed_spaces};
+use crate::ddl::refresh;
 use crate::errors::Result;
 use crate::parse::Mode;
 
@@ -131,7 +132,10 @@ impl Instance {
     /// # Errors
     /// What the database says, and 1034 for a damaged catalog.
     pub fn open(db: Database) -> Result<Instance> {
-        let catalog = Catalog::load(&db)?;
+        let mut catalog = Catalog::load(&db)?;
+        if refresh::forget_layouts(&db, &catalog)? {
+            catalog = Catalog::load(&db)?;
+        }
         // What a crash left of an ALTER TABLE; indexes that are built are named.
         remove_unnamed_spaces(&db, |_| true)?;
         let mut globals: BTreeMap<String, String> = VARIABLES

@@ -153,9 +153,9 @@ impl Session {
             }
             let table = self.instance.0.catalog.load().table(&db, &name).cloned();
             let outcome = match (&table, what) {
-                // What rows keep of columns that are gone, and what reading them so costs, goes with a copy.
-                (Ok(table), "optimize") if !table.layouts.is_empty() => {
-                    self.copy_table(&db, &name).map(|()| Vec::new())
+                // What rows keep of columns that are gone, and what reading them so costs, goes.
+                (Ok(table), "optimize") if table.versions_kept() > 0 => {
+                    self.refresh_table((db.clone(), name.clone())).map(|()| Vec::new())
                 }
                 (Ok(_), "check") => self.check_stored(&db, &name),
                 (Ok(_), _) => Ok(Vec::new()),

@@ -1,0 +1,120 @@
+//! A pass over the rows of a table in the order of their keys, in transactions of some rows each, while others read and write it.
+//!
+//! # Guarantees
+//!
+//! - **P1.** Every row that was there when the pass began, and is when the pass comes to its key, is visited. One that came meanwhile may be.
+//! - **P2.** A row is visited with its newest values, under a lock that the transaction keeps.
+//! - **P3.** A pass waits for a row only while it has no lock, so that it is in no circle of waits, and no transaction fails for it. Who
+//!   wants a row that was visited waits for one batch at most.
+//! - **P4.** What a visitor notes of how far the pass is, is committed with what it wrote up to there.
+
+use std::time::Duration;
+
+use spillway::{
+    Database, Direction, ErrorKind, Isolation, KeyRange, LockMode, LockWait, Transaction,
+    TransactionOptions, successor,
+};
+
+use crate::catalog::{TableDef, unawaited};
+use crate::errors::{Result, SqlError};
+
+/// The most rows, and about the most bytes of their keys and of what is written, in one transaction.
+const BATCH_ROWS: usize = 1000;
+const BATCH_BYTES: usize = 256 << 10;
+
+/// How long a pass stands in line for a row before it looks whether it is to end.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+pub(crate) struct Pass<'a> {
+    pub(crate) db: &'a Database,
+    pub(crate) table: &'a TableDef,
+    /// Whether it is to end.
+    pub(crate) stopped: &'a dyn Fn() -> bool,
+    /// Told of each transaction that may have to be interrupted.
+    pub(crate) begun: &'a dyn Fn(&Transaction),
+}
+
+/// What is done with rows.
+pub(super) trait Visitor {
+    /// How rows are locked.
+    const LOCK: LockMode;
+
+    /// Takes a row: its key and its bytes. Answers about how many bytes were written for it.
+    fn row(&mut self, txn: &Transaction, key: &[u8], bytes: &[u8]) -> Result<usize>;
+
+    /// Notes that the rows up to a key are done, before that is committed.
+    fn done(&mut self, txn: &Transaction, last: &[u8]) -> Result<()>;
+}
+
+impl Pass<'_> {
+    /// Visits some rows after `last`, and moves `last` on. `false` when there are none.
+    pub(super) fn visit(&self, last: &mut Vec<u8>, visitor: &mut impl Visitor) -> Result<bool> {
+        let keys = self.next_keys(last)?;
+        let mut rest = keys.as_slice();
+        while !rest.is_empty() {
+            self.check_stopped()?;
+            let done = self.visit_first(rest, visitor)?;
+            if let Some(key) = rest[..done].last() {
+                last.clone_from(key);
+            }
+            rest = &rest[done..];
+        }
+        Ok(!keys.is_empty())
+    }
+
+    /// 1317 when it is to end.
+    pub(super) fn check_stopped(&self) -> Result<()> {
+        match (self.stopped)() {
+            true => Err(SqlError::new(1317, "Query execution was interrupted")),
+            false => Ok(()),
+        }
+    }
+
+    fn next_keys(&self, last: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let start = if last.is_empty() { Vec::new() } else { successor(last) };
+        let txn = self.db.begin(unawaited().read_only(true));
+        let range = KeyRange::new(&start, None);
+        let mut scan = txn.scan(self.table.rows(), range, Direction::Forward)?;
+        let (mut keys, mut bytes) = (Vec::new(), 0);
+        while keys.len() < BATCH_ROWS && bytes < BATCH_BYTES && scan.advance()? {
+            bytes += scan.key().len();
+            keys.push(scan.key().to_vec());
+        }
+        Ok(keys)
+    }
+
+    /// Visits the first of some rows in one transaction, up to one that is locked: it is the first of the next, which can wait
+    /// for it (P3). Answers how many were done.
+    fn visit_first<V: Visitor>(&self, keys: &[Vec<u8>], visitor: &mut V) -> Result<usize> {
+        let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
+        let txn = self.db.begin(options.lock_wait(LOCK_WAIT));
+        (self.begun)(&txn);
+        let mut bytes = Vec::new();
+        let (mut done, mut written) = (0, 0);
+        for key in keys {
+            if written >= BATCH_BYTES {
+                break;
+            }
+            let wait = if done == 0 { LockWait::Wait } else { LockWait::NoWait };
+            match txn.get_locked(self.table.rows(), key, V::LOCK, wait, &mut bytes) {
+                Ok(true) => written += visitor.row(&txn, key, &bytes)?,
+                Ok(false) => {}
+                Err(error) if error.kind() == ErrorKind::LockNotAvailable => break,
+                Err(error) if error.kind() == ErrorKind::LockTimeout => return Ok(0),
+                Err(error) => return Err(error.into()),
+            }
+            done += 1;
+        }
+        if let Some(last) = keys[..done].last() {
+            visitor.done(&txn, last)?;
+        }
+        txn.commit().wait()?;
+        Ok(done)
+    }
+
+    /// How many of a hundred parts of the rows lie before a key, estimated.
+    pub(crate) fn percent(&self, last: &[u8]) -> u64 {
+        let keys = |end| self.db.estimate(self.table.rows(), KeyRange::new(&[], end)).keys;
+        (keys(Some(last)) * 100 / keys(None).max(1)).min(99)
+    }
+}

@@ -1,0 +1,77 @@
+//! Rows of earlier versions (`rows`), written anew in the newest while their table is read and written.
+//!
+//! # Guarantees
+//!
+//! - **F1.** A row that is written anew has the values that it had, under its lock; its key and its entries are not touched.
+//! - **F2.** Once a pass is through, no row in the newest state is of a version before the table's newest: those that were there were
+//!   visited, and those that came or changed meanwhile were written under the newest. The definition then says so
+//!   (`TableDef::fresh_from`). A pass that is cut off has done what it has done.
+//! - **F3.** Layouts of earlier versions stay, since older snapshots go on reading rows as they were; those that nobody needs any more go with
+//!   the next opening, when there are no snapshots. They do not count as versions that rows may have.
+//!
+//! A transaction that began to read before a row was written anew, and changes it, meets a conflict (1213), as with any change of
+//! the row. Writing rows while compaction carries them would spare that, and the engine does not know what rows are.
+
+use spillway::{Database, LockMode, Transaction, TransactionOptions};
+
+use super::pass::{Pass, Visitor};
+use crate::catalog::{Catalog, Change, TableDef};
+use crate::errors::Result;
+use crate::rows;
+
+struct Refresh<'a> {
+    table: &'a TableDef,
+    bytes: Vec<u8>,
+}
+
+impl Visitor for Refresh<'_> {
+    const LOCK: LockMode = LockMode::Exclusive;
+
+    fn row(&mut self, txn: &Transaction, key: &[u8], bytes: &[u8]) -> Result<usize> {
+        if rows::is_newest(self.table, bytes)? {
+            return Ok(0);
+        }
+        let mut row = Vec::new();
+        self.table.decode(bytes, &mut row)?;
+        self.bytes.clear();
+        rows::write(self.table, &row, &mut self.bytes);
+        txn.put(self.table.rows(), key, &self.bytes)?;
+        Ok(key.len() + self.bytes.len())
+    }
+
+    fn done(&mut self, _: &Transaction, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Pass<'_> {
+    /// Writes the next rows after `last` anew that are of an earlier version, and moves `last` on. `false` when there were none.
+    pub(crate) fn refresh(&self, last: &mut Vec<u8>) -> Result<bool> {
+        self.visit(last, &mut Refresh { table: self.table, bytes: Vec::new() })
+    }
+}
+
+/// Notes that all rows are of the newest version.
+pub(crate) fn finish(change: &Change<'_>, table: &TableDef) -> Result<()> {
+    change.put_table(&TableDef { fresh_from: table.schema, ..table.clone() })
+}
+
+/// Forgets layouts that no row has any more: none in the newest state, and there are no older snapshots (F3). Answers whether
+/// there were any.
+pub(crate) fn forget_layouts(db: &Database, catalog: &Catalog) -> Result<bool> {
+    let txn = db.begin(TransactionOptions::new());
+    let change = Change::new(&txn)?;
+    let mut any = false;
+    for table in catalog.tables.values() {
+        if table.versions_kept() < table.layouts.len() {
+            let mut table = (**table).clone();
+            table.layouts.retain(|layout| layout.schema >= table.fresh_from);
+            change.put_table(&table)?;
+            any = true;
+        }
+    }
+    if any {
+        txn.commit().wait()?;
+    }
+    Ok(any)
+}
