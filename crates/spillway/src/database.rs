@@ -46,6 +46,9 @@ pub(crate) struct Inner {
     budget: Budget,
     settings: Settings,
     recovered: RecoveryReport,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) path: PathBuf,
+    pub(crate) log_dir: PathBuf,
     running: Mutex<Running>,
     /// Whether it was closed. Held by those who work on the folder for a caller.
     closed: RwLock<bool>,
@@ -136,7 +139,7 @@ impl Database {
             most
         };
         let log = LogSettings {
-            dir: home.dir,
+            dir: home.dir.clone(),
             segment_bytes: settings.log_segment_bytes,
             lanes,
             in_turn: !settings.background_threads,
@@ -170,6 +173,9 @@ impl Database {
             budget,
             settings,
             recovered,
+            disk,
+            path: path.to_owned(),
+            log_dir: home.dir,
             running: Mutex::new(Running { background: None, care: None, locks }),
             closed: RwLock::new(false),
             care: Arc::default(),
@@ -319,12 +325,27 @@ impl Database {
 
 impl Inner {
     /// Keeps the folder for as long as a caller's work on it takes.
-    fn open(&self) -> Result<RwLockReadGuard<'_, bool>> {
+    pub(crate) fn open(&self) -> Result<RwLockReadGuard<'_, bool>> {
         let closed = self.closed.read();
         if *closed {
             return Err(Error::new(ErrorKind::Closed, "the database has been closed"));
         }
         Ok(closed)
+    }
+
+    /// The size of a segment of its log.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.settings.log_segment_bytes
+    }
+
+    /// Fails once it is being closed: for work that keeps the folder for long.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        let closing = *self.care.stop.lock();
+        if closing {
+            Err(Error::new(ErrorKind::Closed, "the database is being closed"))
+        } else {
+            Ok(())
+        }
     }
 
     fn close(&self) -> Result<()> {

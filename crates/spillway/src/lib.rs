@@ -39,6 +39,7 @@
 //! A transaction whose error says [`ErrorKind::Deadlock`], [`ErrorKind::WriteConflict`] or
 //! [`ErrorKind::SerializationFailure`] is dropped and run again.
 
+pub mod backup;
 mod check;
 mod database;
 mod directory;

@@ -40,7 +40,10 @@ pub mod offload {
 }
 
 pub use coding::Compression;
-pub use engine::{Background, JobOutcome, LevelStatus, TableStatus, TableUse, TieredEngine};
+pub use engine::{
+    Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableStatus, TableUse,
+    TieredEngine,
+};
 pub use settings::TieredSettings;
 pub use space::{DeviceClass, Tier};
 pub use verify::{Finding, VerifyReport, verify};

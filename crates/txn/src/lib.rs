@@ -7,9 +7,10 @@
 //! - `locks`, `serializable`: what keeps it apart from others;
 //! - `pipeline`, `record`: its commit on the way to the log and the engines;
 //! - `watermark`, `snapshots`: what is visible, and what is still looked at;
-//! - `recovery`: the way back from the log;
+//! - `recovery`: the way back from the log; `copy`: the log's commits read beside its writers, and a log made of them;
 //! - `manager`, `throttle`: what transactions share.
 
+mod copy;
 mod locks;
 mod manager;
 #[cfg(any(test, feature = "model"))]
@@ -27,6 +28,7 @@ mod throttle;
 mod transaction;
 mod watermark;
 
+pub use copy::{LogCopy, LogHold, LogWriter};
 pub use manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
 pub use options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 pub use record::check_frame;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
@@ -125,6 +126,8 @@ pub(crate) struct Shared {
     /// Waits for commits to be acknowledged, by threads that sleep until then.
     commit_waits: Tally,
     closed: AtomicBool,
+    /// Those who read the log beside its writers. Held while the log is cut, which it is only when there are none.
+    pub(crate) log_holds: Mutex<usize>,
 }
 
 impl Shared {
@@ -271,6 +274,7 @@ impl TransactionManager {
             throttle: Throttle::default(),
             commit_waits: Tally::default(),
             closed: AtomicBool::new(false),
+            log_holds: Mutex::new(0),
         }))
     }
 
@@ -325,7 +329,13 @@ impl TransactionManager {
         // What a failed engine keeps in memory, and perhaps more, is in the log alone.
         shared.engines.iter().try_for_each(|engine| engine.health())?;
         let persisted = shared.engines.persisted().min(shared.snapshots.stable_csn());
-        let truncated = shared.pipeline.truncate(persisted);
+        let holds = shared.log_holds.lock();
+        let truncated = if *holds == 0 {
+            shared.pipeline.truncate(persisted)
+        } else {
+            shared.pipeline.health()
+        };
+        drop(holds);
         if let Some(csn) = shared.pipeline.persist_target(shared.settings.log_bytes_max) {
             shared.engines.iter().for_each(|engine| engine.request_persist(csn));
         }

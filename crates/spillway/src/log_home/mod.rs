@@ -47,7 +47,9 @@ const OWNER_MAGIC: &[u8; 4] = b"SWLO";
 const VERSION: u16 = 1;
 
 /// The number of a log.
-type Number = [u8; 16];
+pub(crate) type Number = [u8; 16];
+/// Neither file is longer than a path.
+const PATH_BYTES_MAX: u64 = 1 << 16;
 const NONE: Number = [0; 16];
 
 struct Home {
@@ -112,6 +114,24 @@ pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Resu
     Ok(LogHome { dir, lock })
 }
 
+/// Begins a database folder whose log is in it and is still to be written. It does not open before [`end_making`].
+///
+/// # Errors
+/// [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+pub(crate) fn begin_making(disk: &dyn Disk, path: &Path) -> Result<Number> {
+    let number = new_number();
+    write_home(disk, path, &Home { number, before: NONE, dir: String::new() })?;
+    Ok(number)
+}
+
+/// Makes the folder that was begun with this number a database, all of which is durable.
+///
+/// # Errors
+/// [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+pub(crate) fn end_making(disk: &dyn Disk, path: &Path, number: Number) -> Result<()> {
+    write_owner(disk, &log_dir(path), number)
+}
+
 /// Where the log of the database at `path` is; nothing is changed.
 ///
 /// # Errors
@@ -170,8 +190,8 @@ fn of_another(dir: &Path) -> Error {
     Error::invalid(format!("{} has the log of another database", dir.display()))
 }
 
-/// A number that no log had before.
-fn new_number() -> Number {
+/// A number that no log or database had before.
+pub(crate) fn new_number() -> Number {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut number = [0; 16];
     number[..8].copy_from_slice(&(clock::wall().as_nanos() as u64).to_le_bytes());
@@ -181,7 +201,7 @@ fn new_number() -> Number {
 }
 
 fn read_home(disk: &dyn Disk, path: &Path) -> Result<Option<Home>> {
-    read(disk, &path.join(HOME), HOME_MAGIC, |reader| {
+    read(disk, &path.join(HOME), HOME_MAGIC, PATH_BYTES_MAX, |reader| {
         let (number, before) = (number(reader)?, number(reader)?);
         let len = reader.u32()?;
         let dir = std::str::from_utf8(reader.take(len as usize)?);
@@ -191,10 +211,10 @@ fn read_home(disk: &dyn Disk, path: &Path) -> Result<Option<Home>> {
 }
 
 fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Number>> {
-    read(disk, &dir.join(OWNER), OWNER_MAGIC, number)
+    read(disk, &dir.join(OWNER), OWNER_MAGIC, PATH_BYTES_MAX, number)
 }
 
-fn number(reader: &mut Reader<'_>) -> Result<Number> {
+pub(crate) fn number(reader: &mut Reader<'_>) -> Result<Number> {
     Ok(reader.take(16)?.try_into().expect("16 bytes were asked for"))
 }
 
@@ -209,18 +229,19 @@ fn write_owner(disk: &dyn Disk, dir: &Path, number: Number) -> Result<()> {
     write(disk, dir, OWNER, OWNER_MAGIC, &number)
 }
 
-fn read<T>(
+/// Reads a small file as [`write`] makes it, of so many bytes at the most; `None` when it is not there.
+pub(crate) fn read<T>(
     disk: &dyn Disk,
     path: &Path,
     magic: &[u8; 4],
+    bytes_max: u64,
     decode: impl FnOnce(&mut Reader<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
     if !disk.exists(path)? {
         return Ok(None);
     }
     let file = disk.open(path, OpenMode::Read)?;
-    // Neither is longer than a path.
-    let mut bytes = vec![0; file.len()?.min(1 << 16) as usize];
+    let mut bytes = vec![0; file.len()?.min(bytes_max) as usize];
     file.read_at(0, &mut bytes)?;
     let decoded = || {
         let sum_at =
@@ -240,7 +261,14 @@ fn read<T>(
     decoded().map(Some).map_err(|error| error.context(path.display()))
 }
 
-fn write(disk: &dyn Disk, dir: &Path, name: &str, magic: &[u8; 4], body: &[u8]) -> Result<()> {
+/// Writes a file whole or not at all: magic, version, body and the CRC32C of all that.
+pub(crate) fn write(
+    disk: &dyn Disk,
+    dir: &Path,
+    name: &str,
+    magic: &[u8; 4],
+    body: &[u8],
+) -> Result<()> {
     let mut bytes = [&magic[..], &VERSION.to_le_bytes(), body].concat();
     bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
     let beside = dir.join(format!("{name}.new"));

@@ -18,7 +18,7 @@ use spillway_base::{Error, ErrorKind, Result};
 use super::make::{Maker, Segment};
 use super::room::Ledger;
 use super::segment::{FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, Header, frame_bytes};
-use super::{PAYLOAD_MAX, Plog, PlogSettings, Position, Recovered, Room};
+use super::{LogSpan, PAYLOAD_MAX, Plog, PlogSettings, Position, Recovered, Room};
 use crate::Disk;
 
 /// Segments no longer needed that are kept to be used again.
@@ -428,6 +428,19 @@ impl Plog for FilePlog {
         state.older.drain(..removed);
         state.idle -= removed;
         outcome.map(drop).map_err(|(_, error)| error)
+    }
+
+    fn span(&self) -> Option<LogSpan> {
+        let state = self.state.lock();
+        let older = state.older.range(state.idle..);
+        let first = older.clone().next().map(|older| older.sequence);
+        let current = state.current.as_ref().map(|current| current.header.sequence);
+        let end = match (current, older.last()) {
+            (Some(segment), _) => Position { segment, offset: state.durable },
+            (None, Some(last)) => Position { segment: last.sequence, offset: u64::MAX },
+            (None, None) => return None,
+        };
+        Some(LogSpan { lane: self.maker.settings.lane, first: first.unwrap_or(end.segment), end })
     }
 
     fn bytes(&self) -> u64 {

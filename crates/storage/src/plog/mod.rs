@@ -69,6 +69,17 @@ pub struct Position {
     pub offset: u64,
 }
 
+/// The part of a lane's log that a reader beside its writer may read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogSpan {
+    /// The lane.
+    pub lane: u32,
+    /// The first segment that is kept.
+    pub first: u64,
+    /// The last segment with frames, and where its durable ones end; [`u64::MAX`] where nothing is written to it any more.
+    pub end: Position,
+}
+
 /// Room for payload, handed out by [`Plog::reserve`]. It goes back with [`Plog::append`] or [`Plog::release`].
 #[derive(PartialEq, Eq, Debug, Default)]
 #[must_use = "room that is not given back is lost until the log is opened again"]
@@ -135,6 +146,10 @@ pub trait Plog: Send + Sync {
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call tries again.
     fn truncate_before(&self, segment: u64) -> Result<()>;
+
+    /// What of the log is durable and kept; `None` while that is nothing, or where it is not in files of this machine.
+    /// It stays as it is until [`Plog::truncate_before`] gives some of it back.
+    fn span(&self) -> Option<LogSpan>;
 
     /// Bytes of all segments that are kept for recovery. It waits for nobody.
     fn bytes(&self) -> u64;

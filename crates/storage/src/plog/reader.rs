@@ -1,14 +1,14 @@
 //! Reading a log back.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::Position;
 use super::segment::{HEADER_BYTES, Header, file_name, parse_name};
 use super::walk::{Stop, Walk};
+use super::{LogSpan, Position};
 use crate::{Disk, File, OpenMode};
 
 /// What is left of one lane's log.
@@ -101,6 +101,8 @@ pub struct LogReader {
     /// How far it was read, if it was begun.
     begun: Option<Begun>,
     recovered: Recovered,
+    /// Where to stop in the last segment, which may still be written to.
+    end: Option<Position>,
     /// Where an earlier segment ended without a seal: damage, if its generation went on after it.
     doubt: Option<(u64, Error)>,
 }
@@ -111,12 +113,32 @@ impl LogReader {
     /// # Errors
     /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`].
     pub fn open(disk: &dyn Disk, dir: &Path, lane: u32) -> Result<LogReader> {
-        let found = read_headers(disk, dir, lane)?;
+        LogReader::over(read_headers(disk, dir, lane, 0..=u64::MAX)?, None)
+    }
+
+    /// Reads the headers of the segments of a span of a log that may be open for writing.
+    ///
+    /// # Errors
+    /// As [`LogReader::open`].
+    pub fn open_span(disk: &dyn Disk, dir: &Path, span: LogSpan) -> Result<LogReader> {
+        let found = read_headers(disk, dir, span.lane, span.first..=span.end.segment)?;
+        let ends = [found.first(), found.last()].map(|found| found.map(|s| s.header.sequence));
+        if ends != [Some(span.first), Some(span.end.segment)] {
+            return Err(Error::corruption(format!(
+                "{}: segments of lane {} are missing",
+                dir.display(),
+                span.lane
+            )));
+        }
+        LogReader::over(found, Some(span.end).filter(|end| end.offset != u64::MAX))
+    }
+
+    fn over(found: Vec<Found>, end: Option<Position>) -> Result<LogReader> {
         let recovered = Recovered {
             end: found.first().map_or(Position::default(), |first| first.header.end),
             ..Recovered::default()
         };
-        Ok(LogReader { found, next: 0, begun: None, recovered, doubt: None })
+        Ok(LogReader { found, next: 0, begun: None, recovered, end, doubt: None })
     }
 
     /// The generations of the segments, each with what its user noted when it began.
@@ -161,7 +183,8 @@ impl LogReader {
             frames: 0,
             discarded: false,
         };
-        Begun { about, walk: Walk::new(known.map(|later| later.header.end)) }
+        let here = self.end.filter(|end| end.segment == sequence);
+        Begun { about, walk: Walk::new(known.map(|later| later.header.end).or(here)) }
     }
 
     /// Judges how a segment ended, and goes on to the next.
@@ -238,12 +261,17 @@ impl Found {
 }
 
 /// Reads the headers of all segments, and checks that they are one log without a gap.
-fn read_headers(disk: &dyn Disk, dir: &Path, lane: u32) -> Result<Vec<Found>> {
+fn read_headers(
+    disk: &dyn Disk,
+    dir: &Path,
+    lane: u32,
+    wanted: RangeInclusive<u64>,
+) -> Result<Vec<Found>> {
     let mut sequences: Vec<u64> = disk
         .list(dir)?
         .iter()
         .filter_map(|name| parse_name(name))
-        .filter_map(|(of, sequence)| (of == lane).then_some(sequence))
+        .filter_map(|(of, sequence)| (of == lane && wanted.contains(&sequence)).then_some(sequence))
         .collect();
     sequences.sort_unstable();
     let mut found: Vec<Found> = Vec::with_capacity(sequences.len());

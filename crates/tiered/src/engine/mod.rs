@@ -18,6 +18,7 @@ mod mix;
 mod moves;
 mod pace;
 mod partition;
+mod pin;
 mod reuse;
 mod status;
 #[cfg(all(test, not(loom)))]
@@ -55,6 +56,7 @@ pub use jobs::{Background, JobOutcome};
 pub(crate) use mix::Mix;
 pub use mix::TableUse;
 pub(crate) use partition::Heat;
+pub use pin::{Copied, ExtentCopy, Pin};
 pub use status::{LevelStatus, TableStatus};
 
 type Tables = FxHashMap<TableId, Arc<Table>>;

@@ -163,6 +163,13 @@ impl ExtentHandle {
         Ok(bytes)
     }
 
+    /// All its bytes, unchecked.
+    pub(crate) fn read_into(&self, bytes: &mut Vec<u8>) -> Result<()> {
+        let home = self.home();
+        bytes.resize(self.meta.len as usize, 0);
+        home.file.read_at(home.offset, bytes)
+    }
+
     fn frame(&self, offset: u64) -> FrameId {
         FrameId { table: self.home().table, extent: self.meta.id, offset }
     }

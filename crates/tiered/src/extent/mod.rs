@@ -29,6 +29,7 @@
 //! one compaction wrote, and what that left in place may lie in between.
 
 mod builder;
+mod check;
 mod handle;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -42,6 +43,7 @@ use spillway_base::{Error, Result, TableId};
 use crate::extent_meta::{Counts, ExtentId, SliceMeta};
 
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
+pub(crate) use check::check_extent;
 pub(crate) use handle::{ExtentHandle, ReadContext};
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";

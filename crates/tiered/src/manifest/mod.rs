@@ -164,6 +164,16 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Makes the first manifest of a folder, of this state.
+    pub(crate) fn create(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        slot_bytes: u32,
+        state: State,
+    ) -> Result<()> {
+        Manifest::write(disk, dir.to_owned(), slot_bytes, 1, state, u64::MAX).map(drop)
+    }
+
     /// Writes a manifest of this state under a new number, and puts it in force.
     fn write(
         disk: Arc<dyn Disk>,
@@ -305,6 +315,27 @@ fn settle(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<Arc<dyn File>> {
 /// The failure that ends a manifest.
 fn failed(error: &Error) -> Error {
     Error::new(ErrorKind::WritesStopped, format!("the manifest failed: {error}"))
+}
+
+impl State {
+    /// The state as a manifest of slots of this size would tell it.
+    pub(crate) fn to_bytes(&self, slot_bytes: u32) -> Vec<u8> {
+        let mut bytes = encode_header(slot_bytes, 1);
+        encode_record(&mut bytes, 1, &snapshot(self));
+        encode_record(&mut bytes, 2, &[]);
+        bytes
+    }
+
+    /// Reads [`State::to_bytes`] back, with the size of slots.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<(State, u32)> {
+        let contents = decode(bytes, 1)?;
+        if contents.end != bytes.len() || contents.next_sequence != 3 {
+            return Err(Error::corruption("the manifest's state is cut off"));
+        }
+        let mut state = State::default();
+        contents.edits.into_iter().try_for_each(|edit| state.apply(edit))?;
+        Ok((state, contents.slot_bytes))
+    }
 }
 
 /// The edits that lead from nothing to a state.

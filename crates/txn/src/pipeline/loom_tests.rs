@@ -4,7 +4,7 @@
 use std::task::{Wake, Waker};
 
 use spillway_base::sync::{Arc as LoomArc, model};
-use spillway_storage::plog::{Position, Room as LogRoom};
+use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
 use super::*;
 
@@ -38,6 +38,10 @@ impl Plog for FakePlog {
 
     fn truncate_before(&self, _segment: u64) -> Result<()> {
         Ok(())
+    }
+
+    fn span(&self) -> Option<LogSpan> {
+        None
     }
 
     /// Of frames that a crash takes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Condvar;
 use spillway_base::EngineKind;
 use spillway_base::batch::Op;
-use spillway_storage::plog::{Position, Room as LogRoom};
+use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
 use super::truncation::Filled;
 use super::*;
@@ -104,6 +104,10 @@ impl Plog for FakePlog {
 
     fn truncate_before(&self, _segment: u64) -> Result<()> {
         Ok(())
+    }
+
+    fn span(&self) -> Option<LogSpan> {
+        None
     }
 
     fn bytes(&self) -> u64 {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use spillway_base::{Csn, ErrorKind, Result};
-use spillway_storage::plog::Position;
+use spillway_storage::plog::{LogSpan, Position};
 
 use super::Pipeline;
 use super::lane::{FlushState, Lane};
@@ -126,6 +126,11 @@ impl Pipeline {
     /// Makes room in the logs ahead of the commits that will need it.
     pub(crate) fn prepare(&self) -> Result<()> {
         self.lanes[..self.used].iter().try_for_each(|lane| lane.plog.prepare())
+    }
+
+    /// What of each lane's log is durable and kept.
+    pub(crate) fn spans(&self) -> Vec<LogSpan> {
+        self.lanes.iter().filter_map(|lane| lane.plog.span()).collect()
     }
 
     /// Bytes of the logs that are kept.

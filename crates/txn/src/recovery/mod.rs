@@ -36,7 +36,8 @@ use crate::pipeline::{OldSegment, OpenedLane, Pipeline};
 use install::{OP_BYTES, Scratch};
 use memory::Memories;
 use order::{Pending, Window};
-use source::{Fences, Next, Piece, Source, newest_note};
+pub(crate) use source::Fences;
+use source::{Next, Piece, Source, newest_note};
 
 /// Of the bytes that one transaction may write, the part that is installed between two moves of the stable CSN.
 const WINDOW_SHARE: usize = 4;

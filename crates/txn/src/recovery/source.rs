@@ -17,10 +17,10 @@ use crate::record::{Record, note_in, read_frame};
 
 /// What the generations of all lanes noted when they began.
 #[derive(Clone)]
-pub(super) struct Fences(Arc<[(u64, Csn)]>);
+pub(crate) struct Fences(Arc<[(u64, Csn)]>);
 
 impl Fences {
-    pub(super) fn new(fences: impl Iterator<Item = (u64, u64)>) -> Fences {
+    pub(crate) fn new(fences: impl Iterator<Item = (u64, u64)>) -> Fences {
         let mut all: Vec<(u64, Csn)> =
             fences.map(|(generation, fence)| (generation, Csn(fence))).collect();
         all.sort_unstable();
@@ -34,7 +34,7 @@ impl Fences {
     }
 
     /// Commits of a generation past this one were discarded by a later opening.
-    fn after(&self, generation: u64) -> Csn {
+    pub(crate) fn after(&self, generation: u64) -> Csn {
         let later = self.0.iter().filter(|(of, _)| *of > generation);
         later.map(|(_, fence)| *fence).min().unwrap_or(Csn::MAX)
     }

@@ -1,0 +1,147 @@
+//! A backup's catalogue: all that is to be known of it but for the bytes of extents and log.
+//!
+//! `SWBK`, version (2 bytes), then, little-endian, and at the end the CRC32C of all before (4 bytes):
+//!
+//! ```text
+//! number u64, identity of the database 16, milliseconds of the wall clock u64
+//! persisted u64    commits up to here are in the extents
+//! through u64      commits up to here are in the backup
+//! log              bytes u64, CRC32C u32, commits u64
+//! segment bytes    u64, of the database's log
+//! new              extents u64, bytes u64: what this backup copied, its log aside
+//! version          length u32, text: what wrote it
+//! manifest         length u64, bytes: the tiered engine's, of these extents
+//! extents          for each, in the manifest's order: CRC32C u32 of its bytes
+//! ```
+
+use std::path::Path;
+use std::time::Duration;
+
+use spillway_base::codec::Reader;
+use spillway_base::{Csn, Error, Result};
+use spillway_storage::Disk;
+use spillway_tiered::{Copied, ExtentCopy};
+
+use crate::log_home::{self, Number};
+
+const MAGIC: &[u8; 4] = b"SWBK";
+
+/// What is known of a backup.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Backup {
+    /// Its number in the repository.
+    pub number: u64,
+    /// When it was begun, by the wall clock, since 1970.
+    pub taken: Duration,
+    /// The last commit in it.
+    pub through: Csn,
+    /// Extents in it.
+    pub extents: u64,
+    /// Bytes of those extents.
+    pub data_bytes: u64,
+    /// Commits that are in its log, and not in extents.
+    pub log_commits: u64,
+    /// Bytes of that log.
+    pub log_bytes: u64,
+    /// Extents that were copied for it; the repository had the others.
+    pub new_extents: u64,
+    /// Bytes of the extents that were copied for it.
+    pub new_bytes: u64,
+    /// The version of Spillway that took it.
+    pub version: String,
+}
+
+pub(super) struct Catalogue {
+    pub(super) backup: Backup,
+    pub(super) identity: Number,
+    pub(super) persisted: Csn,
+    pub(super) log_crc: u32,
+    pub(super) segment_bytes: u64,
+    pub(super) manifest: Vec<u8>,
+    /// With the CRC32C of each.
+    pub(super) extents: Vec<(ExtentCopy, u32)>,
+}
+
+pub(super) fn file_name(number: u64) -> String {
+    format!("{number:06}.backup")
+}
+
+/// The name of a catalogue that is being written.
+pub(super) fn new_name(number: u64) -> String {
+    format!("{}.new", file_name(number))
+}
+
+pub(super) fn parse_name(name: &str) -> Option<u64> {
+    name.strip_suffix(".backup")?.parse().ok()
+}
+
+impl Catalogue {
+    /// Puts the backup in force.
+    pub(super) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+        let Catalogue { backup, manifest, .. } = self;
+        let mut body = Vec::with_capacity(manifest.len() + 4 * self.extents.len() + 200);
+        body.extend_from_slice(&backup.number.to_le_bytes());
+        body.extend_from_slice(&self.identity);
+        let taken = backup.taken.as_millis() as u64;
+        let figures = [taken, self.persisted.0, backup.through.0, backup.log_bytes];
+        figures.iter().for_each(|figure| body.extend_from_slice(&figure.to_le_bytes()));
+        body.extend_from_slice(&self.log_crc.to_le_bytes());
+        let figures =
+            [backup.log_commits, self.segment_bytes, backup.new_extents, backup.new_bytes];
+        figures.iter().for_each(|figure| body.extend_from_slice(&figure.to_le_bytes()));
+        body.extend_from_slice(&(backup.version.len() as u32).to_le_bytes());
+        body.extend_from_slice(backup.version.as_bytes());
+        body.extend_from_slice(&(manifest.len() as u64).to_le_bytes());
+        body.extend_from_slice(manifest);
+        self.extents.iter().for_each(|(_, crc)| body.extend_from_slice(&crc.to_le_bytes()));
+        log_home::write(disk, dir, &file_name(backup.number), MAGIC, &body)
+    }
+
+    /// Reads the catalogue of a backup; `None` when there is no such backup.
+    pub(super) fn read(disk: &dyn Disk, dir: &Path, number: u64) -> Result<Option<Catalogue>> {
+        let path = dir.join(file_name(number));
+        let read = log_home::read(disk, &path, MAGIC, u64::MAX, Catalogue::decode)?;
+        match read {
+            Some(read) if read.backup.number != number => Err(Error::corruption(format!(
+                "{} is the catalogue of backup {}",
+                path.display(),
+                read.backup.number
+            ))),
+            read => Ok(read),
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Catalogue> {
+        let number = reader.u64()?;
+        let identity = log_home::number(reader)?;
+        let taken = Duration::from_millis(reader.u64()?);
+        let (persisted, through) = (Csn(reader.u64()?), Csn(reader.u64()?));
+        let (log_bytes, log_crc) = (reader.u64()?, reader.u32()?);
+        let (log_commits, segment_bytes) = (reader.u64()?, reader.u64()?);
+        let (new_extents, new_bytes) = (reader.u64()?, reader.u64()?);
+        let len = reader.u32()? as usize;
+        let version = String::from_utf8_lossy(reader.take(len)?).into_owned();
+        let len = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
+        let manifest = reader.take(len)?.to_vec();
+        let copies = Copied::decode(&manifest)?.extents();
+        let extents =
+            copies.into_iter().map(|copy| Ok((copy, reader.u32()?))).collect::<Result<Vec<_>>>()?;
+        if !reader.is_empty() || persisted.0.checked_add(log_commits) != Some(through.0) {
+            return Err(Error::corruption("it makes no sense"));
+        }
+        let data_bytes = extents.iter().map(|(copy, _)| copy.bytes).sum();
+        let backup = Backup {
+            number,
+            taken,
+            through,
+            extents: extents.len() as u64,
+            data_bytes,
+            log_commits,
+            log_bytes,
+            new_extents,
+            new_bytes,
+            version,
+        };
+        Ok(Catalogue { backup, identity, persisted, log_crc, segment_bytes, manifest, extents })
+    }
+}

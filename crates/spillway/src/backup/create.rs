@@ -1,0 +1,222 @@
+//! Taking a backup.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::time::Duration;
+
+use spillway_base::clock::{self, Clock};
+use spillway_base::{Error, Result};
+use spillway_storage::{Disk, OpenMode};
+use spillway_tiered::{ExtentCopy, Pin};
+
+use super::catalogue::{self, Backup, Catalogue};
+use super::pace::Pace;
+use super::repository::{Repository, extent_name};
+use super::{Progress, log};
+use crate::Database;
+use crate::database::Inner;
+use crate::log_home::{self, Number};
+
+const IDENTITY: &str = "backup-identity";
+const IDENTITY_MAGIC: &[u8; 4] = b"SWID";
+
+/// How a backup is taken.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct BackupOptions {
+    /// Bytes of extents that are copied a second; `None` for as many as can be.
+    pub bytes_per_second: Option<u64>,
+}
+
+impl BackupOptions {
+    /// As fast as can be.
+    #[must_use]
+    pub fn new() -> BackupOptions {
+        BackupOptions::default()
+    }
+
+    /// No faster than so many bytes a second.
+    #[must_use]
+    pub fn bytes_per_second(mut self, rate: Option<u64>) -> BackupOptions {
+        self.bytes_per_second = rate;
+        self
+    }
+}
+
+impl Database {
+    /// Takes a backup of what is committed, beside everything else that goes on. [`super`] says what it guarantees.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::DiskFull`] in the repository, [`crate::ErrorKind::Corruption`] where something of the database or
+    /// the repository is damaged, [`crate::ErrorKind::Closed`], [`crate::ErrorKind::Io`], and what `progress` answers.
+    pub fn backup(
+        &self,
+        repository: &Repository,
+        options: &BackupOptions,
+        progress: &mut Progress<'_>,
+    ) -> Result<Backup> {
+        let _open = self.0.open()?;
+        // What one that came to no end has left. Another's damage is no reason to take none.
+        if repository.catalogues().is_ok() {
+            repository.collect()?;
+        }
+        let number = repository.numbers()?.last().map_or(1, |last| last + 1);
+        let mut taking = Taking { db: &self.0, repository, number, copied: Vec::new() };
+        taking.run(options, progress).inspect_err(|_| taking.undo())
+    }
+}
+
+/// The identity of a database, which it has from its first backup on.
+fn identity_of(disk: &dyn Disk, path: &Path) -> Result<Number> {
+    let file = path.join(IDENTITY);
+    if let Some(there) = log_home::read(disk, &file, IDENTITY_MAGIC, 64, log_home::number)? {
+        // It may be in the system's cache alone, if its writer was killed.
+        disk.sync_dir(path)?;
+        return Ok(there);
+    }
+    let new = log_home::new_number();
+    log_home::write(disk, path, IDENTITY, IDENTITY_MAGIC, &new)?;
+    Ok(new)
+}
+
+struct Taking<'a> {
+    db: &'a Inner,
+    repository: &'a Repository,
+    number: u64,
+    /// Names of extents that were begun.
+    copied: Vec<String>,
+}
+
+impl Taking<'_> {
+    fn run(&mut self, options: &BackupOptions, progress: &mut Progress<'_>) -> Result<Backup> {
+        let (db, repository) = (self.db, self.repository);
+        // As the catalogue has it.
+        let taken = Duration::from_millis(clock::wall().as_millis() as u64);
+        let identity = identity_of(&*db.disk, &db.path)?;
+        let held = db.manager.hold_log();
+        let pin = db.tiered.pin();
+        let persisted = pin.persisted();
+        let path = repository.log_path(self.number);
+        let mut log = log::Writer::begin(&*repository.disk, &path)?;
+        let copy =
+            db.manager.copy_log(&*db.disk, &db.log_dir, &held, persisted, &mut |lane, frame| {
+                log.put(lane, frame)
+            })?;
+        drop(held);
+        let (log_bytes, log_crc) = log.finish()?;
+        let mut new = (0, 0);
+        let extents = self.copy_extents(&pin, &identity, options, progress, &mut new)?;
+        repository.disk.sync_dir(&repository.extents_dir())?;
+        let backup = Backup {
+            number: self.number,
+            taken,
+            through: copy.through,
+            extents: extents.len() as u64,
+            data_bytes: extents.iter().map(|(copy, _)| copy.bytes).sum(),
+            log_commits: copy.commits,
+            log_bytes,
+            new_extents: new.0,
+            new_bytes: new.1,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let catalogue = Catalogue {
+            backup,
+            identity,
+            persisted,
+            log_crc,
+            segment_bytes: db.segment_bytes(),
+            manifest: pin.manifest(),
+            extents,
+        };
+        // The log's name is made durable with the catalogue's, which comes after it.
+        repository.disk.sync_dir(&repository.dir)?;
+        catalogue.write(&*repository.disk, &repository.dir)?;
+        Ok(catalogue.backup)
+    }
+
+    /// Copies the extents that the repository does not have. Answers all, and counts those that were copied.
+    fn copy_extents(
+        &mut self,
+        pin: &Pin,
+        identity: &Number,
+        options: &BackupOptions,
+        progress: &mut Progress<'_>,
+        (new_extents, new_bytes): &mut (u64, u64),
+    ) -> Result<Vec<(ExtentCopy, u32)>> {
+        let repository = self.repository;
+        let known = self.known(identity)?;
+        let mut pace = Pace::begin(Clock::system(), options.bytes_per_second);
+        let all: u64 = pin.extents().map(|copy| copy.bytes).sum();
+        let (mut done, mut bytes) = (0, Vec::new());
+        let mut extents = Vec::new();
+        for (index, copy) in pin.extents().enumerate() {
+            self.db.check_open()?;
+            let crc = match known.get(&copy.id) {
+                Some((there, crc)) if *there == copy => *crc,
+                Some(_) => return Err(self.of_another(&copy)),
+                None => {
+                    let crc = pin.read(index, &mut bytes)?;
+                    let name = extent_name(identity, copy.id);
+                    let path = repository.extents_dir().join(&name);
+                    self.copied.push(name);
+                    let file = repository.disk.open(&path, OpenMode::Create)?;
+                    file.write_at(0, &bytes)?;
+                    file.sync()?;
+                    pace.after(copy.bytes);
+                    *new_extents += 1;
+                    *new_bytes += copy.bytes;
+                    crc
+                }
+            };
+            extents.push((copy, crc));
+            done += copy.bytes;
+            progress(done, all)?;
+        }
+        Ok(extents)
+    }
+
+    /// The extents of the database that the repository has, by number.
+    fn known(&self, identity: &Number) -> Result<HashMap<u64, (ExtentCopy, u32)>> {
+        let repository = self.repository;
+        let names = repository.disk.list(&repository.extents_dir())?;
+        let names: HashSet<String> = names.into_iter().collect();
+        let mut known = HashMap::new();
+        for number in repository.numbers()? {
+            // What a damaged catalogue tells of is copied again.
+            let Ok(catalogue) = repository.catalogue(number) else { continue };
+            if catalogue.identity != *identity {
+                continue;
+            }
+            let there = catalogue.extents.into_iter();
+            let there = there.filter(|(copy, _)| names.contains(&extent_name(identity, copy.id)));
+            known.extend(there.map(|(copy, crc)| (copy.id, (copy, crc))));
+        }
+        Ok(known)
+    }
+
+    fn of_another(&self, copy: &ExtentCopy) -> Error {
+        Error::invalid(format!(
+            "{} has an extent {} of another database with the same identity: one is a copy of the other's folder; remove \
+             {} there, and its next backup copies everything",
+            self.repository.dir.display(),
+            copy.id,
+            self.db.path.join(IDENTITY).display()
+        ))
+    }
+
+    /// Gives back the space of what was begun. What stays is taken away by the next backup or removal.
+    fn undo(&self) {
+        let (disk, repository) = (&self.repository.disk, self.repository);
+        // The catalogue may have been put in force by what failed after that.
+        if repository.catalogue(self.number).is_ok() {
+            return;
+        }
+        let _ = disk.remove(&repository.log_path(self.number));
+        let _ = disk.remove(&repository.dir.join(catalogue::new_name(self.number)));
+        for name in &self.copied {
+            let _ = disk.remove(&repository.extents_dir().join(name));
+        }
+        let _ = disk.sync_dir(&repository.extents_dir());
+        let _ = disk.sync_dir(&repository.dir);
+    }
+}

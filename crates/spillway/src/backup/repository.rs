@@ -1,0 +1,190 @@
+//! A folder of backups.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spillway_base::{Error, ErrorKind, Result};
+use spillway_storage::{Disk, DiskLock, RealDisk};
+
+use super::catalogue::{self, Backup, Catalogue};
+use super::log;
+use crate::log_home::{self, Number};
+
+const MARK: &str = "spillway-repository";
+const MARK_MAGIC: &[u8; 4] = b"SWRP";
+const EXTENTS: &str = "extents";
+
+/// A folder of backups, which nobody else works on while this is there.
+pub struct Repository {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    _lock: Box<dyn DiskLock>,
+}
+
+/// What a removal took away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Removed {
+    /// Extents that no other backup needs.
+    pub extents: u64,
+    /// Files altogether.
+    pub files: u64,
+}
+
+pub(super) fn extent_name(identity: &Number, id: u64) -> String {
+    let mut name = String::with_capacity(56);
+    identity.iter().for_each(|byte| write!(name, "{byte:02x}").expect("a string takes all"));
+    write!(name, "-{id:012x}.extent").expect("a string takes all");
+    name
+}
+
+impl Repository {
+    /// Opens a folder of backups.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when it is none, [`ErrorKind::InUse`] while another works on it,
+    /// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`].
+    pub fn open(dir: impl AsRef<Path>) -> Result<Repository> {
+        Repository::open_on(Arc::new(RealDisk), dir.as_ref(), false)
+    }
+
+    /// Opens a folder of backups, and makes it where the folder is not there or empty.
+    ///
+    /// # Errors
+    /// As [`Repository::open`], and [`ErrorKind::DiskFull`].
+    pub fn open_or_make(dir: impl AsRef<Path>) -> Result<Repository> {
+        Repository::open_on(Arc::new(RealDisk), dir.as_ref(), true)
+    }
+
+    /// Opens a folder of backups on a disk, and makes it if so asked.
+    ///
+    /// # Errors
+    /// As [`Repository::open_or_make`].
+    pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, make: bool) -> Result<Repository> {
+        let marked = disk.exists(&dir.join(MARK))?;
+        if !marked {
+            let none = || {
+                let text = format!("{} is no folder of backups", dir.display());
+                Error::new(ErrorKind::NotFound, text)
+            };
+            // What a crash left of the making of one.
+            let begun = |name: &&String| name.starts_with(MARK) || name.contains("lock");
+            if !make || !disk.list(dir)?.iter().all(|name| begun(&name)) {
+                return Err(none());
+            }
+            disk.create_dir_all(dir)?;
+        }
+        let lock = disk.lock(dir)?;
+        if marked {
+            log_home::read(&*disk, &dir.join(MARK), MARK_MAGIC, 64, |_| Ok(()))?;
+        } else {
+            log_home::write(&*disk, dir, MARK, MARK_MAGIC, &[])?;
+        }
+        disk.create_dir_all(&dir.join(EXTENTS))?;
+        Ok(Repository { disk, dir: dir.to_owned(), _lock: lock })
+    }
+
+    pub(super) fn extents_dir(&self) -> PathBuf {
+        self.dir.join(EXTENTS)
+    }
+
+    pub(super) fn extent_path(&self, identity: &Number, id: u64) -> PathBuf {
+        self.extents_dir().join(extent_name(identity, id))
+    }
+
+    pub(super) fn log_path(&self, number: u64) -> PathBuf {
+        self.dir.join(log::file_name(number))
+    }
+
+    /// The numbers of its backups, ascending.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    pub fn numbers(&self) -> Result<Vec<u64>> {
+        let names = self.disk.list(&self.dir)?;
+        let numbers: BTreeSet<u64> =
+            names.iter().filter_map(|name| catalogue::parse_name(name)).collect();
+        Ok(numbers.into_iter().collect())
+    }
+
+    /// Its backups, oldest first; of one whose catalogue is damaged, what is wrong with it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    pub fn list(&self) -> Result<Vec<(u64, Result<Backup>)>> {
+        let read = |number| (number, self.catalogue(number).map(|catalogue| catalogue.backup));
+        Ok(self.numbers()?.into_iter().map(read).collect())
+    }
+
+    pub(super) fn catalogue(&self, number: u64) -> Result<Catalogue> {
+        Catalogue::read(&*self.disk, &self.dir, number)?.ok_or_else(|| {
+            let text = format!("{} has no backup {number}", self.dir.display());
+            Error::new(ErrorKind::NotFound, text)
+        })
+    }
+
+    /// The catalogues, by number; a damaged one fails all.
+    pub(super) fn catalogues(&self) -> Result<BTreeMap<u64, Catalogue>> {
+        self.numbers()?.into_iter().map(|number| Ok((number, self.catalogue(number)?))).collect()
+    }
+
+    /// The newest backup's number.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is none, [`ErrorKind::Io`].
+    pub fn newest(&self) -> Result<u64> {
+        self.numbers()?.last().copied().ok_or_else(|| {
+            let text = format!("{} has no backups", self.dir.display());
+            Error::new(ErrorKind::NotFound, text)
+        })
+    }
+
+    /// Removes a backup, and what no other needs. One with a damaged catalogue can be removed, too, but nothing goes with it
+    /// while another's is damaged.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`]; [`ErrorKind::Corruption`] when another catalogue is damaged; [`ErrorKind::Io`].
+    pub fn remove(&self, number: u64) -> Result<Removed> {
+        let path = self.dir.join(catalogue::file_name(number));
+        if !self.disk.exists(&path)? {
+            self.catalogue(number)?;
+        }
+        self.disk.remove(&path)?;
+        // What it needs may go only once nothing tells of it any more.
+        self.disk.sync_dir(&self.dir)?;
+        self.collect()
+    }
+
+    /// Removes what no backup needs.
+    pub(super) fn collect(&self) -> Result<Removed> {
+        let catalogues = self.catalogues()?;
+        let needed: HashSet<String> = catalogues
+            .values()
+            .flat_map(|kept| {
+                kept.extents.iter().map(|(copy, _)| extent_name(&kept.identity, copy.id))
+            })
+            .collect();
+        let mut removed = Removed::default();
+        let dir = self.extents_dir();
+        for name in self.disk.list(&dir)? {
+            if name.ends_with(".extent") && !needed.contains(&name) {
+                self.disk.remove(&dir.join(name))?;
+                removed.extents += 1;
+            }
+        }
+        let log_of = |name: &str| name.strip_suffix(".log")?.parse::<u64>().ok();
+        let mut files = 0;
+        for name in self.disk.list(&self.dir)? {
+            let orphan = log_of(&name).is_some_and(|number| !catalogues.contains_key(&number));
+            if orphan || name.ends_with(".backup.new") {
+                self.disk.remove(&self.dir.join(name))?;
+                files += 1;
+            }
+        }
+        removed.files = removed.extents + files;
+        self.disk.sync_dir(&dir)?;
+        self.disk.sync_dir(&self.dir)?;
+        Ok(removed)
+    }
+}

@@ -1,0 +1,87 @@
+//! Restoring a backup.
+//!
+//! The folder says first that it has a log, which is known for that log last: so one whose restoring was cut short does
+//! not open (see `log_home`). Beside that the log says of itself how far it must reach.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use spillway_base::{Error, Result};
+use spillway_storage::{Disk, RealDisk};
+use spillway_tiered::Copied;
+use spillway_txn::LogWriter;
+
+use super::Progress;
+use super::catalogue::Backup;
+use super::repository::Repository;
+use crate::database::{data_dir, log_dir};
+use crate::log_home;
+
+impl Repository {
+    /// Makes a database of a backup, of the newest or of the one of this number, in a folder that is not there or empty.
+    /// Every checksum is looked at on the way.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotFound`] when there is no such backup, [`crate::ErrorKind::InvalidArgument`] when the folder is
+    /// not empty, [`crate::ErrorKind::Corruption`] when something of the backup is damaged,
+    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], and what `progress` answers. The folder is
+    /// no database then, and is to be removed.
+    pub fn restore(
+        &self,
+        number: Option<u64>,
+        to: impl AsRef<Path>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Backup> {
+        self.restore_on(number, &(Arc::new(RealDisk) as Arc<dyn Disk>), to.as_ref(), progress)
+    }
+
+    /// Restores to a folder of a disk: for simulations.
+    ///
+    /// # Errors
+    /// As [`Repository::restore`].
+    pub fn restore_on(
+        &self,
+        number: Option<u64>,
+        disk: &Arc<dyn Disk>,
+        to: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<Backup> {
+        let number = number.map_or_else(|| self.newest(), Ok)?;
+        let catalogue = self.catalogue(number)?;
+        let copied = Copied::decode(&catalogue.manifest)?;
+        let taken = !disk.list(to)?.is_empty()
+            || disk.exists(&data_dir(to))?
+            || disk.exists(&log_dir(to))?;
+        if taken {
+            return Err(Error::invalid(format!(
+                "{} is not empty; a backup is restored to a folder of its own",
+                to.display()
+            )));
+        }
+        disk.create_dir_all(to)?;
+        let _lock = disk.lock(to)?;
+        let making = log_home::begin_making(&**disk, to)?;
+        let Backup { through, data_bytes, log_bytes, .. } = catalogue.backup;
+        let (all, mut done) = (data_bytes + log_bytes, 0);
+        disk.create_dir_all(&log_dir(to))?;
+        let segment_bytes = catalogue.segment_bytes;
+        let mut log = LogWriter::begin(disk.clone(), &log_dir(to), segment_bytes, through)?;
+        self.read_log(&catalogue, &mut |lane, frame| {
+            log.append(lane, frame)?;
+            done += frame.len() as u64;
+            progress(done, all)
+        })?;
+        log.finish()?;
+        let mut done = log_bytes;
+        let lengths = copied.extents();
+        let checker = Copied::decode(&catalogue.manifest)?;
+        copied.restore(disk, &data_dir(to), &mut |index, bytes| {
+            self.read_extent(&catalogue, &checker, index, bytes)?;
+            done += lengths[index].bytes;
+            progress(done, all)
+        })?;
+        disk.sync_dir(to)?;
+        log_home::end_making(&**disk, to, making)?;
+        Ok(catalogue.backup)
+    }
+}

@@ -1,0 +1,551 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use spillway_base::rng::Rng;
+use spillway_base::thread::together;
+use spillway_storage::Disk;
+use spillway_storage::sim::{Fault, SimDisk};
+
+use super::*;
+use crate::check::check_on;
+use crate::{
+    Database, Direction, EngineKind, ErrorKind, KeyRange, Result, Settings, Table, Transaction,
+    TransactionOptions,
+};
+
+fn small() -> Settings {
+    Settings {
+        memory_bytes: 16 << 20,
+        log_segment_bytes: 64 << 10,
+        log_lanes: Some(3),
+        background_threads: false,
+        slot_bytes: 16 << 10,
+        ..Settings::default()
+    }
+}
+
+fn open(disk: &SimDisk, path: &str) -> Database {
+    Database::open_on(Arc::new(disk.clone()), path, small()).unwrap()
+}
+
+fn repository(disk: &SimDisk) -> Result<Repository> {
+    Repository::open_on(Arc::new(disk.clone()), Path::new("/backups"), true)
+}
+
+fn back_up(db: &Database, repository: &Repository) -> Result<Backup> {
+    db.backup(repository, &BackupOptions::new(), &mut |_, _| Ok(()))
+}
+
+fn restore(repository: &Repository, number: Option<u64>, disk: &SimDisk) -> Result<Backup> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    repository.restore_on(number, &disk, Path::new("/restored"), &mut |_, _| Ok(()))
+}
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn rows(txn: &Transaction, table: Table) -> Rows {
+    txn.scan(table, KeyRange::ALL, Direction::Forward).unwrap().map(Result::unwrap).collect()
+}
+
+/// All tables of a database and what is in them.
+fn contents(db: &Database) -> BTreeMap<String, Rows> {
+    let txn = db.begin(TransactionOptions::new().read_only(true));
+    let names = txn.table_names().unwrap();
+    names
+        .into_iter()
+        .map(|name| {
+            let rows = rows(&txn, txn.table(&name).unwrap());
+            (name, rows)
+        })
+        .collect()
+}
+
+/// A database, and what it held after each commit.
+struct Modelled {
+    db: Database,
+    rng: Rng,
+    states: Vec<BTreeMap<String, Rows>>,
+}
+
+const COUNT: &str = "count";
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+impl Modelled {
+    fn new(disk: &SimDisk, seed: u64) -> Modelled {
+        let db = open(disk, "/db");
+        let txn = db.begin(TransactionOptions::new());
+        txn.create_table(COUNT, EngineKind::Tiered).unwrap();
+        txn.commit().wait().unwrap();
+        let first = BTreeMap::from([(COUNT.to_owned(), Rows::new())]);
+        Modelled { db, rng: Rng::new(seed), states: vec![first] }
+    }
+
+    /// The last commit of the model, all of which are acknowledged.
+    fn last(&self) -> usize {
+        self.states.len() - 1
+    }
+
+    /// One commit: rows come, change and go, and sometimes a table does.
+    fn commit(&mut self) {
+        let mut state = self.states[self.last()].clone();
+        let txn = self.db.begin(TransactionOptions::new());
+        let name = NAMES[self.rng.below(3) as usize];
+        match state.contains_key(name) {
+            true if self.rng.chance(1, 60) => {
+                txn.drop_table(name).unwrap();
+                state.remove(name);
+            }
+            true => {
+                let table = txn.table(name).unwrap();
+                let rows = state.get_mut(name).unwrap();
+                for _ in 0..1 + self.rng.below(20) {
+                    let key = (self.rng.below(400) as u16).to_be_bytes().to_vec();
+                    if self.rng.chance(1, 5) {
+                        txn.delete(table, &key).unwrap();
+                        rows.remove(&key);
+                    } else {
+                        let value = vec![self.rng.next_u64() as u8; self.rng.below(300) as usize];
+                        txn.put(table, &key, &value).unwrap();
+                        rows.insert(key, value);
+                    }
+                }
+            }
+            false => {
+                txn.create_table(name, EngineKind::Tiered).unwrap();
+                state.insert(name.to_owned(), Rows::new());
+            }
+        }
+        let number = (self.states.len() as u64).to_be_bytes();
+        txn.put(txn.table(COUNT).unwrap(), b"n", &number).unwrap();
+        state.get_mut(COUNT).unwrap().insert(b"n".to_vec(), number.to_vec());
+        txn.commit().wait().unwrap();
+        self.states.push(state);
+    }
+
+    fn work(&mut self) {
+        (0..self.rng.below(12)).for_each(|_| self.commit());
+        match self.rng.below(8) {
+            0 => self.db.flush().unwrap(),
+            1 => self.db.compact().unwrap(),
+            2 | 3 => while self.db.run_background_job().unwrap() {},
+            _ => {}
+        }
+    }
+
+    /// Checks that a database holds what this one held after some commit, which it answers.
+    fn find(&self, restored: &Database) -> usize {
+        let found = contents(restored);
+        let count = found[COUNT].get(&b"n"[..]);
+        let at = count.map_or(0, |n| u64::from_be_bytes(n[..].try_into().unwrap()) as usize);
+        assert!(found == self.states[at], "the state after commit {at} is another");
+        at
+    }
+}
+
+/// Opens what was restored, checks all of it, and answers which state of the model it is.
+fn open_restored(model: &Modelled, disk: &SimDisk) -> usize {
+    let dynamic: Arc<dyn Disk> = Arc::new(disk.clone());
+    let report = check_on(&dynamic, Path::new("/restored"), &mut |_, _| {}).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    let restored = open(disk, "/restored");
+    let at = model.find(&restored);
+    // It goes on as a database of its own.
+    let txn = restored.begin(TransactionOptions::new());
+    let table = txn.create_table("later", EngineKind::Tiered).unwrap();
+    txn.put(table, b"k", b"v").unwrap();
+    txn.commit().wait().unwrap();
+    restored.flush().unwrap();
+    restored.compact().unwrap();
+    restored.close().unwrap();
+    drop(restored);
+    let again = open(disk, "/restored");
+    assert_eq!(contents(&again)["later"].len(), 1);
+    again.close().unwrap();
+    at
+}
+
+/// B1, B2: whatever is committed, flushed, compacted and dropped while a backup is taken.
+#[test]
+fn a_backup_is_a_prefix_of_the_commits_whatever_goes_on_beside_it() {
+    for seed in 0..12 {
+        let disk = SimDisk::new(seed);
+        let mut model = Modelled::new(&disk, seed);
+        let repository = repository(&disk).unwrap();
+        for _ in 0..3 {
+            (0..25).for_each(|_| model.work());
+            let before = model.last();
+            let db = model.db.clone();
+            let options = BackupOptions::new();
+            let backup = db
+                .backup(&repository, &options, &mut |_, _| {
+                    model.work();
+                    Ok(())
+                })
+                .unwrap();
+            let other = SimDisk::new(seed);
+            assert_eq!(restore(&repository, None, &other).unwrap(), backup);
+            let at = open_restored(&model, &other);
+            assert!(at >= before, "acknowledged: {before}, restored: {at}");
+        }
+        let report = repository.verify(None, &mut |_, _| Ok(())).unwrap();
+        assert_eq!((report.backups, report.findings.len()), (3, 0), "{:?}", report.findings);
+        // All of them are still what they were.
+        for number in repository.numbers().unwrap() {
+            let other = SimDisk::new(seed);
+            restore(&repository, Some(number), &other).unwrap();
+            open_restored(&model, &other);
+        }
+        // The log was cut again after the backups.
+        model.db.flush().unwrap();
+        model.db.close().unwrap();
+        let reopened = open(&disk, "/db");
+        assert_eq!(model.find(&reopened), model.last());
+    }
+}
+
+/// B1, B2, with threads.
+#[test]
+fn a_backup_under_concurrent_writers_is_a_prefix() {
+    let disk = SimDisk::new(5);
+    let settings = Settings { background_threads: true, cores: 2, ..small() };
+    let db = Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    txn.commit().wait().unwrap();
+    let (acknowledged, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    // Each commit counts on from the one before, so a state tells by itself whether it is a prefix.
+    let write = || {
+        let txn = db.begin(TransactionOptions::new());
+        txn.lock(table, b"n", crate::LockMode::Exclusive, crate::LockWait::Wait)?;
+        let mut value = Vec::new();
+        let there = txn.get(table, b"n", &mut value)?;
+        let next = if there { u64::from_be_bytes(value[..].try_into().unwrap()) + 1 } else { 1 };
+        txn.put(table, b"n", &next.to_be_bytes())?;
+        txn.put(table, &next.to_be_bytes(), &[next as u8; 400])?;
+        txn.commit().wait()?;
+        acknowledged.fetch_max(next, Ordering::AcqRel);
+        Ok::<(), crate::Error>(())
+    };
+    together(4, |thread| {
+        if thread > 0 {
+            while !stop.load(Ordering::Acquire) {
+                match write() {
+                    Err(error) if error.kind() != ErrorKind::WriteConflict => panic!("{error}"),
+                    _ => {}
+                }
+            }
+            return;
+        }
+        let repository = repository(&disk).unwrap();
+        for round in 0..4 {
+            while acknowledged.load(Ordering::Acquire) < 300 * (round + 1) {
+                std::thread::yield_now();
+            }
+            let before = acknowledged.load(Ordering::Acquire);
+            back_up(&db, &repository).unwrap();
+            let other = SimDisk::new(round);
+            restore(&repository, None, &other).unwrap();
+            let restored = open(&other, "/restored");
+            let found = contents(&restored).remove("t").unwrap();
+            let count = u64::from_be_bytes(found[&b"n"[..]][..].try_into().unwrap());
+            assert!(count >= before, "{before} were acknowledged, {count} restored");
+            assert_eq!(found.len() as u64, count + 1);
+            let keys = (1..=count).map(|n| n.to_be_bytes().to_vec());
+            assert!(keys.eq(found.keys().filter(|key| key.len() == 8).cloned()));
+        }
+        stop.store(true, Ordering::Release);
+    });
+}
+
+fn filled(disk: &SimDisk, tables: &[&str]) -> Database {
+    let db = open(disk, "/db");
+    tables.iter().for_each(|name| fill(&db, name));
+    db
+}
+
+fn fill(db: &Database, name: &str) {
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table(name, EngineKind::Tiered).unwrap();
+    let mut rng = Rng::new(name.len() as u64);
+    for key in 0..300_u16 {
+        let value: Vec<u8> = (0..200).map(|_| rng.next_u64() as u8).collect();
+        txn.put(table, &key.to_be_bytes(), &value).unwrap();
+    }
+    txn.commit().wait().unwrap();
+    db.flush().unwrap();
+}
+
+fn extents_in(disk: &SimDisk) -> usize {
+    disk.files().iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "extent")).count()
+}
+
+/// B3, B6.
+#[test]
+fn an_increment_copies_new_extents_only_and_a_removal_takes_what_nobody_needs() {
+    let disk = SimDisk::new(1);
+    let db = filled(&disk, &["one"]);
+    let repository = repository(&disk).unwrap();
+    let first = back_up(&db, &repository).unwrap();
+    assert!(first.extents > 3 && first.new_extents == first.extents, "{first:?}");
+    let same = back_up(&db, &repository).unwrap();
+    assert_eq!((same.extents, same.new_extents, same.new_bytes), (first.extents, 0, 0));
+    fill(&db, "second");
+    let third = back_up(&db, &repository).unwrap();
+    assert!(third.new_extents > 3, "{third:?}");
+    assert_eq!(third.new_extents, third.extents - first.extents);
+    assert_eq!(extents_in(&disk) as u64, third.extents);
+    let txn = db.begin(TransactionOptions::new());
+    txn.drop_table("one").unwrap();
+    txn.commit().wait().unwrap();
+    while db.run_background_job().unwrap() {}
+    let fourth = back_up(&db, &repository).unwrap();
+    assert!(fourth.extents < third.extents, "{fourth:?}");
+    let removed = repository.remove(3).unwrap();
+    assert_eq!((removed.extents, removed.files), (0, 1));
+    assert_eq!(repository.remove(1).unwrap().extents, 0);
+    assert!(repository.remove(2).unwrap().extents >= first.extents - 1);
+    assert_eq!(repository.numbers().unwrap(), [4]);
+    assert_eq!(extents_in(&disk) as u64, fourth.extents);
+    let missing = repository.remove(3).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    let other = SimDisk::new(2);
+    restore(&repository, None, &other).unwrap();
+    let restored = open(&other, "/restored");
+    assert_eq!(contents(&restored), contents(&db));
+}
+
+/// B7.
+#[test]
+fn what_was_restored_shares_no_extents_with_what_it_came_from() {
+    let disk = SimDisk::new(1);
+    let db = filled(&disk, &["one"]);
+    let repository = repository(&disk).unwrap();
+    back_up(&db, &repository).unwrap();
+    restore(&repository, None, &disk).unwrap();
+    let restored = open(&disk, "/restored");
+    fill(&db, "two");
+    fill(&restored, "other");
+    let of_first = back_up(&db, &repository).unwrap();
+    let of_restored = back_up(&restored, &repository).unwrap();
+    assert_eq!(of_restored.new_extents, of_restored.extents);
+    for (backup, db) in [(of_first, &db), (of_restored, &restored)] {
+        let other = SimDisk::new(2);
+        super::tests::restore(&repository, Some(backup.number), &other).unwrap();
+        assert_eq!(contents(&open(&other, "/restored")), contents(db));
+    }
+}
+
+/// B4: at each operation that a backup makes, a crash; and a failure, and a full disk.
+#[test]
+fn whatever_ends_a_backup_leaves_the_others_whole_and_nothing_half() {
+    let disk = SimDisk::new(3);
+    let db = filled(&disk, &["one"]);
+    let store = SimDisk::new(4);
+    let first = back_up(&db, &repository(&store).unwrap()).unwrap();
+    fill(&db, "two");
+    let expected = contents(&db);
+    let began = store.fork().operations();
+    let whole = store.fork();
+    back_up(&db, &repository(&whole).unwrap()).unwrap();
+    let operations = whole.operations() - began;
+    assert!(operations > 20, "{operations}");
+    for fault in [Fault::Crash, Fault::Io, Fault::Full, Fault::ShortWrite] {
+        for number in began + 1..=began + operations {
+            let store = store.fork();
+            store.fail_operation(number, fault);
+            let taken = repository(&store).and_then(|repository| back_up(&db, &repository));
+            if fault == Fault::Crash {
+                assert!(taken.is_err());
+                store.crash();
+            }
+            store.restart();
+            store.kill();
+            let repository = repository(&store).unwrap();
+            let numbers = repository.numbers().unwrap();
+            assert!(taken.is_err() || numbers == [1, 2], "{fault:?} at {number}: {numbers:?}");
+            let report = repository.verify(None, &mut |_, _| Ok(())).unwrap();
+            assert!(report.findings.is_empty(), "{fault:?} at {number}: {:?}", report.findings);
+            let next = back_up(&db, &repository).unwrap();
+            let other = SimDisk::new(number);
+            restore(&repository, Some(next.number), &other).unwrap();
+            assert_eq!(contents(&open(&other, "/restored")), expected);
+            // Nothing of the one that was not to be is left.
+            numbers.iter().filter(|n| **n != 1).for_each(|n| {
+                let _ = repository.remove(*n).unwrap();
+            });
+            repository.remove(next.number).unwrap();
+            assert_eq!(extents_in(&store) as u64, first.extents);
+            assert_eq!(repository.numbers().unwrap(), [1]);
+        }
+    }
+}
+
+/// B4, of a repository whose disk is full for good.
+#[test]
+fn a_full_repository_refuses_a_backup_and_gives_the_space_back() {
+    let disk = SimDisk::new(3);
+    let db = filled(&disk, &["one"]);
+    let store = SimDisk::new(4);
+    let repository = repository(&store).unwrap();
+    back_up(&db, &repository).unwrap();
+    let used = store.used();
+    fill(&db, "two");
+    store.set_capacity(Some(used + (40 << 10)));
+    assert_eq!(back_up(&db, &repository).unwrap_err().kind(), ErrorKind::DiskFull);
+    assert_eq!(store.used(), used);
+    store.set_capacity(None);
+    back_up(&db, &repository).unwrap();
+    db.health().unwrap();
+}
+
+/// B5.
+#[test]
+fn each_damaged_file_of_a_repository_is_named_and_not_restored() {
+    let disk = SimDisk::new(3);
+    let db = filled(&disk, &["one"]);
+    let txn = db.begin(TransactionOptions::new());
+    txn.put(txn.table("one").unwrap(), b"in the log", b"v").unwrap();
+    txn.commit().wait().unwrap();
+    let store = SimDisk::new(4);
+    let backup = back_up(&db, &repository(&store).unwrap()).unwrap();
+    assert!(backup.log_commits > 0);
+    let files: Vec<_> = store.files();
+    let mut rng = Rng::new(8);
+    let mut damaged = 0;
+    for (path, len) in files {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if ![".extent", ".log", ".backup"].iter().any(|end| name.ends_with(end)) {
+            continue;
+        }
+        for at in [0, len - 1, rng.below(len), rng.below(len)] {
+            let store = store.fork();
+            store.rot(&path, at, 1 << rng.below(8));
+            let repository = repository(&store).unwrap();
+            let report = repository.verify(None, &mut |_, _| Ok(())).unwrap();
+            let [finding] = &report.findings[..] else { panic!("{name}, {at}: {report:?}") };
+            assert!(finding.to_string().contains(&name), "{finding}");
+            assert_eq!(finding.kind(), ErrorKind::Corruption);
+            let other = SimDisk::new(at);
+            let error = restore(&repository, None, &other).unwrap_err();
+            assert!(error.to_string().contains(&name), "{error}");
+            damaged += 1;
+        }
+        let gone = store.fork();
+        (&gone as &dyn Disk).remove(&path).unwrap();
+        let repository = repository(&gone).unwrap();
+        assert!(restore(&repository, Some(1), &SimDisk::new(1)).is_err(), "{name}");
+        // The next backup has all again.
+        let next = back_up(&db, &repository).unwrap();
+        let report = repository.verify(Some(next.number), &mut |_, _| Ok(())).unwrap();
+        assert!(report.findings.is_empty(), "{name}: {report:?}");
+    }
+    assert!(damaged > 12, "{damaged}");
+}
+
+/// B5: what is damaged in the database is not passed on as if it were not.
+#[test]
+fn a_damaged_extent_of_the_database_is_named_by_its_backup() {
+    let disk = SimDisk::new(3);
+    let db = filled(&disk, &["one"]);
+    let data = Path::new("/db/tiered/000001.data");
+    disk.rot(data, 9_000, 4);
+    let store = SimDisk::new(4);
+    let error = back_up(&db, &repository(&store).unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert!(error.to_string().contains("extent"), "{error}");
+    assert_eq!(extents_in(&store), 0);
+}
+
+/// B8: at each operation of a restoring, a crash.
+#[test]
+fn a_folder_that_is_half_restored_does_not_open() {
+    let disk = SimDisk::new(3);
+    let db = filled(&disk, &["one"]);
+    let txn = db.begin(TransactionOptions::new());
+    txn.put(txn.table("one").unwrap(), b"in the log", b"v").unwrap();
+    txn.commit().wait().unwrap();
+    let expected = contents(&db);
+    let store = SimDisk::new(4);
+    let repository = repository(&store).unwrap();
+    back_up(&db, &repository).unwrap();
+    let whole = SimDisk::new(5);
+    restore(&repository, None, &whole).unwrap();
+    let (mut refused, mut empty) = (0, 0);
+    for number in 1..=whole.operations() {
+        let other = SimDisk::new(number);
+        other.fail_operation(number, Fault::Crash);
+        restore(&repository, None, &other).unwrap_err();
+        other.crash();
+        other.restart();
+        let begun = other.files().iter().any(|(path, _)| path.ends_with("log-home"));
+        let opened = Database::open_on(Arc::new(other.clone()), "/restored", small());
+        match opened {
+            // The last operations make durable what is there already.
+            Ok(opened) => {
+                let found = contents(&opened);
+                assert!(found == expected || found.is_empty() && !begun, "{number}: {found:?}");
+                empty += usize::from(found.is_empty());
+                opened.close().unwrap();
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+                refused += 1;
+                assert!(restore(&repository, None, &other).is_err());
+            }
+        }
+    }
+    assert!(refused > 10 && empty < 6, "{refused} refused, {empty} empty");
+}
+
+#[test]
+fn a_folder_that_is_no_repository_is_left_alone() {
+    let disk = SimDisk::new(3);
+    let _db = filled(&disk, &["one"]);
+    let on = |path: &str, make| {
+        let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+        Repository::open_on(disk, Path::new(path), make).err().map(|error| error.kind())
+    };
+    assert_eq!(on("/db/tiered", true), Some(ErrorKind::NotFound));
+    assert_eq!(on("/nowhere", false), Some(ErrorKind::NotFound));
+    let held = repository(&disk).unwrap();
+    assert_eq!(on("/backups", true), Some(ErrorKind::InUse));
+    drop(held);
+    assert_eq!(on("/backups", false), None);
+    let repository = repository(&disk).unwrap();
+    assert_eq!(restore(&repository, None, &disk).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// B2: what a backup is to read of the log stays, whatever is flushed meanwhile, and goes afterwards.
+#[test]
+fn a_log_that_is_held_is_not_cut() {
+    let disk = SimDisk::new(6);
+    let db = filled(&disk, &["one"]);
+    let held = db.0.manager.hold_log();
+    let persisted = db.0.tiered.pin().persisted();
+    let named = |name: &str| db.begin(TransactionOptions::new()).table(name).unwrap();
+    let table = named("one");
+    for key in 0..600_u16 {
+        let txn = db.begin(TransactionOptions::new());
+        txn.put(table, &key.to_be_bytes(), &[7; 1000]).unwrap();
+        txn.commit().wait().unwrap();
+    }
+    db.flush().unwrap();
+    let log_bytes = || {
+        let metrics = db.metrics();
+        metrics.iter().find(|metric| metric.name == "log_bytes").unwrap().value
+    };
+    let kept = log_bytes();
+    let copy = |held: &spillway_txn::LogHold| {
+        let manager = &db.0.manager;
+        manager.copy_log(&disk, &db.0.log_dir, held, persisted, &mut |_, _| Ok(()))
+    };
+    assert_eq!(copy(&held).unwrap().commits, 600);
+    drop(held);
+    db.flush().unwrap();
+    assert!(log_bytes() < kept / 2.0, "{} of {kept}", log_bytes());
+    // What was cut is missed.
+    let held = db.0.manager.hold_log();
+    assert_eq!(copy(&held).unwrap_err().kind(), ErrorKind::Corruption);
+}

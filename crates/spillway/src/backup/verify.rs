@@ -1,0 +1,111 @@
+//! Verifying backups.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use spillway_base::{Error, Result};
+use spillway_storage::{Disk, OpenMode};
+use spillway_tiered::Copied;
+
+use super::catalogue::Catalogue;
+use super::repository::Repository;
+use super::{Progress, log};
+
+/// What a verification saw.
+#[derive(Clone, Debug, Default)]
+pub struct Verified {
+    /// Backups.
+    pub backups: u64,
+    /// Extents read, each once.
+    pub extents: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// What is wrong; empty when all is well.
+    pub findings: Vec<Error>,
+}
+
+impl Repository {
+    /// Reads backups, or the one of this number, and checks every checksum. Extents that several share are read once.
+    ///
+    /// # Errors
+    /// What kept it from looking, and what `progress` answers. What it found wrong is in the report.
+    pub fn verify(&self, only: Option<u64>, progress: &mut Progress<'_>) -> Result<Verified> {
+        let numbers = match only {
+            Some(number) => vec![number],
+            None => self.numbers()?,
+        };
+        let mut report = Verified::default();
+        let mut catalogues = Vec::new();
+        for number in numbers {
+            match self.catalogue(number) {
+                Ok(catalogue) => catalogues.push(catalogue),
+                Err(error) if only.is_some() && error.kind() == crate::ErrorKind::NotFound => {
+                    return Err(error);
+                }
+                Err(error) => report.findings.push(error),
+            }
+        }
+        let all = catalogues.iter().map(|c| c.backup.data_bytes + c.backup.log_bytes).sum();
+        let mut seen = HashSet::new();
+        let mut done = 0;
+        for catalogue in &catalogues {
+            report.backups += 1;
+            let read = self.read_log(catalogue, &mut |_, frame| spillway_txn::check_frame(frame));
+            report.findings.extend(read.err());
+            report.bytes += catalogue.backup.log_bytes;
+            done += catalogue.backup.log_bytes;
+            let copied = Copied::decode(&catalogue.manifest)?;
+            let mut bytes = Vec::new();
+            for (index, (copy, crc)) in catalogue.extents.iter().enumerate() {
+                // The same extent with another checksum is looked at again.
+                if seen.insert((catalogue.identity, copy.id, *crc)) {
+                    let read = self.read_extent(catalogue, &copied, index, &mut bytes);
+                    report.findings.extend(read.err());
+                    report.extents += 1;
+                    report.bytes += copy.bytes;
+                }
+                done += copy.bytes;
+                progress(done, all)?;
+            }
+        }
+        Ok(report)
+    }
+
+    pub(super) fn read_log(
+        &self,
+        catalogue: &Catalogue,
+        give: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let path = self.log_path(catalogue.backup.number);
+        log::read(&*self.disk, path, (catalogue.backup.log_bytes, catalogue.log_crc), give)
+    }
+
+    /// Reads an extent of a backup, and checks all of it.
+    pub(super) fn read_extent(
+        &self,
+        catalogue: &Catalogue,
+        copied: &Copied,
+        index: usize,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (copy, crc) = &catalogue.extents[index];
+        let path = self.extent_path(&catalogue.identity, copy.id);
+        let mut read = || -> Result<()> {
+            read_file(&*self.disk, &path, copy.bytes, bytes)?;
+            if copied.check(index, bytes)? != *crc {
+                return Err(Error::corruption("it is not what was copied"));
+            }
+            Ok(())
+        };
+        read().map_err(|error| error.context(path.display()))
+    }
+}
+
+fn read_file(disk: &dyn Disk, path: &Path, len: u64, bytes: &mut Vec<u8>) -> Result<()> {
+    let file = disk.open(path, OpenMode::Read)?;
+    if file.len()? != len {
+        return Err(Error::corruption(format!("it has {} bytes of {len}", file.len()?)));
+    }
+    bytes.resize(len as usize, 0);
+    file.read_at(0, bytes)
+}

@@ -1,0 +1,199 @@
+//! The engine's files as they are at one moment, kept while they are copied, and an engine's folder made of such a copy.
+//!
+//! A pin is the manifest's state with a handle of each of its extents. Both are taken while the manifest is locked,
+//! and extents never change, so the copy may take as long as it likes: compactions go on beside it, and the space of
+//! what they leave behind comes back when the pin goes. What is in memory is not pinned. It is in the log, from
+//! [`Pin::persisted`] on.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
+use spillway_base::{Csn, Error, Result, TableId};
+use spillway_storage::Disk;
+
+use super::TieredEngine;
+use crate::extent::{ExtentHandle, check_extent};
+use crate::extent_meta::{ExtentId, ExtentMeta};
+use crate::manifest::{Manifest, State, TableState};
+use crate::settings::TieredSettings;
+use crate::space::{DeviceClass, Folder, SlotRun, SpaceManager};
+
+/// An extent, as far as its copies are concerned: wherever these are, they are equal byte by byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExtentCopy {
+    /// Its table.
+    pub table: TableId,
+    /// Its number, which no other extent of the database ever has.
+    pub id: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Bytes of its data blocks.
+    pub data_bytes: u64,
+    /// Its data blocks.
+    pub blocks: u32,
+}
+
+fn copy_of(table: TableId, meta: &ExtentMeta) -> ExtentCopy {
+    let ExtentMeta { id, len, data_bytes, blocks, .. } = *meta;
+    ExtentCopy { table, id: id.0, bytes: len, data_bytes, blocks }
+}
+
+/// The engine's files at one moment.
+pub struct Pin {
+    state: State,
+    slot_bytes: u32,
+    extents: Vec<(TableId, Arc<ExtentHandle>)>,
+}
+
+impl TieredEngine {
+    /// Pins the engine's files as they are.
+    #[must_use]
+    pub fn pin(&self) -> Pin {
+        let inner = &self.0;
+        let manifest = inner.manifest.lock();
+        let mut state = manifest.state().clone();
+        // A flush publishes what it recorded under the same lock, so this is true of the state, too.
+        state.persisted = state.persisted.max(inner.compute_persisted());
+        // Numbers that were given out may be recorded by now under way, and a copy gives none of them again.
+        state.next_extent =
+            state.next_extent.max(ExtentId(inner.next_extent.load(Ordering::Relaxed)));
+        let mut extents = Vec::new();
+        let tables = inner.tables.load();
+        for (&id, stored) in &state.tables {
+            let table = tables.get(&id).expect("a table of the manifest is in the engine");
+            let mut handles: FxHashMap<ExtentId, Arc<ExtentHandle>> = FxHashMap::default();
+            for part in table.all_parts() {
+                let view = part.view();
+                handles.extend(
+                    view.levels
+                        .places()
+                        .map(|(_, slice)| (slice.meta.extent, slice.extent.clone())),
+                );
+            }
+            extents.extend(stored.extents.keys().map(|extent| {
+                let handle = handles.remove(extent);
+                (id, handle.expect("an extent of the manifest belongs to a level"))
+            }));
+        }
+        Pin { state, slot_bytes: inner.settings.slot_bytes as u32, extents }
+    }
+}
+
+impl Pin {
+    /// Commits up to this one are in the pinned files.
+    #[must_use]
+    pub fn persisted(&self) -> Csn {
+        self.state.persisted
+    }
+
+    /// The extents, by table and number.
+    pub fn extents(&self) -> impl ExactSizeIterator<Item = ExtentCopy> {
+        self.extents.iter().map(|(table, handle)| copy_of(*table, &handle.meta))
+    }
+
+    /// Reads an extent, checks every checksum of it, and answers the CRC32C of the whole.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
+    pub fn read(&self, index: usize, bytes: &mut Vec<u8>) -> Result<u32> {
+        let (table, handle) = &self.extents[index];
+        handle.read_into(bytes)?;
+        check_extent(bytes, *table, &handle.meta).map_err(|error| error.context(handle.meta.slots))
+    }
+
+    /// The state of the manifest: which slices of which extents make up which tables.
+    #[must_use]
+    pub fn manifest(&self) -> Vec<u8> {
+        self.state.to_bytes(self.slot_bytes)
+    }
+}
+
+/// A copy of an engine's files, known by the bytes that [`Pin::manifest`] gave.
+pub struct Copied {
+    state: State,
+    slot_bytes: u32,
+    metas: Vec<(TableId, ExtentMeta)>,
+}
+
+impl Copied {
+    /// Reads what was kept of a manifest.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::UnsupportedFormat`].
+    pub fn decode(manifest: &[u8]) -> Result<Copied> {
+        let (state, slot_bytes) = State::from_bytes(manifest)?;
+        let of = |(id, table): (&TableId, _)| (*id, table);
+        let metas = state.tables.iter().map(of).flat_map(|(id, table): (_, &TableState)| {
+            table.extents.values().map(move |extent| (id, extent.meta.clone()))
+        });
+        let metas: Vec<_> = metas.collect();
+        let slots = |meta: &ExtentMeta| u64::from(meta.slots.count) * u64::from(slot_bytes);
+        if let Some((_, meta)) = metas.iter().find(|(_, meta)| meta.len > slots(meta)) {
+            return Err(Error::corruption(format!("{} is larger than its slots", meta.id)));
+        }
+        Ok(Copied { state, slot_bytes, metas })
+    }
+
+    /// The extents, by table and number.
+    #[must_use]
+    pub fn extents(&self) -> Vec<ExtentCopy> {
+        self.metas.iter().map(|(table, meta)| copy_of(*table, meta)).collect()
+    }
+
+    /// Checks the bytes of the extent at `index` of [`Copied::extents`], every checksum of them, and answers the CRC32C
+    /// of the whole.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`].
+    ///
+    /// # Panics
+    /// When there are not as many extents.
+    pub fn check(&self, index: usize, bytes: &[u8]) -> Result<u32> {
+        let (table, meta) = &self.metas[index];
+        check_extent(bytes, *table, meta)
+    }
+
+    /// Makes an engine's folder of the copy. `fetch` gives the extents' bytes, each once. The folder is an engine's
+    /// from the end of this call on, and not before.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`], what `fetch` answers.
+    pub fn restore(
+        mut self,
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        fetch: &mut dyn FnMut(usize, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        disk.create_dir_all(dir)?;
+        if !disk.list(dir)?.is_empty() {
+            return Err(Error::invalid(format!("{} is not empty", dir.display())));
+        }
+        let defaults = TieredSettings::for_memory(64 << 20);
+        let slot_bytes = u64::from(self.slot_bytes);
+        let none = std::iter::empty();
+        let space = SpaceManager::open(
+            disk.clone(),
+            vec![Folder::only(dir)],
+            slot_bytes,
+            defaults.file_bytes,
+            none,
+        )?;
+        let mut files: Vec<SlotRun> = Vec::new();
+        let mut bytes = Vec::new();
+        let extents = self.state.tables.values_mut().flat_map(|table| table.extents.values_mut());
+        for (index, extent) in extents.enumerate() {
+            fetch(index, &mut bytes)?;
+            let run = space.allocate(extent.meta.slots.count, DeviceClass::Ssd)?;
+            let (file, offset) = space.locate(run)?;
+            file.file().write_at(offset, &bytes)?;
+            extent.meta.slots = run;
+            if files.iter().all(|known| known.file != run.file) {
+                files.push(run);
+            }
+        }
+        files.iter().try_for_each(|run| space.locate(*run)?.0.sync())?;
+        Manifest::create(disk.clone(), dir, self.slot_bytes, self.state)
+    }
+}

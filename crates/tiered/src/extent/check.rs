@@ -1,0 +1,50 @@
+//! An extent's bytes checked apart from any file of data: on their way into a backup, and out of it.
+
+use spillway_base::checksum::crc32c;
+use spillway_base::{Error, Result, TableId};
+
+use super::{FOOTER_BYTES, Footer, Resident};
+use crate::block::{FrameId, check_frame, open_frame};
+use crate::extent_meta::ExtentMeta;
+
+/// Checks that bytes are this extent's, every checksum of them. Answers the CRC32C of the whole.
+///
+/// # Errors
+/// [`spillway_base::ErrorKind::Corruption`].
+pub(crate) fn check_extent(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<u32> {
+    check(bytes, table, meta)
+        .map_err(|error| error.context(format_args!("{table:?}, {}", meta.id)))?;
+    Ok(crc32c(bytes))
+}
+
+fn check(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<()> {
+    let wrong = |what: &str| Err(Error::corruption(what));
+    if bytes.len() as u64 != meta.len || bytes.len() < FOOTER_BYTES {
+        return wrong("it has another length than was recorded");
+    }
+    let footer = Footer::decode(&bytes[bytes.len() - FOOTER_BYTES..])?;
+    if (footer.id, footer.table) != (meta.id, table) {
+        return wrong("it belongs elsewhere");
+    }
+    let frame = |offset: u64, len: u32| {
+        let end = offset.checked_add(len.into()).filter(|end| *end <= meta.len);
+        let range = end.map(|end| offset as usize..end as usize);
+        range
+            .map(|range| (&bytes[range], FrameId { table, extent: meta.id, offset }))
+            .ok_or_else(|| Error::corruption("a part of it lies outside"))
+    };
+    let (index, id) = frame(footer.index.0, footer.index.1)?;
+    let index = open_frame(index, id).map_err(|error| error.context("index"))?;
+    let (filter, id) = frame(footer.filter.0, footer.filter.1)?;
+    let filter = open_frame(filter, id).map_err(|error| error.context("filters"))?;
+    let resident = Resident::decode(index, filter, meta.len)?;
+    if resident.blocks() != meta.blocks as usize {
+        return wrong("it has another number of blocks than was recorded");
+    }
+    for block in 0..resident.blocks() {
+        let place = resident.place(block);
+        let (bytes, id) = frame(place.offset, place.len)?;
+        check_frame(bytes, id).map_err(|error| error.context(format_args!("block {block}")))?;
+    }
+    Ok(())
+}
