@@ -4,6 +4,7 @@
 //! A build has its table's definition to itself from its beginning to its end, so that no other statement changes it, and the table
 //! alone only for moments.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -207,8 +208,10 @@ fn run_all(builds: Vec<Build>, instance: &Weak<Inner>, closing: &Stop) {
 }
 
 impl Instance {
-    /// Waits for the thread that builds, once `closing` is asked. The next opening goes on with what it leaves.
-    pub(super) fn join_builder(&self) {
+    /// Ends the thread that builds. The next opening goes on with what it leaves.
+    pub(super) fn end_building(&self) {
+        self.0.closing.killed.store(true, Ordering::Release);
+        self.0.metadata.wake();
         let thread = self.0.builder.lock().take();
         if let Some(thread) = thread {
             // A builder that panicked has said so.

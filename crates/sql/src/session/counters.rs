@@ -189,9 +189,11 @@ impl Instance {
         Ok(next)
     }
 
-    /// Gives back the numbers that were reserved and not given, so that the next opening goes on with them. To be called
-    /// before the database is closed, when the sessions are gone; without it they are skipped, as after a crash.
+    /// Ends what goes on beside sessions, and gives back the numbers that were reserved and not given, so that the next opening
+    /// goes on with both. To be called before the database is closed, when the sessions are gone; without it numbers are
+    /// skipped, as after a crash.
     pub fn close(&self) {
+        self.end_building();
         self.0.give_back_numbers();
     }
 }

@@ -300,7 +300,7 @@ impl Instance {
         }
         self.0.metadata.wake();
         self.0.named.wake();
-        self.join_builder();
+        self.end_building();
     }
 
     /// The global system variables.

@@ -7,304 +7,29 @@
 //! a table are built (`ddl/online`), `b/` and the table's number has how far: a byte, 1 where they are to be dropped and else 0,
 //! and the key of the last row that has its entries, empty where none has.
 
+mod definitions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spillway::{
-    Csn, Database, Direction, Durability, KeyRange, Table, Transaction, TransactionOptions,
-    prefix_end,
+    Database, Direction, Durability, KeyRange, Table, Transaction, TransactionOptions, prefix_end,
 };
-use spillway_types::{Collation, ColumnType, Date, DateTime, Value};
+use spillway_types::{Collation, Date, DateTime};
 
+pub(crate) use self::definitions::{
+    Becoming, CheckDef, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, TableDef, moved,
+    shift_timestamps, unhex,
+};
 use crate::errors::{Result, SqlError};
-use crate::rows::{Stored, Versions, same_stored};
 
 pub(crate) const CATALOG: &str = "sys.catalog";
 /// How the names of tables' key spaces begin.
 const SPACE_NAMES: &str = "i/";
 /// Databases that are not stored.
 pub(crate) const SYSTEM: [&str; 3] = ["information_schema", "mysql", "performance_schema"];
-
-/// What a column holds when an INSERT does not say.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(crate) enum DefaultValue {
-    #[default]
-    None,
-    Null,
-    /// A constant, as text; `true` for bytes in hexadecimal.
-    Const(String, bool),
-    CurrentTimestamp,
-    /// An expression, as text.
-    Expr(String),
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct ColumnDef {
-    /// What rows know it by; 0 until it is given one. Catalogs from before there were ids have none.
-    #[serde(default)]
-    pub(crate) id: u32,
-    pub(crate) name: String,
-    pub(crate) ty: ColumnType,
-    pub(crate) collation: Collation,
-    pub(crate) nullable: bool,
-    pub(crate) default: DefaultValue,
-    /// What rows have that were written before the column was added: fixed with the column, whatever becomes of its default.
-    /// Catalogs from before there was this field have none, and mean the default.
-    #[serde(default)]
-    pub(crate) initial: Option<DefaultValue>,
-    pub(crate) on_update_now: bool,
-    pub(crate) auto_increment: bool,
-    pub(crate) comment: String,
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct IndexPart {
-    pub(crate) column: usize,
-    pub(crate) prefix: Option<u32>,
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct IndexDef {
-    pub(crate) name: String,
-    pub(crate) parts: Vec<IndexPart>,
-    pub(crate) unique: bool,
-    pub(crate) comment: String,
-    /// The key space.
-    pub(crate) space: u32,
-    /// Whether it is being filled: what is unique is not looked after yet.
-    #[serde(skip)]
-    pub(crate) filling: bool,
-    /// The commit from which on it has all rows; snapshots from before do not read through it.
-    #[serde(skip)]
-    pub(crate) since: Csn,
-}
-
-/// Which indexes a table is to have, once those are built that it does not have yet.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Becoming {
-    pub(crate) indexes: Vec<IndexDef>,
-    /// Whether every row has its entries, and what is unique is looked after.
-    pub(crate) filled: bool,
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct CheckDef {
-    pub(crate) name: String,
-    pub(crate) expr: String,
-    pub(crate) enforced: bool,
-}
-
-/// Which columns the rows have that were written under an earlier version of a table's schema.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Layout {
-    pub(crate) schema: u16,
-    /// Their ids.
-    pub(crate) columns: Vec<u32>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct TableDef {
-    pub(crate) id: u32,
-    pub(crate) db: String,
-    pub(crate) name: String,
-    pub(crate) columns: Vec<ColumnDef>,
-    /// Columns of the primary key; empty where rows have a hidden number.
-    pub(crate) primary: Vec<IndexPart>,
-    /// The key space of the rows.
-    pub(crate) space: u32,
-    pub(crate) indexes: Vec<IndexDef>,
-    pub(crate) checks: Vec<CheckDef>,
-    pub(crate) collation: Collation,
-    pub(crate) comment: String,
-    pub(crate) auto_increment: u64,
-    /// The version that rows are written under, and those that rows may have from before.
-    #[serde(default)]
-    pub(crate) schema: u16,
-    #[serde(default)]
-    pub(crate) layouts: Vec<Layout>,
-    /// No row in the newest state is of a version before this; only older snapshots read such.
-    #[serde(default)]
-    pub(crate) fresh_from: u16,
-    /// While indexes are built. Nothing but changes of rows sees them before they are among `indexes`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) becoming: Option<Becoming>,
-    /// What is made of the definition for reading rows.
-    #[serde(skip)]
-    pub(crate) versions: Arc<Versions>,
-    /// The indexes that are being built.
-    #[serde(skip)]
-    pub(crate) building: Vec<IndexDef>,
-}
-
-impl TableDef {
-    /// A table without columns, with its database's collation.
-    pub(crate) fn empty(id: u32, db: String, name: String, catalog: &Catalog) -> TableDef {
-        let collation =
-            catalog.databases.get(&db).map_or_else(Collation::default, |db| db.collation);
-        TableDef {
-            id,
-            db,
-            name,
-            columns: Vec::new(),
-            primary: Vec::new(),
-            space: 0,
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            collation,
-            comment: String::new(),
-            auto_increment: 1,
-            schema: 0,
-            layouts: Vec::new(),
-            fresh_from: 0,
-            becoming: None,
-            versions: Arc::default(),
-            building: Vec::new(),
-        }
-    }
-
-    /// The largest id of a column that it has, or that rows may have.
-    pub(crate) fn last_column_id(&self) -> u32 {
-        let layouts = self.layouts.iter().flat_map(|layout| layout.columns.iter().copied());
-        self.columns.iter().map(|column| column.id).chain(layouts).max().unwrap_or(0)
-    }
-
-    /// Gives columns that have none the ids after one, which comes to the same each time for a definition that is stored
-    /// without ids.
-    pub(crate) fn number_columns(&mut self, mut last: u32) {
-        for column in self.columns.iter_mut().filter(|column| column.id == 0) {
-            last += 1;
-            column.id = last;
-        }
-    }
-
-    /// Makes what reading and changing rows needs, once the definition is whole.
-    pub(crate) fn prepare(&mut self) {
-        self.versions = Arc::new(Versions::of(self));
-        self.building.clear();
-        if let Some(becoming) = &self.becoming {
-            let has = |space: u32| self.indexes.iter().any(|index| index.space == space);
-            let missing = becoming.indexes.iter().filter(|index| !has(index.space));
-            let filling = !becoming.filled;
-            self.building = missing.map(|index| IndexDef { filling, ..index.clone() }).collect();
-        }
-    }
-
-    /// The indexes whose entries follow changes of rows.
-    pub(crate) fn maintained(&self) -> impl Iterator<Item = &IndexDef> {
-        self.indexes.iter().chain(&self.building)
-    }
-
-    /// Forgets earlier versions: all rows are to be written under this definition.
-    pub(crate) fn forget_versions(&mut self) {
-        self.schema = 0;
-        self.layouts.clear();
-        self.fresh_from = 0;
-    }
-
-    /// The earlier versions that rows in the newest state may have.
-    pub(crate) fn versions_kept(&self) -> usize {
-        self.layouts.iter().filter(|layout| layout.schema >= self.fresh_from).count()
-    }
-
-    /// The key spaces that it has.
-    pub(crate) fn spaces(&self) -> impl Iterator<Item = u32> {
-        std::iter::once(self.space).chain(self.maintained().map(|index| index.space))
-    }
-
-    pub(crate) fn rows(&self) -> Table {
-        spillway_base::TableId(self.space)
-    }
-
-    pub(crate) fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))
-    }
-
-    pub(crate) fn index(&self, name: &str) -> Option<usize> {
-        self.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name))
-    }
-
-    pub(crate) fn auto_column(&self) -> Option<usize> {
-        self.columns.iter().position(|column| column.auto_increment)
-    }
-
-    /// The values of a stored row.
-    pub(crate) fn decode(&self, bytes: &[u8], out: &mut Vec<Value>) -> Result<()> {
-        let row = Stored::new(bytes, &self.versions)?;
-        for at in 0..self.columns.len() {
-            out.push(row.get(at)?.to_owned());
-        }
-        Ok(())
-    }
-}
-
-impl ColumnDef {
-    /// The default, where it is a constant; else NULL, or the type's zero.
-    pub(crate) fn constant_default(&self) -> Value {
-        self.constant(&self.default)
-    }
-
-    /// What a row has that was written before the column was added.
-    pub(crate) fn initial_value(&self) -> Value {
-        self.constant(self.initial.as_ref().unwrap_or(&self.default))
-    }
-
-    /// Fixes the initial value of a column that has none, before its default changes.
-    pub(crate) fn fix_initial(&mut self) {
-        self.initial.get_or_insert_with(|| self.default.clone());
-    }
-
-    /// Rows have their timestamps in UTC, and so does an initial value, which comes from a default in a session's time zone.
-    pub(crate) fn initial_in_utc(&mut self, offset_micros: i64) {
-        if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&self.ty, self.initial_value())
-            && offset_micros != 0
-        {
-            let moved = moved(at, -offset_micros);
-            self.initial = Some(DefaultValue::Const(Value::DateTime(moved).to_text(), false));
-        }
-    }
-
-    /// Fixes the initial value as one that is given. `false` where a definition cannot say it.
-    pub(crate) fn set_initial(&mut self, value: &Value) -> bool {
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-        self.initial = Some(match (value, &self.ty) {
-            (Value::Null, _) => DefaultValue::Null,
-            (Value::Bytes(bytes), _) => DefaultValue::Const(hex(bytes), true),
-            (Value::UInt(bits), ColumnType::Bit(_)) => {
-                DefaultValue::Const(hex(&bits.to_be_bytes()), true)
-            }
-            (Value::Int(year), ColumnType::Year) => {
-                DefaultValue::Const(format!("{year:04}"), false)
-            }
-            (value, _) => DefaultValue::Const(value.to_text(), false),
-        });
-        same_stored(value, &self.initial_value())
-    }
-
-    fn constant(&self, value: &DefaultValue) -> Value {
-        match value {
-            DefaultValue::Const(text, hex) => {
-                let value = match (hex, &self.ty) {
-                    (true, _) => Value::Bytes(unhex(text)),
-                    // Text that goes into a BIT would be its bytes.
-                    (false, ColumnType::Bit(_)) => Value::UInt(text.parse().unwrap_or(0)),
-                    _ => Value::Text(text.clone()),
-                };
-                self.ty.store(&value).unwrap_or_else(|(_, nearest)| nearest)
-            }
-            _ if self.nullable => Value::Null,
-            _ => self.ty.zero(),
-        }
-    }
-}
-
-pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    let digits = if text.len() % 2 == 1 { format!("0{text}") } else { text.to_owned() };
-    let byte =
-        |at: usize| u8::from_str_radix(digits.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
-    (0..digits.len() / 2).map(|at| byte(2 * at)).collect()
-}
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct DatabaseDef {
@@ -586,26 +311,6 @@ pub(crate) fn remove_unnamed_spaces(db: &Database, some: impl Fn(u32) -> bool) -
 /// The end of the keys that begin with a prefix, for a range.
 pub(crate) fn end_of(prefix: &[u8]) -> Option<Vec<u8>> {
     prefix_end(prefix)
-}
-
-/// Moves the values of TIMESTAMP columns by an offset, from or to UTC.
-pub(crate) fn shift_timestamps(table: &TableDef, values: &mut [Value], micros: i64) {
-    if micros == 0 {
-        return;
-    }
-    for (column, value) in table.columns.iter().zip(values) {
-        if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &*value) {
-            *value = Value::DateTime(moved(*at, micros));
-        }
-    }
-}
-
-/// A time in another zone; the zero time is the same in all.
-pub(crate) fn moved(at: DateTime, micros: i64) -> DateTime {
-    if at == DateTime::default() {
-        return at;
-    }
-    DateTime::from_unix_micros(at.to_unix_micros() + micros).unwrap_or(at)
 }
 
 /// The date and time of a moment, in UTC.
