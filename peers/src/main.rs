@@ -88,7 +88,8 @@ fn run(what: What) -> Result<(), String> {
         What::Recovery(args) => args.run(&[&args.spillway(), &RocksRecovery]),
         What::Compaction(args) => {
             let [with, without] = [true, false].map(|data_reuse| SpillwayRuns { data_reuse });
-            args.run(&[&with, &without, &RocksRuns])
+            let [buffered, direct] = [false, true].map(|direct| RocksRuns { direct });
+            args.run(&[&with, &without, &buffered, &direct])
         }
         What::Amplification(args) => args.run(&[&spillway, &counted(Way::Pipelined)]),
         What::Queue(args) => args.run(&[&spillway, &RocksStores::new(Way::Pipelined)]),

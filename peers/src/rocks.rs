@@ -198,6 +198,7 @@ impl Store for RocksStore {
             flushed_bytes: ticker(Ticker::FlushWriteBytes),
             compaction_written_bytes: ticker(Ticker::CompactWriteBytes),
             compaction_read_bytes: ticker(Ticker::CompactReadBytes),
+            uncounted_read_bytes: 0.0,
         })
     }
 

@@ -9,7 +9,10 @@ use spillway_bench::compaction::{Put, Rows, RunsStore, RunsStores, Work};
 use crate::rocks::{RocksStores, Way};
 
 /// Opens RocksDB without compactions of its own.
-pub struct RocksRuns;
+pub struct RocksRuns {
+    /// Whether flushes and compactions go past the page cache.
+    pub direct: bool,
+}
 
 /// For caches; the memtable is as large as the upper run needs it.
 const MEMORY_BYTES: usize = 256 << 20;
@@ -22,10 +25,13 @@ const FILE_BYTES: u64 = 64 << 20;
 
 impl RunsStores for RocksRuns {
     fn name(&self) -> String {
-        "rocksdb".to_owned()
+        if self.direct { "rocksdb direct" } else { "rocksdb" }.to_owned()
     }
 
     fn settings(&self) -> String {
+        if self.direct {
+            return "likewise, with use_direct_io_for_flush_and_compaction".to_owned();
+        }
         "the lower run ingested as files of 64 MiB, the upper one a memtable flushed to one file of level 0; one compact_range \
          (bottommost_level_compaction skip: files come to the bottom level once), one thread, no compression, files synced, \
          through the page cache, 16 KiB blocks, Bloom filters of 10 bits"
@@ -37,6 +43,7 @@ impl RunsStores for RocksRuns {
         options.set_write_buffer_size((upper_rows * MEMTABLE_ROW_BYTES).max(64 << 20) as usize);
         options.set_disable_auto_compactions(true);
         options.set_max_subcompactions(1);
+        options.set_use_direct_io_for_flush_and_compaction(self.direct);
         options.enable_statistics();
         options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
         let db = DB::open(&options, dir).map_err(in_words)?;

@@ -149,21 +149,23 @@ impl AmplificationArgs {
 
     pub(super) fn row(&self, sync: u64, subject: String, ran: &Ran) -> Row {
         let each = |bytes: f64| bytes / self.operations as f64;
-        let written = ran.log + ran.flushed + ran.compaction_written;
+        let traffic = &ran.traffic;
+        let written = traffic.written_bytes();
+        let read = ran.io.read_calls_bytes as f64 + traffic.uncounted_read_bytes;
         Row {
             case: vec![if sync == 0 { "none".to_owned() } else { sync.to_string() }],
             subject,
             figures: vec![
                 self.operations as f64 / ran.seconds,
                 each(written),
-                each(ran.log),
-                each(ran.flushed),
-                each(ran.compaction_written),
+                each(traffic.log_bytes),
+                each(traffic.flushed_bytes),
+                each(traffic.compaction_written_bytes),
                 each(ran.io.device_written_bytes as f64),
                 written / ran.asked_bytes,
-                each(ran.io.read_calls_bytes as f64),
+                each(read),
                 each(ran.io.device_read_bytes as f64),
-                each(ran.compaction_read),
+                each(traffic.compaction_read_bytes),
                 each(ran.cpu_seconds * 1e6),
             ],
         }
@@ -179,7 +181,7 @@ impl AmplificationArgs {
                 };
                 let note = format!(
                     "sync each {}: for each operation {} writes {:.2} of what {other} writes ({:.2} to devices), and reads {:.2} of \
-                     it by calls ({:.2} from devices)",
+                     what it reads ({:.2} from devices)",
                     case[0],
                     subjects[0],
                     share(WRITTEN),
@@ -211,7 +213,7 @@ pub(super) fn empty() -> Report {
             figure("compaction B/op", 1),
             figure("device written B/op", 1),
             figure("written/asked", 2),
-            figure("read calls B/op", 1),
+            figure("read B/op", 1),
             figure("device read B/op", 1),
             figure("compaction read B/op", 1),
             figure("cpu us/op", 2),

@@ -36,11 +36,7 @@ pub(super) struct Ran {
     pub(super) cpu_seconds: f64,
     /// Bytes of keys and values that were updated and inserted.
     pub(super) asked_bytes: f64,
-    /// In bytes: to the log, by flushes, by compactions; and read by compactions.
-    pub(super) log: f64,
-    pub(super) flushed: f64,
-    pub(super) compaction_written: f64,
-    pub(super) compaction_read: f64,
+    pub(super) traffic: Traffic,
     pub(super) io: Io,
 }
 
@@ -114,16 +110,12 @@ impl Work<'_> {
         let seconds = (clock::now() - begin).as_secs_f64();
         bar.finish_and_clear();
         self.store.settle()?;
-        let Traffic { log_bytes, flushed_bytes, compaction_written_bytes, compaction_read_bytes } =
-            traffic()?.since(before);
+        let traffic = traffic()?.since(before);
         Ok(Ran {
             seconds,
             cpu_seconds: (machine::own_time() - cpu).as_secs_f64(),
             asked_bytes: writes as f64 * (key(0).len() + plan.value_bytes) as f64,
-            log: log_bytes,
-            flushed: flushed_bytes,
-            compaction_written: compaction_written_bytes,
-            compaction_read: compaction_read_bytes,
+            traffic,
             io: Io::own().since(io),
         })
     }

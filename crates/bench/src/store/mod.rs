@@ -5,6 +5,8 @@ mod spillway;
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 pub use self::done::{Completions, Done, Sink};
 pub(crate) use self::spillway::metrics_sum;
 pub use self::spillway::{Mechanism, SpillwayStores};
@@ -88,7 +90,7 @@ pub trait Store: Send + Sync {
 }
 
 /// What a store has written and read since it was opened, in bytes.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Traffic {
     /// Written to the log.
     pub log_bytes: f64,
@@ -98,6 +100,8 @@ pub struct Traffic {
     pub compaction_written_bytes: f64,
     /// Read by compactions.
     pub compaction_read_bytes: f64,
+    /// Read by no calls that the kernel counts ([`crate::machine::Io::read_calls_bytes`]).
+    pub uncounted_read_bytes: f64,
 }
 
 impl Traffic {
@@ -110,6 +114,7 @@ impl Traffic {
             compaction_written_bytes: self.compaction_written_bytes
                 - earlier.compaction_written_bytes,
             compaction_read_bytes: self.compaction_read_bytes - earlier.compaction_read_bytes,
+            uncounted_read_bytes: self.uncounted_read_bytes - earlier.uncounted_read_bytes,
         }
     }
 

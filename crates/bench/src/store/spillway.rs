@@ -9,6 +9,7 @@ use spillway::{
 };
 use spillway_base::clock::Clock;
 use spillway_base::engine::Metric;
+use spillway_storage::queue::Means;
 
 use super::{Done, Pair, Pressure, Store, Stores, Traffic};
 
@@ -240,11 +241,15 @@ impl Store for SpillwayStore {
     }
 
     fn traffic(&self) -> Option<Traffic> {
+        let compaction_read_bytes = self.sum_of(&["tiered_compaction_read_bytes_total"]);
+        // Compactions read through a queue of the system where it has one, and the kernel counts calls.
+        let uncounted = if Means::Ring.is_there() { compaction_read_bytes } else { 0.0 };
         Some(Traffic {
             log_bytes: self.sum_of(&["log_flushed_bytes_total"]),
             flushed_bytes: self.sum_of(&["tiered_flushed_bytes_total"]),
             compaction_written_bytes: self.sum_of(&["tiered_compaction_written_bytes_total"]),
-            compaction_read_bytes: self.sum_of(&["tiered_compaction_read_bytes_total"]),
+            compaction_read_bytes,
+            uncounted_read_bytes: uncounted,
         })
     }
 
