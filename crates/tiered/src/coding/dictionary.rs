@@ -58,7 +58,13 @@ impl Dictionary {
         let (mut samples, mut sizes) = (Vec::new(), Vec::new());
         for body in bodies {
             let start = samples.len();
-            if pack(body, &mut packing, &mut samples).is_none() {
+            // As blocks of its kind are packed when they are coded.
+            let mut packed = pack(body, true, &mut packing, &mut samples);
+            if packed.is_some() && !packing.has_many_digits(body) {
+                samples.truncate(start);
+                packed = pack(body, false, &mut packing, &mut samples);
+            }
+            if packed.is_none() {
                 samples.truncate(start);
             }
             // What it learns is how pieces go on that are alike, so many small samples teach more than a few large ones.

@@ -18,7 +18,8 @@
 //!
 //! ```text
 //! 0  length  u32  bytes of the body
-//! 4  the body, packed (see `pack`):
+//! 4  digits  varint: how many were taken out of its values, and then those (see `digits`)
+//!    the body, packed (see `pack`):
 //!    LZ4: in one block of LZ4's block format
 //!    zstd: in one frame of RFC 8878; with a dictionary, it names the dictionary's number
 //! ```
@@ -26,6 +27,7 @@
 //! What is packed is at most as long as the body.
 
 mod dictionary;
+mod digits;
 #[cfg(all(test, not(loom)))]
 mod measure;
 mod pack;
@@ -38,7 +40,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use lz4_flex::block as lz4;
-use spillway_base::codec::Reader;
+use spillway_base::codec::{Reader, put_varint};
 use spillway_base::{Error, Result};
 use zstd_safe::{CCtx, CParameter, DCtx};
 
@@ -155,7 +157,13 @@ pub(crate) struct Encoder {
     compressor: Compressor,
     packing: Packing,
     packed: Vec<u8>,
+    /// Whether taking digits out made less of the last block that was tried both ways, and how many there were since.
+    digits_pay: bool,
+    untried: u32,
 }
+
+/// Blocks of which one is tried both ways, if it has many digits.
+const TRY_EVERY: u32 = 16;
 
 enum Compressor {
     None,
@@ -183,14 +191,20 @@ impl Encoder {
                 Compressor::Zstd(Box::new(context), id)
             }
         };
-        Encoder { compressor, packing: Packing::default(), packed: Vec::new() }
+        Encoder {
+            compressor,
+            packing: Packing::default(),
+            packed: Vec::new(),
+            digits_pay: false,
+            untried: TRY_EVERY,
+        }
     }
 
     /// Appends a body to `out`, coded so or stored, and says which, with the dictionary that it needs.
     pub(crate) fn encode(&mut self, body: &[u8], out: &mut Vec<u8>) -> (Coding, DictionaryId) {
         let start = out.len();
         let most = coded_most(body.len());
-        if let Some(coded) = self.code(body, most, out)
+        if let Some(coded) = self.code_either(body, most, out)
             && out.len() - start <= most
         {
             return coded;
@@ -200,7 +214,8 @@ impl Encoder {
         (Coding::Stored, DictionaryId::NONE)
     }
 
-    fn code(
+    /// Codes a body with its digits in it or taken out.
+    fn code_either(
         &mut self,
         body: &[u8],
         most: usize,
@@ -210,13 +225,58 @@ impl Encoder {
         if none || body.len() > BODY_BYTES_MAX || most <= HEADER_BYTES {
             return None;
         }
+        let start = out.len();
+        let trial = self.untried >= TRY_EVERY;
+        self.untried += 1;
+        let take = self.digits_pay || trial;
+        let many = self.pack(body, take)?;
+        if take && !many {
+            if trial {
+                (self.digits_pay, self.untried) = (false, 0);
+            }
+            self.pack(body, false)?;
+        }
+        if !trial || !many {
+            return self.code(body, most, out);
+        }
+        self.untried = 0;
+        let without = self.code(body, most, out);
+        let (middle, bytes) = (out.len(), out.len() - start);
+        self.pack(body, false)?;
+        let with = self.code(body, most, out);
+        self.digits_pay = with.is_none() || without.is_some() && bytes < out.len() - middle;
+        if self.digits_pay {
+            out.truncate(middle);
+            without
+        } else {
+            out.drain(start..middle);
+            with
+        }
+    }
+
+    /// Packs a body, with its digits taken out or not. Answers whether it has many digits, as far as they were looked for.
+    fn pack(&mut self, body: &[u8], take_digits: bool) -> Option<bool> {
         self.packed.clear();
-        pack::pack(body, &mut self.packing, &mut self.packed)?;
+        pack::pack(body, take_digits, &mut self.packing, &mut self.packed)?;
+        Some(self.packing.has_many_digits(body))
+    }
+
+    /// Codes what was packed of a body.
+    fn code(
+        &mut self,
+        body: &[u8],
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<(Coding, DictionaryId)> {
         if self.packed.len() > body.len() {
             return None;
         }
+        let begin = out.len();
         out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        put_varint(out, self.packing.digits.len() as u64);
+        digits::pack(&self.packing.digits, out);
         let start = out.len();
+        let rest = most.checked_sub(start - begin)?;
         let (coding, id, bytes) = match &mut self.compressor {
             Compressor::None => return None,
             Compressor::Lz4(table) => {
@@ -226,7 +286,7 @@ impl Encoder {
             }
             Compressor::Zstd(context, id) => {
                 // What would not be kept has no room, which ends it early.
-                out.resize(start + most - HEADER_BYTES, 0);
+                out.resize(start + rest, 0);
                 let bytes = context.compress2(&mut out[start..], &self.packed).ok()?;
                 let plain = *id == DictionaryId::NONE;
                 (if plain { Coding::Zstd } else { Coding::ZstdDictionary }, *id, bytes)
@@ -241,6 +301,7 @@ impl Encoder {
 struct Decoder {
     zstd: DCtx<'static>,
     packed: Vec<u8>,
+    digits: Vec<u8>,
 }
 
 /// Bytes of a packed body for which a thread keeps room.
@@ -249,7 +310,11 @@ const KEPT_BYTES: usize = 64 << 10;
 thread_local! {
     /// Some 160 KiB, so it is made once for each thread that decodes.
     static DECODER: RefCell<Decoder> =
-        RefCell::new(Decoder { zstd: DCtx::create(), packed: Vec::new() });
+        RefCell::new(Decoder {
+            zstd: DCtx::create(),
+            packed: Vec::new(),
+            digits: Vec::new(),
+        });
 }
 
 /// A coded body, whose length is known and within a bound.
@@ -292,18 +357,25 @@ impl<'a> Coded<'a> {
             return Ok(());
         }
         DECODER.with_borrow_mut(|decoder| {
-            let packed = decoder.unpress(self, dictionary)?;
-            pack::unpack(packed, body).map_err(|error| error.context("it cannot be decoded"))?;
-            decoder.packed.truncate(KEPT_BYTES);
-            decoder.packed.shrink_to(KEPT_BYTES);
+            let (packed, digits) = decoder.unpress(self, dictionary)?;
+            let wrong = |error: Error| error.context("it cannot be decoded");
+            pack::unpack(packed, digits, body).map_err(wrong)?;
+            for kept in [&mut decoder.packed, &mut decoder.digits] {
+                kept.truncate(KEPT_BYTES);
+                kept.shrink_to(KEPT_BYTES);
+            }
             Ok(())
         })
     }
 }
 
 impl Decoder {
-    /// What a coded body is before it is unpacked.
-    fn unpress(&mut self, coded: &Coded<'_>, dictionary: Option<&Dictionary>) -> Result<&[u8]> {
+    /// What a coded body is before it is unpacked, and its digits.
+    fn unpress(
+        &mut self,
+        coded: &Coded<'_>,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<(&[u8], &[u8])> {
         let damaged =
             |what: &dyn fmt::Display| Error::corruption(format!("it cannot be decoded: {what}"));
         let zstd = |code: usize| damaged(&zstd_safe::get_error_name(code));
@@ -311,18 +383,24 @@ impl Decoder {
             self.packed.resize(coded.body_bytes, 0);
         }
         let packed = &mut self.packed[..coded.body_bytes];
+        let mut reader = Reader::new(coded.bytes);
+        let count = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+        if count > coded.body_bytes {
+            return Err(damaged(&"it has more digits than bytes"));
+        }
+        self.digits.clear();
+        digits::unpack(reader.take(digits::packed_bytes(count))?, count, &mut self.digits)?;
+        let bytes = reader.rest();
         let bytes = match coded.coding {
             Coding::Stored => return Err(damaged(&"it is not coded")),
-            Coding::Lz4 => {
-                lz4::decompress_into(coded.bytes, packed).map_err(|error| damaged(&error))?
-            }
-            Coding::Zstd => self.zstd.decompress(packed, coded.bytes).map_err(zstd)?,
+            Coding::Lz4 => lz4::decompress_into(bytes, packed).map_err(|error| damaged(&error))?,
+            Coding::Zstd => self.zstd.decompress(packed, bytes).map_err(zstd)?,
             Coding::ZstdDictionary => {
                 let dictionary = dictionary.ok_or_else(|| damaged(&"its dictionary is missing"))?;
-                dictionary.decode(&mut self.zstd, coded.bytes, packed).map_err(zstd)?
+                dictionary.decode(&mut self.zstd, bytes, packed).map_err(zstd)?
             }
         };
-        Ok(&self.packed[..bytes])
+        Ok((&self.packed[..bytes], &self.digits))
     }
 }
 
@@ -359,7 +437,8 @@ pub(crate) mod fuzz {
         }
         let length = bytes.len().min(1000);
         let mut body = vec![0; length + usize::from(*kind)];
-        if pack::unpack(bytes, &mut body).is_ok() {
+        let (digits, packed) = bytes.split_at(usize::from(*kind).min(bytes.len()));
+        if pack::unpack(packed, digits, &mut body).is_ok() {
             again(*kind, &body);
         }
         again(*kind, bytes);

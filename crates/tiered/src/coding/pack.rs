@@ -10,18 +10,28 @@
 //!
 //! ```text
 //! number of entries
-//! bytes of lengths, bytes of CSNs, bytes of keys
+//! bytes of lengths, bytes of CSNs, bytes of keys, bytes of runs
 //! lengths   of each entry: key length, value length + 1 or 0 for a tombstone
 //! CSNs      of each entry: the difference from the CSN before (from 0 for the first), zigzag
 //! keys      of each entry: how many bytes it begins with as the key before, then the others
-//! values    of each entry
+//! runs      of digits that stand elsewhere: how many bytes of values are before each, since the one before; how many digits it has
+//! values    of each entry, without those digits
 //! ```
+//!
+//! Digits are left where they are unless there are many of them, and that makes less of a block.
 
 use spillway_base::codec::{Reader, put_varint, varint_len};
 use spillway_base::{Error, Result};
 
+use super::digits::next_run;
+
 /// Appends what is packed of a data block's body to `out`; `None`, with `out` as it may be, for bytes that [`unpack`] would not make again.
-pub(super) fn pack(body: &[u8], packing: &mut Packing, out: &mut Vec<u8>) -> Option<()> {
+pub(super) fn pack(
+    body: &[u8],
+    take_digits: bool,
+    packing: &mut Packing,
+    out: &mut Vec<u8>,
+) -> Option<()> {
     let entries = u32::from_le_bytes(*body.last_chunk()?) as usize;
     let offsets_at = (body.len() - 4).checked_sub(entries.checked_mul(4)?)?;
     let mut offsets = Reader::new(&body[offsets_at..]);
@@ -47,14 +57,18 @@ pub(super) fn pack(body: &[u8], packing: &mut Packing, out: &mut Vec<u8>) -> Opt
         let shared = key.iter().zip(key_before).take_while(|(a, b)| a == b).count();
         put_varint(&mut packing.keys, shared as u64);
         packing.keys.extend_from_slice(&key[shared..]);
-        packing.values.extend_from_slice(value);
+        if take_digits {
+            packing.put_without_digits(value);
+        } else {
+            packing.values.extend_from_slice(value);
+        }
         (key_before, csn_before) = (key, csn);
     }
     if !reader.is_empty() {
         return None;
     }
     put_varint(out, entries as u64);
-    let parts = [&packing.lengths, &packing.csns, &packing.keys];
+    let parts = [&packing.lengths, &packing.csns, &packing.keys, &packing.runs];
     parts.iter().for_each(|part| put_varint(out, part.len() as u64));
     parts.iter().for_each(|part| out.extend_from_slice(part));
     out.extend_from_slice(&packing.values);
@@ -67,14 +81,37 @@ pub(super) struct Packing {
     lengths: Vec<u8>,
     csns: Vec<u8>,
     keys: Vec<u8>,
+    runs: Vec<u8>,
     values: Vec<u8>,
+    /// Bytes of values since the last run.
+    gap: u64,
+    /// The digits that were taken out.
+    pub(super) digits: Vec<u8>,
 }
 
 impl Packing {
     fn clear(&mut self) {
-        [&mut self.lengths, &mut self.csns, &mut self.keys, &mut self.values]
-            .into_iter()
-            .for_each(Vec::clear);
+        let Packing { lengths, csns, keys, runs, values, gap, digits } = self;
+        [lengths, csns, keys, runs, values, digits].into_iter().for_each(Vec::clear);
+        *gap = 0;
+    }
+
+    /// Whether so many digits were taken out of a body that it may be worth it.
+    pub(super) fn has_many_digits(&self, body: &[u8]) -> bool {
+        self.digits.len() * 4 > body.len()
+    }
+
+    fn put_without_digits(&mut self, mut value: &[u8]) {
+        while let Some(run) = next_run(value) {
+            put_varint(&mut self.runs, self.gap + run.start as u64);
+            put_varint(&mut self.runs, run.len() as u64);
+            self.gap = 0;
+            self.values.extend_from_slice(&value[..run.start]);
+            self.digits.extend_from_slice(&value[run.clone()]);
+            value = &value[run.end..];
+        }
+        self.gap += value.len() as u64;
+        self.values.extend_from_slice(value);
     }
 }
 
@@ -121,17 +158,62 @@ impl Writer<'_> {
     }
 }
 
-/// Makes the body again, which fills `body`.
+/// Values, with the digits in them again.
+struct Values<'a> {
+    rest: Reader<'a>,
+    runs: Reader<'a>,
+    digits: Reader<'a>,
+    /// Bytes before the next digits, and how many of those there are.
+    gap: u64,
+    run: u64,
+}
+
+impl Values<'_> {
+    /// Fills a value.
+    fn fill(&mut self, mut value: &mut [u8]) -> Result<()> {
+        loop {
+            let plain = value.len().min(usize::try_from(self.gap).unwrap_or(usize::MAX));
+            let (now, later) = value.split_at_mut(plain);
+            now.copy_from_slice(self.rest.take(plain)?);
+            self.gap -= plain as u64;
+            if later.is_empty() {
+                return Ok(());
+            }
+            let digits = later.len().min(usize::try_from(self.run).unwrap_or(usize::MAX));
+            let (now, later) = later.split_at_mut(digits);
+            now.copy_from_slice(self.digits.take(digits)?);
+            self.run -= digits as u64;
+            if self.run == 0 {
+                self.next()?;
+            }
+            value = later;
+        }
+    }
+
+    fn next(&mut self) -> Result<()> {
+        if self.runs.is_empty() {
+            (self.gap, self.run) = (u64::MAX, 0);
+            return Ok(());
+        }
+        (self.gap, self.run) = (self.runs.varint()?, self.runs.varint()?);
+        if self.run == 0 { Err(Error::corruption("a run of no digits")) } else { Ok(()) }
+    }
+}
+
+/// Makes the body again, which fills `body`, with the digits that were taken out of it.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].
-pub(super) fn unpack(packed: &[u8], body: &mut [u8]) -> Result<()> {
+pub(super) fn unpack(packed: &[u8], digits: &[u8], body: &mut [u8]) -> Result<()> {
     let len =
         |len: u64| usize::try_from(len).map_err(|_| Error::corruption("a length makes no sense"));
     let mut reader = Reader::new(packed);
     let entries = len(reader.varint()?)?;
-    let sizes = [len(reader.varint()?)?, len(reader.varint()?)?, len(reader.varint()?)?];
-    let [lengths, csns, keys] = sizes.map(|size| reader.take(size));
+    let mut sizes = [0; 4];
+    for size in &mut sizes {
+        *size = len(reader.varint()?)?;
+    }
+    let [lengths, csns, keys, runs] = sizes.map(|size| reader.take(size));
     let (mut lengths, mut csns, mut keys) =
         (Reader::new(lengths?), Reader::new(csns?), Reader::new(keys?));
     let offsets_at =
@@ -141,6 +223,10 @@ pub(super) fn unpack(packed: &[u8], body: &mut [u8]) -> Result<()> {
     let (parts, offsets) = body.split_at_mut(offsets_at);
     let mut offsets = offsets.chunks_exact_mut(4);
     let mut out = Writer { bytes: parts, at: 0 };
+    let (runs, rest, digits) =
+        (Reader::new(runs?), Reader::new(reader.rest()), Reader::new(digits));
+    let mut values = Values { rest, runs, digits, gap: 0, run: 0 };
+    values.next()?;
     let mut csn = 0_u64;
     let mut key_before = 0..0;
     for offset in offsets.by_ref().take(entries) {
@@ -159,12 +245,13 @@ pub(super) fn unpack(packed: &[u8], body: &mut [u8]) -> Result<()> {
         out.bytes.copy_within(key_before.start..key_before.start + shared, at);
         out.put(keys.take(key_len - shared)?)?;
         key_before = at..out.at;
-        out.put(reader.take(len(value_len.saturating_sub(1))?)?)?;
+        values.fill(out.room(len(value_len.saturating_sub(1))?)?)?;
     }
     if let Some(count) = offsets.next() {
         count.copy_from_slice(&(entries as u32).to_le_bytes());
     }
-    let rests = [&reader, &lengths, &csns, &keys];
+    let Values { rest, runs, digits, .. } = &values;
+    let rests = [rest, runs, digits, &lengths, &csns, &keys];
     if out.at != out.bytes.len() || rests.iter().any(|rest| !rest.is_empty()) {
         return Err(Error::corruption("its parts are not as long as it says"));
     }
