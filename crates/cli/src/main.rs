@@ -1,5 +1,6 @@
 //! The `spillway` command.
 
+mod backup;
 mod serve;
 mod shell;
 
@@ -31,6 +32,8 @@ use spillway_bench::wave::WaveArgs;
   mariadb -h 127.0.0.1 -u root test          connect to it
   spillway sql --data ./data -e 'SELECT 1'   run SQL on a folder that no server has open
   spillway check ./data                      verify every checksum of a folder
+  spillway backup create ./backups --data ./data
+  spillway restore ./backups ./copy          make a folder of the newest backup
   spillway bench kv --keys 100000            measure the library under db_bench's shapes"
 )]
 struct Cli {
@@ -57,6 +60,13 @@ Examples:
         /// The data folder
         data: PathBuf,
     },
+    /// Take, list, verify and remove backups
+    Backup {
+        #[command(subcommand)]
+        what: backup::BackupCommand,
+    },
+    /// Make a data folder of a backup
+    Restore(backup::RestoreArgs),
     /// Measure
     #[command(after_help = "SQL is measured from outside: make bench-sysbench")]
     Bench {
@@ -146,6 +156,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Sql(args) => shell::run(&args),
         Command::Check { data } => check(&data),
+        Command::Backup { what } => backup::run(&what),
+        Command::Restore(args) => backup::restore(&args),
         Command::Bench { what: Bench::Kv(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Commits(args) } => {
             let spillways = args.spillways();

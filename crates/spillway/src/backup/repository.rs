@@ -69,7 +69,8 @@ impl Repository {
                 Error::new(ErrorKind::NotFound, text)
             };
             // What a crash left of the making of one.
-            let begun = |name: &&String| name.starts_with(MARK) || name.contains("lock");
+            let begun =
+                |name: &&String| name.starts_with(MARK) || name.eq_ignore_ascii_case("lock");
             if !make || !disk.list(dir)?.iter().all(|name| begun(&name)) {
                 return Err(none());
             }

@@ -1,0 +1,242 @@
+//! `spillway backup` and `spillway restore`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use spillway::backup::{Backup, BackupOptions, Repository};
+use spillway::{Database, Error, Settings};
+
+use crate::serve::bytes;
+
+#[derive(Subcommand)]
+pub(crate) enum BackupCommand {
+    /// Back up a data folder that no server has open; a server's clients say BACKUP TO 'REPO'
+    #[command(after_help = "Examples:
+  spillway backup create ./backups --data ./data               the first copies everything, later ones what is new
+  spillway backup create ./backups --data ./data --verify --rate 50MiB
+  mariadb -h 127.0.0.1 -u root -e \"BACKUP TO '/srv/backups'\"   on a server, which goes on meanwhile
+
+docs/backup.md tells what a backup holds, and what it does not.")]
+    Create(CreateArgs),
+    /// List the backups of a repository, oldest first
+    List {
+        /// The repository
+        repository: PathBuf,
+    },
+    /// Read backups and check every checksum
+    #[command(
+        after_help = "Each damaged file is named, and makes the command fail. What several backups share is read once.
+
+Examples:
+  spillway backup verify ./backups
+  spillway backup verify ./backups --backup 12"
+    )]
+    Verify {
+        /// The repository
+        repository: PathBuf,
+        /// The backup's number [default: all]
+        #[arg(long, value_name = "N")]
+        backup: Option<u64>,
+    },
+    /// Remove backups, and whatever no other backup needs
+    #[command(after_help = "Examples:
+  spillway backup remove ./backups 1 2 3
+  spillway backup remove ./backups --keep 7                    all but the newest seven")]
+    Remove {
+        /// The repository
+        repository: PathBuf,
+        /// The backups' numbers
+        #[arg(required_unless_present = "keep", conflicts_with = "keep")]
+        backups: Vec<u64>,
+        /// Remove all but so many of the newest
+        #[arg(long, value_name = "COUNT")]
+        keep: Option<usize>,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct CreateArgs {
+    /// The repository: a folder, which is made if there is none
+    repository: PathBuf,
+    /// The data folder
+    #[arg(long, default_value = "data")]
+    data: PathBuf,
+    /// The log's folder, if it is not in the data folder
+    #[arg(long, value_name = "FOLDER")]
+    log_dir: Option<PathBuf>,
+    /// The most that is copied a second, as 50MiB [default: as fast as can be]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    rate: Option<usize>,
+    /// Read the backup again and check every checksum
+    #[arg(long)]
+    verify: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "The folder is a database of its own from then on, with every commit up to one and none past it. One whose \
+                        restoring was cut short does not open, and is to be removed.
+
+Examples:
+  spillway restore ./backups ./data                            the newest backup
+  spillway restore ./backups ./data --backup 12
+  spillway serve --data ./data                                 then"
+)]
+pub(crate) struct RestoreArgs {
+    /// The repository
+    repository: PathBuf,
+    /// The data folder to make
+    to: PathBuf,
+    /// The backup's number [default: the newest]
+    #[arg(long, value_name = "N")]
+    backup: Option<u64>,
+}
+
+fn text(error: Error) -> String {
+    error.to_string()
+}
+
+/// Shows how far work has come, in bytes.
+fn watched<T>(
+    what: &'static str,
+    work: impl FnOnce(&mut dyn FnMut(u64, u64) -> spillway::Result<()>) -> spillway::Result<T>,
+) -> Result<T, String> {
+    let bar = ProgressBar::new(0).with_message(what);
+    let style = "{msg} {bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    let done = work(&mut |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+        Ok(())
+    });
+    bar.finish_and_clear();
+    done.map_err(text)
+}
+
+pub(crate) fn run(command: &BackupCommand) -> Result<(), String> {
+    match command {
+        BackupCommand::Create(args) => create(args),
+        BackupCommand::List { repository } => list(repository),
+        BackupCommand::Verify { repository, backup } => {
+            verify(&Repository::open(repository).map_err(text)?, *backup)
+        }
+        BackupCommand::Remove { repository, backups, keep } => remove(repository, backups, *keep),
+    }
+}
+
+fn create(args: &CreateArgs) -> Result<(), String> {
+    if !args.data.join("tiered").is_dir() {
+        return Err(format!("{} is no data folder", args.data.display()));
+    }
+    let mut settings = Settings::default();
+    settings.log_dir.clone_from(&args.log_dir);
+    settings.background_threads = false;
+    let db = Database::open(&args.data, settings).map_err(text)?;
+    let repository = Repository::open_or_make(&args.repository).map_err(text)?;
+    let options = BackupOptions::new().bytes_per_second(args.rate.map(|rate| rate as u64));
+    let backup = watched("copying", |progress| db.backup(&repository, &options, progress))?;
+    db.close().map_err(text)?;
+    println!("{}", line(&backup));
+    if args.verify { verify(&repository, Some(backup.number)) } else { Ok(()) }
+}
+
+/// What there is to say of a backup.
+fn line(backup: &Backup) -> String {
+    format!(
+        "backup {}: {}, up to commit {}; {} extents of {} bytes, {} of them new with {} bytes; {} commits in {} bytes of log",
+        backup.number,
+        time(backup.taken),
+        backup.through,
+        backup.extents,
+        backup.data_bytes,
+        backup.new_extents,
+        backup.new_bytes,
+        backup.log_commits,
+        backup.log_bytes,
+    )
+}
+
+/// A time since 1970, in UTC.
+fn time(since: Duration) -> String {
+    let seconds = since.as_secs();
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // The civil calendar from days, by eras of 400 years that begin in March.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+fn list(repository: &Path) -> Result<(), String> {
+    let mut damaged = 0;
+    for (number, backup) in Repository::open(repository).and_then(|r| r.list()).map_err(text)? {
+        match backup {
+            Ok(backup) => println!("{}", line(&backup)),
+            Err(error) => {
+                println!("backup {number}: {error}");
+                damaged += 1;
+            }
+        }
+    }
+    if damaged == 0 { Ok(()) } else { Err(format!("{damaged} damaged backups")) }
+}
+
+fn verify(repository: &Repository, backup: Option<u64>) -> Result<(), String> {
+    let report = watched("verifying", |progress| repository.verify(backup, progress))?;
+    println!("{} backups, {} extents, {} bytes read", report.backups, report.extents, report.bytes);
+    report.findings.iter().for_each(|finding| println!("{finding}"));
+    match report.findings.len() {
+        0 => {
+            println!("no damage found");
+            Ok(())
+        }
+        count => Err(format!("{count} damaged files")),
+    }
+}
+
+fn remove(repository: &Path, backups: &[u64], keep: Option<usize>) -> Result<(), String> {
+    let repository = Repository::open(repository).map_err(text)?;
+    let mut backups = backups.to_vec();
+    if let Some(keep) = keep {
+        backups = repository.numbers().map_err(text)?;
+        backups.truncate(backups.len().saturating_sub(keep));
+    }
+    for number in backups {
+        let removed = repository.remove(number).map_err(text)?;
+        println!("backup {number}: removed, and {} extents with it", removed.extents);
+    }
+    Ok(())
+}
+
+pub(crate) fn restore(args: &RestoreArgs) -> Result<(), String> {
+    let repository = Repository::open(&args.repository).map_err(text)?;
+    let restored =
+        watched("restoring", |progress| repository.restore(args.backup, &args.to, progress))?;
+    println!("{}", line(&restored));
+    println!("restored to {}", args.to.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_by_the_calendar() {
+        let told = |seconds| time(Duration::from_secs(seconds));
+        assert_eq!(told(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(told(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(told(1_735_689_599), "2024-12-31 23:59:59 UTC");
+        assert_eq!(told(4_107_542_400), "2100-03-01 00:00:00 UTC");
+    }
+}
