@@ -34,6 +34,7 @@ const IN_DATABASES: &[&str] = &[
 
 /// Rights that can be held everywhere only.
 const EVERYWHERE: &[&str] = &[
+    "BACKUP_ADMIN",
     "CONNECTION_ADMIN",
     "CREATE ROLE",
     "CREATE TABLESPACE",

@@ -165,7 +165,7 @@ pub(crate) fn parse(tokens: Vec<Token>) -> Result<(Statement, usize)> {
         "set" | "begin" | "start" | "commit" | "rollback" | "savepoint" | "release" | "use"
         | "show" | "prepare" | "execute" | "deallocate" | "lock" | "unlock" | "flush" | "kill"
         | "do" | "grant" | "revoke" | "analyze" | "optimize" | "check" | "repair" | "rename"
-        | "alter" => true,
+        | "alter" | "backup" => true,
         "explain" | "describe" | "desc" => {
             let explains = ["select", "update", "delete", "insert", "replace", "with", "table"];
             match second {

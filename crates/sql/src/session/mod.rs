@@ -3,6 +3,7 @@
 //! [`Instance`] holds what all sessions share; a [`Session`] is one client's. A statement goes from [`Session::query`]
 //! through `run` (queries and changes), `ddl` (changes of the catalog) or `own` (SET, transactions, SHOW and the like).
 
+mod backup;
 mod building;
 mod compiled;
 mod counters;

@@ -87,6 +87,7 @@ impl Session {
             {
                 return self.table_maintenance(first, &plain, more, sink);
             }
+            "backup" => return self.back_up(&plain, more, sink),
             "alter" => self.alter(tokens, &plain)?,
             "rename" if at(1) == "table" => self.rename(&plain)?,
             "create" | "drop" | "grant" | "revoke" => self.accounts(tokens)?,

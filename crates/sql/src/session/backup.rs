@@ -1,0 +1,71 @@
+//! `BACKUP TO 'FOLDER' [RATE_LIMIT = BYTES]`: a backup of the whole instance, taken beside everything.
+//!
+//! The folder is one of the server's machine. Who may have everything copied there must hold BACKUP_ADMIN or SUPER, whatever
+//! else they may read. It belongs to no transaction: the session's own, if one is open, goes on, and what it has
+//! not committed is not in the backup.
+
+use std::path::Path;
+
+use spillway::backup::{BackupOptions, Repository};
+use spillway::{Error, ErrorKind};
+use spillway_base::thread::blocking;
+use spillway_types::{ColumnType, Value};
+use sqlparser::tokenizer::Token;
+
+use super::Session;
+use crate::api::ResultSink;
+use crate::errors::{Result, SqlError};
+use crate::parse::word;
+
+impl Session {
+    pub(super) fn back_up(
+        &mut self,
+        plain: &[Token],
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let [_, to, Token::SingleQuotedString(folder), options @ ..] = plain else {
+            return Err(SqlError::syntax("near 'BACKUP'; write BACKUP TO 'folder'"));
+        };
+        let rate = match options {
+            [] => None,
+            [name, Token::Eq, Token::Number(rate, _)] if word(Some(name)) == "rate_limit" => {
+                let bad = |_| SqlError::syntax(format!("near '{rate}'"));
+                Some(rate.parse::<u64>().map_err(bad)?)
+            }
+            [other, ..] => return Err(SqlError::syntax(format!("near '{other}'"))),
+        };
+        if word(Some(to)) != "to" {
+            return Err(SqlError::syntax(format!("near '{to}'")));
+        }
+        self.check_everywhere(&["BACKUP_ADMIN", "SUPER"])?;
+        if !Path::new(folder).is_absolute() {
+            let message = format!("Incorrect arguments to BACKUP: {folder} is no absolute path");
+            return Err(SqlError::new(1210, message));
+        }
+        let stop = &self.process.stop;
+        let mut goes_on = |_, _| match stop.is_asked() {
+            true => Err(Error::new(ErrorKind::Interrupted, "the backup was interrupted")),
+            false => Ok(()),
+        };
+        // Whoever serves clients with this thread can do so with another meanwhile.
+        let backup = blocking(|| {
+            let repository = Repository::open_or_make(folder)?;
+            let options = BackupOptions::new().bytes_per_second(rate);
+            self.instance.0.db.backup(&repository, &options, &mut goes_on)
+        })?;
+        let figures = [
+            backup.number,
+            backup.through.0,
+            backup.extents,
+            backup.data_bytes,
+            backup.new_extents,
+            backup.new_bytes,
+            backup.log_bytes,
+        ];
+        let figures = figures.map(|figure| Value::Int(i64::try_from(figure).unwrap_or(i64::MAX)));
+        let names =
+            ["Backup", "Commit", "Extents", "Bytes", "New_extents", "New_bytes", "Log_bytes"];
+        self.send(&names.map(|name| (name, ColumnType::BIGINT)), vec![figures.to_vec()], more, sink)
+    }
+}

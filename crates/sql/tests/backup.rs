@@ -1,0 +1,52 @@
+//! BACKUP TO.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{code, in_memory, run};
+use spillway::backup::Repository;
+use spillway::{Database, Settings};
+use spillway_sql::Instance;
+
+#[test]
+fn a_statement_backs_up_all_that_is_committed_for_whoever_may() {
+    let folder = std::env::temp_dir().join(format!("spillway-backup-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let backups = folder.join("backups").display().to_string();
+    let sql = format!("BACKUP TO '{backups}'");
+    let instance = in_memory();
+    let mut root = instance.session("root", "localhost", 1);
+    run(&mut root, "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)").unwrap();
+    run(&mut root, "INSERT INTO d.t VALUES (1), (2); CREATE USER u").unwrap();
+    let mut user = instance.session("u", "10.0.0.1", 2);
+    assert_eq!(code(&mut user, &sql), 1227);
+    run(&mut root, "GRANT BACKUP_ADMIN ON *.* TO u").unwrap();
+    run(&mut root, "BEGIN; INSERT INTO d.t VALUES (3)").unwrap();
+    let told = run(&mut user, &sql).unwrap();
+    assert!(told[0].starts_with("1 "), "{told:?}");
+    run(&mut root, "COMMIT").unwrap();
+    let told = run(&mut root, &format!("{sql} RATE_LIMIT = 1000000000")).unwrap();
+    assert!(told[0].starts_with("2 "), "{told:?}");
+    for (wrong, number) in [
+        ("BACKUP TO 'relative'", 1210),
+        ("BACKUP", 1064),
+        ("BACKUP INTO '/x'", 1064),
+        ("BACKUP TO '/x' FAST", 1064),
+        ("BACKUP TO '/x' RATE_LIMIT = 1 2", 1064),
+    ] {
+        assert_eq!(code(&mut root, wrong), number, "{wrong}");
+    }
+    let repository = Repository::open(&backups).unwrap();
+    for (number, rows) in [(1, "2"), (2, "3")] {
+        let to = folder.join(number.to_string());
+        repository.restore(Some(number), &to, &mut |_, _| Ok(())).unwrap();
+        let db = Database::open(&to, Settings::default()).unwrap();
+        let restored = Instance::open(db.clone()).unwrap();
+        let mut root = restored.session("root", "localhost", 1);
+        assert_eq!(run(&mut root, "SELECT COUNT(*) FROM d.t").unwrap(), [rows]);
+        drop(root);
+        restored.close();
+        db.close().unwrap();
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
