@@ -12,12 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use spillway_base::engine::Access;
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
 use super::work::{Compacting, stopped};
-use crate::extent::ExtentHandle;
+use crate::extent::{ExtentHandle, check_extent};
 use crate::extent_meta::{ExtentId, ExtentMeta};
 use crate::level::{LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
@@ -122,18 +121,17 @@ impl Inner {
         let mut written = self.written(DeviceClass::Ssd)?;
         written.pace = self.pace_of(Kind::Recode);
         let mut copied: Vec<(Arc<ExtentHandle>, ExtentMeta)> = Vec::new();
-        let mut damaged = false;
+        let (mut damaged, mut bytes) = (false, Vec::new());
         for (id, class) in moves {
             let Some(slices) = homes.get(id).and_then(Option::as_ref) else { continue };
             let old = &slices[0].2.extent;
-            let bytes = match old.read_whole() {
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    slices.iter().for_each(|(at, ..)| parts[*at].quarantine(error.clone()));
-                    damaged = true;
-                    continue;
-                }
-            };
+            let read = old.read_into(&mut bytes);
+            if let Err(error) = read.and_then(|()| check_extent(&bytes, table.id, &old.meta)) {
+                let error = error.context(old.meta.slots);
+                slices.iter().for_each(|(at, ..)| parts[*at].quarantine(error.clone()));
+                damaged = true;
+                continue;
+            }
             let slots = match self.space.allocate_on(old.meta.slots.count, *class) {
                 Err(full) if full.kind() == ErrorKind::DiskFull => break,
                 taken => taken.map_err(stopped)?,
@@ -192,18 +190,4 @@ fn homes(
         }
     }
     homes
-}
-
-impl ExtentHandle {
-    /// The bytes of the extent, every part of which was checked.
-    fn read_whole(self: &Arc<Self>) -> Result<crate::pages::Buffer> {
-        let resident = self.resident(Access::Blocking)?;
-        let bytes = self.read_all()?;
-        for block in 0..resident.blocks() {
-            let place = resident.place(block);
-            let frame = &bytes[place.offset as usize..][..place.len as usize];
-            self.check_block(&resident, block, frame)?;
-        }
-        Ok(bytes)
-    }
 }

@@ -137,11 +137,6 @@ impl ExtentHandle {
         }
     }
 
-    /// All bytes of the extent, unchecked.
-    pub(crate) fn read_all(&self) -> Result<Buffer> {
-        self.read("extent", 0, self.meta.len as usize)
-    }
-
     fn home(&self) -> &Home {
         self.home.as_ref().expect("only tests of the picker have detached extents")
     }
