@@ -558,3 +558,44 @@ fn d7_no_log_takes_more_memory_to_read_than_the_budget() {
         assert_eq!(read(&db.begin(TransactionOptions::new()), table).len(), rows as usize);
     }
 }
+
+/// Tiers are those of the settings, on the machine's disk: a check finds their data without being told, a closed database lets go of them
+/// though somebody still has it, and one whose tier is gone says which.
+#[test]
+fn data_is_on_the_tiers_that_the_settings_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, hdd) = (folder.path().join("data"), folder.path().join("hdd"));
+    let tier = Tier { class: DeviceClass::Hdd, dir: hdd.clone(), compression: None };
+    let tiered = Settings { tiers: vec![tier], ..small() };
+    let open = |settings: &Settings| Database::open(&data, settings.clone());
+    let db = open(&tiered).unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    for number in 0..1000_u32 {
+        txn.put(table, &number.to_be_bytes(), &[7; 100]).unwrap();
+    }
+    txn.commit().wait().unwrap();
+    db.compact().unwrap();
+    let bytes = |dir: &Path| {
+        let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+        let data = files.filter(|file| file.file_name().to_str().unwrap().ends_with(".data"));
+        data.map(|file| file.metadata().unwrap().len()).sum::<u64>()
+    };
+    assert!(bytes(&hdd) > 0);
+    db.close().unwrap();
+    let report = check(&data, &mut |_, _| {}).unwrap();
+    assert!(report.findings.is_empty() && report.versions >= 1000, "{report:?}");
+    let again = open(&tiered).unwrap();
+    let txn = again.begin(TransactionOptions::new());
+    let table = txn.table("t").unwrap();
+    assert_eq!(read(&txn, table).len(), 1000);
+    drop(txn);
+    again.close().unwrap();
+    std::fs::rename(&hdd, folder.path().join("away")).unwrap();
+    for settings in [&tiered, &small()] {
+        let error = open(settings).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("--tier hdd="), "{error}");
+    }
+    assert!(!check(&data, &mut |_, _| {}).unwrap().findings.is_empty());
+}
