@@ -62,6 +62,8 @@ fn run(what: What) -> Result<(), String> {
     let spillway = SpillwayStores::default();
     let rocks = Way::ALL.map(RocksStores::new);
     let counted = |way| RocksStores { statistics: true, ..RocksStores::new(way) };
+    let pipelined = counted(Way::Pipelined);
+    let direct = RocksStores { direct: true, ..counted(Way::Pipelined) };
     match what {
         What::Kv(args) => {
             let mut stores: Vec<&dyn Stores> = vec![&spillway];
@@ -91,10 +93,10 @@ fn run(what: What) -> Result<(), String> {
             let [buffered, direct] = [false, true].map(|direct| RocksRuns { direct });
             args.run(&[&with, &without, &buffered, &direct])
         }
-        What::Amplification(args) => args.run(&[&spillway, &counted(Way::Pipelined)]),
+        What::Amplification(args) => args.run(&[&spillway, &pipelined, &direct]),
         What::Queue(args) => args.run(&[&spillway, &RocksStores::new(Way::Pipelined)]),
-        What::Fill(args) => args.run(&[&spillway, &counted(Way::Pipelined)]),
-        What::Pressure(args) => args.run(&[&spillway, &counted(Way::Pipelined)]),
+        What::Fill(args) => args.run(&[&spillway, &pipelined, &direct]),
+        What::Pressure(args) => args.run(&[&spillway, &pipelined, &direct]),
         What::Wave(args) => {
             args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])
         }

@@ -37,12 +37,14 @@ pub struct RocksStores {
     pub log_dir: Option<PathBuf>,
     /// Whether it counts what it does, which takes a little time.
     pub statistics: bool,
+    /// Whether it reads and writes data past the page cache, which is memory beyond its budget otherwise.
+    pub direct: bool,
 }
 
 impl RocksStores {
     /// With the log in the store's folder.
     pub fn new(way: Way) -> RocksStores {
-        RocksStores { way, log_dir: None, statistics: false }
+        RocksStores { way, log_dir: None, statistics: false, direct: false }
     }
 
     /// What both kinds of database are opened with.
@@ -56,6 +58,8 @@ impl RocksStores {
         options.create_if_missing(true);
         options.set_block_based_table_factory(&blocks);
         options.set_compression_type(DBCompressionType::None);
+        options.set_use_direct_reads(self.direct);
+        options.set_use_direct_io_for_flush_and_compaction(self.direct);
         options.set_write_buffer_size(memory_bytes / 16);
         options.set_max_write_buffer_number(4);
         options.set_max_background_jobs(4);
@@ -78,13 +82,13 @@ const RECYCLED_BYTES: usize = 8 << 20;
 
 impl Stores for RocksStores {
     fn name(&self) -> String {
-        match self.way {
+        let way = match self.way {
             Way::Plain => "rocksdb plain",
             Way::Pipelined => "rocksdb pipelined",
             Way::Unordered => "rocksdb unordered",
             Way::Recycled => "rocksdb recycled",
-        }
-        .to_owned()
+        };
+        if self.direct { format!("{way} direct") } else { way.to_owned() }
     }
 
     fn settings(&self) -> String {
@@ -94,8 +98,9 @@ impl Stores for RocksStores {
             Way::Unordered => "unordered_write, ",
             Way::Recycled => "enable_pipelined_write, recycle_log_file_num 8 (used from the start), write buffers of 8 MiB, ",
         };
+        let data = if self.direct { "use_direct_reads, use_direct_io_for_flush_and_compaction, " } else { "" };
         format!(
-            "{own}allow_concurrent_memtable_write, 4 write buffers of memory/16, block cache of memory/2, 16 KiB blocks, \
+            "{own}{data}allow_concurrent_memtable_write, 4 write buffers of memory/16, block cache of memory/2, 16 KiB blocks, \
              Bloom filters of 10 bits, no compression, max_background_jobs 4"
         )
     }
