@@ -28,6 +28,7 @@ impl Slice {
         smallest: &str,
         largest: &str,
         bytes: u64,
+        tombstones: u64,
     ) -> Arc<Slice> {
         use crate::extent_meta::{Counts, ExtentMeta};
         use crate::space::SlotRun;
@@ -42,7 +43,14 @@ impl Slice {
             coding: crate::coding::Coding::Stored,
         };
         let csn = Csn(1);
-        let counts = Counts { versions: 1, keys: 1, csn_min: csn, csn_max: csn, ..Counts::NONE };
+        let counts = Counts {
+            versions: 100,
+            keys: 100,
+            tombstones,
+            payload_bytes: bytes,
+            csn_min: csn,
+            csn_max: csn,
+        };
         let meta = SliceMeta {
             extent,
             first_block: 0,
@@ -52,7 +60,9 @@ impl Slice {
             largest: largest.as_bytes().into(),
             counts,
         };
-        Arc::new(Slice { meta: Arc::new(meta), extent: ExtentHandle::detached(handle) })
+        let extent = ExtentHandle::detached(handle);
+        extent.change_live_bytes(bytes, 0);
+        Arc::new(Slice { meta: Arc::new(meta), extent })
     }
 }
 

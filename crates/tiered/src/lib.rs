@@ -44,6 +44,7 @@ pub use engine::{
     Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableStatus, TableUse,
     TieredEngine,
 };
+pub use picker::CompactionKind;
 pub use settings::TieredSettings;
 pub use space::{DeviceClass, Tier};
 pub use verify::{Finding, VerifyReport, verify};

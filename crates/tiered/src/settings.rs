@@ -2,11 +2,12 @@
 
 use spillway_base::Csn;
 
+use crate::block::BLOCK_BYTES;
 use crate::coding::{Coding, Compression};
 use crate::compaction::Policy;
 use crate::engine::TableUse;
 use crate::manifest::Place;
-use crate::picker::Shape;
+use crate::picker::{CompactionKind, Shape};
 use crate::space::{DeviceClass, Tier};
 
 /// Settings of the tiered engine. Memory is enough; the rest has defaults that follow.
@@ -32,6 +33,13 @@ pub struct TieredSettings {
     pub level0_target: usize,
     /// Sub-levels of Level0 at which writers are held back the most.
     pub level0_limit: usize,
+    /// The kinds of compactions that are chosen, the most important first (X-Engine, section 3.3.3). One that writers would soon
+    /// be slowed without comes before all.
+    pub compaction_order: Vec<CompactionKind>,
+    /// Tombstones in 2 MB from which on they are compacted for their own sake.
+    pub deletions_min: u64,
+    /// Bytes of extents for each byte in use in Level2, past which it is put in order.
+    pub space_max: f64,
     /// Whether a table that is mostly read has half as many sub-levels, and one that is mostly written has twice as many of
     /// half the size (the 3D XPoint study, V-B).
     pub dynamic_level0: bool,
@@ -70,6 +78,9 @@ impl TieredSettings {
             file_bytes: 1 << 30,
             level0_target: 4,
             level0_limit: 20,
+            compaction_order: CompactionKind::ORDER.into(),
+            deletions_min: 1000,
+            space_max: 1.25,
             dynamic_level0: true,
             paced_compaction: true,
             data_reuse: true,
@@ -100,9 +111,14 @@ impl TieredSettings {
             reuse: self.data_reuse,
             others_from,
             slice_bytes_min: extent / 8,
-            live_bytes_min: extent / 2,
+            used_bytes_min: extent / 2,
             coding_min: Coding::Stored,
         }
+    }
+
+    /// Bytes of an extent that must be in use for it not to count as wasteful.
+    pub(crate) fn used_bytes_least(&self) -> u64 {
+        (self.slot_bytes as f64 / self.space_max) as u64
     }
 
     /// The class of device that a place is meant for.
@@ -143,6 +159,10 @@ impl TieredSettings {
             level1_bytes_min: level0_bytes,
             level0_bytes,
             input_bytes: level0_bytes.max(16 * self.slot_bytes as u64),
+            deletions_min: self.deletions_min,
+            extent_bytes: self.slot_bytes as u64,
+            block_bytes: (BLOCK_BYTES as u64).min(self.slot_bytes as u64 / 2),
+            space_max: self.space_max,
         }
     }
 }

@@ -13,9 +13,11 @@ use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Error, KeyRange, Result};
 
 use crate::engine::{Heat, Mix};
+use crate::extent_meta::{ExtentId, SliceMeta};
 use crate::filter;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::memtable::{Accounts, Memtable};
+use crate::picker::{Bars, Pick};
 
 /// A memtable that takes no more writes.
 #[derive(Clone)]
@@ -54,6 +56,37 @@ pub(crate) struct View {
     pub(crate) levels: Arc<Levels>,
 }
 
+/// What of a sub-table is being compacted.
+#[derive(Default)]
+struct Work {
+    bars: Bars,
+    is_whole: bool,
+}
+
+/// The right to change the levels of a sub-table, of all its keys or of some.
+pub(crate) struct Compacting {
+    part: Arc<SubTable>,
+    hull: Option<(Box<[u8]>, Box<[u8]>)>,
+}
+
+impl Drop for Compacting {
+    fn drop(&mut self) {
+        let mut work = self.part.work.lock();
+        match &self.hull {
+            Some((smallest, largest)) => work.bars.remove(smallest, largest),
+            None => work.is_whole = false,
+        }
+    }
+}
+
+/// Something that cannot be read.
+struct Quarantine {
+    extent: ExtentId,
+    smallest: Box<[u8]>,
+    largest: Box<[u8]>,
+    error: Error,
+}
+
 /// A sub-table.
 pub(crate) struct SubTable {
     /// Its keys are those from here on.
@@ -67,10 +100,11 @@ pub(crate) struct SubTable {
     changing: Mutex<()>,
     /// Whether others have taken its place.
     closed: AtomicBool,
-    pub(crate) compacting: AtomicBool,
+    /// What of it is being compacted.
+    work: Mutex<Work>,
     /// Whether a thread flushes one of its memtables.
     pub(crate) flushing: AtomicBool,
-    quarantine: Mutex<Option<Error>>,
+    quarantine: Mutex<Vec<Quarantine>>,
     /// What it is used for.
     pub(crate) mix: Mix,
     /// How much it was written to lately.
@@ -105,9 +139,9 @@ impl SubTable {
             view: ArcSwap::from_pointee(view),
             changing: Mutex::new(()),
             closed: AtomicBool::new(false),
-            compacting: AtomicBool::new(false),
+            work: Mutex::new(Work::default()),
             flushing: AtomicBool::new(false),
-            quarantine: Mutex::new(None),
+            quarantine: Mutex::new(Vec::new()),
             mix: Mix::default(),
             heat: Heat::default(),
         }
@@ -216,14 +250,54 @@ impl SubTable {
         needed.map(|memtable| before(memtable.csn_min())).min().unwrap_or(Csn::MAX)
     }
 
-    /// Keeps compaction away: what it would read is damaged.
-    pub(crate) fn quarantine(&self, error: Error) {
-        *self.quarantine.lock() = Some(error);
+    /// Keeps compaction away from the keys of a slice, which cannot be read.
+    pub(crate) fn quarantine(&self, slice: &SliceMeta, error: Error) {
+        let mut all = self.quarantine.lock();
+        if !all.iter().any(|known| known.extent == slice.extent) {
+            let (smallest, largest) = (slice.smallest.clone(), slice.largest.clone());
+            all.push(Quarantine { extent: slice.extent, smallest, largest, error });
+        }
     }
 
-    /// Why compaction is kept away, if it is.
+    /// Why compaction is kept away from some of its keys, if it is.
     pub(crate) fn quarantined(&self) -> Option<Error> {
-        self.quarantine.lock().clone()
+        self.quarantine.lock().first().map(|first| first.error.clone())
+    }
+
+    /// Takes it whole for somebody who changes its levels, unless others work on some of it, or it is closed.
+    pub(crate) fn take_whole(self: &Arc<SubTable>) -> Option<Compacting> {
+        let mut work = self.work.lock();
+        if work.is_whole || !work.bars.is_empty() || self.is_closed() {
+            return None;
+        }
+        work.is_whole = true;
+        Some(Compacting { part: self.clone(), hull: None })
+    }
+
+    /// Takes the keys of a pick, which is given what others work on and what is damaged.
+    pub(crate) fn take(
+        self: &Arc<SubTable>,
+        pick: impl FnOnce(&Bars) -> Option<Pick>,
+    ) -> Option<(Compacting, Pick)> {
+        let mut work = self.work.lock();
+        if work.is_whole || self.is_closed() {
+            return None;
+        }
+        let mut bars = work.bars.clone();
+        for damaged in self.quarantine.lock().iter() {
+            bars.add(&damaged.smallest, &damaged.largest);
+        }
+        let pick = pick(&bars)?;
+        let (smallest, largest) = pick.hull();
+        work.bars.add(smallest, largest);
+        let hull = Some((smallest.into(), largest.into()));
+        Some((Compacting { part: self.clone(), hull }, pick))
+    }
+
+    /// Whether somebody changes its levels.
+    pub(crate) fn is_compacting(&self) -> bool {
+        let work = self.work.lock();
+        work.is_whole || !work.bars.is_empty()
     }
 
     /// The memtable that was the active one to the end, now that it is closed; `None` if nothing is in it.

@@ -14,6 +14,10 @@ use spillway_storage::{AlignedBuffer, Cache, Disk, File, IoQueue, QueueSettings}
 
 /// Operations in flight: more were no quicker (`spillway bench extents`).
 const DEPTH: usize = 4;
+/// The share of the memory that buffers may have, as far as the work can do with less.
+const MEMORY_SHARE: usize = 32;
+/// Bytes of the largest read ahead.
+const READ_BYTES: usize = 512 << 10;
 /// Buffers that are kept for the next operation.
 const SPARE: usize = DEPTH;
 
@@ -35,6 +39,8 @@ struct State {
     spare: Vec<AlignedBuffer>,
     /// Of all buffers that are in flight, at somebody's, or spare.
     charge: Charge,
+    /// Bytes of those past which nothing is begun beside something else that can wait.
+    most: usize,
 }
 
 impl Bulk {
@@ -52,7 +58,14 @@ impl Bulk {
             read: FxHashMap::default(),
             spare: Vec::new(),
             charge: budget.charge(Use::Compactions, 0),
+            most: budget.limit() / MEMORY_SHARE,
         }))))
+    }
+
+    /// Bytes that are worth reading ahead at once, at most.
+    pub(crate) fn read_bytes_most(&self) -> usize {
+        // Each source has two such reads.
+        READ_BYTES.min(self.0.borrow().most / 16)
     }
 
     /// Begins to read so many bytes of a file, one or more.
@@ -90,6 +103,9 @@ impl Bulk {
     pub(crate) fn write(&self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> Result<()> {
         let state = &mut *self.0.borrow_mut();
         state.failed.clone()?;
+        while state.lacks(bytes.len()) && !state.writing.is_empty() {
+            state.step();
+        }
         let tag = state.begin();
         let mut buffer = state.buffer(bytes.len());
         buffer.clear();
@@ -141,6 +157,12 @@ impl State {
             }
         };
         self.read.insert(done.tag, outcome);
+    }
+
+    /// Whether a buffer of so many bytes would be one too many.
+    fn lacks(&self, bytes: usize) -> bool {
+        let spare = self.spare.iter().any(|spare| spare.capacity() >= bytes);
+        !spare && self.charge.bytes() + bytes > self.most
     }
 
     /// A buffer with memory for so many bytes, whatever is in it.

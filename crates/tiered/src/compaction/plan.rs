@@ -24,7 +24,7 @@ pub(crate) struct Policy {
     /// Bytes below which a slice is too small to be one.
     pub(crate) slice_bytes_min: u64,
     /// Bytes of an extent that must be in use for its slices to stay where they are.
-    pub(crate) live_bytes_min: u64,
+    pub(crate) used_bytes_min: u64,
     /// The coding that an extent must have been written with for its slices to stay where they are.
     pub(crate) coding_min: Coding,
 }
@@ -33,7 +33,7 @@ impl Policy {
     /// Whether a slice of so many bytes of this one's extent may stay where it is.
     pub(crate) fn may_stay(&self, slice: &Slice, bytes: u64) -> bool {
         bytes >= self.slice_bytes_min
-            && slice.extent.live_bytes() >= self.live_bytes_min
+            && slice.extent.used_bytes() >= self.used_bytes_min
             && slice.extent.meta.coding >= self.coding_min
     }
 }

@@ -17,7 +17,7 @@ use crate::memtable::{Memtable, Place};
 
 /// Bytes that are read at once from a slice: few at first, for often no more is needed, then more while it is decoded block
 /// after block.
-const READ_BYTES: std::ops::RangeInclusive<usize> = 32 << 10..=512 << 10;
+const READ_BYTES: usize = 32 << 10;
 
 /// A slice that is being taken apart.
 #[derive(Clone)]
@@ -138,7 +138,7 @@ impl<'a> Supply<'a> {
     }
 
     fn new(rest: Rest<'a>, bulk: Option<Bulk>) -> Supply<'a> {
-        let window = *READ_BYTES.start();
+        let window = READ_BYTES;
         let mut supply =
             Supply { head: Head::End, returned: None, rest, read: None, ahead: None, window, bulk };
         supply.advance();
@@ -270,8 +270,8 @@ impl<'a> Supply<'a> {
         if let Some(before) = before {
             bulk.give_back(before.frames);
         }
-        let (least, most) = READ_BYTES.into_inner();
-        self.window = if goes_on { (2 * self.window).min(most) } else { least };
+        let most = bulk.read_bytes_most().max(READ_BYTES);
+        self.window = if goes_on { (2 * self.window).min(most) } else { READ_BYTES };
         let begun = self.ahead.take().filter(|(of, blocks, _)| {
             Arc::ptr_eq(&of.slice, &open.slice) && blocks.contains(&index)
         });

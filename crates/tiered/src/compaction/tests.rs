@@ -122,7 +122,7 @@ fn policy(slot: usize) -> Policy {
         reuse: true,
         others_from: Csn::ZERO,
         slice_bytes_min: extent / 8,
-        live_bytes_min: extent / 2,
+        used_bytes_min: extent / 2,
         coding_min: Coding::Stored,
     }
 }
@@ -153,7 +153,7 @@ fn show(range: (&[u8], &[u8])) -> String {
 #[test]
 fn w3_the_example_of_the_paper() {
     // Extents of a few small blocks count as full here.
-    let policy = Policy { slice_bytes_min: 15_000, live_bytes_min: 0, ..policy(SLOT) };
+    let policy = Policy { slice_bytes_min: 15_000, used_bytes_min: 0, ..policy(SLOT) };
     let mut yard = Yard::new(SLOT);
     let upper = vec![
         yard.extent(&[dense(1, 26, 2), dense(32, 36, 2)]),
@@ -398,7 +398,7 @@ fn w4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
         })
         .collect();
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX };
-    let policy = Policy { live_bytes_min: 0, ..policy(SLOT) };
+    let policy = Policy { used_bytes_min: 0, ..policy(SLOT) };
     let (slices, tally) = weave(&mut yard, &[upper, lower], &rule, policy, &Cpu);
     assert_eq!((tally.relinked_slices, tally.merged_blocks), (8, 4));
     let mut new: Vec<ExtentId> = slices.iter().map(|slice| slice.meta.extent).collect();

@@ -46,6 +46,7 @@ use crate::extent::{ExtentHandle, ReadContext};
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, TableState};
 use crate::memtable::{Accounts, Memtable};
+use crate::picker::Kind;
 use crate::settings::TieredSettings;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::{Claimed, SpaceManager, claim};
@@ -70,7 +71,7 @@ const BATCH_BYTES_MAX: usize = 1 << 30;
 struct Counts {
     flushes: AtomicU64,
     flushed_bytes: AtomicU64,
-    compactions: [AtomicU64; 4],
+    compactions: [AtomicU64; Kind::ALL.len()],
     splits: AtomicU64,
     joins: AtomicU64,
     compaction_written_bytes: AtomicU64,

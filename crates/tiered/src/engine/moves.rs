@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
-use super::work::{Compacting, stopped};
+use super::work::stopped;
 use crate::extent::{ExtentHandle, check_extent};
 use crate::extent_meta::{ExtentId, ExtentMeta};
 use crate::level::{LevelsEdit, Slice};
@@ -61,7 +61,7 @@ impl Inner {
             let mut places: FxHashMap<ExtentId, (DeviceClass, SlotRun)> = FxHashMap::default();
             let mut busy: FxHashSet<ExtentId> = FxHashSet::default();
             for part in table.all_parts() {
-                let compacting = part.compacting.load(Ordering::Acquire);
+                let compacting = part.is_compacting();
                 let stays = compacting || part.quarantined().is_some();
                 for (place, slice) in part.view().levels.places() {
                     let meant = self.class_at(place);
@@ -99,7 +99,7 @@ impl Inner {
             part.view().levels.places().any(|(_, slice)| wanted.contains(&slice.meta.extent))
         };
         let parts: Vec<_> = parts.into_iter().filter(has).collect();
-        let held: Vec<_> = parts.iter().filter_map(|part| Compacting::begin(part)).collect();
+        let held: Vec<_> = parts.iter().filter_map(SubTable::take_whole).collect();
         if held.len() < parts.len() {
             return Ok(false);
         }
@@ -128,7 +128,9 @@ impl Inner {
             let read = old.read_into(&mut bytes);
             if let Err(error) = read.and_then(|()| check_extent(&bytes, table.id, &old.meta)) {
                 let error = error.context(old.meta.slots);
-                slices.iter().for_each(|(at, ..)| parts[*at].quarantine(error.clone()));
+                for (at, _, slice) in slices {
+                    parts[*at].quarantine(&slice.meta, error.clone());
+                }
                 damaged = true;
                 continue;
             }

@@ -15,7 +15,7 @@ use spillway_base::engine::Access;
 use spillway_base::{Csn, Result};
 
 use super::Inner;
-use super::work::{Change, Compacting, Flushing};
+use super::work::{Change, Flushing};
 use crate::block::{BlockWriter, BuiltBlock};
 use crate::coding::Coding;
 use crate::compaction::Output;
@@ -184,7 +184,7 @@ impl Inner {
 
     /// Splits a sub-table in its middle, unless it is being worked on, or cannot be split.
     pub(super) fn split(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
-        let Some(_compacting) = Compacting::begin(part) else { return Ok(false) };
+        let Some(_compacting) = part.take_whole() else { return Ok(false) };
         let Some(_flushing) = Flushing::begin(self, part) else { return Ok(false) };
         let levels = part.view().levels.clone();
         let Some(key) = middle(&levels).filter(|_| part.quarantined().is_none()) else {
@@ -248,8 +248,8 @@ impl Inner {
         part: &Arc<SubTable>,
         next: &Arc<SubTable>,
     ) -> Result<bool> {
-        let Some(_one) = Compacting::begin(part) else { return Ok(false) };
-        let Some(_other) = Compacting::begin(next) else { return Ok(false) };
+        let Some(_one) = part.take_whole() else { return Ok(false) };
+        let Some(_other) = next.take_whole() else { return Ok(false) };
         let Some(_flushing) = Flushing::begin(self, part) else { return Ok(false) };
         let Some(_beside) = Flushing::begin(self, next) else { return Ok(false) };
         let mut manifest = self.recording()?;

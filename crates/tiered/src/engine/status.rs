@@ -8,6 +8,7 @@ use spillway_base::{KeyRange, TableId};
 
 use super::{Inner, TableUse, TieredEngine};
 use crate::level::Run;
+use crate::picker::Kind;
 use crate::space::{ClassBytes, DeviceClass};
 use crate::subtable::{SubTable, View};
 use crate::table::Table;
@@ -165,36 +166,6 @@ impl Inner {
             counter("tiered_splits_total", "Sub-tables that were split.", &counts.splits),
             counter("tiered_joins_total", "Sub-tables that were joined.", &counts.joins),
             counter(
-                "tiered_compactions_minor_total",
-                "Compactions of Level0 into Level1.",
-                &counts.compactions[0],
-            ),
-            counter(
-                "tiered_compactions_major_total",
-                "Compactions of Level1 into Level2.",
-                &counts.compactions[1],
-            ),
-            counter(
-                "tiered_compactions_full_total",
-                "Compactions of a whole table.",
-                &counts.compactions[2],
-            ),
-            counter(
-                "tiered_compactions_recode_total",
-                "Recompressions of what came down to Level2 as it was above.",
-                &counts.compactions[3],
-            ),
-            counter(
-                "tiered_moved_extents_total",
-                "Extents moved between devices.",
-                &counts.moved_extents,
-            ),
-            counter(
-                "tiered_moved_bytes_total",
-                "Bytes of extents moved between devices.",
-                &counts.moved_bytes,
-            ),
-            counter(
                 "tiered_compaction_written_bytes_total",
                 "Bytes written by compactions.",
                 &counts.compaction_written_bytes,
@@ -240,6 +211,10 @@ impl Inner {
             gauge("tiered_debt_level0", "Level0 debt; 1 is the limit.", debt.level0),
             gauge("tiered_debt_compaction", "Compaction debt; 1 is the limit.", debt.compaction),
         ];
+        all.extend(Kind::ALL.iter().map(|kind| {
+            let (name, help) = told(*kind);
+            counter(name, help, &counts.compactions[*kind as usize])
+        }));
         all.extend(counts.reuse.metrics());
         all.extend(self.metrics_of_tiers());
         all
@@ -269,5 +244,28 @@ impl Inner {
             }));
         }
         all
+    }
+}
+
+/// The name and the meaning of how many compactions of a kind there were.
+fn told(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Deletion => {
+            ("tiered_compactions_deletion_total", "Compactions for the sake of what was deleted.")
+        }
+        Kind::IntraLevel0 => (
+            "tiered_compactions_intra_level0_total",
+            "Compactions of sub-levels of Level0 into one.",
+        ),
+        Kind::Minor => ("tiered_compactions_minor_total", "Compactions of Level0 into Level1."),
+        Kind::Major => ("tiered_compactions_major_total", "Compactions of Level1 into Level2."),
+        Kind::SelfMajor => {
+            ("tiered_compactions_self_major_total", "Compactions within Level2, to save space.")
+        }
+        Kind::Full => ("tiered_compactions_full_total", "Compactions of a whole table."),
+        Kind::Recode => (
+            "tiered_compactions_recode_total",
+            "Recompressions of what came down to Level2 as it was above.",
+        ),
     }
 }

@@ -12,6 +12,7 @@ mod coding;
 mod drops;
 mod edges;
 mod faults;
+mod kinds;
 mod level0;
 mod partition;
 mod races;
@@ -62,6 +63,9 @@ fn small() -> TieredSettings {
         cache_bytes: 1 << 20,
         slot_bytes: 64 << 10,
         file_bytes: 1 << 20,
+        compaction_order: Kind::ORDER.into(),
+        deletions_min: 20,
+        space_max: 1.25,
         level0_target: 3,
         level0_limit: 12,
         dynamic_level0: false,
@@ -296,7 +300,7 @@ fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening(
 }
 
 fn minor_compactions(bench: &Bench) -> u64 {
-    bench.engine.0.counts.compactions[0].load(Ordering::Relaxed)
+    bench.engine.0.counts.compactions[Kind::Minor as usize].load(Ordering::Relaxed)
 }
 
 fn verify_clean(disk: &SimDisk) {

@@ -19,9 +19,9 @@ use super::{Inner, create_edit};
 use crate::compaction::{Bulk, Coder, DropRule, Output, Planner, Policy, Supply, Tally, Weaver};
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
-use crate::level::{LevelsEdit, Slice};
+use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
-use crate::picker::{Kind, Pick, pick_recoding};
+use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding};
 use crate::space::{DeviceClass, SlotRun};
 use crate::subtable::{Immutable, SubTable, View};
 use crate::table::Table;
@@ -135,25 +135,6 @@ impl Drop for Flushing<'_> {
     }
 }
 
-/// The right to change the levels of a sub-table that is not closed.
-pub(super) struct Compacting<'a>(&'a SubTable);
-
-impl Compacting<'_> {
-    pub(super) fn begin(part: &SubTable) -> Option<Compacting<'_>> {
-        if part.compacting.swap(true, Ordering::AcqRel) {
-            return None;
-        }
-        let compacting = Compacting(part);
-        (!part.is_closed()).then_some(compacting)
-    }
-}
-
-impl Drop for Compacting<'_> {
-    fn drop(&mut self) {
-        self.0.compacting.store(false, Ordering::Release);
-    }
-}
-
 /// A failure to write, which ends the background work (E8); a failure to read does not.
 pub(super) fn stopped(error: Error) -> Error {
     if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::WritesStopped) {
@@ -236,7 +217,7 @@ impl Inner {
         let unseen = |table: &&Arc<Table>| {
             table.is_gone()
                 && table.dropped() <= oldest
-                && !table.parts().all().iter().any(|part| part.compacting.load(Ordering::Acquire))
+                && !table.parts().all().iter().any(|part| part.is_compacting())
         };
         let gone: Vec<Arc<Table>> = self.tables.load().values().filter(unseen).cloned().collect();
         if gone.is_empty() {
@@ -423,26 +404,58 @@ impl Inner {
         Ok(all)
     }
 
-    /// Compacts the sub-table that needs it most.
+    /// Does the compaction that is due the most, or else the one that there is time for.
     pub(super) fn compact_one(&self) -> Result<bool> {
-        let parts = self.all_parts();
-        let mut candidates: Vec<(f64, &Arc<Table>, &Arc<SubTable>)> = parts
-            .iter()
-            .filter(|(table, part)| table.dropped() == Csn::MAX && part.quarantined().is_none())
-            .filter_map(|(table, part)| {
-                Some((self.shape_of(part).urgency(&part.view().levels)?, table, part))
-            })
-            .collect();
-        candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let urgent: Vec<_> = candidates.into_iter().map(|(_, table, part)| (table, part)).collect();
-        if self.compact_first(&urgent, &|part| self.shape_of(part).pick(&part.view().levels))? {
-            return Ok(true);
+        let mut live = Vec::new();
+        self.horizon.live_snapshots(&mut live);
+        let oldest = live.first().copied().unwrap_or_default();
+        let mut parts = self.all_parts();
+        parts.retain(|(table, _)| table.dropped() == Csn::MAX);
+        let none = Bars::default();
+        let mut due: Vec<(usize, f64, Kind, usize)> = Vec::new();
+        for (at, (_, part)) in parts.iter().enumerate() {
+            let view = part.view_now();
+            let chooser = self.chooser(part, &view.levels, &none, oldest);
+            for (rank, kind) in self.settings.compaction_order.iter().enumerate() {
+                if let Some(urgency) = chooser.urgency(*kind) {
+                    let rank = if chooser.is_pressing(*kind) { 0 } else { rank + 1 };
+                    due.push((rank, urgency, *kind, at));
+                }
+            }
         }
-        let open = |(table, part): &&(Arc<Table>, Arc<SubTable>)| {
-            table.dropped() == Csn::MAX && part.quarantined().is_none()
-        };
-        let open: Vec<_> = parts.iter().filter(open).map(|(table, part)| (table, part)).collect();
-        self.compact_first(&open, &|part| self.pick_recoding(part))
+        due.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        for (.., kind, at) in due {
+            let (table, part) = &parts[at];
+            let pick = |bars: &Bars| {
+                let levels = part.view().levels.clone();
+                self.chooser(part, &levels, bars, oldest).pick(kind)
+            };
+            if self.compact_what(table, part, pick)? {
+                return Ok(true);
+            }
+        }
+        for (table, part) in &parts {
+            let pick = |bars: &Bars| {
+                self.pick_recoding(part).filter(|pick| {
+                    let (smallest, largest) = pick.hull();
+                    !bars.overlap(smallest, largest)
+                })
+            };
+            if self.compact_what(table, part, pick)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn chooser<'a>(
+        &self,
+        part: &SubTable,
+        levels: &'a Levels,
+        bars: &'a Bars,
+        oldest: Csn,
+    ) -> Chooser<'a> {
+        Chooser { shape: self.shape_of(part), levels, bars, oldest }
     }
 
     /// What is to be recompressed of a sub-table, for which there is time when nothing else is to be done.
@@ -452,28 +465,39 @@ impl Inner {
         pick_recoding(&part.view().levels, coding, 4 * slot_bytes, self.shape_of(part).input_bytes)
     }
 
-    /// Does the pick of the first sub-table that has one and is not being compacted.
-    fn compact_first(
+    /// Does what is picked of a sub-table. `false` where nothing is.
+    fn compact_what(
         &self,
-        parts: &[(&Arc<Table>, &Arc<SubTable>)],
-        pick: &dyn Fn(&SubTable) -> Option<Pick>,
+        table: &Arc<Table>,
+        part: &Arc<SubTable>,
+        pick: impl FnOnce(&Bars) -> Option<Pick>,
     ) -> Result<bool> {
-        for (table, part) in parts {
-            let Some(_compacting) = Compacting::begin(part) else { continue };
-            let outcome = pick(part).map(|pick| self.compact(table, part, &pick)).transpose();
-            match outcome {
-                Ok(None) => {}
-                Ok(Some(())) => return Ok(true),
-                // Its inputs cannot be read. Everything else goes on (E8).
-                Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
-                    part.quarantine(error);
-                    self.refresh_debt();
-                    return Ok(true);
-                }
-                Err(error) => return Err(error),
+        let Some((_compacting, pick)) = part.take(pick) else { return Ok(false) };
+        match self.compact(table, part, &pick) {
+            Ok(()) => Ok(true),
+            // Its inputs cannot be read. Everything else goes on (E8).
+            Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
+                self.quarantine(part, &pick, &error);
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps compactions away from those inputs that cannot be read.
+    fn quarantine(&self, part: &SubTable, pick: &Pick, error: &Error) {
+        let mut found = false;
+        for slice in pick.inputs() {
+            if let Err(error) = slice.extent.check_blocks(slice.meta.block_range()) {
+                part.quarantine(&slice.meta, error);
+                found = true;
             }
         }
-        Ok(false)
+        // What could not be read a moment ago can be now.
+        if !found && let Some(slice) = pick.inputs().next() {
+            part.quarantine(&slice.meta, error.clone());
+        }
+        self.refresh_debt();
     }
 
     /// Merges all that a sub-table has, unless others have taken its place.
@@ -483,7 +507,7 @@ impl Inner {
             if part.is_closed() {
                 return Ok(());
             }
-            if let Some(compacting) = Compacting::begin(part) {
+            if let Some(compacting) = part.take_whole() {
                 break compacting;
             }
             self.check()?;
@@ -510,8 +534,10 @@ impl Inner {
         let sources = slices.map(|slices| Supply::of_slices(slices, &written.bulk)).collect();
         let (coder, codes) = self.codes_of(table, pick)?;
         let mut policy = self.settings.reuse_policy(others_from);
-        if pick.kind == Kind::Recode {
-            policy.coding_min = self.compression_at(pick.target).coding();
+        match pick.kind {
+            Kind::Recode => policy.coding_min = self.compression_at(pick.target).coding(),
+            Kind::SelfMajor => policy.used_bytes_min = self.settings.used_bytes_least(),
+            _ => {}
         }
         let (stays, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
         written.sync()?;

@@ -108,6 +108,12 @@ impl ExtentHandle {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes of it that are of use: those blocks, and as much of its index and filters.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        let share = self.live_bytes() as f64 / self.meta.data_bytes.max(1) as f64;
+        (share * self.meta.len as f64) as u64
+    }
+
     /// Notes that slices of so many bytes came and went.
     pub(crate) fn change_live_bytes(&self, came: u64, went: u64) {
         self.live_bytes.fetch_add(came.wrapping_sub(went), Ordering::Relaxed);
@@ -252,6 +258,12 @@ impl ExtentHandle {
         let len = (last.offset - first.offset) as usize + last.len as usize;
         let home = self.home();
         Ok(bulk.begin_read(home.file.file(), home.offset + first.offset, len))
+    }
+
+    /// Reads and checks blocks, past all caches.
+    pub(crate) fn check_blocks(self: &Arc<Self>, blocks: Range<usize>) -> Result<()> {
+        let resident = self.resident(Access::Blocking)?;
+        blocks.into_iter().try_for_each(|block| self.read_block(&resident, block).map(drop))
     }
 
     /// The frames of consecutive blocks, unchecked, past the cache.

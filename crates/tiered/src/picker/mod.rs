@@ -8,13 +8,26 @@
 //!   level that overlaps the hull of the other inputs.
 //! - **P3.** Every pick makes progress: it holds at least one slice of the level it relieves.
 //!
-//! # Levels
-//! Level0 is relieved into Level1 by the number of its sub-levels (a *minor* compaction), because
-//! each is one more place to look. Level1 is relieved into Level2 by size (a *major* compaction).
-//! Moving a byte down costs about `|L1|/|L0|` bytes of rewriting at the first step and
-//! `|L2|/|L1|` at the second; their sum is least where both are equal, so Level1's target is the
-//! geometric mean of what Level0 holds when it is relieved and of Level2.
+//! - **P4.** No pick holds anything from a place that is barred: what is damaged, or being compacted already.
+//!
+//! # Kinds (X-Engine, section 3.3.3)
+//! - *Deletion*: slices a quarter of whose versions are tombstones go down, until what they hide is gone.
+//! - *Intra-Level0*: neighbouring sub-levels become one, while Level0 holds too little to be worth taking down: each
+//!   sub-level is one more place to look.
+//! - *Minor*: Level0 goes down into Level1, once its sub-levels are many.
+//! - *Major*: Level1 goes down into Level2, once it is large. Moving a byte down costs about `|L1|/|L0|` bytes of rewriting at
+//!   the first step and `|L2|/|L1|` at the second; their sum is least where both are equal, so Level1's target is the
+//!   geometric mean of what Level0 holds when it is relieved and of Level2.
+//! - *Self-major*: within Level2, extents that are mostly dead, and versions that nobody sees any more, are put together into
+//!   fewer extents, once space is wasted beyond a ceiling.
+//!
+//! What writers would soon be slowed by comes first; then the kinds come in an order that is a setting, and by urgency within
+//! each.
 
+mod bars;
+mod deletion;
+mod level0;
+mod major;
 mod moves;
 mod recode;
 #[cfg(all(test, not(loom)))]
@@ -22,8 +35,11 @@ mod tests;
 
 use std::sync::Arc;
 
+use spillway_base::Csn;
+
 use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
+pub(crate) use bars::Bars;
 pub(crate) use moves::{Lodger, Room, pick_moves};
 pub(crate) use recode::pick_recoding;
 
@@ -40,19 +56,51 @@ pub(crate) struct Shape {
     pub(crate) level0_bytes: u64,
     /// Bytes from the upper level that one compaction takes, about.
     pub(crate) input_bytes: u64,
+    /// Tombstones from which on a slice may be compacted for them.
+    pub(crate) deletions_min: u64,
+    /// Bytes of an extent, and of a block, by which it may fall short of being full.
+    pub(crate) extent_bytes: u64,
+    pub(crate) block_bytes: u64,
+    /// Bytes of extents for each byte in use, past which Level2 is put in order.
+    pub(crate) space_max: f64,
 }
 
 /// What kind of compaction it is (X-Engine, section 3.3.3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CompactionKind {
+    /// To get rid of what was deleted.
+    Deletion,
+    /// Sub-levels of Level0 into one.
+    IntraLevel0,
     /// Level0 into Level1.
     Minor,
     /// Level1 into Level2.
     Major,
+    /// Level2 by itself, to save space.
+    SelfMajor,
     /// Everything into Level2, on request.
     Full,
     /// Of Level2, what is not compressed as it should be there.
     Recode,
+}
+
+pub(crate) type Kind = CompactionKind;
+
+impl Kind {
+    /// All kinds.
+    pub(crate) const ALL: [Kind; 7] = [
+        Kind::Deletion,
+        Kind::IntraLevel0,
+        Kind::Minor,
+        Kind::Major,
+        Kind::SelfMajor,
+        Kind::Full,
+        Kind::Recode,
+    ];
+
+    /// The paper's order.
+    pub(crate) const ORDER: [Kind; 5] =
+        [Kind::Deletion, Kind::IntraLevel0, Kind::Minor, Kind::Major, Kind::SelfMajor];
 }
 
 /// A compaction to do.
@@ -102,12 +150,6 @@ impl Shape {
         levels.level1.bytes() as f64 / self.level1_target(levels.level2.bytes()) as f64
     }
 
-    /// How urgent the table's next compaction is; `None` when it needs none.
-    pub(crate) fn urgency(&self, levels: &Levels) -> Option<f64> {
-        let (level0, level1) = (self.level0_score(levels), self.level1_score(levels));
-        (level0 >= 1.0 || level1 > 1.0).then_some(level0.max(level1))
-    }
-
     /// Bytes over target, which compaction should have moved by now.
     pub(crate) fn debt_bytes(&self, levels: &Levels) -> u64 {
         let level1 = levels.level1.bytes();
@@ -116,87 +158,75 @@ impl Shape {
         over + if minor { levels.level0_bytes() } else { 0 }
     }
 
-    /// The table's next compaction.
-    pub(crate) fn pick(&self, levels: &Levels) -> Option<Pick> {
-        let (level0, level1) = (self.level0_score(levels), self.level1_score(levels));
-        if level0 >= 1.0 && level0 >= level1 {
-            Some(self.pick_minor(levels))
-        } else if level1 > 1.0 {
-            Some(self.pick_major(levels))
-        } else {
-            None
-        }
-    }
-
     /// Everything into Level2; `None` when there is nothing.
     pub(crate) fn pick_full(&self, levels: &Levels) -> Option<Pick> {
         let sources: Vec<_> = levels.runs().map(|run| run.slices().to_vec()).collect();
         let any = sources.iter().any(|source| !source.is_empty());
         any.then_some(Pick { kind: Kind::Full, sources, target: Place::Level2 })
     }
+}
 
-    /// The lowest keys of Level0, as far as `input_bytes` go.
-    fn pick_minor(&self, levels: &Levels) -> Pick {
-        let oldest = levels.level0.last().expect("Level0 is over its target");
-        let share = self.input_bytes as f64 / levels.level0_bytes().max(1) as f64;
-        let bound = if share >= 1.0 {
-            None
-        } else {
-            // The oldest sub-level's share of the input decides how far up the keys it goes.
-            let wanted = (oldest.run.bytes() as f64 * share) as u64;
-            let mut taken = 0;
-            let last = oldest.run.slices().iter().find(|slice| {
-                taken += slice.meta.bytes;
-                taken >= wanted
-            });
-            last.map(|slice| &*slice.meta.largest)
+/// A sub-table, seen by who chooses what to compact of it.
+pub(crate) struct Chooser<'a> {
+    pub(crate) shape: Shape,
+    pub(crate) levels: &'a Levels,
+    /// What may not be touched.
+    pub(crate) bars: &'a Bars,
+    /// Every snapshot sees commits up to this one.
+    pub(crate) oldest: Csn,
+}
+
+impl Chooser<'_> {
+    /// How urgent a kind of compaction is: from 1 on it is due. `None` when it is not due.
+    pub(crate) fn urgency(&self, kind: Kind) -> Option<f64> {
+        let (shape, levels) = (&self.shape, self.levels);
+        let urgency = match kind {
+            Kind::Deletion => self.deletion_score(),
+            Kind::IntraLevel0 if self.is_level0_light() => shape.level0_score(levels),
+            Kind::Minor if !self.is_level0_light() => shape.level0_score(levels),
+            Kind::Major => shape.level1_score(levels),
+            Kind::SelfMajor => self.space_score(),
+            Kind::IntraLevel0 | Kind::Minor | Kind::Full | Kind::Recode => 0.0,
         };
-        let mut sources: Vec<Vec<Arc<Slice>>> = Vec::new();
-        let mut left: Vec<&Arc<Slice>> = Vec::new();
-        for sublevel in levels.level0.iter().rev() {
-            let (take, leave): (Vec<_>, Vec<_>) = sublevel.run.slices().iter().partition(|slice| {
-                let inside = bound.is_none_or(|bound| *slice.meta.largest <= *bound);
-                inside && !left.iter().any(|older| older.meta.overlaps(&slice.meta))
-            });
-            left.extend(leave);
-            sources.insert(0, take.into_iter().cloned().collect());
-        }
-        self.with_target(Kind::Minor, sources, &levels.level1, Place::Level1)
+        (urgency >= 1.0).then_some(urgency)
     }
 
-    /// The neighbours in Level1 that overlap the least of Level2, for their size.
-    fn pick_major(&self, levels: &Levels) -> Pick {
-        let (upper, lower) = (levels.level1.slices(), &levels.level2);
-        let mut best: Option<(f64, std::ops::Range<usize>)> = None;
-        let (mut end, mut bytes) = (0, 0);
-        for start in 0..upper.len() {
-            while end < upper.len() && (end <= start || bytes < self.input_bytes) {
-                bytes += upper[end].meta.bytes;
-                end += 1;
-            }
-            let (smallest, largest) = (&upper[start].meta.smallest, &upper[end - 1].meta.largest);
-            let below: u64 = lower.between(smallest, largest).iter().map(|e| e.meta.bytes).sum();
-            let ratio = below as f64 / bytes.max(1) as f64;
-            if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
-                best = Some((ratio, start..end));
-            }
-            bytes -= upper[start].meta.bytes;
+    /// Whether writers would soon be slowed if it were left undone.
+    pub(crate) fn is_pressing(&self, kind: Kind) -> bool {
+        let shape = &self.shape;
+        let sublevels = self.levels.level0.len();
+        match kind {
+            Kind::IntraLevel0 | Kind::Minor => sublevels * 2 >= shape.level0_limit,
+            Kind::Major => shape.level1_score(self.levels) > 2.0,
+            Kind::Deletion | Kind::SelfMajor | Kind::Full | Kind::Recode => false,
         }
-        let (_, window) = best.expect("Level1 is over its target");
-        self.with_target(Kind::Major, vec![upper[window].to_vec()], lower, Place::Level2)
     }
 
+    /// The next compaction of a kind; `None` when there is none that may be done now.
+    pub(crate) fn pick(&self, kind: Kind) -> Option<Pick> {
+        match kind {
+            Kind::Deletion => self.pick_deletion(),
+            Kind::IntraLevel0 => self.pick_intra_level0(),
+            Kind::Minor => self.pick_minor(),
+            Kind::Major => self.pick_major(),
+            Kind::SelfMajor => self.pick_self_major(),
+            Kind::Full | Kind::Recode => None,
+        }
+    }
+
+    /// The inputs, and what they meet in the level below; `None` where that is barred, or there are none.
     fn with_target(
         &self,
         kind: Kind,
         mut sources: Vec<Vec<Arc<Slice>>>,
         below: &Run,
         target: Place,
-    ) -> Pick {
-        let (smallest, largest) = hull(sources.iter().flatten()).expect("a pick has inputs");
-        let lower = below.between(smallest, largest).to_vec();
-        sources.push(lower);
+    ) -> Option<Pick> {
+        let (smallest, largest) = hull(sources.iter().flatten())?;
+        sources.push(below.between(smallest, largest).to_vec());
         sources.retain(|source| !source.is_empty());
-        Pick { kind, sources, target }
+        let pick = Pick { kind, sources, target };
+        let (smallest, largest) = pick.hull();
+        (!self.bars.overlap(smallest, largest)).then_some(pick)
     }
 }

@@ -4,18 +4,20 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use spillway_base::Csn;
 use spillway_base::rng::Rng;
 
-use super::{Kind, Shape};
+use super::{Bars, Chooser, Kind, Pick, Shape};
 use crate::extent_meta::{ExtentId, SliceId};
-use crate::level::{Levels, LevelsEdit, Slice};
+use crate::level::{Levels, LevelsEdit, Run, Slice};
 use crate::manifest::Place;
 
-/// `smallest-largest`, then `*bytes` where it is not a full extent's.
+/// `smallest-largest`, then `*bytes` where it is not a full extent's, then `!` where half of it is tombstones.
 fn slice(id: u64, text: &str) -> Arc<Slice> {
+    let (text, tombstones) = text.strip_suffix('!').map_or((text, 0), |text| (text, 50));
     let (keys, len) = text.split_once('*').unwrap_or((text, "100"));
     let (smallest, largest) = keys.split_once('-').expect("smallest-largest");
-    Slice::detached(ExtentId(id), smallest, largest, len.parse().unwrap())
+    Slice::detached(ExtentId(id), smallest, largest, len.parse().unwrap(), tombstones)
 }
 
 fn show(slice: &Slice) -> String {
@@ -27,14 +29,19 @@ fn show_all(slices: &[Arc<Slice>]) -> String {
     slices.iter().map(|slice| show(slice)).collect::<Vec<_>>().join(" ")
 }
 
-fn parse(script: &str) -> (Shape, Levels, bool) {
+fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
     let mut shape = Shape {
         level0_target: 4,
         level0_limit: 20,
         level1_bytes_min: 400,
         level0_bytes: 400,
         input_bytes: 1000,
+        deletions_min: 20,
+        extent_bytes: 100,
+        block_bytes: 0,
+        space_max: 1.25,
     };
+    let mut bars = Bars::default();
     let mut edit = LevelsEdit::default();
     let mut full = false;
     let mut id = 0;
@@ -57,6 +64,11 @@ fn parse(script: &str) -> (Shape, Levels, bool) {
                 shape.level0_target = rest.parse().unwrap();
                 continue;
             }
+            "bar" => {
+                let (smallest, largest) = rest.split_once('-').expect("smallest-largest");
+                bars.add(smallest.as_bytes(), largest.as_bytes());
+                continue;
+            }
             "L1" => Place::Level1,
             "L2" => Place::Level2,
             other => Place::Level0(other.strip_prefix("L0.").expect("a level").parse().unwrap()),
@@ -66,13 +78,19 @@ fn parse(script: &str) -> (Shape, Levels, bool) {
             edit.added.push((place, slice(id, text)));
         }
     }
-    (shape, Levels::default().apply(&edit).unwrap(), full)
+    (shape, Levels::default().apply(&edit).unwrap(), bars, full)
 }
 
 fn run(script: &str) -> String {
-    let (shape, levels, full) = parse(script);
-    let pick = if full { shape.pick_full(&levels) } else { shape.pick(&levels) };
-    let Some(pick) = pick else { return "nothing to do\n".to_owned() };
+    let (shape, levels, bars, full) = parse(script);
+    let chooser = Chooser { shape, levels: &levels, bars: &bars, oldest: Csn(1) };
+    let due = Kind::ORDER.iter().find(|kind| chooser.urgency(**kind).is_some());
+    let pick = match due {
+        _ if full => shape.pick_full(&levels),
+        None => return "nothing to do\n".to_owned(),
+        Some(kind) => chooser.pick(*kind),
+    };
+    let Some(pick) = pick else { return format!("{:?}, but it may not\n", due.unwrap()) };
     let mut out = String::new();
     writeln!(out, "{:?} into {:?}", pick.kind, pick.target).unwrap();
     for source in &pick.sources {
@@ -100,22 +118,25 @@ fn scripts() {
     }
 }
 
-/// Random levels; every pick keeps P1, P2 and P3.
+/// Random levels and bars; every pick keeps P1 to P4.
 #[test]
 fn picks_keep_their_promises() {
     let mut rng = Rng::new(7);
-    let mut picks = 0;
-    for _ in 0..500 {
+    let mut picks = [0; Kind::ALL.len()];
+    let mut beside_bars = 0;
+    for _ in 0..1500 {
         let mut edit = LevelsEdit::default();
         let mut id = 0;
+        let light = 1 + rng.below(40);
         let mut fill = |place: Place, chance: u64, rng: &mut Rng| {
             let mut at = rng.below(20);
             while at < 200 {
                 let len = 1 + rng.below(12);
                 let (smallest, largest) = (format!("{at:03}"), format!("{:03}", at + len));
                 id += 1;
-                let bytes = 20 + rng.below(80);
-                let new = Slice::detached(ExtentId(id), &smallest, &largest, bytes);
+                let bytes = (20 + rng.below(80)) / if place < Place::Level1 { light } else { 1 };
+                let tombstones = if rng.chance(1, 40) { 60 } else { 0 };
+                let new = Slice::detached(ExtentId(id), &smallest, &largest, bytes, tombstones);
                 if rng.chance(chance, 10) {
                     edit.added.push((place, new));
                 }
@@ -134,31 +155,59 @@ fn picks_keep_their_promises() {
             level1_bytes_min: 300,
             level0_bytes: 300,
             input_bytes: 100 + rng.below(1000),
+            deletions_min: 20,
+            extent_bytes: 100,
+            block_bytes: 0,
+            space_max: 1.0 + rng.below(100) as f64 / 100.0,
         };
-        let Some(pick) = shape.pick(&levels) else { continue };
-        picks += 1;
-        let chosen: Vec<SliceId> = pick.inputs().map(|slice| slice.meta.id()).collect();
-        let is_chosen = |slice: &Arc<Slice>| chosen.contains(&slice.meta.id());
-        let (smallest, largest) = super::hull(pick.inputs()).unwrap();
-        let lower = match pick.kind {
-            Kind::Minor => &levels.level1,
-            Kind::Major | Kind::Full | Kind::Recode => &levels.level2,
-        };
-        assert!(lower.between(smallest, largest).iter().all(is_chosen), "P2");
-        let relieved: Vec<_> = match pick.kind {
-            Kind::Minor => levels.level0.iter().map(|sublevel| sublevel.run.clone()).collect(),
-            Kind::Major | Kind::Full => vec![levels.level1.clone()],
-            Kind::Recode => vec![levels.level2.clone()],
-        };
-        assert!(relieved.iter().any(|run| run.slices().iter().any(is_chosen)), "P3");
-        for (newer, run) in relieved.iter().enumerate() {
-            for slice in run.slices().iter().filter(|slice| is_chosen(slice)) {
-                let older = relieved[newer + 1..].iter().flat_map(|run| run.slices());
-                for older in older.filter(|older| older.meta.overlaps(&slice.meta)) {
-                    assert!(is_chosen(older), "P1");
-                }
+        let mut bars = Bars::default();
+        for _ in 0..rng.below(4) {
+            let at = rng.below(200);
+            bars.add(format!("{at:03}").as_bytes(), format!("{:03}", at + rng.below(9)).as_bytes());
+        }
+        let chooser = Chooser { shape, levels: &levels, bars: &bars, oldest: Csn(1) };
+        for kind in Kind::ORDER {
+            if chooser.urgency(kind).is_some()
+                && let Some(pick) = chooser.pick(kind)
+            {
+                keeps_its_promises(&levels, &bars, &pick);
+                picks[pick.kind as usize] += 1;
+                beside_bars += u64::from(!bars.is_empty());
             }
         }
     }
-    assert!(picks > 300, "only {picks} of the random levels asked for a compaction");
+    let enough = Kind::ORDER.iter().all(|kind| picks[*kind as usize] > 50);
+    assert!(enough && beside_bars > 200, "{picks:?}, {beside_bars} beside bars");
+}
+
+fn keeps_its_promises(levels: &Levels, bars: &Bars, pick: &Pick) {
+    let chosen: Vec<SliceId> = pick.inputs().map(|slice| slice.meta.id()).collect();
+    let is_chosen = |slice: &Arc<Slice>| chosen.contains(&slice.meta.id());
+    let (smallest, largest) = pick.hull();
+    assert!(!bars.overlap(smallest, largest), "P4, {:?}", pick.kind);
+    let lower = match pick.target {
+        Place::Level0(_) => None,
+        Place::Level1 => Some(&levels.level1),
+        Place::Level2 => Some(&levels.level2),
+    };
+    let all = lower.is_none_or(|run| run.between(smallest, largest).iter().all(is_chosen));
+    assert!(all, "P2, {:?}", pick.kind);
+    assert!(pick.inputs().count() > 0, "P3");
+    let level0: Vec<_> = levels.level0.iter().map(|sublevel| sublevel.run.clone()).collect();
+    if let Place::Level0(number) = pick.target {
+        // The sub-levels that become one are neighbours, and the newest of them gives it its number.
+        let taken = |run: &Arc<Run>| run.slices().iter().all(is_chosen);
+        let from = level0.iter().position(taken).unwrap();
+        assert_eq!(levels.level0[from].number, number, "P1");
+        assert!(level0[from..from + pick.sources.len()].iter().all(taken), "P1");
+        return;
+    }
+    for (newer, run) in level0.iter().enumerate() {
+        for slice in run.slices().iter().filter(|slice| is_chosen(slice)) {
+            let older = level0[newer + 1..].iter().flat_map(|run| run.slices());
+            for older in older.filter(|older| older.meta.overlaps(&slice.meta)) {
+                assert!(is_chosen(older), "P1, {:?}", pick.kind);
+            }
+        }
+    }
 }

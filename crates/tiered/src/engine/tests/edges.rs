@@ -1,7 +1,6 @@
 //! The corners of the contract: order, numbers used again, tables that go, values that are large.
 
 use super::*;
-use crate::picker::Shape;
 
 fn put(ordinal: u32, key: &'static str, value: &'static str) -> WriteBatch {
     batch(&[Op::Put { table: table(ordinal), key: key.as_bytes(), value: value.as_bytes() }])
@@ -147,8 +146,7 @@ fn work_on_a_reaped_table_is_abandoned() {
     let active = part.view().active.clone();
     assert!(part.switch(&active, &inner.accounts, || Csn(220)));
     let memtable = part.view().immutables.last().unwrap().clone();
-    let shape = Shape { level0_target: 1, ..inner.settings.shape(TableUse::Mixed) };
-    let pick = shape.pick(&part.view().levels).unwrap();
+    let pick = inner.settings.shape(TableUse::Mixed).pick_full(&part.view().levels).unwrap();
 
     bench.install(&(Csn(221), batch(&[Op::DropTable(table(1))])));
     assert!(inner.record_tables().unwrap() && inner.reap_tables().unwrap());

@@ -4,7 +4,8 @@ use super::*;
 
 /// Writes to the table until Level0 was compacted; answers the most sub-levels that were seen, and the bytes flushed for each.
 fn fill(bench: &Bench, csns: &mut std::ops::RangeFrom<u64>) -> (u64, u64) {
-    let compacted = || bench.engine.0.counts.compactions[0].load(Ordering::Relaxed);
+    let counts = &bench.engine.0.counts.compactions;
+    let compacted = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
     let flushed = || {
         let counts = &bench.engine.0.counts;
         let (bytes, flushes) = (&counts.flushed_bytes, &counts.flushes);
@@ -12,7 +13,7 @@ fn fill(bench: &Bench, csns: &mut std::ops::RangeFrom<u64>) -> (u64, u64) {
     };
     let (before, mut most) = (compacted(), 0);
     for csn in csns {
-        let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &[7; 2000] };
+        let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &noise(csn, 2000) };
         bench.install(&(Csn(csn), batch(&[op])));
         if bench.engine.run_background_job().unwrap() == JobOutcome::Worked {
             most = most.max(bench.engine.status()[0].sublevels);
@@ -49,7 +50,7 @@ fn a_table_that_is_read_gets_rid_of_its_sublevels() {
         fill(&bench, &mut csns);
         while bench.engine.status()[0].sublevels < 2 {
             let csn = csns.next().unwrap();
-            let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &[7; 2000] };
+            let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &noise(csn, 2000) };
             bench.install(&(Csn(csn), batch(&[op])));
             bench.work().unwrap();
         }
@@ -58,7 +59,8 @@ fn a_table_that_is_read_gets_rid_of_its_sublevels() {
             assert!(bench.get(table(1), &key, Csn(csns.start - 1)).unwrap().is_some());
         }
         bench.work().unwrap();
-        assert_eq!(bench.engine.status()[0].sublevels, if dynamic { 0 } else { 2 });
+        let sublevels = bench.engine.status()[0].sublevels;
+        assert!(if dynamic { sublevels < 2 } else { sublevels == 2 }, "{dynamic} {sublevels}");
     }
 }
 

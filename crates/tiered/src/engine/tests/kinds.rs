@@ -1,0 +1,111 @@
+//! What the kinds of compactions are for: deletions, space, and damage that others go around.
+
+use super::*;
+
+fn done(bench: &Bench, kind: Kind) -> u64 {
+    bench.engine.0.counts.compactions[kind as usize].load(Ordering::Relaxed)
+}
+
+fn put(bench: &Bench, csn: u64, key: u64, bytes: usize) {
+    let (key, value) = (key.to_be_bytes(), noise(csn, bytes));
+    bench.install(&(Csn(csn), batch(&[Op::Put { table: table(1), key: &key, value: &value }])));
+}
+
+fn with_table(settings: TieredSettings) -> (SimDisk, Bench) {
+    let disk = SimDisk::new(1);
+    let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    (disk, bench)
+}
+
+/// Rows that are deleted leave the files although nothing else is written, and so do their tombstones.
+#[test]
+fn what_was_deleted_goes_by_itself() {
+    let (disk, bench) = with_table(small());
+    let rows = 600;
+    (0..rows).for_each(|key| put(&bench, 2 + key, key, 1000));
+    bench.engine.compact_all().unwrap();
+    for key in 0..rows {
+        let csn = Csn(2 + rows + key);
+        let op = Op::Delete { table: table(1), key: &key.to_be_bytes() };
+        bench.install(&(csn, batch(&[op])));
+    }
+    bench.engine.flush_all().unwrap();
+    bench.work().unwrap();
+    let versions: u64 = bench.engine.status()[0].levels.iter().map(|level| level.versions).sum();
+    assert_eq!(versions, 0);
+    assert!(done(&bench, Kind::Deletion) > 0 && done(&bench, Kind::Full) == 1);
+    drop(bench);
+    verify_clean(&disk);
+}
+
+/// Rows here and there are written anew, so that most of each extent stays where it is and a part is dead: there is never
+/// more of that than the ceiling allows.
+#[test]
+fn space_stays_under_its_ceiling() {
+    let settings = TieredSettings {
+        slot_bytes: 256 << 10,
+        file_bytes: 4 << 20,
+        cold_compression: Compression::None,
+        ..small()
+    };
+    let (disk, bench) = with_table(settings);
+    let rows = 6000;
+    (0..rows).for_each(|key| put(&bench, 2 + key, key, 1000));
+    bench.engine.compact_all().unwrap();
+    let mut rng = Rng::new(5);
+    let mut csn = 2 + rows;
+    for _ in 0..60 {
+        // A run of neighbours: the rest of their extents is not touched.
+        let from = rng.below(rows - 20);
+        for key in from..from + 20 {
+            put(&bench, csn, key, 1000);
+            csn += 1;
+        }
+        bench.engine.flush_all().unwrap();
+        bench.engine.compact_all().unwrap();
+        bench.work().unwrap();
+    }
+    assert!(done(&bench, Kind::SelfMajor) > 0);
+    let (all, free) = bench.engine.0.space.bytes();
+    let level2 = bench.engine.status()[0].levels[2].bytes;
+    let slot = f64::from(256 << 10);
+    // A few extents are no matter, and a slot of the test holds fifteen blocks and not sixteen.
+    let most = level2 as f64 * 1.25 * 16.0 / 15.0 + 6.0 * slot;
+    assert!(((all - free) as f64) < most, "{} bytes for {level2}", all - free);
+    drop(bench);
+    verify_clean(&disk);
+}
+
+/// Two compactions of one sub-table run beside each other where their keys are apart.
+#[test]
+fn compactions_of_keys_that_are_apart_run_beside_each_other() {
+    let (_, bench) = with_table(small());
+    let inner = &bench.engine.0;
+    for round in 0..4 {
+        for key in (0..100).chain(100_000..100_100) {
+            put(&bench, 2 + round * 200 + key % 100_000, key, 1000);
+        }
+        bench.engine.flush_all().unwrap();
+    }
+    let (_, part) = bench.part(1);
+    let levels = part.view().levels.clone();
+    let first = |bars: &crate::picker::Bars, from: u64| {
+        let inside = |slice: &&Arc<Slice>| *slice.meta.smallest >= from.to_be_bytes()[..];
+        let slice = levels.level0[0].run.slices().iter().find(inside)?.clone();
+        let sources = vec![vec![slice]];
+        let pick = crate::picker::Pick {
+            kind: Kind::Minor,
+            sources,
+            target: crate::manifest::Place::Level1,
+        };
+        let (smallest, largest) = pick.hull();
+        (!bars.overlap(smallest, largest)).then_some(pick)
+    };
+    let one = part.take(|bars| first(bars, 0)).unwrap();
+    assert!(part.take(|bars| first(bars, 0)).is_none(), "the same keys");
+    let other = part.take(|bars| first(bars, 100_000)).unwrap();
+    assert!(part.take_whole().is_none());
+    drop((one, other));
+    assert!(part.take_whole().is_some() && inner.check().is_ok());
+}
