@@ -70,7 +70,8 @@ pub struct Io {
     pub write_calls_bytes: u64,
     /// From devices, whatever the way.
     pub device_read_bytes: u64,
-    /// To devices: what went past the page cache, and what of it was made dirty.
+    /// To devices: what went past the page cache, and what of it was made dirty, by pieces of it that may be much larger than
+    /// what was written.
     pub device_written_bytes: u64,
 }
 
