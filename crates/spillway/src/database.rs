@@ -12,7 +12,9 @@ use spillway_base::{EngineKind, Error, ErrorKind, KeyRange, Result, thread};
 use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
-use spillway_tiered::{Background, JobOutcome, TableStatus, TieredEngine, TieredSettings};
+use spillway_tiered::{
+    Background, JobOutcome, TableSpace, TableStatus, TieredEngine, TieredSettings,
+};
 use spillway_txn::{
     Engines, HorizonHandle, LogSettings, ManagerSettings, RecoveryReport, TransactionManager,
     TransactionOptions, recover,
@@ -245,6 +247,12 @@ impl Database {
     #[must_use]
     pub fn status(&self) -> Vec<TableStatus> {
         self.0.tiered.status()
+    }
+
+    /// What each table takes of the devices: keys and values, blocks that nobody needs any more, ends of slots.
+    #[must_use]
+    pub fn space(&self) -> Vec<TableSpace> {
+        self.0.tiered.space()
     }
 
     /// Figures for people and for monitoring.

@@ -56,7 +56,10 @@ pub use spillway_base::budget::Budget;
 pub use spillway_base::engine::{Metric, RangeEstimate};
 pub use spillway_base::range::{prefix_end, successor};
 pub use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result};
-pub use spillway_tiered::{Compression, DeviceClass, LevelStatus, TableStatus, TableUse, Tier};
+pub use spillway_tiered::{
+    ClassSpace, Compression, DeviceClass, LevelSpace, LevelStatus, TableSpace, TableStatus,
+    TableUse, Tier,
+};
 pub use spillway_txn::{
     CancelHandle, CommitFuture, Durability, Isolation, LockMode, LockWait, Savepoint, Scan,
     TransactionOptions,

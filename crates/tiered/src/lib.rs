@@ -41,8 +41,8 @@ pub mod offload {
 
 pub use coding::Compression;
 pub use engine::{
-    Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableStatus, TableUse,
-    TieredEngine,
+    Background, ClassSpace, Copied, ExtentCopy, JobOutcome, LevelSpace, LevelStatus, Pin,
+    TableSpace, TableStatus, TableUse, TieredEngine,
 };
 pub use picker::CompactionKind;
 pub use settings::TieredSettings;

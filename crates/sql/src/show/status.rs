@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use spillway::{Metric, TableStatus, TableUse};
+use spillway::{Metric, TableSpace, TableStatus, TableUse};
 
 use crate::catalog::Catalog;
 use crate::session::Instance;
@@ -34,7 +34,44 @@ const STALLS: [(&str, &str); 10] = [
 
 pub(super) fn engine_status(instance: &Instance, catalog: &Catalog) -> String {
     let db = instance.database();
-    page(&db.metrics(), &db.status(), &names(catalog))
+    let names = names(catalog);
+    page(&db.metrics(), &db.status(), &names) + &space_page(&db.space(), &names)
+}
+
+/// What tables take of the devices: all figures in MB.
+fn space_page(tables: &[TableSpace], names: &HashMap<u32, String>) -> String {
+    let mut out = String::new();
+    line(
+        &mut out,
+        format_args!(
+            "\nSPACE\n{:<40}{:>6}{:>12}{:>12}{:>12}{:>12}{:>12}{:>9}",
+            "", "tier", "newest MB", "payload MB", "slots MB", "dead MB", "slack MB", "extents"
+        ),
+    );
+    for table in tables {
+        let unnamed = || format!("(key space {})", table.table.ordinal());
+        let name = names.get(&table.table.0).cloned().unwrap_or_else(unnamed);
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        let (newest, payload) = (mb(table.newest_bytes()), mb(table.payload_bytes()));
+        line(&mut out, format_args!("{name:<40}{:>6}{newest:>12.1}{payload:>12.1}", ""));
+        for (class, on) in &table.classes {
+            let [slots, dead, slack] = [on.slot_bytes, on.dead_bytes, on.slack_bytes].map(mb);
+            let (class, extents) = (class.to_string(), on.extents);
+            line(
+                &mut out,
+                format_args!(
+                    "{:<40}{class:>6}{:>24}{slots:>12.1}{dead:>12.1}{slack:>12.1}{extents:>9}",
+                    "", ""
+                ),
+            );
+        }
+        for (number, level) in table.levels.iter().enumerate().filter(|(_, l)| l.block_bytes > 0) {
+            let level_of = format!("    Level{number}, {:.1} MB of blocks", mb(level.block_bytes));
+            let [newest, payload] = [level.newest_bytes, level.payload_bytes].map(mb);
+            line(&mut out, format_args!("{level_of:<46}{newest:>12.1}{payload:>12.1}"));
+        }
+    }
+    out
 }
 
 /// What the key spaces are called.
@@ -156,10 +193,37 @@ fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>
 
 #[cfg(test)]
 mod tests {
-    use spillway::{EngineKind, LevelStatus};
+    use spillway::{ClassSpace, DeviceClass, EngineKind, LevelSpace, LevelStatus};
     use spillway_base::TableId;
 
     use super::*;
+
+    #[test]
+    fn the_space_of_a_table_is_told_by_tier_and_level() {
+        let id = TableId::new(EngineKind::Tiered, 3);
+        let level = LevelSpace {
+            payload_bytes: 4_000_000,
+            newest_bytes: 3_000_000,
+            block_bytes: 2_000_000,
+        };
+        let on = ClassSpace {
+            extents: 2,
+            slot_bytes: 4_200_000,
+            dead_bytes: 1_000_000,
+            slack_bytes: 100_000,
+        };
+        let table = TableSpace {
+            table: id,
+            levels: [LevelSpace::default(), level, LevelSpace::default()],
+            classes: vec![(DeviceClass::Ssd, on)],
+        };
+        let text = space_page(&[table], &HashMap::from([(id.0, "test.seats".to_owned())]));
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["test.seats", "3.0", "4.0"]);
+        assert!(lines[4].split_whitespace().eq(["ssd", "4.2", "1.0", "0.1", "2"]), "{text}");
+        assert!(lines[5].starts_with("Level1, 2.0 MB of blocks"), "{text}");
+        assert!(!text.contains("Level0"), "{text}");
+    }
 
     fn metric(name: &'static str, value: f64) -> Metric {
         Metric { name, help: "What it is.", counter: false, value }

@@ -13,6 +13,7 @@
 
 mod coding;
 mod debt;
+mod inspect;
 mod jobs;
 mod mix;
 mod moves;
@@ -53,6 +54,7 @@ use crate::space::{Claimed, SpaceManager, claim};
 use crate::subtable::{SubTable, View};
 use crate::table::Table;
 use debt::LevelsDebt;
+pub use inspect::{ClassSpace, LevelSpace, TableSpace};
 pub use jobs::{Background, JobOutcome};
 pub(crate) use mix::Mix;
 pub use mix::TableUse;

@@ -216,6 +216,7 @@ impl Inner {
             counter(name, help, &counts.compactions[*kind as usize])
         }));
         all.extend(counts.reuse.metrics());
+        all.extend(self.space_metrics());
         all.extend(self.metrics_of_tiers());
         all
     }

@@ -16,6 +16,7 @@ mod kinds;
 mod level0;
 mod partition;
 mod races;
+mod space;
 mod tiers;
 
 /// A horizon that the test moves.
