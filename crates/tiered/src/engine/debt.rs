@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use spillway_base::Csn;
 use spillway_base::engine::Debt;
+use spillway_base::{Csn, Result};
 
 use super::Inner;
 use crate::picker::Shape;
@@ -19,11 +19,42 @@ pub(super) struct LevelsDebt {
     /// The bits of two `f64`.
     level0: AtomicU64,
     compaction: AtomicU64,
+    /// How often levels have changed.
+    changes: AtomicU64,
     /// Held while they are computed and put down.
     refreshing: Mutex<()>,
 }
 
+/// Remembers that nothing was found to be done, so that it is not looked for again while nothing changes: who looks is looking at all
+/// slices there are.
+#[derive(Default)]
+pub(super) struct Settled {
+    /// One more than how often levels had changed by then.
+    at: AtomicU64,
+}
+
 impl Inner {
+    /// Looks for something to do, unless there was nothing and nothing has changed since.
+    pub(super) fn unless_settled(
+        &self,
+        settled: &Settled,
+        look: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        // Read first: what changes meanwhile is looked at again.
+        let changes = self.levels_debt.changes.load(Ordering::Acquire) + 1;
+        if settled.at.load(Ordering::Acquire) == changes {
+            return Ok(false);
+        }
+        // What is being compacted is passed over, and its change may have been counted already.
+        let parts = self.all_parts();
+        let busy = parts.iter().any(|(_, part)| part.is_compacting());
+        let found = look()?;
+        if !found && !busy {
+            settled.at.store(changes, Ordering::Release);
+        }
+        Ok(found)
+    }
+
     /// The debt, of memtables and levels.
     pub(super) fn debt(&self) -> Debt {
         // What only a slow reader holds is no reason to hold writers back: no flush would free it.
@@ -46,6 +77,7 @@ impl Inner {
     pub(super) fn refresh_debt(&self) {
         // Of two at once the one that looked later has the last word.
         let _refreshing = self.levels_debt.refreshing.lock();
+        self.levels_debt.changes.fetch_add(1, Ordering::AcqRel);
         let (mut level0, mut compaction) = (0.0_f64, 0.0);
         for (table, part) in self.all_parts() {
             // One that cannot be compacted, or will not be, is no reason to hold writers back for ever.

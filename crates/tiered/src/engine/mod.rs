@@ -53,7 +53,7 @@ use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::{Claimed, SpaceManager, claim};
 use crate::subtable::{SubTable, View};
 use crate::table::Table;
-use debt::LevelsDebt;
+use debt::{LevelsDebt, Settled};
 pub use inspect::{ClassSpace, LevelSpace, TableSpace};
 pub use jobs::{Background, JobOutcome};
 pub(crate) use mix::Mix;
@@ -125,6 +125,9 @@ struct Inner {
     disk_full: AtomicBool,
     bell: Bell,
     levels_debt: LevelsDebt,
+    /// Whether all is compressed as it should be, and where it should be.
+    recoded: Settled,
+    moved: Settled,
     /// Held, together with others, by whoever works on the files; alone by nobody but who closes the engine.
     working: RwLock<()>,
     /// Who carries out merges.
@@ -216,6 +219,8 @@ impl TieredEngine {
             disk_full: AtomicBool::new(false),
             bell: Bell::default(),
             levels_debt: LevelsDebt::default(),
+            recoded: Settled::default(),
+            moved: Settled::default(),
             working: RwLock::new(()),
             accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
             threads: AtomicUsize::new(0),

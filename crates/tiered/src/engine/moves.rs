@@ -41,6 +41,10 @@ impl Inner {
         if !self.space.has_tiers() {
             return Ok(false);
         }
+        self.unless_settled(&self.moved, || self.move_first())
+    }
+
+    fn move_first(&self) -> Result<bool> {
         let Candidates { lodgers, extents } = self.candidates();
         // A device that does not say how full it is, is no reason to stop.
         let Ok(rooms) = self.space.rooms() else { return Ok(false) };

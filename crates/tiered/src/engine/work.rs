@@ -434,7 +434,12 @@ impl Inner {
                 return Ok(true);
             }
         }
-        for (table, part) in &parts {
+        self.unless_settled(&self.recoded, || self.recode_first(&parts))
+    }
+
+    /// Recompresses some of the first sub-table in which there is something to recompress.
+    fn recode_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)]) -> Result<bool> {
+        for (table, part) in parts {
             let pick = |bars: &Bars| {
                 self.pick_recoding(part).filter(|pick| {
                     let (smallest, largest) = pick.hull();
