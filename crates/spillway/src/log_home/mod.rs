@@ -229,7 +229,7 @@ fn write_owner(disk: &dyn Disk, dir: &Path, number: Number) -> Result<()> {
     write(disk, dir, OWNER, OWNER_MAGIC, &number)
 }
 
-/// Reads a small file as [`write`] makes it, of so many bytes at the most; `None` when it is not there.
+/// Reads a small file as [`write()`] makes it, of so many bytes at the most; `None` when it is not there.
 pub(crate) fn read<T>(
     disk: &dyn Disk,
     path: &Path,

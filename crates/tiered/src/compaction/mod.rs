@@ -18,14 +18,15 @@
 //! - **W3.** What passes was clean: merging it by itself would have dropped nothing. Nothing that is dirty passes.
 //! - **W4.** Blocks and extents do not crumble: a small block is merged with a neighbour, a slice is at least
 //!   an eighth of an extent where it was cut by this work, and an extent less than half of which is in use is not re-linked.
-//! - **W5.** A task is bounded: at most [`TASK_BYTES`] and one block of each source more, but for versions of one key.
+//! - **W5.** A task is bounded: at most 256 KiB and one block of each source more, but for versions of one key.
 //!
-//! `supply` gives sources block by block, `plan` decides what passes, `offload` is the contract of those who carry out tasks,
+//! `supply` gives sources block by block, which `reader` reads, `plan` decides what passes, `offload` is the contract of those who carry out tasks,
 //! `weave` puts the outcome into extents, `bulk` reads and writes beside it.
 
 mod bulk;
 mod offload;
 mod plan;
+mod reader;
 mod rule;
 mod supply;
 #[cfg(all(test, not(loom)))]

@@ -186,12 +186,12 @@ impl<'a> Planner<'a> {
 
     /// Whether the group has no key from `first` to `last`, although it reaches there.
     fn leaves_out(&mut self, group: &mut Group, first: &[u8], last: &[u8]) -> Result<bool> {
-        for (source, tail) in group.tails.iter_mut().enumerate() {
+        for tail in &mut group.tails {
             let Some(tail) = tail.as_mut().filter(|tail| tail.last() >= first) else { continue };
             if tail.last() <= last {
                 return Ok(false);
             }
-            let block = self.sources[source].decode(tail)?;
+            let block = Supply::decode(tail)?;
             let at = block.seek(first).max(tail.from);
             if at < block.len() && block.entry(at).key <= last {
                 return Ok(false);
@@ -201,7 +201,7 @@ impl<'a> Planner<'a> {
     }
 
     fn take_in(&mut self, group: &mut Group, source: usize, mut unit: Unit) -> Result<()> {
-        let block = self.sources[source].decode(&mut unit)?;
+        let block = Supply::decode(&mut unit)?;
         let all = block.len();
         let bytes = unit.counts().payload_bytes;
         group.bytes += bytes * (all - unit.from) as u64 / all as u64;
@@ -219,7 +219,7 @@ impl<'a> Planner<'a> {
             if unit.last() < end {
                 continue;
             }
-            let block: Arc<Block> = self.sources[source].decode(&mut unit)?;
+            let block: Arc<Block> = Supply::decode(&mut unit)?;
             let at = block.seek(end).max(unit.from);
             if let Some(piece) = group.pieces[source].last_mut() {
                 piece.entries.end = at;

@@ -1,30 +1,16 @@
 //! The sources of a flush or compaction, block by block.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use spillway_base::engine::Access;
 use spillway_base::{KeyRange, Result};
-use spillway_storage::AlignedBuffer;
 
-use super::bulk::{Bulk, Ticket};
+use super::bulk::Bulk;
+use super::reader::OpenSlice;
 use super::rule::{DropRule, Sieve};
 use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
-use crate::extent::Resident;
 use crate::extent_meta::Counts;
 use crate::level::Slice;
 use crate::memtable::{Memtable, Place};
-
-/// Bytes that are read at once from a slice: few at first, for often no more is needed, then more while it is decoded block
-/// after block.
-const READ_BYTES: usize = 32 << 10;
-
-/// A slice that is being taken apart.
-#[derive(Clone)]
-pub(crate) struct OpenSlice {
-    pub(crate) slice: Arc<Slice>,
-    pub(crate) resident: Arc<Resident>,
-}
 
 /// Where a block comes from.
 #[derive(Clone)]
@@ -94,30 +80,12 @@ pub(crate) struct Supply<'a> {
     /// A unit that comes before the head: what was given back.
     returned: Option<Unit>,
     rest: Rest<'a>,
-    /// What was read, and what is being read after that.
-    read: Option<ReadAhead>,
-    ahead: Option<(OpenSlice, Range<usize>, Ticket)>,
-    /// Bytes that the next read is to bring.
-    window: usize,
     bulk: Option<Bulk>,
 }
 
 enum Rest<'a> {
     Slices { slices: std::vec::IntoIter<Arc<Slice>>, open: Option<(OpenSlice, usize)> },
     Memtable(Box<MemtableBlocks<'a>>),
-}
-
-/// Frames of consecutive blocks of an extent.
-struct ReadAhead {
-    open: OpenSlice,
-    blocks: Range<usize>,
-    frames: AlignedBuffer,
-}
-
-impl ReadAhead {
-    fn has(&self, open: &OpenSlice, block: usize) -> bool {
-        Arc::ptr_eq(&self.open.slice, &open.slice) && self.blocks.contains(&block)
-    }
 }
 
 impl<'a> Supply<'a> {
@@ -138,9 +106,7 @@ impl<'a> Supply<'a> {
     }
 
     fn new(rest: Rest<'a>, bulk: Option<Bulk>) -> Supply<'a> {
-        let window = READ_BYTES;
-        let mut supply =
-            Supply { head: Head::End, returned: None, rest, read: None, ahead: None, window, bulk };
+        let mut supply = Supply { head: Head::End, returned: None, rest, bulk };
         supply.advance();
         supply
     }
@@ -205,12 +171,11 @@ impl<'a> Supply<'a> {
     /// # Errors
     /// As [`crate::extent::ExtentHandle::resident`].
     pub(crate) fn open(&mut self) -> Result<()> {
-        let Head::Slice(slice) = &self.head else { return Ok(()) };
-        let resident = slice.extent.resident(Access::Blocking)?;
+        let (Head::Slice(slice), Some(bulk)) = (&self.head, &self.bulk) else { return Ok(()) };
         let first = slice.meta.block_range().start;
-        let slice = slice.clone();
+        let opened = OpenSlice::new(slice.clone(), bulk)?;
         if let Rest::Slices { open, .. } = &mut self.rest {
-            *open = Some((OpenSlice { slice, resident }, first));
+            *open = Some((opened, first));
         }
         self.advance();
         Ok(())
@@ -235,82 +200,22 @@ impl<'a> Supply<'a> {
         };
     }
 
-    /// The entries of a unit of this source.
+    /// The entries of a unit.
     ///
     /// # Errors
     /// As [`crate::extent::ExtentHandle::read_block`].
-    pub(crate) fn decode(&mut self, unit: &mut Unit) -> Result<Arc<Block>> {
+    pub(crate) fn decode(unit: &mut Unit) -> Result<Arc<Block>> {
         if let Some(block) = &unit.block {
             return Ok(block.clone());
         }
         let block = match &unit.origin {
-            Origin::Extent(open, index) => self.read(open, *index)?,
+            Origin::Extent(open, index) => open.frame(*index, |frame| {
+                open.slice.extent.open_block(&open.resident, *index, frame)
+            })?,
             Origin::Memory(built) => Block::of_built(&built.frame)?,
         };
         Ok(unit.block.insert(Arc::new(block)).clone())
     }
-
-    /// A block of an extent.
-    fn read(&mut self, open: &OpenSlice, index: usize) -> Result<Block> {
-        if self.read.as_ref().is_none_or(|read| !read.has(open, index)) {
-            self.fetch(open, index)?;
-        }
-        let read = self.read.as_ref().expect("it was just read");
-        let place = open.resident.place(index);
-        let from = (place.offset - open.resident.place(read.blocks.start).offset) as usize;
-        let frame = &read.frames[from..from + place.len as usize];
-        open.slice.extent.open_block(&open.resident, index, frame)
-    }
-
-    /// Reads a block and those after it, and begins to read what follows them where the slice is read through.
-    fn fetch(&mut self, open: &OpenSlice, index: usize) -> Result<()> {
-        let bulk = self.bulk.clone().expect("only slices are read");
-        let before = self.read.take();
-        let goes_on = before.as_ref().is_some_and(|before| before.blocks.end == index);
-        if let Some(before) = before {
-            bulk.give_back(before.frames);
-        }
-        let most = bulk.read_bytes_most().max(READ_BYTES);
-        self.window = if goes_on { (2 * self.window).min(most) } else { READ_BYTES };
-        let begun = self.ahead.take().filter(|(of, blocks, _)| {
-            Arc::ptr_eq(&of.slice, &open.slice) && blocks.contains(&index)
-        });
-        let (blocks, ticket) = match begun {
-            Some((_, blocks, ticket)) => (blocks, ticket),
-            None => {
-                let blocks = index..reach(open, index, self.window);
-                let ticket = open.begin_read(blocks.clone(), &bulk)?;
-                (blocks, ticket)
-            }
-        };
-        let end = open.slice.meta.block_range().end;
-        if goes_on && blocks.end < end {
-            let next = blocks.end..reach(open, blocks.end, self.window);
-            let ahead = open.begin_read(next.clone(), &bulk)?;
-            self.ahead = Some((open.clone(), next, ahead));
-        }
-        let frames = bulk.take(ticket)?;
-        self.read = Some(ReadAhead { open: open.clone(), blocks, frames });
-        Ok(())
-    }
-}
-
-impl OpenSlice {
-    /// Begins to read consecutive blocks.
-    pub(super) fn begin_read(&self, blocks: Range<usize>, bulk: &Bulk) -> Result<Ticket> {
-        self.slice.extent.begin_read(&self.resident, blocks, bulk)
-    }
-}
-
-/// The block past those of a slice that are read at once, from one on.
-pub(super) fn reach(open: &OpenSlice, from: usize, bytes: usize) -> usize {
-    let start = open.resident.place(from).offset;
-    let rest = from + 1..open.slice.meta.block_range().end;
-    let inside = |block: &usize| {
-        let place = open.resident.place(*block);
-        place.offset + u64::from(place.len) - start <= bytes as u64
-    };
-    from + 1 + rest.take_while(inside).count()
 }
 
 /// What is kept of a memtable, in blocks.

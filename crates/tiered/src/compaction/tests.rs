@@ -270,7 +270,7 @@ fn weave_coded(
     let mut planner = Planner::new(supplies, policy);
     let coder = Coder::new(compression, None);
     let builder = ExtentBuilder::new(TABLE, yard.space.slot_bytes(), coder.coding());
-    let mut weaver = Weaver::new(builder, rule, policy, accelerator, coder, bulk, yard);
+    let mut weaver = Weaver::new(builder, rule, policy, accelerator, coder, yard);
     let mut longest = 0;
     while let Some(step) = planner.next().unwrap() {
         if let Step::Merge(task) = &step {

@@ -5,18 +5,15 @@ use std::sync::Arc;
 
 use spillway_base::Result;
 
-use super::bulk::Bulk;
 use super::offload::{Accelerator, Cpu, MergeTask};
 use super::plan::{Policy, Step};
+use super::reader::OpenSlice;
 use super::rule::DropRule;
-use super::supply::{OpenSlice, Origin, reach};
+use super::supply::Origin;
 use crate::block::{BuiltBlock, FRAME_BYTES, put_coded_frame};
 use crate::coding::{Coding, Compression, Dictionary, Encoder};
 use crate::extent::{BlockParts, ExtentBuilder};
 use crate::level::Slice;
-
-/// Bytes that are read at once of blocks that are carried.
-const READ_BYTES: usize = 1 << 20;
 
 /// Where finished extents go.
 pub(crate) trait Output {
@@ -100,7 +97,6 @@ pub(crate) struct Weaver<'a> {
     policy: Policy,
     accelerator: &'a dyn Accelerator,
     coder: Coder,
-    bulk: Bulk,
     builder: ExtentBuilder,
     pending: Option<Pending>,
     /// Steps that wait for the tasks among them to be enough for the accelerator.
@@ -118,7 +114,6 @@ impl<'a> Weaver<'a> {
         policy: Policy,
         accelerator: &'a dyn Accelerator,
         coder: Coder,
-        bulk: Bulk,
         output: &'a mut dyn Output,
     ) -> Weaver<'a> {
         Weaver {
@@ -127,7 +122,6 @@ impl<'a> Weaver<'a> {
             accelerator,
             builder,
             coder,
-            bulk,
             pending: None,
             waiting: Vec::new(),
             tasks: 0,
@@ -232,22 +226,11 @@ impl<'a> Weaver<'a> {
 
     /// Copies blocks as they are, or coded more strongly where that is wanted.
     fn carry(&mut self, open: &OpenSlice, blocks: Range<usize>) -> Result<()> {
-        let OpenSlice { slice, resident } = open;
+        let (slice, resident) = (&open.slice, &open.resident);
         let wanted = self.coder.coding();
-        let bulk = self.bulk.clone();
-        let part_from = |from: usize| from..reach(open, from, READ_BYTES).min(blocks.end);
-        let begin = |part: Range<usize>| Ok((part.clone(), open.begin_read(part, &bulk)?));
-        let mut next = Some(begin(part_from(blocks.start))?);
-        while let Some((part, ticket)) = next.take() {
-            if part.end < blocks.end {
-                next = Some(begin(part_from(part.end))?);
-            }
-            let frames = bulk.take(ticket)?;
-            let base = resident.place(part.start).offset;
-            for block in part {
+        for block in blocks {
+            open.frame(block, |frame| {
                 let place = resident.place(block);
-                let from = (place.offset - base) as usize;
-                let frame = &frames[from..from + place.len as usize];
                 let parts = BlockParts {
                     frame,
                     first: resident.first(block),
@@ -264,8 +247,8 @@ impl<'a> Weaver<'a> {
                 } else {
                     self.put(&parts)?;
                 }
-            }
-            bulk.give_back(frames);
+                Ok(())
+            })?;
         }
         Ok(())
     }

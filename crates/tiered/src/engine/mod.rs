@@ -11,6 +11,7 @@
 //! A memtable is switched when it is full, or when all of them together pass half of their share, the largest
 //! first. [`TieredEngine::admit`] waits for a flush when the share is used up, and refuses when no flush helps.
 
+mod change;
 mod coding;
 mod debt;
 mod inspect;
@@ -25,6 +26,7 @@ mod status;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod work;
+mod written;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
-use super::work::stopped;
+use super::written::stopped;
 use crate::extent::{ExtentHandle, check_extent};
 use crate::extent_meta::{ExtentId, ExtentMeta};
 use crate::level::{LevelsEdit, Slice};

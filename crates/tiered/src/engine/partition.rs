@@ -15,7 +15,8 @@ use spillway_base::engine::Access;
 use spillway_base::{Csn, Result};
 
 use super::Inner;
-use super::work::{Change, Flushing};
+use super::change::Change;
+use super::work::Flushing;
 use crate::block::{BlockWriter, BuiltBlock};
 use crate::coding::Coding;
 use crate::compaction::Output;

@@ -8,109 +8,25 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use spillway_base::clock::Clock;
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
+use super::change::Change;
 use super::jobs::NAP;
-use super::pace::{Pace, SYNC_BYTES};
+use super::pace::Pace;
+use super::written::Written;
 use super::{Inner, create_edit};
-use crate::compaction::{Bulk, Coder, DropRule, Output, Planner, Policy, Supply, Tally, Weaver};
-use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
+use crate::compaction::{Coder, DropRule, Planner, Policy, Supply, Tally, Weaver};
+use crate::extent::{ExtentBuilder, ExtentHandle};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
 use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding};
-use crate::space::{DeviceClass, SlotRun};
+use crate::space::DeviceClass;
 use crate::subtable::{Immutable, SubTable, View};
 use crate::table::Table;
-
-/// Extents written and not yet recorded; their slots go back if they never are.
-pub(super) struct Written<'a> {
-    inner: &'a Inner,
-    /// Where they are meant to lie.
-    pub(super) class: DeviceClass,
-    pub(super) extents: Vec<(ExtentMeta, Vec<SliceMeta>)>,
-    bulk: Bulk,
-    files: Vec<u32>,
-    pub(super) bytes: u64,
-    /// Of those bytes, the ones that were synced.
-    synced_bytes: u64,
-    /// Between two extents, for work that others should not feel.
-    pub(super) pace: Option<Pace>,
-}
-
-impl Drop for Written<'_> {
-    fn drop(&mut self) {
-        // Nothing may be on its way into slots that others are given.
-        let _ = self.bulk.finish_writes();
-        self.extents.iter().for_each(|(meta, _)| self.inner.space.release(meta.slots));
-    }
-}
-
-impl Written<'_> {
-    fn put(&mut self, mut built: BuiltExtent) -> Result<()> {
-        // A long merge need not come to its end for nothing.
-        self.inner.check()?;
-        let space = &self.inner.space;
-        let slots = space.allocate(built.meta.slots.count, self.class).map_err(stopped)?;
-        built.meta.slots = slots;
-        self.put_at(built.meta, built.slices, &built.bytes)
-    }
-
-    /// Writes an extent into its slots, which are taken. From here on they go back if this fails.
-    pub(super) fn put_at(
-        &mut self,
-        meta: ExtentMeta,
-        slices: Vec<SliceMeta>,
-        bytes: &[u8],
-    ) -> Result<()> {
-        let slots = meta.slots;
-        self.extents.push((meta, slices));
-        let (file, offset) = self.inner.space.locate(slots)?;
-        self.bulk.write(file.file(), offset, bytes).map_err(stopped)?;
-        self.bytes += bytes.len() as u64;
-        if !self.files.contains(&slots.file) {
-            self.files.push(slots.file);
-        }
-        self.rest()
-    }
-
-    /// Leaves the device and the processor to others for a while, where this is work that can wait.
-    fn rest(&mut self) -> Result<()> {
-        if self.pace.is_some() && self.bytes - self.synced_bytes >= SYNC_BYTES {
-            self.sync()?;
-        }
-        if let Some(pace) = &mut self.pace {
-            pace.rest(&Clock::system(), || self.inner.debt().total(), |time| self.inner.doze(time));
-        }
-        Ok(())
-    }
-
-    /// Waits until all is written.
-    fn finish(&mut self) -> Result<()> {
-        self.bulk.finish_writes().map_err(stopped)
-    }
-
-    /// Waits until all is written and durable.
-    pub(super) fn sync(&mut self) -> Result<()> {
-        self.finish()?;
-        self.synced_bytes = self.bytes;
-        self.files.iter().try_for_each(|&number| {
-            let (file, _) =
-                self.inner.space.locate(SlotRun { file: number, first: 0, count: 1 })?;
-            file.sync()
-        })
-    }
-}
-
-impl Output for Written<'_> {
-    fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()> {
-        let id = self.inner.new_extent_id();
-        self.put(extent.finish(id))
-    }
-}
 
 /// The right to flush a sub-table.
 pub(super) struct Flushing<'a> {
@@ -133,14 +49,6 @@ impl Drop for Flushing<'_> {
         self.part.flushing.store(false, Ordering::Release);
         self.inner.flushing.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-/// A failure to write, which ends the background work (E8); a failure to read does not.
-pub(super) fn stopped(error: Error) -> Error {
-    if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::WritesStopped) {
-        return error;
-    }
-    Error::new(ErrorKind::WritesStopped, format!("a data file cannot be written: {error}"))
 }
 
 impl Inner {
@@ -330,16 +238,7 @@ impl Inner {
     }
 
     pub(super) fn written(&self, class: DeviceClass) -> Result<Written<'_>> {
-        Ok(Written {
-            inner: self,
-            class,
-            bulk: self.space.bulk(&self.accounts.budget)?,
-            extents: Vec::new(),
-            files: Vec::new(),
-            bytes: 0,
-            synced_bytes: 0,
-            pace: None,
-        })
+        Written::begin(self, class)
     }
 
     /// The pace of a compaction. One that somebody asked for, and waits for, goes as fast as it can; and without threads in the
@@ -351,7 +250,7 @@ impl Inner {
     }
 
     /// Does nothing for so long, unless work ends. `false` once it is to end.
-    fn doze(&self, time: Duration) -> bool {
+    pub(super) fn doze(&self, time: Duration) -> bool {
         let mut state = self.bell.state.lock();
         if state.stop || self.check().is_err() {
             return false;
@@ -361,7 +260,7 @@ impl Inner {
     }
 
     /// A number for a new extent. One that is never recorded may be given again after a restart.
-    fn new_extent_id(&self) -> ExtentId {
+    pub(super) fn new_extent_id(&self) -> ExtentId {
         ExtentId(self.next_extent.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -377,8 +276,7 @@ impl Inner {
     ) -> Result<(Vec<Arc<Slice>>, Tally)> {
         let builder = ExtentBuilder::new(table.id, self.space.slot_bytes(), coder.coding());
         let accelerator = self.accelerator.load_full();
-        let bulk = written.bulk.clone();
-        let mut weaver = Weaver::new(builder, rule, policy, &**accelerator, coder, bulk, written);
+        let mut weaver = Weaver::new(builder, rule, policy, &**accelerator, coder, written);
         let mut planner = Planner::new(sources, policy);
         while let Some(step) = planner.next()? {
             weaver.take(step)?;
@@ -610,68 +508,4 @@ fn others_from(view: &View, pick: &Pick) -> Csn {
     let others = near.filter(|slice| !inputs.contains(&slice.meta.id()));
     let memtables = view.memtables().map(|memtable| memtable.csn_min());
     others.map(|slice| slice.meta.counts.csn_min).chain(memtables).min().unwrap_or(Csn::MAX)
-}
-
-/// What an edit of levels does to extents.
-pub(super) struct Change {
-    /// Bytes of slices that come and that go.
-    extents: FxHashMap<ExtentId, (Arc<ExtentHandle>, u64, u64)>,
-}
-
-impl Change {
-    pub(super) fn of(edit: &LevelsEdit) -> Change {
-        let mut extents = FxHashMap::default();
-        let mut note = |slice: &Slice, came: u64, went: u64| {
-            let of = extents.entry(slice.meta.extent);
-            let (_, all_came, all_went) = of.or_insert_with(|| (slice.extent.clone(), 0, 0));
-            *all_came += came;
-            *all_went += went;
-        };
-        edit.removed.iter().for_each(|slice| note(slice, 0, slice.meta.bytes));
-        edit.added.iter().for_each(|(_, slice)| note(slice, slice.meta.bytes, 0));
-        Change { extents }
-    }
-
-    /// The extents of which no slice is left. The answer holds while the manifest is locked, and until
-    /// [`Change::apply`].
-    fn unused(&self) -> impl Iterator<Item = &Arc<ExtentHandle>> {
-        let unused = self.extents.values().filter(|(extent, came, went)| {
-            // One that is new has no live bytes yet.
-            extent.live_bytes() + came == *went
-        });
-        unused.map(|(extent, ..)| extent)
-    }
-
-    /// The manifest's edits.
-    pub(super) fn edits(&self, table: &Table, edit: &LevelsEdit) -> Vec<Edit> {
-        let id = table.id;
-        let removed = edit.removed.iter();
-        let removed = removed.map(|slice| Edit::RemoveSlice { table: id, id: slice.meta.id() });
-        let new = self
-            .extents
-            .values()
-            .filter(|(extent, _, went)| extent.live_bytes() == 0 && *went == 0);
-        let new = new.map(|(extent, ..)| Edit::AddExtent { table: id, meta: extent.meta.clone() });
-        let added = edit.added.iter().map(|(place, slice)| Edit::AddSlice {
-            table: id,
-            place: *place,
-            meta: slice.meta.clone(),
-        });
-        let unused =
-            self.unused().map(|extent| Edit::RemoveExtent { table: id, id: extent.meta.id });
-        removed.chain(new).chain(added).chain(unused).collect()
-    }
-
-    /// Notes what is in use from now on.
-    pub(super) fn apply(&self) {
-        for (extent, came, went) in self.extents.values() {
-            extent.change_live_bytes(*came, *went);
-        }
-    }
-
-    /// Lets go of the extents of which nothing is in use any more.
-    pub(super) fn retire(&self) {
-        let unused = self.extents.values().filter(|(extent, ..)| extent.live_bytes() == 0);
-        unused.for_each(|(extent, ..)| extent.mark_obsolete());
-    }
 }

@@ -1,0 +1,123 @@
+//! Reading the blocks of a slice that is taken apart, stretch by stretch.
+//!
+//! Whoever decodes blocks and whoever carries them share what was read: where a slice is changed here and there, both go through
+//! it together, the one who carries somewhat behind. So the last two stretches are kept. Stretches are short at first, for
+//! often no more is needed, and grow while what is asked for lies close behind what was read.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use spillway_base::Result;
+use spillway_base::engine::Access;
+use spillway_storage::AlignedBuffer;
+
+use super::bulk::{Bulk, Ticket};
+use crate::extent::Resident;
+use crate::level::Slice;
+
+/// Bytes of the first stretch.
+const READ_BYTES: usize = 32 << 10;
+
+/// A slice that is being taken apart.
+#[derive(Clone)]
+pub(crate) struct OpenSlice {
+    pub(crate) slice: Arc<Slice>,
+    pub(crate) resident: Arc<Resident>,
+    reader: Rc<RefCell<Reader>>,
+}
+
+/// Frames of consecutive blocks.
+struct Stretch {
+    blocks: Range<usize>,
+    frames: AlignedBuffer,
+}
+
+struct Reader {
+    bulk: Bulk,
+    /// The last one, and the one before.
+    held: [Option<Stretch>; 2],
+    /// What is being read after that.
+    ahead: Option<(Range<usize>, Ticket)>,
+    /// Bytes that the next stretch is to have.
+    window: usize,
+}
+
+impl OpenSlice {
+    /// Looks into a slice.
+    ///
+    /// # Errors
+    /// As [`crate::extent::ExtentHandle::resident`].
+    pub(crate) fn new(slice: Arc<Slice>, bulk: &Bulk) -> Result<OpenSlice> {
+        let resident = slice.extent.resident(Access::Blocking)?;
+        let held = [None, None];
+        let reader = Reader { bulk: bulk.clone(), held, ahead: None, window: READ_BYTES };
+        Ok(OpenSlice { slice, resident, reader: Rc::new(RefCell::new(reader)) })
+    }
+
+    /// Gives the frame of a block, which nobody has checked, to somebody.
+    ///
+    /// # Errors
+    /// What kept it from reading, and whatever `give` fails with.
+    pub(crate) fn frame<T>(
+        &self,
+        block: usize,
+        give: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        let mut reader = self.reader.borrow_mut();
+        let has = |held: &Option<Stretch>| held.as_ref().is_some_and(|h| h.blocks.contains(&block));
+        if !reader.held.iter().any(has) {
+            self.fetch(&mut reader, block)?;
+        }
+        let stretch = reader.held.iter().flatten().find(|held| held.blocks.contains(&block));
+        let stretch = stretch.expect("it was just read");
+        let place = self.resident.place(block);
+        let from = (place.offset - self.resident.place(stretch.blocks.start).offset) as usize;
+        give(&stretch.frames[from..from + place.len as usize])
+    }
+
+    fn fetch(&self, reader: &mut Reader, block: usize) -> Result<()> {
+        let end = reader.held[0].as_ref().map(|held| held.blocks.end);
+        let gap = |end: usize| self.resident.place(block).offset - self.resident.place(end).offset;
+        let is_near = end.is_some_and(|end| end <= block && gap(end) <= reader.window as u64);
+        let most = reader.bulk.read_bytes_most().max(READ_BYTES);
+        reader.window = if is_near { (2 * reader.window).min(most) } else { READ_BYTES };
+        let begun = reader.ahead.take().filter(|(blocks, _)| blocks.contains(&block));
+        let (blocks, ticket) = match begun {
+            Some(begun) => begun,
+            None => self.begin(reader, block)?,
+        };
+        if is_near && blocks.end < self.slice.meta.block_range().end {
+            reader.ahead = Some(self.begin(reader, blocks.end)?);
+        }
+        let frames = reader.bulk.take(ticket)?;
+        if let Some(gone) = reader.held[1].take() {
+            reader.bulk.give_back(gone.frames);
+        }
+        reader.held[1] = reader.held[0].replace(Stretch { blocks, frames });
+        Ok(())
+    }
+
+    /// Begins to read a stretch from a block on.
+    fn begin(&self, reader: &Reader, from: usize) -> Result<(Range<usize>, Ticket)> {
+        let start = self.resident.place(from).offset;
+        let rest = from + 1..self.slice.meta.block_range().end;
+        let inside = |block: &usize| {
+            let place = self.resident.place(*block);
+            place.offset + u64::from(place.len) - start <= reader.window as u64
+        };
+        let blocks = from..from + 1 + rest.take_while(inside).count();
+        let extent = &self.slice.extent;
+        let ticket = extent.begin_read(&self.resident, blocks.clone(), &reader.bulk)?;
+        Ok((blocks, ticket))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        for held in self.held.iter_mut().filter_map(Option::take) {
+            self.bulk.give_back(held.frames);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What an edit of levels means for extents and for the manifest.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::extent::ExtentHandle;
+use crate::extent_meta::ExtentId;
+use crate::level::{LevelsEdit, Slice};
+use crate::manifest::Edit;
+use crate::table::Table;
+
+/// What an edit of levels does to extents.
+pub(super) struct Change {
+    /// Bytes of slices that come and that go.
+    extents: FxHashMap<ExtentId, (Arc<ExtentHandle>, u64, u64)>,
+}
+
+impl Change {
+    pub(super) fn of(edit: &LevelsEdit) -> Change {
+        let mut extents = FxHashMap::default();
+        let mut note = |slice: &Slice, came: u64, went: u64| {
+            let of = extents.entry(slice.meta.extent);
+            let (_, all_came, all_went) = of.or_insert_with(|| (slice.extent.clone(), 0, 0));
+            *all_came += came;
+            *all_went += went;
+        };
+        edit.removed.iter().for_each(|slice| note(slice, 0, slice.meta.bytes));
+        edit.added.iter().for_each(|(_, slice)| note(slice, slice.meta.bytes, 0));
+        Change { extents }
+    }
+
+    /// The extents of which no slice is left. The answer holds while the manifest is locked, and until
+    /// [`Change::apply`].
+    fn unused(&self) -> impl Iterator<Item = &Arc<ExtentHandle>> {
+        let unused = self.extents.values().filter(|(extent, came, went)| {
+            // One that is new has no live bytes yet.
+            extent.live_bytes() + came == *went
+        });
+        unused.map(|(extent, ..)| extent)
+    }
+
+    /// The manifest's edits.
+    pub(super) fn edits(&self, table: &Table, edit: &LevelsEdit) -> Vec<Edit> {
+        let id = table.id;
+        let removed = edit.removed.iter();
+        let removed = removed.map(|slice| Edit::RemoveSlice { table: id, id: slice.meta.id() });
+        let new = self
+            .extents
+            .values()
+            .filter(|(extent, _, went)| extent.live_bytes() == 0 && *went == 0);
+        let new = new.map(|(extent, ..)| Edit::AddExtent { table: id, meta: extent.meta.clone() });
+        let added = edit.added.iter().map(|(place, slice)| Edit::AddSlice {
+            table: id,
+            place: *place,
+            meta: slice.meta.clone(),
+        });
+        let unused =
+            self.unused().map(|extent| Edit::RemoveExtent { table: id, id: extent.meta.id });
+        removed.chain(new).chain(added).chain(unused).collect()
+    }
+
+    /// Notes what is in use from now on.
+    pub(super) fn apply(&self) {
+        for (extent, came, went) in self.extents.values() {
+            extent.change_live_bytes(*came, *went);
+        }
+    }
+
+    /// Lets go of the extents of which nothing is in use any more.
+    pub(super) fn retire(&self) {
+        let unused = self.extents.values().filter(|(extent, ..)| extent.live_bytes() == 0);
+        unused.for_each(|(extent, ..)| extent.mark_obsolete());
+    }
+}

@@ -1,0 +1,122 @@
+//! Extents that were written and are not recorded yet.
+
+use spillway_base::clock::Clock;
+use spillway_base::{Error, ErrorKind, Result};
+
+use super::Inner;
+use super::pace::{Pace, SYNC_BYTES};
+use crate::compaction::{Bulk, Output};
+use crate::extent::{BuiltExtent, ExtentBuilder};
+use crate::extent_meta::{ExtentMeta, SliceMeta};
+use crate::space::{DeviceClass, SlotRun};
+
+/// Extents written and not yet recorded; their slots go back if they never are.
+pub(super) struct Written<'a> {
+    inner: &'a Inner,
+    /// Where they are meant to lie.
+    pub(super) class: DeviceClass,
+    pub(super) extents: Vec<(ExtentMeta, Vec<SliceMeta>)>,
+    pub(super) bulk: Bulk,
+    files: Vec<u32>,
+    pub(super) bytes: u64,
+    /// Of those bytes, the ones that were synced.
+    synced_bytes: u64,
+    /// Between two extents, for work that others should not feel.
+    pub(super) pace: Option<Pace>,
+}
+
+impl Drop for Written<'_> {
+    fn drop(&mut self) {
+        // Nothing may be on its way into slots that others are given.
+        let _ = self.bulk.finish_writes();
+        self.extents.iter().for_each(|(meta, _)| self.inner.space.release(meta.slots));
+    }
+}
+
+impl<'a> Written<'a> {
+    /// Nothing yet, meant for devices of a class.
+    ///
+    /// # Errors
+    /// As [`Bulk::new`].
+    pub(super) fn begin(inner: &'a Inner, class: DeviceClass) -> Result<Written<'a>> {
+        Ok(Written {
+            inner,
+            class,
+            bulk: inner.space.bulk(&inner.accounts.budget)?,
+            extents: Vec::new(),
+            files: Vec::new(),
+            bytes: 0,
+            synced_bytes: 0,
+            pace: None,
+        })
+    }
+
+    fn put(&mut self, mut built: BuiltExtent) -> Result<()> {
+        // A long merge need not come to its end for nothing.
+        self.inner.check()?;
+        let space = &self.inner.space;
+        let slots = space.allocate(built.meta.slots.count, self.class).map_err(stopped)?;
+        built.meta.slots = slots;
+        self.put_at(built.meta, built.slices, &built.bytes)
+    }
+
+    /// Writes an extent into its slots, which are taken. From here on they go back if this fails.
+    pub(super) fn put_at(
+        &mut self,
+        meta: ExtentMeta,
+        slices: Vec<SliceMeta>,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let slots = meta.slots;
+        self.extents.push((meta, slices));
+        let (file, offset) = self.inner.space.locate(slots)?;
+        self.bulk.write(file.file(), offset, bytes).map_err(stopped)?;
+        self.bytes += bytes.len() as u64;
+        if !self.files.contains(&slots.file) {
+            self.files.push(slots.file);
+        }
+        self.rest()
+    }
+
+    /// Leaves the device and the processor to others for a while, where this is work that can wait.
+    fn rest(&mut self) -> Result<()> {
+        if self.pace.is_some() && self.bytes - self.synced_bytes >= SYNC_BYTES {
+            self.sync()?;
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.rest(&Clock::system(), || self.inner.debt().total(), |time| self.inner.doze(time));
+        }
+        Ok(())
+    }
+
+    /// Waits until all is written.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.bulk.finish_writes().map_err(stopped)
+    }
+
+    /// Waits until all is written and durable.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.finish()?;
+        self.synced_bytes = self.bytes;
+        self.files.iter().try_for_each(|&number| {
+            let (file, _) =
+                self.inner.space.locate(SlotRun { file: number, first: 0, count: 1 })?;
+            file.sync()
+        })
+    }
+}
+
+impl Output for Written<'_> {
+    fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()> {
+        let id = self.inner.new_extent_id();
+        self.put(extent.finish(id))
+    }
+}
+
+/// A failure to write, which ends the background work (E8); a failure to read does not.
+pub(super) fn stopped(error: Error) -> Error {
+    if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::WritesStopped) {
+        return error;
+    }
+    Error::new(ErrorKind::WritesStopped, format!("a data file cannot be written: {error}"))
+}
