@@ -54,6 +54,8 @@ pub struct TieredSettings {
     pub hot_compression: Compression,
     /// How blocks of Level2 are compressed, where nearly all data is.
     pub cold_compression: Compression,
+    /// Whether a memtable that shares keys with little of Level1 is flushed straight there, when there is time.
+    pub straight_flush: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -84,6 +86,7 @@ impl TieredSettings {
             dynamic_level0: true,
             paced_compaction: true,
             data_reuse: true,
+            straight_flush: true,
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,

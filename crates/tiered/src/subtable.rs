@@ -63,10 +63,13 @@ struct Work {
     is_whole: bool,
 }
 
+/// The first and the last of some keys.
+type Hull = (Box<[u8]>, Box<[u8]>);
+
 /// The right to change the levels of a sub-table, of all its keys or of some.
 pub(crate) struct Compacting {
     part: Arc<SubTable>,
-    hull: Option<(Box<[u8]>, Box<[u8]>)>,
+    hull: Option<Hull>,
 }
 
 impl Drop for Compacting {
@@ -279,6 +282,19 @@ impl SubTable {
         self: &Arc<SubTable>,
         pick: impl FnOnce(&Bars) -> Option<Pick>,
     ) -> Option<(Compacting, Pick)> {
+        let taken = self.take_keys(|bars| {
+            let pick = pick(bars)?;
+            let (smallest, largest) = pick.hull();
+            Some(((smallest.into(), largest.into()), pick))
+        });
+        taken.map(|(compacting, _, pick)| (compacting, pick))
+    }
+
+    /// Takes keys from one up to another, both included, by the same rules.
+    pub(crate) fn take_keys<T>(
+        self: &Arc<SubTable>,
+        choose: impl FnOnce(&Bars) -> Option<(Hull, T)>,
+    ) -> Option<(Compacting, Hull, T)> {
         let mut work = self.work.lock();
         if work.is_whole || self.is_closed() {
             return None;
@@ -287,11 +303,9 @@ impl SubTable {
         for damaged in self.quarantine.lock().iter() {
             bars.add(&damaged.smallest, &damaged.largest);
         }
-        let pick = pick(&bars)?;
-        let (smallest, largest) = pick.hull();
-        work.bars.add(smallest, largest);
-        let hull = Some((smallest.into(), largest.into()));
-        Some((Compacting { part: self.clone(), hull }, pick))
+        let (hull, chosen) = choose(&bars)?;
+        work.bars.add(&hull.0, &hull.1);
+        Some((Compacting { part: self.clone(), hull: Some(hull.clone()) }, hull, chosen))
     }
 
     /// Whether somebody changes its levels.

@@ -14,6 +14,7 @@
 mod change;
 mod coding;
 mod debt;
+mod flush;
 mod inspect;
 mod jobs;
 mod mix;
@@ -74,6 +75,7 @@ const BATCH_BYTES_MAX: usize = 1 << 30;
 #[derive(Default)]
 struct Counts {
     flushes: AtomicU64,
+    straight_flushes: AtomicU64,
     flushed_bytes: AtomicU64,
     compactions: [AtomicU64; Kind::ALL.len()],
     splits: AtomicU64,

@@ -16,7 +16,7 @@ use spillway_base::{Csn, Result};
 
 use super::Inner;
 use super::change::Change;
-use super::work::Flushing;
+use super::flush::Flushing;
 use crate::block::{BlockWriter, BuiltBlock};
 use crate::coding::Coding;
 use crate::compaction::Output;

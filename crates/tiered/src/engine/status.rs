@@ -163,6 +163,11 @@ impl Inner {
         let mut all = vec![
             counter("tiered_flushes_total", "Memtables flushed.", &counts.flushes),
             counter("tiered_flushed_bytes_total", "Bytes flushed.", &counts.flushed_bytes),
+            counter(
+                "tiered_straight_flushes_total",
+                "Memtables flushed straight into Level1.",
+                &counts.straight_flushes,
+            ),
             counter("tiered_splits_total", "Sub-tables that were split.", &counts.splits),
             counter("tiered_joins_total", "Sub-tables that were joined.", &counts.joins),
             counter(

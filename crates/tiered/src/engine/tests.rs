@@ -53,6 +53,7 @@ fn small() -> TieredSettings {
     TieredSettings {
         paced_compaction: true,
         data_reuse: true,
+        straight_flush: false,
         tiers: Vec::new(),
         hot_compression: Compression::Lz4,
         cold_compression: Compression::ZSTD,
@@ -76,7 +77,7 @@ fn small() -> TieredSettings {
 
 /// Sub-tables are split as soon as they can be.
 fn small_parts() -> TieredSettings {
-    TieredSettings { subtable_bytes: 100 << 10, write_cores: 2, ..small() }
+    TieredSettings { subtable_bytes: 100 << 10, write_cores: 2, straight_flush: true, ..small() }
 }
 
 struct Bench {

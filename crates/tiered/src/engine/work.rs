@@ -23,33 +23,11 @@ use crate::extent::{ExtentBuilder, ExtentHandle};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
+use crate::memtable::Memtable;
 use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding};
 use crate::space::DeviceClass;
-use crate::subtable::{Immutable, SubTable, View};
+use crate::subtable::{SubTable, View};
 use crate::table::Table;
-
-/// The right to flush a sub-table.
-pub(super) struct Flushing<'a> {
-    inner: &'a Inner,
-    part: &'a SubTable,
-}
-
-impl Flushing<'_> {
-    pub(super) fn begin<'a>(inner: &'a Inner, part: &'a SubTable) -> Option<Flushing<'a>> {
-        if part.flushing.swap(true, Ordering::AcqRel) {
-            return None;
-        }
-        inner.flushing.fetch_add(1, Ordering::AcqRel);
-        Some(Flushing { inner, part })
-    }
-}
-
-impl Drop for Flushing<'_> {
-    fn drop(&mut self) {
-        self.part.flushing.store(false, Ordering::Release);
-        self.inner.flushing.fetch_sub(1, Ordering::AcqRel);
-    }
-}
 
 impl Inner {
     /// The manifest, to record something in it. Work that was under way when other work failed ends here: what is
@@ -146,97 +124,6 @@ impl Inner {
         Ok(true)
     }
 
-    /// Flushes one sub-table's oldest memtable, if one may be flushed (E7): the largest there is. Sub-tables are flushed beside
-    /// each other, and each by one thread, so that its memtables go down in order.
-    pub(super) fn flush_one(&self) -> Result<bool> {
-        let stable = self.horizon.stable();
-        let parts = self.all_parts();
-        let ready = |part: &SubTable| {
-            let oldest = part.view().immutables.last()?.clone();
-            let may = oldest.memtable.is_quiet() && oldest.memtable.csn_max() <= stable;
-            (may && !part.is_closed()).then_some(oldest)
-        };
-        let waiting = parts.iter().filter_map(|(table, part)| Some((table, part, ready(part)?)));
-        let mut waiting: Vec<_> =
-            waiting.map(|(table, part, oldest)| (oldest.memtable.bytes(), table, part)).collect();
-        waiting.sort_unstable_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
-        for (_, table, part) in waiting {
-            let Some(_flushing) = Flushing::begin(self, part) else { continue };
-            // Another thread may have flushed it since it was looked at, or split the sub-table.
-            let Some(oldest) = ready(part) else { continue };
-            let flushed = self.flush(table, part, &oldest);
-            let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
-            self.disk_full.store(full, Ordering::Release);
-            return flushed.map(|()| true);
-        }
-        Ok(false)
-    }
-
-    pub(super) fn flush(
-        &self,
-        table: &Arc<Table>,
-        part: &Arc<SubTable>,
-        oldest: &Immutable,
-    ) -> Result<()> {
-        let mut live = Vec::new();
-        self.horizon.live_snapshots(&mut live);
-        let view = part.view();
-        let newer = view.memtables().filter(|other| !Arc::ptr_eq(other, &oldest.memtable));
-        let newer_from = newer.map(|memtable| memtable.csn_min()).min().unwrap_or(Csn::MAX);
-        let others_from = if view.levels.is_empty() { newer_from } else { Csn::ZERO };
-        let rule = DropRule { live: &live, others_from };
-        let mut written = self.written(self.class_at(Place::Level0(0)))?;
-        let sources = vec![Supply::of_memtable(&oldest.memtable, part.range(), &rule)];
-        let policy = self.settings.reuse_policy(others_from);
-        let coder = self.codes_of_flush();
-        let (_, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
-        // Of a table that the manifest has forgotten nothing is looked for after a crash.
-        match table.is_gone() {
-            true => written.finish()?,
-            false => written.sync()?,
-        }
-        let mut manifest = self.recording()?;
-        if !self.has(table) {
-            return Ok(());
-        }
-        let place = Place::Level0(part.view().levels.next_sublevel());
-        let edit =
-            LevelsEdit { removed: Vec::new(), added: self.slices(table, place, &written.extents)? };
-        let change = Change::of(&edit);
-        // A commit above the stable CSN may be discarded by a crash and its number given to another, so no
-        // promise that goes into a file reaches past it.
-        let flushed = oldest.watermark.min(self.horizon.stable());
-        if table.is_gone() {
-            written.extents.clear();
-        } else {
-            let mut edits = change.edits(table, &edit);
-            if !table.recorded.load(Ordering::Acquire) {
-                edits.insert(0, create_edit(table));
-            }
-            let persisted = self.persisted_without(&[], Some((part, &oldest.memtable)));
-            let start = part.start.clone();
-            edits.push(Edit::Flushed { table: table.id, start, csn: flushed });
-            edits.push(Edit::Persisted { csn: persisted });
-            self.commit(&mut manifest, edits, &mut written)?;
-            table.recorded.store(true, Ordering::Release);
-            self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
-        }
-        change.apply();
-        part.edit(&edit, Some((&oldest.memtable, flushed)));
-        drop(manifest);
-        self.refresh_debt();
-        self.counts.reuse.add(&tally.of_coding());
-        self.counts.flushes.fetch_add(1, Ordering::Relaxed);
-        let flushed = self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
-        part.heat.add(written.bytes, flushed + written.bytes, self.half_life());
-        Ok(())
-    }
-
-    /// Whether the table was not reaped. The answer holds while the manifest is locked.
-    fn has(&self, table: &Table) -> bool {
-        self.tables.load().contains_key(&table.id)
-    }
-
     pub(super) fn written(&self, class: DeviceClass) -> Result<Written<'_>> {
         Written::begin(self, class)
     }
@@ -265,7 +152,7 @@ impl Inner {
     }
 
     /// Brings sources together in extents. Answers the slices of them that stay where they are.
-    fn weave(
+    pub(super) fn weave(
         &self,
         table: &Table,
         sources: Vec<Supply<'_>>,
@@ -429,7 +316,7 @@ impl Inner {
     ) -> Result<()> {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
-        let others_from = others_from(&part.view(), pick);
+        let others_from = others_from(&part.view(), pick.hull(), pick.inputs(), None);
         let rule = DropRule { live: &live, others_from };
         let mut written = self.written(self.class_at(pick.target))?;
         written.pace = self.pace_of(pick.kind);
@@ -448,15 +335,8 @@ impl Inner {
         if table.is_gone() {
             return Ok(());
         }
-        let mut added = self.slices(table, pick.target, &written.extents)?;
-        // What stays where it is at the very place it was at does not change at all.
-        let levels = part.view().levels.clone();
-        let (same, moved): (Vec<_>, Vec<_>) =
-            stays.into_iter().partition(|slice| levels.is_at(pick.target, slice));
-        let same: FxHashSet<SliceId> = same.iter().map(|slice| slice.meta.id()).collect();
-        let removed = pick.inputs().filter(|slice| !same.contains(&slice.meta.id()));
-        added.extend(moved.into_iter().map(|slice| (pick.target, slice)));
-        let edit = LevelsEdit { removed: removed.cloned().collect(), added };
+        let new = self.slices(table, pick.target, &written.extents)?;
+        let edit = edit_of(&part.view().levels, pick.target, pick.inputs(), new, stays);
         let change = Change::of(&edit);
         let mut edits: Vec<Edit> = codes.edit(table).into_iter().collect();
         edits.extend(change.edits(table, &edit));
@@ -498,14 +378,40 @@ impl Inner {
     }
 }
 
-/// The smallest CSN in what is not an input of a pick and may share keys with it (see [`DropRule`]).
+/// The smallest CSN in what may share keys with a range and is neither an input nor the memtable `without` (see
+/// [`DropRule`]).
 ///
 /// What is installed later is above the stable CSN, and so above every tombstone in an extent.
-fn others_from(view: &View, pick: &Pick) -> Csn {
-    let (smallest, largest) = pick.hull();
-    let inputs: FxHashSet<SliceId> = pick.inputs().map(|slice| slice.meta.id()).collect();
+pub(super) fn others_from<'a>(
+    view: &View,
+    (smallest, largest): (&[u8], &[u8]),
+    inputs: impl Iterator<Item = &'a Arc<Slice>>,
+    without: Option<&Arc<Memtable>>,
+) -> Csn {
+    let inputs: FxHashSet<SliceId> = inputs.map(|slice| slice.meta.id()).collect();
     let near = view.levels.runs().flat_map(|run| run.between(smallest, largest));
     let others = near.filter(|slice| !inputs.contains(&slice.meta.id()));
-    let memtables = view.memtables().map(|memtable| memtable.csn_min());
+    let memtables = view.memtables();
+    let memtables =
+        memtables.filter(|other| without.is_none_or(|without| !Arc::ptr_eq(other, without)));
+    let memtables = memtables.map(|memtable| memtable.csn_min());
     others.map(|slice| slice.meta.counts.csn_min).chain(memtables).min().unwrap_or(Csn::MAX)
+}
+
+/// The change of levels that leads from inputs to what is new at a place and what stays. What stays where it is at the very
+/// place that it was at does not change at all.
+pub(super) fn edit_of<'a>(
+    levels: &Levels,
+    place: Place,
+    inputs: impl Iterator<Item = &'a Arc<Slice>>,
+    new: Vec<(Place, Arc<Slice>)>,
+    stays: Vec<Arc<Slice>>,
+) -> LevelsEdit {
+    let (same, moved): (Vec<_>, Vec<_>) =
+        stays.into_iter().partition(|slice| levels.is_at(place, slice));
+    let same: FxHashSet<SliceId> = same.iter().map(|slice| slice.meta.id()).collect();
+    let removed = inputs.filter(|slice| !same.contains(&slice.meta.id())).cloned().collect();
+    let mut added = new;
+    added.extend(moved.into_iter().map(|slice| (place, slice)));
+    LevelsEdit { removed, added }
 }

@@ -109,3 +109,39 @@ fn compactions_of_keys_that_are_apart_run_beside_each_other() {
     drop((one, other));
     assert!(part.take_whole().is_some() && inner.check().is_ok());
 }
+
+/// Keys that ascend go straight into Level1, which they do not meet; keys all over go to Level0 once Level1 holds more than
+/// they are worth.
+#[test]
+fn a_flush_that_meets_little_goes_straight_into_level1() {
+    let (disk, bench) = with_table(TieredSettings { straight_flush: true, ..small() });
+    let straight = || bench.engine.0.counts.straight_flushes.load(Ordering::Relaxed);
+    let sublevels = || bench.engine.status()[0].sublevels;
+    let mut csn = 2;
+    for round in 0..6_u64 {
+        for key in 0..100 {
+            put(&bench, csn, round * 100 + key, 1000);
+            csn += 1;
+        }
+        bench.engine.flush_all().unwrap();
+    }
+    assert_eq!((straight(), sublevels()), (6, 0));
+    for key in 0..60 {
+        put(&bench, csn, key * 10, 100);
+        csn += 1;
+    }
+    bench.engine.flush_all().unwrap();
+    assert_eq!((straight(), sublevels()), (6, 1));
+    // Level0 has some of its keys now, so the next one stays above that.
+    put(&bench, csn, 55, 100);
+    bench.engine.flush_all().unwrap();
+    assert_eq!((straight(), sublevels()), (6, 2));
+    let mut value = Vec::new();
+    for key in [0, 55, 599_u64] {
+        let found =
+            bench.engine.get(table(1), &key.to_be_bytes(), Csn(csn), Access::Blocking, &mut value);
+        assert!(found.unwrap().is_value());
+    }
+    drop(bench);
+    verify_clean(&disk);
+}

@@ -1,0 +1,205 @@
+//! Flushes: memtables become extents (X-Engine, section 3.3.1).
+//!
+//! A flush is quick: what is in memory is written in order, as a sub-level of Level0, and merged with nothing. Where there is no
+//! hurry, and little of Level1 has keys among those of the memtable, it goes straight there: Level0 is for when
+//! memory is needed faster than that.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use spillway_base::{Csn, ErrorKind, Result};
+
+use super::change::Change;
+use super::work::{edit_of, others_from};
+use super::{Inner, create_edit};
+use crate::compaction::{DropRule, Supply};
+use crate::level::{LevelsEdit, Slice};
+use crate::manifest::{Edit, Place};
+use crate::memtable::Memtable;
+use crate::subtable::{Compacting, Immutable, SubTable};
+use crate::table::Table;
+
+/// The right to flush a sub-table.
+pub(super) struct Flushing<'a> {
+    inner: &'a Inner,
+    part: &'a SubTable,
+}
+
+impl Flushing<'_> {
+    pub(super) fn begin<'a>(inner: &'a Inner, part: &'a SubTable) -> Option<Flushing<'a>> {
+        if part.flushing.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        inner.flushing.fetch_add(1, Ordering::AcqRel);
+        Some(Flushing { inner, part })
+    }
+}
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        self.part.flushing.store(false, Ordering::Release);
+        self.inner.flushing.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Where a memtable goes.
+enum Way {
+    /// A sub-level of its own.
+    Level0,
+    /// Level1, together with these slices of it.
+    Level1 { held: Compacting, inputs: Vec<Arc<Slice>>, hull: (Box<[u8]>, Box<[u8]>) },
+}
+
+/// The first and the last of a memtable's keys that are a sub-table's.
+fn keys_of(memtable: &Memtable, part: &SubTable) -> Option<(Box<[u8]>, Box<[u8]>)> {
+    let range = part.range();
+    let first = memtable.key(memtable.seek(range.start)).filter(|key| range.contains(key))?;
+    let last = memtable.key(memtable.seek_before(range.end)).filter(|key| range.contains(key))?;
+    Some((first.into(), last.into()))
+}
+
+impl Inner {
+    /// Flushes one sub-table's oldest memtable, if one may be flushed (E7): the largest there is. Sub-tables are flushed beside
+    /// each other, and each by one thread, so that its memtables go down in order.
+    pub(super) fn flush_one(&self) -> Result<bool> {
+        let stable = self.horizon.stable();
+        let parts = self.all_parts();
+        let ready = |part: &SubTable| {
+            let oldest = part.view().immutables.last()?.clone();
+            let may = oldest.memtable.is_quiet() && oldest.memtable.csn_max() <= stable;
+            (may && !part.is_closed()).then_some(oldest)
+        };
+        let waiting = parts.iter().filter_map(|(table, part)| Some((table, part, ready(part)?)));
+        let mut waiting: Vec<_> =
+            waiting.map(|(table, part, oldest)| (oldest.memtable.bytes(), table, part)).collect();
+        waiting.sort_unstable_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
+        for (_, table, part) in waiting {
+            let Some(_flushing) = Flushing::begin(self, part) else { continue };
+            // Another thread may have flushed it since it was looked at, or split the sub-table.
+            let Some(oldest) = ready(part) else { continue };
+            let flushed = self.flush(table, part, &oldest);
+            let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
+            self.disk_full.store(full, Ordering::Release);
+            return flushed.map(|()| true);
+        }
+        Ok(false)
+    }
+
+    /// Chooses the way of a memtable.
+    fn way_of(&self, part: &Arc<SubTable>, memtable: &Memtable) -> Way {
+        // Flushes that are behind have no time for more.
+        if !self.settings.straight_flush || self.debt().flush > 0.0 {
+            return Way::Level0;
+        }
+        let Some((first, last)) = keys_of(memtable, part) else { return Way::Level0 };
+        let held = part.take_keys(|bars| {
+            let levels = part.view().levels.clone();
+            let mut level0 = levels.level0.iter();
+            let inputs = levels.level1.between(&first, &last).to_vec();
+            let bytes: u64 = inputs.iter().map(|slice| slice.meta.bytes).sum();
+            let is_cheap = level0.all(|sublevel| sublevel.run.between(&first, &last).is_empty())
+                && bytes * 2 <= memtable.bytes() as u64;
+            let smallest =
+                inputs.first().map_or(&*first, |slice| first.as_ref().min(&slice.meta.smallest));
+            let largest =
+                inputs.last().map_or(&*last, |slice| last.as_ref().max(&slice.meta.largest));
+            let hull = (smallest.into(), largest.into());
+            (is_cheap && !bars.overlap(smallest, largest)).then_some((hull, inputs))
+        });
+        match held {
+            Some((held, hull, inputs)) => Way::Level1 { held, inputs, hull },
+            None => Way::Level0,
+        }
+    }
+
+    pub(super) fn flush(
+        &self,
+        table: &Arc<Table>,
+        part: &Arc<SubTable>,
+        oldest: &Immutable,
+    ) -> Result<()> {
+        let mut live = Vec::new();
+        self.horizon.live_snapshots(&mut live);
+        let way = if table.is_gone() { Way::Level0 } else { self.way_of(part, &oldest.memtable) };
+        let (inputs, others_from) = match &way {
+            Way::Level1 { inputs, hull, .. } => {
+                let (hull, without) = ((&*hull.0, &*hull.1), Some(&oldest.memtable));
+                (inputs.clone(), others_from(&part.view(), hull, inputs.iter(), without))
+            }
+            Way::Level0 => {
+                let view = part.view();
+                let newer = view.memtables().filter(|other| !Arc::ptr_eq(other, &oldest.memtable));
+                let newer_from = newer.map(|memtable| memtable.csn_min()).min();
+                let alone = view.levels.is_empty();
+                let others_from = if alone { newer_from.unwrap_or(Csn::MAX) } else { Csn::ZERO };
+                (Vec::new(), others_from)
+            }
+        };
+        let rule = DropRule { live: &live, others_from };
+        let mut written = self.written(self.class_at(Place::Level0(0)))?;
+        // A tombstone hides what is in the other inputs until it has met them.
+        let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
+        let alone = DropRule { others_from: alone, ..rule };
+        let mut sources = vec![Supply::of_memtable(&oldest.memtable, part.range(), &alone)];
+        if !inputs.is_empty() {
+            sources.push(Supply::of_slices(inputs.clone(), &written.bulk));
+        }
+        let policy = self.settings.reuse_policy(others_from);
+        let coder = self.codes_of_flush();
+        let (stays, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
+        // Of a table that the manifest has forgotten nothing is looked for after a crash.
+        match table.is_gone() {
+            true => written.finish()?,
+            false => written.sync()?,
+        }
+        let mut manifest = self.recording()?;
+        if !self.has(table) {
+            return Ok(());
+        }
+        let levels = part.view().levels.clone();
+        let place = match way {
+            Way::Level0 => Place::Level0(levels.next_sublevel()),
+            Way::Level1 { .. } => Place::Level1,
+        };
+        let new = self.slices(table, place, &written.extents)?;
+        let edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
+        let change = Change::of(&edit);
+        // A commit above the stable CSN may be discarded by a crash and its number given to another, so no
+        // promise that goes into a file reaches past it.
+        let flushed = oldest.watermark.min(self.horizon.stable());
+        if table.is_gone() {
+            written.extents.clear();
+        } else {
+            let mut edits = change.edits(table, &edit);
+            if !table.recorded.load(Ordering::Acquire) {
+                edits.insert(0, create_edit(table));
+            }
+            let persisted = self.persisted_without(&[], Some((part, &oldest.memtable)));
+            let start = part.start.clone();
+            edits.push(Edit::Flushed { table: table.id, start, csn: flushed });
+            edits.push(Edit::Persisted { csn: persisted });
+            self.commit(&mut manifest, edits, &mut written)?;
+            table.recorded.store(true, Ordering::Release);
+            self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+        }
+        change.apply();
+        part.edit(&edit, Some((&oldest.memtable, flushed)));
+        change.retire();
+        drop(manifest);
+        if let Way::Level1 { held, .. } = way {
+            self.counts.straight_flushes.fetch_add(1, Ordering::Relaxed);
+            drop(held);
+        }
+        self.refresh_debt();
+        self.counts.reuse.add(&tally.of_coding());
+        self.counts.flushes.fetch_add(1, Ordering::Relaxed);
+        let flushed = self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
+        part.heat.add(written.bytes, flushed + written.bytes, self.half_life());
+        Ok(())
+    }
+
+    /// Whether the table was not reaped. The answer holds while the manifest is locked.
+    fn has(&self, table: &Table) -> bool {
+        self.tables.load().contains_key(&table.id)
+    }
+}
