@@ -1,13 +1,13 @@
 //! A table that is altered instantly and indexed online, with the disk crashed at operation after operation: each statement happened or
 //! not, an index that was being built is whole or gone, and nothing is left over.
 
-use std::sync::Arc;
-
-use spillway::{Database, Direction, Durability, KeyRange, Settings, TransactionOptions};
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway::{Direction, Durability, KeyRange, TransactionOptions};
+use spillway_sql::{Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_storage::sim::{Fault, SimDisk};
 use spillway_types::ValueRef;
 use spillway_types::value::write_text;
+
+use crate::open;
 
 /// More than are given entries in one transaction.
 const ROWS: u64 = 2100;
@@ -58,19 +58,6 @@ fn ask(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
     let mut lines = Lines::default();
     session.query(sql, &mut lines)?;
     Ok(lines.0)
-}
-
-fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
-    let mut settings = Settings::default();
-    settings.memory_bytes = 16 << 20;
-    settings.log_segment_bytes = 64 << 10;
-    settings.log_lanes = Some(2);
-    settings.slot_bytes = 16 << 10;
-    settings.background_threads = false;
-    let db = Database::open_on(Arc::new(disk.clone()), "/db", settings)?;
-    let mut session = Instance::open(db.clone())?.session("root", "localhost", 1);
-    session.use_database("test")?;
-    Ok((db, session))
 }
 
 /// A disk with the table, before all steps.

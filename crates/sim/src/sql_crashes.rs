@@ -1,14 +1,14 @@
 //! Transfers between accounts in SQL, and a table that is altered between them, with the disk crashed at operation after
 //! operation.
 
-use std::sync::Arc;
-
-use spillway::{Database, Durability, Settings, TransactionOptions};
+use spillway::{Database, Durability, TransactionOptions};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_storage::sim::{Fault, SimDisk};
 use spillway_types::ValueRef;
 use spillway_types::convert::to_i128;
+
+use crate::open;
 
 const ACCOUNTS: u64 = 8;
 
@@ -40,19 +40,6 @@ fn ask(session: &mut Session, sql: &str) -> Result<Vec<Vec<i128>>, SqlError> {
     let mut numbers = Numbers::default();
     session.query(sql, &mut numbers)?;
     Ok(numbers.0)
-}
-
-fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
-    let mut settings = Settings::default();
-    settings.memory_bytes = 16 << 20;
-    settings.log_segment_bytes = 64 << 10;
-    settings.log_lanes = Some(2);
-    settings.slot_bytes = 16 << 10;
-    settings.background_threads = false;
-    let db = Database::open_on(Arc::new(disk.clone()), "/db", settings)?;
-    let mut session = Instance::open(db.clone())?.session("root", "localhost", 1);
-    session.use_database("test")?;
-    Ok((db, session))
 }
 
 /// What clients were told.

@@ -2,6 +2,7 @@
 //!
 //! - [`disk`]: what a device and a file promise;
 //! - [`queue`]: reads and writes of files that go on beside their caller;
+//! - [`record`]: small files that are there whole or not at all;
 //! - [`real`]: the machine's file system;
 //! - [`sim`]: a disk in memory that loses, tears, fails and fills up;
 //! - [`plog`]: the append-only log, and its implementation in segment files.
@@ -10,6 +11,7 @@ pub mod disk;
 pub mod plog;
 pub mod queue;
 pub mod real;
+pub mod record;
 pub mod sim;
 #[cfg(test)]
 mod tests;

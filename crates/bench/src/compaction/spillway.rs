@@ -66,6 +66,8 @@ fn settings(memtable_rows: u64, data_reuse: bool) -> TieredSettings {
         memtable_bytes,
         memtables_bytes: 4 * memtable_bytes,
         dynamic_level0: false,
+        // The upper run is to lie above the lower one.
+        straight_flush: false,
         data_reuse,
         hot_compression: Compression::None,
         cold_compression: Compression::None,

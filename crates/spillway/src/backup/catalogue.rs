@@ -20,11 +20,12 @@ use std::time::Duration;
 use spillway_base::codec::Reader;
 use spillway_base::{Csn, Error, Result};
 use spillway_storage::Disk;
+use spillway_storage::record::{self, RecordKind};
 use spillway_tiered::{Copied, ExtentCopy};
 
-use crate::log_home::{self, Number};
+use crate::log_home::Number;
 
-const MAGIC: &[u8; 4] = b"SWBK";
+const RECORD: RecordKind = RecordKind { magic: b"SWBK", version: 1, bytes_max: u64::MAX };
 
 /// What is known of a backup.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,13 +95,13 @@ impl Catalogue {
         body.extend_from_slice(&(manifest.len() as u64).to_le_bytes());
         body.extend_from_slice(manifest);
         self.extents.iter().for_each(|(_, crc)| body.extend_from_slice(&crc.to_le_bytes()));
-        log_home::write(disk, dir, &file_name(backup.number), MAGIC, &body)
+        RECORD.write(disk, dir, &file_name(backup.number), &body)
     }
 
     /// Reads the catalogue of a backup; `None` when there is no such backup.
     pub(super) fn read(disk: &dyn Disk, dir: &Path, number: u64) -> Result<Option<Catalogue>> {
         let path = dir.join(file_name(number));
-        let read = log_home::read(disk, &path, MAGIC, u64::MAX, Catalogue::decode)?;
+        let read = RECORD.read(disk, &path, Catalogue::decode)?;
         match read {
             Some(read) if read.backup.number != number => Err(Error::corruption(format!(
                 "{} is the catalogue of backup {}",
@@ -113,7 +114,7 @@ impl Catalogue {
 
     fn decode(reader: &mut Reader<'_>) -> Result<Catalogue> {
         let number = reader.u64()?;
-        let identity = log_home::number(reader)?;
+        let identity = record::number(reader)?;
         let taken = Duration::from_millis(reader.u64()?);
         let (persisted, through) = (Csn(reader.u64()?), Csn(reader.u64()?));
         let (log_bytes, log_crc) = (reader.u64()?, reader.u32()?);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use spillway_base::clock::{self, Clock};
 use spillway_base::{Error, Result};
+use spillway_storage::record::{self, RecordKind};
 use spillway_storage::{Disk, OpenMode};
 use spillway_tiered::{ExtentCopy, Pin};
 
@@ -15,10 +16,10 @@ use super::repository::{Repository, extent_name};
 use super::{Progress, log};
 use crate::Database;
 use crate::database::Inner;
-use crate::log_home::{self, Number};
+use crate::log_home::Number;
 
 const IDENTITY: &str = "backup-identity";
-const IDENTITY_MAGIC: &[u8; 4] = b"SWID";
+const IDENTITY_RECORD: RecordKind = RecordKind { magic: b"SWID", version: 1, bytes_max: 64 };
 
 /// How a backup is taken.
 #[derive(Clone, Debug, Default)]
@@ -69,13 +70,13 @@ impl Database {
 /// The identity of a database, which it has from its first backup on.
 fn identity_of(disk: &dyn Disk, path: &Path) -> Result<Number> {
     let file = path.join(IDENTITY);
-    if let Some(there) = log_home::read(disk, &file, IDENTITY_MAGIC, 64, log_home::number)? {
+    if let Some(there) = IDENTITY_RECORD.read(disk, &file, record::number)? {
         // It may be in the system's cache alone, if its writer was killed.
         disk.sync_dir(path)?;
         return Ok(there);
     }
-    let new = log_home::new_number();
-    log_home::write(disk, path, IDENTITY, IDENTITY_MAGIC, &new)?;
+    let new = record::new_number();
+    IDENTITY_RECORD.write(disk, path, IDENTITY, &new)?;
     Ok(new)
 }
 

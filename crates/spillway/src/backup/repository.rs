@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spillway_base::{Error, ErrorKind, Result};
+use spillway_storage::record::RecordKind;
 use spillway_storage::{Disk, DiskLock, RealDisk};
 
 use super::catalogue::{self, Backup, Catalogue};
 use super::log;
-use crate::log_home::{self, Number};
+use crate::log_home::Number;
 
 const MARK: &str = "spillway-repository";
-const MARK_MAGIC: &[u8; 4] = b"SWRP";
+const MARK_RECORD: RecordKind = RecordKind { magic: b"SWRP", version: 1, bytes_max: 64 };
 const EXTENTS: &str = "extents";
 
 /// A folder of backups, which nobody else works on while this is there.
@@ -78,9 +79,9 @@ impl Repository {
         }
         let lock = disk.lock(dir)?;
         if marked {
-            log_home::read(&*disk, &dir.join(MARK), MARK_MAGIC, 64, |_| Ok(()))?;
+            MARK_RECORD.read(&*disk, &dir.join(MARK), |_| Ok(()))?;
         } else {
-            log_home::write(&*disk, dir, MARK, MARK_MAGIC, &[])?;
+            MARK_RECORD.write(&*disk, dir, MARK, &[])?;
         }
         disk.create_dir_all(&dir.join(EXTENTS))?;
         Ok(Repository { disk, dir: dir.to_owned(), _lock: lock })

@@ -29,22 +29,20 @@
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use spillway_base::checksum::crc32c;
-use spillway_base::clock;
-use spillway_base::codec::Reader;
-use spillway_base::{Error, ErrorKind, Result};
+use spillway_base::{Error, Result};
 use spillway_storage::plog::lanes_in;
-use spillway_storage::{Disk, DiskLock, OpenMode};
+use spillway_storage::record::{RecordKind, new_number, number};
+use spillway_storage::{Disk, DiskLock};
 
 use crate::database::{data_dir, log_dir};
 
 const HOME: &str = "log-home";
 const OWNER: &str = "log-owner";
-const HOME_MAGIC: &[u8; 4] = b"SWLH";
-const OWNER_MAGIC: &[u8; 4] = b"SWLO";
-const VERSION: u16 = 1;
+const HOME_RECORD: RecordKind =
+    RecordKind { magic: b"SWLH", version: 1, bytes_max: PATH_BYTES_MAX };
+const OWNER_RECORD: RecordKind =
+    RecordKind { magic: b"SWLO", version: 1, bytes_max: PATH_BYTES_MAX };
 
 /// The number of a log.
 pub(crate) type Number = [u8; 16];
@@ -70,8 +68,8 @@ pub(crate) struct LogHome {
 /// both known to each other where the database is new or its log was moved.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] when the log is elsewhere, not there, or another's; [`ErrorKind::InUse`];
-/// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+/// `ErrorKind::InvalidArgument` when the log is elsewhere, not there, or another's; `ErrorKind::InUse`;
+/// `ErrorKind::Corruption`, `ErrorKind::UnsupportedFormat`, `ErrorKind::DiskFull`, `ErrorKind::Io`.
 pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Result<LogHome> {
     let own = log_dir(path);
     let wanted = wanted.map_or_else(|| Ok(own.clone()), absolute)?;
@@ -117,7 +115,7 @@ pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Resu
 /// Begins a database folder whose log is in it and is still to be written. It does not open before [`end_making`].
 ///
 /// # Errors
-/// [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+/// `ErrorKind::DiskFull`, `ErrorKind::Io`.
 pub(crate) fn begin_making(disk: &dyn Disk, path: &Path) -> Result<Number> {
     let number = new_number();
     write_home(disk, path, &Home { number, before: NONE, dir: String::new() })?;
@@ -127,7 +125,7 @@ pub(crate) fn begin_making(disk: &dyn Disk, path: &Path) -> Result<Number> {
 /// Makes the folder that was begun with this number a database, all of which is durable.
 ///
 /// # Errors
-/// [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+/// `ErrorKind::DiskFull`, `ErrorKind::Io`.
 pub(crate) fn end_making(disk: &dyn Disk, path: &Path, number: Number) -> Result<()> {
     write_owner(disk, &log_dir(path), number)
 }
@@ -190,18 +188,8 @@ fn of_another(dir: &Path) -> Error {
     Error::invalid(format!("{} has the log of another database", dir.display()))
 }
 
-/// A number that no log or database had before.
-pub(crate) fn new_number() -> Number {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mut number = [0; 16];
-    number[..8].copy_from_slice(&(clock::wall().as_nanos() as u64).to_le_bytes());
-    let within = NEXT.fetch_add(1, Ordering::Relaxed) << 32 | u64::from(std::process::id());
-    number[8..].copy_from_slice(&within.to_le_bytes());
-    number
-}
-
 fn read_home(disk: &dyn Disk, path: &Path) -> Result<Option<Home>> {
-    read(disk, &path.join(HOME), HOME_MAGIC, PATH_BYTES_MAX, |reader| {
+    HOME_RECORD.read(disk, &path.join(HOME), |reader| {
         let (number, before) = (number(reader)?, number(reader)?);
         let len = reader.u32()?;
         let dir = std::str::from_utf8(reader.take(len as usize)?);
@@ -211,68 +199,16 @@ fn read_home(disk: &dyn Disk, path: &Path) -> Result<Option<Home>> {
 }
 
 fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Number>> {
-    read(disk, &dir.join(OWNER), OWNER_MAGIC, PATH_BYTES_MAX, number)
-}
-
-pub(crate) fn number(reader: &mut Reader<'_>) -> Result<Number> {
-    Ok(reader.take(16)?.try_into().expect("16 bytes were asked for"))
+    OWNER_RECORD.read(disk, &dir.join(OWNER), number)
 }
 
 fn write_home(disk: &dyn Disk, path: &Path, home: &Home) -> Result<()> {
     let mut body = [home.number, home.before].concat();
     body.extend_from_slice(&(home.dir.len() as u32).to_le_bytes());
     body.extend_from_slice(home.dir.as_bytes());
-    write(disk, path, HOME, HOME_MAGIC, &body)
+    HOME_RECORD.write(disk, path, HOME, &body)
 }
 
 fn write_owner(disk: &dyn Disk, dir: &Path, number: Number) -> Result<()> {
-    write(disk, dir, OWNER, OWNER_MAGIC, &number)
-}
-
-/// Reads a small file as [`write()`] makes it, of so many bytes at the most; `None` when it is not there.
-pub(crate) fn read<T>(
-    disk: &dyn Disk,
-    path: &Path,
-    magic: &[u8; 4],
-    bytes_max: u64,
-    decode: impl FnOnce(&mut Reader<'_>) -> Result<T>,
-) -> Result<Option<T>> {
-    if !disk.exists(path)? {
-        return Ok(None);
-    }
-    let file = disk.open(path, OpenMode::Read)?;
-    let mut bytes = vec![0; file.len()?.min(bytes_max) as usize];
-    file.read_at(0, &mut bytes)?;
-    let decoded = || {
-        let sum_at =
-            bytes.len().checked_sub(4).ok_or_else(|| Error::corruption("it is cut off"))?;
-        let (body, sum) = bytes.split_at(sum_at);
-        if crc32c(body).to_le_bytes() != *sum || !body.starts_with(magic) {
-            return Err(Error::corruption("its checksum is wrong"));
-        }
-        let mut reader = Reader::new(&body[4..]);
-        let version = reader.u16()?;
-        if version != VERSION {
-            let text = format!("version {version}; this program knows {VERSION}");
-            return Err(Error::new(ErrorKind::UnsupportedFormat, text));
-        }
-        decode(&mut reader)
-    };
-    decoded().map(Some).map_err(|error| error.context(path.display()))
-}
-
-/// Writes a file whole or not at all: magic, version, body and the CRC32C of all that.
-pub(crate) fn write(
-    disk: &dyn Disk,
-    dir: &Path,
-    name: &str,
-    magic: &[u8; 4],
-    body: &[u8],
-) -> Result<()> {
-    let mut bytes = [&magic[..], &VERSION.to_le_bytes(), body].concat();
-    bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
-    let beside = dir.join(format!("{name}.new"));
-    disk.open(&beside, OpenMode::Create)?.write_and_sync(0, &bytes)?;
-    disk.rename(&beside, &dir.join(name))?;
-    disk.sync_dir(dir)
+    OWNER_RECORD.write(disk, dir, OWNER, &number)
 }

@@ -26,12 +26,9 @@
 //! before (4 bytes). Each file is written beside its place, synced, and renamed.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use spillway_base::checksum::crc32c;
-use spillway_base::clock;
-use spillway_base::codec::Reader;
-use spillway_base::{Error, ErrorKind, Result};
+use spillway_base::{Error, Result};
+use spillway_storage::record::{RecordKind, new_number, number};
 use spillway_storage::{Disk, DiskLock, OpenMode};
 
 use super::class::{DeviceClass, Folder, Tier};
@@ -39,9 +36,10 @@ use super::parse_name;
 
 const RECORD: &str = "tiers";
 const OWNER: &str = "tier-owner";
-const RECORD_MAGIC: &[u8; 4] = b"SWTR";
-const OWNER_MAGIC: &[u8; 4] = b"SWTO";
-const VERSION: u16 = 1;
+/// A few paths are not longer.
+const BYTES_MAX: u64 = 1 << 20;
+const FOLDERS_RECORD: RecordKind = RecordKind { magic: b"SWTR", version: 1, bytes_max: BYTES_MAX };
+const OWNER_RECORD: RecordKind = RecordKind { magic: b"SWTO", version: 1, bytes_max: BYTES_MAX };
 
 /// The number of a database, and that of a folder of it.
 type Owner = ([u8; 16], u16);
@@ -68,8 +66,8 @@ pub(crate) struct Claimed {
 /// The folders of the database whose data folder this is, which the caller has locked, with those that the settings give it.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] when a folder is missing, another's, or given twice; [`ErrorKind::InUse`];
-/// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::DiskFull`], [`ErrorKind::Io`].
+/// `ErrorKind::InvalidArgument` when a folder is missing, another's, or given twice; `ErrorKind::InUse`;
+/// `ErrorKind::Corruption`, `ErrorKind::UnsupportedFormat`, `ErrorKind::DiskFull`, `ErrorKind::Io`.
 pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claimed> {
     let record = read_record(disk, dir)?;
     if record.is_none() && tiers.is_empty() {
@@ -222,18 +220,8 @@ fn of_another(class: DeviceClass, dir: &Path) -> Error {
     ))
 }
 
-/// A number that no database had before.
-fn new_number() -> [u8; 16] {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mut number = [0; 16];
-    number[..8].copy_from_slice(&(clock::wall().as_nanos() as u64).to_le_bytes());
-    let within = NEXT.fetch_add(1, Ordering::Relaxed) << 32 | u64::from(std::process::id());
-    number[8..].copy_from_slice(&within.to_le_bytes());
-    number
-}
-
 fn read_record(disk: &dyn Disk, dir: &Path) -> Result<Option<Record>> {
-    read(disk, &dir.join(RECORD), RECORD_MAGIC, |reader| {
+    FOLDERS_RECORD.read(disk, &dir.join(RECORD), |reader| {
         let database = number(reader)?;
         let mut folders = Vec::new();
         for _ in 0..reader.u16()? {
@@ -248,11 +236,7 @@ fn read_record(disk: &dyn Disk, dir: &Path) -> Result<Option<Record>> {
 }
 
 fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Owner>> {
-    read(disk, &dir.join(OWNER), OWNER_MAGIC, |reader| Ok((number(reader)?, reader.u16()?)))
-}
-
-fn number(reader: &mut Reader<'_>) -> Result<[u8; 16]> {
-    Ok(reader.take(16)?.try_into().expect("16 bytes were asked for"))
+    OWNER_RECORD.read(disk, &dir.join(OWNER), |reader| Ok((number(reader)?, reader.u16()?)))
 }
 
 fn write_record(disk: &dyn Disk, dir: &Path, record: &Record) -> Result<()> {
@@ -265,50 +249,10 @@ fn write_record(disk: &dyn Disk, dir: &Path, record: &Record) -> Result<()> {
         body.extend_from_slice(&(path.len() as u32).to_le_bytes());
         body.extend_from_slice(path.as_bytes());
     }
-    write(disk, dir, RECORD, RECORD_MAGIC, &body)
+    FOLDERS_RECORD.write(disk, dir, RECORD, &body)
 }
 
 fn write_owner(disk: &dyn Disk, dir: &Path, (database, folder): Owner) -> Result<()> {
     let body = [&database[..], &folder.to_le_bytes()].concat();
-    write(disk, dir, OWNER, OWNER_MAGIC, &body)
-}
-
-fn read<T>(
-    disk: &dyn Disk,
-    path: &Path,
-    magic: &[u8; 4],
-    decode: impl FnOnce(&mut Reader<'_>) -> Result<T>,
-) -> Result<Option<T>> {
-    if !disk.exists(path)? {
-        return Ok(None);
-    }
-    let file = disk.open(path, OpenMode::Read)?;
-    // A few paths are not longer.
-    let mut bytes = vec![0; file.len()?.min(1 << 20) as usize];
-    file.read_at(0, &mut bytes)?;
-    let decoded = || {
-        let sum_at =
-            bytes.len().checked_sub(4).ok_or_else(|| Error::corruption("it is cut off"))?;
-        let (body, sum) = bytes.split_at(sum_at);
-        if crc32c(body).to_le_bytes() != *sum || !body.starts_with(magic) {
-            return Err(Error::corruption("its checksum is wrong"));
-        }
-        let mut reader = Reader::new(&body[magic.len()..]);
-        let version = reader.u16()?;
-        if version != VERSION {
-            let text = format!("version {version}; this program knows {VERSION}");
-            return Err(Error::new(ErrorKind::UnsupportedFormat, text));
-        }
-        decode(&mut reader)
-    };
-    decoded().map(Some).map_err(|error| error.context(path.display()))
-}
-
-fn write(disk: &dyn Disk, dir: &Path, name: &str, magic: &[u8; 4], body: &[u8]) -> Result<()> {
-    let mut bytes = [&magic[..], &VERSION.to_le_bytes(), body].concat();
-    bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
-    let beside = dir.join(format!("{name}.new"));
-    disk.open(&beside, OpenMode::Create)?.write_and_sync(0, &bytes)?;
-    disk.rename(&beside, &dir.join(name))?;
-    disk.sync_dir(dir)
+    OWNER_RECORD.write(disk, dir, OWNER, &body)
 }
