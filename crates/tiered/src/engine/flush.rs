@@ -118,9 +118,33 @@ impl Inner {
         part: &Arc<SubTable>,
         oldest: &Immutable,
     ) -> Result<()> {
+        let way = if table.is_gone() { Way::Level0 } else { self.way_of(part, &oldest.memtable) };
+        let inputs = match &way {
+            Way::Level0 => Vec::new(),
+            Way::Level1 { inputs, .. } => inputs.clone(),
+        };
+        match self.flush_by(table, part, oldest, way) {
+            // What it was to be merged with cannot be read. What is in memory goes to Level0, and is as safe (E8).
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io)
+                    && !inputs.is_empty() =>
+            {
+                self.quarantine(part, &inputs, &error);
+                self.flush_by(table, part, oldest, Way::Level0)
+            }
+            flushed => flushed,
+        }
+    }
+
+    fn flush_by(
+        &self,
+        table: &Arc<Table>,
+        part: &Arc<SubTable>,
+        oldest: &Immutable,
+        way: Way,
+    ) -> Result<()> {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
-        let way = if table.is_gone() { Way::Level0 } else { self.way_of(part, &oldest.memtable) };
         let (inputs, others_from) = match &way {
             Way::Level1 { inputs, hull, .. } => {
                 let (hull, without) = ((&*hull.0, &*hull.1), Some(&oldest.memtable));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::engine::Access;
-use spillway_base::{Csn, Result};
+use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
 use super::change::Change;
@@ -127,6 +127,11 @@ pub(super) fn middle(levels: &Levels) -> Option<Box<[u8]>> {
     Some(largest.slices().get(at)?.meta.smallest.clone())
 }
 
+/// Whether a slice has keys before a key and from it on.
+fn spans(slice: &Slice, key: &[u8]) -> bool {
+    *slice.meta.smallest < *key && *key <= *slice.meta.largest
+}
+
 /// The blocks of a slice that have to be taken apart to cut it at a key, which is none of its ends; there may be none.
 fn straddling(slice: &Slice, key: &[u8]) -> Result<std::ops::Range<usize>> {
     let resident = slice.extent.resident(Access::Blocking)?;
@@ -185,6 +190,21 @@ impl Inner {
 
     /// Splits a sub-table in its middle, unless it is being worked on, or cannot be split.
     pub(super) fn split(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
+        match self.try_split(table, part) {
+            // A slice that would have to be cut cannot be read. Everything else goes on (E8).
+            Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
+                let levels = part.view().levels.clone();
+                let key = middle(&levels).unwrap_or_default();
+                let spanning = levels.places().map(|(_, slice)| slice);
+                let spanning = spanning.filter(|slice| spans(slice, &key)).cloned();
+                self.quarantine(part, &spanning.collect::<Vec<_>>(), &error);
+                Ok(false)
+            }
+            split => split,
+        }
+    }
+
+    fn try_split(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
         let Some(_compacting) = part.take_whole() else { return Ok(false) };
         let Some(_flushing) = Flushing::begin(self, part) else { return Ok(false) };
         let levels = part.view().levels.clone();
@@ -193,9 +213,7 @@ impl Inner {
         };
         let mut written = self.written(DeviceClass::Ssd)?;
         let mut edit = LevelsEdit::default();
-        let spanning = levels
-            .places()
-            .filter(|(_, slice)| slice.meta.smallest < key && key <= slice.meta.largest);
+        let spanning = levels.places().filter(|(_, slice)| spans(slice, &key));
         for (place, slice) in spanning {
             edit.removed.push(slice.clone());
             let blocks = slice.meta.block_range();

@@ -267,7 +267,8 @@ impl Inner {
             Ok(()) => Ok(true),
             // Its inputs cannot be read. Everything else goes on (E8).
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
-                self.quarantine(part, &pick, &error);
+                let inputs: Vec<_> = pick.inputs().cloned().collect();
+                self.quarantine(part, &inputs, &error);
                 Ok(true)
             }
             Err(error) => Err(error),
@@ -275,16 +276,16 @@ impl Inner {
     }
 
     /// Keeps compactions away from those inputs that cannot be read.
-    fn quarantine(&self, part: &SubTable, pick: &Pick, error: &Error) {
+    pub(super) fn quarantine(&self, part: &SubTable, inputs: &[Arc<Slice>], error: &Error) {
         let mut found = false;
-        for slice in pick.inputs() {
+        for slice in inputs {
             if let Err(error) = slice.extent.check_blocks(slice.meta.block_range()) {
                 part.quarantine(&slice.meta, error);
                 found = true;
             }
         }
         // What could not be read a moment ago can be now.
-        if !found && let Some(slice) = pick.inputs().next() {
+        if !found && let Some(slice) = inputs.first() {
             part.quarantine(&slice.meta, error.clone());
         }
         self.refresh_debt();

@@ -145,3 +145,46 @@ fn a_flush_that_meets_little_goes_straight_into_level1() {
     drop(bench);
     verify_clean(&disk);
 }
+
+/// E8: damage in Level1 that a straight flush meets, or a split, keeps them away, and nothing else: what is in memory gets to the
+/// files, and the engine goes on.
+#[test]
+fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_engine() {
+    for splits in [false, true] {
+        let settings = || TieredSettings { straight_flush: !splits, ..small() };
+        let (disk, bench) = with_table(settings());
+        (0..300).for_each(|key| put(&bench, 2 + key, key, 1000));
+        bench.engine.compact_all().unwrap();
+        // To Level1, or over Level2, so that the middle of that is spanned.
+        (0..if splits { 20 } else { 300 })
+            .for_each(|key| put(&bench, 400 + key, key * 15 % 300, 1000));
+        bench.engine.flush_all().unwrap();
+        let (_, part) = bench.part(1);
+        let levels = part.view().levels.clone();
+        let damaged = if splits { &levels.level0[0].run } else { &levels.level1 };
+        let slots = damaged.slices()[0].extent.meta.slots;
+        drop((part, levels, bench));
+        disk.rot(
+            &dir().join(format!("{:06}.data", slots.file)),
+            u64::from(slots.first) * (64 << 10) + 50,
+            1,
+        );
+
+        let bench = open_with(Arc::new(disk.clone()), settings()).unwrap();
+        bench.horizon.stable.store(999, Ordering::SeqCst);
+        let (whole, part) = bench.part(1);
+        if splits {
+            assert!(!bench.engine.0.split(&whole, &part).unwrap());
+        } else {
+            // Enough for what it overlaps to be little beside it.
+            (0..400).for_each(|key| put(&bench, 1000 + key, 1_000_000 + key, 2000));
+            put(&bench, 1400, 0, 10);
+            bench.engine.flush_all().unwrap();
+            assert_eq!(bench.engine.persisted(), Csn(1400));
+        }
+        assert!(part.quarantined().is_some() && bench.engine.health().is_ok());
+        put(&bench, 2000, 7_000_000, 10);
+        bench.engine.flush_all().unwrap();
+        assert!(bench.get(table(1), &7_000_000_u64.to_be_bytes(), Csn(2000)).unwrap().is_some());
+    }
+}
