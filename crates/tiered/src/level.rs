@@ -13,6 +13,7 @@ use spillway_base::{Csn, Error, KeyRange, Result};
 use crate::extent::ExtentHandle;
 use crate::extent_meta::{SliceId, SliceMeta};
 use crate::manifest::Place;
+use crate::temperature::Temperature;
 
 /// Consecutive blocks of an extent.
 pub(crate) struct Slice {
@@ -21,6 +22,11 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
+    /// How often it was read lately.
+    pub(crate) fn temperature(&self) -> Temperature {
+        self.extent.temperature(self.meta.block_range())
+    }
+
     /// A slice with nothing behind it, for tests of what needs only the record.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn detached(

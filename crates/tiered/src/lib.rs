@@ -5,6 +5,7 @@
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work;
 //! - `table`: a table, and `subtable`: a part of its keys, what readers see of it; `cursor`, `source`: scans;
 //! - `memtable`: the newest versions; `level`: the older ones; `picker`, `compaction`: how they are kept in order;
+//! - `temperature`: how often extents are read, which compactions and moves go by;
 //! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
 //! - `verify`: a folder checked while nobody has it open.
@@ -30,6 +31,7 @@ mod source;
 mod space;
 mod subtable;
 mod table;
+mod temperature;
 mod verify;
 
 /// Compactions carried out elsewhere.

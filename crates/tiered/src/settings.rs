@@ -56,6 +56,9 @@ pub struct TieredSettings {
     pub cold_compression: Compression,
     /// Whether a memtable that shares keys with little of Level1 is flushed straight there, when there is time.
     pub straight_flush: bool,
+    /// Whether it is counted how often extents are read, so that compactions push down what is cold, and devices take what they
+    /// are fast enough for (X-Engine, appendix C).
+    pub temperature: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -90,6 +93,7 @@ impl TieredSettings {
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
+            temperature: true,
             manifest_bytes: 4 << 20,
         }
     }

@@ -249,10 +249,18 @@ impl RunSource {
         Standing { resident: at.resident.clone(), data: at.data.clone(), ..*at }
     }
 
+    /// A scan begins at a block: one that goes on from there is no reason to keep what it passes.
+    fn note_seek(&self, slice: usize, found: &Option<(Arc<Resident>, usize, Arc<Block>)>) {
+        if let Some((_, block, _)) = found {
+            self.run.slices()[slice].extent.note_read(*block);
+        }
+    }
+
     fn first(&self, access: Access) -> Result<Option<Standing>> {
         let start = &self.bounds.start;
         let slice = self.run.seek(start);
         let found = self.open(slice, |resident, blocks| resident.seek(blocks, start), access)?;
+        self.note_seek(slice, &found);
         Ok(found.map(|(resident, block, data)| {
             let entry = data.seek(start);
             Standing { slice, block, entry, resident, data }
@@ -267,12 +275,14 @@ impl RunSource {
             && slice < slices
         {
             let found = self.open(slice, |resident, blocks| resident.seek(blocks, end), access)?;
+            self.note_seek(slice, &found);
             let Some((resident, block, data)) = found else { return Ok(None) };
             let entry = data.seek(end);
             return self.before(Standing { slice, block, entry, resident, data }, access);
         }
         let Some(slice) = slices.checked_sub(1) else { return Ok(None) };
         let found = self.open(slice, |_, blocks| blocks.end - 1, access)?;
+        self.note_seek(slice, &found);
         Ok(found.map(|(resident, block, data)| {
             let entry = data.len() - 1;
             Standing { slice, block, entry, resident, data }

@@ -447,6 +447,7 @@ fn find_in_slice(
             return Ok(());
         }
         let block = slice.extent.block(&resident, index, access)?;
+        slice.extent.note_read(index);
         for at in block.seek(key)..block.len() {
             let entry = block.entry(at);
             if entry.key != key {

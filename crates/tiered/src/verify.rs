@@ -60,7 +60,7 @@ pub fn verify(
         }
     };
     let budget = Budget::new(usize::MAX);
-    let context = Arc::new(ReadContext::new(0, 64 << 20, &budget));
+    let context = Arc::new(ReadContext::new(0, 64 << 20, false, &budget));
     let all = || state.tables.values().flat_map(|table| table.extents.values());
     let used = all().map(|extent| extent.meta.slots);
     let opened = find(&**disk, dir).and_then(|folders| {

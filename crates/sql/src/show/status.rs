@@ -68,7 +68,9 @@ fn space_page(tables: &[TableSpace], names: &HashMap<u32, String>) -> String {
         for (number, level) in table.levels.iter().enumerate().filter(|(_, l)| l.block_bytes > 0) {
             let level_of = format!("    Level{number}, {:.1} MB of blocks", mb(level.block_bytes));
             let [newest, payload] = [level.newest_bytes, level.payload_bytes].map(mb);
-            line(&mut out, format_args!("{level_of:<46}{newest:>12.1}{payload:>12.1}"));
+            let [hot, cold] = [level.hot_bytes, level.cold_bytes].map(mb);
+            let warmth = format_args!("{hot:.1} MB hot, {cold:.1} cold");
+            line(&mut out, format_args!("{level_of:<46}{newest:>12.1}{payload:>12.1}  {warmth}"));
         }
     }
     out
@@ -205,6 +207,8 @@ mod tests {
             payload_bytes: 4_000_000,
             newest_bytes: 3_000_000,
             block_bytes: 2_000_000,
+            hot_bytes: 500_000,
+            cold_bytes: 1_200_000,
         };
         let on = ClassSpace {
             extents: 2,
@@ -222,6 +226,7 @@ mod tests {
         assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["test.seats", "3.0", "4.0"]);
         assert!(lines[4].split_whitespace().eq(["ssd", "4.2", "1.0", "0.1", "2"]), "{text}");
         assert!(lines[5].starts_with("Level1, 2.0 MB of blocks"), "{text}");
+        assert!(lines[5].ends_with("0.5 MB hot, 1.2 cold"), "{text}");
         assert!(!text.contains("Level0"), "{text}");
     }
 

@@ -48,7 +48,7 @@ impl Yard {
             64 << 20,
             [].into_iter(),
         );
-        let context = Arc::new(ReadContext::new(0, 64 << 20, &budget));
+        let context = Arc::new(ReadContext::new(0, 64 << 20, false, &budget));
         let space = Arc::new(space.unwrap());
         let bulk = space.bulk(&budget).unwrap();
         Yard { bulk, space, context, next: 1, slices: Vec::new() }

@@ -29,7 +29,7 @@ pub(super) struct LevelsDebt {
 /// slices there are.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// One more than how often levels had changed by then.
+    /// One more than how often levels had changed by then, and how many epochs of temperatures were over.
     at: AtomicU64,
 }
 
@@ -42,6 +42,8 @@ impl Inner {
     ) -> Result<bool> {
         // Read first: what changes meanwhile is looked at again.
         let changes = self.levels_debt.changes.load(Ordering::Acquire) + 1;
+        // And what was warm may not be so any more.
+        let changes = changes ^ u64::from(self.context.thermometer.epochs()) << 32;
         if settled.at.load(Ordering::Acquire) == changes {
             return Ok(false);
         }

@@ -219,6 +219,7 @@ impl Inner {
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         let flushed = self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
         part.heat.add(written.bytes, flushed + written.bytes, self.half_life());
+        self.context.thermometer.note_written(written.bytes, self.half_life());
         Ok(())
     }
 

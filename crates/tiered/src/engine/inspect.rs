@@ -13,6 +13,7 @@ use crate::extent_meta::ExtentId;
 use crate::manifest::Place;
 use crate::space::DeviceClass;
 use crate::table::Table;
+use crate::temperature::Warmth;
 
 /// What is in a level of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,6 +24,10 @@ pub struct LevelSpace {
     pub newest_bytes: u64,
     /// Bytes of the blocks that hold them.
     pub block_bytes: u64,
+    /// Of those, how many are read much more often than the average, lately.
+    pub hot_bytes: u64,
+    /// And how many are read much less often.
+    pub cold_bytes: u64,
 }
 
 /// What a table has on devices of a class.
@@ -108,6 +113,11 @@ impl Inner {
                 let newest = u128::from(counts.payload_bytes) * u128::from(counts.keys);
                 level.newest_bytes += (newest / u128::from(counts.versions.max(1))) as u64;
                 level.block_bytes += slice.meta.bytes;
+                match slice.temperature().warmth() {
+                    Warmth::Hot => level.hot_bytes += slice.meta.bytes,
+                    Warmth::Cold => level.cold_bytes += slice.meta.bytes,
+                    Warmth::Warm => {}
+                }
                 let meta = &slice.extent.meta;
                 let slot_bytes = u64::from(meta.slots.count) * self.space.slot_bytes() as u64;
                 let extent = extents.entry(meta.id).or_insert_with(|| {
@@ -135,14 +145,16 @@ impl Inner {
     }
 
     /// Figures of all tables together.
-    pub(super) fn space_metrics(&self) -> [Metric; 5] {
+    pub(super) fn space_metrics(&self) -> [Metric; 7] {
         let mut on = ClassSpace::default();
-        let (mut payload, mut newest) = (0, 0);
+        let (mut payload, mut newest, mut hot, mut cold) = (0, 0, 0, 0);
         for table in self.tables.load().values() {
             let space = self.space_of(table);
             on.add(&space.on_devices());
             payload += space.payload_bytes();
             newest += space.newest_bytes();
+            hot += space.levels.iter().map(|level| level.hot_bytes).sum::<u64>();
+            cold += space.levels.iter().map(|level| level.cold_bytes).sum::<u64>();
         }
         let gauge = |name, help, value: f64| Metric { name, help, counter: false, value };
         let amplification = if newest == 0 { 1.0 } else { on.slot_bytes as f64 / newest as f64 };
@@ -151,6 +163,8 @@ impl Inner {
             gauge("tiered_newest_bytes", "Of those, about the newest versions'.", newest as f64),
             gauge("tiered_dead_bytes", "Blocks that no slice needs.", on.dead_bytes as f64),
             gauge("tiered_slack_bytes", "Ends of slots past extents.", on.slack_bytes as f64),
+            gauge("tiered_hot_bytes", "Blocks read more often than others lately.", hot as f64),
+            gauge("tiered_cold_bytes", "Blocks read less often than others lately.", cold as f64),
             gauge(
                 "tiered_space_amplification",
                 "Bytes of extents' slots for each of the newest versions'.",

@@ -178,7 +178,8 @@ impl TieredEngine {
             used.map(|extent| extent.meta.slots),
         )?);
         let cache_bytes = settings.cache_bytes;
-        let context = ReadContext::new(cache_bytes / 4 * 3, cache_bytes / 4, &budget);
+        let (blocks, tables) = (cache_bytes / 4 * 3, cache_bytes / 4);
+        let context = ReadContext::new(blocks, tables, settings.temperature, &budget);
         let context = Arc::new(context);
         let accounts = Accounts::new(budget, settings.memtable_bytes);
         let mut tables = Tables::default();

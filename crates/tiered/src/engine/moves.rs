@@ -24,9 +24,17 @@ use crate::picker::{Kind, Lodger, pick_moves};
 use crate::space::{DeviceClass, SlotRun};
 use crate::subtable::SubTable;
 use crate::table::Table;
+use crate::temperature::Temperature;
 
 /// Extents that are moved at once.
 const MOVES_MOST: usize = 8;
+
+/// Where an extent is and should be.
+struct Home {
+    meant: DeviceClass,
+    slots: SlotRun,
+    temperature: Temperature,
+}
 
 /// What may be moved.
 struct Candidates {
@@ -62,7 +70,7 @@ impl Inner {
         let tables = self.tables.load_full();
         for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
             // Where slices of an extent are in several levels, it is where the fastest of them should be.
-            let mut places: FxHashMap<ExtentId, (DeviceClass, SlotRun)> = FxHashMap::default();
+            let mut places: FxHashMap<ExtentId, Home> = FxHashMap::default();
             let mut busy: FxHashSet<ExtentId> = FxHashSet::default();
             for part in table.all_parts() {
                 let compacting = part.is_compacting();
@@ -70,20 +78,24 @@ impl Inner {
                 for (place, slice) in part.view().levels.places() {
                     let meant = self.class_at(place);
                     let meta = &slice.extent.meta;
-                    let known = places.entry(meta.id).or_insert((meant, meta.slots));
-                    known.0 = known.0.min(meant);
+                    let known = places.entry(meta.id).or_insert_with(|| {
+                        let temperature = slice.extent.temperature(0..meta.blocks as usize);
+                        let each = temperature.0 / meta.slots.count.max(1);
+                        Home { meant, slots: meta.slots, temperature: Temperature(each) }
+                    });
+                    known.meant = known.meant.min(meant);
                     if stays {
                         busy.insert(meta.id);
                     }
                 }
             }
-            for (id, (meant, slots)) in places {
+            for (id, Home { meant, slots, temperature }) in places {
                 let Some(&(class, leaving)) = on.get(&slots.file) else { continue };
                 if busy.contains(&id) {
                     continue;
                 }
                 let bytes = u64::from(slots.count) * self.space.slot_bytes() as u64;
-                found.lodgers.push(Lodger { bytes, class, leaving, meant, temperature: 0 });
+                found.lodgers.push(Lodger { bytes, class, leaving, meant, temperature });
                 found.extents.push((table.clone(), id));
             }
         }

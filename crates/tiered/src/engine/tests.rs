@@ -71,6 +71,7 @@ fn small() -> TieredSettings {
         level0_target: 3,
         level0_limit: 12,
         dynamic_level0: false,
+        temperature: true,
         manifest_bytes: 2 << 10,
     }
 }

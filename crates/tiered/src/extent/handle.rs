@@ -16,6 +16,7 @@ use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
 use crate::pages::{Buffer, PagePool};
 use crate::space::{DataFile, SpaceManager};
+use crate::temperature::{Readings, Temperature, Thermometer};
 
 /// The caches that reads of extents go through.
 pub(crate) struct ReadContext {
@@ -25,16 +26,23 @@ pub(crate) struct ReadContext {
     pub(crate) pages: PagePool,
     /// What blocks are decoded with.
     pub(crate) dictionaries: DictionaryStore,
+    pub(crate) thermometer: Arc<Thermometer>,
 }
 
 impl ReadContext {
-    /// Caches of so many bytes.
-    pub(crate) fn new(block_bytes: usize, table_bytes: usize, budget: &Budget) -> ReadContext {
+    /// Caches of so many bytes. `temperature` is whether reads of extents are counted.
+    pub(crate) fn new(
+        block_bytes: usize,
+        table_bytes: usize,
+        temperature: bool,
+        budget: &Budget,
+    ) -> ReadContext {
         ReadContext {
             blocks: BlockCache::new(block_bytes, budget),
             tables: TableCache::new(table_bytes, budget),
             pages: Block::pool(budget),
             dictionaries: DictionaryStore::new(budget),
+            thermometer: Arc::new(Thermometer::new(temperature)),
         }
     }
 }
@@ -58,6 +66,8 @@ pub(crate) struct ExtentHandle {
     pub(crate) meta: ExtentMeta,
     seat: Seat<Resident>,
     live_bytes: AtomicU64,
+    readings: Readings,
+    thermometer: Arc<Thermometer>,
     home: Option<Home>,
 }
 
@@ -92,15 +102,35 @@ impl ExtentHandle {
             obsolete: AtomicBool::new(false),
             moved: AtomicBool::new(false),
         };
-        let live_bytes = AtomicU64::new(0);
-        Ok(Arc::new(ExtentHandle { meta, seat: Seat::default(), live_bytes, home: Some(home) }))
+        Ok(Arc::new(ExtentHandle::at(Some(home), meta, context.thermometer.clone())))
     }
 
     /// A handle with nothing behind it, for tests of what needs only the record.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn detached(meta: ExtentMeta) -> Arc<ExtentHandle> {
-        let live_bytes = AtomicU64::new(0);
-        Arc::new(ExtentHandle { meta, seat: Seat::default(), live_bytes, home: None })
+        Arc::new(ExtentHandle::at(None, meta, Arc::new(Thermometer::new(true))))
+    }
+
+    fn at(home: Option<Home>, meta: ExtentMeta, thermometer: Arc<Thermometer>) -> ExtentHandle {
+        thermometer.add_extent();
+        ExtentHandle {
+            meta,
+            seat: Seat::default(),
+            live_bytes: AtomicU64::new(0),
+            readings: Readings::default(),
+            thermometer,
+            home,
+        }
+    }
+
+    /// Counts a read of a block, now and then.
+    pub(crate) fn note_read(&self, block: usize) {
+        self.readings.note_read(block, self.meta.blocks as usize, &self.thermometer);
+    }
+
+    /// How often some of its blocks were read lately.
+    pub(crate) fn temperature(&self, blocks: Range<usize>) -> Temperature {
+        self.readings.temperature(blocks, self.meta.blocks as usize, &self.thermometer)
     }
 
     /// Bytes of its blocks that belong to slices of the table's levels.
@@ -137,6 +167,7 @@ impl ExtentHandle {
     /// Takes over what is known of an extent that was copied here.
     pub(crate) fn take_over(self: &Arc<Self>, old: &ExtentHandle) {
         self.change_live_bytes(old.live_bytes(), 0);
+        self.readings.take_over(&old.readings);
         if let Some(resident) = old.seat.get() {
             let bytes = resident.bytes();
             self.home().context.tables.seat(self, resident, bytes);
@@ -323,6 +354,7 @@ fn would_block() -> Error {
 
 impl Drop for ExtentHandle {
     fn drop(&mut self) {
+        self.thermometer.remove_extent();
         let Some(home) = self.home.take() else { return };
         home.context.tables.forget(self);
         if home.obsolete.load(Ordering::Acquire) {

@@ -2,15 +2,19 @@
 //!
 //! # What a pick must keep
 //! - **M1.** What is on a device that it is to leave goes before anything else.
-//! - **M2.** An extent goes where its level is meant to be; one that is meant for the slowest device and is warm, to the next faster one.
+//! - **M2.** An extent goes where its level is meant to be; one that is meant for the slowest device and is hot, to the next faster one, and
+//!   if it is among the hottest to the one after that.
 //! - **M3.** Nothing is moved to where there is no room, or hardly any: the last of it is for what is written anew.
 //! - **M4.** What was moved stays until it is much warmer or cooler, so nothing goes back and forth.
+//! - **M5.** Where there is no room for one that is much hotter than another that is there for its warmth, that one goes down.
 
 use crate::space::DeviceClass;
+use crate::temperature::{COLD, HOT, HOTTEST, Temperature};
 
-/// An extent from which a temperature on is worth a faster device, and below which it is worth none.
-const WARM: u32 = 16;
-const COOL: u32 = 4;
+/// From which temperature on an extent rises, and from which on it stays there: by one step, and by two.
+const STEPS: [(u32, u32); 2] = [(HOT, COLD), (HOTTEST, HOT)];
+/// One yields to another that is so many times as hot.
+const YIELDS: u32 = 4;
 /// The share of a device that moves leave free.
 const SPARED: f64 = 0.05;
 
@@ -24,8 +28,8 @@ pub(crate) struct Lodger {
     pub(crate) leaving: bool,
     /// Where its level is meant to be.
     pub(crate) meant: DeviceClass,
-    /// How often it was read lately; 0 where that is not counted.
-    pub(crate) temperature: u32,
+    /// How often it was read lately, for each slot that it takes.
+    pub(crate) temperature: Temperature,
 }
 
 /// A class that takes extents.
@@ -52,14 +56,14 @@ pub(crate) fn pick_moves(
     most: usize,
 ) -> Vec<(usize, DeviceClass)> {
     let mut rooms = rooms.to_vec();
-    let slowest = rooms.last().map(|room| room.class);
-    let mut wishes: Vec<(u8, u32, usize, DeviceClass)> = Vec::new();
+    let classes: Vec<DeviceClass> = rooms.iter().map(|room| room.class).collect();
+    let mut wishes: Vec<(u8, Temperature, usize, DeviceClass)> = Vec::new();
     for (at, lodger) in lodgers.iter().enumerate() {
-        let Some(target) = target(lodger, &rooms, slowest) else { continue };
+        let target = target(lodger, &classes);
         // Those that warmed up come before those that cooled down; of the first the warmest, of the others the coolest.
         let (rank, order) = match (lodger.leaving, target < lodger.class) {
             (true, _) => (0, lodger.temperature),
-            (false, true) => (1, u32::MAX - lodger.temperature),
+            (false, true) => (1, Temperature(u32::MAX - lodger.temperature.0)),
             (false, false) => (2, lodger.temperature),
         };
         if lodger.leaving || target != lodger.class {
@@ -67,7 +71,8 @@ pub(crate) fn pick_moves(
         }
     }
     wishes.sort_unstable();
-    let mut picked = Vec::new();
+    let mut guests = guests(lodgers, &classes).into_iter().peekable();
+    let mut picked: Vec<(usize, DeviceClass)> = Vec::new();
     for (_, _, at, target) in wishes {
         if picked.len() == most {
             break;
@@ -82,20 +87,47 @@ pub(crate) fn pick_moves(
         if let Some(room) = room {
             room.free -= lodger.bytes;
             picked.push((at, room.class));
+            continue;
+        }
+        // M5: the next pick finds the room that this one makes.
+        let yields = |guest: &usize| {
+            let guest = &lodgers[*guest];
+            guest.class == target && guest.temperature.0 * YIELDS <= lodger.temperature.0
+        };
+        if target < lodger.class
+            && let Some(guest) = guests.next_if(yields)
+            && let Some(room) = rooms
+                .iter_mut()
+                .find(|room| room.class > target && room.takes(lodgers[guest].bytes))
+        {
+            room.free -= lodgers[guest].bytes;
+            picked.push((guest, room.class));
         }
     }
     picked
 }
 
-/// Where an extent should be.
-fn target(lodger: &Lodger, rooms: &[Room], slowest: Option<DeviceClass>) -> Option<DeviceClass> {
-    if Some(lodger.meant) != slowest {
-        return Some(lodger.meant);
+/// Those that are on a device because they are warm, and for nothing else: the coolest first.
+fn guests(lodgers: &[Lodger], classes: &[DeviceClass]) -> Vec<usize> {
+    let is_guest = |lodger: &Lodger| {
+        !lodger.leaving && lodger.class < lodger.meant && target(lodger, classes) <= lodger.class
+    };
+    let mut guests: Vec<usize> = (0..lodgers.len()).filter(|at| is_guest(&lodgers[*at])).collect();
+    guests.sort_by_key(|at| lodgers[*at].temperature);
+    guests
+}
+
+/// Where an extent should be: one that is meant for the slowest device is as many steps above it as it is warm enough for.
+fn target(lodger: &Lodger, classes: &[DeviceClass]) -> DeviceClass {
+    if classes.last() != Some(&lodger.meant) {
+        return lodger.meant;
     }
-    let faster = rooms.iter().rev().map(|room| room.class).nth(1);
-    let is_up = faster.is_some_and(|faster| lodger.class <= faster) && !lodger.leaving;
-    let warm = lodger.temperature >= if is_up { COOL } else { WARM };
-    faster.filter(|_| warm).or(Some(lodger.meant))
+    let steps = classes.iter().rev().skip(1).zip(STEPS);
+    let warm_enough = steps.take_while(|(class, (rises, stays))| {
+        let is_up = lodger.class <= **class && !lodger.leaving;
+        lodger.temperature.0 >= if is_up { *stays } else { *rises }
+    });
+    warm_enough.last().map_or(lodger.meant, |(class, _)| *class)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -104,6 +136,7 @@ mod tests {
     use DeviceClass::{Fast, Hdd, Ssd};
 
     fn lodger(class: DeviceClass, meant: DeviceClass, temperature: u32) -> Lodger {
+        let temperature = Temperature(temperature);
         Lodger { bytes: 10, class, leaving: false, meant, temperature }
     }
 
@@ -125,21 +158,28 @@ mod tests {
     }
 
     #[test]
-    fn m2_levels_have_their_places_and_the_warm_are_one_up() {
+    fn m2_levels_have_their_places_and_the_hot_are_one_up() {
         let lodgers = [
             lodger(Fast, Fast, 0),
             lodger(Hdd, Hdd, 0),
             lodger(Ssd, Fast, 0),
             lodger(Ssd, Hdd, 0),
-            lodger(Hdd, Hdd, WARM + 1),
-            lodger(Hdd, Hdd, WARM),
-            lodger(Fast, Hdd, 3),
+            lodger(Hdd, Hdd, HOT + 1),
+            lodger(Hdd, Hdd, HOT),
+            lodger(Fast, Hdd, COLD - 1),
+            lodger(Ssd, Hdd, HOTTEST),
+            lodger(Hdd, Hdd, HOTTEST + 1),
         ];
         let picked = pick_moves(&lodgers, &all(), 9);
-        assert_eq!(picked, [(4, Ssd), (5, Ssd), (2, Fast), (3, Hdd), (6, Hdd)]);
-        assert_eq!(pick_moves(&lodgers, &all(), 1), [(4, Ssd)]);
+        let up = [(8, Fast), (7, Fast), (4, Ssd), (5, Ssd), (2, Fast)];
+        assert_eq!(picked, [&up[..], &[(3, Hdd), (6, Hdd)]].concat());
+        assert_eq!(pick_moves(&lodgers, &all(), 1), [(8, Fast)]);
+        // Of two classes there is one step.
+        let rooms = [room(Fast, 500), room(Hdd, 500)];
+        let lodgers = [lodger(Hdd, Hdd, HOT), lodger(Hdd, Hdd, HOTTEST)];
+        assert_eq!(pick_moves(&lodgers, &rooms, 9), [(1, Fast), (0, Fast)]);
         // With one class there is nowhere to go.
-        let lodgers = [lodger(Ssd, Ssd, 0), lodger(Ssd, Ssd, 99)];
+        let lodgers = [lodger(Ssd, Ssd, 0), lodger(Ssd, Ssd, 999)];
         assert_eq!(pick_moves(&lodgers, &[room(Ssd, 500)], 9), []);
     }
 
@@ -155,11 +195,43 @@ mod tests {
     }
 
     #[test]
-    fn m4_between_cool_and_warm_all_stay() {
-        for temperature in COOL..WARM {
+    fn m4_what_is_warm_stays_where_it_is() {
+        for temperature in COLD..HOT {
             let lodgers = [lodger(Ssd, Hdd, temperature), lodger(Hdd, Hdd, temperature)];
             assert_eq!(pick_moves(&lodgers, &all(), 9), []);
         }
-        assert_eq!(pick_moves(&[lodger(Ssd, Hdd, COOL - 1)], &all(), 9), [(0, Hdd)]);
+        assert_eq!(pick_moves(&[lodger(Ssd, Hdd, COLD - 1)], &all(), 9), [(0, Hdd)]);
+        for temperature in HOT..HOTTEST {
+            let lodgers = [lodger(Fast, Hdd, temperature), lodger(Ssd, Hdd, temperature)];
+            assert_eq!(pick_moves(&lodgers, &all(), 9), []);
+        }
+        assert_eq!(pick_moves(&[lodger(Fast, Hdd, HOT - 1)], &all(), 9), [(0, Ssd)]);
+    }
+
+    #[test]
+    fn m5_the_coolest_guest_makes_room_for_one_much_hotter() {
+        let full = [room(Fast, 55), room(Hdd, 500)];
+        let of = |temperature| {
+            [
+                lodger(Fast, Fast, 0),
+                lodger(Fast, Hdd, HOT),
+                lodger(Fast, Hdd, HOT / 2),
+                lodger(Fast, Hdd, HOT / 4),
+                lodger(Hdd, Hdd, temperature),
+            ]
+        };
+        assert_eq!(pick_moves(&of(HOT - 1), &full, 9), []);
+        assert_eq!(pick_moves(&of(HOT), &full, 9), [(3, Hdd)]);
+        let rooms = [room(Fast, 65), room(Hdd, 490)];
+        let after = [lodger(Hdd, Hdd, HOT / 4), lodger(Hdd, Hdd, HOT)];
+        assert_eq!(pick_moves(&after, &rooms, 9), [(1, Fast)]);
+        // Two that rise take two places, and none is given twice.
+        let two = [&of(4 * HOT)[..], &[lodger(Hdd, Hdd, 2 * HOT)]].concat();
+        assert_eq!(pick_moves(&two, &full, 9), [(3, Hdd), (2, Hdd)]);
+        assert_eq!(
+            pick_moves(&two, &[room(Fast, 55), room(Hdd, 55)], 9),
+            [],
+            "there is no room below"
+        );
     }
 }

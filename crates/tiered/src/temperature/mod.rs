@@ -1,0 +1,224 @@
+//! How often extents were read lately (X-Engine, appendix C: "access frequency in a recent window").
+//!
+//! An extent has a count for each eighth of its blocks, its *regions*. All eight are one word, with the number of the epoch in
+//! which they were last touched. An *epoch* is a stretch of work and not of time: it ends when so many reads have been counted for
+//! each extent that there is, so that a temperature says how often an extent is read as compared with others, whatever the load, and a
+//! database that nobody uses forgets nothing. What is written ends it, too, or else a table that is written only would stay as
+//! warm as it was.
+//!
+//! # What holds
+//! - **C1.** A read takes no lock for it, and changes no shared memory by a read-modify-write, but one in 208. Twelve of
+//!   thirteen count down a number of their thread, and nothing else.
+//! - **C2.** Each epoch halves a count; those that are not looked at are halved when they are. An extent that is read as often as the
+//!   average has a temperature from [`MEAN`] up to twice that, or little less.
+//! - **C3.** A temperature is that of the blocks: a slice has that of its blocks' regions, as if a whole extent was read so often;
+//!   moving an extent or re-linking a slice changes nothing.
+//! - **C4.** Nothing hangs on it but a choice among what is right to do anyway: two threads may lose a count, and a restart loses all.
+//!
+//! What is counted are reads of a key, and where scans begin: one that reads a table through makes nothing warm. Compactions,
+//! checks and backups are not counted.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+/// Of so many reads of a thread one is counted; a prime, so that it keeps no step with transactions.
+const EACH: u32 = 13;
+/// Counted reads that a thread tells of at once.
+const TOLD: u32 = 16;
+/// Counted reads for each extent that make an epoch.
+const MEAN: u64 = 16;
+/// Extents that an epoch is at least long enough for.
+const EXTENTS_LEAST: u64 = 8;
+/// Regions of an extent.
+const REGIONS: usize = 8;
+/// Bits of a count. The epoch has what is left of the word.
+const BITS: usize = 6;
+const COUNT_MOST: u64 = (1 << BITS) - 1;
+const COUNTS: u64 = (1 << (REGIONS * BITS)) - 1;
+
+/// From here on an extent is among the hottest.
+pub(crate) const HOTTEST: u32 = 16 * MEAN as u32;
+/// From here on it is hot: it is read at least twice as often as the average.
+pub(crate) const HOT: u32 = 4 * MEAN as u32;
+/// Below this one it is cold: it is read at most half as often as the average.
+pub(crate) const COLD: u32 = MEAN as u32 / 2;
+
+thread_local! {
+    /// Reads until the next one that is counted.
+    static LEFT: Cell<u32> = const { Cell::new(EACH) };
+    /// Counted reads that were not told of yet.
+    static UNTOLD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// How often something was read lately.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(crate) struct Temperature(pub(crate) u32);
+
+/// What a temperature means. What is warm stays where it is: it is worth no effort, neither up nor down.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Warmth {
+    Cold,
+    Warm,
+    Hot,
+}
+
+impl Temperature {
+    pub(crate) fn warmth(self) -> Warmth {
+        match self.0 {
+            HOT.. => Warmth::Hot,
+            COLD.. => Warmth::Warm,
+            _ => Warmth::Cold,
+        }
+    }
+}
+
+/// What tells epochs apart, for all extents of an engine.
+pub(crate) struct Thermometer {
+    /// Whether reads are counted.
+    is_on: bool,
+    epoch: AtomicU32,
+    /// Counted reads in this epoch, and what was written, in the same measure.
+    passed: AtomicU64,
+    extents: AtomicU64,
+}
+
+impl Thermometer {
+    pub(crate) fn new(is_on: bool) -> Thermometer {
+        let (epoch, passed, extents) = (AtomicU32::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        Thermometer { is_on, epoch, passed, extents }
+    }
+
+    /// An extent is there from now on, or no more.
+    pub(crate) fn add_extent(&self) {
+        self.extents.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// See [`Thermometer::add_extent`].
+    pub(crate) fn remove_extent(&self) {
+        self.extents.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The number of epochs that are over; it begins anew after many.
+    pub(crate) fn epochs(&self) -> u32 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    fn epoch(&self) -> u16 {
+        self.epochs() as u16
+    }
+
+    /// Counted reads that make an epoch.
+    fn epoch_reads(&self) -> u64 {
+        MEAN * self.extents.load(Ordering::Relaxed).max(EXTENTS_LEAST)
+    }
+
+    /// Notes that so much was written, where `epoch_bytes` make an epoch.
+    pub(crate) fn note_written(&self, bytes: u64, epoch_bytes: u64) {
+        let share = bytes as f64 / epoch_bytes.max(1) as f64;
+        self.pass((share * self.epoch_reads() as f64) as u64);
+    }
+
+    fn pass(&self, reads: u64) {
+        let passed = self.passed.fetch_add(reads, Ordering::Relaxed) + reads;
+        let epochs = passed / self.epoch_reads();
+        // Of several that see it end one ends it.
+        let end = |now| (now >= passed && epochs > 0).then(|| now - passed);
+        if epochs > 0 && self.passed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).is_ok()
+        {
+            self.epoch.fetch_add(epochs as u32, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The counts of an extent's regions.
+#[derive(Default)]
+pub(crate) struct Readings(AtomicU64);
+
+impl Readings {
+    /// Counts a read of one of so many blocks, or leaves that to the next ones.
+    pub(crate) fn note_read(&self, block: usize, blocks: usize, thermometer: &Thermometer) {
+        let left = LEFT.get() - 1;
+        LEFT.set(if left == 0 { EACH } else { left });
+        if left == 0 && thermometer.is_on {
+            self.count(block, blocks, thermometer);
+        }
+    }
+
+    #[cold]
+    fn count(&self, block: usize, blocks: usize, thermometer: &Thermometer) {
+        let untold = UNTOLD.get() + 1;
+        UNTOLD.set(untold % TOLD);
+        if untold == TOLD {
+            thermometer.pass(u64::from(TOLD));
+        }
+        self.add(region_of(block, blocks), 1, thermometer);
+    }
+
+    /// The counts as of an epoch.
+    fn at(&self, epoch: u16) -> u64 {
+        let word = self.0.load(Ordering::Relaxed);
+        let passed = usize::from(epoch.wrapping_sub((word >> (REGIONS * BITS)) as u16));
+        if passed >= BITS {
+            return 0;
+        }
+        let kept = COUNT_MOST >> passed;
+        let mask = (0..REGIONS).fold(0, |mask, region| mask | kept << (region * BITS));
+        (word & COUNTS) >> passed & mask
+    }
+
+    fn add(&self, region: usize, reads: u64, thermometer: &Thermometer) {
+        let epoch = thermometer.epoch();
+        let counts = self.at(epoch);
+        let more = reads.min(COUNT_MOST - count_of(counts, region)) << (region * BITS);
+        // Another thread's count may be lost (C4).
+        let word = u64::from(epoch) << (REGIONS * BITS) | (counts + more);
+        self.0.store(word, Ordering::Relaxed);
+    }
+
+    /// The count of each region.
+    pub(crate) fn regions(&self, thermometer: &Thermometer) -> [u64; REGIONS] {
+        let counts = self.at(thermometer.epoch());
+        std::array::from_fn(|region| count_of(counts, region))
+    }
+
+    /// Takes over the counts of an extent with the same blocks.
+    pub(crate) fn take_over(&self, old: &Readings) {
+        self.0.store(old.0.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// How warm some of an extent's blocks are.
+    pub(crate) fn temperature(
+        &self,
+        of: Range<usize>,
+        blocks: usize,
+        thermometer: &Thermometer,
+    ) -> Temperature {
+        let counts = self.regions(thermometer);
+        let reads: f64 = (0..REGIONS)
+            .map(|region| {
+                let all = blocks_of(region, blocks);
+                let common = all.end.min(of.end).saturating_sub(all.start.max(of.start));
+                counts[region] as f64 * common as f64 / all.len().max(1) as f64
+            })
+            .sum();
+        Temperature((reads * blocks as f64 / of.len().max(1) as f64).round() as u32)
+    }
+}
+
+fn count_of(counts: u64, region: usize) -> u64 {
+    counts >> (region * BITS) & COUNT_MOST
+}
+
+/// The region of one of so many blocks.
+fn region_of(block: usize, blocks: usize) -> usize {
+    (block * REGIONS / blocks.max(1)).min(REGIONS - 1)
+}
+
+/// The blocks of a region, of so many in all.
+fn blocks_of(region: usize, blocks: usize) -> Range<usize> {
+    (region * blocks).div_ceil(REGIONS)..((region + 1) * blocks).div_ceil(REGIONS)
+}
