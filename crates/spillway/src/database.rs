@@ -13,7 +13,8 @@ use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
 use spillway_tiered::{
-    Background, JobOutcome, TableSpace, TableStatus, TieredEngine, TieredSettings,
+    Background, Inspection, JobOutcome, TableSize, TableSpace, TableStatus, TieredEngine,
+    TieredSettings,
 };
 use spillway_txn::{
     Engines, HorizonHandle, LogSettings, ManagerSettings, RecoveryReport, TransactionManager,
@@ -253,6 +254,21 @@ impl Database {
     #[must_use]
     pub fn space(&self) -> Vec<TableSpace> {
         self.0.tiered.space()
+    }
+
+    /// All that is in the tables: sub-tables, memtables, levels, slices; and the newest compactions.
+    #[must_use]
+    pub fn inspect(&self) -> Inspection {
+        self.0.tiered.inspect()
+    }
+
+    /// About how many rows and bytes a table has, from metadata in memory.
+    #[must_use]
+    pub fn size(&self, table: Table) -> TableSize {
+        match table.engine() {
+            Some(EngineKind::Tiered) => self.0.tiered.size(table),
+            _ => TableSize::default(),
+        }
     }
 
     /// Figures for people and for monitoring.

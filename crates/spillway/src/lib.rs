@@ -57,8 +57,9 @@ pub use spillway_base::engine::{Metric, RangeEstimate};
 pub use spillway_base::range::{prefix_end, successor};
 pub use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result};
 pub use spillway_tiered::{
-    ClassSpace, Compression, DeviceClass, LevelSpace, LevelStatus, TableSpace, TableStatus,
-    TableUse, Tier,
+    CODINGS, ClassSpace, CompactionRecord, Compression, DeviceClass, FilesInspection, HOT_FROM,
+    Inspection, LevelSpace, LevelStatus, MemtableInspection, SliceInspection, SubTableInspection,
+    TableInspection, TableSize, TableSpace, TableStatus, TableUse, Tier, WARM_FROM,
 };
 pub use spillway_txn::{
     CancelHandle, CommitFuture, Durability, Isolation, LockMode, LockWait, Savepoint, Scan,

@@ -181,7 +181,7 @@ impl Levels {
     }
 
     /// Every slice and its place.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (Place, &Arc<Slice>)> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Place, &Arc<Slice>)> + Clone {
         let level0 = self.level0.iter().flat_map(|sublevel| {
             let place = Place::Level0(sublevel.number);
             sublevel.run.slices().iter().map(move |slice| (place, slice))

@@ -8,6 +8,7 @@
 //! - `temperature`: how often extents are read, which compactions and moves go by;
 //! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
+//! - `inspect`: what there is of all this, to be looked at;
 //! - `verify`: a folder checked while nobody has it open.
 
 mod block;
@@ -21,6 +22,7 @@ mod extent_meta;
 mod filter;
 #[cfg(fuzzing)]
 pub mod fuzz;
+mod inspect;
 mod level;
 mod manifest;
 mod memtable;
@@ -43,8 +45,13 @@ pub mod offload {
 
 pub use coding::Compression;
 pub use engine::{
-    Background, ClassSpace, Copied, ExtentCopy, JobOutcome, LevelSpace, LevelStatus, Pin,
-    TableSpace, TableStatus, TableUse, TieredEngine,
+    Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableSize, TableStatus, TableUse,
+    TieredEngine,
+};
+pub use inspect::{
+    CODINGS, ClassSpace, CompactionRecord, FilesInspection, HOT_FROM, Inspection, LevelSpace,
+    MemtableInspection, Offline, SliceInspection, SubTableInspection, TableInspection, TableSpace,
+    WARM_FROM,
 };
 pub use picker::CompactionKind;
 pub use settings::TieredSettings;

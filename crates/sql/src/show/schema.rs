@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use spillway_types::{ColumnType, Value};
 
 use super::server::{charset_rows, collation_rows, engine_rows, process_rows};
-use super::tables::{default_text, extra_of, index_parts, index_values, key_of, rows_estimate};
+use super::tables::{
+    default_text, extra_of, index_parts, index_values, key_of, rows_estimate, size_values,
+};
 use super::{TEXT, int, text};
 use crate::catalog::{Catalog, SYSTEM, TableDef};
 use crate::session::{Instance, Variables};
@@ -134,13 +136,12 @@ pub(crate) fn virtual_rows(
         "information_schema.tables" => {
             let mut rows: Vec<Vec<Value>> = tables()
                 .map(|table| {
-                    let estimate = rows_estimate(instance, table);
                     let auto = if table.auto_column().is_some() {
                         int(instance.auto_increment_of(table) as i64)
                     } else {
                         Value::Null
                     };
-                    vec![
+                    let mut row = vec![
                         def(),
                         text(table.db.clone()),
                         text(table.name.clone()),
@@ -148,12 +149,9 @@ pub(crate) fn virtual_rows(
                         text("TIERED"),
                         int(10),
                         text("Dynamic"),
-                        int(estimate.keys as i64),
-                        int((estimate.bytes / estimate.keys.max(1)) as i64),
-                        int(estimate.bytes as i64),
-                        int(0),
-                        int(0),
-                        int(0),
+                    ];
+                    row.extend(size_values(instance, table));
+                    row.extend([
                         auto,
                         Value::Null,
                         Value::Null,
@@ -162,7 +160,8 @@ pub(crate) fn virtual_rows(
                         Value::Null,
                         text(""),
                         text(table.comment.clone()),
-                    ]
+                    ]);
+                    row
                 })
                 .collect();
             for (name, _) in VIRTUAL {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use spillway::{Metric, TableSpace, TableStatus, TableUse};
+use spillway::{ClassSpace, Metric, TableSpace, TableStatus, TableUse};
 
 use crate::catalog::Catalog;
 use crate::session::Instance;
@@ -38,39 +38,53 @@ pub(super) fn engine_status(instance: &Instance, catalog: &Catalog) -> String {
     page(&db.metrics(), &db.status(), &names) + &space_page(&db.space(), &names)
 }
 
-/// What tables take of the devices: all figures in MB.
+/// What tables take of the devices, by tier and by level: all figures in MB.
 fn space_page(tables: &[TableSpace], names: &HashMap<u32, String>) -> String {
     let mut out = String::new();
-    line(
-        &mut out,
-        format_args!(
-            "\nSPACE\n{:<40}{:>6}{:>12}{:>12}{:>12}{:>12}{:>12}{:>9}",
-            "", "tier", "newest MB", "payload MB", "slots MB", "dead MB", "slack MB", "extents"
-        ),
-    );
+    let head = [
+        "newest MB",
+        "payload MB",
+        "blocks MB",
+        "slots MB",
+        "dead MB",
+        "slack MB",
+        "hot MB",
+        "cold MB",
+    ];
+    let head: String = head.iter().map(|name| format!("{name:>12}")).collect();
+    line(&mut out, format_args!("\nSPACE\n{:<40}{head}{:>9}", "", "extents"));
+    let mut row = |name: &str, bytes: [Option<u64>; 8], extents: u64| {
+        let cells = bytes.map(|bytes| {
+            let mb = bytes.map(|bytes| format!("{:.1}", bytes as f64 / 1e6));
+            format!("{:>12}", mb.unwrap_or_default())
+        });
+        line(&mut out, format_args!("{name:<40}{}{extents:>9}", cells.concat()));
+    };
     for table in tables {
         let unnamed = || format!("(key space {})", table.table.ordinal());
         let name = names.get(&table.table.0).cloned().unwrap_or_else(unnamed);
-        let mb = |bytes: u64| bytes as f64 / 1e6;
-        let (newest, payload) = (mb(table.newest_bytes()), mb(table.payload_bytes()));
-        line(&mut out, format_args!("{name:<40}{:>6}{newest:>12.1}{payload:>12.1}", ""));
+        let (newest, payload) = (table.newest_bytes(), table.payload_bytes());
+        let blocks = table.levels.iter().map(|level| level.block_bytes).sum();
+        let whole = |on: &ClassSpace| [on.slot_bytes, on.dead_bytes, on.slack_bytes].map(Some);
+        let on = table.on_devices();
+        let [slots, dead, slack] = whole(&on);
+        let all = [Some(newest), Some(payload), Some(blocks), slots, dead, slack, None, None];
+        row(&name, all, on.extents);
         for (class, on) in &table.classes {
-            let [slots, dead, slack] = [on.slot_bytes, on.dead_bytes, on.slack_bytes].map(mb);
-            let (class, extents) = (class.to_string(), on.extents);
-            line(
-                &mut out,
-                format_args!(
-                    "{:<40}{class:>6}{:>24}{slots:>12.1}{dead:>12.1}{slack:>12.1}{extents:>9}",
-                    "", ""
-                ),
+            let [slots, dead, slack] = whole(on);
+            row(
+                &format!("    on {class}"),
+                [None, None, None, slots, dead, slack, None, None],
+                on.extents,
             );
         }
-        for (number, level) in table.levels.iter().enumerate().filter(|(_, l)| l.block_bytes > 0) {
-            let level_of = format!("    Level{number}, {:.1} MB of blocks", mb(level.block_bytes));
-            let [newest, payload] = [level.newest_bytes, level.payload_bytes].map(mb);
-            let [hot, cold] = [level.hot_bytes, level.cold_bytes].map(mb);
-            let warmth = format_args!("{hot:.1} MB hot, {cold:.1} cold");
-            line(&mut out, format_args!("{level_of:<46}{newest:>12.1}{payload:>12.1}  {warmth}"));
+        for (number, level) in table.levels.iter().enumerate().filter(|(_, l)| l.slices > 0) {
+            let of = [level.newest_bytes, level.payload_bytes, level.block_bytes];
+            let on = [level.slot_bytes, level.dead_bytes, level.slack_bytes];
+            let warmth = [level.hot_bytes, level.cold_bytes];
+            let all = [&of[..], &on, &warmth].concat();
+            let all = std::array::from_fn(|at| all.get(at).copied());
+            row(&format!("    Level{number}"), all, level.extents);
         }
     }
     out
@@ -195,7 +209,7 @@ fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>
 
 #[cfg(test)]
 mod tests {
-    use spillway::{ClassSpace, DeviceClass, EngineKind, LevelSpace, LevelStatus};
+    use spillway::{DeviceClass, EngineKind, LevelSpace, LevelStatus};
     use spillway_base::TableId;
 
     use super::*;
@@ -204,11 +218,17 @@ mod tests {
     fn the_space_of_a_table_is_told_by_tier_and_level() {
         let id = TableId::new(EngineKind::Tiered, 3);
         let level = LevelSpace {
+            slices: 3,
+            extents: 2,
             payload_bytes: 4_000_000,
             newest_bytes: 3_000_000,
             block_bytes: 2_000_000,
+            slot_bytes: 4_200_000,
+            dead_bytes: 1_000_000,
+            slack_bytes: 100_000,
             hot_bytes: 500_000,
             cold_bytes: 1_200_000,
+            ..LevelSpace::default()
         };
         let on = ClassSpace {
             extents: 2,
@@ -222,11 +242,12 @@ mod tests {
             classes: vec![(DeviceClass::Ssd, on)],
         };
         let text = space_page(&[table], &HashMap::from([(id.0, "test.seats".to_owned())]));
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["test.seats", "3.0", "4.0"]);
-        assert!(lines[4].split_whitespace().eq(["ssd", "4.2", "1.0", "0.1", "2"]), "{text}");
-        assert!(lines[5].starts_with("Level1, 2.0 MB of blocks"), "{text}");
-        assert!(lines[5].ends_with("0.5 MB hot, 1.2 cold"), "{text}");
+        let words =
+            |at: usize| text.lines().nth(at).unwrap().split_whitespace().collect::<Vec<_>>();
+        let all = ["3.0", "4.0", "2.0", "4.2", "1.0", "0.1", "2"];
+        assert_eq!(words(3), [&["test.seats"], &all[..]].concat());
+        assert_eq!(words(4), ["on", "ssd", "4.2", "1.0", "0.1", "2"]);
+        assert_eq!(words(5), [&["Level1"], &all[..6], &["0.5", "1.2"], &all[6..]].concat());
         assert!(!text.contains("Level0"), "{text}");
     }
 

@@ -210,6 +210,20 @@ pub(super) fn rows_estimate(instance: &Instance, table: &TableDef) -> spillway::
     instance.database().estimate(table.rows(), spillway::KeyRange::ALL)
 }
 
+/// What SHOW TABLE STATUS and `information_schema.tables` both say of a table's size: from its rows to what of its extents
+/// is not in use, the largest size of a table, which nothing bounds, included.
+pub(super) fn size_values(instance: &Instance, table: &TableDef) -> [Value; 6] {
+    let rows = instance.database().size(table.rows());
+    let (mut index_bytes, mut free_bytes) = (0, rows.free_bytes);
+    for index in &table.indexes {
+        let size = instance.database().size(spillway_base::TableId(index.space));
+        index_bytes += size.used_bytes;
+        free_bytes += size.free_bytes;
+    }
+    let average = rows.used_bytes.checked_div(rows.rows).unwrap_or(0);
+    [rows.rows, average, rows.used_bytes, 0, index_bytes, free_bytes].map(|value| int(value as i64))
+}
+
 /// Each part of each index: its index's name, whether that is unique, its place, and itself.
 pub(super) fn index_parts(table: &TableDef) -> Vec<(&str, bool, usize, &IndexPart)> {
     let mut all = Vec::new();
@@ -283,24 +297,14 @@ pub(super) fn indexes_of(instance: &Instance, table: &TableDef) -> Shown {
 
 pub(super) fn table_status(instance: &Instance, catalog: &Catalog, db: &str) -> Shown {
     let rows = catalog.tables_of(db).map(|table| {
-        let estimate = rows_estimate(instance, table);
-        let average = estimate.bytes / estimate.keys.max(1);
         let auto = if table.auto_column().is_some() {
             int(instance.auto_increment_of(table) as i64)
         } else {
             Value::Null
         };
-        vec![
-            text(table.name.clone()),
-            text("TIERED"),
-            int(10),
-            text("Dynamic"),
-            int(estimate.keys as i64),
-            int(average as i64),
-            int(estimate.bytes as i64),
-            int(0),
-            int(0),
-            int(0),
+        let mut row = vec![text(table.name.clone()), text("TIERED"), int(10), text("Dynamic")];
+        row.extend(size_values(instance, table));
+        row.extend([
             auto,
             Value::Null,
             Value::Null,
@@ -309,7 +313,8 @@ pub(super) fn table_status(instance: &Instance, catalog: &Catalog, db: &str) -> 
             Value::Null,
             text(""),
             text(table.comment.clone()),
-        ]
+        ]);
+        row
     });
     let names = [
         "Name",

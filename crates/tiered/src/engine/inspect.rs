@@ -1,155 +1,209 @@
-//! What tables take of the devices, and what for.
-//!
-//! All of it is counted from records in memory, and exact for what is in extents, but for one figure: how much of the
-//! payload are newest versions. A slice's versions are taken to be of one size for that, and what a higher level replaces
-//! in a lower one is not known before they are merged.
+//! What an engine tells of its tables, and what they take of the devices.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use spillway_base::TableId;
 use spillway_base::engine::Metric;
 
 use super::{Inner, TieredEngine};
-use crate::extent_meta::ExtentId;
-use crate::manifest::Place;
+use crate::inspect::{
+    ClassSpace, Inspection, Ledger, LevelSpace, MemtableInspection, Piece, SliceInspection,
+    SubTableInspection, TableInspection, TableSpace,
+};
+use crate::memtable::Memtable;
 use crate::space::DeviceClass;
+use crate::subtable::{SubTable, View};
 use crate::table::Table;
-use crate::temperature::Warmth;
 
-/// What is in a level of a table.
+/// About how large a table is, as far as that is known without reading it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LevelSpace {
-    /// Bytes of keys and values, of all versions, before they were coded.
-    pub payload_bytes: u64,
-    /// Of those, about how many are of each key's newest version in its slice.
-    pub newest_bytes: u64,
-    /// Bytes of the blocks that hold them.
-    pub block_bytes: u64,
-    /// Of those, how many are read much more often than the average, lately.
-    pub hot_bytes: u64,
-    /// And how many are read much less often.
-    pub cold_bytes: u64,
-}
-
-/// What a table has on devices of a class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ClassSpace {
-    /// Extents.
-    pub extents: u64,
-    /// Bytes of their slots.
-    pub slot_bytes: u64,
-    /// Bytes of blocks that no slice needs any more. They go with their extents.
-    pub dead_bytes: u64,
-    /// Bytes of slots past the ends of extents.
-    pub slack_bytes: u64,
-}
-
-impl ClassSpace {
-    fn add(&mut self, other: &ClassSpace) {
-        self.extents += other.extents;
-        self.slot_bytes += other.slot_bytes;
-        self.dead_bytes += other.dead_bytes;
-        self.slack_bytes += other.slack_bytes;
-    }
-}
-
-/// What a table takes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TableSpace {
-    /// The table.
-    pub table: TableId,
-    /// Level0, Level1 and Level2.
-    pub levels: [LevelSpace; 3],
-    /// By class of device, the fastest first; none that it has nothing on.
-    pub classes: Vec<(DeviceClass, ClassSpace)>,
-}
-
-impl TableSpace {
-    /// Its bytes on all devices.
-    #[must_use]
-    pub fn on_devices(&self) -> ClassSpace {
-        let mut all = ClassSpace::default();
-        self.classes.iter().for_each(|(_, class)| all.add(class));
-        all
-    }
-
-    /// About how many bytes of keys and values its newest versions have.
-    #[must_use]
-    pub fn newest_bytes(&self) -> u64 {
-        self.levels.iter().map(|level| level.newest_bytes).sum()
-    }
-
-    /// Bytes of keys and values of all its versions in extents.
-    #[must_use]
-    pub fn payload_bytes(&self) -> u64 {
-        self.levels.iter().map(|level| level.payload_bytes).sum()
-    }
+pub struct TableSize {
+    /// Rows. One that was replaced counts twice until the two are merged.
+    pub rows: u64,
+    /// Bytes of extents that are in use, and of memtables.
+    pub used_bytes: u64,
+    /// Bytes of extents' slots that are not in use: dead blocks, and ends of slots.
+    pub free_bytes: u64,
 }
 
 impl TieredEngine {
     /// What each table takes of the devices, by number. What is in memory is not in it.
     #[must_use]
     pub fn space(&self) -> Vec<TableSpace> {
-        let tables = self.0.tables.load();
-        let mut all: Vec<_> = tables.values().map(|table| self.0.space_of(table)).collect();
+        let mut all = self.0.spaces();
         all.sort_by_key(|space| space.table);
         all
     }
+
+    /// All that is in the tables, by number.
+    #[must_use]
+    pub fn inspect(&self) -> Inspection {
+        let inner = &self.0;
+        let classes = inner.classes();
+        let tables = inner.tables.load_full();
+        let looks = tables.values().map(|table| Look::at(table).inspect(&classes, inner));
+        let mut all: Vec<TableInspection> = looks.collect();
+        all.sort_by_key(|table| table.space.table);
+        Inspection {
+            slot_bytes: inner.space.slot_bytes() as u64,
+            files: inner.space.bytes_by_class().into_iter().map(Into::into).collect(),
+            tables: all,
+            compactions: Some(inner.history.newest()),
+        }
+    }
+
+    /// About how large a table is; nothing for one that there is not.
+    #[must_use]
+    pub fn size(&self, table: TableId) -> TableSize {
+        let inner = &self.0;
+        let tables = inner.tables.load();
+        let Some(table) = tables.get(&table) else { return TableSize::default() };
+        let look = Look::at(table);
+        let space = look.space(&inner.classes(), inner.space.slot_bytes() as u64);
+        let on = space.on_devices();
+        let free_bytes = on.dead_bytes + on.slack_bytes;
+        let mut size = TableSize {
+            rows: rows_of(&space),
+            used_bytes: on.slot_bytes.saturating_sub(free_bytes),
+            free_bytes,
+        };
+        for memtable in look.memtables() {
+            size.rows += memtable.keys() as u64;
+            size.used_bytes += memtable.bytes() as u64;
+        }
+        size
+    }
 }
 
+/// Keys that are there. A tombstone is a key that is not, and hides one in a lower level, if there is any left.
+fn rows_of(space: &TableSpace) -> u64 {
+    space.levels.iter().rev().fold(0, |below: u64, level| {
+        let gone = level.tombstones.min(level.keys);
+        below.saturating_sub(gone) + level.keys - gone
+    })
+}
+
+/// A table at one moment.
+struct Look {
+    table: TableId,
+    parts: Vec<(Arc<SubTable>, Arc<View>)>,
+}
+
+impl Look {
+    fn at(table: &Table) -> Look {
+        let parts = table.all_parts().into_iter().map(|part| {
+            let view = part.view();
+            (part, view)
+        });
+        Look { table: table.id, parts: parts.collect() }
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + Clone {
+        self.parts.iter().enumerate().flat_map(|(part, (_, view))| {
+            view.levels.places().map(move |(place, slice)| Piece {
+                part,
+                place,
+                meta: &slice.meta,
+                extent: &slice.extent.meta,
+                temperature: Some(slice.temperature()),
+            })
+        })
+    }
+
+    /// Those with something in them. One that several sub-tables have yet to flush is there once.
+    fn memtables(&self) -> Vec<&Arc<Memtable>> {
+        let all = self.parts.iter().flat_map(|(_, view)| view.memtables());
+        let mut all: Vec<_> = all.filter(|memtable| !memtable.is_empty()).collect();
+        all.sort_by_key(|memtable| Arc::as_ptr(memtable));
+        all.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        all
+    }
+
+    fn space(&self, classes: &BTreeMap<u32, DeviceClass>, slot_bytes: u64) -> TableSpace {
+        let (table, parts) = (self.table, self.parts.len());
+        Ledger::of(table, parts, self.pieces(), classes, slot_bytes, |_, _| {}).space
+    }
+
+    fn inspect(&self, classes: &BTreeMap<u32, DeviceClass>, inner: &Inner) -> TableInspection {
+        let slot_bytes = inner.space.slot_bytes() as u64;
+        let mut slices = vec![Vec::new(); self.parts.len()];
+        let ledger = Ledger::of(
+            self.table,
+            self.parts.len(),
+            self.pieces(),
+            classes,
+            slot_bytes,
+            |piece, share| slices[piece.part].push(SliceInspection::of(piece, share)),
+        );
+        let parts = self.parts.iter().zip(ledger.parts).zip(slices);
+        let subtables = parts.map(|(((part, view), levels), slices)| SubTableInspection {
+            start: part.start.clone(),
+            end: part.end.clone(),
+            flushed: part.flushed(),
+            memtables: view
+                .memtables()
+                .map(|memtable| MemtableInspection {
+                    bytes: memtable.bytes() as u64,
+                    keys: memtable.keys() as u64,
+                })
+                .collect(),
+            sublevels: view.levels.level0.len() as u64,
+            levels,
+            slices,
+            quarantine: part.quarantined().map(|error| error.to_string()),
+        });
+        TableInspection { space: ledger.space, subtables: subtables.collect() }
+    }
+}
+
+/// A figure of a level, by the name of its metric.
+type LevelFigure = ([&'static str; 3], &'static str, fn(&LevelSpace) -> u64);
+
+const LEVEL_FIGURES: [LevelFigure; 4] = [
+    (
+        [
+            "tiered_level0_payload_bytes",
+            "tiered_level1_payload_bytes",
+            "tiered_level2_payload_bytes",
+        ],
+        "Keys and values of all versions in this level.",
+        |level| level.payload_bytes,
+    ),
+    (
+        ["tiered_level0_slot_bytes", "tiered_level1_slot_bytes", "tiered_level2_slot_bytes"],
+        "Bytes of extents' slots, as far as they are this level's.",
+        |level| level.slot_bytes,
+    ),
+    (
+        ["tiered_level0_dead_bytes", "tiered_level1_dead_bytes", "tiered_level2_dead_bytes"],
+        "Blocks that no slice needs, in extents of this level.",
+        |level| level.dead_bytes,
+    ),
+    (
+        ["tiered_level0_tombstones", "tiered_level1_tombstones", "tiered_level2_tombstones"],
+        "Versions in this level that say that a key is gone.",
+        |level| level.tombstones,
+    ),
+];
+
 impl Inner {
-    fn space_of(&self, table: &Table) -> TableSpace {
-        let classes = self.space.classes_of_files();
-        let mut levels = [LevelSpace::default(); 3];
-        let mut extents: FxHashMap<ExtentId, (DeviceClass, ClassSpace)> = FxHashMap::default();
-        for part in table.all_parts() {
-            for (place, slice) in part.view().levels.places() {
-                let level = &mut levels[match place {
-                    Place::Level0(_) => 0,
-                    Place::Level1 => 1,
-                    Place::Level2 => 2,
-                }];
-                let counts = &slice.meta.counts;
-                level.payload_bytes += counts.payload_bytes;
-                let newest = u128::from(counts.payload_bytes) * u128::from(counts.keys);
-                level.newest_bytes += (newest / u128::from(counts.versions.max(1))) as u64;
-                level.block_bytes += slice.meta.bytes;
-                match slice.temperature().warmth() {
-                    Warmth::Hot => level.hot_bytes += slice.meta.bytes,
-                    Warmth::Cold => level.cold_bytes += slice.meta.bytes,
-                    Warmth::Warm => {}
-                }
-                let meta = &slice.extent.meta;
-                let slot_bytes = u64::from(meta.slots.count) * self.space.slot_bytes() as u64;
-                let extent = extents.entry(meta.id).or_insert_with(|| {
-                    let class = classes.get(&meta.slots.file).map_or(DeviceClass::Ssd, |on| on.0);
-                    let whole = ClassSpace {
-                        extents: 1,
-                        slot_bytes,
-                        dead_bytes: meta.data_bytes,
-                        slack_bytes: slot_bytes.saturating_sub(meta.len),
-                    };
-                    (class, whole)
-                });
-                extent.1.dead_bytes = extent.1.dead_bytes.saturating_sub(slice.meta.bytes);
-            }
-        }
-        let mut on: Vec<(DeviceClass, ClassSpace)> = Vec::new();
-        for class in DeviceClass::ALL {
-            let mut all = ClassSpace::default();
-            extents.values().filter(|(of, _)| *of == class).for_each(|(_, one)| all.add(one));
-            if all.extents > 0 {
-                on.push((class, all));
-            }
-        }
-        TableSpace { table: table.id, levels, classes: on }
+    fn classes(&self) -> BTreeMap<u32, DeviceClass> {
+        self.space.classes_of_files().into_iter().map(|(file, on)| (file, on.0)).collect()
+    }
+
+    fn spaces(&self) -> Vec<TableSpace> {
+        let (classes, slot_bytes) = (self.classes(), self.space.slot_bytes() as u64);
+        let tables = self.tables.load_full();
+        tables.values().map(|table| Look::at(table).space(&classes, slot_bytes)).collect()
     }
 
     /// Figures of all tables together.
-    pub(super) fn space_metrics(&self) -> [Metric; 7] {
+    pub(super) fn space_metrics(&self) -> Vec<Metric> {
         let mut on = ClassSpace::default();
         let (mut payload, mut newest, mut hot, mut cold) = (0, 0, 0, 0);
-        for table in self.tables.load().values() {
-            let space = self.space_of(table);
+        let spaces = self.spaces();
+        for space in &spaces {
             on.add(&space.on_devices());
             payload += space.payload_bytes();
             newest += space.newest_bytes();
@@ -158,7 +212,7 @@ impl Inner {
         }
         let gauge = |name, help, value: f64| Metric { name, help, counter: false, value };
         let amplification = if newest == 0 { 1.0 } else { on.slot_bytes as f64 / newest as f64 };
-        [
+        let mut all = vec![
             gauge("tiered_payload_bytes", "Keys and values of all versions.", payload as f64),
             gauge("tiered_newest_bytes", "Of those, about the newest versions'.", newest as f64),
             gauge("tiered_dead_bytes", "Blocks that no slice needs.", on.dead_bytes as f64),
@@ -170,6 +224,13 @@ impl Inner {
                 "Bytes of extents' slots for each of the newest versions'.",
                 amplification,
             ),
-        ]
+        ];
+        for (names, help, figure) in LEVEL_FIGURES {
+            all.extend(names.into_iter().enumerate().map(|(level, name)| {
+                let sum: u64 = spaces.iter().map(|space| figure(&space.levels[level])).sum();
+                gauge(name, help, sum as f64)
+            }));
+        }
+        all
     }
 }

@@ -47,6 +47,7 @@ use spillway_storage::{ALIGN, Disk, DiskLock};
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::{PartsCursor, TableCursor};
 use crate::extent::{ExtentHandle, ReadContext};
+use crate::inspect::History;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, TableState};
 use crate::memtable::{Accounts, Memtable};
@@ -57,7 +58,7 @@ use crate::space::{Claimed, SpaceManager, claim};
 use crate::subtable::{SubTable, View};
 use crate::table::Table;
 use debt::{LevelsDebt, Settled};
-pub use inspect::{ClassSpace, LevelSpace, TableSpace};
+pub use inspect::TableSize;
 pub use jobs::{Background, JobOutcome};
 pub(crate) use mix::Mix;
 pub use mix::TableUse;
@@ -139,6 +140,8 @@ struct Inner {
     /// Groups of background threads that are running.
     threads: AtomicUsize,
     counts: Counts,
+    /// The newest compactions.
+    history: History,
 }
 
 /// The tiered engine. [`spillway_base::engine`] says what it guarantees. Cheap to clone.
@@ -230,6 +233,7 @@ impl TieredEngine {
             accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
             threads: AtomicUsize::new(0),
             counts: Counts::default(),
+            history: History::default(),
         }));
         engine.0.refresh_debt();
         Ok(engine)

@@ -21,6 +21,7 @@ use super::{Inner, create_edit};
 use crate::compaction::{Coder, DropRule, Planner, Policy, Supply, Tally, Weaver};
 use crate::extent::{ExtentBuilder, ExtentHandle};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
+use crate::inspect::Timer;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
 use crate::memtable::Memtable;
@@ -315,6 +316,7 @@ impl Inner {
         part: &Arc<SubTable>,
         pick: &Pick,
     ) -> Result<()> {
+        let timer = Timer::begin();
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
         let others_from = others_from(&part.view(), pick.hull(), pick.inputs(), None);
@@ -336,6 +338,7 @@ impl Inner {
         if table.is_gone() {
             return Ok(());
         }
+        let extents = written.extents.len() as u64;
         let new = self.slices(table, pick.target, &written.extents)?;
         let edit = edit_of(&part.view().levels, pick.target, pick.inputs(), new, stays);
         let change = Change::of(&edit);
@@ -351,6 +354,7 @@ impl Inner {
         self.counts.compactions[pick.kind as usize].fetch_add(1, Ordering::Relaxed);
         self.counts.reuse.add(&tally);
         self.counts.compaction_written_bytes.fetch_add(written.bytes, Ordering::Relaxed);
+        self.history.note(&timer, table.id, pick, &tally, (extents, written.bytes));
         Ok(())
     }
 

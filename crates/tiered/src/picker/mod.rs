@@ -33,6 +33,7 @@ mod recode;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use std::fmt;
 use std::sync::Arc;
 
 use spillway_base::Csn;
@@ -82,6 +83,20 @@ pub enum CompactionKind {
     Full,
     /// Of Level2, what is not compressed as it should be there.
     Recode,
+}
+
+impl fmt::Display for CompactionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Deletion => "deletion",
+            Kind::IntraLevel0 => "intra-Level0",
+            Kind::Minor => "minor",
+            Kind::Major => "major",
+            Kind::SelfMajor => "self-major",
+            Kind::Full => "full",
+            Kind::Recode => "recode",
+        })
+    }
 }
 
 pub(crate) type Kind = CompactionKind;

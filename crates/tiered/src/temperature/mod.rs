@@ -43,9 +43,9 @@ const COUNTS: u64 = (1 << (REGIONS * BITS)) - 1;
 /// From here on an extent is among the hottest.
 pub(crate) const HOTTEST: u32 = 16 * MEAN as u32;
 /// From here on it is hot: it is read at least twice as often as the average.
-pub(crate) const HOT: u32 = 4 * MEAN as u32;
+pub const HOT: u32 = 4 * MEAN as u32;
 /// Below this one it is cold: it is read at most half as often as the average.
-pub(crate) const COLD: u32 = MEAN as u32 / 2;
+pub const COLD: u32 = MEAN as u32 / 2;
 
 thread_local! {
     /// Reads until the next one that is counted.

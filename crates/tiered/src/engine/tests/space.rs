@@ -3,6 +3,8 @@
 use super::*;
 use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
+use crate::inspect::{Inspection, LevelSpace, Offline, TableSpace};
+use crate::picker::CompactionKind;
 
 /// Checks what is told against the slots in use and the extents' own accounts. Answers the dead bytes.
 fn check_space(bench: &Bench) -> u64 {
@@ -24,8 +26,169 @@ fn check_space(bench: &Bench) -> u64 {
         let live: u64 = space.levels.iter().map(|level| level.block_bytes).sum();
         assert!(live + on.dead_bytes + on.slack_bytes <= on.slot_bytes, "{space:?}");
         assert!(space.newest_bytes() <= space.payload_bytes());
+        // Nothing is told of twice, and nothing is left out: neither by levels nor by sub-tables.
+        let of_levels =
+            |figure: fn(&LevelSpace) -> u64| space.levels.iter().map(figure).sum::<u64>();
+        assert_eq!(of_levels(|level| level.slot_bytes), on.slot_bytes);
+        assert_eq!(of_levels(|level| level.dead_bytes), on.dead_bytes);
+        assert_eq!(of_levels(|level| level.slack_bytes), on.slack_bytes);
+        assert_eq!(of_levels(|level| level.coded_bytes.iter().sum()), live);
+        assert_eq!(of_levels(|level| level.class_bytes.iter().sum()), on.slot_bytes);
     }
+    check_inspection(&bench.engine.inspect(), &told);
     on.iter().map(|on| on.dead_bytes).sum()
+}
+
+/// Checks what is told of each sub-table and slice against what is told of tables.
+fn check_inspection(inspection: &Inspection, told: &[TableSpace]) {
+    assert!(inspection.tables.iter().map(|table| &table.space).eq(told));
+    for table in &inspection.tables {
+        for (number, level) in table.space.levels.iter().enumerate() {
+            let of_parts = table.subtables.iter().map(|part| &part.levels[number]);
+            let slices = || {
+                let slices = table.subtables.iter().flat_map(|part| &part.slices);
+                slices.filter(move |slice| usize::from(slice.level) == number)
+            };
+            assert_eq!(of_parts.clone().map(|of| of.slices).sum::<u64>(), level.slices);
+            assert_eq!(of_parts.map(|of| of.slot_bytes).sum::<u64>(), level.slot_bytes);
+            assert_eq!(slices().count() as u64, level.slices);
+            assert_eq!(slices().map(|slice| slice.slot_bytes).sum::<u64>(), level.slot_bytes);
+            assert_eq!(slices().map(|slice| slice.dead_bytes).sum::<u64>(), level.dead_bytes);
+            assert_eq!(slices().map(|slice| slice.versions).sum::<u64>(), level.versions);
+        }
+        for part in &table.subtables {
+            let inside =
+                |key: &[u8]| *key >= *part.start && part.end.as_deref().is_none_or(|end| key < end);
+            assert!(
+                part.slices.iter().all(|slice| inside(&slice.smallest) && inside(&slice.largest))
+            );
+        }
+    }
+}
+
+/// A folder that nobody has open tells of the same slices in the same places as the engine that closed it did, of rows as
+/// they were flushed, and of no compactions.
+#[test]
+fn a_folder_is_told_of_as_its_engine_was() {
+    let disk = SimDisk::new(23);
+    let bench = open_with(Arc::new(disk.clone()), small_parts()).unwrap();
+    let commits = history(23, 600);
+    for commit in &commits {
+        bench.install(commit);
+        bench.engine.request_persist(commit.0);
+        bench.work().unwrap();
+    }
+    let told = bench.engine.inspect();
+    check_inspection(&told, &bench.engine.space());
+    assert!(told.tables.iter().any(|table| table.subtables.len() > 1), "nothing was split");
+    drop(bench);
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let offline = Offline::open(&disk, &dir()).unwrap().unwrap();
+    let found = offline.inspect();
+    assert!(found.compactions.is_none());
+    assert_eq!((found.slot_bytes, &found.files), (told.slot_bytes, &told.files));
+    assert_eq!(found.tables.len(), told.tables.len());
+    for (found, told) in found.tables.iter().zip(&told.tables) {
+        let by_id = |slices: &[crate::inspect::SliceInspection]| {
+            let keys = slices.iter().map(|slice| (slice.extent, slice.first_block, slice.level));
+            keys.collect::<Vec<_>>()
+        };
+        assert_eq!(found.space.table, told.space.table);
+        assert_eq!(found.space.classes, told.space.classes);
+        for (found, told) in found.subtables.iter().zip(&told.subtables) {
+            assert_eq!((&found.start, &found.end), (&told.start, &told.end));
+            assert_eq!((found.sublevels, found.flushed), (told.sublevels, told.flushed));
+            assert_eq!(by_id(&found.slices), by_id(&told.slices));
+        }
+        let mut versions = 0;
+        offline.versions(found.space.table, &mut |_, _, _| versions += 1).unwrap();
+        assert_eq!(versions, found.space.levels.iter().map(|level| level.versions).sum::<u64>());
+    }
+    assert!(Offline::open(&disk, Path::new("/nothing")).unwrap().is_none());
+}
+
+/// What is told of compactions is what the counters say, the newest last, and what it is kept of is bounded.
+#[test]
+fn the_newest_compactions_are_told_of() {
+    let disk = SimDisk::new(29);
+    let bench = open(&disk).unwrap();
+    let mut csn = 0;
+    for round in 0..300_u64 {
+        for half in 0..2 {
+            csn += 1;
+            let mut batch = WriteBatch::new();
+            for key in 0..4 {
+                let (key, value) = (format!("{:05}", round + 7 * key), noise(csn * 10 + key, 300));
+                batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: &value });
+            }
+            if (round, half) == (0, 0) {
+                batch =
+                    [Op::CreateTable(table(1))].iter().fold(WriteBatch::new(), |mut batch, op| {
+                        batch.push(*op);
+                        batch
+                    });
+            }
+            bench.install(&(Csn(csn), batch));
+        }
+        bench.engine.compact_all().unwrap();
+        let all = bench.engine.inspect().compactions.unwrap();
+        let last = all.last().unwrap();
+        assert_eq!((last.kind, last.level, last.table), (CompactionKind::Full, 2, table(1)));
+        assert!(last.input_slices > 0 && last.smallest <= last.largest && !last.ended.is_zero());
+        assert!(all.windows(2).all(|pair| pair[0].number + 1 == pair[1].number));
+    }
+    let all = bench.engine.inspect().compactions.unwrap();
+    assert_eq!((all.len(), all.last().unwrap().number >= 300), (256, true));
+    let count = |name: &str| {
+        let metrics = bench.engine.metrics();
+        metrics.iter().find(|metric| metric.name == name).unwrap().value as u64
+    };
+    assert!(
+        all.iter().map(|one| one.written_bytes).sum::<u64>()
+            <= count("tiered_compaction_written_bytes_total")
+    );
+}
+
+/// What a size tells of a table: its rows, as they come and go, and what of its bytes is of use.
+#[test]
+fn the_size_of_a_table_follows_its_rows() {
+    let disk = SimDisk::new(31);
+    let bench = open(&disk).unwrap();
+    let id = table(1);
+    let mut csn = 1;
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(id)])));
+    assert_eq!(bench.engine.size(id), super::super::TableSize::default());
+    assert_eq!(bench.engine.size(table(9)), super::super::TableSize::default());
+    let mut change = |from: u64, to: u64, put: bool| {
+        csn += 1;
+        let mut batch = WriteBatch::new();
+        for key in from..to {
+            let (key, value) = (format!("{key:05}"), noise(key, 200));
+            batch.push(match put {
+                true => Op::Put { table: id, key: key.as_bytes(), value: &value },
+                false => Op::Delete { table: id, key: key.as_bytes() },
+            });
+        }
+        bench.install(&(Csn(csn), batch));
+    };
+    change(0, 500, true);
+    let fresh = bench.engine.size(id);
+    assert_eq!(fresh.rows, 500);
+    assert!(fresh.used_bytes >= 500 * 205 && fresh.free_bytes == 0, "{fresh:?}");
+    bench.engine.compact_all().unwrap();
+    let whole = bench.engine.size(id);
+    assert_eq!(whole.rows, 500);
+    let space = bench.engine.space().remove(0).on_devices();
+    assert_eq!(whole.used_bytes + whole.free_bytes, space.slot_bytes);
+    assert!(whole.used_bytes >= 500 * 200);
+    // Tombstones that have not met what they hide are no rows.
+    change(0, 200, false);
+    bench.engine.flush_all().unwrap();
+    assert_eq!(bench.engine.size(id).rows, 300);
+    bench.engine.compact_all().unwrap();
+    let less = bench.engine.size(id);
+    assert_eq!(less.rows, 300);
+    assert!(less.used_bytes < whole.used_bytes);
 }
 
 /// All slots in use are told of, dead bytes are those that the extents' own accounts leave, and once all is

@@ -1,0 +1,78 @@
+//! What is told of tables' sizes is what they take.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::fmt::Write;
+
+use common::{in_memory, run};
+use spillway_sql::Session;
+
+const SIZES: &str = "SELECT TABLE_ROWS, AVG_ROW_LENGTH, DATA_LENGTH, INDEX_LENGTH, DATA_FREE \
+                     FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'test' AND TABLE_NAME = 't'";
+
+/// Rows, their average length, bytes of rows, of indexes, and bytes that are not in use.
+fn sizes(session: &mut Session) -> [u64; 5] {
+    let row = run(session, SIZES).unwrap().remove(0);
+    let shown = run(session, "SHOW TABLE STATUS LIKE 't'").unwrap().remove(0);
+    let shown: Vec<&str> = shown.split(' ').collect();
+    let figures: Vec<&str> = row.split(' ').collect();
+    // Name, engine, version, format; the largest size of a table is nobody's.
+    assert_eq!(shown[4..7], figures[..3]);
+    assert_eq!((shown[8], shown[9]), (figures[3], figures[4]));
+    std::array::from_fn(|at| figures[at].parse().unwrap())
+}
+
+#[test]
+fn sizes_are_those_of_extents_and_memtables() {
+    let instance = in_memory();
+    let mut session = instance.session("root", "localhost", 1);
+    session.use_database("test").unwrap();
+    let mut rng = spillway_base::rng::Rng::new(3);
+    run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, a BIGINT, b BLOB, KEY (a))").unwrap();
+    assert_eq!(sizes(&mut session), [0; 5]);
+    let mut insert = String::from("INSERT INTO t VALUES ");
+    for id in 0..2000 {
+        let blob: String = (0..64).map(|_| format!("{:02x}", rng.next_u64() as u8)).collect();
+        let comma = if id > 0 { "," } else { "" };
+        write!(insert, "{comma}({id}, {}, x'{blob}')", rng.below(1 << 40)).unwrap();
+    }
+    run(&mut session, &insert).unwrap();
+    let [rows, average, data, index, free] = sizes(&mut session);
+    assert_eq!((rows, free), (2000, 0));
+    // In memtables, which take more than the rows alone.
+    assert!(data >= 2000 * 64 && index >= 2000 * 16, "{data} {index}");
+    assert_eq!(average, data / rows);
+
+    let db = instance.database();
+    db.compact().unwrap();
+    let [rows, average, data, index, free] = sizes(&mut session);
+    let text =
+        |sql: &str| run(&mut instance.session("root", "localhost", 2), sql).unwrap().concat();
+    let spaces = db.space();
+    let slots: u64 = spaces.iter().map(|space| space.on_devices().slot_bytes).sum();
+    assert_eq!(rows, 2000);
+    assert!(data >= 2000 * 64 && index > 0 && free > 0, "{data} {index} {free}");
+    // An extent for the rows and one for the index, of 2 MB each; others have theirs, too.
+    assert_eq!(data + index + free, 2 * (2 << 20));
+    assert!(data + index + free < slots);
+    assert_eq!(average, data / rows);
+
+    run(&mut session, "DELETE FROM t WHERE id < 1000").unwrap();
+    db.flush().unwrap();
+    assert_eq!(sizes(&mut session)[0], 1000);
+    db.compact().unwrap();
+    let [rows, _, less, ..] = sizes(&mut session);
+    assert_eq!(rows, 1000);
+    assert!(less < data, "{less} of {data}");
+
+    let page = text("SHOW ENGINE TIERED STATUS");
+    let space = page.split("\nSPACE\n").nth(1).unwrap();
+    let of_table: Vec<&str> =
+        space.lines().skip_while(|line| !line.starts_with("test.t ")).collect();
+    assert!(
+        of_table[1].starts_with("    on ssd") && of_table[2].starts_with("    Level2"),
+        "{page}"
+    );
+    assert!(page.contains("tiered_level2_dead_bytes"), "{page}");
+}

@@ -1,0 +1,171 @@
+//! What there is in a database, to be looked at: levels, slices, memtables, compactions, and what they take of the devices.
+//!
+//! All of it is made from records, with no data read. A running engine gives it by `TieredEngine::inspect`, of one moment for each
+//! sub-table; a folder that nobody has open by [`Offline`].
+
+mod history;
+mod offline;
+mod space;
+
+use spillway_base::Csn;
+
+pub use crate::temperature::{COLD as WARM_FROM, HOT as HOT_FROM};
+pub use history::CompactionRecord;
+pub(crate) use history::{History, Timer};
+pub use offline::Offline;
+pub use space::{ClassSpace, LevelSpace, TableSpace};
+pub(crate) use space::{Ledger, Piece};
+
+use crate::extent_meta::SliceMeta;
+use crate::manifest::Place;
+use crate::space::{ClassBytes, DeviceClass};
+
+/// What the numbers of codings stand for, in the order of [`LevelSpace::coded_bytes`].
+pub const CODINGS: [&str; 4] = ["none", "lz4", "zstd", "zstd with dictionary"];
+
+/// A whole database.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// Bytes of a slot.
+    pub slot_bytes: u64,
+    /// The data files on each class of devices, the fastest first.
+    pub files: Vec<FilesInspection>,
+    /// Its tables, by number.
+    pub tables: Vec<TableInspection>,
+    /// The newest compactions, newest last. They are kept in memory: `None` where nobody has the database open.
+    pub compactions: Option<Vec<CompactionRecord>>,
+}
+
+/// The data files on devices of a class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FilesInspection {
+    /// The class.
+    pub class: DeviceClass,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// Bytes in them that belong to no extent.
+    pub free_bytes: u64,
+}
+
+impl From<ClassBytes> for FilesInspection {
+    fn from(of: ClassBytes) -> FilesInspection {
+        FilesInspection { class: of.class, bytes: of.all, free_bytes: of.free }
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct TableInspection {
+    /// What it takes.
+    pub space: TableSpace,
+    /// Its sub-tables, in key order.
+    pub subtables: Vec<SubTableInspection>,
+}
+
+/// A sub-table.
+#[derive(Clone, Debug)]
+pub struct SubTableInspection {
+    /// Its first key; empty where it begins before all keys.
+    pub start: Box<[u8]>,
+    /// The key before which it ends.
+    pub end: Option<Box<[u8]>>,
+    /// Commits up to this one are in extents.
+    pub flushed: Csn,
+    /// The memtables, newest first. The first takes writes. Offline there are none.
+    pub memtables: Vec<MemtableInspection>,
+    /// Sub-levels of Level0.
+    pub sublevels: u64,
+    /// Level0, Level1 and Level2.
+    pub levels: [LevelSpace; 3],
+    /// All slices: Level0 from the newest sub-level on, Level1, Level2, each in key order.
+    pub slices: Vec<SliceInspection>,
+    /// The damage that keeps compaction from it, if it has met any.
+    pub quarantine: Option<String>,
+}
+
+/// A memtable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemtableInspection {
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// Keys, those of other sub-tables included where one was split.
+    pub keys: u64,
+}
+
+/// A slice: consecutive blocks of an extent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SliceInspection {
+    /// 0, 1 or 2.
+    pub level: u8,
+    /// The sub-level's number; larger ones are newer, and 0 is none.
+    pub sublevel: u64,
+    /// The extent's number.
+    pub extent: u64,
+    /// Its first block in the extent.
+    pub first_block: u32,
+    /// Its blocks.
+    pub blocks: u32,
+    /// The extent's blocks.
+    pub extent_blocks: u32,
+    /// Its first key.
+    pub smallest: Box<[u8]>,
+    /// Its last key.
+    pub largest: Box<[u8]>,
+    /// Bytes of its blocks.
+    pub block_bytes: u64,
+    /// Of the extent's slots, its share among the slices.
+    pub slot_bytes: u64,
+    /// Its share of the extent's dead blocks.
+    pub dead_bytes: u64,
+    /// Bytes of keys and values, before coding.
+    pub payload_bytes: u64,
+    /// Versions.
+    pub versions: u64,
+    /// Distinct keys.
+    pub keys: u64,
+    /// Versions that say that a key is gone.
+    pub tombstones: u64,
+    /// How its extent was to be coded: one of [`CODINGS`].
+    pub coding: &'static str,
+    /// The device's class.
+    pub class: DeviceClass,
+    /// How often it was read lately, as compared with others: it is hot from [`HOT_FROM`] on, and cold below [`WARM_FROM`]. `None`
+    /// where nobody has the database open.
+    pub temperature: Option<u32>,
+}
+
+impl SliceInspection {
+    pub(crate) fn of(piece: &Piece<'_>, share: &space::Share) -> SliceInspection {
+        let SliceMeta { extent, first_block, blocks, bytes, .. } = *piece.meta;
+        let counts = &piece.meta.counts;
+        SliceInspection {
+            level: level_of(piece.place) as u8,
+            sublevel: if let Place::Level0(number) = piece.place { number } else { 0 },
+            extent: extent.0,
+            first_block,
+            blocks,
+            extent_blocks: piece.extent.blocks,
+            smallest: piece.meta.smallest.clone(),
+            largest: piece.meta.largest.clone(),
+            block_bytes: bytes,
+            slot_bytes: share.slot_bytes,
+            dead_bytes: share.dead_bytes,
+            payload_bytes: counts.payload_bytes,
+            versions: counts.versions,
+            keys: counts.keys,
+            tombstones: counts.tombstones,
+            coding: CODINGS[piece.extent.coding as usize],
+            class: share.class,
+            temperature: piece.temperature.map(|temperature| temperature.0),
+        }
+    }
+}
+
+/// The number of a level.
+pub(crate) fn level_of(place: Place) -> usize {
+    match place {
+        Place::Level0(_) => 0,
+        Place::Level1 => 1,
+        Place::Level2 => 2,
+    }
+}

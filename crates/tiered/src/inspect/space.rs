@@ -1,0 +1,263 @@
+//! What tables take of the devices, and what for.
+//!
+//! All of it is counted from records in memory, and exact for what is in extents, but for one figure: how much of the
+//! payload are newest versions. A slice's versions are taken to be of one size for that, and what a higher level replaces
+//! in a lower one is not known before they are merged.
+//!
+//! Slots, dead blocks and ends of slots belong to extents, and slices of one extent may be in several levels and sub-tables. Each
+//! slice is given its share of them, by the bytes of its blocks, so that the sums over all levels are those of the extents.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use spillway_base::TableId;
+
+use super::level_of;
+use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
+use crate::manifest::Place;
+use crate::space::DeviceClass;
+use crate::temperature::{Temperature, Warmth};
+
+/// What is in a level.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LevelSpace {
+    /// Slices of extents.
+    pub slices: u64,
+    /// Extents that have slices in it. One may have such in other levels and sub-tables as well.
+    pub extents: u64,
+    /// Versions, tombstones included.
+    pub versions: u64,
+    /// Keys of each slice.
+    pub keys: u64,
+    /// Versions that say that a key is gone.
+    pub tombstones: u64,
+    /// Bytes of keys and values, of all versions, before they were coded.
+    pub payload_bytes: u64,
+    /// Of those, about how many are of each key's newest version in its slice.
+    pub newest_bytes: u64,
+    /// Bytes of the blocks that hold them.
+    pub block_bytes: u64,
+    /// Of those, how many are read much more often than the average, lately; offline none.
+    pub hot_bytes: u64,
+    /// And how many are read much less often.
+    pub cold_bytes: u64,
+    /// Bytes of blocks by how their extents were to be coded, in the order of [`super::CODINGS`].
+    pub coded_bytes: [u64; 4],
+    /// Bytes of slots: its share of those of its extents.
+    pub slot_bytes: u64,
+    /// Of those, by class of device, the fastest first.
+    pub class_bytes: [u64; 3],
+    /// Bytes of blocks that no slice needs any more: its share of those of its extents.
+    pub dead_bytes: u64,
+    /// Bytes of slots past the ends of extents: its share.
+    pub slack_bytes: u64,
+}
+
+impl LevelSpace {
+    /// What share of its slots is blocks that are in use.
+    #[must_use]
+    pub fn density(&self) -> f64 {
+        self.block_bytes as f64 / self.slot_bytes.max(1) as f64
+    }
+
+    fn add(&mut self, piece: &Piece<'_>, share: &Share) {
+        let Piece { meta, extent, .. } = piece;
+        let counts = &meta.counts;
+        self.slices += 1;
+        self.versions += counts.versions;
+        self.keys += counts.keys;
+        self.tombstones += counts.tombstones;
+        self.payload_bytes += counts.payload_bytes;
+        let newest = u128::from(counts.payload_bytes) * u128::from(counts.keys);
+        self.newest_bytes += (newest / u128::from(counts.versions.max(1))) as u64;
+        self.block_bytes += meta.bytes;
+        match piece.temperature.map(Temperature::warmth) {
+            Some(Warmth::Hot) => self.hot_bytes += meta.bytes,
+            Some(Warmth::Cold) => self.cold_bytes += meta.bytes,
+            Some(Warmth::Warm) | None => {}
+        }
+        self.coded_bytes[extent.coding as usize] += meta.bytes;
+        self.slot_bytes += share.slot_bytes;
+        self.class_bytes[share.class as usize] += share.slot_bytes;
+        self.dead_bytes += share.dead_bytes;
+        self.slack_bytes += share.slack_bytes;
+    }
+}
+
+/// What a table has on devices of a class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ClassSpace {
+    /// Extents.
+    pub extents: u64,
+    /// Bytes of their slots.
+    pub slot_bytes: u64,
+    /// Bytes of blocks that no slice needs any more. They go with their extents.
+    pub dead_bytes: u64,
+    /// Bytes of slots past the ends of extents.
+    pub slack_bytes: u64,
+}
+
+impl ClassSpace {
+    pub(crate) fn add(&mut self, other: &ClassSpace) {
+        self.extents += other.extents;
+        self.slot_bytes += other.slot_bytes;
+        self.dead_bytes += other.dead_bytes;
+        self.slack_bytes += other.slack_bytes;
+    }
+}
+
+/// What a table takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableSpace {
+    /// The table.
+    pub table: TableId,
+    /// Level0, Level1 and Level2.
+    pub levels: [LevelSpace; 3],
+    /// By class of device, the fastest first; none that it has nothing on.
+    pub classes: Vec<(DeviceClass, ClassSpace)>,
+}
+
+impl TableSpace {
+    /// Its bytes on all devices.
+    #[must_use]
+    pub fn on_devices(&self) -> ClassSpace {
+        let mut all = ClassSpace::default();
+        self.classes.iter().for_each(|(_, class)| all.add(class));
+        all
+    }
+
+    /// About how many bytes of keys and values its newest versions have.
+    #[must_use]
+    pub fn newest_bytes(&self) -> u64 {
+        self.levels.iter().map(|level| level.newest_bytes).sum()
+    }
+
+    /// Bytes of keys and values of all its versions in extents.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u64 {
+        self.levels.iter().map(|level| level.payload_bytes).sum()
+    }
+}
+
+/// A slice of a table, and where it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece<'a> {
+    /// The sub-table's place among its table's.
+    pub(crate) part: usize,
+    pub(crate) place: Place,
+    pub(crate) meta: &'a SliceMeta,
+    pub(crate) extent: &'a ExtentMeta,
+    pub(crate) temperature: Option<Temperature>,
+}
+
+/// What of an extent a slice answers for.
+pub(crate) struct Share {
+    pub(crate) class: DeviceClass,
+    pub(crate) slot_bytes: u64,
+    pub(crate) dead_bytes: u64,
+    slack_bytes: u64,
+}
+
+struct Whole {
+    class: DeviceClass,
+    space: ClassSpace,
+    /// Bytes of its slices, and of those that have had their share.
+    live_bytes: u64,
+    shared_bytes: u64,
+    /// Levels of sub-tables in which it was met: most often one.
+    met_first: Option<(usize, usize)>,
+    met_then: Vec<(usize, usize)>,
+}
+
+impl Whole {
+    /// The next slice's share. All shares together are the whole.
+    fn share(&mut self, bytes: u64) -> Share {
+        let (from, to) = (self.shared_bytes, self.shared_bytes + bytes);
+        self.shared_bytes = to;
+        let up_to = |at: u64, of: u64| {
+            (u128::from(of) * u128::from(at) / u128::from(self.live_bytes.max(1))) as u64
+        };
+        let part = |of: u64| up_to(to, of) - up_to(from, of);
+        let ClassSpace { slot_bytes, dead_bytes, slack_bytes, .. } = self.space;
+        Share {
+            class: self.class,
+            slot_bytes: part(slot_bytes),
+            dead_bytes: part(dead_bytes),
+            slack_bytes: part(slack_bytes),
+        }
+    }
+
+    /// Whether it is met in a level for the first time: of its table, and of a sub-table.
+    fn meet(&mut self, part: usize, level: usize) -> (bool, bool) {
+        let mut met = self.met_first.iter().chain(&self.met_then);
+        let of_level = met.clone().all(|(_, other)| *other != level);
+        let of_part = met.all(|other| *other != (part, level));
+        match self.met_first {
+            None => self.met_first = Some((part, level)),
+            Some(_) if of_part => self.met_then.push((part, level)),
+            Some(_) => {}
+        }
+        (of_level, of_part)
+    }
+}
+
+/// The accounts of a table.
+pub(crate) struct Ledger {
+    pub(crate) space: TableSpace,
+    /// The levels of each sub-table.
+    pub(crate) parts: Vec<[LevelSpace; 3]>,
+}
+
+impl Ledger {
+    /// Counts what a table of so many sub-tables has. `visit` is given every slice with its share, in the order in which they
+    /// came.
+    pub(crate) fn of<'a>(
+        table: TableId,
+        parts: usize,
+        pieces: impl Iterator<Item = Piece<'a>> + Clone,
+        classes: &BTreeMap<u32, DeviceClass>,
+        slot_bytes: u64,
+        mut visit: impl FnMut(&Piece<'a>, &Share),
+    ) -> Ledger {
+        let mut extents: FxHashMap<ExtentId, Whole> = FxHashMap::default();
+        for Piece { meta, extent, .. } in pieces.clone() {
+            let whole = extents.entry(extent.id).or_insert_with(|| {
+                let slot_bytes = u64::from(extent.slots.count) * slot_bytes;
+                Whole {
+                    class: classes.get(&extent.slots.file).map_or(DeviceClass::Ssd, |class| *class),
+                    space: ClassSpace {
+                        extents: 1,
+                        slot_bytes,
+                        dead_bytes: extent.data_bytes,
+                        slack_bytes: slot_bytes.saturating_sub(extent.len),
+                    },
+                    live_bytes: 0,
+                    shared_bytes: 0,
+                    met_first: None,
+                    met_then: Vec::new(),
+                }
+            });
+            whole.live_bytes += meta.bytes;
+            whole.space.dead_bytes = whole.space.dead_bytes.saturating_sub(meta.bytes);
+        }
+        let mut levels = [LevelSpace::default(); 3];
+        let mut of_parts = vec![levels; parts];
+        for piece in pieces {
+            let Some(whole) = extents.get_mut(&piece.extent.id) else { continue };
+            let share = whole.share(piece.meta.bytes);
+            let level = level_of(piece.place);
+            let (of_level, of_part) = whole.meet(piece.part, level);
+            levels[level].add(&piece, &share);
+            levels[level].extents += u64::from(of_level);
+            let in_part = &mut of_parts[piece.part][level];
+            in_part.add(&piece, &share);
+            in_part.extents += u64::from(of_part);
+            visit(&piece, &share);
+        }
+        let mut on = [ClassSpace::default(); 3];
+        extents.values().for_each(|whole| on[whole.class as usize].add(&whole.space));
+        let classes = DeviceClass::ALL.into_iter().zip(on).filter(|(_, on)| on.extents > 0);
+        let space = TableSpace { table, levels, classes: classes.collect() };
+        Ledger { space, parts: of_parts }
+    }
+}
