@@ -358,6 +358,13 @@ impl SubTable {
             }
         }
         immutables.sort_by_key(|old| std::cmp::Reverse(old.watermark));
+        // Those of one and of the other lie beside each other: what is flushed says nothing of what still waits. Who has yet to
+        // write into one of them is above all that was installed, and so above every watermark.
+        let mut before = Csn::MAX;
+        for old in &mut immutables {
+            old.watermark = old.watermark.min(before);
+            before = before.min(Csn(old.memtable.csn_min().0.saturating_sub(1)));
+        }
         let levels = one.levels.joined(&other.levels);
         let flushed = self.flushed().min(next.flushed());
         SubTable::with(self.start.clone(), next.end.clone(), flushed, immutables, levels, accounts)
