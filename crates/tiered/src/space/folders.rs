@@ -14,10 +14,11 @@
 //! | bytes | |
 //! |--:|---|
 //! | 4 | `SWTR` |
-//! | 2 | version: 1 |
+//! | 2 | version: 2 |
 //! | 16 | the database's number |
+//! | 2 | the largest number that any folder was ever given |
 //! | 2 | folders, for each of which follow: |
-//! | 2 | its number, never used twice |
+//! | 2 | its number, never used twice: a folder that was left still bears the number that it had |
 //! | 1 | its class: 0 fast, 1 ssd, 2 hdd |
 //! | 4 + n | its path, in UTF-8 |
 //! | 4 | CRC32C of all before |
@@ -38,7 +39,7 @@ const RECORD: &str = "tiers";
 const OWNER: &str = "tier-owner";
 /// A few paths are not longer.
 const BYTES_MAX: u64 = 1 << 20;
-const FOLDERS_RECORD: RecordKind = RecordKind { magic: b"SWTR", version: 1, bytes_max: BYTES_MAX };
+const FOLDERS_RECORD: RecordKind = RecordKind { magic: b"SWTR", version: 2, bytes_max: BYTES_MAX };
 const OWNER_RECORD: RecordKind = RecordKind { magic: b"SWTO", version: 1, bytes_max: BYTES_MAX };
 
 /// The number of a database, and that of a folder of it.
@@ -47,6 +48,8 @@ type Owner = ([u8; 16], u16);
 #[derive(Clone, PartialEq, Eq)]
 struct Record {
     database: [u8; 16],
+    /// The largest number that a folder was given, or may have been given when a crash came.
+    last: u16,
     folders: Vec<Recorded>,
 }
 
@@ -76,10 +79,9 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
     let tiers = checked(dir, tiers)?;
     let (old, is_new) = match record {
         Some(record) => (record, false),
-        None => (Record { database: new_number(), folders: Vec::new() }, true),
+        None => (Record { database: new_number(), last: 0, folders: Vec::new() }, true),
     };
-    let mut record = Record { database: old.database, folders: Vec::new() };
-    let mut next = old.folders.iter().map(|folder| folder.number).max().unwrap_or(0);
+    let mut record = Record { folders: Vec::new(), ..old };
     let (mut fresh, mut left) = (Vec::new(), Vec::new());
     for Tier { class, dir, .. } in &tiers {
         let owner = read_owner(disk, dir)?;
@@ -97,9 +99,10 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
                 if (owner.is_some() && !own) || !empty {
                     return Err(of_another(*class, dir));
                 }
-                next = next.checked_add(1).ok_or_else(|| Error::invalid("too many tiers"))?;
-                fresh.push((next, dir.clone()));
-                next
+                let next = record.last.checked_add(1);
+                record.last = next.ok_or_else(|| Error::invalid("too many tiers"))?;
+                fresh.push((record.last, dir.clone()));
+                record.last
             }
         };
         record.folders.push(Recorded { number, class: *class, dir: dir.clone() });
@@ -129,9 +132,9 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
     }
     let others = folders[1..].iter().map(|folder| disk.lock(&folder.dir));
     let locks = others.collect::<Result<_>>()?;
-    if is_new {
-        // First, so that a folder never belongs to a number that nobody has.
-        write_record(disk, dir, &Record { database: old.database, folders: Vec::new() })?;
+    if is_new || !fresh.is_empty() {
+        // First, so that a folder never bears a number that nobody has, or that another is given.
+        write_record(disk, dir, &Record { last: record.last, ..old.clone() })?;
     }
     for (number, dir) in &fresh {
         remove_files(disk, dir)?;
@@ -222,7 +225,7 @@ fn of_another(class: DeviceClass, dir: &Path) -> Error {
 
 fn read_record(disk: &dyn Disk, dir: &Path) -> Result<Option<Record>> {
     FOLDERS_RECORD.read(disk, &dir.join(RECORD), |reader| {
-        let database = number(reader)?;
+        let (database, last) = (number(reader)?, reader.u16()?);
         let mut folders = Vec::new();
         for _ in 0..reader.u16()? {
             let (number, class) = (reader.u16()?, DeviceClass::of(reader.u8()?)?);
@@ -231,7 +234,7 @@ fn read_record(disk: &dyn Disk, dir: &Path) -> Result<Option<Record>> {
             let path = path.map_err(|_| Error::corruption("a path that is not UTF-8"))?;
             folders.push(Recorded { number, class, dir: path.into() });
         }
-        Ok(Record { database, folders })
+        Ok(Record { database, last, folders })
     })
 }
 
@@ -241,6 +244,7 @@ fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Owner>> {
 
 fn write_record(disk: &dyn Disk, dir: &Path, record: &Record) -> Result<()> {
     let mut body = record.database.to_vec();
+    body.extend_from_slice(&record.last.to_le_bytes());
     body.extend_from_slice(&(record.folders.len() as u16).to_le_bytes());
     for Recorded { number, class, dir } in &record.folders {
         let path = dir.to_str().unwrap_or_default();

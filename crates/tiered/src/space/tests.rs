@@ -172,6 +172,40 @@ fn t3_a_folder_that_is_not_named_any_more_leaves_once_it_is_empty() {
 }
 
 /// A crash between any two operations of a claim leaves folders that the next one takes.
+/// T1: a folder that was left, or that a crash kept from being recorded, is never taken for one that came after it.
+#[test]
+fn t1_numbers_of_folders_are_never_used_twice() {
+    let (hdd, ssd) = (tier(DeviceClass::Hdd, "/hdd"), tier(DeviceClass::Ssd, "/ssd"));
+    let claimed = |disk: &SimDisk, tiers: &[Tier]| dirs(claim(disk, Path::new(DATA), tiers));
+    let has_both = |disk: &SimDisk| {
+        put(disk, "/ssd/000001.data");
+        let found = claimed(disk, std::slice::from_ref(&hdd));
+        let dirs: Vec<_> = found.iter().map(|(_, dir, _)| &**dir).collect();
+        assert_eq!(dirs, [DATA, "/hdd", "/ssd"]);
+    };
+    let disk = SimDisk::new(1);
+    disk.create_dir_all(Path::new(DATA)).unwrap();
+    claimed(&disk, std::slice::from_ref(&hdd));
+    claimed(&disk, &[]);
+    claimed(&disk, std::slice::from_ref(&ssd));
+    has_both(&disk);
+
+    let whole = SimDisk::new(1);
+    whole.create_dir_all(Path::new(DATA)).unwrap();
+    let before = whole.operations();
+    claimed(&whole, std::slice::from_ref(&hdd));
+    for crash_at in before + 1..=whole.operations() {
+        let disk = SimDisk::new(crash_at);
+        disk.create_dir_all(Path::new(DATA)).unwrap();
+        disk.fail_operation(crash_at, Fault::Crash);
+        assert!(claim(&disk, Path::new(DATA), std::slice::from_ref(&hdd)).is_err());
+        disk.crash();
+        disk.restart();
+        claimed(&disk, std::slice::from_ref(&ssd));
+        has_both(&disk);
+    }
+}
+
 #[test]
 fn a_claim_that_a_crash_cut_short_is_made_again() {
     let tiers = [tier(DeviceClass::Fast, "/fast"), tier(DeviceClass::Hdd, "/hdd")];
