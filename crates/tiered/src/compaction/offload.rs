@@ -42,12 +42,12 @@ impl Piece {
 
 /// A merge that can be done by itself.
 pub struct MergeTask {
-    /// Of each source, in any order, its pieces in key order.
+    /// Of each source, the newest first, its pieces in key order.
     pub(crate) sources: Vec<Vec<Piece>>,
 }
 
 impl MergeTask {
-    /// Of each source, in any order, its pieces in key order.
+    /// Of each source, the newest first, its pieces in key order.
     #[must_use]
     pub fn sources(&self) -> &[Vec<Piece>] {
         &self.sources
@@ -111,6 +111,8 @@ impl<A: Accelerator, B: Accelerator> Accelerator for Checked<A, B> {
 
 /// A source of a task, at one of its entries.
 struct Reader<'a> {
+    /// How many sources are newer.
+    rank: usize,
     pieces: std::slice::Iter<'a, Piece>,
     block: &'a Block,
     rest: Range<usize>,
@@ -118,10 +120,14 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(pieces: &'a [Piece]) -> Option<Reader<'a>> {
+    fn new(rank: usize, pieces: &'a [Piece]) -> Option<Reader<'a>> {
         let mut pieces = pieces.iter();
         let (block, rest, entry) = next_piece(&mut pieces)?;
-        Some(Reader { pieces, block, rest, entry })
+        Some(Reader { rank, pieces, block, rest, entry })
+    }
+
+    fn at(&self) -> (&Entry<'a>, usize) {
+        (&self.entry, self.rank)
     }
 
     /// Steps to the next entry; `false` past the last.
@@ -149,20 +155,23 @@ fn next_piece<'a>(
     })
 }
 
-/// By key, and of one key the newest first.
-fn order(a: &Entry<'_>, b: &Entry<'_>) -> Ordering {
-    a.key.cmp(b.key).then(b.csn.cmp(&a.csn))
+/// By key, and of one key the newest first: by commit, and of one commit by source. A memtable may be switched in the midst of a batch
+/// that changes a key twice (E1).
+fn order(a: (&Entry<'_>, usize), b: (&Entry<'_>, usize)) -> Ordering {
+    let by_version = a.0.key.cmp(b.0.key).then(b.0.csn.cmp(&a.0.csn));
+    by_version.then(a.1.cmp(&b.1))
 }
 
 fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     let mut writer = BlockWriter::default();
     let mut sieve = Sieve::new(rule);
+    let sources = task.sources.iter().enumerate();
     let mut readers: Vec<Reader<'_>> =
-        task.sources.iter().filter_map(|pieces| Reader::new(pieces)).collect();
+        sources.filter_map(|(rank, pieces)| Reader::new(rank, pieces)).collect();
     // Always the reader with the next entry first: sorted once, and mended by moving one reader up its place.
-    readers.sort_by(|a, b| order(&a.entry, &b.entry));
+    readers.sort_by(|a, b| order(a.at(), b.at()));
     while let Some((first, others)) = readers.split_first_mut() {
-        let rival = others.first().map(|other| other.entry);
+        let rival = others.first().map(|other| (other.entry, other.rank));
         let goes_on = loop {
             if sieve.keeps(&first.entry) {
                 writer.push(&first.entry);
@@ -170,12 +179,12 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
             if !first.advance() {
                 break false;
             }
-            if rival.is_some_and(|rival| order(&first.entry, &rival) == Ordering::Greater) {
+            if rival.is_some_and(|(entry, rank)| order(first.at(), (&entry, rank)).is_gt()) {
                 break true;
             }
         };
         if goes_on {
-            let later = |other: &Reader<'_>| order(&other.entry, &first.entry) == Ordering::Less;
+            let later = |other: &Reader<'_>| order(other.at(), first.at()).is_lt();
             let place = others.iter().take_while(|other| later(other)).count();
             readers[..=place].rotate_left(1);
         } else {

@@ -36,7 +36,7 @@ impl DropRule<'_> {
     }
 }
 
-/// Says of versions in order, one after another, which are kept. Of equal versions one is.
+/// Says of versions in order, one after another, which are kept. Of versions of one commit the first is.
 pub(crate) struct Sieve<'a> {
     rule: &'a DropRule<'a>,
     key: Vec<u8>,
