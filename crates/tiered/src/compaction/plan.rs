@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
         let Some(unit) = supply.whole_unit() else { return Verdict::No };
         let sound = match &unit.origin {
             // The rule has been applied to it.
-            Origin::Memory(_) => true,
+            Origin::Memory(..) => !unit.goes_on(),
             Origin::Extent(..) => {
                 let counts = unit.counts();
                 self.policy.reuse

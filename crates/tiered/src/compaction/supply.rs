@@ -18,7 +18,16 @@ pub(crate) enum Origin {
     /// From an extent, by its number there.
     Extent(OpenSlice, usize),
     /// From a memtable, just made.
-    Memory(Arc<BuiltBlock>),
+    Memory(Arc<BuiltBlock>, Goes),
+}
+
+/// Where versions of a block's last key are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Goes {
+    /// In it and, perhaps, in blocks before it.
+    NoFurther,
+    /// In the next block, too.
+    On,
 }
 
 /// A block of a source, of which some entries may have been taken already.
@@ -39,21 +48,21 @@ impl Unit {
         match (&self.block, &self.origin) {
             (Some(block), _) => block.entry(self.from).key,
             (None, Origin::Extent(open, block)) => open.resident.first(*block),
-            (None, Origin::Memory(built)) => &built.first,
+            (None, Origin::Memory(built, _)) => &built.first,
         }
     }
 
     pub(crate) fn last(&self) -> &[u8] {
         match &self.origin {
             Origin::Extent(open, block) => open.resident.last(*block),
-            Origin::Memory(built) => &built.last,
+            Origin::Memory(built, _) => &built.last,
         }
     }
 
     pub(crate) fn counts(&self) -> &Counts {
         match &self.origin {
             Origin::Extent(open, block) => &open.resident.place(*block).counts,
-            Origin::Memory(built) => &built.counts,
+            Origin::Memory(built, _) => &built.counts,
         }
     }
 
@@ -61,7 +70,7 @@ impl Unit {
     pub(crate) fn goes_on(&self) -> bool {
         match &self.origin {
             Origin::Extent(open, block) => open.resident.goes_on(*block),
-            Origin::Memory(_) => false,
+            Origin::Memory(_, goes) => *goes == Goes::On,
         }
     }
 }
@@ -194,9 +203,9 @@ impl<'a> Supply<'a> {
                 }
                 None => slices.next().map_or(Head::End, Head::Slice),
             },
-            Rest::Memtable(blocks) => blocks
-                .next()
-                .map_or(Head::End, |built| Head::Unit(Unit::new(Origin::Memory(Arc::new(built))))),
+            Rest::Memtable(blocks) => blocks.next().map_or(Head::End, |(built, goes)| {
+                Head::Unit(Unit::new(Origin::Memory(Arc::new(built), goes)))
+            }),
         };
     }
 
@@ -212,7 +221,7 @@ impl<'a> Supply<'a> {
             Origin::Extent(open, index) => open.frame(*index, |frame| {
                 open.slice.extent.open_block(&open.resident, *index, frame)
             })?,
-            Origin::Memory(built) => Block::of_built(&built.frame)?,
+            Origin::Memory(built, _) => Block::of_built(&built.frame)?,
         };
         Ok(unit.block.insert(Arc::new(block)).clone())
     }
@@ -244,9 +253,9 @@ impl<'a> MemtableBlocks<'a> {
         }
     }
 
-    fn next(&mut self) -> Option<BuiltBlock> {
-        while self.ready.is_empty() {
-            let place = self.place?;
+    /// The next block, once it is known what comes after it.
+    fn next(&mut self) -> Option<(BuiltBlock, Goes)> {
+        while let Some(place) = self.place.filter(|_| self.ready.len() < 2) {
             match self.memtable.key(place).filter(|key| self.range.contains(key)) {
                 Some(key) => {
                     for version in self.memtable.versions(place) {
@@ -264,6 +273,8 @@ impl<'a> MemtableBlocks<'a> {
                 }
             }
         }
-        self.ready.pop_front()
+        let block = self.ready.pop_front()?;
+        let goes_on = self.ready.front().is_some_and(|next| next.first == block.last);
+        Some((block, if goes_on { Goes::On } else { Goes::NoFurther }))
     }
 }

@@ -11,17 +11,18 @@ use spillway_base::rng::Rng;
 use spillway_base::{Csn, Result, TableId};
 use spillway_storage::sim::SimDisk;
 
-use super::offload::{Accelerator, Checked, Cpu, MergeTask};
+use super::offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 use super::plan::{Planner, Policy, Step, TASK_BYTES};
 use super::rule::Sieve;
 use super::supply::{Origin, Supply};
 use super::weave::{Coder, Output, Tally, Weaver};
 use super::{Bulk, DropRule};
-use crate::block::{BlockWriter, BuiltBlock, Entry};
+use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
 use crate::coding::{Coding, Compression};
 use crate::extent::{BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext};
 use crate::extent_meta::ExtentId;
 use crate::level::Slice;
+use crate::memtable::{Accounts, Memtable};
 use crate::space::{DeviceClass, Folder, SpaceManager};
 
 const TABLE: TableId = TableId(3);
@@ -179,7 +180,7 @@ fn w3_the_example_of_the_paper() {
                 let resident = &open.resident;
                 format!("reuse block {}", show((resident.first(block), resident.last(block))))
             }
-            Step::Pass(Origin::Memory(_)) => unreachable!("there is no memtable"),
+            Step::Pass(Origin::Memory(..)) => unreachable!("there is no memtable"),
             Step::Merge(task) => {
                 let sources = task.sources.iter().flatten().map(|piece| {
                     let (first, last) = (piece.entries.start, piece.entries.end - 1);
@@ -435,4 +436,63 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     let sources = [vec![two.clone()], vec![one.clone()]];
     let (slices, _) = weave(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
     assert_eq!(read(&slices[0]).len(), 24);
+}
+
+/// Versions of a key of a memtable that fill several blocks are kept together: counted once, whatever comes after them is merged with.
+#[test]
+fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
+    let mut yard = Yard::new(SLOT);
+    let lower = yard.extent(&[dense(10, 20, 1)]);
+    let accounts = Accounts::new(Budget::new(usize::MAX), 0);
+    let memtable = Memtable::new(&accounts);
+    let inside = memtable.enter().unwrap();
+    for csn in 2..10 {
+        memtable.insert(&inside, &key(5), Csn(csn), Some(&[csn as u8; 6000]));
+    }
+    memtable.insert(&inside, &key(15), Csn(10), Some(b"of the same block as the last of those"));
+    drop(inside);
+    let live: Vec<Csn> = (1..=10).map(Csn).collect();
+    let rule = DropRule { live: &live, others_from: Csn::MAX };
+    let range = spillway_base::KeyRange::ALL;
+    let supplies = vec![
+        Supply::of_memtable(&memtable, range, &rule),
+        Supply::of_slices(vec![lower.clone()], &yard.bulk),
+    ];
+    let mut planner = Planner::new(supplies, policy(SLOT));
+    let coder = Coder::new(Compression::None, None);
+    let builder = ExtentBuilder::new(TABLE, SLOT, coder.coding());
+    let mut weaver = Weaver::new(builder, &rule, policy(SLOT), &Cpu, coder, &mut yard);
+    while let Some(step) = planner.next().unwrap() {
+        weaver.take(step).unwrap();
+    }
+    assert!(weaver.finish().unwrap().0.is_empty());
+    let [slice] = &yard.slices[..] else { panic!("one slice") };
+    assert_eq!(read(slice).len(), 8 + 11);
+    assert_eq!((slice.meta.counts.versions, slice.meta.counts.keys), (19, 11));
+}
+
+/// E1: of two versions of one commit, the newer source's is kept, whoever is where when they meet.
+#[test]
+fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
+    let entry = |number, csn, value| (key(number), Csn(csn), value);
+    let piece = |entries: &[(Vec<u8>, Csn, Option<&'static [u8]>)]| {
+        let mut writer = BlockWriter::default();
+        for (key, csn, value) in entries {
+            writer.push(&Entry { key, csn: *csn, value: *value });
+        }
+        let block = Arc::new(Block::of_built(&writer.finish()[0].frame).unwrap());
+        vec![Piece { entries: 0..block.len(), block }]
+    };
+    let old = Some(&b"old"[..]);
+    for newer in [vec![entry(2, 7, None)], vec![entry(1, 3, old), entry(2, 7, None)]] {
+        for older in [vec![entry(2, 7, old)], vec![entry(1, 2, old), entry(2, 7, old)]] {
+            let task = MergeTask { sources: vec![piece(&newer), piece(&older)] };
+            let rule = DropRule { live: &[Csn(9)], others_from: Csn::ZERO };
+            let blocks = Cpu.merge(&[task], &rule).unwrap().concat();
+            let block = Block::of_built(&blocks[0].frame).unwrap();
+            let all: Vec<_> = (0..block.len()).map(|at| block.entry(at)).collect();
+            let of_two: Vec<_> = all.iter().filter(|entry| entry.key == key(2)).collect();
+            assert!(of_two.len() == 1 && of_two[0].value.is_none());
+        }
+    }
 }

@@ -177,7 +177,7 @@ impl<'a> Weaver<'a> {
             match step {
                 Some(Step::Relink(slice)) => self.relink(slice)?,
                 Some(Step::Pass(Origin::Extent(open, block))) => self.pass(open, block)?,
-                Some(Step::Pass(Origin::Memory(block))) => self.put_merged(&block)?,
+                Some(Step::Pass(Origin::Memory(block, _))) => self.put_merged(&block)?,
                 Some(Step::Merge(_)) | None => {
                     let Some((task, blocks)) = merged.next() else { continue };
                     self.tally.merge_input_bytes += task.bytes();

@@ -127,8 +127,14 @@ impl Bench {
     }
 
     fn work(&self) -> Result<()> {
-        while self.engine.run_background_job()? == JobOutcome::Worked {}
-        Ok(())
+        for _ in 0..10_000 {
+            if self.engine.run_background_job()? == JobOutcome::Idle {
+                return Ok(());
+            }
+        }
+        let counts = &self.engine.0.counts;
+        let (done, splits, joins) = (&counts.compactions, &counts.splits, &counts.joins);
+        panic!("work without end: {done:?}, {splits:?} splits, {joins:?} joins");
     }
 
     fn get(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {

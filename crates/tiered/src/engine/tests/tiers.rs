@@ -29,7 +29,7 @@ fn used(bench: &Bench) -> Vec<(DeviceClass, u64)> {
 }
 
 /// The slots in use are those of extents, and no others.
-fn nothing_is_lost(bench: &Bench) {
+pub(super) fn nothing_is_lost(bench: &Bench) {
     let inner = &bench.engine.0;
     let (all, free) = inner.space.bytes();
     let state = inner.manifest.lock().state().clone();
