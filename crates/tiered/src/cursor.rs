@@ -9,8 +9,9 @@ use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, Result};
 
 use crate::block::Entry;
+use crate::gaps::{Gap, Stretch};
 use crate::source::Source;
-use crate::subtable::View;
+use crate::subtable::{SubTable, View};
 
 struct Merged {
     source: Source,
@@ -24,19 +25,45 @@ struct Merged {
 pub(crate) struct TableCursor {
     sources: Vec<Merged>,
     direction: Direction,
+    snapshot: Csn,
     /// The source that stands on the current row; none before the first, past the last, and after a step that failed.
     current: Option<usize>,
+    /// What was passed since the last row.
+    stretch: Stretch,
+    /// Whether there was a row.
+    found: bool,
+    part: Arc<SubTable>,
     _view: Arc<View>,
 }
 
 impl TableCursor {
-    /// A cursor over these sources, newest first.
-    pub(crate) fn new(sources: Vec<Source>, direction: Direction, view: Arc<View>) -> TableCursor {
+    /// A cursor at a snapshot over sources of a sub-table's view, newest first. They begin behind `leapt`, if that is given.
+    pub(crate) fn new(
+        sources: Vec<Source>,
+        direction: Direction,
+        snapshot: Csn,
+        part: Arc<SubTable>,
+        view: Arc<View>,
+        leapt: Option<&Gap>,
+    ) -> TableCursor {
         let sources = sources
             .into_iter()
             .map(|source| Merged { source, ready: false, behind: true })
             .collect();
-        TableCursor { sources, direction, current: None, _view: view }
+        let mut stretch = Stretch::default();
+        if let Some(gap) = leapt {
+            stretch.leap(direction, gap);
+        }
+        TableCursor {
+            sources,
+            direction,
+            snapshot,
+            current: None,
+            stretch,
+            found: false,
+            part,
+            _view: view,
+        }
     }
 
     fn step(&mut self, access: Access) -> Result<()> {
@@ -69,6 +96,31 @@ impl TableCursor {
         best.map(|(index, _)| index)
     }
 
+    /// Leaps, from a tombstone that is not the current row, if there is a gap over it.
+    fn pass(&mut self, chosen: usize) {
+        let source = &self.sources[chosen].source;
+        let key = source.entry().key;
+        let Some(gap) = self.part.gaps.over(key, self.snapshot) else {
+            let from = (!self.found).then(|| source.start());
+            return self.stretch.walk(self.direction, key, from);
+        };
+        self.stretch.leap(self.direction, &gap);
+        for merged in &mut self.sources {
+            // Those that stand behind the gap stay, and those that have ended.
+            if merged.behind || (merged.ready && gap.covers(merged.source.entry().key)) {
+                merged.source.leap(&gap);
+                merged.behind = true;
+            }
+        }
+    }
+
+    /// There is a row, or an end: tells others of what was passed up to it.
+    fn finish(&mut self) {
+        if let Some(gap) = self.stretch.finish(self.snapshot, &self.part.gaps) {
+            self.part.gaps.publish(gap, |act| self.part.view_after(act));
+        }
+    }
+
     fn entry(&self) -> Entry<'_> {
         let current = self.current.expect("a cursor is asked for a row that it stands on");
         self.sources[current].source.entry()
@@ -80,7 +132,10 @@ impl Cursor for TableCursor {
         self.current = None;
         loop {
             self.step(access)?;
-            let Some(chosen) = self.choose() else { return Ok(false) };
+            let Some(chosen) = self.choose() else {
+                self.finish();
+                return Ok(false);
+            };
             // Everything at this key steps the next time; the row stays readable until then.
             let (before, rest) = self.sources.split_at_mut(chosen);
             let Some((row, after)) = rest.split_first_mut() else { return Ok(false) };
@@ -90,9 +145,12 @@ impl Cursor for TableCursor {
                 other.behind = other.ready && other.source.entry().key == entry.key;
             }
             if entry.value.is_some() {
+                self.finish();
+                self.found = true;
                 self.current = Some(chosen);
                 return Ok(true);
             }
+            self.pass(chosen);
         }
     }
 

@@ -3,7 +3,7 @@
 //! From the top down:
 //!
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work;
-//! - `table`: a table, and `subtable`: a part of its keys, what readers see of it; `cursor`, `source`: scans;
+//! - `table`: a table, and `subtable`: a part of its keys, what readers see of it; `cursor`, `source`: scans, and `gaps`: what they leap over;
 //! - `memtable`: the newest versions; `level`: the older ones; `picker`, `compaction`: how they are kept in order;
 //! - `temperature`: how often extents are read, which compactions and moves go by;
 //! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
@@ -22,6 +22,7 @@ mod extent_meta;
 mod filter;
 #[cfg(fuzzing)]
 pub mod fuzz;
+mod gaps;
 mod inspect;
 mod level;
 mod manifest;

@@ -59,6 +59,8 @@ pub struct TieredSettings {
     /// Whether it is counted how often extents are read, so that compactions push down what is cold, and devices take what they
     /// are fast enough for (X-Engine, appendix C).
     pub temperature: bool,
+    /// Whether scans leap over ranges in which one before them found only tombstones.
+    pub gaps: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -90,6 +92,7 @@ impl TieredSettings {
             paced_compaction: true,
             data_reuse: true,
             straight_flush: true,
+            gaps: true,
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,

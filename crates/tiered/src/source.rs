@@ -8,10 +8,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use spillway_base::engine::Access;
-use spillway_base::{Csn, Direction, Result};
+use spillway_base::{Csn, Direction, KeyRange, Result};
 
 use crate::block::{Block, Entry};
 use crate::extent::Resident;
+use crate::gaps::Gap;
 use crate::level::Run;
 use crate::memtable::{Memtable, Place};
 
@@ -23,8 +24,18 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
+    fn range(&self) -> KeyRange<'_> {
+        KeyRange::new(&self.start, self.end.as_deref())
+    }
+
     fn contains(&self, key: &[u8]) -> bool {
-        *key >= *self.start && self.end.as_ref().is_none_or(|end| *key < **end)
+        self.range().contains(key)
+    }
+
+    fn leap(&mut self, gap: &Gap, direction: Direction) {
+        let left = gap.leave(self.range(), direction);
+        let (start, end) = (left.start.into(), left.end.map(Into::into));
+        *self = Bounds { start, end };
     }
 }
 
@@ -48,6 +59,29 @@ impl Source {
         match self {
             Source::Memtable(source) => source.entry(),
             Source::Run(source) => source.entry(),
+        }
+    }
+
+    /// Where its rows were to begin, or begin since the last leap.
+    pub(crate) fn start(&self) -> &[u8] {
+        match self {
+            Source::Memtable(source) => &source.bounds.start,
+            Source::Run(source) => &source.bounds.start,
+        }
+    }
+
+    /// Goes on behind a gap, in which it stands or which is ahead of it: the next step is to the first row there.
+    pub(crate) fn leap(&mut self, gap: &Gap) {
+        match self {
+            Source::Memtable(source) => {
+                source.bounds.leap(gap, source.direction);
+                source.place = None;
+            }
+            Source::Run(source) => {
+                source.bounds.leap(gap, source.direction);
+                source.at = None;
+                source.ended |= source.bounds.range().is_empty();
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ use spillway_base::{Csn, Error, KeyRange, Result};
 use crate::engine::{Heat, Mix};
 use crate::extent_meta::{ExtentId, SliceMeta};
 use crate::filter;
+use crate::gaps::Gaps;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::memtable::{Accounts, Memtable};
 use crate::picker::{Bars, Pick};
@@ -112,6 +113,8 @@ pub(crate) struct SubTable {
     pub(crate) mix: Mix,
     /// How much it was written to lately.
     pub(crate) heat: Heat,
+    /// Where it has no rows.
+    pub(crate) gaps: Gaps,
 }
 
 impl SubTable {
@@ -120,9 +123,10 @@ impl SubTable {
         end: Option<Box<[u8]>>,
         flushed: Csn,
         levels: Levels,
+        gaps: Gaps,
         accounts: &Accounts,
     ) -> SubTable {
-        SubTable::with(start, end, flushed, Vec::new(), levels, accounts)
+        SubTable::with(start, end, flushed, Vec::new(), levels, gaps, accounts)
     }
 
     fn with(
@@ -131,6 +135,7 @@ impl SubTable {
         flushed: Csn,
         immutables: Vec<Immutable>,
         levels: Levels,
+        gaps: Gaps,
         accounts: &Accounts,
     ) -> SubTable {
         let active = Arc::new(Memtable::new(accounts));
@@ -147,6 +152,7 @@ impl SubTable {
             quarantine: Mutex::new(Vec::new()),
             mix: Mix::default(),
             heat: Heat::default(),
+            gaps,
         }
     }
 
@@ -180,13 +186,30 @@ impl SubTable {
         loop {
             let view = self.view.load();
             if let Some(inside) = view.active.enter() {
-                return Some(view.active.insert(&inside, key, csn, value));
+                let bytes = view.active.insert(&inside, key, csn, value);
+                if value.is_some() {
+                    self.gaps.cut(key);
+                }
+                return Some(bytes);
             }
             // One that was sealed has been replaced in the view, or for ever.
             if self.is_closed() {
                 return None;
             }
         }
+    }
+
+    /// Does something that insertions look for, and gives a view with all those in it that may have looked too early: any other will see
+    /// it. `None` where `act` answers `false`, an insertion takes long, or somebody changes the view.
+    pub(crate) fn view_after(&self, act: &mut dyn FnMut() -> bool) -> Option<Arc<View>> {
+        // Who comes to insert into a later active memtable has seen who held this after.
+        let _changing = self.changing.try_lock()?;
+        if self.is_closed() || !act() {
+            return None;
+        }
+        let view = self.view.load_full();
+        let quiet = view.immutables.iter().all(|old| old.memtable.is_quiet());
+        (quiet && view.active.passed()).then_some(view)
     }
 
     /// Puts a fresh memtable in place of `active`, if that is still the active one and holds anything. Answers
@@ -339,7 +362,15 @@ impl SubTable {
         let half = |start: &[u8], end: Option<&[u8]>, immutables| {
             let levels = levels.within(KeyRange::new(start, end));
             let (start, end) = (start.into(), end.map(Into::into));
-            SubTable::with(start, end, self.flushed(), immutables, levels, accounts)
+            SubTable::with(
+                start,
+                end,
+                self.flushed(),
+                immutables,
+                levels,
+                self.gaps.anew(),
+                accounts,
+            )
         };
         [half(&self.start, Some(key), immutables), half(key, self.end.as_deref(), shared)]
     }
@@ -367,7 +398,8 @@ impl SubTable {
         }
         let levels = one.levels.joined(&other.levels);
         let flushed = self.flushed().min(next.flushed());
-        SubTable::with(self.start.clone(), next.end.clone(), flushed, immutables, levels, accounts)
+        let (start, end) = (self.start.clone(), next.end.clone());
+        SubTable::with(start, end, flushed, immutables, levels, self.gaps.anew(), accounts)
     }
 
     /// Lets nobody write to it any more: others will take its place. The view stays as it is. Who would write looks

@@ -47,6 +47,7 @@ use spillway_storage::{ALIGN, Disk, DiskLock};
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::{PartsCursor, TableCursor};
 use crate::extent::{ExtentHandle, ReadContext};
+use crate::gaps::{self, Gaps};
 use crate::inspect::History;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, TableState};
@@ -142,6 +143,7 @@ struct Inner {
     counts: Counts,
     /// The newest compactions.
     history: History,
+    gap_figures: Arc<gaps::Figures>,
 }
 
 /// The tiered engine. [`spillway_base::engine`] says what it guarantees. Cheap to clone.
@@ -185,6 +187,7 @@ impl TieredEngine {
         let context = ReadContext::new(blocks, tables, settings.temperature, &budget);
         let context = Arc::new(context);
         let accounts = Accounts::new(budget, settings.memtable_bytes);
+        let gap_figures = Arc::new(gaps::Figures::default());
         let mut tables = Tables::default();
         for (&id, stored) in &state.tables {
             let dictionaries = context.dictionaries.of(id);
@@ -200,7 +203,8 @@ impl TieredEngine {
             let levels = Levels::default().apply(&edit);
             let levels = levels
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
-            let parts = parts_of(stored, &levels, &accounts)
+            let gaps = || Gaps::new(settings.gaps, gap_figures.clone());
+            let parts = parts_of(stored, &levels, gaps, &accounts)
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
             tables.insert(id, Arc::new(Table::new(id, stored.created, parts, true)));
         }
@@ -234,6 +238,7 @@ impl TieredEngine {
             threads: AtomicUsize::new(0),
             counts: Counts::default(),
             history: History::default(),
+            gap_figures,
         }));
         engine.0.refresh_debt();
         Ok(engine)
@@ -255,6 +260,11 @@ impl Inner {
                 )
             },
         )
+    }
+
+    /// The gaps of a new sub-table.
+    fn new_gaps(&self) -> Gaps {
+        Gaps::new(self.settings.gaps, self.gap_figures.clone())
     }
 
     fn change_tables(&self, change: impl FnOnce(&mut Tables)) {
@@ -374,7 +384,12 @@ impl Inner {
 }
 
 /// The sub-tables that the manifest tells of.
-fn parts_of(stored: &TableState, levels: &Levels, accounts: &Accounts) -> Result<Vec<SubTable>> {
+fn parts_of(
+    stored: &TableState,
+    levels: &Levels,
+    gaps: impl Fn() -> Gaps,
+    accounts: &Accounts,
+) -> Result<Vec<SubTable>> {
     let starts: Vec<_> = stored.parts.iter().collect();
     let mut parts = Vec::with_capacity(starts.len());
     for (at, (start, flushed)) in starts.iter().enumerate() {
@@ -388,7 +403,7 @@ fn parts_of(stored: &TableState, levels: &Levels, accounts: &Accounts) -> Result
             let extent = slice.meta.extent;
             return Err(Error::corruption(format!("a slice of {extent} is in two sub-tables")));
         }
-        parts.push(SubTable::new((*start).clone(), end, **flushed, levels, accounts));
+        parts.push(SubTable::new((*start).clone(), end, **flushed, levels, gaps(), accounts));
     }
     Ok(parts)
 }
@@ -402,8 +417,11 @@ fn cursor_over(
 ) -> Box<dyn Cursor> {
     let cursor = |part: &Arc<SubTable>| {
         let view = part.view();
-        let sources = sources(&view, part.range().intersection(range), direction, snapshot);
-        TableCursor::new(sources, direction, view)
+        let range = part.range().intersection(range);
+        let gap = part.gaps.at_begin(range, direction, snapshot);
+        let left = gap.as_ref().map_or(range, |gap| gap.leave(range, direction));
+        let sources = sources(&view, left, direction, snapshot);
+        TableCursor::new(sources, direction, snapshot, part.clone(), view, gap.as_deref())
     };
     if let [only] = parts {
         return Box::new(cursor(only));
@@ -477,7 +495,9 @@ impl Engine for TieredEngine {
                 inner.change_tables(|tables| {
                     tables.entry(id).or_insert_with(|| {
                         let (all, levels) = (Box::default(), Levels::default());
-                        let part = SubTable::new(all, None, Csn::ZERO, levels, &inner.accounts);
+                        let gaps = inner.new_gaps();
+                        let accounts = &inner.accounts;
+                        let part = SubTable::new(all, None, Csn::ZERO, levels, gaps, accounts);
                         Arc::new(Table::new(id, csn, vec![part], false))
                     });
                 });

@@ -168,6 +168,16 @@ impl Inner {
                 "Memtables flushed straight into Level1.",
                 &counts.straight_flushes,
             ),
+            counter(
+                "tiered_scan_tombstones_total",
+                "Tombstones that scans walked over.",
+                &self.gap_figures.walked,
+            ),
+            counter(
+                "tiered_gaps_total",
+                "Ranges of tombstones that scans were told to leap over.",
+                &self.gap_figures.published,
+            ),
             counter("tiered_splits_total", "Sub-tables that were split.", &counts.splits),
             counter("tiered_joins_total", "Sub-tables that were joined.", &counts.joins),
             counter(

@@ -12,6 +12,7 @@ mod coding;
 mod drops;
 mod edges;
 mod faults;
+mod gaps;
 mod kinds;
 mod level0;
 mod partition;
@@ -54,6 +55,7 @@ fn small() -> TieredSettings {
         paced_compaction: true,
         data_reuse: true,
         straight_flush: false,
+        gaps: true,
         tiers: Vec::new(),
         hot_compression: Compression::Lz4,
         cold_compression: Compression::ZSTD,

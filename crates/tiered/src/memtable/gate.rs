@@ -8,11 +8,18 @@ use std::cell::Cell;
 
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::hint;
 
 #[cfg(not(loom))]
 const STRIPES: usize = 8;
 #[cfg(loom)]
 const STRIPES: usize = 2;
+
+/// Looks at a stripe until somebody is given up who does not leave it.
+#[cfg(not(loom))]
+const PATIENCE: usize = 1000;
+#[cfg(loom)]
+const PATIENCE: usize = 1;
 
 /// In a stripe's word: who is inside, below this bit; above the next 31, how many keys those who left had added.
 const SEALED: u64 = 1 << 31;
@@ -64,6 +71,23 @@ impl Gate {
     /// it is `true`, nobody does anything inside any more.
     pub(crate) fn is_quiet(&self) -> bool {
         self.0.iter().all(|stripe| stripe.word.load(Ordering::Acquire) & INSIDE == SEALED)
+    }
+
+    /// Lets everybody who is inside leave, one stripe after the other, while others come in. Where it answers `true`, whoever entered has
+    /// left, and what they did is seen by the caller, or entered so late that they see what the caller did before the call. `false`
+    /// where it is sealed, or somebody stays for long.
+    ///
+    /// It changes each word to what it was: a load could be of an old value, from before somebody entered who does not see what the
+    /// caller did.
+    pub(crate) fn passed(&self) -> bool {
+        let is_empty = |stripe: &Stripe| {
+            let empty = stripe.word.fetch_add(0, Ordering::AcqRel) & INSIDE == 0;
+            if !empty {
+                hint::spin_loop();
+            }
+            empty
+        };
+        self.0.iter().all(|stripe| (0..PATIENCE).any(|_| is_empty(stripe)))
     }
 
     /// Keys that those who left had added.

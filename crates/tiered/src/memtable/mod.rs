@@ -90,6 +90,11 @@ impl Memtable {
         self.gate.is_quiet()
     }
 
+    /// Lets everybody who is inside leave: [`Gate::passed`].
+    pub(crate) fn passed(&self) -> bool {
+        self.gate.passed()
+    }
+
     /// Adds a version. The caller is inside. Answers the bytes of memory taken.
     pub(crate) fn insert(
         &self,

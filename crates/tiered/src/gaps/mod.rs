@@ -1,0 +1,319 @@
+//! Gaps: ranges of keys without a row, which scans leap over.
+//!
+//! A table that is used as a queue has tombstones at its head, and the more of them the longer it is used: they stay until
+//! compaction may forget them, and those in memtables until a flush. Who polls the head for its first row would walk over all of
+//! them each time. So a scan that did so once tells the next ones: the sub-table has a few gaps, each a range and the snapshot at which it was
+//! found without a row.
+//!
+//! # Guarantees
+//!
+//! - **G1 (truth).** To a snapshot from an active gap's CSN on, at which somebody reads by the rules of E2, no key in the gap
+//!   has a value. A scan at such a snapshot that comes to stand in the gap, or begins there, goes on behind it and gives the same rows. Older
+//!   snapshots never leap.
+//! - **G2 (insertions).** When the installation of a value returns, no gap covers its key, nor will one that was on trial then.
+//! - **G3 (cost).** Scans take no lock. Insertions take none but those of a value inside a gap; where there is no gap they load one
+//!   word. Deletions do nothing.
+//! - **G4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps. Those that spare the least give way.
+//!
+//! # Why it holds
+//!
+//! *What a gap says of later commits.* A scan at snapshot S walked a range and saw no row. All commits up to S were installed before it
+//! began (E2), so nothing that is installed later changes what S sees. A later snapshot sees something in the range only if a value
+//! with a CSN above S is there. So a gap at S is true as long as no such value is installed: tombstones of any CSN, flushes and
+//! compactions change nothing. The CSNs of commits come in any order; that of a gap is only compared with snapshots.
+//!
+//! *The race.* A value may be installed while the gap is being found. Its writer puts it into a memtable and then looks for gaps over
+//! its key; the scan puts up the gap *on trial*, which nobody leaps, and then looks at the memtables once more, now for any value above
+//! S. One of the two must see the other, and that is where memory orders matter: without more, either look may come too early. A
+//! fence in each insertion would do; but an insertion is inside the *gate* of its memtable anyway, whose word it changes when it enters and
+//! when it leaves, and it looks for gaps before it leaves. So the scan changes the words of the gate as well, between putting up
+//! the gap and looking: each must be seen with nobody inside. Who left before that change is seen by the second look, value and all. Who
+//! enters after it sees the gap on trial. Nobody is in between. The scan does not wait for long: if somebody stays inside, the gap is
+//! withdrawn, and a later scan tries again.
+//!
+//! *Which memtables.* The view is loaded, and the gate of its active memtable passed, with the lock held under which views
+//! are replaced (try-locked: scans do not wait). An insertion into a memtable that became the active one later found it in a
+//! view that was stored later, under that lock, so it sees the gap. Immutable memtables must be quiet, which is soon; this also covers
+//! insertions that came through a sub-table that was split or joined, whose gaps are others. So every insertion above S is in the view, or
+//! sees the gap. What is in the view is in a memtable, which the second look reads, or was flushed since, and then the CSNs of
+//! its slice are above S: the gap is withdrawn. (A value that a compaction dropped is seen by no snapshot there is or will be, H2.)
+//!
+//! *From trial to active.* Trials and gaps are in one list, changed under a lock. An insertion that finds its key in a trial takes it out of
+//! the list, and the scan then does not find it there to make it active. One that finds its key in an active gap puts what is
+//! left on both sides in its place. It does so before it leaves the gate, so before its commit counts as installed; a snapshot
+//! that sees the value was taken later and finds the list without the gap (G2, G1).
+//!
+//! *Gaps within gaps.* Where the walk leapt over active gaps, the second look leaps too, by the list as it is after the gate was passed: a
+//! value in such a gap would have cut it before its writer left. So who polls a queue pays for what was deleted
+//! since the last poll, and no more: its gap grows at the end, and takes in what it touches.
+//!
+//! *Splits, joins, recovery.* New sub-tables begin without gaps, and nothing of a gap is ever stored. Whoever still reads a
+//! sub-table that others have replaced has a snapshot whose commits all went to it, so its gaps are true to them as well.
+//!
+//! *Which keys.* A gap ends right behind the last key that was walked over, not at the row behind: a queue's tail grows behind its
+//! head's gap even when nothing is between. It begins where the scan did, if that walked from there on upwards: then a poll begins inside it,
+//! and seeks once. An insertion before the first key that was walked over shortens it to that key, so that who inserts at the lower end again and
+//! again meets it once.
+//!
+//! Rejected: to count tombstones per block and skip blocks that have nothing else. What is below them still has to be passed, and
+//! tombstones in memtables, where a young queue has all of them, are in no block.
+
+mod publish;
+mod stretch;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use spillway_base::range::successor;
+use spillway_base::sync::Mutex;
+use spillway_base::sync::atomic::{AtomicUsize, Ordering};
+use spillway_base::{Csn, Direction, KeyRange};
+
+pub(crate) use stretch::Stretch;
+
+/// Gaps of a sub-table.
+const GAPS_MAX: usize = 16;
+/// Scans of a sub-table that may have one on trial.
+const TRIALS_MAX: usize = 4;
+/// Tombstones in a row from which on they are worth a gap, or its growth.
+const WALKED_MIN: u64 = 64;
+/// What it costs to cut a gap, in tombstones that are walked over.
+const CUT_COSTS: u64 = 16;
+/// Keys that are longer are not kept.
+const KEY_BYTES_MAX: usize = 1 << 10;
+
+/// A range of keys in which a scan found no row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Gap {
+    /// Its keys are those from here on, and before `end`.
+    start: Box<[u8]>,
+    end: Box<[u8]>,
+    /// The first key of it that was walked over.
+    first: Box<[u8]>,
+    /// The snapshots to which it is one are those from here on.
+    csn: Csn,
+    /// Tombstones that were walked over in it, less what it has cost since.
+    spares: u64,
+}
+
+impl Gap {
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        *self.start <= *key && *key < *self.end
+    }
+
+    fn touches(&self, other: &Gap) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+
+    /// What of a range is left to a scan that leaps over it.
+    pub(crate) fn leave<'k>(&'k self, range: KeyRange<'k>, direction: Direction) -> KeyRange<'k> {
+        match direction {
+            Direction::Forward => KeyRange::new(range.start.max(&self.end), range.end),
+            Direction::Backward => {
+                let end = range.end.map_or(&*self.start, |end| end.min(&self.start));
+                KeyRange::new(range.start, Some(end))
+            }
+        }
+    }
+
+    /// What is left beside a key that has a value now, where something was walked over: nothing once it has been cut so often that a
+    /// walk would have cost less.
+    fn beside(&self, key: &[u8]) -> Vec<Gap> {
+        let next: Box<[u8]> = successor(key).into();
+        let start = next.max(self.first.clone());
+        let (below, above) = (*self.first < *key, start < self.end);
+        let left = self.spares.saturating_sub(CUT_COSTS);
+        let spares = if below && above { left / 2 } else { left };
+        let below = below.then(|| Gap { end: key.into(), spares, ..self.clone() });
+        let above = above.then(|| Gap { first: start.clone(), start, spares, ..self.clone() });
+        below.into_iter().chain(above).filter(|gap| gap.spares >= WALKED_MIN).collect()
+    }
+
+    /// Both as one, where they touch.
+    fn joined(self, other: &Gap) -> Gap {
+        Gap {
+            start: self.start.min(other.start.clone()),
+            end: self.end.max(other.end.clone()),
+            first: self.first.min(other.first.clone()),
+            csn: self.csn.max(other.csn),
+            spares: self.spares + other.spares,
+        }
+    }
+}
+
+/// What all sub-tables of an engine count.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    /// Tombstones that scans walked over.
+    pub(crate) walked: AtomicU64,
+    /// Gaps that became active.
+    pub(crate) published: AtomicU64,
+}
+
+/// A gap in the list.
+#[derive(Clone, Debug)]
+struct Known {
+    gap: Arc<Gap>,
+    /// Its number, while it is on trial.
+    trial: Option<u64>,
+}
+
+type List = Vec<Known>;
+
+/// The gaps of a sub-table. The module's page says what holds.
+#[derive(Debug)]
+pub(crate) struct Gaps {
+    /// Whether there are to be any.
+    on: bool,
+    /// Gaps in the list.
+    count: AtomicUsize,
+    list: Shared,
+    /// Held while the list is replaced: the number of the next trial.
+    changing: Mutex<u64>,
+    figures: Arc<Figures>,
+}
+
+impl Gaps {
+    /// None yet, and none ever unless `on`.
+    pub(crate) fn new(on: bool, figures: Arc<Figures>) -> Gaps {
+        Gaps {
+            on,
+            count: AtomicUsize::new(0),
+            list: Shared::default(),
+            changing: Mutex::new(0),
+            figures,
+        }
+    }
+
+    /// Those of a sub-table that takes the place of this one's.
+    pub(crate) fn anew(&self) -> Gaps {
+        Gaps::new(self.on, self.figures.clone())
+    }
+
+    /// The active gap over a key, for somebody who reads at a snapshot.
+    pub(crate) fn over(&self, key: &[u8], snapshot: Csn) -> Option<Arc<Gap>> {
+        self.find(snapshot, |gap| gap.covers(key))
+    }
+
+    /// The active gap in which a scan of a range would begin.
+    pub(crate) fn at_begin(
+        &self,
+        range: KeyRange<'_>,
+        direction: Direction,
+        snapshot: Csn,
+    ) -> Option<Arc<Gap>> {
+        match (direction, range.end) {
+            (Direction::Forward, _) => self.over(range.start, snapshot),
+            (Direction::Backward, Some(end)) => {
+                self.find(snapshot, |gap| *gap.start < *end && *end <= *gap.end)
+            }
+            (Direction::Backward, None) => None,
+        }
+    }
+
+    fn find(&self, snapshot: Csn, is_it: impl Fn(&Gap) -> bool) -> Option<Arc<Gap>> {
+        // Whoever must not miss that one was cut has seen its commit; one that is missed costs a walk.
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let active = |known: &&Known| known.trial.is_none() && known.gap.csn <= snapshot;
+        let list = self.list.load();
+        list.iter().filter(active).map(|known| &known.gap).find(|gap| is_it(gap)).cloned()
+    }
+
+    /// A value of a key is in a memtable, whose gate the caller has not left yet (G2).
+    pub(crate) fn cut(&self, key: &[u8]) {
+        // Inside the gate this sees all that it must.
+        if self.count.load(Ordering::Relaxed) != 0
+            && self.list.load().iter().any(|known| known.gap.covers(key))
+        {
+            self.cut_out(key);
+        }
+    }
+
+    #[cold]
+    fn cut_out(&self, key: &[u8]) {
+        self.change(|list, _| {
+            let mut left = Vec::with_capacity(list.len() + 1);
+            for known in list.drain(..) {
+                if !known.gap.covers(key) {
+                    left.push(known);
+                } else if known.trial.is_none() {
+                    let beside = known.gap.beside(key);
+                    let beside = beside.into_iter().map(Arc::new);
+                    left.extend(beside.map(|gap| Known { gap, trial: None }));
+                }
+            }
+            *list = left;
+            give_way(list);
+        });
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut List, &mut u64) -> T) -> T {
+        let mut trials = self.changing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut list = List::clone(&self.list.load());
+        let changed = change(&mut list, &mut trials);
+        let count = list.len();
+        self.list.store(list);
+        self.count.store(count, Ordering::Relaxed);
+        changed
+    }
+
+    #[cfg(all(test, not(loom)))]
+    fn all(&self) -> Vec<(String, String, u64)> {
+        let text = |key: &[u8]| String::from_utf8_lossy(key).replace('\0', "+");
+        let list = self.list.load();
+        let active = list.iter().filter(|known| known.trial.is_none());
+        active.map(|Known { gap, .. }| (text(&gap.start), text(&gap.end), gap.csn.0)).collect()
+    }
+}
+
+/// Takes out active gaps until there are as many as may be: those that spare the least. The others then count for half, so that
+/// one which nobody has met for long does not stay for ever.
+fn give_way(list: &mut List) {
+    while list.iter().filter(|known| known.trial.is_none()).count() > GAPS_MAX {
+        let spares = |known: &Known| (known.trial.is_some(), known.gap.spares);
+        let least = (0..list.len()).min_by_key(|&at| spares(&list[at]));
+        list.remove(least.expect("there are many"));
+        for known in list.iter_mut() {
+            known.gap = Arc::new(Gap { spares: known.gap.spares / 2, ..(*known.gap).clone() });
+        }
+    }
+}
+
+/// A list that is replaced whole, and read without a lock.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+struct Shared(arc_swap::ArcSwap<List>);
+
+#[cfg(not(loom))]
+impl Shared {
+    fn load(&self) -> arc_swap::Guard<Arc<List>> {
+        self.0.load()
+    }
+
+    fn store(&self, list: List) {
+        self.0.store(Arc::new(list));
+    }
+}
+
+/// What a load sees of the list is modelled by a lock; what of [`Gaps::count`], which is asked first, as it is.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+struct Shared(Mutex<Arc<List>>);
+
+#[cfg(loom)]
+impl Shared {
+    fn load(&self) -> Arc<List> {
+        self.0.lock().expect("no thread panics with a lock").clone()
+    }
+
+    fn store(&self, list: List) {
+        *self.0.lock().expect("no thread panics with a lock") = Arc::new(list);
+    }
+}

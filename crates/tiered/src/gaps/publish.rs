@@ -1,0 +1,122 @@
+//! How a gap becomes known: put up on trial, looked over once more, made active.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use spillway_base::KeyRange;
+
+use super::{Gap, Gaps, KEY_BYTES_MAX, Known, TRIALS_MAX, give_way};
+use crate::memtable::Memtable;
+use crate::subtable::View;
+
+/// A gap on trial. It is withdrawn when this is dropped.
+struct Trial<'a> {
+    gaps: &'a Gaps,
+    number: u64,
+}
+
+impl Gaps {
+    /// Makes a gap known that a scan at its CSN has walked over, if it still is one. Answers whether it did.
+    ///
+    /// `view_after` calls what it is given, which answers whether to go on, and answers the view of the sub-table with every
+    /// insertion in it that is not bound to see what was done by that call: [`crate::subtable::SubTable::view_after`].
+    pub(crate) fn publish(
+        &self,
+        gap: Gap,
+        view_after: impl FnOnce(&mut dyn FnMut() -> bool) -> Option<Arc<View>>,
+    ) -> bool {
+        if !self.on || gap.start.len().max(gap.end.len()) > KEY_BYTES_MAX {
+            return false;
+        }
+        let mut trial = None;
+        let view = view_after(&mut || {
+            trial = self.put_up(&gap);
+            trial.is_some()
+        });
+        let (Some(trial), Some(view)) = (trial, view) else { return false };
+        let published = self.look_over(gap, &view).is_some_and(|gap| self.settle(trial, gap));
+        if published {
+            self.figures.published.fetch_add(1, Ordering::Relaxed);
+        }
+        published
+    }
+
+    /// Puts a gap up on trial, unless it is known, or too many are.
+    fn put_up(&self, gap: &Gap) -> Option<Trial<'_>> {
+        self.change(|list, next| {
+            let within = |known: &Known| {
+                let other = &known.gap;
+                known.trial.is_none() && other.start <= gap.start && gap.end <= other.end
+            };
+            let trials = list.iter().filter(|known| known.trial.is_some()).count();
+            if trials == TRIALS_MAX || list.iter().any(within) {
+                return None;
+            }
+            *next += 1;
+            list.push(Known { gap: Arc::new(gap.clone()), trial: Some(*next) });
+            Some(Trial { gaps: self, number: *next })
+        })
+    }
+
+    /// The second look: what of the gap is before the first value that its snapshot did not see.
+    fn look_over(&self, mut gap: Gap, view: &View) -> Option<Gap> {
+        let range = KeyRange::new(&gap.start, Some(&gap.end));
+        let is_newer = |run: &&crate::level::Run| {
+            run.csn_max() > gap.csn
+                && run.within(range).iter().any(|slice| slice.meta.counts.csn_max > gap.csn)
+        };
+        if view.levels.runs().any(|run| is_newer(&&**run)) {
+            return None;
+        }
+        for memtable in view.memtables().filter(|memtable| !memtable.is_empty()) {
+            if let Some(end) = self.first_value(memtable, &gap) {
+                gap.end = end;
+            }
+        }
+        (gap.first < gap.end).then_some(gap)
+    }
+
+    /// The first key of a gap, outside of those that are active, with a value in a memtable that the gap's snapshot did not see.
+    fn first_value(&self, memtable: &Memtable, gap: &Gap) -> Option<Box<[u8]>> {
+        let mut place = memtable.seek(&gap.start);
+        loop {
+            let key = memtable.key(place).filter(|key| gap.covers(key))?;
+            if let Some(active) = self.over(key, gap.csn) {
+                place = memtable.seek(&active.end);
+                continue;
+            }
+            let mut newer = memtable.versions(place).take_while(|version| version.csn > gap.csn);
+            if newer.any(|version| version.value.is_some()) {
+                return Some(key.into());
+            }
+            place = memtable.after(place);
+        }
+    }
+
+    /// Makes a trial active, with what is left of it, unless a value was inserted into it meanwhile.
+    fn settle(&self, trial: Trial<'_>, mut gap: Gap) -> bool {
+        let number = trial.number;
+        // It is in the list no more after this, either way.
+        std::mem::forget(trial);
+        self.change(|list, _| {
+            let Some(at) = list.iter().position(|known| known.trial == Some(number)) else {
+                return false;
+            };
+            list.remove(at);
+            let touching =
+                |known: &Known, gap: &Gap| known.trial.is_none() && known.gap.touches(gap);
+            while let Some(at) = list.iter().position(|known| touching(known, &gap)) {
+                gap = gap.joined(&list.remove(at).gap);
+            }
+            list.push(Known { gap: Arc::new(gap), trial: None });
+            give_way(list);
+            true
+        })
+    }
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        self.gaps.change(|list, _| list.retain(|known| known.trial != Some(self.number)));
+    }
+}

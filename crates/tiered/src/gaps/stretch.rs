@@ -1,0 +1,93 @@
+//! What a scan has passed since its last row.
+
+use std::mem;
+use std::sync::atomic::Ordering;
+
+use spillway_base::range::successor;
+use spillway_base::{Csn, Direction};
+
+use super::{Gap, Gaps, WALKED_MIN};
+
+/// Keys without a row, from where a scan began or gave its last row up to where it stands.
+#[derive(Debug, Default)]
+pub(crate) struct Stretch {
+    /// Its lowest key, or where the scan began below that, and the key behind its highest. Upwards, the latter is made of `last`
+    /// when it is needed.
+    start: Vec<u8>,
+    end: Vec<u8>,
+    /// Its lowest key that was walked over, or the first of a gap.
+    first: Vec<u8>,
+    /// The last key that was walked over upwards, if no gap was leapt over since.
+    last: Option<Vec<u8>>,
+    pub(super) walked: u64,
+    leapt: u32,
+}
+
+fn set(key: &mut Vec<u8>, to: &[u8]) {
+    key.clear();
+    key.extend_from_slice(to);
+}
+
+impl Stretch {
+    fn is_empty(&self) -> bool {
+        self.walked == 0 && self.leapt == 0
+    }
+
+    /// A tombstone was walked over. `from` is where the scan began upwards, if it has given no row yet.
+    pub(crate) fn walk(&mut self, direction: Direction, key: &[u8], from: Option<&[u8]>) {
+        let is_empty = self.is_empty();
+        self.walked += 1;
+        match direction {
+            Direction::Forward => {
+                if is_empty {
+                    set(&mut self.start, from.unwrap_or(key));
+                    set(&mut self.first, key);
+                }
+                set(self.last.get_or_insert_default(), key);
+            }
+            Direction::Backward => {
+                if is_empty {
+                    self.end = successor(key);
+                }
+                set(&mut self.start, key);
+                set(&mut self.first, key);
+            }
+        }
+    }
+
+    /// A gap was leapt over.
+    pub(crate) fn leap(&mut self, direction: Direction, gap: &Gap) {
+        let is_empty = self.is_empty();
+        self.leapt += 1;
+        if is_empty || direction == Direction::Backward {
+            set(&mut self.start, &gap.start);
+            set(&mut self.first, &gap.first);
+        }
+        if is_empty || direction == Direction::Forward {
+            set(&mut self.end, &gap.end);
+        }
+        self.last = None;
+    }
+
+    /// There is a row, or an end. What was passed up to here, seen at a snapshot, is a gap if it is worth one.
+    pub(crate) fn finish(&mut self, snapshot: Csn, gaps: &Gaps) -> Option<Gap> {
+        if self.is_empty() {
+            return None;
+        }
+        let passed = mem::take(self);
+        if passed.walked > 0 {
+            gaps.figures.walked.fetch_add(passed.walked, Ordering::Relaxed);
+        }
+        if !gaps.on || (passed.walked < WALKED_MIN && passed.leapt < 2) {
+            return None;
+        }
+        let end = passed.last.map_or(passed.end, |last| successor(&last));
+        Some(Gap {
+            start: passed.start.into(),
+            end: end.into(),
+            first: passed.first.into(),
+            csn: snapshot,
+            spares: passed.walked,
+        })
+    }
+}

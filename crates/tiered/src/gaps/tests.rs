@@ -1,0 +1,271 @@
+//! Gaps by themselves: one thread, each step where the test wants it.
+
+use std::sync::Arc;
+
+use spillway_base::budget::Budget;
+
+use super::*;
+use crate::level::Levels;
+use crate::memtable::{Accounts, Memtable};
+use crate::subtable::View;
+
+fn gaps() -> Gaps {
+    Gaps::new(true, Arc::default())
+}
+
+fn gap(start: &str, end: &str, csn: u64) -> Gap {
+    Gap {
+        start: start.as_bytes().into(),
+        end: end.as_bytes().into(),
+        first: start.as_bytes().into(),
+        csn: Csn(csn),
+        spares: 1000,
+    }
+}
+
+fn view() -> Arc<View> {
+    let active = Arc::new(Memtable::new(&Accounts::new(Budget::new(usize::MAX), 0)));
+    Arc::new(View { active, immutables: Vec::new(), levels: Arc::new(Levels::default()) })
+}
+
+fn insert(gaps: &Gaps, view: &View, key: &str, csn: u64, value: Option<&[u8]>) {
+    let inside = view.active.enter().unwrap();
+    view.active.insert(&inside, key.as_bytes(), Csn(csn), value);
+    if value.is_some() {
+        gaps.cut(key.as_bytes());
+    }
+}
+
+/// Publishes with nothing beside.
+fn publish(gaps: &Gaps, view: &Arc<View>, gap: Gap) -> bool {
+    gaps.publish(gap, |act| (act() && view.active.passed()).then(|| view.clone()))
+}
+
+fn active(list: &[(&str, &str, u64)]) -> Vec<(String, String, u64)> {
+    list.iter().map(|(start, end, csn)| ((*start).into(), (*end).into(), *csn)).collect()
+}
+
+fn leaps(gaps: &Gaps, key: &str, snapshot: u64) -> bool {
+    gaps.over(key.as_bytes(), Csn(snapshot)).is_some()
+}
+
+#[test]
+fn g1_snapshots_before_it_and_keys_beside_it_do_not_leap() {
+    let (gaps, view) = (gaps(), view());
+    assert!(publish(&gaps, &view, gap("c", "f", 7)));
+    assert!(leaps(&gaps, "c", 7) && leaps(&gaps, "e", 9));
+    assert!(!leaps(&gaps, "c", 6), "G1: an older snapshot");
+    assert!(!leaps(&gaps, "b", 7) && !leaps(&gaps, "f", 7));
+    let begin = |start: &'static [u8], end: Option<&'static [u8]>, direction| {
+        gaps.at_begin(KeyRange::new(start, end), direction, Csn(7)).is_some()
+    };
+    assert!(begin(b"d", None, Direction::Forward) && !begin(b"b", None, Direction::Forward));
+    assert!(begin(b"", Some(b"f"), Direction::Backward));
+    assert!(!begin(b"", Some(b"c"), Direction::Backward));
+    assert!(!begin(b"", Some(b"g"), Direction::Backward) && !begin(b"", None, Direction::Backward));
+}
+
+#[test]
+fn what_a_leap_leaves_of_a_range() {
+    let gap = gap("c", "f", 1);
+    let leave = |start: &'static [u8], end: Option<&'static [u8]>, direction| {
+        let left = gap.leave(KeyRange::new(start, end), direction);
+        (left.start.to_vec(), left.end.map(<[u8]>::to_vec), left.is_empty())
+    };
+    assert_eq!(leave(b"d", None, Direction::Forward), (b"f".into(), None, false));
+    assert_eq!(leave(b"x", None, Direction::Forward), (b"x".into(), None, false));
+    assert!(leave(b"c", Some(b"e"), Direction::Forward).2);
+    assert_eq!(leave(b"a", None, Direction::Backward), (b"a".into(), Some(b"c".into()), false));
+    assert!(leave(b"c", Some(b"e"), Direction::Backward).2);
+    assert_eq!(leave(b"", Some(b"b"), Direction::Backward).1, Some(b"b".into()));
+}
+
+#[test]
+fn g2_a_value_cuts_an_active_gap_and_a_tombstone_does_not() {
+    let (gaps, view) = (gaps(), view());
+    assert!(publish(&gaps, &view, gap("b", "m", 7)));
+    insert(&gaps, &view, "d", 9, None);
+    insert(&gaps, &view, "m", 9, Some(b"behind"));
+    insert(&gaps, &view, "a", 9, Some(b"before"));
+    assert_eq!(gaps.all(), active(&[("b", "m", 7)]));
+    insert(&gaps, &view, "f", 8, Some(b"in it"));
+    assert_eq!(gaps.all(), active(&[("b", "f", 7), ("f+", "m", 7)]));
+    insert(&gaps, &view, "b", 10, Some(b"its first"));
+    assert_eq!(gaps.all(), active(&[("b+", "f", 7), ("f+", "m", 7)]));
+}
+
+/// G2: whether a value comes after the trial or before it, one of both looks sees the other.
+#[test]
+fn g2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming_active() {
+    for after in [true, false] {
+        let (gaps, view) = (gaps(), view());
+        let published = gaps.publish(gap("b", "m", 7), |act| {
+            if !after {
+                insert(&gaps, &view, "c", 8, Some(b"not seen by the scan"));
+            }
+            assert!(act());
+            if after {
+                insert(&gaps, &view, "c", 8, Some(b"not seen by the scan"));
+            }
+            Some(view.clone())
+        });
+        // What is before it is one all the same, where the second look found it.
+        assert_eq!(published, !after);
+        assert_eq!(gaps.all(), active(if after { &[] } else { &[("b", "c", 7)] }));
+        assert!(!leaps(&gaps, "c", 9));
+    }
+}
+
+/// What the scan's snapshot sees as deleted may have a value again, and what has one may have been there before.
+#[test]
+fn the_second_look_is_for_values_above_the_snapshot() {
+    let (gaps, view) = (gaps(), view());
+    insert(&gaps, &view, "c", 3, Some(b"old"));
+    insert(&gaps, &view, "c", 5, None);
+    insert(&gaps, &view, "d", 9, None);
+    assert!(publish(&gaps, &view, gap("b", "m", 7)));
+    assert_eq!(gaps.all(), active(&[("b", "m", 7)]));
+    assert!(publish(&gaps, &view, gap("p", "x", 7)));
+    let (gaps, view) = (self::gaps(), self::view());
+    insert(&gaps, &view, "c", 8, Some(b"again"));
+    insert(&gaps, &view, "c", 9, None);
+    assert!(publish(&gaps, &view, gap("b", "m", 7)), "as far as that");
+    assert_eq!(gaps.all(), active(&[("b", "c", 7)]), "a snapshot at 8 sees it");
+    assert!(!publish(&gaps, &view, gap("c", "m", 7)), "there is nothing before it");
+}
+
+#[test]
+fn gaps_that_touch_are_one_and_those_within_are_looked_over_once() {
+    let (gaps, view) = (gaps(), view());
+    assert!(publish(&gaps, &view, gap("b", "f", 7)));
+    assert!(publish(&gaps, &view, gap("m", "p", 9)));
+    assert!(publish(&gaps, &view, gap("f", "h", 8)));
+    assert_eq!(gaps.all(), active(&[("m", "p", 9), ("b", "h", 8)]));
+    assert!(!publish(&gaps, &view, gap("c", "d", 9)), "it is known");
+    // A value that the list does not know of: nobody looks for it where there is an active gap.
+    let inside = view.active.enter().unwrap();
+    view.active.insert(&inside, b"c", Csn(99), Some(b"hidden"));
+    drop(inside);
+    assert!(publish(&gaps, &view, gap("a", "q", 10)));
+    assert_eq!(gaps.all(), active(&[("a", "q", 10)]));
+}
+
+#[test]
+fn a_gap_that_is_cut_again_and_again_goes() {
+    let (gaps, view) = (gaps(), view());
+    let all = Gap { spares: 160, ..gap("a", "z", 1) };
+    assert!(publish(&gaps, &view, all));
+    // What is left of it counts for less by each cut, and by half where it is cut in two.
+    for (key, left) in [("a", 1), ("b", 2), ("c", 1), ("d", 1), ("a5", 0)] {
+        insert(&gaps, &view, key, 2, Some(b"row"));
+        assert_eq!(gaps.all().len(), left, "after {key}");
+    }
+    assert_eq!(gaps.count.load(Ordering::Relaxed), 0);
+}
+
+/// G4.
+#[test]
+fn g4_the_gaps_that_spare_the_least_give_way() {
+    let (gaps, view) = (gaps(), view());
+    for at in 0..40_u64 {
+        let (start, end) = (format!("{at:02}a"), format!("{at:02}b"));
+        let spares = if at == 3 { 1 << 40 } else { 100 + at };
+        assert!(publish(&gaps, &view, Gap { spares, ..gap(&start, &end, 1) }));
+        assert!(gaps.all().len() <= GAPS_MAX);
+    }
+    assert_eq!(gaps.all().len(), GAPS_MAX);
+    assert!(leaps(&gaps, "03a", 1), "the one that spares the most");
+    for at in 40..200_u64 {
+        let (start, end) = (format!("{at:03}a"), format!("{at:03}b"));
+        publish(&gaps, &view, Gap { spares: 1 << 20, ..gap(&start, &end, 1) });
+    }
+    assert!(!leaps(&gaps, "03a", 1), "it has become old");
+}
+
+#[test]
+fn nothing_is_kept_where_it_is_off_or_the_view_is_not_to_be_had_or_keys_are_long() {
+    let (gaps, view) = (gaps(), view());
+    assert!(!gaps.publish(gap("b", "f", 1), |_| None));
+    assert!(!gaps.publish(gap("b", "f", 1), |act| (!act()).then(|| view.clone())));
+    let long = "k".repeat(KEY_BYTES_MAX + 1);
+    assert!(!publish(&gaps, &view, gap("b", &long, 1)));
+    assert_eq!(gaps.count.load(Ordering::Relaxed), 0, "what was on trial is withdrawn");
+    let off = Gaps::new(false, Arc::default());
+    assert!(!publish(&off, &view, gap("b", "f", 1)));
+}
+
+#[test]
+fn who_stays_inside_keeps_a_gap_away() {
+    let (gaps, view) = (gaps(), view());
+    let inside = view.active.enter().unwrap();
+    assert!(!publish(&gaps, &view, gap("b", "f", 1)));
+    drop(inside);
+    assert!(publish(&gaps, &view, gap("b", "f", 1)));
+    view.active.seal();
+    assert!(!publish(&gaps, &view, gap("h", "k", 1)), "others come into another memtable");
+}
+
+mod stretches {
+    use super::*;
+
+    /// What a scan passed, as a gap: `d` for a tombstone, `g` for a gap from there to the next key.
+    fn passed(direction: Direction, from: Option<&str>, steps: &[&str]) -> Option<Gap> {
+        let mut stretch = Stretch::default();
+        for step in steps {
+            match step.split_once("..") {
+                None => stretch.walk(direction, step.as_bytes(), from.map(str::as_bytes)),
+                Some((start, end)) => stretch.leap(direction, &gap(start, end, 1)),
+            }
+        }
+        // So many that it counts.
+        stretch.walked += WALKED_MIN;
+        stretch.finish(Csn(5), &gaps())
+    }
+
+    fn of(gap: Option<Gap>) -> (String, String, String) {
+        let text = |key: &[u8]| String::from_utf8_lossy(key).replace('\0', "+");
+        let gap = gap.unwrap();
+        (text(&gap.start), text(&gap.first), text(&gap.end))
+    }
+
+    fn is(start: &str, first: &str, end: &str) -> (String, String, String) {
+        (start.into(), first.into(), end.into())
+    }
+
+    #[test]
+    fn it_is_from_where_the_scan_began_to_behind_the_last_tombstone() {
+        let (forward, backward) = (Direction::Forward, Direction::Backward);
+        let steps = ["c", "d", "e"];
+        assert_eq!(of(passed(forward, Some("a"), &steps)), is("a", "c", "e+"));
+        assert_eq!(of(passed(forward, None, &steps)), is("c", "c", "e+"));
+        assert_eq!(of(passed(backward, None, &["e", "d", "c"])), is("c", "c", "e+"));
+    }
+
+    #[test]
+    fn gaps_that_were_leapt_over_are_in_it() {
+        let (forward, backward) = (Direction::Forward, Direction::Backward);
+        assert_eq!(of(passed(forward, None, &["b..e", "f"])), is("b", "b", "f+"));
+        assert_eq!(of(passed(forward, Some("a"), &["b", "c..e"])), is("a", "b", "e"));
+        assert_eq!(of(passed(backward, None, &["f", "b..e"])), is("b", "b", "f+"));
+        assert_eq!(of(passed(backward, None, &["b..e", "a"])), is("a", "a", "e"));
+    }
+
+    #[test]
+    fn few_tombstones_are_not_worth_one_but_two_gaps_are() {
+        let gaps = gaps();
+        let mut stretch = Stretch::default();
+        for _ in 0..2 {
+            for at in 1..WALKED_MIN {
+                stretch.walk(Direction::Forward, format!("{at:03}").as_bytes(), None);
+            }
+            assert!(stretch.finish(Csn(1), &gaps).is_none());
+        }
+        assert!(stretch.finish(Csn(1), &gaps).is_none(), "nothing was passed since");
+        stretch.leap(Direction::Forward, &gap("b", "d", 1));
+        assert!(stretch.finish(Csn(1), &gaps).is_none());
+        stretch.leap(Direction::Forward, &gap("b", "d", 1));
+        stretch.leap(Direction::Forward, &gap("e", "g", 1));
+        assert!(stretch.finish(Csn(1), &gaps).is_some());
+        assert_eq!(gaps.figures.walked.load(Ordering::Relaxed), 2 * (WALKED_MIN - 1));
+    }
+}
