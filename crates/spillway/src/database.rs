@@ -122,6 +122,7 @@ impl Database {
             slot_bytes: settings.slot_bytes,
             dynamic_level0: settings.dynamic_level0,
             paced_compaction: settings.paced_compaction,
+            temperature: settings.temperature,
             data_reuse: settings.data_reuse,
             tiers: settings.tiers.clone(),
             hot_compression: settings.hot_compression,

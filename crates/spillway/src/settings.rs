@@ -42,6 +42,9 @@ pub struct Settings {
     pub paced_compaction: bool,
     /// Whether compactions leave alone what they need not change. It is there to be measured without.
     pub data_reuse: bool,
+    /// Whether it is counted how often extents are read, which compactions and moves between devices go by. It is there to be
+    /// measured without.
+    pub temperature: bool,
     /// Whether writers are slowed before memory is used up, where flushes and compactions are behind. It is there to be measured
     /// without.
     pub throttle: bool,
@@ -78,6 +81,7 @@ impl Default for Settings {
             dynamic_level0: true,
             paced_compaction: true,
             data_reuse: true,
+            temperature: true,
             throttle: true,
             tiers: Vec::new(),
             hot_compression: Compression::None,

@@ -59,6 +59,8 @@ pub struct TieredSettings {
     /// Whether it is counted how often extents are read, so that compactions push down what is cold, and devices take what they
     /// are fast enough for (X-Engine, appendix C).
     pub temperature: bool,
+    /// The share of what Level1 is meant to hold in which what is hot stays, although it is its turn to go down.
+    pub hot_share: f64,
     /// Whether scans leap over ranges in which one before them found only tombstones.
     pub gaps: bool,
     /// Bytes past which the manifest is rewritten.
@@ -97,6 +99,7 @@ impl TieredSettings {
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
             temperature: true,
+            hot_share: 0.5,
             manifest_bytes: 4 << 20,
         }
     }
@@ -173,6 +176,7 @@ impl TieredSettings {
             extent_bytes: self.slot_bytes as u64,
             block_bytes: (BLOCK_BYTES as u64).min(self.slot_bytes as u64 / 2),
             space_max: self.space_max,
+            hot_share: if self.temperature { self.hot_share } else { 0.0 },
         }
     }
 }

@@ -37,6 +37,8 @@ pub enum Mechanism {
     Pacing,
     /// Compactions leave alone what they need not change
     Reuse,
+    /// It is counted how often extents are read, and what is hot stays up
+    Temperature,
 }
 
 impl Default for SpillwayStores {
@@ -61,6 +63,7 @@ impl SpillwayStores {
             Mechanism::Level0 => "spillway without dynamic level0",
             Mechanism::Pacing => "spillway without pacing",
             Mechanism::Reuse => "spillway without reuse",
+            Mechanism::Temperature => "spillway without temperature",
         };
         let (name, without) = (name.to_owned(), Some(mechanism));
         SpillwayStores { name, without, ..SpillwayStores::default() }
@@ -77,6 +80,7 @@ impl SpillwayStores {
         settings.dynamic_level0 = self.without != Some(Mechanism::Level0);
         settings.paced_compaction = self.without != Some(Mechanism::Pacing);
         settings.data_reuse = self.without != Some(Mechanism::Reuse);
+        settings.temperature = self.without != Some(Mechanism::Temperature);
         // Peers are run without it, too.
         settings.hot_compression = spillway::Compression::None;
         settings.cold_compression = spillway::Compression::None;

@@ -18,6 +18,7 @@ use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
 use crate::subtable::{Compacting, Immutable, SubTable};
 use crate::table::Table;
+use crate::temperature::Legacy;
 
 /// The right to flush a sub-table.
 pub(super) struct Flushing<'a> {
@@ -186,6 +187,7 @@ impl Inner {
             Way::Level1 { .. } => Place::Level1,
         };
         let new = self.slices(table, place, &written.extents)?;
+        Legacy::of(inputs.iter(), &stays).leave_to(new.iter().map(|(_, slice)| slice));
         let edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
         let change = Change::of(&edit);
         // A commit above the stable CSN may be discarded by a crash and its number given to another, so no

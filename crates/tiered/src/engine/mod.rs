@@ -83,6 +83,8 @@ struct Counts {
     splits: AtomicU64,
     joins: AtomicU64,
     compaction_written_bytes: AtomicU64,
+    /// Of slices whose other blocks went down, what stayed because it was hot.
+    kept_bytes: AtomicU64,
     reuse: reuse::Counts,
     moved_extents: AtomicU64,
     moved_bytes: AtomicU64,

@@ -185,6 +185,11 @@ impl Inner {
                 "Bytes written by compactions.",
                 &counts.compaction_written_bytes,
             ),
+            counter(
+                "tiered_kept_bytes_total",
+                "Bytes cut off from what went down, and left in Level1 because they were hot.",
+                &counts.kept_bytes,
+            ),
             Metric {
                 name: "stall_memory_total",
                 help: "Waits for memtable memory.",

@@ -18,6 +18,7 @@ mod level0;
 mod partition;
 mod races;
 mod space;
+mod temperature;
 mod tiers;
 
 /// A horizon that the test moves.
@@ -74,6 +75,7 @@ fn small() -> TieredSettings {
         level0_limit: 12,
         dynamic_level0: false,
         temperature: true,
+        hot_share: 0.5,
         manifest_bytes: 2 << 10,
     }
 }

@@ -3,6 +3,7 @@
 //! Each piece ends in one manifest edit, and is published to readers after that is durable. A crash before the
 //! edit leaves slots that nothing refers to, which are free again at the next opening.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use parking_lot::MutexGuard;
 use rustc_hash::FxHashSet;
 use spillway_base::clock::Clock;
+use spillway_base::engine::Access;
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
@@ -29,6 +31,7 @@ use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding};
 use crate::space::DeviceClass;
 use crate::subtable::{SubTable, View};
 use crate::table::Table;
+use crate::temperature::Legacy;
 
 impl Inner {
     /// The manifest, to record something in it. Work that was under way when other work failed ends here: what is
@@ -319,12 +322,15 @@ impl Inner {
         let timer = Timer::begin();
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
+        let Parted { sources, kept } = Parted::of(pick)?;
         let others_from = others_from(&part.view(), pick.hull(), pick.inputs(), None);
+        let kept_from = kept.iter().map(|slice| slice.meta.counts.csn_min).min();
+        let others_from = others_from.min(kept_from.unwrap_or(Csn::MAX));
         let rule = DropRule { live: &live, others_from };
         let mut written = self.written(self.class_at(pick.target))?;
         written.pace = self.pace_of(pick.kind);
-        let slices = pick.sources.iter().cloned();
-        let sources = slices.map(|slices| Supply::of_slices(slices, &written.bulk)).collect();
+        let supply = |slices| Supply::of_slices(slices, &written.bulk);
+        let sources = sources.into_iter().map(supply).collect();
         let (coder, codes) = self.codes_of(table, pick)?;
         let mut policy = self.settings.reuse_policy(others_from);
         match pick.kind {
@@ -340,7 +346,11 @@ impl Inner {
         }
         let extents = written.extents.len() as u64;
         let new = self.slices(table, pick.target, &written.extents)?;
-        let edit = edit_of(&part.view().levels, pick.target, pick.inputs(), new, stays);
+        let unwritten: Vec<_> = stays.iter().chain(&kept).cloned().collect();
+        Legacy::of(pick.inputs(), &unwritten).leave_to(new.iter().map(|(_, slice)| slice));
+        let mut edit = edit_of(&part.view().levels, pick.target, pick.inputs(), new, stays);
+        self.counts.kept_bytes.fetch_add(bytes_of(&kept), Ordering::Relaxed);
+        edit.added.extend(kept.into_iter().map(|slice| (Place::Level1, slice)));
         let change = Change::of(&edit);
         let mut edits: Vec<Edit> = codes.edit(table).into_iter().collect();
         edits.extend(change.edits(table, &edit));
@@ -380,6 +390,71 @@ impl Inner {
         classes.iter().any(|class| class.free > class.all / 2)
             && self.space.shrink().is_ok()
             && self.space.bytes().0 < bytes.0
+    }
+}
+
+fn bytes_of(slices: &[Arc<Slice>]) -> u64 {
+    slices.iter().map(|slice| slice.meta.bytes).sum()
+}
+
+/// What goes into a compaction, and the parts of slices that were cut off from that and stay in Level1.
+struct Parted {
+    sources: Vec<Vec<Arc<Slice>>>,
+    kept: Vec<Arc<Slice>>,
+}
+
+impl Parted {
+    fn of(pick: &Pick) -> Result<Parted> {
+        let mut parted = Parted { sources: Vec::new(), kept: Vec::new() };
+        for slices in &pick.sources {
+            let mut source = Vec::with_capacity(slices.len());
+            for slice in slices {
+                let keeps = pick.keeps.iter().find(|(id, _)| *id == slice.meta.id());
+                match keeps {
+                    Some((_, blocks)) => parted.cut(slice, blocks, &mut source)?,
+                    None => source.push(slice.clone()),
+                }
+            }
+            parted.sources.push(source);
+        }
+        Ok(parted)
+    }
+
+    /// Cuts a slice between keys, as near as can be to where it was to be cut. No versions of one key are parted.
+    fn cut(
+        &mut self,
+        slice: &Arc<Slice>,
+        keeps: &[Range<usize>],
+        source: &mut Vec<Arc<Slice>>,
+    ) -> Result<()> {
+        let resident = slice.extent.resident(Access::Blocking)?;
+        let all = slice.meta.block_range();
+        let part = |blocks: Range<usize>| {
+            let meta = Arc::new(resident.slice(slice.meta.extent, blocks));
+            Arc::new(Slice { meta, extent: slice.extent.clone() })
+        };
+        let between_keys = |mut at: usize| {
+            while at > all.start && at < all.end && resident.goes_on(at - 1) {
+                at += 1;
+            }
+            at
+        };
+        let mut from = all.start;
+        for blocks in keeps {
+            let kept = between_keys(blocks.start).max(from)..between_keys(blocks.end);
+            if kept.is_empty() {
+                continue;
+            }
+            if from < kept.start {
+                source.push(part(from..kept.start));
+            }
+            from = kept.end;
+            self.kept.push(part(kept));
+        }
+        if from < all.end {
+            source.push(part(from..all.end));
+        }
+        Ok(())
     }
 }
 

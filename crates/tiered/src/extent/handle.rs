@@ -16,7 +16,7 @@ use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
 use crate::pages::{Buffer, PagePool};
 use crate::space::{DataFile, SpaceManager};
-use crate::temperature::{Readings, Temperature, Thermometer};
+use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 
 /// The caches that reads of extents go through.
 pub(crate) struct ReadContext {
@@ -126,6 +126,16 @@ impl ExtentHandle {
     /// Counts a read of a block, now and then.
     pub(crate) fn note_read(&self, block: usize) {
         self.readings.note_read(block, self.meta.blocks as usize, &self.thermometer);
+    }
+
+    /// How often each of its regions was read lately.
+    pub(crate) fn readings(&self) -> [u64; REGIONS] {
+        self.readings.regions(&self.thermometer)
+    }
+
+    /// Counts reads of what a block takes the place of.
+    pub(crate) fn inherit(&self, block: usize, reads: u64) {
+        self.readings.add(block, self.meta.blocks as usize, reads, &self.thermometer);
     }
 
     /// How often some of its blocks were read lately.
@@ -247,6 +257,11 @@ impl ExtentHandle {
         let resident = Arc::new(resident);
         self.home().context.tables.seat(self, resident.clone(), resident.bytes());
         Ok(resident)
+    }
+
+    /// The block index and the filters, if they are in memory.
+    pub(crate) fn resident_now(&self) -> Option<Arc<Resident>> {
+        self.seat.get()
     }
 
     /// A data block.

@@ -42,7 +42,8 @@ impl Chooser<'_> {
         let (_, window) = best?;
         let target = Place::Level0(sublevels[window.start].number);
         let sources = sublevels[window].iter().map(|sublevel| sublevel.run.slices().to_vec());
-        let pick = Pick { kind: Kind::IntraLevel0, sources: sources.collect(), target };
+        let pick =
+            Pick { kind: Kind::IntraLevel0, sources: sources.collect(), keeps: Vec::new(), target };
         let (smallest, largest) = pick.hull();
         (!self.bars.overlap(smallest, largest)).then_some(pick)
     }

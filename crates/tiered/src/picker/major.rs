@@ -1,48 +1,115 @@
 //! Out of Level1, and within Level2.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::warm::Kept;
 use super::{Chooser, Kind, Pick};
 use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
-use crate::level::Slice;
+use crate::level::{Run, Slice};
 use crate::manifest::Place;
+use crate::temperature::{COLD, Temperature};
+
+/// Windows cost alike that differ by no more than this factor.
+const ALIKE: f64 = 1.25;
+
+/// What of a slice of Level1 goes down.
+struct Sinking {
+    bytes: u64,
+    temperature: Temperature,
+    /// Which slices of Level2 it meets.
+    below: Range<usize>,
+}
+
+impl Sinking {
+    fn of(slice: &Slice, kept: &Kept, lower: &Run) -> Sinking {
+        let from = lower.seek(&slice.meta.smallest);
+        let below = from..from + lower.between(&slice.meta.smallest, &slice.meta.largest).len();
+        let bytes = kept.sinking_bytes(slice);
+        Sinking { bytes, temperature: kept.sinking_temperature(slice), below }
+    }
+
+    /// Bytes of the slices of Level2 that it meets, but for those before one.
+    fn below_bytes(&self, from: usize, lower: &Run) -> u64 {
+        let slices = lower.slices().get(from..self.below.end).unwrap_or_default();
+        slices.iter().map(|slice| slice.meta.bytes).sum()
+    }
+}
+
+/// Slices that could be taken down together, by their places in Level1.
+struct Window {
+    /// Bytes of Level2 that they meet, for each of theirs.
+    ratio: f64,
+    /// How warm they are, roughly.
+    warmth: u128,
+    slices: Vec<usize>,
+}
 
 impl Chooser<'_> {
-    /// The neighbours in Level1 that overlap the least of Level2, for their size.
+    /// The neighbours in Level1 that overlap the least of Level2, for their size; of those about alike the coldest. What is hot is
+    /// left out, as far as it may stay.
     pub(super) fn pick_major(&self) -> Option<Pick> {
         let (upper, lower) = (self.levels.level1.slices(), &self.levels.level2);
-        let barred = |slice: &Arc<Slice>| {
-            let meta = &slice.meta;
-            let below = || lower.between(&meta.smallest, &meta.largest);
-            self.bars.touch(meta) || below().iter().any(|slice| self.bars.touch(&slice.meta))
+        let kept = self.kept();
+        let sinking: Vec<Sinking> =
+            upper.iter().zip(&kept).map(|(slice, kept)| Sinking::of(slice, kept, lower)).collect();
+        let barred = |at: usize| {
+            let below = &lower.slices()[sinking[at].below.clone()];
+            self.bars.touch(&upper[at].meta)
+                || below.iter().any(|slice| self.bars.touch(&slice.meta))
         };
-        let mut best: Option<(f64, &[Arc<Slice>])> = None;
+        let mut windows: Vec<Window> = Vec::new();
         // Neighbours between which nothing is barred.
-        for free in upper.split(barred) {
-            let (mut end, mut bytes) = (0, 0);
-            for start in 0..free.len() {
-                while end < free.len() && (end <= start || bytes < self.shape.input_bytes) {
-                    bytes += free[end].meta.bytes;
-                    end += 1;
-                }
-                let window = &free[start..end];
-                let (smallest, largest) = (&free[start].meta.smallest, &free[end - 1].meta.largest);
-                let below: u64 =
-                    lower.between(smallest, largest).iter().map(|slice| slice.meta.bytes).sum();
-                let ratio = below as f64 / bytes.max(1) as f64;
-                if !self.bars.overlap(smallest, largest)
-                    && best.as_ref().is_none_or(|(least, _)| ratio < *least)
-                {
-                    best = Some((ratio, window));
-                }
-                bytes -= free[start].meta.bytes;
+        let mut free: Vec<usize> = Vec::new();
+        for at in 0..=upper.len() {
+            if at == upper.len() || barred(at) {
+                self.windows(&free, &sinking, &mut windows);
+                free.clear();
+            } else if sinking[at].bytes > 0 {
+                free.push(at);
             }
         }
-        let (_, window) = best?;
-        self.with_target(Kind::Major, vec![window.to_vec()], lower, Place::Level2)
+        windows.retain(|window| {
+            let (first, last) =
+                (&upper[window.slices[0]], &upper[*window.slices.last().unwrap_or(&0)]);
+            !self.bars.overlap(&first.meta.smallest, &last.meta.largest)
+        });
+        let least = windows.iter().map(|window| window.ratio).fold(f64::INFINITY, f64::min);
+        let alike = windows.iter().filter(|window| 1.0 + window.ratio <= ALIKE * (1.0 + least));
+        let best =
+            alike.min_by(|a, b| a.warmth.cmp(&b.warmth).then(a.ratio.total_cmp(&b.ratio)))?;
+        let inputs = best.slices.iter().map(|at| upper[*at].clone()).collect();
+        let mut pick = self.with_target(Kind::Major, vec![inputs], lower, Place::Level2)?;
+        let cut = best.slices.iter().filter(|at| !kept[**at].blocks.is_empty());
+        pick.keeps = cut.map(|at| (upper[*at].meta.id(), kept[*at].blocks.clone())).collect();
+        Some(pick)
+    }
+
+    /// From each of some slices on, as many as are taken down at once.
+    fn windows(&self, free: &[usize], sinking: &[Sinking], windows: &mut Vec<Window>) {
+        for (first, start) in free.iter().enumerate() {
+            let (mut bytes, mut below, mut heat, mut met) = (0, 0, 0, 0);
+            let taken = free[first..].iter().take_while(|at| {
+                let slice = &sinking[**at];
+                let more = bytes == 0 || bytes < self.shape.input_bytes;
+                if more {
+                    bytes += slice.bytes;
+                    heat += u128::from(slice.temperature.0) * u128::from(slice.bytes);
+                    let (from, to) = (slice.below.start.max(met), slice.below.end);
+                    below += slice.below_bytes(from, &self.levels.level2);
+                    met = to.max(met);
+                }
+                more
+            });
+            let slices: Vec<usize> = taken.copied().collect();
+            debug_assert_eq!(slices.first(), Some(start));
+            let ratio = below as f64 / bytes.max(1) as f64;
+            let warmth = heat / u128::from(bytes.max(1)) / u128::from(COLD);
+            windows.push(Window { ratio, warmth, slices });
+        }
     }
 
     /// Whether an extent is mostly empty or dead.
@@ -55,7 +122,7 @@ impl Chooser<'_> {
         (extent.used_bytes() + self.shape.block_bytes).min(self.slots_bytes(extent))
     }
 
-    fn slots_bytes(&self, extent: &ExtentHandle) -> u64 {
+    pub(super) fn slots_bytes(&self, extent: &ExtentHandle) -> u64 {
         u64::from(extent.meta.slots.count) * self.shape.extent_bytes
     }
 
@@ -128,6 +195,6 @@ impl Chooser<'_> {
             (&window[0].meta.smallest, &window[window.len() - 1].meta.largest);
         let free = !self.bars.overlap(smallest, largest);
         let (kind, target) = (Kind::SelfMajor, Place::Level2);
-        free.then(|| Pick { kind, sources: vec![window.to_vec()], target })
+        free.then(|| Pick { kind, sources: vec![window.to_vec()], keeps: Vec::new(), target })
     }
 }

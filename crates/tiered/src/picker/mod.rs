@@ -21,6 +21,11 @@
 //! - *Self-major*: within Level2, extents that are mostly dead, and versions that nobody sees any more, are put together into
 //!   fewer extents, once space is wasted beyond a ceiling.
 //!
+//! # Temperature (appendix C)
+//! - **P5.** Of what costs about the same, the coldest goes down.
+//! - **P6.** What is hot stays in Level1, also a part of a slice, as far as a share of its target; none of it does while Level1 is so far over its
+//!   target that writers would soon be slowed. So there is always something to take down.
+//!
 //! What writers would soon be slowed by comes first; then the kinds come in an order that is a setting, and by urgency within
 //! each.
 
@@ -32,12 +37,15 @@ mod moves;
 mod recode;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod warm;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use spillway_base::Csn;
 
+use crate::extent_meta::SliceId;
 use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
 pub(crate) use bars::Bars;
@@ -64,6 +72,8 @@ pub(crate) struct Shape {
     pub(crate) block_bytes: u64,
     /// Bytes of extents for each byte in use, past which Level2 is put in order.
     pub(crate) space_max: f64,
+    /// The share of Level1's target that what is hot may stay in.
+    pub(crate) hot_share: f64,
 }
 
 /// What kind of compaction it is (X-Engine, section 3.3.3).
@@ -124,13 +134,15 @@ pub(crate) struct Pick {
     pub(crate) kind: Kind,
     /// The inputs: one list for each source run, newest first, each in key order.
     pub(crate) sources: Vec<Vec<Arc<Slice>>>,
+    /// Blocks of inputs, by their slices, that stay in the level where they are: the slices are cut.
+    pub(crate) keeps: Vec<(SliceId, Vec<Range<usize>>)>,
     /// Where the outputs go.
     pub(crate) target: Place,
 }
 
 impl Pick {
     /// All inputs.
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Arc<Slice>> {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Arc<Slice>> + Clone {
         self.sources.iter().flatten()
     }
 
@@ -177,7 +189,7 @@ impl Shape {
     pub(crate) fn pick_full(&self, levels: &Levels) -> Option<Pick> {
         let sources: Vec<_> = levels.runs().map(|run| run.slices().to_vec()).collect();
         let any = sources.iter().any(|source| !source.is_empty());
-        any.then_some(Pick { kind: Kind::Full, sources, target: Place::Level2 })
+        any.then_some(Pick { kind: Kind::Full, sources, keeps: Vec::new(), target: Place::Level2 })
     }
 }
 
@@ -240,7 +252,7 @@ impl Chooser<'_> {
         let (smallest, largest) = hull(sources.iter().flatten())?;
         sources.push(below.between(smallest, largest).to_vec());
         sources.retain(|source| !source.is_empty());
-        let pick = Pick { kind, sources, target };
+        let pick = Pick { kind, sources, keeps: Vec::new(), target };
         let (smallest, largest) = pick.hull();
         (!self.bars.overlap(smallest, largest)).then_some(pick)
     }

@@ -1,14 +1,16 @@
 //! Recompression: what came down to Level2 by being re-linked is compressed as it was above.
 //!
 //! A compaction leaves alone what it need not change, also where it goes to a level that compresses more. That saves the writing while there is
-//! much to write; afterwards, neighbours are put together into fewer extents (X-Engine's slides, "Storage cost": cold records only).
+//! much to write; afterwards, neighbours are put together into fewer extents (X-Engine's slides, "Storage cost": cold records only). What is
+//! hot stays as it is: each read of it would pay for the bytes.
 
 use super::{Kind, Pick};
 use crate::coding::Coding;
 use crate::level::Levels;
 use crate::manifest::Place;
+use crate::temperature::Warmth;
 
-/// The first neighbours in Level2 whose extents were written with less than this coding, if they have as many bytes as are worth it, and
+/// The first neighbours in Level2 that are not hot and whose extents were written with less than this coding, if they have as many bytes as are worth it, and
 /// as far as `bytes_most` go.
 pub(crate) fn pick_recoding(
     levels: &Levels,
@@ -18,7 +20,8 @@ pub(crate) fn pick_recoding(
 ) -> Option<Pick> {
     let (mut found, mut bytes) = (Vec::new(), 0);
     for slice in levels.level2.slices() {
-        if slice.extent.meta.coding < coding {
+        let is_hot = slice.temperature().warmth() == Warmth::Hot;
+        if slice.extent.meta.coding < coding && !is_hot {
             bytes += slice.meta.bytes;
             found.push(slice.clone());
             if bytes >= bytes_most {
@@ -31,5 +34,10 @@ pub(crate) fn pick_recoding(
         }
     }
     let worth = bytes >= bytes_least && !found.is_empty();
-    worth.then_some(Pick { kind: Kind::Recode, sources: vec![found], target: Place::Level2 })
+    worth.then_some(Pick {
+        kind: Kind::Recode,
+        sources: vec![found],
+        keeps: Vec::new(),
+        target: Place::Level2,
+    })
 }

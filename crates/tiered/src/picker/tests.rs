@@ -2,18 +2,40 @@
 //! the expected part of each script is rewritten to what came out.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
 use spillway_base::Csn;
 use spillway_base::rng::Rng;
 
 use super::{Bars, Chooser, Kind, Pick, Shape};
-use crate::extent_meta::{ExtentId, SliceId};
+use crate::extent::ExtentHandle;
+use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Run, Slice};
 use crate::manifest::Place;
 
-/// `smallest-largest`, then `*bytes` where it is not a full extent's, then `!` where half of it is tombstones.
+/// `smallest-largest`, then `*bytes` where it is not a full extent's, then `!` where half of it is tombstones, then `~reads` of each of its
+/// eight regions, or of some of them: `~9` or `~0,9,9`.
 fn slice(id: u64, text: &str) -> Arc<Slice> {
+    let (text, reads) = text.split_once('~').unwrap_or((text, "0"));
+    let reads: Vec<u64> = reads.split(',').map(|count| count.parse().unwrap()).collect();
+    let all = if reads.len() == 1 { vec![reads[0]; 8] } else { reads };
+    warm(cold_slice(id, text), &all)
+}
+
+/// The slice, in an extent of eighty blocks.
+fn warm(slice: Arc<Slice>, reads: &[u64]) -> Arc<Slice> {
+    let blocks = 80;
+    let extent = ExtentHandle::detached(ExtentMeta { blocks, ..slice.extent.meta.clone() });
+    extent.change_live_bytes(slice.meta.bytes, 0);
+    for (region, count) in reads.iter().enumerate() {
+        extent.inherit(region * 10, *count);
+    }
+    let meta = Arc::new(SliceMeta { blocks, ..(*slice.meta).clone() });
+    Arc::new(Slice { meta, extent })
+}
+
+fn cold_slice(id: u64, text: &str) -> Arc<Slice> {
     let (text, tombstones) = text.strip_suffix('!').map_or((text, 0), |text| (text, 50));
     let (keys, len) = text.split_once('*').unwrap_or((text, "100"));
     let (smallest, largest) = keys.split_once('-').expect("smallest-largest");
@@ -40,6 +62,7 @@ fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
         extent_bytes: 100,
         block_bytes: 0,
         space_max: 1.25,
+        hot_share: 0.5,
     };
     let mut bars = Bars::default();
     let mut edit = LevelsEdit::default();
@@ -58,6 +81,10 @@ fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
             }
             "level1" => {
                 shape.level1_bytes_min = rest.parse().unwrap();
+                continue;
+            }
+            "share" => {
+                shape.hot_share = rest.parse().unwrap();
                 continue;
             }
             "target" => {
@@ -96,6 +123,10 @@ fn run(script: &str) -> String {
     for source in &pick.sources {
         writeln!(out, "from {}", show_all(source)).unwrap();
     }
+    for (id, blocks) in &pick.keeps {
+        let slice = pick.inputs().find(|slice| slice.meta.id() == *id).unwrap();
+        writeln!(out, "but for blocks {blocks:?} of {}", show(slice)).unwrap();
+    }
     out
 }
 
@@ -118,7 +149,7 @@ fn scripts() {
     }
 }
 
-/// Random levels and bars; every pick keeps P1 to P4.
+/// Random levels, bars and temperatures; every pick keeps P1 to P4 and P6.
 #[test]
 fn picks_keep_their_promises() {
     let mut rng = Rng::new(7);
@@ -137,8 +168,9 @@ fn picks_keep_their_promises() {
                 let bytes = (20 + rng.below(80)) / if place < Place::Level1 { light } else { 1 };
                 let tombstones = if rng.chance(1, 40) { 60 } else { 0 };
                 let new = Slice::detached(ExtentId(id), &smallest, &largest, bytes, tombstones);
+                let reads: Vec<u64> = (0..8).map(|_| rng.below(20)).collect();
                 if rng.chance(chance, 10) {
-                    edit.added.push((place, new));
+                    edit.added.push((place, warm(new, &reads)));
                 }
                 at += len + 1 + rng.below(10);
             }
@@ -159,6 +191,7 @@ fn picks_keep_their_promises() {
             extent_bytes: 100,
             block_bytes: 0,
             space_max: 1.0 + rng.below(100) as f64 / 100.0,
+            hot_share: 0.5,
         };
         let mut bars = Bars::default();
         for _ in 0..rng.below(4) {
@@ -192,6 +225,16 @@ fn keeps_its_promises(levels: &Levels, bars: &Bars, pick: &Pick) {
     };
     let all = lower.is_none_or(|run| run.between(smallest, largest).iter().all(is_chosen));
     assert!(all, "P2, {:?}", pick.kind);
+    let mut kept = 0;
+    for (id, blocks) in &pick.keeps {
+        let slice = levels.level1.slices().iter().find(|slice| slice.meta.id() == *id).unwrap();
+        let (all, count) = (slice.meta.block_range(), blocks.iter().map(Range::len).sum::<usize>());
+        assert!(blocks.windows(2).all(|pair| pair[0].end < pair[1].start), "P6, {blocks:?}");
+        assert!(blocks.iter().all(|kept| kept.start >= all.start && kept.end <= all.end));
+        assert!(is_chosen(slice) && count > 0 && count < all.len(), "P3, {blocks:?}");
+        kept += slice.meta.bytes * count as u64 / all.len() as u64;
+    }
+    assert!(kept <= levels.level1.bytes() / 2, "P6");
     assert!(pick.inputs().count() > 0, "P3");
     let level0: Vec<_> = levels.level0.iter().map(|sublevel| sublevel.run.clone()).collect();
     if let Place::Level0(number) = pick.target {

@@ -13,7 +13,8 @@
 //!   average has a temperature from [`MEAN`] up to twice that, or little less.
 //! - **C3.** A temperature is that of the blocks: a slice has that of its blocks' regions, as if a whole extent was read so often;
 //!   moving an extent or re-linking a slice changes nothing.
-//! - **C4.** Nothing hangs on it but a choice among what is right to do anyway: two threads may lose a count, and a restart loses all.
+//! - **C4.** What a compaction writes is as warm as what it takes the place of, by key. What is flushed begins cold.
+//! - **C5.** Nothing hangs on it but a choice among what is right to do anyway: two threads may lose a count, and a restart loses all.
 //!
 //! What is counted are reads of a key, and where scans begin: one that reads a table through makes nothing warm. Compactions,
 //! checks and backups are not counted.
@@ -22,8 +23,11 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+mod legacy;
 #[cfg(all(test, not(loom)))]
 mod tests;
+
+pub(crate) use legacy::Legacy;
 
 /// Of so many reads of a thread one is counted; a prime, so that it keeps no step with transactions.
 const EACH: u32 = 13;
@@ -34,7 +38,7 @@ const MEAN: u64 = 16;
 /// Extents that an epoch is at least long enough for.
 const EXTENTS_LEAST: u64 = 8;
 /// Regions of an extent.
-const REGIONS: usize = 8;
+pub(crate) const REGIONS: usize = 8;
 /// Bits of a count. The epoch has what is left of the word.
 const BITS: usize = 6;
 const COUNT_MOST: u64 = (1 << BITS) - 1;
@@ -155,7 +159,7 @@ impl Readings {
         if untold == TOLD {
             thermometer.pass(u64::from(TOLD));
         }
-        self.add(region_of(block, blocks), 1, thermometer);
+        self.add(block, blocks, 1, thermometer);
     }
 
     /// The counts as of an epoch.
@@ -170,13 +174,23 @@ impl Readings {
         (word & COUNTS) >> passed & mask
     }
 
-    fn add(&self, region: usize, reads: u64, thermometer: &Thermometer) {
+    /// Counts reads of one of so many blocks.
+    pub(crate) fn add(
+        &self,
+        block: usize,
+        blocks: usize,
+        mut reads: u64,
+        thermometer: &Thermometer,
+    ) {
         let epoch = thermometer.epoch();
-        let counts = self.at(epoch);
-        let more = reads.min(COUNT_MOST - count_of(counts, region)) << (region * BITS);
-        // Another thread's count may be lost (C4).
-        let word = u64::from(epoch) << (REGIONS * BITS) | (counts + more);
-        self.0.store(word, Ordering::Relaxed);
+        let mut counts = self.at(epoch);
+        for region in regions_of(block, blocks) {
+            let more = reads.min(COUNT_MOST - count_of(counts, region));
+            counts += more << (region * BITS);
+            reads -= more;
+        }
+        // Another thread's count may be lost (C5).
+        self.0.store(u64::from(epoch) << (REGIONS * BITS) | counts, Ordering::Relaxed);
     }
 
     /// The count of each region.
@@ -213,12 +227,21 @@ fn count_of(counts: u64, region: usize) -> u64 {
     counts >> (region * BITS) & COUNT_MOST
 }
 
-/// The region of one of so many blocks.
-fn region_of(block: usize, blocks: usize) -> usize {
-    (block * REGIONS / blocks.max(1)).min(REGIONS - 1)
+/// The region of one of so many blocks; of fewer blocks than regions each has several, of which the next one counts what is too
+/// much for one.
+fn regions_of(block: usize, blocks: usize) -> Range<usize> {
+    if blocks >= REGIONS {
+        let region = (block * REGIONS / blocks).min(REGIONS - 1);
+        return region..region + 1;
+    }
+    (block * REGIONS).div_ceil(blocks)..((block + 1) * REGIONS).div_ceil(blocks)
 }
 
 /// The blocks of a region, of so many in all.
-fn blocks_of(region: usize, blocks: usize) -> Range<usize> {
-    (region * blocks).div_ceil(REGIONS)..((region + 1) * blocks).div_ceil(REGIONS)
+pub(crate) fn blocks_of(region: usize, blocks: usize) -> Range<usize> {
+    if blocks >= REGIONS {
+        return (region * blocks).div_ceil(REGIONS)..((region + 1) * blocks).div_ceil(REGIONS);
+    }
+    let block = region * blocks / REGIONS;
+    block..block + 1
 }

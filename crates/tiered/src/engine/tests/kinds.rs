@@ -95,6 +95,7 @@ fn compactions_of_keys_that_are_apart_run_beside_each_other() {
         let slice = levels.level0[0].run.slices().iter().find(inside)?.clone();
         let sources = vec![vec![slice]];
         let pick = crate::picker::Pick {
+            keeps: Vec::new(),
             kind: Kind::Minor,
             sources,
             target: crate::manifest::Place::Level1,

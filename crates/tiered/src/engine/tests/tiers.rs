@@ -10,11 +10,11 @@ fn tier(class: DeviceClass, dir: &str) -> Tier {
     Tier { class, dir: dir.into(), compression: None }
 }
 
-fn fast_and_hdd() -> Vec<Tier> {
+pub(super) fn fast_and_hdd() -> Vec<Tier> {
     vec![tier(DeviceClass::Fast, "/fast"), tier(DeviceClass::Hdd, "/hdd")]
 }
 
-fn open_tiers(disk: &SimDisk, tiers: Vec<Tier>) -> Result<Bench> {
+pub(super) fn open_tiers(disk: &SimDisk, tiers: Vec<Tier>) -> Result<Bench> {
     // Stored as it is, so that there is more to move.
     let hot_compression = Compression::None;
     let cold_compression = Compression::None;
@@ -23,7 +23,7 @@ fn open_tiers(disk: &SimDisk, tiers: Vec<Tier>) -> Result<Bench> {
 }
 
 /// Bytes in use of each class that has any.
-fn used(bench: &Bench) -> Vec<(DeviceClass, u64)> {
+pub(super) fn used(bench: &Bench) -> Vec<(DeviceClass, u64)> {
     let all = bench.engine.0.space.bytes_by_class().into_iter();
     all.map(|of| (of.class, of.all - of.free)).filter(|(_, used)| *used > 0).collect()
 }
@@ -38,7 +38,7 @@ pub(super) fn nothing_is_lost(bench: &Bench) {
     assert_eq!(all - free, slots * inner.space.slot_bytes() as u64);
 }
 
-fn persist(bench: &Bench, commits: &[Commit]) {
+pub(super) fn persist(bench: &Bench, commits: &[Commit]) {
     for commit in commits {
         bench.install(commit);
         if commit.0.0 % 20 == 0 {
@@ -50,7 +50,7 @@ fn persist(bench: &Bench, commits: &[Commit]) {
     bench.work().unwrap();
 }
 
-fn last(commits: &[Commit]) -> Csn {
+pub(super) fn last(commits: &[Commit]) -> Csn {
     commits.last().unwrap().0
 }
 

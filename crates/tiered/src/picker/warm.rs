@@ -1,0 +1,144 @@
+//! What stays in Level1 because it is hot (X-Engine, appendix C).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Chooser;
+use crate::level::Slice;
+use crate::temperature::{HOT, REGIONS, Temperature, blocks_of};
+
+/// The least share of an extent that a slice is cut in two for.
+const PIECE_SHARE: u64 = 16;
+
+/// What of a slice stays.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Kept {
+    /// Blocks of its extent, in order.
+    pub(super) blocks: Vec<Range<usize>>,
+}
+
+impl Kept {
+    /// How many of the slice's blocks go down.
+    fn sinking(&self, slice: &Slice) -> usize {
+        slice.meta.blocks as usize - self.blocks.iter().map(Range::len).sum::<usize>()
+    }
+
+    /// How often those blocks were read lately.
+    pub(super) fn sinking_temperature(&self, slice: &Slice) -> Temperature {
+        let reads = |blocks: Range<usize>| {
+            let count = blocks.len() as u64;
+            u64::from(slice.extent.temperature(blocks).0) * count
+        };
+        let all = reads(slice.meta.block_range());
+        let kept: u64 = self.blocks.iter().cloned().map(reads).sum();
+        Temperature((all.saturating_sub(kept) / (self.sinking(slice).max(1) as u64)) as u32)
+    }
+
+    /// Bytes of the slice that go down.
+    pub(super) fn sinking_bytes(&self, slice: &Slice) -> u64 {
+        share_of(slice, self.sinking(slice))
+    }
+}
+
+/// Bytes of so many of a slice's blocks, about.
+fn share_of(slice: &Slice, blocks: usize) -> u64 {
+    (slice.meta.bytes as u128 * blocks as u128 / u128::from(slice.meta.blocks.max(1))) as u64
+}
+
+/// A part of a slice, as hot or as cold in all its regions.
+struct Piece {
+    blocks: Range<usize>,
+    is_hot: bool,
+}
+
+impl Chooser<'_> {
+    /// What of each slice of Level1 stays there, the hottest first, as far as the share goes that may.
+    pub(super) fn kept(&self) -> Vec<Kept> {
+        let slices = self.levels.level1.slices();
+        let mut kept = vec![Kept::default(); slices.len()];
+        let target = self.shape.level1_target(self.levels.level2.bytes());
+        // What is behind is not held back by what would be nice to have.
+        if self.is_pressing(super::Kind::Major) {
+            return kept;
+        }
+        let mut left = (target as f64 * self.shape.hot_share) as u64;
+        let mut hot: Vec<(Temperature, usize, Range<usize>)> = Vec::new();
+        for (at, slice) in slices.iter().enumerate() {
+            let pieces = self.pieces(slice).into_iter().filter(|piece| piece.is_hot);
+            hot.extend(
+                pieces.map(|piece| {
+                    (slice.extent.temperature(piece.blocks.clone()), at, piece.blocks)
+                }),
+            );
+        }
+        hot.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.start.cmp(&b.2.start)));
+        for (_, at, blocks) in hot {
+            let cost = self.cost(&slices[at], share_of(&slices[at], blocks.len()));
+            if cost > left {
+                break;
+            }
+            left -= cost;
+            kept[at].blocks.push(blocks);
+        }
+        kept.iter_mut().for_each(|kept| kept.blocks.sort_by_key(|blocks| blocks.start));
+        kept
+    }
+
+    /// Bytes that are not free for as long as so many of an extent's are in use: what is dead beside them counts.
+    fn cost(&self, slice: &Slice, bytes: u64) -> u64 {
+        let extent = &slice.extent;
+        let (slots, live) = (self.slots_bytes(extent), extent.live_bytes().max(1));
+        (u128::from(bytes) * u128::from(slots.max(live)) / u128::from(live)) as u64
+    }
+
+    /// The parts of a slice, in order. None is so small that it would not be worth the cut.
+    fn pieces(&self, slice: &Arc<Slice>) -> Vec<Piece> {
+        let extent = &slice.extent;
+        let blocks = slice.meta.block_range();
+        let all = extent.meta.blocks as usize;
+        if all < REGIONS {
+            let is_hot = slice.temperature().0 >= HOT;
+            return vec![Piece { blocks, is_hot }];
+        }
+        let regions = (0..REGIONS).map(|region| {
+            let of_region = blocks_of(region, all);
+            of_region.start.max(blocks.start)..of_region.end.min(blocks.end)
+        });
+        let regions = regions.filter(|region| !region.is_empty());
+        let pieces = regions.map(|blocks| {
+            let is_hot = extent.temperature(blocks.clone()).0 >= HOT;
+            Piece { blocks, is_hot }
+        });
+        let is_small = |piece: &Piece| {
+            share_of(slice, piece.blocks.len()) * PIECE_SHARE < self.shape.extent_bytes
+        };
+        // What is small is as its neighbour: the cold between the hot stays first, then the hot that is alone goes.
+        let mut pieces = joined(pieces);
+        for hot in [true, false] {
+            if pieces.len() > 1 {
+                let change = |piece: Piece| Piece {
+                    is_hot: if piece.is_hot != hot && is_small(&piece) {
+                        hot
+                    } else {
+                        piece.is_hot
+                    },
+                    ..piece
+                };
+                pieces = joined(pieces.into_iter().map(change));
+            }
+        }
+        pieces
+    }
+}
+
+/// Neighbours that are alike become one.
+fn joined(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
+    let mut all: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match all.last_mut().filter(|last| last.is_hot == piece.is_hot) {
+            Some(last) => last.blocks.end = piece.blocks.end,
+            None => all.push(piece),
+        }
+    }
+    all
+}

@@ -1,0 +1,145 @@
+//! What compactions write is as warm as what it takes the place of (C4).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{REGIONS, blocks_of, regions_of};
+use crate::extent::ExtentHandle;
+use crate::extent_meta::ExtentId;
+use crate::level::Slice;
+
+/// How often the inputs of a compaction were read lately, by key: of each region where it begins, and its reads.
+///
+/// What it weighs is eight keys for an extent, however large the compaction. Blocks are taken to come out about as densely as they
+/// went in.
+#[derive(Default)]
+pub(crate) struct Legacy(Vec<(Box<[u8]>, f64)>);
+
+impl Legacy {
+    /// Of those blocks of the inputs that do not stay where they are.
+    pub(crate) fn of<'a>(
+        inputs: impl Iterator<Item = &'a Arc<Slice>> + Clone,
+        stays: &[Arc<Slice>],
+    ) -> Legacy {
+        let mut regions: Vec<(Box<[u8]>, f64)> = Vec::new();
+        if inputs.clone().all(|slice| slice.extent.readings() == [0; REGIONS]) {
+            return Legacy(regions);
+        }
+        let mut stay: FxHashMap<ExtentId, Vec<Range<usize>>> = FxHashMap::default();
+        for slice in stays {
+            stay.entry(slice.meta.extent).or_default().push(slice.meta.block_range());
+        }
+        for slice in inputs {
+            let extent = &slice.extent;
+            let stay = stay.get(&slice.meta.extent).map_or(&[][..], |stay| stay);
+            let blocks = slice.meta.block_range();
+            // The compaction has just looked into it. If it is out of memory again, it has one place.
+            let resident = extent.resident_now();
+            for (region, count) in extent.readings().into_iter().enumerate() {
+                let all = blocks_of(region, extent.meta.blocks as usize);
+                let goes = |block: &usize| {
+                    blocks.contains(block) && !stay.iter().any(|stay| stay.contains(block))
+                };
+                let going = all.clone().filter(goes);
+                let Some(first) = going.clone().next() else { continue };
+                let share = going.count() as f64 / all.len() as f64;
+                let key = match &resident {
+                    Some(resident) => resident.first(first),
+                    None => &slice.meta.smallest,
+                };
+                regions.push((key.into(), count as f64 * share));
+            }
+        }
+        regions.sort_by(|a, b| a.0.cmp(&b.0));
+        Legacy(regions)
+    }
+
+    /// Leaves it to the slices that were written of them.
+    pub(crate) fn leave_to<'a>(&self, new: impl Iterator<Item = &'a Arc<Slice>>) {
+        if self.0.iter().all(|(_, reads)| *reads == 0.0) {
+            return;
+        }
+        for slice in new {
+            let meta = &slice.meta;
+            let from = self.0.partition_point(|(key, _)| *key < meta.smallest);
+            let count = self.0[from..].partition_point(|(key, _)| *key <= meta.largest);
+            // A region that begins before it, and reaches into it, is its neighbour's.
+            let there = &self.0[from..from + count];
+            leave(there, &slice.extent, meta.block_range());
+        }
+    }
+}
+
+/// Spreads reads over blocks of an extent, each on its share of them.
+fn leave(regions: &[(Box<[u8]>, f64)], extent: &ExtentHandle, blocks: Range<usize>) {
+    let mut sums = [0.0; REGIONS];
+    let all = blocks.len() * regions.len();
+    for (at, (_, reads)) in regions.iter().enumerate() {
+        // In parts of which each block has as many as there are regions, and each region as many as there are blocks.
+        let parts = at * blocks.len()..(at + 1) * blocks.len();
+        for block in parts.start / regions.len()..parts.end.min(all).div_ceil(regions.len()) {
+            let of_block = block * regions.len()..(block + 1) * regions.len();
+            let common = of_block.end.min(parts.end) - of_block.start.max(parts.start);
+            let region = regions_of(blocks.start + block, extent.meta.blocks as usize).start;
+            sums[region] += reads * common as f64 / blocks.len() as f64;
+        }
+    }
+    for (region, reads) in sums.into_iter().enumerate() {
+        let block = blocks_of(region, extent.meta.blocks as usize).start;
+        extent.inherit(block, reads.round() as u64);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::extent_meta::{ExtentMeta, SliceMeta};
+
+    /// A slice of an extent of so many blocks, of which nothing is in memory.
+    fn slice(id: u64, smallest: &str, largest: &str, blocks: u32, reads: [u64; 8]) -> Arc<Slice> {
+        let one = Slice::detached(ExtentId(id), smallest, largest, 1000, 0);
+        let extent = ExtentHandle::detached(ExtentMeta { blocks, ..one.extent.meta.clone() });
+        for (region, reads) in reads.into_iter().enumerate() {
+            extent.inherit(blocks_of(region, blocks as usize).start, reads);
+        }
+        let meta = SliceMeta { blocks, ..(*one.meta).clone() };
+        Arc::new(Slice { meta: Arc::new(meta), extent })
+    }
+
+    fn reads(slice: &Slice) -> [u64; 8] {
+        slice.extent.readings()
+    }
+
+    #[test]
+    fn what_is_written_of_several_has_what_all_of_them_had() {
+        let inputs = [
+            slice(1, "a", "c", 80, [5; 8]),
+            slice(2, "b", "f", 80, [1; 8]),
+            slice(3, "x", "z", 80, [2; 8]),
+        ];
+        let new = [slice(4, "a", "d", 80, [0; 8]), slice(5, "x", "z", 40, [0; 8])];
+        Legacy::of(inputs.iter(), &[]).leave_to(new.iter());
+        assert_eq!(reads(&new[0]), [10, 10, 10, 10, 2, 2, 2, 2]);
+        assert_eq!(reads(&new[1]), [2; 8]);
+    }
+
+    #[test]
+    fn what_stays_keeps_its_own() {
+        let whole = slice(1, "a", "c", 80, [9, 9, 9, 9, 4, 4, 4, 4]);
+        let meta = Arc::new(SliceMeta { blocks: 40, ..(*whole.meta).clone() });
+        let stays = Slice { meta, extent: whole.extent.clone() };
+        let new = [slice(2, "a", "c", 40, [0; 8])];
+        Legacy::of([whole].iter(), &[Arc::new(stays)]).leave_to(new.iter());
+        assert_eq!(reads(&new[0]), [2; 8]);
+    }
+
+    #[test]
+    fn a_large_value_is_as_warm_as_it_was() {
+        let old = slice(1, "a", "a", 1, [63, 37, 0, 0, 0, 0, 0, 0]);
+        let new = [slice(2, "a", "a", 1, [0; 8])];
+        Legacy::of([old].iter(), &[]).leave_to(new.iter());
+        assert_eq!(reads(&new[0]), [63, 37, 0, 0, 0, 0, 0, 0]);
+    }
+}
