@@ -27,7 +27,7 @@ impl Slice {
         self.extent.temperature(self.meta.block_range())
     }
 
-    /// A slice with nothing behind it, for tests of what needs only the record.
+    /// A slice with nothing behind it, of blocks of a byte, for tests of what needs only the record.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn detached(
         extent: crate::extent_meta::ExtentId,
@@ -44,7 +44,7 @@ impl Slice {
             id: extent,
             slots,
             len: bytes,
-            blocks: 1,
+            blocks: bytes as u32,
             data_bytes: bytes,
             coding: crate::coding::Coding::Stored,
         };
@@ -60,7 +60,7 @@ impl Slice {
         let meta = SliceMeta {
             extent,
             first_block: 0,
-            blocks: 1,
+            blocks: bytes as u32,
             bytes,
             smallest: smallest.as_bytes().into(),
             largest: largest.as_bytes().into(),

@@ -23,7 +23,7 @@ pub(crate) struct Policy {
     pub(crate) others_from: Csn,
     /// Bytes below which a slice is too small to be one.
     pub(crate) slice_bytes_min: u64,
-    /// Bytes of an extent that must be in use for its slices to stay where they are.
+    /// Bytes that must be in use for each slot of an extent for its slices to stay where they are.
     pub(crate) used_bytes_min: u64,
     /// The coding that an extent must have been written with for its slices to stay where they are.
     pub(crate) coding_min: Coding,
@@ -32,8 +32,9 @@ pub(crate) struct Policy {
 impl Policy {
     /// Whether a slice of so many bytes of this one's extent may stay where it is.
     pub(crate) fn may_stay(&self, slice: &Slice, bytes: u64) -> bool {
+        let slots = u64::from(slice.extent.meta.slots.count);
         bytes >= self.slice_bytes_min
-            && slice.extent.used_bytes() >= self.used_bytes_min
+            && slice.extent.used_bytes() >= self.used_bytes_min * slots
             && slice.extent.meta.coding >= self.coding_min
     }
 }

@@ -40,16 +40,33 @@ impl Change {
         unused.map(|(extent, ..)| extent)
     }
 
+    /// Whether the edit gives slots back, or has fewer versions after it than before. Asked before [`Change::apply`].
+    pub(super) fn gains(&self, edit: &LevelsEdit) -> bool {
+        let slots = |extent: &Arc<ExtentHandle>| u64::from(extent.meta.slots.count);
+        let freed: u64 = self.unused().map(slots).sum();
+        let taken: u64 = self.fresh().map(slots).sum();
+        let versions = |slice: &Slice| slice.meta.counts.versions;
+        let before: u64 = edit.removed.iter().map(|slice| versions(slice)).sum();
+        let after: u64 = edit.added.iter().map(|(_, slice)| versions(slice)).sum();
+        freed > taken || after < before
+    }
+
+    /// The extents that had no slice before.
+    fn fresh(&self) -> impl Iterator<Item = &Arc<ExtentHandle>> {
+        let fresh = self
+            .extents
+            .values()
+            .filter(|(extent, _, went)| extent.live_bytes() == 0 && *went == 0);
+        fresh.map(|(extent, ..)| extent)
+    }
+
     /// The manifest's edits.
     pub(super) fn edits(&self, table: &Table, edit: &LevelsEdit) -> Vec<Edit> {
         let id = table.id;
         let removed = edit.removed.iter();
         let removed = removed.map(|slice| Edit::RemoveSlice { table: id, id: slice.meta.id() });
-        let new = self
-            .extents
-            .values()
-            .filter(|(extent, _, went)| extent.live_bytes() == 0 && *went == 0);
-        let new = new.map(|(extent, ..)| Edit::AddExtent { table: id, meta: extent.meta.clone() });
+        let new = self.fresh();
+        let new = new.map(|extent| Edit::AddExtent { table: id, meta: extent.meta.clone() });
         let added = edit.added.iter().map(|(place, slice)| Edit::AddSlice {
             table: id,
             place: *place,

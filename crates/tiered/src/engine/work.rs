@@ -352,11 +352,17 @@ impl Inner {
         self.counts.kept_bytes.fetch_add(bytes_of(&kept), Ordering::Relaxed);
         edit.added.extend(kept.into_iter().map(|slice| (Place::Level1, slice)));
         let change = Change::of(&edit);
+        let put_in_order = pick.kind == Kind::SelfMajor && !change.gains(&edit);
         let mut edits: Vec<Edit> = codes.edit(table).into_iter().collect();
         edits.extend(change.edits(table, &edit));
         self.commit(&mut manifest, edits, &mut written)?;
         self.publish(table, codes);
         change.apply();
+        if put_in_order {
+            // It would be picked again, and again nothing would come of it.
+            let new = edit.added.iter().map(|(_, slice)| slice);
+            pick.inputs().chain(new).for_each(|slice| slice.extent.mark_in_order());
+        }
         part.edit(&edit, None);
         change.retire();
         drop(manifest);

@@ -66,6 +66,8 @@ pub(crate) struct ExtentHandle {
     pub(crate) meta: ExtentMeta,
     seat: Seat<Resident>,
     live_bytes: AtomicU64,
+    /// Bytes that were live when it was found to be in order.
+    ordered_at: AtomicU64,
     readings: Readings,
     thermometer: Arc<Thermometer>,
     home: Option<Home>,
@@ -117,6 +119,7 @@ impl ExtentHandle {
             meta,
             seat: Seat::default(),
             live_bytes: AtomicU64::new(0),
+            ordered_at: AtomicU64::new(u64::MAX),
             readings: Readings::default(),
             thermometer,
             home,
@@ -148,6 +151,16 @@ impl ExtentHandle {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
+    /// Notes that putting what is in use of it in order gained nothing, or that it was the outcome of that.
+    pub(crate) fn mark_in_order(&self) {
+        self.ordered_at.store(self.live_bytes(), Ordering::Relaxed);
+    }
+
+    /// Whether nothing is gained by putting what is in use of it in order, and nothing has changed since that was found.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.ordered_at.load(Ordering::Relaxed) == self.live_bytes()
+    }
+
     /// Bytes of it that are of use: those blocks, and as much of its index and filters.
     pub(crate) fn used_bytes(&self) -> u64 {
         let share = self.live_bytes() as f64 / self.meta.data_bytes.max(1) as f64;
@@ -177,6 +190,7 @@ impl ExtentHandle {
     /// Takes over what is known of an extent that was copied here.
     pub(crate) fn take_over(self: &Arc<Self>, old: &ExtentHandle) {
         self.change_live_bytes(old.live_bytes(), 0);
+        self.ordered_at.store(old.ordered_at.load(Ordering::Relaxed), Ordering::Relaxed);
         self.readings.take_over(&old.readings);
         if let Some(resident) = old.seat.get() {
             let bytes = resident.bytes();

@@ -112,14 +112,22 @@ impl Chooser<'_> {
         }
     }
 
-    /// Whether an extent is mostly empty or dead.
-    fn is_thin(&self, extent: &ExtentHandle) -> bool {
-        self.used_bytes(extent) as f64 * self.shape.space_max < self.slots_bytes(extent) as f64
+    /// Whether the extent of a slice is mostly empty or dead, and could be filled better.
+    fn is_thin(&self, slice: &Slice) -> bool {
+        let extent = &slice.extent;
+        let used = self.used_bytes(extent, self.block_bytes(slice));
+        (used as f64 * self.shape.space_max) < self.slots_bytes(extent) as f64
+    }
+
+    /// Bytes of a block of a slice, about: large values make large ones.
+    fn block_bytes(&self, slice: &Slice) -> u64 {
+        (slice.meta.bytes / u64::from(slice.meta.blocks.max(1))).max(self.shape.block_bytes)
     }
 
     /// Bytes of an extent that are of use, and those that a block too many would have needed: none can be filled better.
-    fn used_bytes(&self, extent: &ExtentHandle) -> u64 {
-        (extent.used_bytes() + self.shape.block_bytes).min(self.slots_bytes(extent))
+    fn used_bytes(&self, extent: &ExtentHandle, block_bytes: u64) -> u64 {
+        let all = self.slots_bytes(extent);
+        if extent.is_in_order() { all } else { (extent.used_bytes() + block_bytes).min(all) }
     }
 
     pub(super) fn slots_bytes(&self, extent: &ExtentHandle) -> u64 {
@@ -133,19 +141,22 @@ impl Chooser<'_> {
         let unseen = counts.versions - counts.keys + counts.tombstones;
         let level0 = self.levels.level0.iter().map(|sublevel| &sublevel.run);
         let mut above = level0.chain([&self.levels.level1]);
-        unseen * 4 >= counts.versions
+        !slice.extent.is_in_order()
+            && unseen * 4 >= counts.versions
             && counts.csn_max <= self.oldest
             && above.all(|run| run.between(&meta.smallest, &meta.largest).is_empty())
     }
 
     /// Bytes of Level2's extents for each byte in use, over what there may be.
     pub(super) fn space_score(&self) -> f64 {
-        let mut extents: FxHashMap<ExtentId, &ExtentHandle> = FxHashMap::default();
+        let mut extents: FxHashMap<ExtentId, (&ExtentHandle, u64)> = FxHashMap::default();
         for slice in self.levels.level2.slices() {
-            extents.insert(slice.meta.extent, &slice.extent);
+            let of = extents.entry(slice.meta.extent).or_insert((&slice.extent, 0));
+            of.1 = of.1.max(self.block_bytes(slice));
         }
-        let all: u64 = extents.values().map(|extent| self.slots_bytes(extent)).sum();
-        let used: u64 = extents.values().map(|extent| self.used_bytes(extent)).sum();
+        let all: u64 = extents.values().map(|(extent, _)| self.slots_bytes(extent)).sum();
+        let used = extents.values().map(|(extent, block)| self.used_bytes(extent, *block));
+        let used: u64 = used.sum();
         // A few extents are no matter, however little is in them.
         if all < used + 4 * self.shape.extent_bytes {
             return 0.0;
@@ -159,7 +170,7 @@ impl Chooser<'_> {
         let barred = |slice: &Arc<Slice>| self.bars.touch(&slice.meta);
         let mut best: Option<(u64, &[Arc<Slice>])> = None;
         for free in self.levels.level2.slices().split(barred) {
-            let wasteful = |slice: &Slice| self.is_thin(&slice.extent) || self.is_stale(slice);
+            let wasteful = |slice: &Slice| self.is_thin(slice) || self.is_stale(slice);
             let Some(first) = free.iter().position(|slice| wasteful(slice)) else { continue };
             let mut bytes = 0;
             // Of each extent what is met here.

@@ -189,3 +189,27 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
         assert!(bench.get(table(1), &7_000_000_u64.to_be_bytes(), Csn(2000)).unwrap().is_some());
     }
 }
+
+/// Rows of which two do not fit into one slot leave some of each free, and nothing comes of putting them in order.
+#[test]
+fn what_cannot_be_filled_better_is_left_alone() {
+    for bytes in [33_000, 40_000, 70_000, 170_000] {
+        let settings = TieredSettings { cold_compression: Compression::None, ..small() };
+        let (disk, bench) = with_table(settings);
+        for key in 0..40 {
+            // Small ones between them, and the last of an extent that is fuller.
+            put(&bench, 2 + key, key, if key % 7 == 3 { 300 } else { bytes });
+        }
+        bench.engine.compact_all().unwrap();
+        bench.work().unwrap();
+        assert!(done(&bench, Kind::SelfMajor) <= 3, "{}", done(&bench, Kind::SelfMajor));
+        // What is dead of extents of several slots still comes back.
+        for key in 0..40 {
+            put(&bench, 42 + key, key, if key % 5 == 0 { bytes } else { 300 });
+        }
+        bench.engine.flush_all().unwrap();
+        bench.work().unwrap();
+        drop(bench);
+        verify_clean(&disk);
+    }
+}
