@@ -7,16 +7,19 @@
 //! A batch is a sequence of operations, each:
 //!
 //! ```text
-//! kind   u8       1 put, 2 delete, 3 create table, 4 drop table
+//! kind   u8       1 put, 2 delete, 3 create table, 4 drop table, 5 delete range
 //! table  varint   TableId
-//! key    bytes    varint length, then the key         (put, delete)
+//! key    bytes    varint length, then the key         (put, delete, delete range: its first key)
 //! value  bytes    varint length, then the value       (put)
+//! upto   varint   CSN: versions up to it go           (delete range)
+//! ends   u8       0 no end, 1 an end follows          (delete range)
+//! end    bytes    varint length, then the first key past the range
 //! ```
 //!
 //! Framing, length, CSN and checksum belong to the log record around it.
 
 use crate::codec::{Reader, put_bytes, put_varint};
-use crate::{Error, Result, TableId};
+use crate::{Csn, Error, KeyRange, Result, TableId};
 
 /// One operation of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +40,15 @@ pub enum Op<'a> {
         /// The key.
         key: &'a [u8],
     },
+    /// All versions up to a CSN of all keys of a range are gone. It has no say over what this very batch writes.
+    DeleteRange {
+        /// Where.
+        table: TableId,
+        /// The keys: a range that is not empty.
+        range: KeyRange<'a>,
+        /// The snapshot at which the range was read.
+        upto: Csn,
+    },
     /// The table exists from this commit on, empty.
     CreateTable(TableId),
     /// The table is gone, with all it holds.
@@ -48,7 +60,9 @@ impl Op<'_> {
     #[must_use]
     pub fn table(&self) -> TableId {
         match *self {
-            Op::Put { table, .. } | Op::Delete { table, .. } => table,
+            Op::Put { table, .. } | Op::Delete { table, .. } | Op::DeleteRange { table, .. } => {
+                table
+            }
             Op::CreateTable(table) | Op::DropTable(table) => table,
         }
     }
@@ -58,9 +72,11 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const CREATE: u8 = 3;
 const DROP: u8 = 4;
+const DELETE_RANGE: u8 = 5;
 
-/// What an operation takes beside its key and value, at most: its kind, a table and two lengths.
-const OP_OVERHEAD_MAX: usize = 1 + 5 + 10 + 10;
+/// What an operation takes beside its key and value, at most: its kind, a table, two lengths, a CSN, and whether there is
+/// an end.
+const OP_OVERHEAD_MAX: usize = 1 + 5 + 10 + 10 + 10 + 1;
 
 /// The writes of one transaction, in the order they take effect.
 #[derive(Clone, Default, Debug)]
@@ -89,11 +105,14 @@ impl WriteBatch {
         Ok(WriteBatch { bytes, len })
     }
 
-    /// Appends an operation.
+    /// Appends an operation. A range that is deleted has room for keys.
     pub fn push(&mut self, op: Op<'_>) {
         let (kind, bytes) = match op {
             Op::Put { key, value, .. } => (PUT, key.len() + value.len()),
             Op::Delete { key, .. } => (DELETE, key.len()),
+            Op::DeleteRange { range, .. } => {
+                (DELETE_RANGE, range.start.len() + range.end.map_or(0, <[u8]>::len))
+            }
             Op::CreateTable(_) => (CREATE, 0),
             Op::DropTable(_) => (DROP, 0),
         };
@@ -106,6 +125,14 @@ impl WriteBatch {
                 put_bytes(&mut self.bytes, value);
             }
             Op::Delete { key, .. } => put_bytes(&mut self.bytes, key),
+            Op::DeleteRange { range, upto, .. } => {
+                put_bytes(&mut self.bytes, range.start);
+                put_varint(&mut self.bytes, upto.0);
+                self.bytes.push(u8::from(range.end.is_some()));
+                if let Some(end) = range.end {
+                    put_bytes(&mut self.bytes, end);
+                }
+            }
             Op::CreateTable(_) | Op::DropTable(_) => {}
         }
         self.len += 1;
@@ -178,6 +205,19 @@ fn read_op<'a>(reader: &mut Reader<'a>) -> Result<Op<'a>> {
         DELETE => Ok(Op::Delete { table, key: reader.bytes()? }),
         CREATE => Ok(Op::CreateTable(table)),
         DROP => Ok(Op::DropTable(table)),
+        DELETE_RANGE => {
+            let (start, upto) = (reader.bytes()?, Csn(reader.varint()?));
+            let end = match reader.u8()? {
+                0 => None,
+                1 => Some(reader.bytes()?),
+                _ => return Err(Error::corruption(format!("no range of keys at byte {at}"))),
+            };
+            let range = KeyRange::new(start, end);
+            if range.is_empty() {
+                return Err(Error::corruption(format!("a range without keys at byte {at}")));
+            }
+            Ok(Op::DeleteRange { table, range, upto })
+        }
         other => Err(Error::corruption(format!("unknown operation {other} at byte {at}"))),
     }
 }
@@ -195,12 +235,14 @@ mod tests {
             Op::CreateTable(table),
             Op::Put { table, key: b"k", value: &[9; 300] },
             Op::Delete { table, key: b"" },
+            Op::DeleteRange { table, range: KeyRange::new(b"a", Some(b"b")), upto: Csn(700) },
+            Op::DeleteRange { table, range: KeyRange::ALL, upto: Csn::ZERO },
             Op::DropTable(table),
         ];
         let mut batch = WriteBatch::new();
         ops.iter().for_each(|&op| batch.push(op));
         let again = WriteBatch::from_bytes(batch.as_bytes().to_vec()).unwrap();
-        assert_eq!((again.len(), again.iter().collect::<Vec<_>>()), (4, ops.to_vec()));
+        assert_eq!((again.len(), again.iter().collect::<Vec<_>>()), (6, ops.to_vec()));
         let (len, bytes) = (batch.len(), batch.as_bytes().len());
         batch.push(ops[1]);
         batch.truncate(len, bytes);
@@ -219,7 +261,7 @@ mod tests {
             let mut bytes = vec![0; rng.below(24) as usize];
             rng.fill(&mut bytes);
             if let Some(first) = bytes.first_mut() {
-                *first %= 5;
+                *first %= 6;
             }
             let good = ops(&bytes).take_while(Result::is_ok).count();
             let all = ops(&bytes).count();

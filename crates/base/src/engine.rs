@@ -31,6 +31,10 @@
 //!   reported to the read that met them as [`crate::ErrorKind::Corruption`], and only to it.
 //! - **E9 (no hidden wait).** A read with [`Access::MemoryOnly`] never touches a device; it answers, or
 //!   fails with [`crate::ErrorKind::WouldBlock`].
+//! - **E10 (ranges).** [`Op::DeleteRange`] hides from reads at its commit's CSN or above, of the keys in its range, all
+//!   versions up to its `upto`, which is below that CSN, and no other; [`Found::Deleted`] names the commit then, also for
+//!   keys that never were there. The caller installs such a commit only once all that it hides is installed (E2 holds for
+//!   everything else).
 
 use crate::batch::{Op, WriteBatch};
 use crate::stall::Cause;
@@ -166,7 +170,7 @@ pub trait Engine: Send + Sync {
     /// Installs a commit (E1, E2, E3).
     fn install(&self, csn: Csn, batch: &WriteBatch);
 
-    /// Installs puts and deletes of several commits, which an opening has read back (E2, E3). Nothing is read meanwhile.
+    /// Installs puts and deletes of several commits, of single keys, which an opening has read back (E2, E3). Nothing is read meanwhile.
     /// It is quickest in the order of tables and keys, and of one key in that of its CSNs. A write that a later one of
     /// its key has made needless may be missing.
     fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>);

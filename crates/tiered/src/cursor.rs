@@ -10,6 +10,7 @@ use spillway_base::{Csn, Direction, Result};
 
 use crate::block::Entry;
 use crate::gaps::{Gap, Stretch};
+use crate::ranges::RangeTombstones;
 use crate::source::Source;
 use crate::subtable::{SubTable, View};
 
@@ -33,17 +34,21 @@ pub(crate) struct TableCursor {
     /// Whether there was a row.
     found: bool,
     part: Arc<SubTable>,
+    /// What hides rows from the scan, if anything does.
+    hidden: Option<RangeTombstones>,
     _view: Arc<View>,
 }
 
 impl TableCursor {
-    /// A cursor at a snapshot over sources of a sub-table's view, newest first. They begin behind `leapt`, if that is given.
+    /// A cursor at a snapshot over sources of a sub-table's view, newest first. What is `hidden` is passed over, and
+    /// they begin behind `leapt`, if that is given.
     pub(crate) fn new(
         sources: Vec<Source>,
         direction: Direction,
         snapshot: Csn,
         part: Arc<SubTable>,
         view: Arc<View>,
+        hidden: Option<RangeTombstones>,
         leapt: Option<&Gap>,
     ) -> TableCursor {
         let sources = sources
@@ -61,6 +66,7 @@ impl TableCursor {
             current: None,
             stretch,
             found: false,
+            hidden,
             part,
             _view: view,
         }
@@ -96,7 +102,7 @@ impl TableCursor {
         best.map(|(index, _)| index)
     }
 
-    /// Leaps, from a tombstone that is not the current row, if there is a gap over it.
+    /// Leaps, from a tombstone or a hidden row that is not the current row, if there is a gap over it.
     fn pass(&mut self, chosen: usize) {
         let source = &self.sources[chosen].source;
         let key = source.entry().key;
@@ -144,7 +150,9 @@ impl Cursor for TableCursor {
             for other in before.iter_mut().chain(after) {
                 other.behind = other.ready && other.source.entry().key == entry.key;
             }
-            if entry.value.is_some() {
+            let hidden = self.hidden.as_ref();
+            let hidden = hidden.is_some_and(|ranges| ranges.hides(entry.key, entry.csn));
+            if entry.value.is_some() && !hidden {
                 self.finish();
                 self.found = true;
                 self.current = Some(chosen);

@@ -13,6 +13,7 @@ use spillway_base::{Csn, Error, KeyRange, Result};
 use crate::extent::ExtentHandle;
 use crate::extent_meta::{SliceId, SliceMeta};
 use crate::manifest::Place;
+use crate::ranges::RangeTombstones;
 use crate::temperature::Temperature;
 
 /// Consecutive blocks of an extent.
@@ -163,6 +164,8 @@ pub(crate) struct Levels {
     pub(crate) level0: Vec<Sublevel>,
     pub(crate) level1: Arc<Run>,
     pub(crate) level2: Arc<Run>,
+    /// What hides versions in all of them.
+    pub(crate) ranges: Arc<RangeTombstones>,
 }
 
 /// A change to a table's levels: slices that go, then slices that come. One that is in both is
@@ -171,6 +174,8 @@ pub(crate) struct Levels {
 pub(crate) struct LevelsEdit {
     pub(crate) removed: Vec<Arc<Slice>>,
     pub(crate) added: Vec<(Place, Arc<Slice>)>,
+    /// The range tombstones from now on, where they change.
+    pub(crate) ranges: Option<Arc<RangeTombstones>>,
 }
 
 impl Levels {
@@ -196,7 +201,7 @@ impl Levels {
         self.runs().all(|run| run.slices().is_empty())
     }
 
-    /// Those slices that lie in a range, which none spans the ends of.
+    /// Those slices that lie in a range, which none spans the ends of, and what of range tombstones does.
     pub(crate) fn within(&self, range: KeyRange<'_>) -> Levels {
         let part = |run: &Run| {
             let slices = run.within(range).to_vec();
@@ -206,7 +211,12 @@ impl Levels {
         let level0 = sublevels
             .map(|old| Sublevel { number: old.number, run: part(&old.run) })
             .filter(|sublevel| !sublevel.run.slices().is_empty());
-        Levels { level0: level0.collect(), level1: part(&self.level1), level2: part(&self.level2) }
+        Levels {
+            level0: level0.collect(),
+            level1: part(&self.level1),
+            level2: part(&self.level2),
+            ranges: Arc::new(self.ranges.within(range)),
+        }
     }
 
     /// These slices, and others whose keys all come after them. Sub-levels of the same number are put together, so the
@@ -215,6 +225,7 @@ impl Levels {
         let mut edit = LevelsEdit::default();
         let both = self.places().chain(after.places());
         edit.added.extend(both.map(|(place, slice)| (place, slice.clone())));
+        edit.ranges = Some(Arc::new(self.ranges.union(&after.ranges)));
         Levels::default().apply(&edit).expect("neighbours share no keys")
     }
 
@@ -279,6 +290,7 @@ impl Levels {
             level0,
             level1: rebuild(Place::Level1, Some(&self.level1))?,
             level2: rebuild(Place::Level2, Some(&self.level2))?,
+            ranges: edit.ranges.as_ref().unwrap_or(&self.ranges).clone(),
         })
     }
 }

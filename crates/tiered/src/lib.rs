@@ -4,7 +4,8 @@
 //!
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work;
 //! - `table`: a table, and `subtable`: a part of its keys, what readers see of it; `cursor`, `source`: scans, and `gaps`: what they leap over;
-//! - `memtable`: the newest versions; `level`: the older ones; `picker`, `compaction`: how they are kept in order;
+//! - `memtable`: the newest versions; `level`: the older ones; `ranges`: what was deleted at once; `picker`, `compaction`: how they
+//!   are kept in order;
 //! - `temperature`: how often extents are read, which compactions and moves go by;
 //! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
@@ -29,6 +30,7 @@ mod manifest;
 mod memtable;
 mod pages;
 mod picker;
+mod ranges;
 mod settings;
 mod source;
 mod space;
@@ -42,6 +44,7 @@ pub mod offload {
     pub use crate::block::BuiltBlock;
     pub use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Piece};
     pub use crate::extent_meta::Counts;
+    pub use crate::ranges::RangeTombstones;
 }
 
 pub use coding::Compression;

@@ -19,6 +19,7 @@ use crate::gaps::Gaps;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::memtable::{Accounts, Memtable};
 use crate::picker::{Bars, Pick};
+use crate::ranges::{Mark, RangeTombstones};
 
 /// A memtable that takes no more writes.
 #[derive(Clone)]
@@ -210,6 +211,19 @@ impl SubTable {
         let view = self.view.load_full();
         let quiet = view.immutables.iter().all(|old| old.memtable.is_quiet());
         (quiet && view.active.passed()).then_some(view)
+    }
+
+    /// Adds a range tombstone to the active memtable, by the same rules.
+    pub(crate) fn insert_range(&self, range: KeyRange<'_>, mark: Mark) -> Option<usize> {
+        loop {
+            let view = self.view.load();
+            if let Some(inside) = view.active.enter() {
+                return Some(view.active.insert_range(&inside, range, mark));
+            }
+            if self.is_closed() {
+                return None;
+            }
+        }
     }
 
     /// Puts a fresh memtable in place of `active`, if that is still the active one and holds anything. Answers
@@ -419,6 +433,25 @@ impl View {
         std::iter::once(&self.active).chain(immutables)
     }
 
+    /// The range tombstones of all its places that have some.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Arc<RangeTombstones>> {
+        let levels = &self.levels.ranges;
+        let levels = (!levels.is_empty()).then(|| levels.clone());
+        self.memtables().filter_map(|memtable| memtable.ranges()).chain(levels)
+    }
+
+    /// What range tombstones hide of a range from a snapshot; `None` where that is nothing.
+    pub(crate) fn hidden(&self, range: KeyRange<'_>, snapshot: Csn) -> Option<RangeTombstones> {
+        let seen = self.ranges().map(|ranges| ranges.within(range).at(snapshot));
+        let hidden = seen.reduce(|all, more| all.union(&more))?.at(snapshot);
+        (!hidden.is_empty()).then_some(hidden)
+    }
+
+    /// What range tombstones say of a key to a snapshot.
+    fn cover(&self, key: &[u8], snapshot: Csn) -> Option<Mark> {
+        self.ranges().filter_map(|ranges| ranges.cover(key, snapshot)).reduce(Mark::and)
+    }
+
     /// The newest version of a key at or below a snapshot.
     ///
     /// Places are asked from the newest to the oldest, and most often the first answer is the newest version.
@@ -431,7 +464,9 @@ impl View {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        let mut best = Found::Nothing;
+        // What is hidden is as good as deleted by the newest commit that is (R1).
+        let cover = self.cover(key, snapshot);
+        let mut best = cover.map_or(Found::Nothing, |mark| Found::Deleted(mark.upto));
         for memtable in self.memtables().filter(|memtable| !memtable.is_empty()) {
             if (best == Found::Nothing || best.is_older_than(memtable.csn_max()))
                 && let Some(version) = memtable.get(key, snapshot)
@@ -453,7 +488,10 @@ impl View {
             let hash = *hash.get_or_insert_with(|| filter::hash(key));
             find_in_slice(slice, key, hash, snapshot, access, value, &mut best)?;
         }
-        Ok(best)
+        Ok(match cover {
+            Some(mark) if best.csn() <= Some(mark.upto) => Found::Deleted(mark.csn),
+            _ => best,
+        })
     }
 }
 

@@ -9,7 +9,36 @@ use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Metric, RangeEs
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 
 type Versions = BTreeMap<Csn, Option<Vec<u8>>>;
-type Table = BTreeMap<Vec<u8>, Versions>;
+
+#[derive(Default)]
+struct Table {
+    rows: BTreeMap<Vec<u8>, Versions>,
+    ranges: Vec<DeletedRange>,
+}
+
+struct DeletedRange {
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+    csn: Csn,
+    upto: Csn,
+}
+
+impl Table {
+    /// What a snapshot sees of a key: a version, or the newest commit that deleted what there was (E10).
+    fn see(&self, key: &[u8], snapshot: Csn) -> Option<(Csn, Option<&Vec<u8>>)> {
+        let versions = self.rows.get(key);
+        let newest = versions.and_then(|versions| versions.range(..=snapshot).next_back());
+        let over = self.ranges.iter().filter(|range| {
+            let keys = KeyRange::new(&range.start, range.end.as_deref());
+            range.csn <= snapshot && keys.contains(key)
+        });
+        let hiding = over.filter(|range| newest.is_none_or(|(csn, _)| *csn <= range.upto));
+        match hiding.map(|range| range.csn).max() {
+            Some(csn) => Some((csn, None)),
+            None => newest.map(|(csn, value)| (*csn, value.as_ref())),
+        }
+    }
+}
 
 /// The model. It persists nothing, so that recovery reads the whole log into it.
 #[derive(Default)]
@@ -60,11 +89,6 @@ impl ModelEngine {
     }
 }
 
-fn visible(versions: &Versions, snapshot: Csn) -> Option<(Csn, &Vec<u8>)> {
-    let (csn, value) = versions.range(..=snapshot).next_back()?;
-    value.as_ref().map(|value| (*csn, value))
-}
-
 impl Engine for ModelEngine {
     fn kind(&self) -> EngineKind {
         EngineKind::Tiered
@@ -88,9 +112,16 @@ impl Engine for ModelEngine {
                 }
                 Op::Put { table, key, value } => (table, key, Some(value.to_vec())),
                 Op::Delete { table, key } => (table, key, None),
+                Op::DeleteRange { table, range, upto } => {
+                    if let Some(table) = tables.get_mut(&table) {
+                        let (start, end) = (range.start.to_vec(), range.end.map(<[u8]>::to_vec));
+                        table.ranges.push(DeletedRange { start, end, csn, upto });
+                    }
+                    continue;
+                }
             };
             if let Some(table) = tables.get_mut(&table) {
-                table.entry(key.to_vec()).or_default().insert(csn, value);
+                table.rows.entry(key.to_vec()).or_default().insert(csn, value);
             }
         }
     }
@@ -114,15 +145,14 @@ impl Engine for ModelEngine {
         _access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        self.table(table, |table| {
-            let newest = |versions: &Versions| {
-                let (csn, found) = versions.range(..=snapshot).next_back()?;
-                let Some(found) = found else { return Some(Found::Deleted(*csn)) };
+        self.table(table, |table| match table.see(key, snapshot) {
+            None => Found::Nothing,
+            Some((csn, None)) => Found::Deleted(csn),
+            Some((csn, Some(found))) => {
                 value.clear();
                 value.extend_from_slice(found);
-                Some(Found::Value(*csn))
-            };
-            table.get(key).and_then(newest).unwrap_or(Found::Nothing)
+                Found::Value(csn)
+            }
         })
     }
 
@@ -145,11 +175,11 @@ impl Engine for ModelEngine {
         _access: Access,
     ) -> Result<Box<dyn Cursor>> {
         let mut rows: Vec<_> = self.table(table, |table| {
-            let inside = table.iter().filter(|(key, _)| range.contains(key));
+            let inside = table.rows.keys().filter(|key| range.contains(key));
             inside
-                .filter_map(|(key, versions)| {
-                    let (csn, value) = visible(versions, snapshot)?;
-                    Some((key.clone(), value.clone(), csn))
+                .filter_map(|key| {
+                    let (csn, value) = table.see(key, snapshot)?;
+                    Some((key.clone(), value?.clone(), csn))
                 })
                 .collect()
         })?;
@@ -160,8 +190,9 @@ impl Engine for ModelEngine {
     }
 
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {
-        let keys = self
-            .table(table, |table| table.keys().filter(|key| range.contains(key)).count() as u64);
+        let keys = self.table(table, |table| {
+            table.rows.keys().filter(|key| range.contains(key)).count() as u64
+        });
         RangeEstimate { keys: keys.unwrap_or(0), bytes: 0 }
     }
 

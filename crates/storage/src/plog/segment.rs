@@ -7,7 +7,7 @@
 //! ```text
 //! header, 4096 bytes
 //!   0  magic        8   "SPLWPLOG"
-//!   8  format       u32 1
+//!   8  format       u32 2
 //!  12  lane         u32
 //!  16  sequence     u64 the segment's number, from 1
 //!  24  generation   u64 the opening that wrote it (L5)
@@ -43,7 +43,7 @@ pub(super) const FRAME_HEAD_BYTES: usize = 24;
 /// The length that seals a segment.
 const SEAL: u32 = u32::MAX;
 const MAGIC: &[u8; 8] = b"SPLWPLOG";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const HEADER_USED: usize = 60;
 
 /// The header of a segment.

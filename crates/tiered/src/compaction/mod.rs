@@ -7,6 +7,7 @@
 //!   and is not read;
 //! - of a slice that others reach into, blocks that nothing else reaches into pass as they are: many in a row stay where
 //!   they are, as a slice of their own; few are *carried*, which copies their bytes and decodes nothing;
+//! - a slice or block of which every version is hidden by range tombstones from every live snapshot is left out unread;
 //! - what is left is cut into [`MergeTask`]s, which are small and know nothing of each other.
 //!
 //! A block that spans others, and has no key where they are, is split: its parts are merged apart, and those in between pass
@@ -15,7 +16,8 @@
 //! # What holds
 //! - **W1.** Every version of the sources that [`DropRule`] keeps is in the outputs once, and no other.
 //! - **W2.** The outputs are disjoint slices in key order; all versions of a key are in one of them.
-//! - **W3.** What passes was clean: merging it by itself would have dropped nothing. Nothing that is dirty passes.
+//! - **W3.** What passes was clean: merging it by itself would have dropped nothing, but for what range tombstones hide that some
+//!   live snapshot does not see yet. Nothing that is dirty passes.
 //! - **W4.** Blocks and extents do not crumble: a small block is merged with a neighbour, a slice is at least
 //!   an eighth of an extent where it was cut by this work, and an extent less than half of which is in use is not re-linked.
 //! - **W5.** A task is bounded: at most 256 KiB and one block of each source more, but for versions of one key.

@@ -9,6 +9,7 @@ use super::supply::{Origin, Supply, Unit};
 use crate::block::{Block, SMALL_BYTES};
 use crate::coding::Coding;
 use crate::level::Slice;
+use crate::ranges::RangeTombstones;
 
 /// Bytes of entries after which a task ends at the next key.
 pub(crate) const TASK_BYTES: u64 = 256 << 10;
@@ -52,6 +53,19 @@ pub(crate) enum Step {
 pub(crate) struct Planner<'a> {
     sources: Vec<Supply<'a>>,
     policy: Policy,
+    /// The range tombstones that every live snapshot sees.
+    ripe: &'a RangeTombstones,
+    /// What was not even looked at, for all of it is hidden.
+    gone: Gone,
+}
+
+/// What a flush or compaction leaves out unread.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Gone {
+    pub(crate) slices: u64,
+    /// Blocks, but for those of these slices.
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Whether what is next of a source passes.
@@ -74,8 +88,48 @@ struct Group {
 }
 
 impl<'a> Planner<'a> {
-    pub(crate) fn new(sources: Vec<Supply<'a>>, policy: Policy) -> Planner<'a> {
-        Planner { sources, policy }
+    pub(crate) fn new(
+        sources: Vec<Supply<'a>>,
+        policy: Policy,
+        ripe: &'a RangeTombstones,
+    ) -> Planner<'a> {
+        Planner { sources, policy, ripe, gone: Gone::default() }
+    }
+
+    /// What was left out so far.
+    pub(crate) fn gone(&self) -> Gone {
+        self.gone
+    }
+
+    /// Leaves out the slices and blocks that are next and of which all is hidden (R5).
+    fn leave_out(&mut self) {
+        if self.ripe.is_empty() {
+            return;
+        }
+        for source in &mut self.sources {
+            loop {
+                if let Some(slice) = source.slice() {
+                    let meta = &slice.meta;
+                    let newest = meta.counts.csn_max;
+                    if !self.ripe.hides_all(&meta.smallest, &meta.largest, newest) {
+                        break;
+                    }
+                    self.gone.slices += 1;
+                    self.gone.bytes += meta.bytes;
+                    source.take_slice();
+                } else if let Some(unit) = source.whole_unit() {
+                    let newest = unit.counts().csn_max;
+                    if !self.ripe.hides_all(unit.first(), unit.last(), newest) {
+                        break;
+                    }
+                    self.gone.blocks += 1;
+                    self.gone.bytes += unit.counts().payload_bytes;
+                    source.take_unit();
+                } else {
+                    break;
+                }
+            }
+        }
     }
 
     /// The next step; `None` at the end.
@@ -83,7 +137,9 @@ impl<'a> Planner<'a> {
     /// # Errors
     /// What kept it from reading an index or a block.
     pub(crate) fn next(&mut self) -> Result<Option<Step>> {
-        while let Some(next) = self.first() {
+        loop {
+            self.leave_out();
+            let Some(next) = self.first() else { return Ok(None) };
             match self.verdict(next) {
                 Verdict::Slice => return Ok(self.sources[next].take_slice().map(Step::Relink)),
                 Verdict::Block => {
@@ -94,7 +150,6 @@ impl<'a> Planner<'a> {
                 Verdict::No => return self.group().map(|task| Some(Step::Merge(task))),
             }
         }
-        Ok(None)
     }
 
     /// The source with the smallest key.
@@ -116,6 +171,7 @@ impl<'a> Planner<'a> {
             let meta = &slice.meta;
             let passes = self.policy.reuse
                 && meta.counts.are_clean(self.policy.others_from)
+                && !self.ripe.touches(&meta.smallest, &meta.largest, meta.counts.csn_min)
                 && self.policy.may_stay(slice, meta.bytes)
                 && self.others_past(source, &meta.largest);
             return if passes { Verdict::Slice } else { Verdict::Closed };
@@ -128,6 +184,7 @@ impl<'a> Planner<'a> {
                 let counts = unit.counts();
                 self.policy.reuse
                     && counts.are_clean(self.policy.others_from)
+                    && !self.ripe.touches(unit.first(), unit.last(), counts.csn_min)
                     && counts.payload_bytes >= SMALL_BYTES as u64
                     && !unit.goes_on()
             }
@@ -146,7 +203,9 @@ impl<'a> Planner<'a> {
             bytes: 0,
         };
         let mut end: Option<Vec<u8>> = None;
-        while let Some(next) = self.first() {
+        loop {
+            self.leave_out();
+            let Some(next) = self.first() else { break };
             let key = self.sources[next].key().unwrap_or_default().to_vec();
             if key > group.covered {
                 if group.bytes >= TASK_BYTES {

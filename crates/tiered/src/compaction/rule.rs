@@ -3,12 +3,14 @@
 use spillway_base::Csn;
 
 use crate::block::Entry;
+use crate::ranges::RangeTombstones;
 
 /// Which versions are kept: those that some snapshot sees.
 ///
 /// A version is dropped when no live snapshot lies between it and the next newer version of its key. A tombstone
 /// that everyone sees is dropped as well where it hides nothing: every older version of its key is an input. Versions
-/// above the largest live number, which nobody may read yet, are all kept.
+/// above the largest live number, which nobody may read yet, are all kept. A range tombstone over a key is to the versions that
+/// it hides what a newer version of the key would be.
 #[derive(Clone, Copy, Debug)]
 pub struct DropRule<'a> {
     /// The live snapshots, ascending; the stable CSN is among them.
@@ -16,6 +18,8 @@ pub struct DropRule<'a> {
     /// What is not an input and may share keys with the inputs holds no version below this CSN;
     /// [`Csn::ZERO`] where that is not known.
     pub others_from: Csn,
+    /// The range tombstones over the inputs.
+    pub ranges: &'a RangeTombstones,
 }
 
 impl DropRule<'_> {
@@ -24,7 +28,9 @@ impl DropRule<'_> {
         if entry.value.is_none() && self.hides_nothing(entry.csn) {
             return false;
         }
-        let Some(newer) = newer else { return true };
+        let hidden = || self.ranges.hidden_from(entry.key, entry.csn);
+        let hidden = if self.ranges.is_empty() { None } else { hidden() };
+        let Some(newer) = newer.into_iter().chain(hidden).min() else { return true };
         let first = self.live.partition_point(|snapshot| *snapshot < entry.csn);
         self.live.get(first).is_none_or(|snapshot| *snapshot < newer)
     }
@@ -71,6 +77,8 @@ mod tests {
     use spillway_base::rng::Rng;
     use std::collections::BTreeMap;
     use std::sync::Arc;
+
+    const NONE: RangeTombstones = RangeTombstones::NONE;
 
     type History = BTreeMap<Vec<u8>, BTreeMap<u64, Option<Vec<u8>>>>;
 
@@ -121,7 +129,7 @@ mod tests {
             live.sort_unstable();
             live.dedup();
             let others_from = if round % 2 == 0 { Csn::MAX } else { Csn(10) };
-            let rule = DropRule { live: &live, others_from };
+            let rule = DropRule { live: &live, others_from, ranges: &NONE };
             let mut kept = History::new();
             let mut last: Option<(Vec<u8>, Csn)> = None;
             let task = MergeTask { sources: vec![pieces(&old), pieces(&new)] };
@@ -158,7 +166,7 @@ mod tests {
         let version = |csn, value| Entry { key: b"k", csn: Csn(csn), value };
         let some = Some(&b"v"[..]);
         let keeps = |live: &[Csn], csn, newer: Option<u64>| {
-            let rule = DropRule { live, others_from: Csn::ZERO };
+            let rule = DropRule { live, others_from: Csn::ZERO, ranges: &NONE };
             rule.keeps(&version(csn, some), newer.map(Csn))
         };
         assert!(keeps(&[Csn(100)], 50, None));
@@ -172,7 +180,8 @@ mod tests {
     fn a_tombstone_goes_when_all_see_it_and_nothing_older_is_elsewhere() {
         let tombstone = Entry { key: b"k", csn: Csn(40), value: None };
         let keeps = |oldest, others_from| {
-            let rule = DropRule { live: &[Csn(oldest)], others_from: Csn(others_from) };
+            let others_from = Csn(others_from);
+            let rule = DropRule { live: &[Csn(oldest)], others_from, ranges: &NONE };
             rule.keeps(&tombstone, None)
         };
         assert!(!keeps(40, 41));

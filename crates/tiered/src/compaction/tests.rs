@@ -23,7 +23,10 @@ use crate::extent::{BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadCo
 use crate::extent_meta::ExtentId;
 use crate::level::Slice;
 use crate::memtable::{Accounts, Memtable};
+use crate::ranges::RangeTombstones;
 use crate::space::{DeviceClass, Folder, SpaceManager};
+
+static NONE: RangeTombstones = RangeTombstones::NONE;
 
 const TABLE: TableId = TableId(3);
 const SLOT: usize = 2 << 20;
@@ -169,7 +172,7 @@ fn w3_the_example_of_the_paper() {
         yard.extent(&[dense(190, 206, 1)]),
     ];
     let sources = [upper, lower].map(|slices| Supply::of_slices(slices, &yard.bulk)).into();
-    let mut planner = Planner::new(sources, policy);
+    let mut planner = Planner::new(sources, policy, &NONE);
     let mut steps = Vec::new();
     while let Some(step) = planner.next().unwrap() {
         steps.push(match step {
@@ -268,7 +271,7 @@ fn weave_coded(
 ) -> (Vec<Arc<Slice>>, Tally) {
     let bulk = yard.bulk.clone();
     let supplies = sources.iter().cloned().map(|s| Supply::of_slices(s, &bulk)).collect();
-    let mut planner = Planner::new(supplies, policy);
+    let mut planner = Planner::new(supplies, policy, &NONE);
     let coder = Coder::new(compression, None);
     let builder = ExtentBuilder::new(TABLE, yard.space.slot_bytes(), coder.coding());
     let mut weaver = Weaver::new(builder, rule, policy, accelerator, coder, yard);
@@ -320,7 +323,7 @@ fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
         let (sources, all) = random_sources(&mut yard, &mut rng);
         let live = [Csn(rng.below(500)), Csn(1000)];
         let others_from = if round % 2 == 0 { Csn::MAX } else { Csn::ZERO };
-        let rule = DropRule { live: &live, others_from };
+        let rule = DropRule { live: &live, others_from, ranges: &NONE };
         let mut wanted = Versions::new();
         let mut sieve = Sieve::new(&rule);
         for ((key, csn), value) in &all {
@@ -370,7 +373,7 @@ fn w4_small_blocks_and_thin_extents_are_put_together() {
         })
         .collect();
     let thin = yard.extent(&tiny);
-    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX };
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE };
     let (slices, tally) = weave(&mut yard, &[vec![thin.clone()]], &rule, policy(SLOT), &Cpu);
     assert_eq!((tally.relinked_slices, tally.carried_blocks), (0, 0));
     let resident = slices[0].extent.resident(Access::Blocking).unwrap();
@@ -398,7 +401,7 @@ fn w4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
             yard.extent(&[dense(extent * 100_000 + 50_004, extent * 100_000 + 50_005, 2)])
         })
         .collect();
-    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX };
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE };
     let policy = Policy { used_bytes_min: 0, ..policy(SLOT) };
     let (slices, tally) = weave(&mut yard, &[upper, lower], &rule, policy, &Cpu);
     assert_eq!((tally.relinked_slices, tally.merged_blocks), (8, 4));
@@ -425,10 +428,10 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     let mut yard = Yard::new(SLOT);
     let one = yard.extent(&[dense(1, 20, 1)]);
     let two = yard.extent(&[dense(5, 25, 2)]);
-    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX };
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE };
     let supplies =
         || [&two, &one].map(|slice| Supply::of_slices(vec![slice.clone()], &yard.bulk)).into();
-    let mut planner = Planner::new(supplies(), policy(SLOT));
+    let mut planner = Planner::new(supplies(), policy(SLOT), &NONE);
     let Some(Step::Merge(task)) = planner.next().unwrap() else { unreachable!("they overlap") };
     let error = Checked(Cpu, Lies).merge(&[task], &rule).unwrap_err();
     assert!(error.to_string().contains("different blocks of task 0"), "{error}");
@@ -452,13 +455,13 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     memtable.insert(&inside, &key(15), Csn(10), Some(b"of the same block as the last of those"));
     drop(inside);
     let live: Vec<Csn> = (1..=10).map(Csn).collect();
-    let rule = DropRule { live: &live, others_from: Csn::MAX };
+    let rule = DropRule { live: &live, others_from: Csn::MAX, ranges: &NONE };
     let range = spillway_base::KeyRange::ALL;
     let supplies = vec![
         Supply::of_memtable(&memtable, range, &rule),
         Supply::of_slices(vec![lower.clone()], &yard.bulk),
     ];
-    let mut planner = Planner::new(supplies, policy(SLOT));
+    let mut planner = Planner::new(supplies, policy(SLOT), &NONE);
     let coder = Coder::new(Compression::None, None);
     let builder = ExtentBuilder::new(TABLE, SLOT, coder.coding());
     let mut weaver = Weaver::new(builder, &rule, policy(SLOT), &Cpu, coder, &mut yard);
@@ -487,7 +490,7 @@ fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
     for newer in [vec![entry(2, 7, None)], vec![entry(1, 3, old), entry(2, 7, None)]] {
         for older in [vec![entry(2, 7, old)], vec![entry(1, 2, old), entry(2, 7, old)]] {
             let task = MergeTask { sources: vec![piece(&newer), piece(&older)] };
-            let rule = DropRule { live: &[Csn(9)], others_from: Csn::ZERO };
+            let rule = DropRule { live: &[Csn(9)], others_from: Csn::ZERO, ranges: &NONE };
             let blocks = Cpu.merge(&[task], &rule).unwrap().concat();
             let block = Block::of_built(&blocks[0].frame).unwrap();
             let all: Vec<_> = (0..block.len()).map(|at| block.entry(at)).collect();

@@ -8,6 +8,7 @@ use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
 use crate::level::{LevelsEdit, Slice};
 use crate::manifest::Edit;
+use crate::ranges::RangeTombstones;
 use crate::table::Table;
 
 /// What an edit of levels does to extents.
@@ -60,9 +61,15 @@ impl Change {
         fresh.map(|(extent, ..)| extent)
     }
 
-    /// The manifest's edits.
-    pub(super) fn edits(&self, table: &Table, edit: &LevelsEdit) -> Vec<Edit> {
+    /// The manifest's edits, of levels that have these range tombstones before.
+    pub(super) fn edits(
+        &self,
+        table: &Table,
+        edit: &LevelsEdit,
+        ranges: &RangeTombstones,
+    ) -> Vec<Edit> {
         let id = table.id;
+        let ranges = edit.ranges.iter().flat_map(|new| Edit::of_ranges(id, ranges, new));
         let removed = edit.removed.iter();
         let removed = removed.map(|slice| Edit::RemoveSlice { table: id, id: slice.meta.id() });
         let new = self.fresh();
@@ -74,7 +81,7 @@ impl Change {
         });
         let unused =
             self.unused().map(|extent| Edit::RemoveExtent { table: id, id: extent.meta.id });
-        removed.chain(new).chain(added).chain(unused).collect()
+        removed.chain(new).chain(added).chain(unused).chain(ranges).collect()
     }
 
     /// Notes what is in use from now on.

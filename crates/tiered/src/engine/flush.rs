@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::change::Change;
+use super::hidden::{Known, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
 use crate::compaction::{DropRule, Supply};
@@ -160,7 +161,8 @@ impl Inner {
                 (Vec::new(), others_from)
             }
         };
-        let rule = DropRule { live: &live, others_from };
+        let known = Known::of(part, Some(&oldest.memtable), &live);
+        let rule = DropRule { live: &live, others_from, ranges: &known.all };
         let mut written = self.written(self.class_at(Place::Level0(0)))?;
         // A tombstone hides what is in the other inputs until it has met them.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
@@ -171,7 +173,8 @@ impl Inner {
         }
         let policy = self.settings.reuse_policy(others_from);
         let coder = self.codes_of_flush();
-        let (stays, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
+        let rules = (&rule, &known.ripe);
+        let (stays, tally) = self.weave(table, sources, rules, policy, coder, &mut written)?;
         // Of a table that the manifest has forgotten nothing is looked for after a crash.
         match table.is_gone() {
             true => written.finish()?,
@@ -182,13 +185,15 @@ impl Inner {
             return Ok(());
         }
         let levels = part.view().levels.clone();
-        let place = match way {
-            Way::Level0 => Place::Level0(levels.next_sublevel()),
-            Way::Level1 { .. } => Place::Level1,
+        let mut past = Vec::new();
+        let (place, keys) = match &way {
+            Way::Level0 => (Place::Level0(levels.next_sublevel()), part.range()),
+            Way::Level1 { hull, .. } => (Place::Level1, range_of((&*hull.0, &*hull.1), &mut past)),
         };
         let new = self.slices(table, place, &written.extents)?;
         Legacy::of(inputs.iter(), &stays).leave_to(new.iter().map(|(_, slice)| slice));
-        let edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
+        let mut edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
+        edit.ranges = known.after(part, &edit, keys, others_from, Some(&oldest.memtable));
         let change = Change::of(&edit);
         // A commit above the stable CSN may be discarded by a crash and its number given to another, so no
         // promise that goes into a file reaches past it.
@@ -196,7 +201,7 @@ impl Inner {
         if table.is_gone() {
             written.extents.clear();
         } else {
-            let mut edits = change.edits(table, &edit);
+            let mut edits = change.edits(table, &edit, &levels.ranges);
             if !table.recorded.load(Ordering::Acquire) {
                 edits.insert(0, create_edit(table));
             }

@@ -15,6 +15,7 @@ mod change;
 mod coding;
 mod debt;
 mod flush;
+mod hidden;
 mod inspect;
 mod jobs;
 mod mix;
@@ -53,6 +54,7 @@ use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, TableState};
 use crate::memtable::{Accounts, Memtable};
 use crate::picker::Kind;
+use crate::ranges::Mark;
 use crate::settings::TieredSettings;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::{Claimed, SpaceManager, claim};
@@ -86,6 +88,8 @@ struct Counts {
     /// Of slices whose other blocks went down, what stayed because it was hot.
     kept_bytes: AtomicU64,
     reuse: reuse::Counts,
+    hidden_slices: AtomicU64,
+    hidden_bytes: AtomicU64,
     moved_extents: AtomicU64,
     moved_bytes: AtomicU64,
     memory_waits: Tally,
@@ -202,6 +206,7 @@ impl TieredEngine {
                     (*place, Arc::new(Slice { meta: meta.clone(), extent: extent.clone() }))
                 }));
             }
+            edit.ranges = Some(Arc::new(stored.ranges.clone()));
             let levels = Levels::default().apply(&edit);
             let levels = levels
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
@@ -281,6 +286,12 @@ impl Inner {
         let (id, key, value) = match op {
             Op::Put { table, key, value } => (table, key, Some(value)),
             Op::Delete { table, key } => (table, key, None),
+            Op::DeleteRange { table, range, upto } => {
+                if let Some(table) = tables.get(&table) {
+                    self.write_range(table, range, Mark::new(csn, upto));
+                }
+                return;
+            }
             Op::CreateTable(_) | Op::DropTable(_) => return,
         };
         let Some(table) = tables.get(&id) else { return };
@@ -295,12 +306,35 @@ impl Inner {
                 std::hint::spin_loop();
                 continue;
             };
-            self.note_use(part.mix.write());
-            let most = self.settings.memtable_bytes(part.mix.used_for());
-            if bytes > most && self.switch_full(part) {
-                self.ring();
-            }
+            self.written_to(part, bytes);
             return;
+        }
+    }
+
+    /// Counts a write to a sub-table, whose active memtable takes so many bytes since.
+    fn written_to(&self, part: &SubTable, bytes: usize) {
+        self.note_use(part.mix.write());
+        let most = self.settings.memtable_bytes(part.mix.used_for());
+        if bytes > most && self.switch_full(part) {
+            self.ring();
+        }
+    }
+
+    /// Adds a range tombstone to each sub-table that has keys of the range, by the same rules.
+    fn write_range(&self, table: &Table, range: KeyRange<'_>, mark: Mark) {
+        loop {
+            let parts = table.parts();
+            let needed = parts.within(range).iter().filter(|part| mark.csn > part.flushed());
+            // Those that have it already do not mind to be given it again.
+            let mut written = needed.map(|part| {
+                let bytes = part.insert_range(part.range().intersection(range), mark)?;
+                self.written_to(part, bytes);
+                Some(())
+            });
+            if written.all(|done| done.is_some()) {
+                return;
+            }
+            std::hint::spin_loop();
         }
     }
 
@@ -423,7 +457,9 @@ fn cursor_over(
         let gap = part.gaps.at_begin(range, direction, snapshot);
         let left = gap.as_ref().map_or(range, |gap| gap.leave(range, direction));
         let sources = sources(&view, left, direction, snapshot);
-        TableCursor::new(sources, direction, snapshot, part.clone(), view, gap.as_deref())
+        let hidden = view.hidden(left, snapshot);
+        let part = part.clone();
+        TableCursor::new(sources, direction, snapshot, part, view, hidden, gap.as_deref())
     };
     if let [only] = parts {
         return Box::new(cursor(only));

@@ -246,7 +246,7 @@ impl Inner {
             return Ok(false);
         }
         let change = Change::of(&edit);
-        let mut edits = change.edits(table, &edit);
+        let mut edits = change.edits(table, &edit, &levels.ranges);
         edits.push(Edit::Split { table: table.id, start: key.clone(), csn: part.flushed() });
         self.commit(&mut manifest, edits, &mut written)?;
         change.apply();

@@ -178,6 +178,24 @@ impl Inner {
                 "Ranges of tombstones that scans were told to leap over.",
                 &self.gap_figures.published,
             ),
+            counter(
+                "tiered_hidden_slices_total",
+                "Slices that range tombstones hid whole, and that went unread.",
+                &counts.hidden_slices,
+            ),
+            counter(
+                "tiered_hidden_bytes_total",
+                "Bytes of slices and blocks that went so.",
+                &counts.hidden_bytes,
+            ),
+            gauge(
+                "tiered_range_tombstones",
+                "Range tombstones over what is in extents.",
+                self.all_parts()
+                    .iter()
+                    .map(|(_, part)| part.view_now().levels.ranges.len())
+                    .sum::<usize>() as f64,
+            ),
             counter("tiered_splits_total", "Sub-tables that were split.", &counts.splits),
             counter("tiered_joins_total", "Sub-tables that were joined.", &counts.joins),
             counter(

@@ -18,6 +18,7 @@ mod level0;
 mod metamorphic;
 mod partition;
 mod races;
+mod ranges;
 mod space;
 mod temperature;
 mod tiers;
@@ -203,22 +204,25 @@ type Rows = BTreeMap<(TableId, Vec<u8>), Vec<u8>>;
 
 /// What a snapshot sees after these commits.
 fn model(commits: &[Commit], snapshot: Csn) -> Rows {
-    let mut rows = Rows::new();
-    for (_, batch) in commits.iter().filter(|(csn, _)| *csn <= snapshot) {
+    let mut rows: BTreeMap<(TableId, Vec<u8>), (Csn, Vec<u8>)> = BTreeMap::new();
+    for (csn, batch) in commits.iter().filter(|(csn, _)| *csn <= snapshot) {
         for op in batch.iter() {
             match op {
                 Op::Put { table, key, value } => {
-                    rows.insert((table, key.to_vec()), value.to_vec());
+                    rows.insert((table, key.to_vec()), (*csn, value.to_vec()));
                 }
                 Op::Delete { table, key } => {
                     rows.remove(&(table, key.to_vec()));
                 }
+                Op::DeleteRange { table, range, upto } => rows.retain(|(of, key), (csn, _)| {
+                    *of != table || !range.contains(key) || *csn > upto
+                }),
                 Op::CreateTable(_) => {}
                 Op::DropTable(table) => rows.retain(|(of, _), _| *of != table),
             }
         }
     }
-    rows
+    rows.into_iter().map(|(key, (_, value))| (key, value)).collect()
 }
 
 fn check(bench: &Bench, commits: &[Commit], snapshot: Csn, rng: &mut Rng) {
@@ -248,8 +252,13 @@ fn check(bench: &Bench, commits: &[Commit], snapshot: Csn, rng: &mut Rng) {
 
 #[test]
 fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening() {
+    random_histories(0..6, history);
+}
+
+/// Runs histories, each of a seed and of so many commits.
+fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Commit>) {
     let (mut splits, mut joins) = (0, 0);
-    for seed in 0..6 {
+    for seed in seeds {
         let disk = SimDisk::new(seed);
         let mut rng = Rng::new(seed + 100);
         let commits = history(seed, 600);
@@ -304,6 +313,9 @@ fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening(
         let versions: u64 =
             bench.engine.status().iter().map(|table| table.levels[2].versions).sum();
         assert_eq!(versions, rows, "a full compaction leaves one version of each row");
+        for (_, part) in bench.engine.0.all_parts() {
+            assert!(part.view().levels.ranges.is_empty(), "nothing is left for them to hide");
+        }
         assert!(compactions + minor_compactions(&bench) > 0);
         splits += bench.engine.0.counts.splits.load(Ordering::Relaxed);
         joins += bench.engine.0.counts.joins.load(Ordering::Relaxed);
@@ -325,10 +337,6 @@ fn verify_clean(disk: &SimDisk) {
 
 /// Runs a history with flushes and compactions until the disk stops it. Answers the newest persisted CSN
 /// that was claimed.
-fn drive(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
-    drive_with(disk, commits, seed, small())
-}
-
 fn drive_with(disk: &SimDisk, commits: &[Commit], seed: u64, settings: TieredSettings) -> Csn {
     let mut rng = Rng::new(seed);
     let mut claimed = Csn::ZERO;
@@ -350,26 +358,30 @@ fn drive_with(disk: &SimDisk, commits: &[Commit], seed: u64, settings: TieredSet
 /// after that installed again, it is the model. Nothing is damaged and no slot has two owners.
 #[test]
 fn e6_a_crash_at_every_operation_loses_nothing_that_was_persisted() {
-    let commits = history(9, 70);
+    crash_at_every_operation(&history(9, 70), small());
+}
+
+fn crash_at_every_operation(commits: &[Commit], settings: TieredSettings) {
+    let drive = |disk: &SimDisk| drive_with(disk, commits, 3, settings.clone());
     let whole = SimDisk::new(0);
-    drive(&whole, &commits, 3);
+    drive(&whole);
     let operations = whole.operations();
     assert!(operations > 150, "{operations}");
     for crash_at in 1..=operations {
         let disk = SimDisk::new(crash_at);
         disk.fail_operation(crash_at, Fault::Crash);
-        let claimed = drive(&disk, &commits, 3);
+        let claimed = drive(&disk);
         disk.crash();
         disk.restart();
         verify_clean(&disk);
-        let bench = open(&disk).unwrap();
+        let bench = open_with(Arc::new(disk.clone()), settings.clone()).unwrap();
         for commit in commits.iter().filter(|(csn, _)| *csn > claimed) {
             bench.install(commit);
         }
         bench.horizon.stable.store(70, Ordering::SeqCst);
-        check(&bench, &commits, Csn(70), &mut Rng::new(crash_at));
+        check(&bench, commits, Csn(70), &mut Rng::new(crash_at));
         bench.engine.compact_all().unwrap();
-        check(&bench, &commits, Csn(70), &mut Rng::new(crash_at));
+        check(&bench, commits, Csn(70), &mut Rng::new(crash_at));
     }
 }
 

@@ -16,6 +16,7 @@ use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
 use super::change::Change;
+use super::hidden::{Known, range_of};
 use super::jobs::NAP;
 use super::pace::Pace;
 use super::written::Written;
@@ -28,6 +29,7 @@ use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
 use crate::memtable::Memtable;
 use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding};
+use crate::ranges::RangeTombstones;
 use crate::space::DeviceClass;
 use crate::subtable::{SubTable, View};
 use crate::table::Table;
@@ -160,7 +162,7 @@ impl Inner {
         &self,
         table: &Table,
         sources: Vec<Supply<'_>>,
-        rule: &DropRule<'_>,
+        (rule, ripe): (&DropRule<'_>, &RangeTombstones),
         policy: Policy,
         coder: Coder,
         written: &mut Written<'_>,
@@ -168,10 +170,12 @@ impl Inner {
         let builder = ExtentBuilder::new(table.id, self.space.slot_bytes(), coder.coding());
         let accelerator = self.accelerator.load_full();
         let mut weaver = Weaver::new(builder, rule, policy, &**accelerator, coder, written);
-        let mut planner = Planner::new(sources, policy);
+        let mut planner = Planner::new(sources, policy, ripe);
         while let Some(step) = planner.next()? {
             weaver.take(step)?;
         }
+        let gone = planner.gone();
+        self.note_gone(gone.slices, gone.bytes);
         weaver.finish()
     }
 
@@ -200,6 +204,11 @@ impl Inner {
         let oldest = live.first().copied().unwrap_or_default();
         let mut parts = self.all_parts();
         parts.retain(|(table, _)| table.dropped() == Csn::MAX);
+        for (table, part) in &parts {
+            if self.let_go_hidden(table, part)? {
+                return Ok(true);
+            }
+        }
         let none = Bars::default();
         let mut due: Vec<(usize, f64, Kind, usize)> = Vec::new();
         for (at, (_, part)) in parts.iter().enumerate() {
@@ -249,7 +258,9 @@ impl Inner {
         bars: &'a Bars,
         oldest: Csn,
     ) -> Chooser<'a> {
-        Chooser { shape: self.shape_of(part), levels, bars, oldest }
+        let memtables_from = part.view_now().memtables().map(|memtable| memtable.csn_min()).min();
+        let memtables_from = memtables_from.unwrap_or(Csn::MAX);
+        Chooser { shape: self.shape_of(part), levels, bars, oldest, memtables_from }
     }
 
     /// What is to be recompressed of a sub-table, for which there is time when nothing else is to be done.
@@ -326,7 +337,8 @@ impl Inner {
         let others_from = others_from(&part.view(), pick.hull(), pick.inputs(), None);
         let kept_from = kept.iter().map(|slice| slice.meta.counts.csn_min).min();
         let others_from = others_from.min(kept_from.unwrap_or(Csn::MAX));
-        let rule = DropRule { live: &live, others_from };
+        let known = Known::of(part, None, &live);
+        let rule = DropRule { live: &live, others_from, ranges: &known.all };
         let mut written = self.written(self.class_at(pick.target))?;
         written.pace = self.pace_of(pick.kind);
         let supply = |slices| Supply::of_slices(slices, &written.bulk);
@@ -338,7 +350,8 @@ impl Inner {
             Kind::SelfMajor => policy.used_bytes_min = self.settings.used_bytes_least(),
             _ => {}
         }
-        let (stays, tally) = self.weave(table, sources, &rule, policy, coder, &mut written)?;
+        let rules = (&rule, &known.ripe);
+        let (stays, tally) = self.weave(table, sources, rules, policy, coder, &mut written)?;
         written.sync()?;
         let mut manifest = self.recording()?;
         if table.is_gone() {
@@ -348,13 +361,17 @@ impl Inner {
         let new = self.slices(table, pick.target, &written.extents)?;
         let unwritten: Vec<_> = stays.iter().chain(&kept).cloned().collect();
         Legacy::of(pick.inputs(), &unwritten).leave_to(new.iter().map(|(_, slice)| slice));
-        let mut edit = edit_of(&part.view().levels, pick.target, pick.inputs(), new, stays);
+        let levels = part.view().levels.clone();
+        let mut edit = edit_of(&levels, pick.target, pick.inputs(), new, stays);
         self.counts.kept_bytes.fetch_add(bytes_of(&kept), Ordering::Relaxed);
         edit.added.extend(kept.into_iter().map(|slice| (Place::Level1, slice)));
+        let mut past = Vec::new();
+        let keys = range_of(pick.hull(), &mut past);
+        edit.ranges = known.after(part, &edit, keys, others_from, None);
         let change = Change::of(&edit);
         let put_in_order = pick.kind == Kind::SelfMajor && !change.gains(&edit);
         let mut edits: Vec<Edit> = codes.edit(table).into_iter().collect();
-        edits.extend(change.edits(table, &edit));
+        edits.extend(change.edits(table, &edit, &levels.ranges));
         self.commit(&mut manifest, edits, &mut written)?;
         self.publish(table, codes);
         change.apply();
@@ -499,5 +516,5 @@ pub(super) fn edit_of<'a>(
     let removed = inputs.filter(|slice| !same.contains(&slice.meta.id())).cloned().collect();
     let mut added = new;
     added.extend(moved.into_iter().map(|slice| (place, slice)));
-    LevelsEdit { removed, added }
+    LevelsEdit { removed, added, ranges: None }
 }

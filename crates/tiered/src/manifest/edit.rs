@@ -21,6 +21,9 @@
 //! 11 split          table, key, CSN: a sub-table begins here, whose commits up to the CSN are in its extents
 //! 12 join           table, key: the sub-table that begins here is one with that before it from now on, and what is
 //!                   in the extents of both is what is in those of each
+//! 13 add range      table, first key, CSN, upto, whether there is an end (u8), the first key past it: a range tombstone (see
+//!                   `ranges`), which holds beside those that are there
+//! 14 cut range      table, the same: that mark is off these keys, where it was over them
 //! 16 add dictionary table, its number, its bytes
 //! 17 move extent    table, extent id, data file, first slot, slots (as many as before)
 //! ```
@@ -29,10 +32,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spillway_base::codec::{Reader, put_bytes, put_varint};
-use spillway_base::{Csn, Error, Result, TableId};
+use spillway_base::{Csn, Error, KeyRange, Result, TableId};
 
 use crate::coding::{Dictionary, DictionaryId};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
+use crate::ranges::{Mark, RangeTombstones};
 use crate::space::SlotRun;
 
 /// The level of a table that a slice belongs to. Within Level0, sub-levels with larger numbers hold
@@ -45,6 +49,13 @@ pub(crate) enum Place {
     Level1,
     /// Level2, the last.
     Level2,
+}
+
+/// Keys from one on up to another; up to the last where there is no other.
+pub(crate) type Keys = (Box<[u8]>, Option<Box<[u8]>>);
+
+fn range_of((start, end): &Keys) -> KeyRange<'_> {
+    KeyRange::new(start, end.as_deref())
 }
 
 /// One change.
@@ -60,6 +71,8 @@ pub(crate) enum Edit {
     MoveExtent { table: TableId, id: ExtentId, slots: SlotRun },
     Flushed { table: TableId, start: Box<[u8]>, csn: Csn },
     Split { table: TableId, start: Box<[u8]>, csn: Csn },
+    AddRange { table: TableId, keys: Keys, mark: Mark },
+    CutRange { table: TableId, keys: Keys, mark: Mark },
     Join { table: TableId, start: Box<[u8]> },
     Persisted { csn: Csn },
     NextExtent { id: ExtentId },
@@ -78,10 +91,24 @@ const ADD_SLICE: u8 = 9;
 const REMOVE_SLICE: u8 = 10;
 const SPLIT: u8 = 11;
 const JOIN: u8 = 12;
+const ADD_RANGE: u8 = 13;
+const CUT_RANGE: u8 = 14;
 const ADD_DICTIONARY: u8 = 16;
 const MOVE_EXTENT: u8 = 17;
 
 impl Edit {
+    /// The edits that lead from some range tombstones of a table to others.
+    pub(crate) fn of_ranges(
+        table: TableId,
+        old: &RangeTombstones,
+        new: &RangeTombstones,
+    ) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        new.minus(old).each(|keys, mark| edits.push(Edit::AddRange { table, keys, mark }));
+        old.minus(new).each(|keys, mark| edits.push(Edit::CutRange { table, keys, mark }));
+        edits
+    }
+
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let mut begin = |kind: u8, first: u64| {
             out.push(kind);
@@ -136,6 +163,18 @@ impl Edit {
                 begin(SPLIT, table.0.into());
                 put_bytes(out, start);
                 put_varint(out, csn.0);
+            }
+            Edit::AddRange { table, keys: (start, end), mark }
+            | Edit::CutRange { table, keys: (start, end), mark } => {
+                let adds = matches!(self, Edit::AddRange { .. });
+                begin(if adds { ADD_RANGE } else { CUT_RANGE }, table.0.into());
+                put_bytes(out, start);
+                put_varint(out, mark.csn.0);
+                put_varint(out, mark.upto.0);
+                out.push(u8::from(end.is_some()));
+                if let Some(end) = end {
+                    put_bytes(out, end);
+                }
             }
             Edit::Join { table, start } => {
                 begin(JOIN, table.0.into());
@@ -203,6 +242,27 @@ impl Edit {
                 })
             }
             JOIN => Ok(Edit::Join { table, start: reader.bytes()?.into() }),
+            ADD_RANGE | CUT_RANGE => {
+                let start = reader.bytes()?;
+                let mark = Mark { csn: Csn(reader.varint()?), upto: Csn(reader.varint()?) };
+                let end = match reader.u8()? {
+                    0 => Ok(None),
+                    1 => reader.bytes().map(Some),
+                    _ => Err(Error::corruption("")),
+                };
+                let sound = |end: &Option<&[u8]>| {
+                    mark.upto < mark.csn && !KeyRange::new(start, *end).is_empty()
+                };
+                let Some(end) = end.ok().filter(sound) else {
+                    let message = format!("a range tombstone makes no sense at byte {at}");
+                    return Err(Error::corruption(message));
+                };
+                let keys = (start.into(), end.map(Into::into));
+                Ok(match kind {
+                    ADD_RANGE => Edit::AddRange { table, keys, mark },
+                    _ => Edit::CutRange { table, keys, mark },
+                })
+            }
             other => Err(Error::corruption(format!("unknown edit {other} at byte {at}"))),
         }
     }
@@ -227,6 +287,8 @@ pub(crate) struct TableState {
     pub(crate) extents: BTreeMap<ExtentId, ExtentState>,
     /// What blocks of its extents may need to be decoded.
     pub(crate) dictionaries: BTreeMap<DictionaryId, Arc<[u8]>>,
+    /// What hides versions of it.
+    pub(crate) ranges: RangeTombstones,
 }
 
 impl TableState {
@@ -293,7 +355,8 @@ impl State {
             Edit::CreateTable { table, created } => {
                 let parts = BTreeMap::from([(Box::default(), Csn::ZERO)]);
                 let (extents, dictionaries) = (BTreeMap::new(), BTreeMap::new());
-                let new = TableState { created, parts, extents, dictionaries };
+                let ranges = RangeTombstones::NONE;
+                let new = TableState { created, parts, extents, dictionaries, ranges };
                 if self.tables.insert(table, new).is_some() {
                     return Err(Error::corruption(format!("{table:?} is created twice")));
                 }
@@ -354,6 +417,14 @@ impl State {
                 if self.table(table)?.parts.insert(start, csn).is_some() {
                     return Err(Error::corruption(format!("{table:?} is split twice at a key")));
                 }
+            }
+            Edit::AddRange { table, keys, mark } => {
+                let ranges = &mut self.table(table)?.ranges;
+                *ranges = ranges.union(&RangeTombstones::one(range_of(&keys), mark));
+            }
+            Edit::CutRange { table, keys, mark } => {
+                let ranges = &mut self.table(table)?.ranges;
+                *ranges = ranges.minus(&RangeTombstones::one(range_of(&keys), mark));
             }
             Edit::Join { table, start } => {
                 let parts = &mut self.table(table)?.parts;

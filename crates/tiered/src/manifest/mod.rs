@@ -18,6 +18,7 @@ use spillway_base::checksum::crc32c;
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::{Disk, File, OpenMode};
 
+use crate::ranges::RangeTombstones;
 pub(crate) use edit::{Edit, Place, State, TableState};
 use record::{decode, encode_header, encode_record};
 
@@ -354,6 +355,7 @@ fn snapshot(state: &State) -> Vec<Edit> {
                 false => Edit::Split { table, start, csn },
             });
         }
+        edits.extend(Edit::of_ranges(table, &RangeTombstones::NONE, &contents.ranges));
         for extent in contents.extents.values() {
             edits.push(Edit::AddExtent { table, meta: extent.meta.clone() });
             edits.extend(extent.slices.values().map(|(place, meta)| {

@@ -1,4 +1,4 @@
-//! Memtables: the newest versions of one table, in memory.
+//! Memtables: the newest versions of one table, in memory, and the ranges that were deleted of it at once.
 
 mod arena;
 mod gate;
@@ -9,10 +9,12 @@ mod order;
 mod tests;
 mod tree;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use spillway_base::Csn;
+use arc_swap::ArcSwapOption;
 use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::{Csn, KeyRange};
 
 use gate::{Gate, Inside};
 pub(crate) use key::VersionRef;
@@ -21,6 +23,7 @@ pub(crate) use tree::Place;
 use tree::Tree;
 
 use crate::pages::PagePool;
+use crate::ranges::{Mark, RangeTombstones};
 
 /// What the memtables of an engine are charged to. Cheap to clone.
 #[derive(Clone)]
@@ -60,6 +63,11 @@ pub(crate) struct Memtable {
     csn_min: AtomicU64,
     /// The largest CSN, once it is quiet and was asked for; zero before.
     csn_max: AtomicU64,
+    /// Whether it has range tombstones, for those who ask often.
+    has_ranges: AtomicBool,
+    /// Replaced whole, while `charges` is locked.
+    ranges: ArcSwapOption<RangeTombstones>,
+    range_bytes: AtomicUsize,
     charges: Mutex<Charges>,
 }
 
@@ -71,6 +79,9 @@ impl Memtable {
             gate: Gate::default(),
             csn_min: AtomicU64::new(u64::MAX),
             csn_max: AtomicU64::new(0),
+            has_ranges: AtomicBool::new(false),
+            ranges: ArcSwapOption::empty(),
+            range_bytes: AtomicUsize::new(0),
             charges: Mutex::new(accounts.charges()),
         }
     }
@@ -103,24 +114,52 @@ impl Memtable {
         csn: Csn,
         value: Option<&[u8]>,
     ) -> usize {
-        // Read before it is written: it seldom changes, and every insertion and read looks at it.
-        if self.csn_min.load(Ordering::Acquire) > csn.0 {
-            self.csn_min.fetch_min(csn.0, Ordering::AcqRel);
-        }
+        self.note_csn(csn);
         let before = self.tree.bytes();
         let is_new_key = self.tree.insert(key, csn, value);
         inside.added(csn, is_new_key);
         let after = self.tree.bytes();
         if after != before {
-            self.charge();
+            self.charge(&mut self.charges.lock());
         }
         after
     }
 
-    #[cold]
-    fn charge(&self) {
+    /// Adds a range tombstone. The caller is inside. Answers the bytes of memory taken.
+    pub(crate) fn insert_range(
+        &self,
+        inside: &Inside<'_>,
+        range: KeyRange<'_>,
+        mark: Mark,
+    ) -> usize {
+        self.note_csn(mark.csn);
         let mut charges = self.charges.lock();
-        let bytes = self.tree.bytes().max(charges.memory.bytes());
+        let ranges = self.ranges().map_or(RangeTombstones::NONE, |ranges| (*ranges).clone());
+        let ranges = ranges.union(&RangeTombstones::one(range, mark));
+        self.range_bytes.store(ranges.bytes(), Ordering::Relaxed);
+        self.ranges.store(Some(Arc::new(ranges)));
+        self.has_ranges.store(true, Ordering::Release);
+        inside.added(mark.csn, false);
+        self.charge(&mut charges);
+        self.bytes()
+    }
+
+    /// Its range tombstones, if it has some.
+    pub(crate) fn ranges(&self) -> Option<Arc<RangeTombstones>> {
+        let has_ranges = self.has_ranges.load(Ordering::Acquire);
+        if has_ranges { self.ranges.load_full() } else { None }
+    }
+
+    fn note_csn(&self, csn: Csn) {
+        // Read before it is written: it seldom changes, and every insertion and read looks at it.
+        if self.csn_min.load(Ordering::Acquire) > csn.0 {
+            self.csn_min.fetch_min(csn.0, Ordering::AcqRel);
+        }
+    }
+
+    #[cold]
+    fn charge(&self, charges: &mut Charges) {
+        let bytes = self.bytes().max(charges.memory.bytes());
         charges.memory.resize(bytes);
         if let Some(unflushed) = &mut charges.unflushed {
             unflushed.resize(bytes);
@@ -134,7 +173,7 @@ impl Memtable {
 
     /// Bytes of memory taken.
     pub(crate) fn bytes(&self) -> usize {
-        self.tree.bytes()
+        self.tree.bytes() + self.range_bytes.load(Ordering::Relaxed)
     }
 
     /// Distinct keys.

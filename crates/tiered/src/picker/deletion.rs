@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Chooser, Kind, Pick};
+use super::{Chooser, Kind, Pick, hull};
 use crate::level::Slice;
 use crate::manifest::Place;
+use crate::ranges::RangeTombstones;
+
+/// Range tombstones of a sub-table that every snapshot sees, from which on it is compacted for them.
+const RANGES_MANY: usize = 16;
 
 impl Chooser<'_> {
     /// Whether so many of a slice's versions are tombstones that it is compacted for them.
@@ -16,11 +20,56 @@ impl Chooser<'_> {
     pub(super) fn deletion_score(&self) -> f64 {
         let level0 = self.levels.level0.iter().flat_map(|sublevel| sublevel.run.slices());
         let mut upper = level0.chain(self.levels.level1.slices());
-        if upper.any(|slice| self.is_mostly_deleted(slice)) { 1.0 } else { 0.0 }
+        let deleted = if upper.any(|slice| self.is_mostly_deleted(slice)) { 1.0 } else { 0.0 };
+        let ranges = self.ripe().map_or(0, |ripe| ripe.len());
+        (ranges as f64 / RANGES_MANY as f64).max(deleted)
     }
 
-    /// Tombstones of Level1 into Level2, where they meet what they hide; else those of Level0 into Level1.
+    /// The range tombstones that a compaction may make an end of.
+    fn ripe(&self) -> Option<RangeTombstones> {
+        if self.levels.ranges.is_empty() {
+            return None;
+        }
+        let ripe = self.levels.ranges.at(self.oldest);
+        Some(ripe.only(|mark| mark.upto < self.memtables_from))
+    }
+
+    /// What range tombstones hide a part of, from the lowest keys on, with all that is above and below it: nothing of these
+    /// keys is left out, so the range tombstones go.
+    fn pick_hidden(&self) -> Option<Pick> {
+        let ripe = self.ripe().filter(|ripe| ripe.len() >= RANGES_MANY)?;
+        let runs = || self.levels.runs().map(|run| &**run);
+        for (range, marks) in ripe.iter() {
+            let upto = marks.map(|(_, upto)| upto).max()?;
+            let near = runs().flat_map(|run| run.within(range));
+            let partly = near.filter(|slice| slice.meta.counts.csn_min <= upto);
+            let Some(first) = partly.min_by_key(|slice| &slice.meta.smallest) else { continue };
+            let (mut smallest, mut largest) = (&*first.meta.smallest, &*first.meta.largest);
+            let sources: Vec<Vec<Arc<Slice>>> = loop {
+                let sources = || runs().map(|run| run.between(smallest, largest));
+                let (low, high) = hull(sources().flatten())?;
+                if (low, high) == (smallest, largest) {
+                    let sources = sources().filter(|source| !source.is_empty());
+                    break sources.map(<[_]>::to_vec).collect();
+                }
+                (smallest, largest) = (low, high);
+            };
+            let bytes: u64 = sources.iter().flatten().map(|slice| slice.meta.bytes).sum();
+            if bytes <= 4 * self.shape.input_bytes && !self.bars.overlap(smallest, largest) {
+                let (kind, target) = (Kind::Deletion, Place::Level2);
+                return Some(Pick { kind, sources, target, keeps: Vec::new() });
+            }
+        }
+        None
+    }
+
+    /// Tombstones of Level1 into Level2, where they meet what they hide; else those of Level0 into Level1; else what range
+    /// tombstones hide.
     pub(super) fn pick_deletion(&self) -> Option<Pick> {
+        self.pick_tombstones().or_else(|| self.pick_hidden())
+    }
+
+    fn pick_tombstones(&self) -> Option<Pick> {
         let level2 = &self.levels.level2;
         let barred = |slice: &Arc<Slice>| self.bars.touch(&slice.meta);
         for free in self.levels.level1.slices().split(barred) {

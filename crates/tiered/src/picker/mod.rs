@@ -11,7 +11,8 @@
 //! - **P4.** No pick holds anything from a place that is barred: what is damaged, or being compacted already.
 //!
 //! # Kinds (X-Engine, section 3.3.3)
-//! - *Deletion*: slices a quarter of whose versions are tombstones go down, until what they hide is gone.
+//! - *Deletion*: slices a quarter of whose versions are tombstones go down, until what they hide is gone; and where range
+//!   tombstones are many, what they hide a part of is put together without it.
 //! - *Intra-Level0*: neighbouring sub-levels become one, while Level0 holds too little to be worth taking down: each
 //!   sub-level is one more place to look.
 //! - *Minor*: Level0 goes down into Level1, once its sub-levels are many.
@@ -152,7 +153,10 @@ impl Pick {
     }
 }
 
-fn hull<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> Option<(&'a [u8], &'a [u8])> {
+/// The first and the last key of slices; `None` where there are none.
+pub(crate) fn hull<'a>(
+    slices: impl Iterator<Item = &'a Arc<Slice>>,
+) -> Option<(&'a [u8], &'a [u8])> {
     slices.fold(None, |hull, slice| {
         let (smallest, largest) = (&*slice.meta.smallest, &*slice.meta.largest);
         let (low, high) = hull.unwrap_or((smallest, largest));
@@ -201,6 +205,8 @@ pub(crate) struct Chooser<'a> {
     pub(crate) bars: &'a Bars,
     /// Every snapshot sees commits up to this one.
     pub(crate) oldest: Csn,
+    /// No version in memory is older.
+    pub(crate) memtables_from: Csn,
 }
 
 impl Chooser<'_> {

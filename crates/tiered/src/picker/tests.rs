@@ -110,7 +110,8 @@ fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
 
 fn run(script: &str) -> String {
     let (shape, levels, bars, full) = parse(script);
-    let chooser = Chooser { shape, levels: &levels, bars: &bars, oldest: Csn(1) };
+    let chooser =
+        Chooser { shape, levels: &levels, bars: &bars, oldest: Csn(1), memtables_from: Csn::MAX };
     let due = Kind::ORDER.iter().find(|kind| chooser.urgency(**kind).is_some());
     let pick = match due {
         _ if full => shape.pick_full(&levels),
@@ -198,7 +199,13 @@ fn picks_keep_their_promises() {
             let at = rng.below(200);
             bars.add(format!("{at:03}").as_bytes(), format!("{:03}", at + rng.below(9)).as_bytes());
         }
-        let chooser = Chooser { shape, levels: &levels, bars: &bars, oldest: Csn(1) };
+        let chooser = Chooser {
+            shape,
+            levels: &levels,
+            bars: &bars,
+            oldest: Csn(1),
+            memtables_from: Csn::MAX,
+        };
         for kind in Kind::ORDER {
             if chooser.urgency(kind).is_some()
                 && let Some(pick) = chooser.pick(kind)

@@ -80,7 +80,10 @@ impl<'w> Write<'w> {
 fn row<'w>(op: &Op<'w>) -> (TableId, &'w [u8]) {
     match *op {
         Op::Put { table, key, .. } | Op::Delete { table, key } => (table, key),
-        Op::CreateTable(table) | Op::DropTable(table) => (table, &[]),
+        // These are installed alone.
+        Op::DeleteRange { table, .. } | Op::CreateTable(table) | Op::DropTable(table) => {
+            (table, &[])
+        }
     }
 }
 
@@ -168,11 +171,12 @@ pub(super) fn install(
     certain: Csn,
     threads: usize,
 ) {
-    // A table is there for all that is written to it, and gone for nothing that came before.
+    // A table is there for all that is written to it, and gone for nothing that came before. And when a range is deleted,
+    // all is there that it hides (E10).
     let mut begin = 0;
     while begin < window.len() {
         let mut apart = begin..window.len();
-        let alone = apart.find(|index| window.get(*index).changes_tables);
+        let alone = apart.find(|index| window.get(*index).is_alone);
         let end = alone.unwrap_or(window.len());
         let together = Together { engines, window, scratch, begin, end, certain };
         together.install(threads);
@@ -185,7 +189,7 @@ pub(super) fn install(
     }
 }
 
-/// Commits of a window that change no tables.
+/// Commits of a window that write single keys.
 struct Together<'w> {
     engines: &'w Engines,
     window: &'w Window,

@@ -38,7 +38,7 @@ pub(super) struct Window {
 #[derive(Clone, Copy)]
 pub(super) struct Ordered<'w> {
     pub(super) csn: Csn,
-    pub(super) changes_tables: bool,
+    pub(super) is_alone: bool,
     pub(super) batch: &'w [u8],
 }
 
@@ -55,7 +55,7 @@ impl Window {
     pub(super) fn get(&self, index: usize) -> Ordered<'_> {
         let (place, commit) = &self.commits[index];
         let batch = self.pieces[*place].batch(commit);
-        Ordered { csn: commit.csn, changes_tables: commit.changes_tables, batch }
+        Ordered { csn: commit.csn, is_alone: commit.is_alone, batch }
     }
 }
 

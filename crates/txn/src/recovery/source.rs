@@ -46,8 +46,8 @@ pub(super) struct Logged {
     pub(super) csn: Csn,
     /// Operations in its batch.
     pub(super) ops: u32,
-    /// Whether it makes or drops a table.
-    pub(super) changes_tables: bool,
+    /// Whether it is installed by itself: it does more than to write single keys.
+    pub(super) is_alone: bool,
     /// Where its batch is in the memory that was read into.
     at: u32,
     bytes: u32,
@@ -93,16 +93,16 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
             Record::Stable(csn) => *stable = csn.max(*stable),
             Record::Commit(csn, _) if csn > fence => *discarded = true,
             Record::Commit(csn, batch) => {
-                let (mut count, mut changes_tables) = (0, false);
+                let (mut count, mut is_alone) = (0, false);
                 for op in ops(batch) {
-                    changes_tables |= matches!(op?, Op::CreateTable(_) | Op::DropTable(_));
+                    is_alone |= !matches!(op?, Op::Put { .. } | Op::Delete { .. });
                     count += 1;
                 }
                 *newest = csn.max(*newest);
                 // A frame is below 4 GiB, and one that is larger than a piece is a piece of its own.
                 let at = (batch.as_ptr().addr() - begin) as u32;
                 let bytes = batch.len() as u32;
-                commits.push(Logged { csn, ops: count, changes_tables, at, bytes });
+                commits.push(Logged { csn, ops: count, is_alone, at, bytes });
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 mod anomalies;
 mod durability;
+mod ranges;
 mod recovery;
 mod throttle;
 

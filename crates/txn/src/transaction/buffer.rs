@@ -14,7 +14,7 @@ use std::ops::{Bound, RangeBounds};
 use smallvec::SmallVec;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::codec::varint_len;
-use spillway_base::{Direction, KeyRange, TableId};
+use spillway_base::{Csn, Direction, KeyRange, TableId};
 
 /// So many writes are looked through one by one.
 const INDEX_FROM: usize = 16;
@@ -38,6 +38,7 @@ pub(super) fn recycle(batch: WriteBatch) {
 enum Kind {
     Put,
     Delete,
+    Range,
     Create,
     Drop,
 }
@@ -78,6 +79,24 @@ impl Entry {
     }
 }
 
+/// A range that was deleted at once: versions up to `upto` are gone from it.
+struct DeletedRange {
+    table: TableId,
+    start: Box<[u8]>,
+    end: Option<Box<[u8]>>,
+    upto: Csn,
+}
+
+impl DeletedRange {
+    fn keys(&self) -> KeyRange<'_> {
+        KeyRange::new(&self.start, self.end.as_deref())
+    }
+
+    fn bytes(&self) -> usize {
+        WriteBuffer::ENTRY_BYTES + self.start.len() + self.end.as_ref().map_or(0, |end| end.len())
+    }
+}
+
 /// The newest entry of each key.
 type Index = BTreeMap<TableId, BTreeMap<Box<[u8]>, EntryAt>>;
 
@@ -89,6 +108,8 @@ pub(super) struct WriteBuffer {
     index: Option<Box<Index>>,
     /// How many entries replace another.
     replacing: usize,
+    /// In the order that they were deleted in.
+    ranges: Vec<DeletedRange>,
     created: Vec<TableId>,
     dropped: Vec<TableId>,
     bytes: usize,
@@ -173,17 +194,34 @@ impl WriteBuffer {
         index
     }
 
+    /// Deletes what a snapshot sees of a range, which is not empty. Writes of this buffer are none of that.
+    pub(super) fn delete_range(&mut self, table: TableId, range: KeyRange<'_>, upto: Csn) {
+        let (start, end) = (range.start.into(), range.end.map(Into::into));
+        let deleted = DeletedRange { table, start, end, upto };
+        self.bytes += deleted.bytes();
+        self.ranges.push(deleted);
+        self.push_other(Kind::Range, Op::DeleteRange { table, range, upto });
+    }
+
+    /// Whether a version that others committed is in a range that was deleted.
+    pub(super) fn hides(&self, table: TableId, key: &[u8], version: Csn) -> bool {
+        let hides = |range: &DeletedRange| {
+            range.table == table && version <= range.upto && range.keys().contains(key)
+        };
+        self.ranges.iter().any(hides)
+    }
+
     pub(super) fn create(&mut self, table: TableId) {
         self.created.push(table);
-        self.push_table(Kind::Create, Op::CreateTable(table));
+        self.push_other(Kind::Create, Op::CreateTable(table));
     }
 
     pub(super) fn drop_table(&mut self, table: TableId) {
         self.dropped.push(table);
-        self.push_table(Kind::Drop, Op::DropTable(table));
+        self.push_other(Kind::Drop, Op::DropTable(table));
     }
 
-    fn push_table(&mut self, kind: Kind, op: Op<'_>) {
+    fn push_other(&mut self, kind: Kind, op: Op<'_>) {
         self.batch.push(op);
         let (table, key_at) = (op.table(), self.batch.as_bytes().len());
         self.entries.push(Entry { kind, table, key_at, key_len: 0, value_len: 0, before: None });
@@ -198,6 +236,7 @@ impl WriteBuffer {
             let Some(entry) = self.entries.pop() else { return };
             match entry.kind {
                 Kind::Put | Kind::Delete => self.undo_write(&entry),
+                Kind::Range => self.bytes -= self.ranges.pop().map_or(0, |range| range.bytes()),
                 Kind::Create => drop(self.created.pop()),
                 Kind::Drop => drop(self.dropped.pop()),
             }
@@ -208,7 +247,7 @@ impl WriteBuffer {
                 let after = value.map_or(0, |value| varint_len(value.len() as u64) + value.len());
                 entry.key_at + entry.key_len as usize + after
             }
-            Kind::Create | Kind::Drop => entry.key_at,
+            Kind::Range | Kind::Create | Kind::Drop => entry.key_at,
         };
         let end = self.entries.last().map_or(0, end);
         self.batch.truncate(self.entries.len(), end);
@@ -273,6 +312,9 @@ impl WriteBuffer {
 
     /// Whether a table has no entry here.
     pub(super) fn untouched(&self, table: TableId) -> bool {
+        if self.ranges.iter().any(|range| range.table == table) {
+            return false;
+        }
         match &self.index {
             Some(index) => !index.contains_key(&table),
             None => !self.entries.iter().any(|entry| entry.is_write() && entry.table == table),
@@ -285,7 +327,8 @@ impl WriteBuffer {
         let few = if self.index.is_some() { &[] } else { &self.entries[..] };
         let few = few.iter().filter(|entry| entry.is_write()).map(|entry| entry.table);
         let there = |table: &TableId| !self.created.contains(table);
-        indexed.chain(few).chain(self.dropped.iter().copied()).filter(there)
+        let ranges = self.ranges.iter().map(|range| range.table);
+        indexed.chain(few).chain(ranges).chain(self.dropped.iter().copied()).filter(there)
     }
 
     /// The tables dropped.
@@ -293,7 +336,7 @@ impl WriteBuffer {
         &self.dropped
     }
 
-    /// Everything, as one batch: new tables, then the last write of each key, then dropped tables. After it, the buffer knows
+    /// Everything, as one batch: new tables, deleted ranges, then the last write of each key, then dropped tables. After it, the buffer knows
     /// only which tables it touched.
     pub(super) fn take_batch(&mut self) -> WriteBatch {
         let batch = std::mem::take(&mut self.batch);
@@ -309,6 +352,10 @@ impl WriteBuffer {
         let lived = |table: TableId| !self.dropped.contains(&table);
         for table in self.created.iter().filter(|table| lived(**table)) {
             batch.push(Op::CreateTable(*table));
+        }
+        for range in self.ranges.iter().filter(|range| lived(range.table)) {
+            let (table, range, upto) = (range.table, range.keys(), range.upto);
+            batch.push(Op::DeleteRange { table, range, upto });
         }
         let mut write = |entry: &Entry| {
             if lived(entry.table) {

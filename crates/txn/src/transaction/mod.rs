@@ -22,6 +22,7 @@
 
 mod buffer;
 mod future;
+mod range;
 mod scan;
 
 use std::cell::{Cell, RefCell};
@@ -31,7 +32,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use spillway_base::budget::{Charge, Use};
-use spillway_base::engine::{Access, Engine};
+use spillway_base::engine::{Access, Engine, Found};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
 use crate::locks::{Acquired, LockOwner, Wait};
@@ -242,7 +243,17 @@ impl Transaction {
         }
         let found = self.engine(table)?.get(table, key, snapshot, access, value)?;
         self.note_seen(found.csn().unwrap_or(Csn::ZERO));
-        Ok(found.is_value())
+        Ok(self.is_there(table, key, found, value))
+    }
+
+    /// Whether what was found of a key is a value, and not one that this transaction has deleted with its range.
+    fn is_there(&self, table: TableId, key: &[u8], found: Found, value: &mut Vec<u8>) -> bool {
+        let Found::Value(csn) = found else { return false };
+        if self.writes.borrow().hides(table, key, csn) {
+            value.clear();
+            return false;
+        }
+        true
     }
 
     /// Reads the newest version of a key that this transaction has locked.
@@ -251,7 +262,7 @@ impl Transaction {
         let csn = found.csn().unwrap_or(Csn::ZERO);
         self.note_seen(csn);
         self.locked_at.set(self.locked_at.get().map(|newest| newest.max(csn)));
-        Ok(found.is_value())
+        Ok(self.is_there(table, key, found, value))
     }
 
     /// Reads several keys of one table, in the order given.
@@ -609,6 +620,12 @@ impl Transaction {
     /// Undoes every write since the savepoint. Locks are kept, as MySQL does.
     pub fn rollback_to(&self, savepoint: Savepoint) {
         self.writes.borrow_mut().undo_to(savepoint.0);
+    }
+
+    /// Bytes of what was written.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn written_bytes(&self) -> usize {
+        self.writes.borrow().bytes()
     }
 
     /// Whether anything was written.

@@ -116,11 +116,14 @@ impl<'t> Scan<'t> {
                 self.started = true;
             }
             self.at = At::Nothing;
-            if let (false, Some(cursor)) = (self.ahead, &mut self.cursor) {
-                self.ahead = cursor.next(access)?;
-                if !self.ahead {
+            while let (false, Some(cursor)) = (self.ahead, &mut self.cursor) {
+                if !cursor.next(access)? {
                     self.cursor = None;
+                    break;
                 }
+                // What the transaction has deleted with its range is passed over.
+                let writes = self.txn.writes.borrow();
+                self.ahead = !writes.hides(self.table, cursor.key(), cursor.csn());
             }
             let writes = self.txn.writes.borrow();
             let range = KeyRange::new(&self.start, self.end.as_deref());
@@ -158,6 +161,11 @@ impl<'t> Scan<'t> {
                 return Ok(true);
             }
         }
+    }
+
+    /// Whether the current row is one that the transaction wrote.
+    pub(super) fn is_own(&self) -> bool {
+        self.at == At::Own
     }
 
     /// The key of the current row; empty before the first and past the last.

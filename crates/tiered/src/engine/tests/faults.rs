@@ -113,7 +113,7 @@ fn e6_crash_after_crash() {
 }
 
 /// Where the bytes of a table's extents are.
-fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
+pub(super) fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
     let slot = small().slot_bytes as u64;
     let (whole, _) = bench.part(ordinal);
     let views = whole.all_parts().into_iter().map(|part| part.view());

@@ -128,6 +128,19 @@ fn steps_of(seed: u64, count: usize, slot_bytes: u64) -> Vec<Step> {
                         }
                     }
                 }
+                if rng.chance(1, 40) {
+                    let id = [1, 1, QUEUE, third][rng.below(4) as usize];
+                    let first = if id == QUEUE { head } else { rng.below(KEYS) };
+                    let most = if rng.chance(1, 10) { KEYS } else { KEYS / 20 };
+                    let (start, end) = (key_of(id, first), key_of(id, first + 1 + rng.below(most)));
+                    let end = rng.chance(30, 31).then_some(&*end);
+                    let commits = steps.iter().filter(|step| matches!(step, Step::Commit(_)));
+                    let upto = Csn((commits.count() as u64).saturating_sub(rng.below(6)));
+                    let range = KeyRange::new(&start, end);
+                    if !range.is_empty() {
+                        batch.push(Op::DeleteRange { table: table(id), range, upto });
+                    }
+                }
                 Step::Commit(batch)
             }
             700..705 => {
@@ -266,6 +279,17 @@ impl History {
             let (id, key, value) = match op {
                 Op::Put { table, key, value } => (table, key, Some(value.to_vec())),
                 Op::Delete { table, key } => (table, key, None),
+                Op::DeleteRange { table, range, upto } => {
+                    let of = self.versions.iter_mut();
+                    for (_, versions) in
+                        of.filter(|((id, key), _)| *id == table && range.contains(key))
+                    {
+                        if versions.last().is_some_and(|(csn, _)| *csn <= upto) {
+                            versions.push((csn, None));
+                        }
+                    }
+                    continue;
+                }
                 Op::CreateTable(id) => {
                     self.created.insert(id, csn);
                     continue;
@@ -409,7 +433,8 @@ impl<'a> Run<'a> {
                 inner.horizon.live_snapshots(&mut live);
                 let picked = part.take(|bars| {
                     let (shape, levels) = (inner.shape_of(part), &part.view().levels);
-                    Chooser { shape, levels, bars, oldest: live[0] }.pick(kind)
+                    let memtables_from = Csn::ZERO;
+                    Chooser { shape, levels, bars, oldest: live[0], memtables_from }.pick(kind)
                 });
                 if let Some((_compacting, pick)) = picked {
                     inner.compact(table, part, &pick).unwrap();

@@ -1,0 +1,141 @@
+//! What range tombstones mean for levels: which of them stay (R4 of [`crate::ranges`]), and slices that go unread.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use spillway_base::{Csn, KeyRange, Result, range};
+
+use super::Inner;
+use super::change::Change;
+use crate::level::{LevelsEdit, Slice};
+use crate::memtable::Memtable;
+use crate::picker::hull;
+use crate::ranges::RangeTombstones;
+use crate::subtable::SubTable;
+use crate::table::Table;
+
+/// The range tombstones that a flush or compaction goes by.
+pub(super) struct Known<'a> {
+    /// The live snapshots, ascending, when it began.
+    live: &'a [Csn],
+    /// All that there were then.
+    pub(super) all: RangeTombstones,
+    /// What every live snapshot sees of them.
+    pub(super) ripe: RangeTombstones,
+    /// Those of a memtable that is flushed.
+    new: RangeTombstones,
+}
+
+impl<'a> Known<'a> {
+    /// Those of a sub-table's levels, and of a memtable that is being flushed.
+    pub(super) fn of(part: &SubTable, memtable: Option<&Memtable>, live: &'a [Csn]) -> Known<'a> {
+        let new = memtable.and_then(Memtable::ranges);
+        let new = new.map_or(RangeTombstones::NONE, |ranges| ranges.within(part.range()));
+        let all = part.view_now().levels.ranges.union(&new);
+        let ripe = all.at(oldest(live));
+        Known { live, all, ripe, new }
+    }
+
+    /// The sub-table's range tombstones after an edit, if they change: from all inputs with these keys the hidden versions
+    /// were dropped, and nothing else there has a version below `others_from`. `flushed` is no memtable any more. The
+    /// manifest is locked.
+    pub(super) fn after(
+        &self,
+        part: &SubTable,
+        edit: &LevelsEdit,
+        keys: KeyRange<'_>,
+        others_from: Csn,
+        flushed: Option<&Arc<Memtable>>,
+    ) -> Option<Arc<RangeTombstones>> {
+        let view = part.view();
+        let old = &view.levels.ranges;
+        if old.is_empty() && self.new.is_empty() {
+            return None;
+        }
+        let oldest = oldest(self.live);
+        let done = self.all.only(|mark| mark.csn <= oldest && mark.upto < others_from);
+        let left = old.union(&self.new).minus(&done.within(keys));
+        let others = view
+            .memtables()
+            .filter(|memtable| flushed.is_none_or(|flushed| !Arc::ptr_eq(flushed, memtable)));
+        let memtables_from = others.map(|memtable| memtable.csn_min()).min().unwrap_or(Csn::MAX);
+        let levels = view.levels.apply(edit).expect("an edit of a run takes out what it puts over");
+        let left = left.trimmed(
+            |mark| mark.csn <= oldest && mark.upto < memtables_from,
+            |range, mark| {
+                let near = levels.runs().flat_map(|run| run.within(range));
+                hull(near.filter(|slice| slice.meta.counts.csn_min <= mark.upto))
+            },
+        );
+        let left = left.pruned(self.live);
+        (left != **old).then(|| Arc::new(left))
+    }
+}
+
+fn oldest(live: &[Csn]) -> Csn {
+    live.first().copied().unwrap_or_default()
+}
+
+/// The keys from one up to another, both included, as a range; the second is what `past` holds then.
+pub(super) fn range_of<'a>(
+    (smallest, largest): (&'a [u8], &[u8]),
+    past: &'a mut Vec<u8>,
+) -> KeyRange<'a> {
+    *past = range::successor(largest);
+    KeyRange::new(smallest, Some(past))
+}
+
+impl Inner {
+    /// Lets go of slices of which every version is hidden from everybody, unread, and of range tombstones that hide nothing
+    /// any more.
+    pub(super) fn let_go_hidden(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
+        if part.view_now().levels.ranges.is_empty() {
+            return Ok(false);
+        }
+        let mut live = Vec::new();
+        self.horizon.live_snapshots(&mut live);
+        let known = Known::of(part, None, &live);
+        let held = part.take_keys(|bars| {
+            let levels = part.view().levels.clone();
+            let gone = |slice: &&Arc<Slice>| {
+                let meta = &slice.meta;
+                known.ripe.hides_all(&meta.smallest, &meta.largest, meta.counts.csn_max)
+            };
+            let all: Vec<_> = levels.places().map(|(_, slice)| slice).filter(gone).collect();
+            bars.windows().into_iter().find_map(|window| {
+                let inside = all.iter().filter(|slice| window.holds(&slice.meta));
+                let inside: Vec<Arc<Slice>> = inside.map(|slice| (*slice).clone()).collect();
+                let (smallest, largest) = hull(inside.iter())?;
+                Some(((smallest.into(), largest.into()), inside))
+            })
+        });
+        let removed = held.as_ref().map(|(.., gone)| gone.clone()).unwrap_or_default();
+        let mut manifest = self.recording()?;
+        if table.is_gone() || part.is_closed() {
+            return Ok(false);
+        }
+        let mut edit = LevelsEdit { removed, ..LevelsEdit::default() };
+        edit.ranges = known.after(part, &edit, KeyRange::ALL, Csn::ZERO, None);
+        if edit.removed.is_empty() && edit.ranges.is_none() {
+            return Ok(false);
+        }
+        let change = Change::of(&edit);
+        manifest.commit(change.edits(table, &edit, &part.view().levels.ranges))?;
+        change.apply();
+        part.edit(&edit, None);
+        change.retire();
+        drop(manifest);
+        self.note_gone(
+            edit.removed.len() as u64,
+            edit.removed.iter().map(|slice| slice.meta.bytes).sum(),
+        );
+        self.refresh_debt();
+        Ok(true)
+    }
+
+    /// Counts slices that went unread, and all bytes that did.
+    pub(super) fn note_gone(&self, slices: u64, bytes: u64) {
+        self.counts.hidden_slices.fetch_add(slices, Ordering::Relaxed);
+        self.counts.hidden_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,88 @@
+//! Fragments of two lists, brought together.
+
+use std::sync::Arc;
+
+use spillway_base::KeyRange;
+
+use super::{Fragment, Mark, RangeTombstones};
+
+type Ends = (Arc<[u8]>, Option<Arc<[u8]>>);
+
+/// The keys of a fragment that are in a range; `None` where there are none.
+pub(super) fn intersect(fragment: &Fragment, range: KeyRange<'_>) -> Option<Ends> {
+    let start = match *fragment.start < *range.start {
+        true => range.start.into(),
+        false => fragment.start.clone(),
+    };
+    let end = match (&fragment.end, range.end) {
+        (Some(end), Some(cut)) if **end <= *cut => Some(end.clone()),
+        (_, Some(cut)) => Some(cut.into()),
+        (end, None) => end.clone(),
+    };
+    end.as_ref().is_none_or(|end| *start < **end).then_some((start, end))
+}
+
+/// A list on the way from its first key to its last.
+struct Walk<'a> {
+    rest: std::slice::Iter<'a, Fragment>,
+    /// The fragment at hand, and where what is left of it begins.
+    at: Option<(&'a Fragment, &'a Arc<[u8]>)>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(list: &'a RangeTombstones) -> Walk<'a> {
+        let mut walk = Walk { rest: list.fragments.iter(), at: None };
+        walk.next();
+        walk
+    }
+
+    fn next(&mut self) {
+        self.at = self.rest.next().map(|fragment| (fragment, &fragment.start));
+    }
+
+    /// Leaves behind what comes before a key; everything for `None`.
+    fn pass(&mut self, key: Option<&'a Arc<[u8]>>) {
+        let Some((fragment, start)) = self.at else { return };
+        match key {
+            Some(key) if fragment.end.as_ref().is_none_or(|end| key < end) => {
+                self.at = Some((fragment, key.max(start)));
+            }
+            _ => self.next(),
+        }
+    }
+}
+
+/// The list that has, of all keys, the marks that `of` makes of those in two lists.
+pub(super) fn combine(
+    one: &RangeTombstones,
+    other: &RangeTombstones,
+    of: impl Fn(&[Mark], &[Mark]) -> Vec<Mark>,
+) -> RangeTombstones {
+    let mut all: Vec<Fragment> = Vec::with_capacity(one.len() + other.len());
+    let (mut a, mut b) = (Walk::new(one), Walk::new(other));
+    loop {
+        // The next keys for which both say the same throughout.
+        let starts = a.at.iter().chain(&b.at).map(|(_, start)| *start);
+        let Some(start) = starts.min() else { break };
+        let bounds = [a.at, b.at].into_iter().flatten().filter_map(|(fragment, from)| {
+            if from > start { Some(from) } else { fragment.end.as_ref() }
+        });
+        let end = bounds.min();
+        let marks = |walk: &Walk<'_>| {
+            let here = walk.at.filter(|(_, from)| *from == start);
+            here.map_or_else(Vec::new, |(fragment, _)| fragment.marks.clone())
+        };
+        let marks = of(&marks(&a), &marks(&b));
+        match all.last_mut() {
+            // Neighbours that say the same are one.
+            Some(last) if last.end.as_ref() == Some(start) && last.marks == marks => {
+                last.end = end.cloned();
+            }
+            _ if marks.is_empty() => {}
+            _ => all.push(Fragment { start: start.clone(), end: end.cloned(), marks }),
+        }
+        a.pass(end);
+        b.pass(end);
+    }
+    RangeTombstones { fragments: all }
+}

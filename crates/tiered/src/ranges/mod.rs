@@ -1,0 +1,301 @@
+//! Range tombstones: deletions of all that a snapshot saw of a range of keys.
+//!
+//! A range tombstone says of the keys in `[start, end)` that a commit, its *mark*'s `csn`, deleted every version up to
+//! `upto`, the snapshot at which its transaction read the range. What others had put there after that snapshot, and the
+//! transaction did not see, is above `upto`, and stays.
+//!
+//! Nothing in it depends on where a version is: whether one is hidden is told by its CSN alone. So range tombstones need
+//! not lie in extents among the versions that they hide. A memtable has those of its commits; a flush hands them to the
+//! sub-table's levels, which have one list for all of their slices, and the manifest has the sum of it. Slices that are
+//! re-linked and blocks that are carried need not be touched for them.
+//!
+//! The simpler design, fragments in each extent as other engines have them, was rejected: a fragment would have to be cut
+//! and copied with every slice, a slice that holds no version would have to be invented for what lies between extents, and
+//! a read would have to open extents that have none of its keys.
+//!
+//! # What holds
+//! - **R1 (reads).** Of a key and a snapshot, a version is hidden if some range over the key has `csn <= snapshot` and
+//!   `upto >= ` the version's CSN. Since that holds for all older versions as well, the newest version at or below the
+//!   snapshot decides. What is hidden reads as deleted by the newest `csn` of those ranges, also where there was no version:
+//!   who would write there, and has an older snapshot, is told that another was first.
+//! - **R2 (one's own).** `upto < csn`, so a range hides nothing of its own commit nor of any later one, in whatever order
+//!   they are installed.
+//! - **R3 (not before its range).** When a range is installed, every version that it hides is installed. So what is installed
+//!   after it, and after it was flushed, it does not hide.
+//! - **R4 (kept while it hides).** A range leaves the levels' list, for some of its keys, once every live snapshot sees it, and no version up to
+//!   `upto` of these keys is anywhere: the rule of any tombstone.
+//! - **R5 (dropped).** A flush or compaction drops a version for a range as it would for a newer version of the key with the
+//!   range's CSN. Of a range that every live snapshot sees, it lets pass no slice and no block that has hidden versions; those
+//!   that have no others are not read.
+//! - **R6 (persistence).** A range is in the manifest from the very edit on that records the flush of its memtable.
+//! - **R7 (cheap where there is none).** Reads then look at one flag of each memtable and at one length.
+//!
+//! # Form
+//! The ranges of a list are kept as *fragments*, which do not overlap, each with the marks of all ranges over it: a search
+//! by halves finds all that there is to know of a key. A mark over some keys is in a list or is not; that is all there is to
+//! the identity of a range, so lists are added to and taken from each other like sets, and cut anywhere.
+
+mod fragments;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::sync::Arc;
+
+use spillway_base::{Csn, KeyRange};
+
+use fragments::{combine, intersect};
+
+/// What a range tombstone says of its keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Mark {
+    /// The commit that deleted.
+    pub(crate) csn: Csn,
+    /// Versions up to this one.
+    pub(crate) upto: Csn,
+}
+
+impl Mark {
+    /// The mark of a commit; of its own versions it says nothing (R2).
+    pub(crate) fn new(csn: Csn, upto: Csn) -> Mark {
+        Mark { csn, upto: upto.min(Csn(csn.0.saturating_sub(1))) }
+    }
+
+    /// What both say together to who sees both.
+    pub(crate) fn and(self, other: Mark) -> Mark {
+        Mark { csn: self.csn.max(other.csn), upto: self.upto.max(other.upto) }
+    }
+}
+
+/// Keys with the marks over them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Fragment {
+    start: Arc<[u8]>,
+    /// The first key past it; `None` is past every key.
+    end: Option<Arc<[u8]>>,
+    /// The newest first; there is one.
+    marks: Vec<Mark>,
+}
+
+impl Fragment {
+    fn range(&self) -> KeyRange<'_> {
+        KeyRange::new(&self.start, self.end.as_deref())
+    }
+
+    /// The largest `upto` of its marks.
+    fn upto(&self) -> Csn {
+        self.marks.iter().map(|mark| mark.upto).max().unwrap_or_default()
+    }
+}
+
+/// Ranges of keys that were deleted at once, in key order.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct RangeTombstones {
+    fragments: Vec<Fragment>,
+}
+
+impl RangeTombstones {
+    /// None.
+    pub(crate) const NONE: RangeTombstones = RangeTombstones { fragments: Vec::new() };
+
+    /// One; none where the range has no keys.
+    pub(crate) fn one(range: KeyRange<'_>, mark: Mark) -> RangeTombstones {
+        if range.is_empty() {
+            return RangeTombstones::NONE;
+        }
+        let (start, end) = (range.start.into(), range.end.map(Into::into));
+        RangeTombstones { fragments: vec![Fragment { start, end, marks: vec![mark] }] }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fragments.is_empty()
+    }
+
+    /// The fragments there are: ranges that do not overlap, in key order, each with the commits that deleted it, the newest
+    /// first, and up to which version.
+    pub fn iter(&self) -> impl Iterator<Item = (KeyRange<'_>, impl Iterator<Item = (Csn, Csn)>)> {
+        self.fragments.iter().map(|fragment| {
+            let marks = fragment.marks.iter().map(|mark| (mark.csn, mark.upto));
+            (fragment.range(), marks)
+        })
+    }
+
+    /// Gives each fragment's keys with each of its marks.
+    pub(crate) fn each(&self, mut give: impl FnMut((Box<[u8]>, Option<Box<[u8]>>), Mark)) {
+        for fragment in &self.fragments {
+            for mark in &fragment.marks {
+                let end = fragment.end.as_ref().map(|end| Box::from(&**end));
+                give((Box::from(&*fragment.start), end), *mark);
+            }
+        }
+    }
+
+    /// How many fragments there are.
+    pub(crate) fn len(&self) -> usize {
+        self.fragments.len()
+    }
+
+    /// Bytes of memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let of = |fragment: &Fragment| {
+            let keys = fragment.start.len() + fragment.end.as_ref().map_or(0, |end| end.len());
+            // Counts of references, and the list itself.
+            size_of::<Fragment>() + keys + 64 + fragment.marks.len() * size_of::<Mark>()
+        };
+        self.fragments.iter().map(of).sum()
+    }
+
+    /// The place of the fragment that a key is in, or of the next.
+    fn seek(&self, key: &[u8]) -> usize {
+        self.fragments
+            .partition_point(|fragment| fragment.end.as_ref().is_some_and(|end| **end <= *key))
+    }
+
+    fn find(&self, key: &[u8]) -> Option<&Fragment> {
+        self.fragments.get(self.seek(key)).filter(|fragment| *fragment.start <= *key)
+    }
+
+    /// Those fragments that may have a key from `smallest` to `largest`, both included.
+    fn between(&self, smallest: &[u8], largest: &[u8]) -> &[Fragment] {
+        let from = self.seek(smallest);
+        let count = self.fragments[from..].partition_point(|next| *next.start <= *largest);
+        &self.fragments[from..from + count]
+    }
+
+    /// What it says of a key to a snapshot (R1).
+    pub(crate) fn cover(&self, key: &[u8], snapshot: Csn) -> Option<Mark> {
+        let seen = self.find(key)?.marks.iter().filter(|mark| mark.csn <= snapshot);
+        seen.copied().reduce(Mark::and)
+    }
+
+    /// Whether it hides a version of a key from everybody who sees all of it.
+    pub(crate) fn hides(&self, key: &[u8], version: Csn) -> bool {
+        self.find(key).is_some_and(|fragment| fragment.upto() >= version)
+    }
+
+    /// The first commit that hid a version of a key.
+    pub(crate) fn hidden_from(&self, key: &[u8], version: Csn) -> Option<Csn> {
+        let hiding = self.find(key)?.marks.iter().filter(|mark| mark.upto >= version);
+        hiding.map(|mark| mark.csn).min()
+    }
+
+    /// Whether it hides all versions up to `newest` of all keys from `smallest` to `largest`, both included.
+    pub(crate) fn hides_all(&self, smallest: &[u8], largest: &[u8], newest: Csn) -> bool {
+        let mut reached = Some(smallest);
+        for fragment in self.between(smallest, largest) {
+            let Some(key) = reached.filter(|key| *fragment.start <= **key) else { return false };
+            if fragment.upto() < newest {
+                return false;
+            }
+            debug_assert!(fragment.range().contains(key));
+            reached = fragment.end.as_deref();
+        }
+        // Keys from here on are hidden by nothing.
+        reached.is_none_or(|key| key > largest)
+    }
+
+    /// Whether it may hide versions from `oldest` on of some key from `smallest` to `largest`, both included.
+    pub(crate) fn touches(&self, smallest: &[u8], largest: &[u8], oldest: Csn) -> bool {
+        self.between(smallest, largest).iter().any(|fragment| fragment.upto() >= oldest)
+    }
+
+    /// With what another has.
+    pub(crate) fn union(&self, other: &RangeTombstones) -> RangeTombstones {
+        if other.is_empty() {
+            return self.clone();
+        }
+        combine(self, other, |one, other| {
+            let mut marks = [one, other].concat();
+            marks.sort_unstable_by(|a, b| b.cmp(a));
+            marks.dedup();
+            marks
+        })
+    }
+
+    /// Without what another has.
+    pub(crate) fn minus(&self, other: &RangeTombstones) -> RangeTombstones {
+        if self.is_empty() || other.is_empty() {
+            return self.clone();
+        }
+        combine(self, other, |one, other| {
+            one.iter().filter(|mark| !other.contains(mark)).copied().collect()
+        })
+    }
+
+    /// What of it lies in a range.
+    pub(crate) fn within(&self, range: KeyRange<'_>) -> RangeTombstones {
+        let parts = self.fragments.iter().filter_map(|fragment| {
+            let (start, end) = intersect(fragment, range)?;
+            Some(Fragment { start, end, marks: fragment.marks.clone() })
+        });
+        RangeTombstones { fragments: parts.collect() }
+    }
+
+    /// Each fragment with other marks; those that are left with none go.
+    fn with_marks(&self, change: impl Fn(&Fragment) -> Vec<Mark>) -> RangeTombstones {
+        let all = self.fragments.iter().map(|old| Fragment { marks: change(old), ..old.clone() });
+        RangeTombstones { fragments: all.filter(|fragment| !fragment.marks.is_empty()).collect() }
+    }
+
+    /// What a snapshot sees of it: of each fragment one mark (R1).
+    pub(crate) fn at(&self, snapshot: Csn) -> RangeTombstones {
+        self.with_marks(|fragment| {
+            let seen = fragment.marks.iter().filter(|mark| mark.csn <= snapshot);
+            seen.copied().reduce(Mark::and).into_iter().collect()
+        })
+    }
+
+    /// Those marks that hold by a rule.
+    pub(crate) fn only(&self, holds: impl Fn(&Mark) -> bool) -> RangeTombstones {
+        self.with_marks(|old| old.marks.iter().filter(|mark| holds(mark)).copied().collect())
+    }
+
+    /// Without the marks that tell no live snapshot, and none to come, anything that another does not tell. `live` ascends.
+    pub(crate) fn pruned(&self, live: &[Csn]) -> RangeTombstones {
+        let told_by = |mark: &Mark, other: &Mark| {
+            // Everybody who sees the mark sees the other.
+            let seen = other.csn <= mark.csn || {
+                let first = live.partition_point(|snapshot| *snapshot < mark.csn);
+                live.get(first).is_some_and(|snapshot| *snapshot >= other.csn)
+            };
+            mark != other && other.upto >= mark.upto && seen
+        };
+        self.with_marks(|fragment| {
+            let mut kept = fragment.marks.clone();
+            // One after another, so that of two that tell the same one stays.
+            let mut at = 0;
+            while let Some(mark) = kept.get(at) {
+                match kept.iter().any(|other| told_by(mark, other)) {
+                    true => drop(kept.remove(at)),
+                    false => at += 1,
+                }
+            }
+            kept
+        })
+    }
+
+    /// Cuts every fragment's mark off that holds by a rule, outside of what `needed` answers for its keys and it: from the first to the
+    /// last of the keys, both included.
+    pub(crate) fn trimmed<'k>(
+        &self,
+        holds: impl Fn(&Mark) -> bool,
+        needed: impl Fn(KeyRange<'_>, &Mark) -> Option<(&'k [u8], &'k [u8])>,
+    ) -> RangeTombstones {
+        let mut cut = RangeTombstones::NONE;
+        for fragment in &self.fragments {
+            for mark in fragment.marks.iter().filter(|mark| holds(mark)) {
+                let all = RangeTombstones::one(fragment.range(), *mark);
+                let kept = match needed(fragment.range(), mark) {
+                    Some((first, last)) => {
+                        let past = spillway_base::range::successor(last);
+                        all.within(KeyRange::new(first, Some(&past)))
+                    }
+                    None => RangeTombstones::NONE,
+                };
+                cut = cut.union(&all.minus(&kept));
+            }
+        }
+        self.minus(&cut)
+    }
+}
