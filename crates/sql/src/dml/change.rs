@@ -225,7 +225,7 @@ fn rows_of(
         binder.condition(selection)?.conjuncts(&mut conditions);
     }
     binder.place = "order clause";
-    let order = order
+    let mut order = order
         .iter()
         .map(|by| {
             let bound = binder.bind(&by.expr)?.counted();
@@ -233,7 +233,12 @@ fn rows_of(
         })
         .collect::<Result<Vec<_>>>()?;
     let limit = limit.map(|limit| query::bind_count(binder, limit)).transpose()?;
-    Ok((query::plan_table(table, alias, conditions, hints), order, limit))
+    let mut source = query::plan_table(table, alias, conditions, hints);
+    // Rows that come in the order are read and locked one by one, until there are enough.
+    if limit.is_some() && !order.is_empty() && query::by_order(&mut source, &order) {
+        order.clear();
+    }
+    Ok((source, order, limit))
 }
 
 fn split_key(mut row: Row) -> (Row, Vec<u8>) {

@@ -133,17 +133,19 @@ fn hash_pair(
 /// Drops the sort where the only table's index gives the order.
 pub(super) fn use_index_order(plan: &mut SelectPlan) {
     let [source] = plan.sources.as_mut_slice() else { return };
-    let SourceKind::Table(table) = &source.kind else { return };
-    if plan.grouped || plan.order.is_empty() || plan.distinct {
-        return;
+    if !plan.grouped && !plan.order.is_empty() && !plan.distinct {
+        plan.ordered = by_order(source, &plan.order);
     }
+}
+
+/// Reads a table by the index that gives an order, which is not empty. Answers whether there is one.
+pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -> bool {
+    let SourceKind::Table(table) = &source.kind else { return false };
     if source.access.point && source.access.index.is_none() {
-        plan.ordered = true;
-        return;
+        return true;
     }
-    let ascending = plan.order[0].1;
-    let slots: Option<Vec<usize>> = plan
-        .order
+    let ascending = order[0].1;
+    let slots: Option<Vec<usize>> = order
         .iter()
         .map(|(expr, asc, collation)| {
             let (expr, member) = match expr {
@@ -161,7 +163,7 @@ pub(super) fn use_index_order(plan: &mut SelectPlan) {
             (fits && *asc == ascending).then_some(slot)
         })
         .collect();
-    let Some(slots) = slots else { return };
+    let Some(slots) = slots else { return false };
     let fits = |access: &Access| {
         let mut parts = access.parts(table).iter().skip(access.equal.len());
         let in_parts = slots.iter().all(|slot| {
@@ -176,15 +178,16 @@ pub(super) fn use_index_order(plan: &mut SelectPlan) {
             .map(|index| Access { index: Some(index), ..Access::default() });
         match indexes.into_iter().find(|access| fits(access)) {
             Some(found) => access = found,
-            None => return,
+            None => return false,
         }
     }
-    if fits(&access) {
+    let is_ordered = fits(&access);
+    if is_ordered {
         (access.backward, access.ordered) = (!ascending, true);
         source.access = access;
         source.others.clear();
-        plan.ordered = true;
     }
+    is_ordered
 }
 
 /// Finds which columns of each table anybody asks for.

@@ -27,7 +27,7 @@ use crate::rows::Versions;
 
 pub(crate) use access::{Access, Hints, Interval, choose_access};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
-pub(crate) use arrange::plan_table;
+pub(crate) use arrange::{by_order, plan_table};
 pub(crate) use from::table_scope;
 pub(crate) use plan::plan_query;
 pub(crate) use run::{bind_count, count, run_query, run_refs};

@@ -81,6 +81,21 @@ SELECT * FROM t ORDER BY id;
 -- 3 | 30 | z
 -- 6 | 20 | B
 -- 7 | -5 | z
+EXPLAIN DELETE FROM t ORDER BY id LIMIT 1;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | DELETE | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+EXPLAIN DELETE FROM t ORDER BY id;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | DELETE | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | Using filesort
+EXPLAIN UPDATE t SET c = 'x' WHERE id > 2 ORDER BY id DESC LIMIT 1;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | UPDATE | t | NULL | range | PRIMARY | PRIMARY | NULL | NULL | NULL | NULL | Using where; Backward index scan
+EXPLAIN UPDATE t SET c = 'x' ORDER BY k LIMIT 1;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | UPDATE | t | NULL | index | by_k | by_k | NULL | NULL | NULL | NULL | 
+EXPLAIN UPDATE t SET c = 'x' ORDER BY c LIMIT 1;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | UPDATE | t | NULL | index | by_c | by_c | NULL | NULL | NULL | NULL | 
 EXPLAIN UPDATE t SET c = 'x' WHERE k = 20 ORDER BY c LIMIT 1;
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
 -- 1 | UPDATE | t | NULL | ref | by_k | by_k | NULL | NULL | NULL | NULL | Using where; Using filesort
