@@ -13,8 +13,8 @@ use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
 use spillway_tiered::{
-    Background, Inspection, JobOutcome, TableSize, TableSpace, TableStatus, TieredEngine,
-    TieredSettings,
+    Background, CompactionKind, Inspection, JobOutcome, TableSize, TableSpace, TableStatus,
+    TieredEngine, TieredSettings,
 };
 use spillway_txn::{
     Engines, HorizonHandle, LogSettings, ManagerSettings, RecoveryReport, TransactionManager,
@@ -118,16 +118,22 @@ impl Database {
         let locks = std::iter::once(lock).chain(home.lock).collect();
         let budget = Budget::new(settings.memory_bytes);
         let horizon = HorizonHandle::new();
+        let mut defaults = TieredSettings::for_memory(settings.memory_bytes);
+        let wanted = |kind: &CompactionKind| *kind != CompactionKind::IntraLevel0;
+        defaults.compaction_order.retain(|kind| settings.intra_level0 || wanted(kind));
         let tiered_settings = TieredSettings {
             slot_bytes: settings.slot_bytes,
             dynamic_level0: settings.dynamic_level0,
             paced_compaction: settings.paced_compaction,
             temperature: settings.temperature,
             data_reuse: settings.data_reuse,
+            gaps: settings.gaps,
+            straight_flush: settings.straight_flush,
+            write_cores: if settings.split_hot { settings.cores } else { 1 },
             tiers: settings.tiers.clone(),
             hot_compression: settings.hot_compression,
             cold_compression: settings.cold_compression,
-            ..TieredSettings::for_memory(settings.memory_bytes)
+            ..defaults
         };
         let tiered = TieredEngine::open(
             disk.clone(),

@@ -45,6 +45,15 @@ pub struct Settings {
     /// Whether it is counted how often extents are read, which compactions and moves between devices go by. It is there to be
     /// measured without.
     pub temperature: bool,
+    /// Whether scans leap over keys that were deleted where one before them found nothing else. It is there to be measured without.
+    pub gaps: bool,
+    /// Whether a memtable that shares keys with little of Level1 is flushed straight there. It is there to be measured without.
+    pub straight_flush: bool,
+    /// Whether sub-levels of Level0 are made fewer by merging them with each other. It is there to be measured without.
+    pub intra_level0: bool,
+    /// Whether a table that is written more than others is split, until there is work for all cores. It is there to be measured
+    /// without.
+    pub split_hot: bool,
     /// Whether writers are slowed before memory is used up, where flushes and compactions are behind. It is there to be measured
     /// without.
     pub throttle: bool,
@@ -82,6 +91,10 @@ impl Default for Settings {
             paced_compaction: true,
             data_reuse: true,
             temperature: true,
+            gaps: true,
+            straight_flush: true,
+            intra_level0: true,
+            split_hot: false,
             throttle: true,
             tiers: Vec::new(),
             hot_compression: Compression::None,

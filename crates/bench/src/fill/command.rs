@@ -7,7 +7,7 @@ use crate::apart;
 use crate::machine;
 use crate::measure::{median, progress};
 use crate::report::{CommonArgs, Figure, Report, Row};
-use crate::store::Stores;
+use crate::store::{Mechanism, SpillwayStores, Stores};
 
 /// A fill at full speed to many times the memory, second by second.
 #[derive(Args, Clone, Debug)]
@@ -36,6 +36,9 @@ pub struct FillArgs {
     /// 100 MiB into 32 MiB of memory, once: whether it runs
     #[arg(long)]
     pub quick: bool,
+    /// Run Spillway without these as well, each by itself
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
@@ -74,6 +77,10 @@ impl FillArgs {
         if self.quick {
             (self.gib, self.memory_mib, self.rounds) = (0.1, 32, 1);
         }
+        let without: Vec<_> =
+            self.without.iter().map(|mechanism| SpillwayStores::without(*mechanism)).collect();
+        let mut stores = stores.to_vec();
+        stores.extend(without.iter().map(|without| without as &dyn Stores));
         if let [name, order, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
             let order =
@@ -82,7 +89,7 @@ impl FillArgs {
             return apart::give(file, &ran);
         }
         let wanted = |name: &String| self.only.is_empty() || self.only.contains(name);
-        let stores: Vec<_> = stores.iter().filter(|stores| wanted(&stores.name())).collect();
+        stores.retain(|stores| wanted(&stores.name()));
         if stores.is_empty() || self.rounds == 0 || self.order.is_empty() {
             return Err("a run needs a store, a round and an order".to_owned());
         }

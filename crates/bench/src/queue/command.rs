@@ -8,7 +8,7 @@ use super::work::{Plan, Polls, run};
 use crate::machine;
 use crate::measure::{progress, quantile_us};
 use crate::report::{CommonArgs, Figure, Report, Row};
-use crate::store::Stores;
+use crate::store::{Mechanism, SpillwayStores, Stores};
 
 /// A table used as a queue: how long it takes to find its first rows, after some inserts and deletes and after many.
 #[derive(Args, Clone, Debug)]
@@ -55,7 +55,7 @@ pub struct QueueArgs {
 }
 
 impl QueueArgs {
-    /// Runs the queue on each store and gives the report.
+    /// Runs the queue on each store, and on Spillway without gaps, and gives the report.
     ///
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.
@@ -69,8 +69,11 @@ impl QueueArgs {
 
     pub(super) fn measure(&self, stores: &[&dyn Stores]) -> Result<Report, String> {
         let plan = self.plan()?;
+        let without = SpillwayStores::without(Mechanism::Gaps);
+        let mut stores = stores.to_vec();
+        stores.insert(1.min(stores.len()), &without);
         let wanted = |name: &String| self.only.is_empty() || self.only.contains(name);
-        let stores: Vec<_> = stores.iter().filter(|stores| wanted(&stores.name())).collect();
+        stores.retain(|stores| wanted(&stores.name()));
         if stores.is_empty() || self.rounds == 0 {
             return Err("a run needs a store and a round".to_owned());
         }
@@ -84,7 +87,7 @@ impl QueueArgs {
                 let kind = stores[(place + round) % stores.len()];
                 let name = kind.name();
                 bar.set_message(format!("rows through {name}"));
-                let all = run(*kind, &plan, &self.common.dir, &bar);
+                let all = run(kind, &plan, &self.common.dir, &bar);
                 let all = all.map_err(|error| format!("{name}: {error}"))?;
                 all.iter().for_each(|polls| report.add(row(name.clone(), polls)));
             }

@@ -20,10 +20,10 @@ fn args(dir: &std::path::Path) -> QueueArgs {
 fn the_head_is_found_after_few_changes_and_after_more() {
     let dir = tempfile::tempdir().unwrap();
     let report = args(dir.path()).measure(&[&SpillwayStores::default()]).unwrap();
-    // Two moments, two limits, at rest and meanwhile.
-    assert_eq!(report.rows().len(), 8);
+    // With gaps and without, two moments, two limits, at rest and meanwhile.
+    assert_eq!(report.rows().len(), 16);
     assert!(report.rows().iter().all(|row| row.figures[4] > 0.0));
-    assert_eq!(report.notes().len(), 2);
+    assert_eq!(report.notes().len(), 4);
     let mut wrong = args(dir.path());
     wrong.after = vec![2000, 300];
     assert!(wrong.measure(&[&SpillwayStores::default()]).is_err());

@@ -39,6 +39,14 @@ pub enum Mechanism {
     Reuse,
     /// It is counted how often extents are read, and what is hot stays up
     Temperature,
+    /// Scans leap over what was deleted
+    Gaps,
+    /// Memtables that share keys with little of Level1 are flushed straight there
+    StraightFlush,
+    /// Sub-levels of Level0 are merged with each other
+    IntraLevel0,
+    /// Tables that are written much are split for all cores
+    SplitHot,
 }
 
 impl Default for SpillwayStores {
@@ -64,6 +72,10 @@ impl SpillwayStores {
             Mechanism::Pacing => "spillway without pacing",
             Mechanism::Reuse => "spillway without reuse",
             Mechanism::Temperature => "spillway without temperature",
+            Mechanism::Gaps => "spillway without gaps",
+            Mechanism::StraightFlush => "spillway without straight flush",
+            Mechanism::IntraLevel0 => "spillway without intra-level0",
+            Mechanism::SplitHot => "spillway without hot splits",
         };
         let (name, without) = (name.to_owned(), Some(mechanism));
         SpillwayStores { name, without, ..SpillwayStores::default() }
@@ -81,6 +93,10 @@ impl SpillwayStores {
         settings.paced_compaction = self.without != Some(Mechanism::Pacing);
         settings.data_reuse = self.without != Some(Mechanism::Reuse);
         settings.temperature = self.without != Some(Mechanism::Temperature);
+        settings.gaps = self.without != Some(Mechanism::Gaps);
+        settings.straight_flush = self.without != Some(Mechanism::StraightFlush);
+        settings.intra_level0 = self.without != Some(Mechanism::IntraLevel0);
+        settings.split_hot = self.without != Some(Mechanism::SplitHot);
         // Peers are run without it, too.
         settings.hot_compression = spillway::Compression::None;
         settings.cold_compression = spillway::Compression::None;
