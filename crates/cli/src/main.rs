@@ -1,6 +1,7 @@
 //! The `spillway` command.
 
 mod backup;
+mod inspect;
 mod serve;
 mod shell;
 
@@ -32,6 +33,7 @@ use spillway_bench::wave::WaveArgs;
   mariadb -h 127.0.0.1 -u root test          connect to it
   spillway sql --data ./data -e 'SELECT 1'   run SQL on a folder that no server has open
   spillway check ./data                      verify every checksum of a folder
+  spillway inspect ./data --format html -o d.html   draw what is in it, level by level
   spillway backup create ./backups --data ./data
   spillway restore ./backups ./copy          make a folder of the newest backup
   spillway bench kv --keys 100000            measure the library under db_bench's shapes"
@@ -60,6 +62,8 @@ Examples:
         /// The data folder
         data: PathBuf,
     },
+    /// Tell or draw what is in a data folder: tables, sub-tables, levels, extents
+    Inspect(inspect::InspectArgs),
     /// Take, list, verify and remove backups
     Backup {
         #[command(subcommand)]
@@ -156,6 +160,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Sql(args) => shell::run(&args),
         Command::Check { data } => check(&data),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Backup { what } => backup::run(&what),
         Command::Restore(args) => backup::restore(&args),
         Command::Bench { what: Bench::Kv(args) } => args.run(&[&SpillwayStores::default()]),

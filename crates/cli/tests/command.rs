@@ -122,6 +122,7 @@ fn every_command_teaches_by_examples() {
         &["serve", "--help"],
         &["sql", "--help"],
         &["check", "--help"],
+        &["inspect", "--help"],
         &["bench", "kv", "--help"],
         &["bench", "commits", "--help"],
         &["bench", "lone", "--help"],
@@ -313,4 +314,63 @@ fn a_log_in_another_folder_is_never_forgotten() {
     let with = spillway(&["sql", "--data", data_text, "--log-dir", log_text, "-e", "SHOW TABLES"]);
     assert!(with.status.success() && text(&with).contains('t'), "{with:?}");
     assert!(spillway(&["check", data_text]).status.success());
+}
+
+#[test]
+fn a_folder_is_inspected_without_opening_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let inspect = |more: &[&str]| spillway(&[&["inspect", data], more].concat());
+    let missing = inspect(&[]);
+    assert!(!missing.status.success() && text(&missing).contains("is no database folder"));
+
+    let server = Serving::start(Path::new(data), &[]);
+    let locked = inspect(&[]);
+    assert!(!locked.status.success(), "{}", text(&locked));
+    for part in ["open in another process", "Ask the server", "inspect --help"] {
+        assert!(text(&locked).contains(part), "{part}: {}", text(&locked));
+    }
+    assert!(server.stop());
+
+    // Nothing is in data files yet; the names are in the log alone.
+    let sql = "CREATE TABLE t (id INT PRIMARY KEY, word TEXT, KEY (word(9)));
+               CREATE TABLE u (id INT); INSERT INTO t VALUES (1, 'one'), (2, 'two');";
+    assert!(spillway(&["sql", "--data", data, "-e", sql]).status.success());
+    let before = files_of(Path::new(data));
+    let fresh = text(&inspect(&[]));
+    for part in ["0 extents", "nothing in data files yet", "test.t, index word", "nobody has"] {
+        assert!(fresh.contains(part), "{part}: {fresh}");
+    }
+    let one = text(&inspect(&["--table", "test.t"]));
+    assert!(one.contains("test.t, index word") && !one.contains("test.u"), "{one}");
+    let none = inspect(&["--table", "test.x"]);
+    assert!(!none.status.success() && text(&none).contains("test.u"), "{}", text(&none));
+
+    let page = folder.path().join("page.html");
+    let drawn = inspect(&["--format", "html", "--output", page.to_str().unwrap()]);
+    assert!(drawn.status.success() && text(&drawn).is_empty(), "{}", text(&drawn));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("test.u"), "{page}");
+    let json = text(&inspect(&["--format", "json"]));
+    assert!(
+        json.starts_with('{') && json.ends_with("}\n") && json.contains("\"test.t\""),
+        "{json}"
+    );
+    assert!(files_of(Path::new(data)) == before, "something was changed");
+}
+
+/// All files of a folder, and what is in them, but for the one that says who has it.
+fn files_of(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => all.extend(files_of(&path)),
+            false if path.ends_with("LOCK") => {}
+            false => all.push((path.clone(), std::fs::read(&path).unwrap())),
+        }
+    }
+    all.sort();
+    all
 }

@@ -43,6 +43,7 @@ pub mod backup;
 mod check;
 mod database;
 mod directory;
+mod inspect;
 mod log_home;
 mod settings;
 #[cfg(test)]
@@ -51,15 +52,17 @@ mod transaction;
 
 pub use check::{CheckReport, check};
 pub use database::Database;
+pub use inspect::ClosedFolder;
 pub use settings::Settings;
 pub use spillway_base::budget::Budget;
 pub use spillway_base::engine::{Metric, RangeEstimate};
 pub use spillway_base::range::{prefix_end, successor};
 pub use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result};
 pub use spillway_tiered::{
-    CODINGS, ClassSpace, CompactionRecord, Compression, DeviceClass, FilesInspection, HOT_FROM,
-    Inspection, LevelSpace, LevelStatus, MemtableInspection, SliceInspection, SubTableInspection,
-    TableInspection, TableSize, TableSpace, TableStatus, TableUse, Tier, WARM_FROM,
+    CODINGS, ClassSpace, CompactionKind, CompactionRecord, Compression, DeviceClass,
+    FilesInspection, HOT_FROM, Inspection, LevelSpace, LevelStatus, MemtableInspection,
+    SliceInspection, SubTableInspection, TableInspection, TableSize, TableSpace, TableStatus,
+    TableUse, Tier, WARM_FROM,
 };
 pub use spillway_txn::{
     CancelHandle, CommitFuture, Durability, Isolation, LockMode, LockWait, Savepoint, Scan,

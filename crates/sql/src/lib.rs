@@ -31,3 +31,4 @@ pub use api::{ColumnFlags, Outcome, ResultColumn, ResultSink, Status};
 pub use catalog::UserDef;
 pub use errors::{Result, SqlError};
 pub use session::{Front, Instance, Limits, Prepared, Session, VERSION, parse as parse_durability};
+pub use show::Labels;

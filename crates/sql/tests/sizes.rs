@@ -76,3 +76,45 @@ fn sizes_are_those_of_extents_and_memtables() {
     );
     assert!(page.contains("tiered_level2_dead_bytes"), "{page}");
 }
+
+#[test]
+fn how_tables_are_stored_is_told_to_who_may_know() {
+    let instance = in_memory();
+    let mut root = instance.session("root", "localhost", 1);
+    root.use_database("test").unwrap();
+    let setup = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), KEY (name)); \
+                 CREATE DATABASE other; CREATE TABLE other.u (a INT); \
+                 INSERT INTO t VALUES (1, '<one>'), (-2, 'two'), (30, 'three'); INSERT INTO other.u VALUES (5); \
+                 CREATE USER guest; GRANT SELECT ON test.* TO guest";
+    run(&mut root, setup).unwrap();
+    let db = instance.database();
+    db.compact().unwrap();
+    let slices = "SELECT TABLE_NAME, INDEX_NAME, LEVEL, SMALLEST_KEY, LARGEST_KEY, VERSIONS, TIER \
+                  FROM information_schema.TIERED_SLICES WHERE TABLE_SCHEMA IS NOT NULL ORDER BY 1, 2";
+    let [rows, names] = ["t PRIMARY 2 -2 30 3 ssd", "t name 2 '<ONE>', 1 'TWO', -2 3 ssd"];
+    assert_eq!(run(&mut root, slices).unwrap(), [names, rows, "u PRIMARY 2 row 1 row 1 1 ssd"]);
+    let sums =
+        "SELECT SUM(SLICES), SUM(VERSIONS), SUM(SLOT_BYTES) FROM information_schema.TIERED_LEVELS";
+    let levels = db.space().into_iter().flat_map(|table| table.levels);
+    let (many, versions, slots) = levels.fold((0, 0, 0), |sum, level| {
+        (sum.0 + level.slices, sum.1 + level.versions, sum.2 + level.slot_bytes)
+    });
+    assert_eq!(run(&mut root, sums).unwrap(), [format!("{many} {versions} {slots}")]);
+    let kinds = "SELECT KIND, TABLE_NAME, SMALLEST_KEY, INPUT_SLICES > 0, ENDED_UTC > '2024-01-01' \
+                 FROM information_schema.TIERED_COMPACTIONS WHERE TABLE_NAME = 't' AND INDEX_NAME = 'PRIMARY'";
+    assert_eq!(run(&mut root, kinds).unwrap(), ["full t -2 1 1"]);
+    let picture = "SELECT PICTURE FROM information_schema.TIERED_PICTURE";
+    let page = run(&mut root, picture).unwrap().concat();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    assert!(page.contains("test.t, index name") && page.contains("&lt;ONE&gt;"), "{page}");
+    assert!(page.contains("other.u") && page.contains("(names of key spaces)"));
+
+    let mut guest = instance.session("guest", "%", 2);
+    assert_eq!(run(&mut guest, slices).unwrap(), [names, rows]);
+    let all = "SELECT COUNT(*) FROM information_schema.TIERED_SLICES";
+    assert_eq!(run(&mut guest, all).unwrap(), ["2"]);
+    let page = run(&mut guest, picture).unwrap().concat();
+    assert!(page.contains("test.t") && !page.contains("other.u") && !page.contains("key spaces"));
+    let compactions = "SELECT DISTINCT TABLE_NAME FROM information_schema.TIERED_COMPACTIONS";
+    assert_eq!(run(&mut guest, compactions).unwrap(), ["t"]);
+}

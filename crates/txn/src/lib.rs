@@ -31,6 +31,6 @@ mod watermark;
 pub use copy::{LogCopy, LogHold, LogWriter};
 pub use manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
 pub use options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
-pub use record::check_frame;
+pub use record::{check_frame, commits_in};
 pub use recovery::{LogSettings, RecoveryReport, recover};
 pub use transaction::{CancelHandle, CommitFuture, LOCK_WAIT, Savepoint, Scan, Transaction};

@@ -17,7 +17,7 @@
 //! The commits of a lane come nearly in the order of their numbers, and not quite: a thread has its place in the lane
 //! before it has its number.
 
-use spillway_base::batch::ops;
+use spillway_base::batch::{Op, ops};
 use spillway_base::codec::Reader;
 use spillway_base::{Csn, Error, Result};
 
@@ -70,6 +70,17 @@ pub(crate) fn note_in(frame: &[u8]) -> Option<Csn> {
 pub fn check_frame(payload: &[u8]) -> Result<()> {
     read_frame(payload, &mut |record| match record {
         Record::Commit(_, batch) => ops(batch).try_for_each(|op| op.map(drop)),
+        Record::Note(_) | Record::Stable(_) => Ok(()),
+    })
+}
+
+/// Gives the operations of the commits in a frame of a lane's log, each with its commit's number.
+///
+/// # Errors
+/// [`spillway_base::ErrorKind::Corruption`].
+pub fn commits_in(payload: &[u8], visit: &mut dyn FnMut(Csn, Op<'_>)) -> Result<()> {
+    read_frame(payload, &mut |record| match record {
+        Record::Commit(csn, batch) => ops(batch).try_for_each(|op| op.map(|op| visit(csn, op))),
         Record::Note(_) | Record::Stable(_) => Ok(()),
     })
 }

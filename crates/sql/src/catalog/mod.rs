@@ -107,28 +107,33 @@ impl Catalog {
         let mut catalog = Catalog { version: 1, ..Catalog::default() };
         let mut scan = txn.scan(space, KeyRange::ALL, Direction::Forward)?;
         while scan.advance()? {
-            let (key, value) = (scan.key(), scan.value());
-            match key.first() {
-                Some(b'd') => {
-                    let database: DatabaseDef = from_json(key, value)?;
-                    catalog.databases.insert(database.name.clone(), database);
-                }
-                Some(b't') => {
-                    let mut table: TableDef = from_json(key, value)?;
-                    table.columns.iter_mut().for_each(ColumnDef::fix_initial);
-                    table.number_columns(table.last_column_id());
-                    table.prepare();
-                    catalog.tables.insert((table.db.clone(), table.name.clone()), Arc::new(table));
-                }
-                Some(b'u') => {
-                    let user: UserDef = from_json(key, value)?;
-                    catalog.users.insert((user.name.clone(), user.host.clone()), user);
-                }
-                _ => {}
-            }
+            catalog.take(scan.key(), scan.value())?;
         }
         drop(scan);
         Ok(catalog)
+    }
+
+    /// Takes in what a row tells.
+    pub(crate) fn take(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match key.first() {
+            Some(b'd') => {
+                let database: DatabaseDef = from_json(key, value)?;
+                self.databases.insert(database.name.clone(), database);
+            }
+            Some(b't') => {
+                let mut table: TableDef = from_json(key, value)?;
+                table.columns.iter_mut().for_each(ColumnDef::fix_initial);
+                table.number_columns(table.last_column_id());
+                table.prepare();
+                self.tables.insert((table.db.clone(), table.name.clone()), Arc::new(table));
+            }
+            Some(b'u') => {
+                let user: UserDef = from_json(key, value)?;
+                self.users.insert((user.name.clone(), user.host.clone()), user);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     pub(crate) fn has_database(&self, name: &str) -> bool {

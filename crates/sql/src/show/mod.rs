@@ -1,10 +1,12 @@
 //! SHOW, DESCRIBE, EXPLAIN, and the tables of information_schema.
 
 mod explain;
+mod labels;
 mod schema;
 mod server;
 mod status;
 mod tables;
+mod tiered;
 
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
@@ -18,6 +20,7 @@ use crate::parse::word;
 use crate::session::{Instance, Variables, path_of};
 
 pub(crate) use explain::{explain, explain_change, explain_columns, explain_insert};
+pub use labels::Labels;
 pub(crate) use schema::{virtual_rows, virtual_table};
 use server::{charset_rows, collation_rows, engine_rows, process_rows};
 use status::engine_status;

@@ -2,17 +2,19 @@
 
 use std::cell::RefCell;
 
+use spillway_types::column::LobSize;
 use spillway_types::{ColumnType, Value};
 
 use super::server::{charset_rows, collation_rows, engine_rows, process_rows};
 use super::tables::{
     default_text, extra_of, index_parts, index_values, key_of, rows_estimate, size_values,
 };
+use super::tiered::{self, Stored};
 use super::{TEXT, int, text};
 use crate::catalog::{Catalog, SYSTEM, TableDef};
 use crate::session::{Instance, Variables};
 
-/// The columns of each virtual table: names, with a mark for those that are numbers.
+/// The columns of each virtual table: names, with a mark (#) for those that are numbers, and one (~) for long text.
 const VIRTUAL: &[(&str, &str)] = &[
     (
         "information_schema.schemata",
@@ -89,6 +91,10 @@ const VIRTUAL: &[(&str, &str)] = &[
         "SPECIFIC_CATALOG SPECIFIC_SCHEMA SPECIFIC_NAME ORDINAL_POSITION# PARAMETER_MODE PARAMETER_NAME DATA_TYPE CHARACTER_MAXIMUM_LENGTH# CHARACTER_OCTET_LENGTH# NUMERIC_PRECISION# NUMERIC_SCALE# DATETIME_PRECISION# CHARACTER_SET_NAME COLLATION_NAME DTD_IDENTIFIER ROUTINE_TYPE",
     ),
     ("information_schema.user_privileges", "GRANTEE TABLE_CATALOG PRIVILEGE_TYPE IS_GRANTABLE"),
+    ("information_schema.tiered_levels", tiered::LEVELS),
+    ("information_schema.tiered_slices", tiered::SLICES),
+    ("information_schema.tiered_compactions", tiered::COMPACTIONS),
+    ("information_schema.tiered_picture", tiered::PICTURE),
     ("mysql.user", "Host User plugin authentication_string"),
     ("mysql.proc", "db name type"),
     ("mysql.event", "db name"),
@@ -97,9 +103,14 @@ const VIRTUAL: &[(&str, &str)] = &[
 /// The columns of a virtual table, by `database.table` in lower case.
 pub(crate) fn virtual_table(name: &str) -> Option<Vec<(String, ColumnType)>> {
     let (_, columns) = VIRTUAL.iter().find(|(other, _)| *other == name)?;
-    let typed = columns.split(' ').map(|column| match column.strip_suffix('#') {
-        Some(number) => (number.to_owned(), ColumnType::BIGINT),
-        None => (column.to_owned(), TEXT),
+    let typed = columns.split(' ').map(|column| {
+        if let Some(number) = column.strip_suffix('#') {
+            (number.to_owned(), ColumnType::BIGINT)
+        } else if let Some(long) = column.strip_suffix('~') {
+            (long.to_owned(), ColumnType::Text(LobSize::Long))
+        } else {
+            (column.to_owned(), TEXT)
+        }
     });
     Some(typed.collect())
 }
@@ -115,6 +126,7 @@ pub(crate) fn virtual_rows(
     let variables = variables.borrow();
     let (catalog, user) = (&*variables.seen(catalog), variables.account(catalog));
     let tables = || catalog.tables.values();
+    let stored = || Stored::seen_by(user, instance, catalog);
     match name {
         "information_schema.schemata" => {
             let mut names: Vec<&str> = catalog.databases.keys().map(String::as_str).collect();
@@ -281,6 +293,10 @@ pub(crate) fn virtual_rows(
                 })
             })
             .collect(),
+        "information_schema.tiered_levels" => stored().levels(),
+        "information_schema.tiered_slices" => stored().slices(),
+        "information_schema.tiered_compactions" => stored().compactions(),
+        "information_schema.tiered_picture" => stored().picture(),
         "mysql.user" => catalog
             .users
             .values()

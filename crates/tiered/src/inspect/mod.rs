@@ -24,7 +24,7 @@ use crate::space::{ClassBytes, DeviceClass};
 pub const CODINGS: [&str; 4] = ["none", "lz4", "zstd", "zstd with dictionary"];
 
 /// A whole database.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Inspection {
     /// Bytes of a slot.
     pub slot_bytes: u64,

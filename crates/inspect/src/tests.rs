@@ -1,0 +1,254 @@
+//! What is told is all there is, however much, and nothing in a name or a key is taken for markup.
+
+use std::time::Duration;
+
+use spillway::{
+    CODINGS, ClassSpace, CompactionKind, CompactionRecord, Csn, DeviceClass, EngineKind,
+    FilesInspection, LevelSpace, MemtableInspection, SliceInspection, SubTableInspection,
+    TableInspection, TableSpace,
+};
+
+use super::*;
+
+const NASTY: &str = "</title><script>\"&'\u{1}\u{fffe}<svg>";
+
+struct Nasty;
+
+impl Names for Nasty {
+    fn table(&self, table: Table) -> String {
+        format!("{NASTY}{}", table.ordinal())
+    }
+
+    fn key(&self, _: Table, key: &[u8]) -> String {
+        format!("{NASTY}{}", readable(key))
+    }
+}
+
+fn key(number: usize) -> Box<[u8]> {
+    (number as u64).to_be_bytes().into()
+}
+
+fn slice(at: usize, level: u8, sublevel: u64) -> SliceInspection {
+    SliceInspection {
+        level,
+        sublevel,
+        extent: at as u64,
+        first_block: 3,
+        blocks: 50,
+        extent_blocks: 100,
+        smallest: key(10 * at),
+        largest: key(10 * at + 8),
+        block_bytes: 1_000_000,
+        slot_bytes: 2 << 20,
+        dead_bytes: if at.is_multiple_of(3) { 900_000 } else { 0 },
+        payload_bytes: 3_000_000,
+        versions: 1000,
+        keys: 900,
+        tombstones: (at as u64 * 37) % 1000,
+        coding: CODINGS[at % 4],
+        class: DeviceClass::ALL[at % 3],
+        temperature: (level < 2).then_some(at as u32 % 300),
+    }
+}
+
+/// A table with so many slices in Level2, some in Level1, and a deep Level0, in so many sub-tables.
+fn table(slices: usize, parts: usize) -> TableInspection {
+    let level = |slices: usize| LevelSpace {
+        slices: slices as u64,
+        extents: slices as u64,
+        versions: 1000 * slices as u64,
+        slot_bytes: (2 << 20) * slices as u64,
+        block_bytes: 1_000_000 * slices as u64,
+        dead_bytes: 300_000 * slices as u64,
+        ..LevelSpace::default()
+    };
+    let each = slices.div_ceil(parts);
+    let subtables = (0..parts).map(|part| {
+        let of = part * each..((part + 1) * each).min(slices);
+        let mut all = Vec::new();
+        for sublevel in (1..=14).rev() {
+            all.extend(of.clone().step_by(7 + sublevel as usize).map(|at| slice(at, 0, sublevel)));
+        }
+        all.extend(of.clone().filter(|at| at % 5 < 3).map(|at| slice(at, 1, 0)));
+        all.extend(of.clone().map(|at| slice(at, 2, 0)));
+        SubTableInspection {
+            start: if part == 0 { Box::default() } else { key(10 * of.start) },
+            end: (part + 1 < parts).then(|| key(10 * of.end)),
+            flushed: Csn(7),
+            memtables: vec![MemtableInspection { bytes: 1 << 20, keys: 100 }; part % 3],
+            sublevels: 14,
+            levels: [level(of.len() / 10), level(of.len() / 2), level(of.len())],
+            slices: all,
+            quarantine: (part == 1).then(|| NASTY.to_owned()),
+        }
+    });
+    let on = ClassSpace { extents: slices as u64, slot_bytes: 5 << 20, ..ClassSpace::default() };
+    let space = TableSpace {
+        table: Table::new(EngineKind::Tiered, 9),
+        levels: [level(slices / 10), level(slices / 2), level(slices)],
+        classes: vec![(DeviceClass::Ssd, on)],
+    };
+    TableInspection { space, subtables: subtables.collect() }
+}
+
+fn compaction(number: u64) -> CompactionRecord {
+    let kinds = [CompactionKind::Minor, CompactionKind::Major, CompactionKind::SelfMajor];
+    CompactionRecord {
+        number,
+        table: Table::new(EngineKind::Tiered, 9),
+        kind: kinds[number as usize % 3],
+        smallest: key(1),
+        largest: key(99),
+        input_slices: 5,
+        input_bytes: 10_000_000,
+        level: 1,
+        written_extents: 2,
+        written_bytes: 4_000_000,
+        relinked_slices: 2,
+        relinked_bytes: 3_000_000,
+        carried_blocks: 20,
+        carried_bytes: 320_000,
+        merged_blocks: 100,
+        merged_bytes: 1_600_000,
+        ended: Duration::from_millis(1_000_000 + 700 * number),
+        took: Duration::from_millis(40 * (number % 20)),
+    }
+}
+
+fn inspection(slices: usize, parts: usize, compactions: Option<u64>) -> Inspection {
+    let files = FilesInspection { class: DeviceClass::Ssd, bytes: 64 << 20, free_bytes: 1 << 20 };
+    Inspection {
+        slot_bytes: 2 << 20,
+        files: vec![files],
+        tables: vec![table(slices, parts)],
+        compactions: compactions.map(|many| (1..=many).map(compaction).collect()),
+    }
+}
+
+/// Panics unless every element is closed by its own name, and no text has markup in it. Answers how many elements there are of
+/// each name that is asked for.
+fn elements(page: &str, names: &[&str]) -> Vec<usize> {
+    let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
+    let mut open: Vec<String> = Vec::new();
+    let mut counts = vec![0; names.len()];
+    while let Some(at) = rest.find('<') {
+        let text = &rest[..at];
+        let is_style = open.last().is_some_and(|name| name == "style");
+        assert!(is_style || !text.contains('>'), "{text}");
+        for entity in text.split('&').skip(1) {
+            let sound =
+                ["amp;", "lt;", "gt;", "quot;"].iter().any(|known| entity.starts_with(known));
+            assert!(sound || is_style, "&{entity}");
+        }
+        let (tag, after) = rest[at + 1..].split_once('>').unwrap();
+        rest = after;
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name));
+            continue;
+        }
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        let name = tag.split([' ', '/']).next().unwrap();
+        if let Some(at) = names.iter().position(|other| *other == name) {
+            counts[at] += 1;
+        }
+        if !tag.ends_with('/') {
+            open.push(name.to_owned());
+        }
+    }
+    assert!(open.is_empty() && rest.trim().is_empty(), "{open:?}");
+    counts
+}
+
+#[test]
+fn a_page_is_well_formed_whatever_things_are_called() {
+    for (slices, parts, compactions) in
+        [(1, 1, None), (1, 1, Some(0)), (30, 3, Some(1)), (300, 40, Some(256))]
+    {
+        let inspection = inspection(slices, parts, compactions);
+        let report = Report { inspection: &inspection, names: &Nasty, title: NASTY };
+        let page = report.html();
+        let counts = elements(&page, &["svg", "script", "h2"]);
+        let drawn = 1 + usize::from(compactions.is_some_and(|many| many > 0));
+        assert_eq!(counts, [drawn, 0, 2], "{slices} {parts}");
+    }
+    let nothing = Inspection::default();
+    let report = Report { inspection: &nothing, names: &Numbered, title: "nothing" };
+    assert_eq!(elements(&report.html(), &["svg", "section"]), [0, 1]);
+}
+
+/// Every slice is in the picture, by itself where it can be seen and else in a box that counts it, and a picture of many is no
+/// larger than one of some.
+#[test]
+fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
+    let told = |slices: usize| {
+        let inspection = inspection(slices, 8, None);
+        let report = Report { inspection: &inspection, names: &Numbered, title: "t" };
+        let page = report.html();
+        let level2 = page.split("<title>Level2: ").skip(1);
+        let counted: usize = level2
+            .map(|box_| match box_.split_once(" slices\n") {
+                Some((many, _)) if !many.contains('\n') => many.replace(',', "").parse().unwrap(),
+                _ => 1,
+            })
+            .sum();
+        assert_eq!(counted, slices);
+        (page.len(), elements(&page, &["rect"])[0])
+    };
+    assert!(told(10).1 >= 20);
+    let (many, very_many) = (told(2_000), told(50_000));
+    assert!(very_many.1 < 2 * many.1 && very_many.0 < 2 * many.0, "{many:?} {very_many:?}");
+}
+
+#[test]
+fn text_and_json_tell_the_same_figures() {
+    let inspection = inspection(30, 3, Some(2));
+    let report = Report { inspection: &inspection, names: &Numbered, title: "./data" };
+    let text = report.text();
+    for part in [
+        "./data: 1 table in 3 sub-tables; 30 extents",
+        "(key space 9): 3 sub-tables",
+        "sub-table 1, from the first key to 0x0000000000000064",
+        "to the last; 2 memtables, 2.0 MiB",
+        "Level0 x14",
+        "Level2        10       10",
+        "not compacted any more",
+        "self-major",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+    let parts = json["tables"][0]["sub_tables"].as_array().unwrap();
+    let slices = parts.iter().flat_map(|part| part["slices"].as_array().unwrap());
+    let level2: Vec<_> = slices.filter(|slice| slice["level"] == 2).collect();
+    assert_eq!((parts.len(), level2.len()), (3, 30));
+    assert_eq!(json["tables"][0]["levels"][2]["slices"], 30);
+    assert_eq!(
+        (&level2[0]["temperature"], &level2[0]["tier"]),
+        (&serde_json::Value::Null, &"fast".into())
+    );
+    assert_eq!(json["compactions"][1]["kind"], "self-major");
+    let offline = super::tests::inspection(3, 1, None);
+    let report = Report { inspection: &offline, ..report };
+    assert!(report.text().contains("nobody has"));
+    let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+    assert!(json["compactions"].is_null());
+}
+
+#[test]
+fn figures_are_written_as_people_write_them() {
+    use words::{bytes, count, percent, time};
+    assert_eq!(
+        [0, 1023, 1024, 2 << 20, 1 << 40].map(bytes),
+        ["0 B", "1023 B", "1.0 KiB", "2.0 MiB", "1.0 TiB"]
+    );
+    assert_eq!([0, 999, 1000, 1234567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    assert_eq!(percent(0.256), "26 %");
+    let times = [0.0004, 0.0024, 0.25, 61.0, 300.0].map(|s| time(Duration::from_secs_f64(s)));
+    assert_eq!(times, ["0.40 ms", "2.4 ms", "250 ms", "61.0 s", "5 min"]);
+    assert_eq!(
+        words::parts([("zstd", 3), ("none", 1), ("lz4", 0)].into_iter()),
+        "zstd 75 %, none 25 %"
+    );
+    assert_eq!(readable(b"seat 7"), "\"seat 7\"");
+    assert_eq!(readable(&[0, 255]), "0x00ff");
+}

@@ -1,0 +1,205 @@
+//! As text, for a terminal.
+
+use std::fmt::Write;
+
+use spillway::{CompactionRecord, LevelSpace, SubTableInspection, TableInspection};
+
+use crate::words::{bytes, codings, count, counted, percent, share, tiers, time};
+use crate::{Report, shortened};
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a text does not fail.
+    let _ = writeln!(out, "{text}");
+}
+
+impl Report<'_> {
+    /// All of it but single slices, as text in lines.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        line(&mut out, format_args!("{}", self.summary()));
+        for files in &self.inspection.files {
+            let (class, all, free) = (files.class, bytes(files.bytes), bytes(files.free_bytes));
+            line(&mut out, format_args!("data files on {class}: {all}, of them free {free}"));
+        }
+        let tables = self.inspection.tables.iter();
+        let (stored, fresh): (Vec<&TableInspection>, Vec<_>) =
+            tables.partition(|table| table.subtables.iter().any(|part| !part.slices.is_empty()));
+        stored.iter().for_each(|table| self.table_text(&mut out, table));
+        if !fresh.is_empty() {
+            line(&mut out, format_args!("\nnothing in data files yet:"));
+        }
+        for table in fresh {
+            let memory: u64 = table.subtables.iter().map(memory_of).sum();
+            let name = self.names.table(table.space.table);
+            line(&mut out, format_args!("  {name}, in memory {}", bytes(memory)));
+        }
+        self.compactions_text(&mut out);
+        out
+    }
+
+    /// What there is, in a sentence.
+    pub(crate) fn summary(&self) -> String {
+        let tables = &self.inspection.tables;
+        let parts: usize = tables.iter().map(|table| table.subtables.len()).sum();
+        let on = tables.iter().map(|table| table.space.on_devices());
+        let (extents, slots, dead) = on.fold((0, 0, 0), |sum, on| {
+            (sum.0 + on.extents, sum.1 + on.slot_bytes, sum.2 + on.dead_bytes)
+        });
+        let payload: u64 = tables.iter().map(|table| table.space.payload_bytes()).sum();
+        format!(
+            "{}: {} in {}; {} of {} with {} of keys and values, {} dead",
+            self.title,
+            counted(tables.len() as u64, "table", "tables"),
+            counted(parts as u64, "sub-table", "sub-tables"),
+            counted(extents, "extent", "extents"),
+            bytes(slots),
+            bytes(payload),
+            bytes(dead),
+        )
+    }
+
+    fn table_text(&self, out: &mut String, table: &TableInspection) {
+        let id = table.space.table;
+        let on = table.space.on_devices();
+        let memory: u64 = table.subtables.iter().map(memory_of).sum();
+        line(
+            out,
+            format_args!(
+                "\n{}: {}, {} of {}, dead {}, unused ends {}, in memory {}",
+                self.names.table(id),
+                counted(table.subtables.len() as u64, "sub-table", "sub-tables"),
+                counted(on.extents, "extent", "extents"),
+                bytes(on.slot_bytes),
+                bytes(on.dead_bytes),
+                bytes(on.slack_bytes),
+                bytes(memory),
+            ),
+        );
+        line(
+            out,
+            format_args!(
+                "  {:<10}{:>8}{:>9}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{:>11}{:>11}  {:<18}tiers",
+                "",
+                "slices",
+                "extents",
+                "payload",
+                "blocks",
+                "slots",
+                "dead",
+                "dense",
+                "versions",
+                "tombstones",
+                "hot",
+                "cold",
+                "coding",
+            ),
+        );
+        for (at, part) in table.subtables.iter().enumerate() {
+            let bounds = self.bounds(id, &part.start, part.end.as_deref());
+            let memory = memory_of(part);
+            let memtables = match part.memtables.len() as u64 {
+                0 => String::new(),
+                many => {
+                    format!("; {}, {}", counted(many, "memtable", "memtables"), bytes(memory))
+                }
+            };
+            line(out, format_args!("  sub-table {}, {bounds}{memtables}", at + 1));
+            levels_text(out, part);
+            if let Some(damage) = &part.quarantine {
+                line(out, format_args!("    not compacted any more: {damage}"));
+            }
+        }
+    }
+
+    fn compactions_text(&self, out: &mut String) {
+        let Some(all) = &self.inspection.compactions else {
+            let told = "recent compactions are kept in memory, by who has the database open";
+            line(out, format_args!("\n{told}: nobody has"));
+            return;
+        };
+        line(out, format_args!("\nrecent compactions, the newest last"));
+        let Some(last) = all.last() else {
+            line(out, format_args!("  none since the database was opened"));
+            return;
+        };
+        line(
+            out,
+            format_args!(
+                "  {:>7} {:>10}{:>10}  {:<13}{:<8}{:>7}{:>11}{:>11}{:>11}{:>11}{:>11}  table",
+                "number",
+                "before",
+                "took",
+                "kind",
+                "into",
+                "slices",
+                "read",
+                "stayed",
+                "carried",
+                "merged",
+                "written"
+            ),
+        );
+        for record in all {
+            self.compaction_text(out, record, last);
+        }
+    }
+
+    fn compaction_text(&self, out: &mut String, of: &CompactionRecord, last: &CompactionRecord) {
+        let keys = [&of.smallest, &of.largest].map(|key| self.key(of.table, key));
+        line(
+            out,
+            format_args!(
+                "  {:>7} {:>10}{:>10}  {:<13}{:<8}{:>7}{:>11}{:>11}{:>11}{:>11}{:>11}  {}, {} to {}",
+                of.number,
+                time(last.ended.saturating_sub(of.ended)),
+                time(of.took),
+                of.kind,
+                format!("Level{}", of.level),
+                count(of.input_slices),
+                bytes(of.input_bytes),
+                bytes(of.relinked_bytes),
+                bytes(of.carried_bytes),
+                bytes(of.merged_bytes),
+                bytes(of.written_bytes),
+                shortened(&self.names.table(of.table)),
+                keys[0],
+                keys[1],
+            ),
+        );
+    }
+}
+
+fn memory_of(part: &SubTableInspection) -> u64 {
+    part.memtables.iter().map(|memtable| memtable.bytes).sum()
+}
+
+fn levels_text(out: &mut String, part: &SubTableInspection) {
+    for (number, level) in part.levels.iter().enumerate().filter(|(_, level)| level.slices > 0) {
+        let name = match (number, part.sublevels) {
+            (0, sublevels) => format!("Level0 x{sublevels}"),
+            _ => format!("Level{number}"),
+        };
+        line(out, format_args!("    {}", level_text(&name, level)));
+    }
+}
+
+fn level_text(name: &str, level: &LevelSpace) -> String {
+    let tombstones = share(level.tombstones, level.versions);
+    format!(
+        "{name:<10}{:>6}{:>9}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{:>11}{:>11}  {:<18}{}",
+        count(level.slices),
+        count(level.extents),
+        bytes(level.payload_bytes),
+        bytes(level.block_bytes),
+        bytes(level.slot_bytes),
+        bytes(level.dead_bytes),
+        percent(level.density()),
+        count(level.versions),
+        percent(tombstones),
+        bytes(level.hot_bytes),
+        bytes(level.cold_bytes),
+        codings(level),
+        tiers(level),
+    )
+}

@@ -1,0 +1,98 @@
+//! Figures as people write them.
+
+use std::time::Duration;
+
+use spillway::{CompactionRecord, LevelSpace};
+
+/// Bytes, in the unit that fits.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut scaled = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while scaled >= 999.95 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{scaled:.1} {}", UNITS[unit])
+}
+
+/// A count, in groups of three digits.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// So many of something.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// What share of a whole a part is; 0 of nothing.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// A duration, to three digits or so.
+pub(crate) fn time(time: Duration) -> String {
+    let ms = time.as_secs_f64() * 1e3;
+    match ms {
+        _ if ms < 1.0 => format!("{ms:.2} ms"),
+        _ if ms < 10.0 => format!("{ms:.1} ms"),
+        _ if ms < 1e3 => format!("{ms:.0} ms"),
+        _ if ms < 120e3 => format!("{:.1} s", ms / 1e3),
+        _ => format!("{:.0} min", ms / 60e3),
+    }
+}
+
+/// The parts of a whole that are there, the largest first: `zstd 90 %, none 10 %`.
+pub(crate) fn parts<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let mut parts: Vec<(&str, u64)> = parts.filter(|(_, bytes)| *bytes > 0).collect();
+    let whole: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
+    parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    if let [(only, _)] = parts[..] {
+        return only.to_owned();
+    }
+    let told =
+        parts.iter().map(|(name, bytes)| format!("{name} {}", percent(share(*bytes, whole))));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// How a level is coded.
+pub(crate) fn codings(level: &LevelSpace) -> String {
+    parts(spillway::CODINGS.into_iter().zip(level.coded_bytes))
+}
+
+/// On which devices a level is.
+pub(crate) fn tiers(level: &LevelSpace) -> String {
+    let names = spillway::DeviceClass::ALL.map(spillway::DeviceClass::name);
+    parts(names.into_iter().zip(level.class_bytes))
+}
+
+/// What was done in a compaction.
+pub(crate) fn done(record: &CompactionRecord) -> String {
+    format!(
+        "read {} in {}; {} stayed where it was in {}, {} was copied block by block, {} came out of merges; wrote {} in {}",
+        bytes(record.input_bytes),
+        counted(record.input_slices, "slice", "slices"),
+        bytes(record.relinked_bytes),
+        counted(record.relinked_slices, "slice", "slices"),
+        bytes(record.carried_bytes),
+        bytes(record.merged_bytes),
+        bytes(record.written_bytes),
+        counted(record.written_extents, "extent", "extents"),
+    )
+}

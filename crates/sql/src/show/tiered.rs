@@ -1,0 +1,162 @@
+//! How tables are stored, as tables of information_schema: sub-tables and their levels, slices, the newest compactions, and
+//! a picture of all of them.
+
+use spillway::{
+    CompactionRecord, Inspection, LevelSpace, SliceInspection, SubTableInspection, Table,
+};
+use spillway_inspect::{Names, Report};
+use spillway_types::Value;
+
+use super::labels::Labels;
+use super::{int, text};
+use crate::catalog::{Catalog, UserDef, utc};
+use crate::session::Instance;
+
+pub(super) const LEVELS: &str = "TABLE_SCHEMA TABLE_NAME INDEX_NAME SUB_TABLE# START_KEY END_KEY MEMTABLES# MEMTABLE_BYTES# LEVEL# SUB_LEVELS# SLICES# EXTENTS# VERSIONS# TOMBSTONES# PAYLOAD_BYTES# BLOCK_BYTES# SLOT_BYTES# DEAD_BYTES# SLACK_BYTES# HOT_BYTES# COLD_BYTES#";
+pub(super) const SLICES: &str = "TABLE_SCHEMA TABLE_NAME INDEX_NAME SUB_TABLE# LEVEL# SUB_LEVEL# EXTENT# FIRST_BLOCK# BLOCKS# EXTENT_BLOCKS# SMALLEST_KEY LARGEST_KEY BLOCK_BYTES# SLOT_BYTES# DEAD_BYTES# PAYLOAD_BYTES# VERSIONS# DISTINCT_KEYS# TOMBSTONES# CODING TIER TEMPERATURE#";
+pub(super) const COMPACTIONS: &str = "NUMBER# KIND TABLE_SCHEMA TABLE_NAME INDEX_NAME SMALLEST_KEY LARGEST_KEY LEVEL# ENDED_UTC TOOK_US# INPUT_SLICES# INPUT_BYTES# RELINKED_SLICES# RELINKED_BYTES# CARRIED_BLOCKS# CARRIED_BYTES# MERGED_BLOCKS# MERGED_BYTES# WRITTEN_EXTENTS# WRITTEN_BYTES#";
+pub(super) const PICTURE: &str = "PICTURE~";
+
+/// What a user may know of how tables are stored: of its own tables all, and of key spaces that are no table's with PROCESS.
+pub(super) struct Stored {
+    labels: Labels,
+    inspection: Inspection,
+}
+
+impl Stored {
+    /// `catalog` is what of it the user sees.
+    pub(super) fn seen_by(
+        user: Option<&UserDef>,
+        instance: &Instance,
+        catalog: &Catalog,
+    ) -> Stored {
+        let labels = Labels::of(catalog);
+        let mut inspection = instance.database().inspect();
+        let all = user.is_some_and(|user| user.may_everywhere("PROCESS"));
+        let seen = |table: Table| all || labels.place_of(table).is_some();
+        inspection.tables.retain(|table| seen(table.space.table));
+        if let Some(compactions) = &mut inspection.compactions {
+            compactions.retain(|record| seen(record.table));
+        }
+        Stored { labels, inspection }
+    }
+
+    fn place(&self, table: Table) -> [Value; 3] {
+        match self.labels.place_of(table) {
+            Some(place) => place.map(text),
+            None => [Value::Null, text(self.labels.table(table)), Value::Null],
+        }
+    }
+
+    fn key(&self, table: Table, key: &[u8]) -> Value {
+        text(self.labels.key(table, key))
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (Table, usize, &SubTableInspection)> {
+        self.inspection.tables.iter().flat_map(|table| {
+            let parts = table.subtables.iter().enumerate();
+            parts.map(|(at, part)| (table.space.table, at + 1, part))
+        })
+    }
+
+    pub(super) fn levels(&self) -> Vec<Vec<Value>> {
+        let mut rows = Vec::new();
+        for (table, at, part) in self.parts() {
+            let memory: u64 = part.memtables.iter().map(|memtable| memtable.bytes).sum();
+            for (number, level) in part.levels.iter().enumerate() {
+                let mut row = self.place(table).to_vec();
+                row.push(int(at as u64));
+                row.push(match &part.start[..] {
+                    [] => Value::Null,
+                    start => self.key(table, start),
+                });
+                row.push(part.end.as_deref().map_or(Value::Null, |end| self.key(table, end)));
+                let sublevels = if number == 0 { part.sublevels } else { 0 };
+                let memtables = part.memtables.len() as u64;
+                row.extend([memtables, memory, number as u64, sublevels].map(int));
+                row.extend(level_values(level).map(int));
+                rows.push(row);
+            }
+        }
+        rows
+    }
+
+    pub(super) fn slices(&self) -> Vec<Vec<Value>> {
+        let all = self.parts().flat_map(|(table, at, part)| {
+            part.slices.iter().map(move |slice| self.slice(table, at, slice))
+        });
+        all.collect()
+    }
+
+    fn slice(&self, table: Table, part: usize, slice: &SliceInspection) -> Vec<Value> {
+        let mut row = self.place(table).to_vec();
+        row.extend([int(part as u64), int(slice.level)]);
+        row.push(if slice.level == 0 { int(slice.sublevel) } else { Value::Null });
+        row.push(int(slice.extent));
+        row.extend([slice.first_block, slice.blocks, slice.extent_blocks].map(int));
+        row.extend([&slice.smallest, &slice.largest].map(|key| self.key(table, key)));
+        let figures = [
+            slice.block_bytes,
+            slice.slot_bytes,
+            slice.dead_bytes,
+            slice.payload_bytes,
+            slice.versions,
+            slice.keys,
+            slice.tombstones,
+        ];
+        row.extend(figures.map(int));
+        row.extend([text(slice.coding), text(slice.class.name())]);
+        row.push(slice.temperature.map_or(Value::Null, int));
+        row
+    }
+
+    pub(super) fn compactions(&self) -> Vec<Vec<Value>> {
+        let all = self.inspection.compactions.iter().flatten();
+        all.map(|record| self.compaction(record)).collect()
+    }
+
+    fn compaction(&self, of: &CompactionRecord) -> Vec<Value> {
+        let mut row = vec![int(of.number), text(of.kind.to_string())];
+        row.extend(self.place(of.table));
+        row.extend([&of.smallest, &of.largest].map(|key| self.key(of.table, key)));
+        row.push(int(of.level));
+        row.push(text(Value::DateTime(utc(of.ended.as_micros() as i64)).to_text()));
+        let figures = [
+            of.took.as_micros() as u64,
+            of.input_slices,
+            of.input_bytes,
+            of.relinked_slices,
+            of.relinked_bytes,
+            of.carried_blocks,
+            of.carried_bytes,
+            of.merged_blocks,
+            of.merged_bytes,
+            of.written_extents,
+            of.written_bytes,
+        ];
+        row.extend(figures.map(int));
+        row
+    }
+
+    pub(super) fn picture(&self) -> Vec<Vec<Value>> {
+        let (inspection, names) = (&self.inspection, &self.labels);
+        let report = Report { inspection, names, title: "a running server" };
+        vec![vec![text(report.html())]]
+    }
+}
+
+fn level_values(level: &LevelSpace) -> [u64; 11] {
+    [
+        level.slices,
+        level.extents,
+        level.versions,
+        level.tombstones,
+        level.payload_bytes,
+        level.block_bytes,
+        level.slot_bytes,
+        level.dead_bytes,
+        level.slack_bytes,
+        level.hot_bytes,
+        level.cold_bytes,
+    ]
+}
