@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use spillway::backup::{Backup, BackupOptions, Repository};
-use spillway::{Database, Error, Settings};
+use spillway::{Database, Error, Settings, Tier};
 
 use crate::serve::bytes;
 
@@ -66,6 +66,9 @@ pub(crate) struct CreateArgs {
     /// The log's folder, if it is not in the data folder
     #[arg(long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
+    /// A folder of data files on a device of another class, as the server is given it; repeatable [default: those that it had]
+    #[arg(long, value_name = "CLASS=FOLDER")]
+    tier: Vec<Tier>,
     /// The most that is copied a second, as 50MiB [default: as fast as can be]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     rate: Option<usize>,
@@ -135,6 +138,7 @@ fn create(args: &CreateArgs) -> Result<(), String> {
     let mut settings = Settings::default();
     settings.log_dir.clone_from(&args.log_dir);
     settings.background_threads = false;
+    settings.tiers.clone_from(&args.tier);
     let db = Database::open(&args.data, settings).map_err(text)?;
     let repository = Repository::open_or_make(&args.repository).map_err(text)?;
     let options = BackupOptions::new().bytes_per_second(args.rate.map(|rate| rate as u64));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use spillway_base::clock::{self, Clock};
-use spillway_base::{Error, Result};
+use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::record::{self, RecordKind};
 use spillway_storage::{Disk, OpenMode};
 use spillway_tiered::{ExtentCopy, Pin};
@@ -80,6 +80,10 @@ fn identity_of(disk: &dyn Disk, path: &Path) -> Result<Number> {
     Ok(new)
 }
 
+fn bytes_of(pin: &Pin) -> u64 {
+    pin.extents().map(|copy| copy.bytes).sum()
+}
+
 struct Taking<'a> {
     db: &'a Inner,
     repository: &'a Repository,
@@ -99,8 +103,11 @@ impl Taking<'_> {
         let persisted = pin.persisted();
         let path = repository.log_path(self.number);
         let mut log = log::Writer::begin(&*repository.disk, &path)?;
+        let all = bytes_of(&pin);
         let copy =
             db.manager.copy_log(&*db.disk, &db.log_dir, &held, persisted, &mut |lane, frame| {
+                db.check_open()?;
+                progress(0, all)?;
                 log.put(lane, frame)
             })?;
         drop(held);
@@ -144,14 +151,14 @@ impl Taking<'_> {
         progress: &mut Progress<'_>,
         (new_extents, new_bytes): &mut (u64, u64),
     ) -> Result<Vec<(ExtentCopy, u32)>> {
-        let repository = self.repository;
+        let (db, repository) = (self.db, self.repository);
         let known = self.known(identity)?;
         let mut pace = Pace::begin(Clock::system(), options.bytes_per_second);
-        let all: u64 = pin.extents().map(|copy| copy.bytes).sum();
+        let all = bytes_of(pin);
         let (mut done, mut bytes) = (0, Vec::new());
         let mut extents = Vec::new();
         for (index, copy) in pin.extents().enumerate() {
-            self.db.check_open()?;
+            db.check_open()?;
             let crc = match known.get(&copy.id) {
                 Some((there, crc)) if *there == copy => *crc,
                 Some(_) => return Err(self.of_another(&copy)),
@@ -163,7 +170,11 @@ impl Taking<'_> {
                     let file = repository.disk.open(&path, OpenMode::Create)?;
                     file.write_at(0, &bytes)?;
                     file.sync()?;
-                    pace.after(copy.bytes);
+                    let goes_on = &mut || {
+                        db.check_open()?;
+                        progress(done, all)
+                    };
+                    pace.after(copy.bytes, goes_on)?;
                     *new_extents += 1;
                     *new_bytes += copy.bytes;
                     crc
@@ -209,7 +220,8 @@ impl Taking<'_> {
     fn undo(&self) {
         let (disk, repository) = (&self.repository.disk, self.repository);
         // The catalogue may have been put in force by what failed after that.
-        if repository.catalogue(self.number).is_ok() {
+        let there = repository.catalogue(self.number).map(|_| ());
+        if !there.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return;
         }
         let _ = disk.remove(&repository.log_path(self.number));

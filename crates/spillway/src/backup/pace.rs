@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use spillway_base::Result;
 use spillway_base::clock::Clock;
 use spillway_base::thread::blocking;
+
+/// Whoever ends a backup waits no longer than that.
+const STEP: Duration = Duration::from_millis(50);
 
 /// Keeps work at a number of bytes a second, where one is set.
 pub(super) struct Pace {
@@ -19,14 +23,22 @@ impl Pace {
         Pace { began: clock.now(), clock, bytes_per_second, bytes: 0 }
     }
 
-    /// After so many bytes more, waits until they were due.
-    pub(super) fn after(&mut self, bytes: u64) {
+    /// After so many bytes more, waits until they were due, as long as `goes_on` has nothing against it.
+    pub(super) fn after(
+        &mut self,
+        bytes: u64,
+        goes_on: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
         self.bytes += bytes;
-        let Some(rate) = self.bytes_per_second else { return };
+        let Some(rate) = self.bytes_per_second else { return Ok(()) };
         let due = self.began + Duration::from_secs_f64(self.bytes as f64 / rate as f64);
-        let wait = due.saturating_sub(self.clock.now());
-        if !wait.is_zero() {
-            blocking(|| self.clock.sleep(wait));
+        loop {
+            let wait = due.saturating_sub(self.clock.now());
+            if wait.is_zero() {
+                return Ok(());
+            }
+            blocking(|| self.clock.sleep(wait.min(STEP)));
+            goes_on()?;
         }
     }
 }

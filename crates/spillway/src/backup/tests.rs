@@ -549,3 +549,43 @@ fn a_log_that_is_held_is_not_cut() {
     let held = db.0.manager.hold_log();
     assert_eq!(copy(&held).unwrap_err().kind(), ErrorKind::Corruption);
 }
+
+/// B4: one that is told to go slowly ends as soon as it is told to.
+#[test]
+fn a_slow_backup_is_ended_while_it_waits() {
+    let disk = SimDisk::new(8);
+    let db = filled(&disk, &["one"]);
+    let repository = repository(&disk).unwrap();
+    let slowly = BackupOptions::new().bytes_per_second(Some(1));
+    let interrupted = || Err(spillway_base::Error::new(ErrorKind::Interrupted, "ended"));
+    let ended = db.backup(&repository, &slowly, &mut |done, _| {
+        let waits = done == 0 && extents_in(&disk) > 0;
+        if waits { interrupted() } else { Ok(()) }
+    });
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::Interrupted);
+    assert!(repository.numbers().unwrap().is_empty());
+    assert_eq!(extents_in(&disk), 0);
+    // While it copies the log, too.
+    let ended = db.backup(&repository, &BackupOptions::new(), &mut |_, _| interrupted());
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::Interrupted);
+    back_up(&db, &repository).unwrap();
+    restore(&repository, None, &disk).unwrap();
+}
+
+/// A backup is restored to no folder that has anything in it, and changes nothing there.
+#[test]
+fn a_folder_with_anything_in_it_is_not_restored_to() {
+    let disk = SimDisk::new(9);
+    let db = filled(&disk, &["one"]);
+    let repository = repository(&disk).unwrap();
+    back_up(&db, &repository).unwrap();
+    let before = (disk.files(), contents(&db));
+    db.close().unwrap();
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    for to in ["/db", "/db/tiered", "/backups", "/backups/extents"] {
+        let refused = repository.restore_on(None, &shared, Path::new(to), &mut |_, _| Ok(()));
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument, "{to}");
+    }
+    assert_eq!(disk.files(), before.0);
+    assert_eq!(contents(&open(&disk, "/db")), before.1);
+}
