@@ -97,6 +97,11 @@ pub fn verify(
         if let Err(error) = Levels::default().apply(&edit) {
             report.findings.push(Finding { table: Some(id), error });
         }
+        if let Some(slice) = stored.astride() {
+            let error =
+                Error::corruption(format!("a slice of {} is in two sub-tables", slice.extent));
+            report.findings.push(Finding { table: Some(id), error });
+        }
     }
     Ok(report)
 }

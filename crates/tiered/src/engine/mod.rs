@@ -426,19 +426,15 @@ fn parts_of(
     gaps: impl Fn() -> Gaps,
     accounts: &Accounts,
 ) -> Result<Vec<SubTable>> {
+    if let Some(slice) = stored.astride() {
+        let extent = slice.extent;
+        return Err(Error::corruption(format!("a slice of {extent} is in two sub-tables")));
+    }
     let starts: Vec<_> = stored.parts.iter().collect();
     let mut parts = Vec::with_capacity(starts.len());
     for (at, (start, flushed)) in starts.iter().enumerate() {
         let end = starts.get(at + 1).map(|(end, _)| (*end).clone());
         let levels = levels.within(KeyRange::new(start, end.as_deref()));
-        let spans = |slice: &Slice| {
-            *slice.meta.smallest < ***start
-                || end.as_ref().is_some_and(|end| slice.meta.largest >= *end)
-        };
-        if let Some((_, slice)) = levels.places().find(|(_, slice)| spans(slice)) {
-            let extent = slice.meta.extent;
-            return Err(Error::corruption(format!("a slice of {extent} is in two sub-tables")));
-        }
         parts.push(SubTable::new((*start).clone(), end, **flushed, levels, gaps(), accounts));
     }
     Ok(parts)

@@ -22,6 +22,7 @@ mod ranges;
 mod space;
 mod temperature;
 mod tiers;
+mod verify;
 
 /// A horizon that the test moves.
 struct TestHorizon {

@@ -29,6 +29,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use spillway_base::codec::{Reader, put_bytes, put_varint};
@@ -292,6 +293,17 @@ pub(crate) struct TableState {
 }
 
 impl TableState {
+    /// A slice with keys of more than one sub-table, if there is any; there may be none.
+    pub(crate) fn astride(&self) -> Option<&SliceMeta> {
+        let mut slices = self.extents.values().flat_map(|extent| extent.slices.values());
+        let spans = |slice: &SliceMeta| {
+            let after = (Bound::Excluded(&*slice.smallest), Bound::Unbounded);
+            let next = self.parts.range::<[u8], _>(after).next();
+            next.is_some_and(|(start, _)| **start <= *slice.largest)
+        };
+        slices.find_map(|(_, slice)| spans(slice).then_some(&**slice))
+    }
+
     /// Gives the dictionaries, in order of their numbers.
     ///
     /// # Errors

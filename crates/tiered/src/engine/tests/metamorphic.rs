@@ -37,6 +37,10 @@ enum Step {
     Compact(u64),
     Split(u64),
     Join(u64),
+    /// A backup is begun.
+    Pin,
+    /// The oldest one that was begun is read, whatever has happened since, and restored.
+    Restore,
     Open {
         crash: bool,
     },
@@ -102,7 +106,7 @@ fn steps_of(seed: u64, count: usize, slot_bytes: u64) -> Vec<Step> {
     let created: Vec<Op<'_>> = (1..=3).map(|number| Op::CreateTable(table(number))).collect();
     let mut steps = vec![Step::Commit(batch(&created))];
     let (mut third, mut head, mut tail) = (3, 0, 0);
-    let (mut held, mut begun) = (0_u64, 0_u64);
+    let (mut held, mut begun, mut pinned) = (0_u64, 0_u64, 0_u64);
     while steps.len() < count {
         let step = match rng.below(1000) {
             0..100 => Step::Commit(neighbours(&mut rng, slot_bytes)),
@@ -172,11 +176,19 @@ fn steps_of(seed: u64, count: usize, slot_bytes: u64) -> Vec<Step> {
             880..900 => Step::Flush,
             900..950 => Step::Work,
             950..953 => Step::CompactAll,
-            990..998 => Step::Compact(rng.next_u64()),
+            990..994 => Step::Compact(rng.next_u64()),
+            994..997 => {
+                pinned += 1;
+                Step::Pin
+            }
+            997..1000 if pinned > 0 => {
+                pinned -= 1;
+                Step::Restore
+            }
             953..967 => Step::Split(rng.next_u64()),
             967..981 => Step::Join(rng.next_u64()),
             981..990 => {
-                (held, begun) = (0, 0);
+                (held, begun, pinned) = (0, 0, 0);
                 Step::Open { crash: rng.chance(1, 2) }
             }
             _ => continue,
@@ -364,6 +376,7 @@ struct Seen {
     dictionaries: usize,
     reads: u64,
     openings: u64,
+    restores: u64,
 }
 
 struct Run<'a> {
@@ -376,6 +389,8 @@ struct Run<'a> {
     history: History,
     held: VecDeque<Csn>,
     begun: VecDeque<Begun>,
+    /// With the newest commit at that time.
+    pins: VecDeque<(Pin, Csn)>,
     seen: &'a mut Seen,
 }
 
@@ -395,8 +410,20 @@ impl<'a> Run<'a> {
         let variation = variation(&mut rng, slot_bytes);
         let (bench, background) = open_as(&disk, &variation);
         let history = History::default();
-        let (held, begun) = (VecDeque::new(), VecDeque::new());
-        Run { disk, rng, slot_bytes, variation, bench, background, history, held, begun, seen }
+        let (held, begun, pins) = Default::default();
+        Run {
+            disk,
+            rng,
+            slot_bytes,
+            variation,
+            bench,
+            background,
+            history,
+            held,
+            begun,
+            pins,
+            seen,
+        }
     }
 
     fn step(&mut self, step: &Step) {
@@ -455,6 +482,8 @@ impl<'a> Run<'a> {
                     }
                 }
             }
+            Step::Pin => self.pins.push_back((self.bench.engine.pin(), self.history.newest())),
+            Step::Restore => self.restore(),
             Step::Open { crash } => self.open_again(*crash),
         }
     }
@@ -539,7 +568,38 @@ impl<'a> Run<'a> {
         self.seen.reads += 1;
     }
 
+    /// What was pinned is the state of some commit up to the newest of that time, once those after it are installed.
+    fn restore(&mut self) {
+        let (pin, newest) = self.pins.pop_front().unwrap();
+        let copied = Copied::decode(&pin.manifest()).unwrap();
+        let checker = Copied::decode(&pin.manifest()).unwrap();
+        let disk = SimDisk::new(1);
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let mut fetch = |index, bytes: &mut Vec<u8>| {
+            let sum = pin.read(index, bytes)?;
+            assert_eq!(checker.check(index, bytes).unwrap(), sum);
+            Ok(())
+        };
+        copied.restore(&shared, &dir(), &mut fetch).unwrap();
+        verify_clean(&disk);
+        let settings = TieredSettings { tiers: Vec::new(), ..self.variation.settings.clone() };
+        let bench = open_with(shared, settings).unwrap();
+        let after = self.history.commits.iter();
+        let after = after.filter(|(csn, _)| *csn > pin.persisted() && *csn <= newest);
+        after.for_each(|commit| bench.install(commit));
+        bench.horizon.stable.store(newest.0, Ordering::SeqCst);
+        let own = std::mem::replace(&mut self.bench, bench);
+        self.read(newest, newest.0);
+        self.bench.engine.compact_all().unwrap();
+        self.read(newest, newest.0 + 1);
+        self.bench = own;
+        self.seen.restores += 1;
+    }
+
     fn open_again(&mut self, crash: bool) {
+        while !self.pins.is_empty() {
+            self.restore();
+        }
         while !self.begun.is_empty() {
             self.resume();
         }
@@ -590,6 +650,9 @@ impl<'a> Run<'a> {
 
     /// What is left at the end of all is the model's newest state, and nothing but that.
     fn finish(mut self) {
+        while !self.pins.is_empty() {
+            self.restore();
+        }
         while !self.begun.is_empty() {
             self.resume();
         }
@@ -660,6 +723,9 @@ fn one_history_answers_the_same_under_all_settings() {
         // Nothing was left out that does not hang on threads' turns.
         let Seen { compactions, flushes, straight_flushes, splits, joins, moves, .. } = &seen;
         let all = [*flushes, *straight_flushes, *splits, *joins, *moves, seen.dictionaries as u64];
-        assert!(all.iter().chain(&compactions[..4]).all(|count| *count > 0), "{seen:?}");
+        assert!(
+            seen.restores > 0 && all.iter().chain(&compactions[..4]).all(|count| *count > 0),
+            "{seen:?}"
+        );
     }
 }
