@@ -126,6 +126,7 @@ impl Database {
             dynamic_level0: settings.dynamic_level0,
             paced_compaction: settings.paced_compaction,
             temperature: settings.temperature,
+            level0_share: if settings.large_level0 { defaults.level0_share } else { 0.0 },
             data_reuse: settings.data_reuse,
             gaps: settings.gaps,
             straight_flush: settings.straight_flush,

@@ -40,6 +40,9 @@ pub struct Settings {
     pub dynamic_level0: bool,
     /// Whether compactions rest while little is behind, so that others do not feel them. It is there to be measured without.
     pub paced_compaction: bool,
+    /// Whether Level0 of a large table that is written may hold more, in larger units, than that of a small one. It is there to be
+    /// measured without.
+    pub large_level0: bool,
     /// Whether compactions leave alone what they need not change. It is there to be measured without.
     pub data_reuse: bool,
     /// Whether it is counted how often extents are read, which compactions and moves between devices go by. It is there to be
@@ -89,6 +92,7 @@ impl Default for Settings {
             background_threads: true,
             dynamic_level0: true,
             paced_compaction: true,
+            large_level0: true,
             data_reuse: true,
             temperature: true,
             gaps: true,

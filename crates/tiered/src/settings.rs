@@ -29,8 +29,10 @@ pub struct TieredSettings {
     pub subtables_max: usize,
     /// Cores among which the flushes and compactions of a table that is written much are to be spread, by splitting it.
     pub write_cores: usize,
-    /// Sub-levels of Level0 at which it is compacted.
+    /// Sub-levels of Level0 from which on some are put together.
     pub level0_target: usize,
+    /// Bytes that Level0 of a table may hold, however little is below it.
+    pub level0_bytes: u64,
     /// Sub-levels of Level0 at which writers are held back the most.
     pub level0_limit: usize,
     /// The kinds of compactions that are chosen, the most important first (X-Engine, section 3.3.3). One that writers would soon
@@ -40,6 +42,9 @@ pub struct TieredSettings {
     pub deletions_min: u64,
     /// Bytes of extents for each byte in use in Level2, past which it is put in order.
     pub space_max: f64,
+    /// The share of what is below it that Level0 of a table may hold that is both read and written: in a few large sub-levels, which go
+    /// down for less the more there is in them. Twice as much of one that is mostly written; none of one that is mostly read.
+    pub level0_share: f64,
     /// Whether a table that is mostly read has half as many sub-levels, and one that is mostly written has twice as many of
     /// half the size (the 3D XPoint study, V-B).
     pub dynamic_level0: bool,
@@ -67,6 +72,8 @@ pub struct TieredSettings {
     pub manifest_bytes: u64,
 }
 
+/// Level0 goes straight into Level2 where that has at most so many times the bytes: about what majors find with Level1 at its size.
+const LEVEL2_TIMES: f64 = 3.0;
 /// Larger ones take more memory and spare hardly more.
 const DICTIONARY_BYTES: usize = 16 << 10;
 
@@ -86,7 +93,9 @@ impl TieredSettings {
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,
             level0_target: 4,
+            level0_bytes: 2 * memtable_bytes as u64,
             level0_limit: 20,
+            level0_share: 1.0 / 16.0,
             compaction_order: CompactionKind::ORDER.into(),
             deletions_min: 1000,
             space_max: 1.25,
@@ -165,13 +174,22 @@ impl TieredSettings {
             // A burst of writes to it is no reason to hold them back sooner.
             TableUse::MostlyRead => ((target / 2).max(1), limit),
         };
-        let level0_bytes = (self.memtable_bytes * self.level0_target) as u64;
+        let level0_bytes = self.level0_bytes;
+        let level0_share = match self.counts_as(used_for) {
+            TableUse::MostlyWritten => 2.0 * self.level0_share,
+            TableUse::Mixed => self.level0_share,
+            TableUse::MostlyRead => 0.0,
+        };
+        // What is on devices of its own is to be on the faster one first.
+        let is_one_device = self.tiers.is_empty();
         Shape {
             level0_target,
             level0_limit,
-            level1_bytes_min: level0_bytes,
+            level1_bytes_min: 2 * level0_bytes,
             level0_bytes,
-            input_bytes: level0_bytes.max(16 * self.slot_bytes as u64),
+            level0_share,
+            level2_times: if is_one_device && self.level0_share > 0.0 { LEVEL2_TIMES } else { 0.0 },
+            input_bytes: (2 * level0_bytes).max(16 * self.slot_bytes as u64),
             deletions_min: self.deletions_min,
             extent_bytes: self.slot_bytes as u64,
             block_bytes: (BLOCK_BYTES as u64).min(self.slot_bytes as u64 / 2),

@@ -47,6 +47,9 @@ pub struct AmplificationArgs {
     /// A little of everything, once: whether it runs
     #[arg(long)]
     pub quick: bool,
+    /// Run Spillway without these as well, each by itself
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Mechanism::Reuse, Mechanism::LargeLevel0])]
+    pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
@@ -59,7 +62,7 @@ pub struct AmplificationArgs {
 }
 
 impl AmplificationArgs {
-    /// Runs the stores, and Spillway without data reuse, in processes of their own, and gives the report.
+    /// Runs the stores, and Spillway without what is named, in processes of their own, and gives the report.
     ///
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.
@@ -67,9 +70,10 @@ impl AmplificationArgs {
         if self.quick {
             (self.memory_mib, self.operations, self.rounds) = (32, 20_000, 1);
         }
-        let without = SpillwayStores::without(Mechanism::Reuse);
+        let without = SpillwayStores::each_without(&self.without);
         let mut stores = stores.to_vec();
-        stores.insert(1.min(stores.len()), &without);
+        let at = 1.min(stores.len());
+        stores.splice(at..at, without.iter().map(|without| without as &dyn Stores));
         if let [name, sync, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
             let plan = self.plan(sync.parse().map_err(|_| "how often to sync is no number")?)?;

@@ -37,7 +37,7 @@ pub struct FillArgs {
     #[arg(long)]
     pub quick: bool,
     /// Run Spillway without these as well, each by itself
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Mechanism::LargeLevel0])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]
@@ -77,10 +77,10 @@ impl FillArgs {
         if self.quick {
             (self.gib, self.memory_mib, self.rounds) = (0.1, 32, 1);
         }
-        let without: Vec<_> =
-            self.without.iter().map(|mechanism| SpillwayStores::without(*mechanism)).collect();
+        let without = SpillwayStores::each_without(&self.without);
         let mut stores = stores.to_vec();
-        stores.extend(without.iter().map(|without| without as &dyn Stores));
+        let at = 1.min(stores.len());
+        stores.splice(at..at, without.iter().map(|without| without as &dyn Stores));
         if let [name, order, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
             let order =
@@ -88,8 +88,7 @@ impl FillArgs {
             let ran = run(*stores.ok_or("no such store")?, &self.plan(order)?, &self.common.dir)?;
             return apart::give(file, &ran);
         }
-        let wanted = |name: &String| self.only.is_empty() || self.only.contains(name);
-        stores.retain(|stores| wanted(&stores.name()));
+        stores.retain(|stores| self.only.is_empty() || self.only.contains(&stores.name()));
         if stores.is_empty() || self.rounds == 0 || self.order.is_empty() {
             return Err("a run needs a store, a round and an order".to_owned());
         }

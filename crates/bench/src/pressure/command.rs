@@ -50,6 +50,9 @@ pub struct PressureArgs {
     /// A little of everything, once: whether it runs
     #[arg(long)]
     pub quick: bool,
+    /// Run Spillway without these as well, each by itself
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Mechanism::Pacing])]
+    pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
@@ -62,7 +65,7 @@ pub struct PressureArgs {
 }
 
 impl PressureArgs {
-    /// Runs the stores, and Spillway without pacing, in processes of their own, and gives the report.
+    /// Runs the stores, and Spillway without what is named, in processes of their own, and gives the report.
     ///
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.
@@ -71,9 +74,10 @@ impl PressureArgs {
             (self.memory_mib, self.seconds, self.windows, self.rounds) = (32, 1.0, 1, 1);
         }
         let plan = self.plan()?;
-        let without = SpillwayStores::without(Mechanism::Pacing);
+        let without = SpillwayStores::each_without(&self.without);
         let mut stores = stores.to_vec();
-        stores.insert(1.min(stores.len()), &without);
+        let at = 1.min(stores.len());
+        stores.splice(at..at, without.iter().map(|without| without as &dyn Stores));
         if let [name, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
             let ran = run(*stores.ok_or("no such store")?, &plan, &self.common.dir)?;

@@ -47,6 +47,8 @@ pub enum Mechanism {
     IntraLevel0,
     /// Tables that are written much are split for all cores
     SplitHot,
+    /// Level0 may hold a share of what is below it
+    LargeLevel0,
 }
 
 impl Default for SpillwayStores {
@@ -76,9 +78,16 @@ impl SpillwayStores {
             Mechanism::StraightFlush => "spillway without straight flush",
             Mechanism::IntraLevel0 => "spillway without intra-level0",
             Mechanism::SplitHot => "spillway without hot splits",
+            Mechanism::LargeLevel0 => "spillway without large level0",
         };
         let (name, without) = (name.to_owned(), Some(mechanism));
         SpillwayStores { name, without, ..SpillwayStores::default() }
+    }
+
+    /// Without each of these, one at a time.
+    #[must_use]
+    pub fn each_without(mechanisms: &[Mechanism]) -> Vec<SpillwayStores> {
+        mechanisms.iter().map(|mechanism| SpillwayStores::without(*mechanism)).collect()
     }
 
     /// The settings of its databases.
@@ -91,6 +100,7 @@ impl SpillwayStores {
         settings.throttle = self.without != Some(Mechanism::Throttle);
         settings.dynamic_level0 = self.without != Some(Mechanism::Level0);
         settings.paced_compaction = self.without != Some(Mechanism::Pacing);
+        settings.large_level0 = self.without != Some(Mechanism::LargeLevel0);
         settings.data_reuse = self.without != Some(Mechanism::Reuse);
         settings.temperature = self.without != Some(Mechanism::Temperature);
         settings.gaps = self.without != Some(Mechanism::Gaps);

@@ -90,7 +90,7 @@ impl Inner {
             let shape = self.shape_of(&part);
             level0 = level0.max(view.levels.level0.len() as f64 / shape.level0_limit as f64);
             let behind = shape.debt_bytes(&view.levels) as f64;
-            compaction += behind / (shape.level0_bytes as f64 * 32.0);
+            compaction += behind / (shape.level0_bytes as f64 * 64.0);
         }
         self.levels_debt.level0.store(level0.to_bits(), Ordering::Relaxed);
         self.levels_debt.compaction.store(compaction.to_bits(), Ordering::Relaxed);

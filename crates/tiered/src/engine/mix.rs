@@ -4,11 +4,9 @@
 //! sooner. So a table that is mostly read has few large sub-levels; one that is mostly written has more and smaller ones, of
 //! about the same size together, and may have more of them before its writers are slowed; one that is both is in between.
 //!
-//! What this can do is bounded here. Filters spare point reads the look into most sub-levels, so that only scans gain by
-//! fewer of them: 11 in place of 14 us of processor time for 20 rows, and nothing for a get. And what is written anew when
-//! Level0 is relieved follows from the bytes in it, not from their number: 4.7 times what was written, against 4.9 without.
-//! Four times as many units with twice the bytes were tried, and brought that to 5.4 of 5.2: with 28 of them, the reads among the
-//! writes became the dearest part.
+//! The number of sub-levels alone changes little: filters spare point reads the look into most of them, so that only scans gain by
+//! fewer, 11 in place of 14 us of processor time for 20 rows; and what is written anew when Level0 is relieved follows from
+//! the bytes in it. How many those may be follows from what is below (`picker`), and how much of it from this.
 //!
 //! Reads and writes are counted by sampling: a thread keeps count for itself, and tells one in [`EACH`] to the table that it
 //! is at. No cache line is shared by all reads, and none is written by most.

@@ -75,6 +75,8 @@ fn small() -> TieredSettings {
         deletions_min: 20,
         space_max: 1.25,
         level0_target: 3,
+        level0_share: 0.0,
+        level0_bytes: 8 << 10,
         level0_limit: 12,
         dynamic_level0: false,
         temperature: true,
@@ -258,16 +260,19 @@ fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening(
 
 /// Runs histories, each of a seed and of so many commits.
 fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Commit>) {
-    let (mut splits, mut joins) = (0, 0);
+    let (mut splits, mut joins, mut compactions) = (0, 0, 0);
     for seed in seeds {
         let disk = SimDisk::new(seed);
         let mut rng = Rng::new(seed + 100);
         let commits = history(seed, 600);
-        let settings = || if seed % 2 == 0 { small() } else { small_parts() };
+        let level0_share = if seed < 3 { 0.0 } else { 0.1 };
+        let settings = || match seed % 2 {
+            0 => TieredSettings { level0_share, ..small() },
+            _ => TieredSettings { level0_share, ..small_parts() },
+        };
         let open = |disk: &SimDisk| open_with(Arc::new(disk.clone()), settings());
         let mut bench = open(&disk).unwrap();
         let mut old: Vec<Csn> = Vec::new();
-        let mut compactions = 0;
         for (at, commit) in commits.iter().enumerate() {
             bench.install(commit);
             let newest = commit.0;
@@ -280,6 +285,10 @@ fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Co
                 bench.work().unwrap();
             }
             if rng.chance(1, 60) && newest.0 > 2 {
+                let found = bench.part(1).0;
+                if let [first, second, ..] = &found.all_parts()[..] {
+                    bench.engine.0.join(&found, first, second).unwrap();
+                }
                 let done = &commits[..=at];
                 check(&bench, done, newest, &mut rng);
                 for snapshot in &old {
@@ -317,13 +326,14 @@ fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Co
         for (_, part) in bench.engine.0.all_parts() {
             assert!(part.view().levels.ranges.is_empty(), "nothing is left for them to hide");
         }
-        assert!(compactions + minor_compactions(&bench) > 0);
+        compactions += minor_compactions(&bench);
         splits += bench.engine.0.counts.splits.load(Ordering::Relaxed);
         joins += bench.engine.0.counts.joins.load(Ordering::Relaxed);
         drop(bench);
         verify_clean(&disk);
     }
     assert!(splits > 5 && joins > 0, "{splits} splits and {joins} joins");
+    assert!(compactions > 10, "{compactions} minor compactions");
 }
 
 fn minor_compactions(bench: &Bench) -> u64 {
@@ -395,10 +405,11 @@ fn e7_nothing_above_the_stable_csn_is_flushed() {
     bench.horizon.stable.store(29, Ordering::SeqCst);
     bench.engine.request_persist(Csn(30));
     bench.work().unwrap();
-    let flushed = |bench: &Bench| bench.engine.status().iter().any(|t| t.levels[0].slices > 0);
+    let slices = |status: &TableStatus| status.levels.iter().map(|level| level.slices).sum::<u64>();
+    let flushed = |bench: &Bench| bench.engine.status().iter().any(|table| slices(table) > 0);
     let above: Vec<TableId> = commits[29].1.iter().map(|op| op.table()).collect();
     let status = bench.engine.status();
-    assert!(status.iter().filter(|t| above.contains(&t.table)).all(|t| t.levels[0].slices == 0));
+    assert!(status.iter().filter(|t| above.contains(&t.table)).all(|table| slices(table) == 0));
     bench.horizon.stable.store(30, Ordering::SeqCst);
     bench.work().unwrap();
     assert!(flushed(&bench));

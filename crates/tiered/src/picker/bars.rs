@@ -35,7 +35,7 @@ impl Bars {
         self.0.iter().any(|(first, last)| smallest <= &**last && &**first <= largest)
     }
 
-    /// The ranges in between, in key order: after a key and before another, both excluded.
+    /// The ranges in between, in key order.
     pub(crate) fn windows(&self) -> Vec<Window<'_>> {
         let mut windows = Vec::new();
         let mut after: Option<&[u8]> = None;
@@ -50,11 +50,11 @@ impl Bars {
     }
 }
 
-/// A range between two that are barred.
+/// A range of keys, both ends excluded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
-    after: Option<&'a [u8]>,
-    before: Option<&'a [u8]>,
+    pub(super) after: Option<&'a [u8]>,
+    pub(super) before: Option<&'a [u8]>,
 }
 
 impl Window<'_> {

@@ -1,19 +1,23 @@
 //! Out of Level0, and within it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::bars::Window;
-use super::{Chooser, Kind, Pick};
-use crate::level::{Levels, Slice};
+use super::{Chooser, Kind, Pick, hull};
+use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
+use crate::temperature::Warmth;
+
+/// Parts of Level0 that are looked at more closely, the best first.
+const PARTS_TRIED: usize = 8;
 
 impl Chooser<'_> {
-    /// Whether Level0 holds too little for its number of sub-levels to be worth taking down: what is there stays warm, and
-    /// is merged by itself.
-    pub(super) fn is_level0_light(&self) -> bool {
-        let bytes = self.levels.level0_bytes();
-        // What it would be merged with costs as much again and more.
-        bytes * 2 < self.shape.level0_bytes && bytes * 4 < self.levels.level1.bytes()
+    /// Whether sub-levels are to be put together within Level0: where it holds too little to be worth taking down, and where they
+    /// are so many that it cannot wait.
+    pub(super) fn may_merge_within_level0(&self) -> bool {
+        let (shape, levels) = (&self.shape, self.levels);
+        shape.level0_score(levels) < 1.0 || shape.sublevels_score(levels) >= 2.0
     }
 
     /// The neighbouring sub-levels that are got rid of for the fewest bytes each.
@@ -23,14 +27,15 @@ impl Chooser<'_> {
             let slices = sublevels[*at].run.slices();
             !slices.iter().any(|slice| self.bars.touch(&slice.meta))
         };
-        let mut best: Option<(u64, std::ops::Range<usize>)> = None;
+        let fewer_min = if self.shape.level0_target > 2 { 2 } else { 1 };
+        let mut best: Option<(u64, Range<usize>)> = None;
         for start in 0..sublevels.len() {
             let mut bytes = 0;
             for end in (start..sublevels.len()).take_while(free) {
                 bytes += sublevels[end].run.bytes();
                 let fewer = (end - start) as u64;
-                // A pair at a time would write the same bytes again and again.
-                if fewer < 2 || bytes > self.shape.input_bytes {
+                // A pair at a time would write the same bytes again and again, which is the price of the fewest.
+                if fewer < fewer_min {
                     continue;
                 }
                 let each = bytes / fewer;
@@ -48,38 +53,59 @@ impl Chooser<'_> {
         (!self.bars.overlap(smallest, largest)).then_some(pick)
     }
 
-    /// The lowest keys of Level0 that are not barred, as far as `input_bytes` go.
+    /// The part of Level0 that holds the most for what it meets below, about `input_bytes` of it.
     pub(super) fn pick_minor(&self) -> Option<Pick> {
-        self.bars.windows().into_iter().find_map(|window| {
-            let bound = self.bound(&window);
-            let inside = |slice: &Slice| {
-                bound.is_none_or(|bound| *slice.meta.largest <= *bound) && window.holds(&slice.meta)
-            };
-            self.out_of_level0(Kind::Minor, inside)
+        let windows = self.bars.windows();
+        let mut parts: Vec<_> = windows.iter().flat_map(|window| self.parts(window)).collect();
+        parts.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+        // The first may turn out to lie over something that is barred.
+        parts.iter().take(PARTS_TRIED).find_map(|part| {
+            self.out_of_level0(Kind::Minor, |slice| part.window.holds(&slice.meta))
         })
     }
 
-    /// How far up the keys of a window one compaction goes; `None` where it goes all the way.
-    fn bound(&self, window: &Window<'_>) -> Option<&[u8]> {
-        let inside = |slices: &[Arc<Slice>]| -> u64 {
-            slices.iter().filter(|slice| window.holds(&slice.meta)).map(|s| s.meta.bytes).sum()
+    /// Ways to cut Level0 along the slices of its largest run, where nothing is barred.
+    fn parts<'a>(&'a self, window: &Window<'a>) -> Vec<Part<'a>> {
+        let runs = self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run));
+        let runs: Vec<_> = runs.collect();
+        let below = [&self.levels.level1, &self.levels.level2].map(|run| Measured::new(run));
+        let Some(largest) = runs.iter().max_by_key(|run| run.bytes_in(window)) else {
+            return Vec::new();
         };
-        let runs = || self.levels.level0.iter().rev().map(|sublevel| sublevel.run.slices());
-        let all: u64 = runs().map(inside).sum();
-        let share = self.shape.input_bytes as f64 / all.max(1) as f64;
-        if share >= 1.0 {
-            return None;
+        let all = largest.in_window(window);
+        let slices = &largest.run.slices()[all.clone()];
+        let mut parts = Vec::new();
+        let mut end = 0;
+        for start in 0..slices.len() {
+            let part = |end: usize| {
+                let before = if end == slices.len() {
+                    window.before
+                } else {
+                    Some(&*slices[end].meta.smallest)
+                };
+                let after = match start {
+                    0 => window.after,
+                    _ => Some(&*slices[start - 1].meta.largest),
+                };
+                let window = Window { after, before };
+                let bytes: u64 = runs.iter().map(|run| run.bytes_in(&window)).sum();
+                (window, bytes)
+            };
+            end = end.max(start + 1);
+            let (mut window, mut bytes) = part(end);
+            while end < slices.len() && bytes < self.shape.input_bytes {
+                end += 1;
+                (window, bytes) = part(end);
+            }
+            let (smallest, largest) =
+                (&*slices[start].meta.smallest, &*slices[end - 1].meta.largest);
+            let meets: u64 = below.iter().map(|run| run.bytes_between(smallest, largest)).sum();
+            parts.push(Part { window, ratio: meets as f64 / bytes.max(1) as f64 });
+            if end == slices.len() {
+                break;
+            }
         }
-        // The share of the oldest sub-level that has anything here decides.
-        let oldest = runs().find(|slices| inside(slices) > 0)?;
-        let wanted = (inside(oldest) as f64 * share) as u64;
-        let mut taken = 0;
-        let mut slices = oldest.iter().filter(|slice| window.holds(&slice.meta));
-        let last = slices.find(|slice| {
-            taken += slice.meta.bytes;
-            taken >= wanted
-        });
-        last.map(|slice| &*slice.meta.largest)
+        parts
     }
 
     /// What of Level0 is wanted, and may go down: a slice over one that stays stays, too (P1), and so does one over a
@@ -101,6 +127,75 @@ impl Chooser<'_> {
             stay.extend(leave);
             sources.insert(0, take.into_iter().cloned().collect());
         }
-        self.with_target(kind, sources, level1, Place::Level1)
+        self.straight_down(kind, &sources)
+            .or_else(|| self.with_target(kind, sources, level1, Place::Level1))
+    }
+
+    /// Into Level2, together with what Level1 has of the keys, where Level2 has little of them: a major compaction would hardly find
+    /// less, and they are written once less. Not where Level1 has what is hot (P6).
+    fn straight_down(&self, kind: Kind, sources: &[Vec<Arc<Slice>>]) -> Option<Pick> {
+        let Levels { level1, level2, .. } = self.levels;
+        let (smallest, largest) = hull(sources.iter().flatten())?;
+        let is_hot = |slice: &Arc<Slice>| slice.temperature().warmth() == Warmth::Hot;
+        if level1.between(smallest, largest).iter().any(is_hot) {
+            return None;
+        }
+        let bytes =
+            |slices: &[Arc<Slice>]| slices.iter().map(|slice| slice.meta.bytes).sum::<u64>();
+        let above = self.with_target(kind, sources.to_vec(), level1, Place::Level1)?;
+        let moved: u64 = above.sources.iter().map(|source| bytes(source)).sum();
+        let (smallest, largest) = above.hull();
+        let meets = bytes(level2.between(smallest, largest));
+        let is_cheap = (meets as f64) < self.shape.level2_times * moved as f64;
+        is_cheap.then(|| self.with_target(kind, above.sources, level2, Place::Level2)).flatten()
+    }
+}
+
+/// A part of Level0 that could go down.
+struct Part<'a> {
+    window: Window<'a>,
+    /// Bytes that it meets below, for each of its own.
+    ratio: f64,
+}
+
+/// A run, and the bytes of the slices before each.
+struct Measured<'a> {
+    run: &'a Run,
+    before: Vec<u64>,
+}
+
+impl<'a> Measured<'a> {
+    fn new(run: &'a Run) -> Measured<'a> {
+        let mut sum = 0;
+        let bytes = run.slices().iter().map(|slice| slice.meta.bytes);
+        let sums = bytes.map(|bytes| {
+            sum += bytes;
+            sum
+        });
+        Measured { run, before: std::iter::once(0).chain(sums).collect() }
+    }
+
+    /// The slices that lie in a window, whole.
+    fn in_window(&self, window: &Window<'_>) -> Range<usize> {
+        let slices = self.run.slices();
+        let from = slices.partition_point(|slice| {
+            window.after.is_some_and(|after| *slice.meta.smallest <= *after)
+        });
+        let to = slices.partition_point(|slice| {
+            window.before.is_none_or(|before| *slice.meta.largest < *before)
+        });
+        from..to.max(from)
+    }
+
+    fn bytes_in(&self, window: &Window<'_>) -> u64 {
+        let slices = self.in_window(window);
+        self.before[slices.end] - self.before[slices.start]
+    }
+
+    /// Bytes of the slices that could hold a key from `smallest` to `largest`.
+    fn bytes_between(&self, smallest: &[u8], largest: &[u8]) -> u64 {
+        let from = self.run.seek(smallest);
+        let count = self.run.between(smallest, largest).len();
+        self.before[from + count] - self.before[from]
     }
 }

@@ -14,8 +14,10 @@
 //! - *Deletion*: slices a quarter of whose versions are tombstones go down, until what they hide is gone; and where range
 //!   tombstones are many, what they hide a part of is put together without it.
 //! - *Intra-Level0*: neighbouring sub-levels become one, while Level0 holds too little to be worth taking down: each
-//!   sub-level is one more place to look.
-//! - *Minor*: Level0 goes down into Level1, once its sub-levels are many.
+//!   sub-level is one more place to look. The cheapest neighbours are taken, which are the small ones, so that a byte is written once
+//!   while sub-levels become some times as large.
+//! - *Minor*: Level0 goes down once it holds a share of what is below it, where it holds the most for what it meets there: into
+//!   Level1, or with what Level1 has of the keys straight into Level2 where that is cheap.
 //! - *Major*: Level1 goes down into Level2, once it is large. Moving a byte down costs about `|L1|/|L0|` bytes of rewriting at
 //!   the first step and `|L2|/|L1|` at the second; their sum is least where both are equal, so Level1's target is the
 //!   geometric mean of what Level0 holds when it is relieved and of Level2.
@@ -32,6 +34,8 @@
 
 mod bars;
 mod deletion;
+#[cfg(all(test, not(loom)))]
+mod fill;
 mod level0;
 mod major;
 mod moves;
@@ -62,8 +66,12 @@ pub(crate) struct Shape {
     pub(crate) level0_limit: usize,
     /// Bytes that Level1 may always hold.
     pub(crate) level1_bytes_min: u64,
-    /// Bytes that Level0 holds when it is relieved, about.
+    /// Bytes that Level0 may hold, however little is below it.
     pub(crate) level0_bytes: u64,
+    /// The share of what is below it that Level0 may hold.
+    pub(crate) level0_share: f64,
+    /// Level0 goes straight into Level2 where that has at most so many times the bytes.
+    pub(crate) level2_times: f64,
     /// Bytes from the upper level that one compaction takes, about.
     pub(crate) input_bytes: u64,
     /// Tombstones from which on a slice may be compacted for them.
@@ -165,28 +173,37 @@ pub(crate) fn hull<'a>(
 }
 
 impl Shape {
-    /// The bytes that Level1 should hold above a given Level2.
-    pub(crate) fn level1_target(&self, level2_bytes: u64) -> u64 {
-        let mean = (self.level0_bytes as f64 * level2_bytes as f64).sqrt() as u64;
+    /// The bytes that Level0 should hold, at most.
+    pub(crate) fn level0_most(&self, levels: &Levels) -> u64 {
+        let below = levels.level1.bytes() + levels.level2.bytes();
+        ((below as f64 * self.level0_share) as u64).max(self.level0_bytes)
+    }
+
+    /// The bytes that Level1 should hold, at most.
+    pub(crate) fn level1_most(&self, levels: &Levels) -> u64 {
+        let mean = (self.level0_most(levels) as f64 * levels.level2.bytes() as f64).sqrt() as u64;
         mean.max(self.level1_bytes_min)
     }
 
-    /// How far Level0 is over its target: 1 asks for a compaction.
-    pub(crate) fn level0_score(&self, levels: &Levels) -> f64 {
+    /// How far the number of Level0's sub-levels is over its target: 1 asks for a compaction.
+    pub(crate) fn sublevels_score(&self, levels: &Levels) -> f64 {
         levels.level0.len() as f64 / self.level0_target as f64
     }
 
-    /// How far Level1 is over its target: above 1 asks for a compaction.
+    /// How far Level0 is over what it should hold: 1 asks for a compaction.
+    pub(crate) fn level0_score(&self, levels: &Levels) -> f64 {
+        levels.level0_bytes() as f64 / self.level0_most(levels) as f64
+    }
+
+    /// How far Level1 is over what it should hold: above 1 asks for a compaction.
     pub(crate) fn level1_score(&self, levels: &Levels) -> f64 {
-        levels.level1.bytes() as f64 / self.level1_target(levels.level2.bytes()) as f64
+        levels.level1.bytes() as f64 / self.level1_most(levels) as f64
     }
 
     /// Bytes over target, which compaction should have moved by now.
     pub(crate) fn debt_bytes(&self, levels: &Levels) -> u64 {
-        let level1 = levels.level1.bytes();
-        let over = level1.saturating_sub(self.level1_target(levels.level2.bytes()));
-        let minor = levels.level0.len() >= self.level0_target;
-        over + if minor { levels.level0_bytes() } else { 0 }
+        let level0 = levels.level0_bytes().saturating_sub(self.level0_most(levels));
+        level0 + levels.level1.bytes().saturating_sub(self.level1_most(levels))
     }
 
     /// Everything into Level2; `None` when there is nothing.
@@ -215,11 +232,11 @@ impl Chooser<'_> {
         let (shape, levels) = (&self.shape, self.levels);
         let urgency = match kind {
             Kind::Deletion => self.deletion_score(),
-            Kind::IntraLevel0 if self.is_level0_light() => shape.level0_score(levels),
-            Kind::Minor if !self.is_level0_light() => shape.level0_score(levels),
+            Kind::IntraLevel0 if self.may_merge_within_level0() => shape.sublevels_score(levels),
+            Kind::Minor => shape.level0_score(levels),
             Kind::Major => shape.level1_score(levels),
             Kind::SelfMajor => self.space_score(),
-            Kind::IntraLevel0 | Kind::Minor | Kind::Full | Kind::Recode => 0.0,
+            Kind::IntraLevel0 | Kind::Full | Kind::Recode => 0.0,
         };
         (urgency >= 1.0).then_some(urgency)
     }
@@ -227,9 +244,9 @@ impl Chooser<'_> {
     /// Whether writers would soon be slowed if it were left undone.
     pub(crate) fn is_pressing(&self, kind: Kind) -> bool {
         let shape = &self.shape;
-        let sublevels = self.levels.level0.len();
         match kind {
-            Kind::IntraLevel0 | Kind::Minor => sublevels * 2 >= shape.level0_limit,
+            Kind::IntraLevel0 => shape.sublevels_score(self.levels) >= 2.0,
+            Kind::Minor => shape.level0_score(self.levels) > 2.0,
             Kind::Major => shape.level1_score(self.levels) > 2.0,
             Kind::Deletion | Kind::SelfMajor | Kind::Full | Kind::Recode => false,
         }

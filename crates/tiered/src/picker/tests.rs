@@ -56,7 +56,9 @@ fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
         level0_target: 4,
         level0_limit: 20,
         level1_bytes_min: 400,
-        level0_bytes: 400,
+        level0_bytes: 200,
+        level0_share: 0.0,
+        level2_times: 0.0,
         input_bytes: 1000,
         deletions_min: 20,
         extent_bytes: 100,
@@ -85,6 +87,11 @@ fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
             }
             "share" => {
                 shape.hot_share = rest.parse().unwrap();
+                shape.level0_share = rest.parse().unwrap();
+                continue;
+            }
+            "times" => {
+                shape.level2_times = rest.parse().unwrap();
                 continue;
             }
             "target" => {
@@ -186,7 +193,9 @@ fn picks_keep_their_promises() {
             level0_target: 3,
             level0_limit: 8,
             level1_bytes_min: 300,
-            level0_bytes: 300,
+            level0_bytes: 150,
+            level0_share: rng.below(4) as f64 / 8.0,
+            level2_times: rng.below(6) as f64,
             input_bytes: 100 + rng.below(1000),
             deletions_min: 20,
             extent_bytes: 100,

@@ -56,7 +56,7 @@ impl Chooser<'_> {
     pub(super) fn kept(&self) -> Vec<Kept> {
         let slices = self.levels.level1.slices();
         let mut kept = vec![Kept::default(); slices.len()];
-        let target = self.shape.level1_target(self.levels.level2.bytes());
+        let target = self.shape.level1_most(self.levels);
         // What is behind is not held back by what would be nice to have.
         if self.is_pressing(super::Kind::Major) {
             return kept;

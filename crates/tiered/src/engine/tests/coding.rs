@@ -51,7 +51,9 @@ fn persist(bench: &Bench, commits: &[Commit]) {
 #[test]
 fn levels_are_compressed_as_the_settings_say() {
     let disk = SimDisk::new(1);
-    let settings = with(Compression::Lz4, Compression::ZSTD);
+    // Nothing goes to Level2 by itself.
+    let settings =
+        TieredSettings { level0_bytes: 16 << 20, ..with(Compression::Lz4, Compression::ZSTD) };
     let bench = open_with(Arc::new(disk.clone()), settings.clone()).unwrap();
     let commits = orders(0, 12_000);
     persist(&bench, &commits);

@@ -26,7 +26,7 @@ fn fill(bench: &Bench, csns: &mut std::ops::RangeFrom<u64>) -> (u64, u64) {
 }
 
 fn with_level0(dynamic_level0: bool) -> (Bench, std::ops::RangeFrom<u64>) {
-    let settings = TieredSettings { dynamic_level0, ..small() };
+    let settings = TieredSettings { dynamic_level0, level0_bytes: 16 << 20, ..small() };
     let bench = open_with(Arc::new(SimDisk::new(1)), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     (bench, 2..)

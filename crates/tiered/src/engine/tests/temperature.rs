@@ -14,6 +14,7 @@ const ROWS: u64 = 4000;
 fn tiny() -> TieredSettings {
     TieredSettings {
         memtable_bytes: 128 << 10,
+        level0_bytes: 256 << 10,
         level0_target: 2,
         hot_compression: Compression::None,
         cold_compression: Compression::None,
@@ -122,6 +123,7 @@ fn the_hot_part_of_a_cold_extent_stays() {
         slot_bytes: 256 << 10,
         file_bytes: 4 << 20,
         memtable_bytes: 1 << 20,
+        level0_bytes: 900 << 10,
         level0_target: 1,
         ..tiny()
     };

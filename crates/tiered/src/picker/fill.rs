@@ -1,0 +1,141 @@
+//! Fills of which only the sizes are kept: what the picks come to, in bytes written for each byte that came.
+
+use std::sync::Arc;
+
+use spillway_base::Csn;
+
+use super::{Bars, Chooser, Kind, Pick, Shape};
+use crate::extent_meta::ExtentId;
+use crate::level::{Levels, LevelsEdit, Slice};
+use crate::manifest::Place;
+
+const KEYS: u64 = 10_000_000;
+const EXTENT_BYTES: u64 = 2 << 20;
+const MEMTABLE_BYTES: u64 = 4 * EXTENT_BYTES;
+
+/// A sub-table whose keys are spread evenly, and come in no order.
+struct Fill {
+    shape: Shape,
+    levels: Levels,
+    extents: u64,
+    came: u64,
+    written: u64,
+    sublevels_most: usize,
+}
+
+impl Fill {
+    fn new(level0_target: usize, level0_share: f64, level2_times: f64) -> Fill {
+        let shape = Shape {
+            level0_target,
+            level0_limit: 5 * level0_target,
+            level1_bytes_min: 4 * MEMTABLE_BYTES,
+            level0_bytes: 2 * MEMTABLE_BYTES,
+            level0_share,
+            level2_times,
+            hot_share: 0.0,
+            input_bytes: 16 * EXTENT_BYTES,
+            deletions_min: 1000,
+            extent_bytes: EXTENT_BYTES,
+            block_bytes: 0,
+            space_max: 1.25,
+        };
+        let levels = Levels::default();
+        Fill { shape, levels, extents: 0, came: 0, written: 0, sublevels_most: 0 }
+    }
+
+    /// Until there are so many bytes.
+    fn to(mut self, bytes: u64) -> Fill {
+        while self.came < bytes {
+            self.came += MEMTABLE_BYTES;
+            let place = Place::Level0(self.levels.next_sublevel());
+            self.write(&[(0, KEYS, MEMTABLE_BYTES)], place, Vec::new());
+            while let Some(pick) = self.pick() {
+                let sources = pick.inputs().map(|slice| {
+                    let number = |key: &[u8]| std::str::from_utf8(key).unwrap().parse().unwrap();
+                    let meta = &slice.meta;
+                    (number(&meta.smallest), number(&meta.largest) + 1, meta.bytes)
+                });
+                let sources: Vec<_> = sources.collect();
+                self.write(&sources, pick.target, pick.inputs().cloned().collect());
+            }
+            self.sublevels_most = self.sublevels_most.max(self.levels.level0.len());
+        }
+        self
+    }
+
+    fn pick(&self) -> Option<Pick> {
+        let (bars, oldest) = (Bars::default(), Csn(1));
+        let chooser = Chooser {
+            shape: self.shape,
+            levels: &self.levels,
+            bars: &bars,
+            oldest,
+            memtables_from: Csn::MAX,
+        };
+        let mut due: Vec<_> =
+            Kind::ORDER.into_iter().filter(|kind| chooser.urgency(*kind).is_some()).collect();
+        due.sort_by_key(|kind| !chooser.is_pressing(*kind));
+        due.into_iter().find_map(|kind| chooser.pick(kind))
+    }
+
+    /// Merges ranges of keys, each with its bytes evenly spread, into full extents.
+    fn write(&mut self, sources: &[(u64, u64, u64)], place: Place, removed: Vec<Arc<Slice>>) {
+        let mut cuts: Vec<u64> = sources.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut edit = LevelsEdit { removed, ..LevelsEdit::default() };
+        let total: u64 = sources.iter().map(|(.., bytes)| bytes).sum();
+        self.written += total;
+        // Extents of the same size.
+        let count = total.div_ceil(EXTENT_BYTES);
+        let (mut from, mut gathered, mut done) = (cuts[0], 0.0, 0.0);
+        for pair in cuts.windows(2) {
+            let over = sources.iter().filter(|(from, to, _)| *from <= pair[0] && pair[1] <= *to);
+            let each: f64 = over.map(|(from, to, bytes)| *bytes as f64 / (to - from) as f64).sum();
+            let mut at = pair[0];
+            loop {
+                let bound = total as f64 * (edit.added.len() as f64 + 1.0) / count as f64;
+                let reach = at + ((bound - done) / each.max(1e-9)) as u64;
+                if reach + 1 >= pair[1] {
+                    gathered += each * (pair[1] - at) as f64;
+                    done += each * (pair[1] - at) as f64;
+                    break;
+                }
+                let to = reach.max(from + 1);
+                gathered += each * (to - at) as f64;
+                done += each * (to - at) as f64;
+                edit.added.push((place, self.slice(from, to, gathered)));
+                (from, at, gathered) = (to, to, 0.0);
+            }
+        }
+        let end = cuts[cuts.len() - 1];
+        if end > from {
+            edit.added.push((place, self.slice(from, end, gathered)));
+        }
+        self.levels = self.levels.apply(&edit).unwrap();
+    }
+
+    fn slice(&mut self, from: u64, to: u64, bytes: f64) -> Arc<Slice> {
+        self.extents += 1;
+        let key = |number: u64| format!("{number:08}");
+        Slice::detached(ExtentId(self.extents), &key(from), &key(to - 1), bytes as u64, 0)
+    }
+
+    fn amplification(&self) -> f64 {
+        self.written as f64 / self.came as f64
+    }
+}
+
+/// Level0 that holds a share of what is below it is taken down for much less, in a number of sub-levels that stays small.
+#[test]
+fn a_level0_that_holds_a_share_is_written_less_often() {
+    let bytes = 160 * MEMTABLE_BYTES;
+    for target in [4, 8] {
+        let eager = Fill::new(target, 0.0, 0.0).to(bytes);
+        let lazy = Fill::new(target, 1.0 / 16.0, 3.0).to(bytes);
+        let (eager_times, lazy_times) = (eager.amplification(), lazy.amplification());
+        println!("{target}: {eager_times:.2} {lazy_times:.2}, {} sub-levels", lazy.sublevels_most);
+        assert!(lazy_times < 0.75 * eager_times, "{lazy_times:.2} of {eager_times:.2}");
+        assert!(lazy.sublevels_most <= 2 * target, "{} sub-levels", lazy.sublevels_most);
+    }
+}
