@@ -170,7 +170,7 @@ impl Inner {
             ),
             counter(
                 "tiered_scan_tombstones_total",
-                "Tombstones that scans walked over.",
+                "Tombstones and hidden rows that scans walked over.",
                 &self.gap_figures.walked,
             ),
             counter(

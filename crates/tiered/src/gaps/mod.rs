@@ -19,8 +19,8 @@
 //!
 //! *What a gap says of later commits.* A scan at snapshot S walked a range and saw no row. All commits up to S were installed before it
 //! began (E2), so nothing that is installed later changes what S sees. A later snapshot sees something in the range only if a value
-//! with a CSN above S is there. So a gap at S is true as long as no such value is installed: tombstones of any CSN, flushes and
-//! compactions change nothing. The CSNs of commits come in any order; that of a gap is only compared with snapshots.
+//! with a CSN above S is there. So a gap at S is true as long as no such value is installed: tombstones of any CSN, of keys and of ranges,
+//! flushes and compactions change nothing. What a range tombstone hides from S is walked over as what a tombstone of its own hides. The CSNs of commits come in any order; that of a gap is only compared with snapshots.
 //!
 //! *The race.* A value may be installed while the gap is being found. Its writer puts it into a memtable and then looks for gaps over
 //! its key; the scan puts up the gap *on trial*, which nobody leaps, and then looks at the memtables once more, now for any value above
@@ -149,7 +149,7 @@ impl Gap {
 /// What all sub-tables of an engine count.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
-    /// Tombstones that scans walked over.
+    /// Tombstones and hidden rows that scans walked over.
     pub(crate) walked: AtomicU64,
     /// Gaps that became active.
     pub(crate) published: AtomicU64,
