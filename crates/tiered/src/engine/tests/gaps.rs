@@ -291,7 +291,9 @@ fn g1_g2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
                 scope.spawn(move || {
                     let mut rng = Rng::new(seed * 10 + writer);
                     for _ in 0..2000 {
-                        if shared.checks.load(Ordering::Relaxed) >= 200 {
+                        let checks = shared.checks.load(Ordering::Relaxed);
+                        let published = &figures(&shared.bench).published;
+                        if checks >= 200 && published.load(Ordering::Relaxed) > 20 {
                             break;
                         }
                         let from = rng.below(KEYS);
