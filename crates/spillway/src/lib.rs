@@ -65,7 +65,7 @@ pub use spillway_tiered::{
     TableUse, Tier, WARM_FROM,
 };
 pub use spillway_txn::{
-    CancelHandle, CommitFuture, Durability, Isolation, LockMode, LockWait, Savepoint, Scan,
+    CancelHandle, CommitFuture, Durability, Isolation, LockMode, LockWait, Met, Savepoint, Scan,
     TransactionOptions,
 };
 pub use transaction::{Table, Transaction};

@@ -303,9 +303,20 @@ pub(crate) fn delete_row(
     row: &[Value],
     pk: &[u8],
 ) -> Result<()> {
+    delete_entries(txn, table, row, pk)?;
+    Ok(txn.delete(table.rows(), pk)?)
+}
+
+/// Removes a row's index entries. The row is locked.
+pub(crate) fn delete_entries(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<()> {
     for index in table.maintained() {
         let key = index_key(table, index, row, pk);
         txn.put_following(TableId(index.space), &key, None)?;
     }
-    Ok(txn.delete(table.rows(), pk)?)
+    Ok(())
 }

@@ -98,6 +98,9 @@ impl ChangePlan {
             return Err(unsafe_update());
         }
         let maker = Maker::new(context, &self.rules, self.ignore);
+        if let Some(affected) = self.delete_in_place(context, &maker)? {
+            return Ok(Changed { affected, ..Changed::default() });
+        }
         let mut held = Held::new(context);
         let rows = self.targets(context, &mut held)?;
         let matched = rows.len() as u64;
@@ -122,6 +125,18 @@ impl ChangePlan {
             }
         }
         Ok(Changed::by_update(matched, changed, context))
+    }
+
+    /// Deletes rows where they are found, and answers how many; `None` where this is no DELETE, or rows must be gathered first.
+    fn delete_in_place(&self, context: &Context<'_>, maker: &Maker<'_>) -> Result<Option<u64>> {
+        if self.assignments.is_some() || !self.order.is_empty() || self.limit.is_some() {
+            return Ok(None);
+        }
+        let table = maker.table();
+        query::delete_rows(context, &self.source, table, |row| {
+            let (row, pk) = split_key(row.to_vec());
+            store::delete_entries(context.txn, table, &maker.stored(row), &pk)
+        })
     }
 
     /// The rows that are changed, locked, with their keys.

@@ -31,7 +31,7 @@ pub(crate) use arrange::{by_order, plan_table};
 pub(crate) use from::table_scope;
 pub(crate) use plan::plan_query;
 pub(crate) use run::{bind_count, count, run_query, run_refs};
-pub(crate) use scan::scan_table;
+pub(crate) use scan::{delete_rows, scan_table};
 pub(crate) use sort::{Held, group_key, order_of};
 pub(crate) use steps::{Direct, Test};
 pub(crate) use subquery::{Answer, answer};

@@ -1,6 +1,6 @@
 //! Reading the rows of a source into its slots.
 
-use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait};
+use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait, Met};
 use spillway_base::TableId;
 use spillway_types::{Value, key};
 
@@ -82,6 +82,61 @@ pub(crate) fn scan_table(
         }
         take(row)
     })
+}
+
+/// Deletes, where they lie in the table, the rows that the conditions hold for, and answers how many; `None` where they have to be
+/// found some other way. `gone` is given each row, with its key in the last slot, once it is locked.
+///
+/// Nothing is held of them: rows beside each other that all go are deleted at once. So the conditions may not look at this
+/// table themselves.
+pub(crate) fn delete_rows(
+    context: &Context<'_>,
+    source: &Source,
+    table: &TableDef,
+    mut gone: impl FnMut(&[Value]) -> Result<()>,
+) -> Result<Option<u64>> {
+    let mut row = vec![Value::Null; source.width];
+    let (access, spans) = spans::choose(context, source, table, &row)?;
+    // A whole key is locked before it is read.
+    if access.index.is_some() || access.point || source.filters.iter().any(looks_around) {
+        return Ok(None);
+    }
+    let mut fetched = Fetched { context, source, table, lock: None };
+    let is_bare = source.filters.is_empty() && table.maintained().next().is_none();
+    let (mut deleted, mut seen) = (0, 0_u32);
+    for span in &spans {
+        let range = KeyRange::new(&span.start, span.end.as_deref());
+        let choose = |key: &[u8], bytes: &[u8], met| -> Result<bool> {
+            seen = seen.wrapping_add(1);
+            if seen.is_multiple_of(256) {
+                context.check_killed()?;
+            }
+            if is_bare {
+                return Ok(true);
+            }
+            if met != Met::Locked {
+                fetched.read(&Stored::new(bytes, &source.versions)?, key, &mut row)?;
+                for filter in &source.filters {
+                    if !context.holds(filter, &row)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            if met != Met::Found {
+                gone(&row)?;
+            }
+            Ok(true)
+        };
+        deleted += context.txn.delete_rows(table.rows(), range, choose)?;
+    }
+    Ok(Some(deleted))
+}
+
+/// Whether what an expression is hangs on more than a row.
+fn looks_around(expr: &Expr) -> bool {
+    let mut looks = false;
+    expr.walk(&mut |part| looks |= matches!(part, Expr::Subquery { .. } | Expr::Assign(..)));
+    looks
 }
 
 /// Reads the rows of spans: their bytes, their keys, and whether they were locked before they were read, which only those are

@@ -110,13 +110,15 @@ impl Inner {
             })
         });
         let removed = held.as_ref().map(|(.., gone)| gone.clone()).unwrap_or_default();
-        let mut manifest = self.recording()?;
-        if table.is_gone() || part.is_closed() {
+        let mut edit = LevelsEdit { removed, ..LevelsEdit::default() };
+        let changes = |edit: &LevelsEdit| known.after(part, edit, KeyRange::ALL, Csn::ZERO, None);
+        // Most often there is nothing to do, and nobody need wait for that.
+        if edit.removed.is_empty() && changes(&edit).is_none() {
             return Ok(false);
         }
-        let mut edit = LevelsEdit { removed, ..LevelsEdit::default() };
-        edit.ranges = known.after(part, &edit, KeyRange::ALL, Csn::ZERO, None);
-        if edit.removed.is_empty() && edit.ranges.is_none() {
+        let mut manifest = self.recording()?;
+        edit.ranges = changes(&edit);
+        if table.is_gone() || part.is_closed() || edit.removed.is_empty() && edit.ranges.is_none() {
             return Ok(false);
         }
         let change = Change::of(&edit);

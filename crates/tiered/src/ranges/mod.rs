@@ -225,7 +225,10 @@ impl RangeTombstones {
 
     /// What of it lies in a range.
     pub(crate) fn within(&self, range: KeyRange<'_>) -> RangeTombstones {
-        let parts = self.fragments.iter().filter_map(|fragment| {
+        let from = self.seek(range.start);
+        let count = self.fragments[from..]
+            .partition_point(|next| range.end.is_none_or(|end| *next.start < *end));
+        let parts = self.fragments[from..from + count].iter().filter_map(|fragment| {
             let (start, end) = intersect(fragment, range)?;
             Some(Fragment { start, end, marks: fragment.marks.clone() })
         });

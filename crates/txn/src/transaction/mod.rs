@@ -43,6 +43,7 @@ use crate::snapshots::Snapshot;
 use buffer::WriteBuffer;
 pub use future::CommitFuture;
 pub(crate) use future::{RELAXED, SOON};
+pub use range::Met;
 pub use scan::Scan;
 
 /// The budget is asked for room in steps of this many bytes.

@@ -1,24 +1,29 @@
-//! Deleting all rows of a range.
+//! Deleting the rows of a range, all or some.
 //!
 //! - **D1 (which rows).** Those that a scan of the range shows: what the snapshot sees, and the transaction's own. Under READ
 //!   COMMITTED a row counts as it is once it is locked; one that is gone by then does not.
-//! - **D2 (locks, conflicts).** Each of them is locked as [`Transaction::delete`] does, and refused where that would be.
+//! - **D2 (locks, conflicts).** Each row that goes is locked as [`Transaction::delete`] does, and refused where that would be.
 //! - **D3 (others' rows).** What others put into the range, and the transaction does not see, stays, whenever it was or is committed.
 //! - **D4 (own rows).** What the transaction has written into the range before is deleted; what it writes there
 //!   afterwards stays.
 //! - **D5 (who comes later).** A transaction whose snapshot is older than the commit, and that would write one of the rows, is
-//!   refused as if each had been deleted by itself. So is one that would write a key of the range that had no row, where
-//!   the range was deleted at once.
-//! - **D6 (serializable).** It is a read of the range, and a write of each of the rows.
-//! - **D7 (form).** From [`AT_ONCE_FROM`] rows on, one operation of the batch says it for all that the snapshot sees; own
-//!   rows, and rows that are newer than the snapshot, are deleted one by one beside it. Fewer are deleted one by one.
-//! - **D8 (failure).** Where it fails it has deleted nothing; locks stay.
+//!   refused as if each had been deleted by itself. So is one that would write a key between them that had no row, where
+//!   they were deleted at once.
+//! - **D6 (serializable).** It is a read of the range, and a write of each row that goes.
+//! - **D7 (form).** From [`AT_ONCE_FROM`] rows on that lie beside each other, with none between them that stays, one operation of
+//!   the batch says it for all that the snapshot sees: from the row before them that stays, or where the range begins, up to the
+//!   next one, or where it ends; where it has no beginning or no end, from the first or up to the last of them. Own rows, and rows
+//!   that are newer than the snapshot, are deleted one by one beside it. Fewer are deleted one by one.
+//! - **D8 (failure).** Where it fails nothing is left of it, nor of what `choose` wrote; locks stay.
 //!
 //! D3 and D4 follow from how such an operation is installed: it hides versions up to the snapshot and no others
-//! ([`spillway_base::engine`], E10).
+//! ([`spillway_base::engine`], E10). It may be made while the scan goes on: that is past all that it is about.
+
+use std::result::Result as Outcome;
 
 use spillway_base::engine::{Access, Found};
-use spillway_base::{Csn, Direction, Error, KeyRange, TableId};
+use spillway_base::range::successor;
+use spillway_base::{Csn, Direction, Error, KeyRange, Result, TableId};
 
 use super::Transaction;
 use crate::locks::Acquired;
@@ -28,126 +33,179 @@ use crate::options::{Isolation, LockMode, LockWait};
 /// their neighbours' business.
 const AT_ONCE_FROM: usize = 64;
 
-/// A row of the range, locked.
-enum Row {
+/// How a row is met by who chooses what is deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Met {
+    /// As the scan shows it. Nobody has locked it for this.
+    Found,
+    /// Locked, and as it was found.
+    Locked,
+    /// Locked, and newer than it was found.
+    Newer,
+}
+
+/// A row, locked.
+enum Locked {
     /// The snapshot sees it as it is.
     Seen,
-    /// The range cannot stand for it: it is the transaction's own, or newer than the snapshot.
-    Apart,
+    /// The range cannot stand for it: it is the transaction's own.
+    Own,
+    /// Nor for this one: it is newer than the snapshot.
+    Newer,
     /// Another deleted it before it was locked.
     Gone,
 }
 
-/// What is to be deleted.
-#[derive(Default)]
-struct Doomed {
-    seen: usize,
-    /// The rows that the snapshot sees, as long as they are few.
+/// Rows beside each other that go.
+struct Run<'t> {
+    txn: &'t Transaction,
+    table: TableId,
+    snapshot: Csn,
+    /// Where it begins: with the first row where nothing is said.
+    start: Option<Vec<u8>>,
+    rows: usize,
+    /// Its rows, as long as they are few.
     few: Vec<Box<[u8]>>,
-    apart: Vec<Box<[u8]>>,
+    last: Vec<u8>,
 }
 
-impl Doomed {
-    fn add(&mut self, row: &Row, key: &[u8]) {
-        match row {
-            Row::Seen => {
-                self.seen += 1;
-                if self.seen < AT_ONCE_FROM {
-                    self.few.push(key.into());
-                }
-            }
-            Row::Apart => self.apart.push(key.into()),
-            Row::Gone => {}
+impl Run<'_> {
+    fn add(&mut self, key: &[u8]) {
+        self.start.get_or_insert_with(|| key.to_vec());
+        self.rows += 1;
+        if self.rows < AT_ONCE_FROM {
+            self.few.push(key.into());
         }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+    }
+
+    /// Writes it down. It ends before `end`; with its last row where nothing is said.
+    fn end(&mut self, end: Option<&[u8]>) -> Result<()> {
+        if self.rows < AT_ONCE_FROM {
+            for key in &self.few {
+                self.txn.buffer(self.table, key, None)?;
+            }
+        } else {
+            let past = successor(&self.last);
+            let (start, end) = (self.start.as_deref().unwrap_or_default(), end.unwrap_or(&past));
+            self.txn.make_room(start.len() + end.len())?;
+            let range = KeyRange::new(start, Some(end));
+            self.txn.writes.borrow_mut().delete_range(self.table, range, self.snapshot);
+        }
+        self.few.clear();
+        self.rows = 0;
+        Ok(())
     }
 }
 
 impl Transaction {
-    /// Removes all rows of a range that reads see, after locking each, and answers how many there were. `visit` is shown
-    /// each of them first, its key and its value, and may write to other tables. `D1` to `D8` on this module's page say what holds.
+    /// Removes all rows of a range that reads see, after locking each, and answers how many there were.
     ///
     /// # Errors
-    /// As [`Transaction::delete`] and [`Transaction::scan`]; what `visit` answers.
-    pub fn delete_range<E: From<Error>>(
+    /// As [`Transaction::delete`] and [`Transaction::scan`].
+    pub fn delete_range(&self, table: TableId, range: KeyRange<'_>) -> Result<u64> {
+        self.delete_rows(table, range, |_, _, _| Ok(true))
+    }
+
+    /// Removes rows of a range that reads see, after locking each, and answers how many. `choose` is shown each row, its key and
+    /// its value, in ascending order, and answers whether it goes: when it is found, and if so again when it is locked. The
+    /// second time it may write to other tables. What is read of this table meanwhile may have a part of it deleted already. `D1` to `D8` on
+    /// this module's page say what holds.
+    ///
+    /// # Errors
+    /// As [`Transaction::delete`] and [`Transaction::scan`]; what `choose` answers.
+    pub fn delete_rows<E: From<Error>>(
         &self,
         table: TableId,
         range: KeyRange<'_>,
-        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
-    ) -> Result<u64, E> {
+        mut choose: impl FnMut(&[u8], &[u8], Met) -> Outcome<bool, E>,
+    ) -> Outcome<u64, E> {
         self.check_writable()?;
+        let before = self.savepoint();
+        let deleted = self.try_delete_rows(table, range, &mut choose);
+        if deleted.is_err() {
+            self.rollback_to(before);
+        }
+        deleted
+    }
+
+    fn try_delete_rows<E: From<Error>>(
+        &self,
+        table: TableId,
+        range: KeyRange<'_>,
+        choose: &mut dyn FnMut(&[u8], &[u8], Met) -> Outcome<bool, E>,
+    ) -> Outcome<u64, E> {
         if range.is_empty() {
             return Ok(0);
         }
         // Of a table that nobody else has seen, all rows are its own.
         let created = self.writes.borrow().created(table);
         let snapshot = if created { Csn::ZERO } else { self.snapshot() };
-        let mut doomed = Doomed::default();
-        let mut newest = Vec::new();
+        let start = (!range.start.is_empty()).then(|| range.start.to_vec());
+        let (few, last) = (Vec::new(), Vec::new());
+        let mut run = Run { txn: self, table, snapshot, start, rows: 0, few, last };
+        let (mut deleted, mut newest) = (0, Vec::new());
         let mut scan = self.scan(table, range, Direction::Forward)?;
         while scan.advance()? {
-            let row = self.doom(table, scan.key(), snapshot, &mut newest)?;
-            match row {
-                Row::Gone => continue,
-                Row::Apart if !scan.is_own() => visit(scan.key(), &newest)?,
-                Row::Apart | Row::Seen => visit(scan.key(), scan.value())?,
+            let (key, value) = (scan.key(), scan.value());
+            let mut goes = choose(key, value, Met::Found)?;
+            if goes {
+                let locked = self.lock_row(table, key, snapshot, &mut newest)?;
+                goes = match locked {
+                    Locked::Gone => continue,
+                    Locked::Seen | Locked::Own => choose(key, value, Met::Locked)?,
+                    Locked::Newer => choose(key, &newest, Met::Newer)?,
+                };
+                if goes {
+                    self.note_deleted(table, key, snapshot)?;
+                    deleted += 1;
+                    match locked {
+                        Locked::Seen => run.add(key),
+                        _ => self.buffer(table, key, None)?,
+                    }
+                }
             }
-            doomed.add(&row, scan.key());
+            if !goes {
+                run.end(Some(key))?;
+                run.start = Some(successor(key));
+            }
         }
-        drop(scan);
-        let before = self.savepoint();
-        if let Err(error) = self.bury(table, range, snapshot, &doomed) {
-            self.rollback_to(before);
-            return Err(error.into());
-        }
-        Ok((doomed.seen + doomed.apart.len()) as u64)
+        run.end(range.end)?;
+        Ok(deleted)
     }
 
     /// Locks a row of the range. One that is newer than the snapshot is read anew.
-    fn doom(
+    fn lock_row(
         &self,
         table: TableId,
         key: &[u8],
         snapshot: Csn,
         newest: &mut Vec<u8>,
-    ) -> spillway_base::Result<Row> {
+    ) -> Result<Locked> {
         let own = self.writes.borrow().get(table, key).is_some();
         if self.acquire_checked(table, key, LockMode::Exclusive, LockWait::Wait)? == Acquired::New {
             self.locked_at.set(None);
         }
-        if self.serializable() {
-            self.shared().serializable.write(self.owner.id(), snapshot, table, key)?;
-        }
         if own {
-            return Ok(Row::Apart);
+            return Ok(Locked::Own);
         }
         if self.options.isolation != Isolation::ReadCommitted {
             // No version is newer than the snapshot: that was looked at when it was locked.
-            return Ok(Row::Seen);
+            return Ok(Locked::Seen);
         }
         let found = self.engine(table)?.newest(table, key, Access::Blocking, newest)?;
         self.note_seen(found.csn().unwrap_or(Csn::ZERO));
         Ok(match found {
-            Found::Value(csn) if csn <= snapshot => Row::Seen,
-            Found::Value(_) => Row::Apart,
-            Found::Deleted(_) | Found::Nothing => Row::Gone,
+            Found::Value(csn) if csn <= snapshot => Locked::Seen,
+            Found::Value(_) => Locked::Newer,
+            Found::Deleted(_) | Found::Nothing => Locked::Gone,
         })
     }
 
-    /// Writes down what is deleted: rows by their keys, and the range where it has many that the snapshot sees.
-    fn bury(
-        &self,
-        table: TableId,
-        range: KeyRange<'_>,
-        snapshot: Csn,
-        doomed: &Doomed,
-    ) -> spillway_base::Result<()> {
-        let Doomed { seen, few, apart } = doomed;
-        let at_once = *seen >= AT_ONCE_FROM;
-        let few = if at_once { &[] } else { &few[..] };
-        few.iter().chain(apart).try_for_each(|key| self.buffer(table, key, None))?;
-        if at_once {
-            self.make_room(range.start.len() + range.end.map_or(0, <[u8]>::len))?;
-            self.writes.borrow_mut().delete_range(table, range, snapshot);
+    fn note_deleted(&self, table: TableId, key: &[u8], snapshot: Csn) -> Result<()> {
+        if self.serializable() {
+            self.shared().serializable.write(self.owner.id(), snapshot, table, key)?;
         }
         Ok(())
     }

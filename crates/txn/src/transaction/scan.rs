@@ -163,11 +163,6 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Whether the current row is one that the transaction wrote.
-    pub(super) fn is_own(&self) -> bool {
-        self.at == At::Own
-    }
-
     /// The key of the current row; empty before the first and past the last.
     #[must_use]
     pub fn key(&self) -> &[u8] {
