@@ -107,9 +107,11 @@ impl Carrier<Operation> for Ring {
         }
         assert!(self.locks.len() < LOCKS_MAX, "a queue writes into more than {LOCKS_MAX} folders");
         let (place, fd) = (self.locks.len() as u32, lock.as_raw_fd());
-        self.locks.push(lock);
         let registered = self.ring.submitter().register_files_update(place, &[fd]);
-        registered.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        registered.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        // One that was refused is tried again with the next write.
+        self.locks.push(lock);
+        Ok(())
     }
 
     fn begin(&mut self, operation: Operation) {
