@@ -21,6 +21,8 @@ mod engine;
 mod extent;
 mod extent_meta;
 mod filter;
+#[cfg(all(test, not(loom)))]
+mod fixtures;
 #[cfg(fuzzing)]
 pub mod fuzz;
 mod gaps;

@@ -288,3 +288,31 @@ fn compressions_are_read_as_they_are_written() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
     }
 }
+
+/// What was coded once is decoded, by whichever versions of the compressors; they may code it otherwise today.
+#[test]
+fn what_was_coded_once_is_still_decoded() {
+    let mut rng = Rng::new(77);
+    let bodies = [("rows", rows(&mut rng, 1500)), ("numbers", numbers(&mut rng, 1500))];
+    for (name, body) in &bodies {
+        crate::fixtures::same(&format!("body-{name}"), body.clone());
+    }
+    let trained = crate::fixtures::kept("dictionary", || dictionary(3, 2).bytes().to_vec());
+    let dictionary = Dictionary::open(DictionaryId(3), &trained).unwrap();
+    let ways = [
+        ("lz4", Compression::Lz4, None, Coding::Lz4),
+        ("zstd", Compression::ZSTD, None, Coding::Zstd),
+        ("zstd-dictionary", Compression::ZSTD, Some(&dictionary), Coding::ZstdDictionary),
+    ];
+    for (way, compression, dictionary, coding) in ways {
+        for (name, body) in &bodies {
+            let coded = crate::fixtures::kept(&format!("coded-{name}-{way}"), || {
+                let mut out = Vec::new();
+                assert_eq!(Encoder::new(compression, dictionary).encode(body, &mut out).0, coding);
+                out
+            });
+            let back = decoded(coding, &coded, dictionary, body.len());
+            assert!(back.is_ok_and(|back| back == *body), "{name} by {way}: blocks of it exist");
+        }
+    }
+}

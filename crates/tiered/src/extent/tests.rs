@@ -64,3 +64,25 @@ fn a_footer_comes_back_and_damage_is_noticed() {
         assert!(Footer::decode(&bad).is_err(), "byte {at}");
     }
 }
+
+/// Blocks, index, filters and footer.
+#[test]
+fn the_format_is_what_its_version_says() {
+    type Version = (&'static [u8], u64, Option<&'static [u8]>);
+    let blocks: [&[Version]; 2] = [
+        &[(b"", 3, Some(b"the empty key")), (b"apple", 70_000, Some(b"red")), (b"apple", 9, None)],
+        &[(b"apple", 8, Some(b"")), (b"pear", u64::MAX - 1, Some(&[5; 300])), (b"plum", 1, None)],
+    ];
+    let mut builder = ExtentBuilder::new(table(), 64 << 10, Coding::Stored);
+    for versions in blocks {
+        let mut writer = BlockWriter::default();
+        for &(key, csn, value) in versions {
+            writer.push(&Entry { key, csn: Csn(csn), value });
+        }
+        writer.finish().iter().for_each(|block| builder.push(&block.into()));
+    }
+    let extent = builder.finish(ExtentId(7));
+    let bytes = crate::fixtures::same("extent-2", extent.bytes);
+    assert_eq!(extent.meta.blocks, 2);
+    check_extent(&bytes, table(), &extent.meta).unwrap();
+}

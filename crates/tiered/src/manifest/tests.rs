@@ -9,6 +9,7 @@ use super::edit::{Edit, Place, State};
 use super::record::{HEADER_LEN, decode, encode_header, encode_record};
 use crate::coding::{Coding, DictionaryId};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceId, SliceMeta};
+use crate::ranges::Mark;
 use crate::space::SlotRun;
 use spillway_storage::Disk;
 use spillway_storage::sim::SimDisk;
@@ -258,4 +259,22 @@ fn what_an_opening_read_is_there_after_a_crash() {
             assert_eq!(open(&disk).state().next_extent, ExtentId(100));
         }
     }
+}
+
+/// Each kind of edit is in it.
+#[test]
+fn the_format_is_what_its_version_says() {
+    let mark = Mark { csn: Csn(300), upto: Csn(299) };
+    let keys = |end: Option<&[u8]>| (Box::from(*b"grape"), end.map(Box::from));
+    let range = |keys| Edit::AddRange { table: table(1), keys, mark };
+    let mut all = history();
+    all.push(vec![
+        range(keys(None)),
+        range(keys(Some(b"lime"))),
+        Edit::CutRange { table: table(1), keys: keys(Some(b"lime")), mark },
+        Edit::CutRange { table: table(1), keys: keys(None), mark },
+    ]);
+    let bytes = crate::fixtures::same("manifest-3", file(&all).0);
+    let contents = decode(&bytes, 12).unwrap();
+    assert_eq!((contents.end, contents.edits), (bytes.len(), all.concat()));
 }

@@ -419,3 +419,42 @@ fn tiers_are_read_from_text() {
         assert_eq!(read(text).unwrap_err().kind(), ErrorKind::InvalidArgument, "{text}");
     }
 }
+
+/// `tiers` and `tier-owner`, put together by hand.
+#[test]
+fn records_of_folders_are_what_their_versions_say() {
+    let sealed = |mut bytes: Vec<u8>| {
+        bytes.extend_from_slice(&spillway_base::checksum::crc32c(&bytes).to_le_bytes());
+        bytes
+    };
+    let database = [7; 16];
+    let record = [
+        &b"SWTR\x02\x00"[..],
+        &database,
+        // The last number given, two folders: 3, an hdd, and 4, the fast one.
+        b"\x05\x00\x02\x00",
+        b"\x03\x00\x02\x05\x00\x00\x00/slow",
+        b"\x04\x00\x00\x05\x00\x00\x00/fast",
+    ];
+    let disk = SimDisk::new(1);
+    let put = |path: &str, bytes: Vec<u8>| {
+        let path = Path::new(path);
+        disk.create_dir_all(path.parent().unwrap()).unwrap();
+        disk.open(path, OpenMode::Create).unwrap().write_at(0, &sealed(bytes)).unwrap();
+    };
+    put(&format!("{DATA}/tiers"), record.concat());
+    for (path, number) in [("/slow/tier-owner", 3), ("/fast/tier-owner", 4)] {
+        put(path, [&b"SWTO\x01\x00"[..], &database, &[number, 0]].concat());
+    }
+    let of = |class, dir: &str| Folder { dir: dir.into(), class, leaving: false };
+    let wanted = [of(DeviceClass::Hdd, "/slow"), of(DeviceClass::Fast, "/fast")];
+    assert_eq!(find(&disk, Path::new(DATA)).unwrap()[1..], wanted);
+    // The next number that is given is not one that was given before.
+    put("/slow/000001.data", b"data".to_vec());
+    drop(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Ssd, "/new")]).unwrap());
+    let file = disk.open(Path::new("/new/tier-owner"), OpenMode::Read).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(0, &mut bytes).unwrap();
+    let owner = [&b"SWTO\x01\x00"[..], &database, &[6, 0]].concat();
+    assert_eq!(bytes, sealed(owner), "bump the version, if this is meant");
+}
