@@ -17,6 +17,7 @@
 //! - [`recovery`]: opening after a crash;
 //! - [`compaction`]: one compaction of two runs of keys;
 //! - [`amplification`]: bytes written and read for each operation;
+//! - [`metadata`]: the metadata of 1 TB, opened and changed;
 //! - [`queue`]: a table used as a queue;
 //! - [`fill`]: a fill at full speed, second by second;
 //! - [`pressure`]: gets and durable puts with compactions in the background and without.
@@ -33,6 +34,7 @@ pub mod kv;
 pub mod lone;
 pub mod machine;
 mod measure;
+pub mod metadata;
 pub mod pressure;
 pub mod queue;
 pub mod recovery;

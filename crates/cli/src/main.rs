@@ -18,6 +18,7 @@ use spillway_bench::extents::ExtentsArgs;
 use spillway_bench::fill::FillArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
+use spillway_bench::metadata::MetadataArgs;
 use spillway_bench::pressure::PressureArgs;
 use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
@@ -135,6 +136,12 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench amplification --mix 50,0,50,0 --skew 0          updates of all rows alike
   make bench-amplification                                       the same beside RocksDB")]
     Amplification(AmplificationArgs),
+    /// What the metadata of 1 TB costs: to open it, to change it, to write it anew
+    #[command(after_help = "Examples:
+  spillway bench metadata --extents 50000 --rounds 1     a first impression
+  spillway bench metadata --subtables 1,4,16,64          with more sub-tables
+  make bench-metadata                                    the whole of it")]
+    Metadata(MetadataArgs),
     /// A table used as a queue
     #[command(after_help = "Examples:
   spillway bench queue --after 1000000,5000000        a first impression
@@ -179,6 +186,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Amplification(args) } => {
             args.run(&[&SpillwayStores::default()])
         }
+        Command::Bench { what: Bench::Metadata(args) } => args.run(),
         Command::Bench { what: Bench::Queue(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Fill(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Pressure(args) } => args.run(&[&SpillwayStores::default()]),

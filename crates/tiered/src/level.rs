@@ -5,13 +5,15 @@
 //! edit makes a new one that shares what it did not touch, so a reader keeps its own for as long as
 //! it likes (X-Engine, section 3.1.3).
 
-use std::collections::HashSet;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::sync::Arc;
 
 use spillway_base::{Csn, Error, KeyRange, Result};
 
 use crate::extent::ExtentHandle;
-use crate::extent_meta::{SliceId, SliceMeta};
+use crate::extent_meta::SliceMeta;
 use crate::manifest::Place;
 use crate::ranges::RangeTombstones;
 use crate::temperature::Temperature;
@@ -87,6 +89,22 @@ pub(crate) struct Run {
     csn_max: Csn,
 }
 
+/// Checks that of each two neighbours the second begins after the first has ended.
+fn apart<'a>(mut pairs: impl Iterator<Item = &'a [Arc<Slice>]>) -> Result<()> {
+    match pairs.find(|pair| pair[0].meta.largest >= pair[1].meta.smallest) {
+        None => Ok(()),
+        Some(pair) => {
+            let (first, second) = (pair[0].meta.extent, pair[1].meta.extent);
+            let message = format!("slices of {first} and {second} in one run share keys");
+            Err(Error::corruption(message))
+        }
+    }
+}
+
+fn largest_csn(slices: &[Arc<Slice>]) -> Csn {
+    slices.iter().map(|slice| slice.meta.counts.csn_max).max().unwrap_or_default()
+}
+
 impl Run {
     /// A run of these slices, given in any order.
     ///
@@ -94,17 +112,74 @@ impl Run {
     /// [`spillway_base::ErrorKind::Corruption`] when two of them share keys.
     pub(crate) fn new(mut slices: Vec<Arc<Slice>>) -> Result<Run> {
         slices.sort_unstable_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
-        let shared = slices.windows(2).find(|pair| pair[0].meta.largest >= pair[1].meta.smallest);
-        if let Some(pair) = shared {
-            let (first, second) = (pair[0].meta.extent, pair[1].meta.extent);
-            return Err(Error::corruption(format!(
-                "slices of {first} and {second} in one run share keys"
-            )));
-        }
+        apart(slices.windows(2))?;
         let bytes = slices.iter().map(|slice| slice.meta.bytes).sum();
-        let csn_max = slices.iter().map(|slice| slice.meta.counts.csn_max).max();
-        let csn_max = csn_max.unwrap_or_default();
+        let csn_max = largest_csn(&slices);
         Ok(Run { slices, bytes, csn_max })
+    }
+
+    /// The run without those of some slices that are its own, and with others. What is copied is a pointer for each slice; keys are
+    /// looked at only where something changes.
+    ///
+    /// # Errors
+    /// As [`Run::new`].
+    fn edited(
+        self: &Arc<Run>,
+        removed: &[Arc<Slice>],
+        mut added: Vec<Arc<Slice>>,
+    ) -> Result<Arc<Run>> {
+        let begins = |key: &[u8]| self.slices.partition_point(|slice| *slice.meta.smallest < *key);
+        let own = removed.iter().filter_map(|slice| {
+            let at = begins(&slice.meta.smallest);
+            self.slices.get(at).is_some_and(|own| own.meta.id() == slice.meta.id()).then_some(at)
+        });
+        let mut gone: Vec<usize> = own.collect();
+        gone.sort_unstable();
+        gone.dedup();
+        if gone.is_empty() && added.is_empty() {
+            return Ok(self.clone());
+        }
+        if added.len() >= self.slices.len() {
+            let kept = (0..self.slices.len()).filter(|at| gone.binary_search(at).is_err());
+            added.extend(kept.map(|at| self.slices[at].clone()));
+            return Run::new(added).map(Arc::new);
+        }
+        added.sort_unstable_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
+        let mut slices = Vec::with_capacity(self.slices.len() - gone.len() + added.len());
+        let (mut at, mut left) = (0, &gone[..]);
+        let mut keep_to = |to: usize, slices: &mut Vec<Arc<Slice>>| {
+            while let Some((&next, after)) = left.split_first().filter(|(next, _)| **next < to) {
+                slices.extend_from_slice(&self.slices[at..next]);
+                (at, left) = (next + 1, after);
+            }
+            slices.extend_from_slice(&self.slices[at..to.max(at)]);
+            at = to.max(at);
+        };
+        let mut bytes = self.bytes;
+        let (mut csn_max, mut places) = (Csn::ZERO, Vec::with_capacity(added.len()));
+        for slice in added {
+            keep_to(begins(&slice.meta.smallest), &mut slices);
+            places.push(slices.len());
+            bytes += slice.meta.bytes;
+            csn_max = csn_max.max(slice.meta.counts.csn_max);
+            slices.push(slice);
+        }
+        keep_to(self.slices.len(), &mut slices);
+        let beside = |at: &usize| [at.checked_sub(1), Some(*at)].into_iter().flatten();
+        let pairs = places.iter().flat_map(beside).filter_map(|at| slices.get(at..at + 2));
+        apart(pairs)?;
+        let mut had_the_largest = false;
+        for slice in gone.iter().map(|at| &self.slices[*at]) {
+            bytes -= slice.meta.bytes;
+            had_the_largest |= slice.meta.counts.csn_max == self.csn_max;
+        }
+        if csn_max < self.csn_max {
+            csn_max = match had_the_largest {
+                true => largest_csn(&slices),
+                false => self.csn_max,
+            };
+        }
+        Ok(Arc::new(Run { slices, bytes, csn_max }))
     }
 
     /// The largest CSN in it.
@@ -254,22 +329,11 @@ impl Levels {
     /// # Errors
     /// As [`Run::new`].
     pub(crate) fn apply(&self, edit: &LevelsEdit) -> Result<Levels> {
-        let removed: HashSet<SliceId> = edit.removed.iter().map(|e| e.meta.id()).collect();
+        let none = Arc::new(Run::default());
         let rebuild = |place: Place, run: Option<&Arc<Run>>| {
             let added = edit.added.iter().filter(|(to, _)| *to == place);
-            let added: Vec<_> = added.map(|(_, slice)| slice.clone()).collect();
-            let old = run.map_or(&[][..], |run| run.slices());
-            match run {
-                Some(run)
-                    if added.is_empty() && old.iter().all(|e| !removed.contains(&e.meta.id())) =>
-                {
-                    Ok(run.clone())
-                }
-                _ => {
-                    let kept = old.iter().filter(|slice| !removed.contains(&slice.meta.id()));
-                    Run::new(kept.cloned().chain(added).collect()).map(Arc::new)
-                }
-            }
+            let added = added.map(|(_, slice)| slice.clone()).collect();
+            run.unwrap_or(&none).edited(&edit.removed, added)
         };
         let mut numbers: Vec<u64> = self.level0.iter().map(|sublevel| sublevel.number).collect();
         numbers.extend(edit.added.iter().filter_map(|(place, _)| match place {

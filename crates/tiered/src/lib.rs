@@ -49,6 +49,11 @@ pub mod offload {
     pub use crate::ranges::RangeTombstones;
 }
 
+/// What metadata costs, to be measured.
+pub mod metadata {
+    pub use crate::engine::{EditCost, Metadata};
+}
+
 pub use coding::Compression;
 pub use engine::{
     Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableSize, TableStatus, TableUse,

@@ -84,11 +84,11 @@ pub fn verify(
         let mut edit = LevelsEdit::default();
         for extent in stored.extents.values() {
             let handle = ExtentHandle::new(id, extent.meta.clone(), &space, &context)?;
-            let slices = extent.slices.values().map(|(_, slice)| &**slice);
+            let slices = extent.slices().map(|(_, slice)| &**slice);
             if let Err(error) = verify_extent(&handle, slices, &mut report) {
                 report.findings.push(Finding { table: Some(id), error });
             }
-            edit.added.extend(extent.slices.values().map(|(place, meta)| {
+            edit.added.extend(extent.slices().map(|(place, meta)| {
                 (*place, Arc::new(Slice { meta: meta.clone(), extent: handle.clone() }))
             }));
             report.extents += 1;

@@ -18,6 +18,7 @@ mod flush;
 mod hidden;
 mod inspect;
 mod jobs;
+mod metadata;
 mod mix;
 mod moves;
 mod pace;
@@ -63,6 +64,7 @@ use crate::table::Table;
 use debt::{LevelsDebt, Settled};
 pub use inspect::TableSize;
 pub use jobs::{Background, JobOutcome};
+pub use metadata::{EditCost, Metadata};
 pub(crate) use mix::Mix;
 pub use mix::TableUse;
 pub(crate) use partition::Heat;
@@ -201,7 +203,7 @@ impl TieredEngine {
             let mut edit = LevelsEdit::default();
             for stored in stored.extents.values() {
                 let extent = ExtentHandle::new(id, stored.meta.clone(), &space, &context)?;
-                edit.added.extend(stored.slices.values().map(|(place, meta)| {
+                edit.added.extend(stored.slices().map(|(place, meta)| {
                     extent.change_live_bytes(meta.bytes, 0);
                     (*place, Arc::new(Slice { meta: meta.clone(), extent: extent.clone() }))
                 }));

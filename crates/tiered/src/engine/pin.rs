@@ -194,6 +194,6 @@ impl Copied {
             }
         }
         files.iter().try_for_each(|run| space.locate(*run)?.0.sync())?;
-        Manifest::create(disk.clone(), dir, self.slot_bytes, self.state)
+        Manifest::create(disk, dir, self.slot_bytes, &self.state)
     }
 }

@@ -15,6 +15,7 @@ mod faults;
 mod gaps;
 mod kinds;
 mod level0;
+mod metadata;
 mod metamorphic;
 mod partition;
 mod races;

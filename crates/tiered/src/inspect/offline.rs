@@ -74,7 +74,7 @@ impl Offline {
         let starts: Vec<&Box<[u8]>> = stored.parts.keys().collect();
         let mut pieces = Vec::new();
         for extent in stored.extents.values() {
-            pieces.extend(extent.slices.values().map(|(place, meta)| Piece {
+            pieces.extend(extent.slices().map(|(place, meta)| Piece {
                 part: starts[1..].partition_point(|start| **start <= meta.smallest),
                 place: *place,
                 meta,
@@ -122,7 +122,7 @@ impl Offline {
         for extent in stored.extents.values() {
             let handle = ExtentHandle::new(table, extent.meta.clone(), &self.space, &context)?;
             let resident = handle.resident(Access::Blocking)?;
-            let blocks = extent.slices.values().flat_map(|(_, slice)| slice.block_range());
+            let blocks = extent.slices().flat_map(|(_, slice)| slice.block_range());
             for index in blocks {
                 let block = handle.read_block(&resident, index)?;
                 for at in 0..block.len() {

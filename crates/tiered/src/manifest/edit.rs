@@ -268,13 +268,26 @@ impl Edit {
         }
     }
 
-    /// The edits of a record's payload.
-    pub(super) fn decode_all(payload: &[u8]) -> Result<Vec<Edit>> {
+    /// Gives the edits of a record's payload.
+    pub(super) fn decode_each(
+        payload: &[u8],
+        give: &mut dyn FnMut(Edit) -> Result<()>,
+    ) -> Result<()> {
         let mut reader = Reader::new(payload);
-        let mut edits = Vec::new();
         while !reader.is_empty() {
-            edits.push(Edit::decode(&mut reader)?);
+            give(Edit::decode(&mut reader)?)?;
         }
+        Ok(())
+    }
+
+    /// The edits of a record's payload.
+    #[cfg(any(fuzzing, all(test, not(loom))))]
+    pub(super) fn decode_all(payload: &[u8]) -> Result<Vec<Edit>> {
+        let mut edits = Vec::new();
+        Edit::decode_each(payload, &mut |edit| {
+            edits.push(edit);
+            Ok(())
+        })?;
         Ok(edits)
     }
 }
@@ -295,7 +308,7 @@ pub(crate) struct TableState {
 impl TableState {
     /// A slice with keys of more than one sub-table, if there is any; there may be none.
     pub(crate) fn astride(&self) -> Option<&SliceMeta> {
-        let mut slices = self.extents.values().flat_map(|extent| extent.slices.values());
+        let mut slices = self.extents.values().flat_map(ExtentState::slices);
         let spans = |slice: &SliceMeta| {
             let after = (Bound::Excluded(&*slice.smallest), Bound::Unbounded);
             let next = self.parts.range::<[u8], _>(after).next();
@@ -315,28 +328,48 @@ impl TableState {
     }
 }
 
-/// An extent, and its slices by their first blocks.
+/// An extent, and its slices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ExtentState {
     pub(crate) meta: ExtentMeta,
-    pub(crate) slices: BTreeMap<u32, (Place, Arc<SliceMeta>)>,
+    /// By their first blocks. Nearly always there is one, and there are very many extents.
+    pub(crate) slices: Vec<(Place, Arc<SliceMeta>)>,
 }
 
 impl ExtentState {
+    /// Its slices and where they are, in order of their blocks.
+    pub(crate) fn slices(&self) -> impl ExactSizeIterator<Item = &(Place, Arc<SliceMeta>)> {
+        self.slices.iter()
+    }
+
+    fn position(&self, first_block: u32) -> std::result::Result<usize, usize> {
+        self.slices.binary_search_by_key(&first_block, |(_, slice)| slice.first_block)
+    }
+
     /// Takes a slice in, unless it lies outside of the extent or shares blocks with another.
     fn add(&mut self, place: Place, meta: Arc<SliceMeta>) -> Result<()> {
         let end = meta.first_block + meta.blocks;
-        let before = self.slices.range(..end).next_back();
-        let shares = before
-            .is_some_and(|(_, (_, other))| other.first_block + other.blocks > meta.first_block);
+        let at = self.position(meta.first_block);
+        let after = at.unwrap_or_else(|at| at);
+        let before = after.checked_sub(1).map(|before| &self.slices[before].1);
+        let shares = at.is_ok()
+            || before.is_some_and(|other| other.first_block + other.blocks > meta.first_block)
+            || self.slices.get(after).is_some_and(|(_, other)| other.first_block < end);
         if shares || end > self.meta.blocks {
             return Err(Error::corruption(format!(
                 "a slice of {} has blocks that it does not have, or that are another's",
                 meta.extent
             )));
         }
-        self.slices.insert(meta.first_block, (place, meta));
+        self.slices.reserve_exact(1);
+        self.slices.insert(after, (place, meta));
         Ok(())
+    }
+
+    /// Whether there was such a slice; there is none now.
+    fn remove(&mut self, first_block: u32) -> bool {
+        let at = self.position(first_block);
+        at.map(|at| self.slices.remove(at)).is_ok()
     }
 }
 
@@ -380,7 +413,7 @@ impl State {
             Edit::AddExtent { table, meta } => {
                 let id = meta.id;
                 self.next_extent = self.next_extent.max(ExtentId(id.0.saturating_add(1)));
-                let new = ExtentState { meta, slices: BTreeMap::new() };
+                let new = ExtentState { meta, slices: Vec::new() };
                 if self.table(table)?.extents.insert(id, new).is_some() {
                     return Err(Error::corruption(format!("{id} of {table:?} is added twice")));
                 }
@@ -397,7 +430,7 @@ impl State {
                 self.extent(table, meta.extent)?.add(place, meta)?;
             }
             Edit::RemoveSlice { table, id } => {
-                if self.extent(table, id.extent)?.slices.remove(&id.first_block).is_none() {
+                if !self.extent(table, id.extent)?.remove(id.first_block) {
                     return Err(Error::corruption(format!(
                         "a slice of {} is removed from {table:?}, which lacks it",
                         id.extent

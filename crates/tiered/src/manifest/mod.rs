@@ -20,7 +20,9 @@ use spillway_storage::{Disk, File, OpenMode};
 
 use crate::ranges::RangeTombstones;
 pub(crate) use edit::{Edit, Place, State, TableState};
-use record::{decode, encode_header, encode_record};
+#[cfg(fuzzing)]
+use record::decode;
+use record::{encode_header, encode_record, encode_record_of, read_edits};
 
 const CURRENT: &str = "CURRENT";
 
@@ -77,11 +79,9 @@ fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Loaded>> {
     let file = disk.open(&path, OpenMode::Read)?;
     let mut bytes = vec![0; file.len()? as usize];
     file.read_at(0, &mut bytes)?;
-    let contents = decode(&bytes, number).map_err(|error| error.context(path.display()))?;
     let mut state = State::default();
-    for edit in contents.edits {
-        state.apply(edit).map_err(|error| error.context(path.display()))?;
-    }
+    let contents = read_edits(&bytes, number, &mut |edit| state.apply(edit))
+        .map_err(|error| error.context(path.display()))?;
     Ok(Some(Loaded {
         number,
         state,
@@ -115,7 +115,20 @@ impl Manifest {
     ) -> Result<Manifest> {
         let Some(loaded) = load(&*disk, dir)? else {
             let state = State::default();
-            return Manifest::write(disk, dir.to_owned(), slot_bytes, 1, state, bytes_max);
+            let (file, end) = write(&*disk, dir, slot_bytes, 1, &state)?;
+            let (dir, number, sequence_next, failure) = (dir.to_owned(), 1, 3, None);
+            return Ok(Manifest {
+                disk,
+                dir,
+                slot_bytes,
+                number,
+                file,
+                end,
+                sequence_next,
+                state,
+                bytes_max,
+                failure,
+            });
         };
         if loaded.slot_bytes != slot_bytes {
             return Err(Error::new(
@@ -128,38 +141,36 @@ impl Manifest {
             ));
         }
         let Loaded { number, state, end, sequence_next, bytes, .. } = loaded;
-        let (folder, fresh) = (dir.to_owned(), number + 1);
-        let manifest = match Manifest::write(
-            disk.clone(),
-            folder.clone(),
-            slot_bytes,
-            fresh,
-            state.clone(),
-            bytes_max,
-        ) {
-            // A full disk is opened with the file that is there.
-            Err(error) if error.kind() == ErrorKind::DiskFull => {
-                let file = settle(&*disk, &folder.join(file_name(number)), &bytes[..end as usize])?;
-                disk.sync_dir(dir)?;
-                let (dir, failure) = (folder, None);
-                Manifest {
-                    disk,
-                    dir,
-                    slot_bytes,
-                    number,
-                    file,
-                    end,
-                    sequence_next,
-                    state,
-                    bytes_max,
-                    failure,
+        let (file, number, end, sequence_next) =
+            match write(&*disk, dir, slot_bytes, number + 1, &state) {
+                Ok((file, end)) => (file, number + 1, end, 3),
+                // A full disk is opened with the file that is there.
+                Err(error) if error.kind() == ErrorKind::DiskFull => {
+                    let path = dir.join(file_name(number));
+                    let file = settle(&*disk, &path, &bytes[..end as usize])?;
+                    disk.sync_dir(dir)?;
+                    (file, number, end, sequence_next)
                 }
-            }
-            written => written?,
+                Err(error) => return Err(error),
+            };
+        let (dir, failure) = (dir.to_owned(), None);
+        let manifest = Manifest {
+            disk,
+            dir,
+            slot_bytes,
+            number,
+            file,
+            end,
+            sequence_next,
+            state,
+            bytes_max,
+            failure,
         };
-        for name in manifest.disk.list(dir)?.iter().filter(|name| name.starts_with("MANIFEST-")) {
+        for name in
+            manifest.disk.list(&manifest.dir)?.iter().filter(|name| name.starts_with("MANIFEST-"))
+        {
             if *name != file_name(manifest.number) {
-                manifest.disk.remove(&dir.join(name))?;
+                manifest.disk.remove(&manifest.dir.join(name))?;
             }
         }
         Ok(manifest)
@@ -167,58 +178,12 @@ impl Manifest {
 
     /// Makes the first manifest of a folder, of this state.
     pub(crate) fn create(
-        disk: Arc<dyn Disk>,
+        disk: &Arc<dyn Disk>,
         dir: &Path,
         slot_bytes: u32,
-        state: State,
+        state: &State,
     ) -> Result<()> {
-        Manifest::write(disk, dir.to_owned(), slot_bytes, 1, state, u64::MAX).map(drop)
-    }
-
-    /// Writes a manifest of this state under a new number, and puts it in force.
-    fn write(
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
-        slot_bytes: u32,
-        number: u64,
-        state: State,
-        bytes_max: u64,
-    ) -> Result<Manifest> {
-        let mut bytes = encode_header(slot_bytes, number);
-        encode_record(&mut bytes, 1, &snapshot(&state));
-        encode_record(&mut bytes, 2, &[]);
-        let (path, temporary) = (dir.join(file_name(number)), dir.join("CURRENT.new"));
-        let digits = number.to_string();
-        let text = format!("{digits} {}\n", crc32c(digits.as_bytes()));
-        let made = || -> Result<Arc<dyn File>> {
-            let file = disk.open(&path, OpenMode::Create)?;
-            file.write_and_sync(0, &bytes)?;
-            let pointer = disk.open(&temporary, OpenMode::Create)?;
-            pointer.write_and_sync(0, text.as_bytes())?;
-            disk.sync_dir(&dir)?;
-            Ok(file)
-        };
-        let file = made().inspect_err(|_| {
-            // Their space comes back now where it can; what stays is written over or removed later.
-            let _ = (disk.remove(&path), disk.remove(&temporary));
-        })?;
-        disk.rename(&temporary, &dir.join(CURRENT))?;
-        // From here on nobody knows which manifest a crash would leave in force.
-        disk.sync_dir(&dir).map_err(|error| failed(&error))?;
-        let end = bytes.len() as u64;
-        let failure = None;
-        Ok(Manifest {
-            disk,
-            dir,
-            slot_bytes,
-            number,
-            file,
-            end,
-            sequence_next: 3,
-            state,
-            bytes_max,
-            failure,
-        })
+        write(&**disk, dir, slot_bytes, 1, state).map(drop)
     }
 
     /// What the edits add up to.
@@ -263,6 +228,11 @@ impl Manifest {
         Ok(())
     }
 
+    /// Bytes of its file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.end
+    }
+
     /// Whether it has grown past its limit.
     pub(crate) fn is_long(&self) -> bool {
         self.failure.is_none() && self.end > self.bytes_max
@@ -273,15 +243,8 @@ impl Manifest {
     /// # Errors
     /// As [`Manifest::commit`]; the old one stays in force.
     pub(crate) fn rewrite(&mut self) -> Result<()> {
-        let fresh = Manifest::write(
-            self.disk.clone(),
-            self.dir.clone(),
-            self.slot_bytes,
-            self.number + 1,
-            self.state.clone(),
-            self.bytes_max,
-        );
-        let mut fresh = match fresh {
+        let fresh = write(&*self.disk, &self.dir, self.slot_bytes, self.number + 1, &self.state);
+        let (file, end) = match fresh {
             Ok(fresh) => fresh,
             Err(error) if error.kind() == ErrorKind::DiskFull => {
                 // Tried again once it has grown by half, and not at every turn.
@@ -295,12 +258,51 @@ impl Manifest {
                 return Err(failure);
             }
         };
-        fresh.bytes_max = self.bytes_max.max(2 * fresh.end);
-        let old = std::mem::replace(self, fresh);
+        let old = self.number;
+        (self.file, self.end, self.number, self.sequence_next) = (file, end, old + 1, 3);
+        self.bytes_max = self.bytes_max.max(2 * end);
         // One that stays is removed at the next opening.
-        let _ = self.disk.remove(&self.dir.join(file_name(old.number)));
+        let _ = self.disk.remove(&self.dir.join(file_name(old)));
         Ok(())
     }
+}
+
+/// Writes a manifest of this state under a new number, and puts it in force. Answers its file, and where that ends.
+fn write(
+    disk: &dyn Disk,
+    dir: &Path,
+    slot_bytes: u32,
+    number: u64,
+    state: &State,
+) -> Result<(Arc<dyn File>, u64)> {
+    let bytes = encode_state(state, slot_bytes, number);
+    let (path, temporary) = (dir.join(file_name(number)), dir.join("CURRENT.new"));
+    let digits = number.to_string();
+    let text = format!("{digits} {}\n", crc32c(digits.as_bytes()));
+    let made = || -> Result<Arc<dyn File>> {
+        let file = disk.open(&path, OpenMode::Create)?;
+        file.write_and_sync(0, &bytes)?;
+        let pointer = disk.open(&temporary, OpenMode::Create)?;
+        pointer.write_and_sync(0, text.as_bytes())?;
+        disk.sync_dir(dir)?;
+        Ok(file)
+    };
+    let file = made().inspect_err(|_| {
+        // Their space comes back now where it can; what stays is written over or removed later.
+        let _ = (disk.remove(&path), disk.remove(&temporary));
+    })?;
+    disk.rename(&temporary, &dir.join(CURRENT))?;
+    // From here on nobody knows which manifest a crash would leave in force.
+    disk.sync_dir(dir).map_err(|error| failed(&error))?;
+    Ok((file, bytes.len() as u64))
+}
+
+/// A manifest's bytes that tell of a state alone.
+fn encode_state(state: &State, slot_bytes: u32, number: u64) -> Vec<u8> {
+    let mut bytes = encode_header(slot_bytes, number);
+    encode_record_of(&mut bytes, 1, |out| tell(state, &mut |edit| edit.encode(out)));
+    encode_record(&mut bytes, 2, &[]);
+    bytes
 }
 
 /// Writes what was read from a manifest in its place again, and cuts off a torn tail, so that it is not met behind a
@@ -321,53 +323,46 @@ fn failed(error: &Error) -> Error {
 impl State {
     /// The state as a manifest of slots of this size would tell it.
     pub(crate) fn to_bytes(&self, slot_bytes: u32) -> Vec<u8> {
-        let mut bytes = encode_header(slot_bytes, 1);
-        encode_record(&mut bytes, 1, &snapshot(self));
-        encode_record(&mut bytes, 2, &[]);
-        bytes
+        encode_state(self, slot_bytes, 1)
     }
 
     /// Reads [`State::to_bytes`] back, with the size of slots.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<(State, u32)> {
-        let contents = decode(bytes, 1)?;
+        let mut state = State::default();
+        let contents = read_edits(bytes, 1, &mut |edit| state.apply(edit))?;
         if contents.end != bytes.len() || contents.next_sequence != 3 {
             return Err(Error::corruption("the manifest's state is cut off"));
         }
-        let mut state = State::default();
-        contents.edits.into_iter().try_for_each(|edit| state.apply(edit))?;
         Ok((state, contents.slot_bytes))
     }
 }
 
-/// The edits that lead from nothing to a state.
-fn snapshot(state: &State) -> Vec<Edit> {
-    let mut edits = Vec::new();
+/// Gives the edits that lead from nothing to a state.
+fn tell(state: &State, give: &mut dyn FnMut(Edit)) {
     for (&table, contents) in &state.tables {
-        edits.push(Edit::CreateTable { table, created: contents.created });
-        edits.extend(contents.dictionaries.iter().map(|(&id, bytes)| {
-            let bytes = bytes.clone();
-            Edit::AddDictionary { table, id, bytes }
-        }));
+        give(Edit::CreateTable { table, created: contents.created });
+        for (&id, bytes) in &contents.dictionaries {
+            give(Edit::AddDictionary { table, id, bytes: bytes.clone() });
+        }
         for (start, &csn) in &contents.parts {
             let start = start.clone();
-            edits.push(match start.is_empty() {
+            give(match start.is_empty() {
                 true => Edit::Flushed { table, start, csn },
                 false => Edit::Split { table, start, csn },
             });
         }
-        edits.extend(Edit::of_ranges(table, &RangeTombstones::NONE, &contents.ranges));
+        let ranges = Edit::of_ranges(table, &RangeTombstones::NONE, &contents.ranges);
+        ranges.into_iter().for_each(&mut *give);
         for extent in contents.extents.values() {
-            edits.push(Edit::AddExtent { table, meta: extent.meta.clone() });
-            edits.extend(extent.slices.values().map(|(place, meta)| {
-                let (place, meta) = (*place, meta.clone());
-                Edit::AddSlice { table, place, meta }
-            }));
+            give(Edit::AddExtent { table, meta: extent.meta.clone() });
+            for (place, meta) in extent.slices() {
+                give(Edit::AddSlice { table, place: *place, meta: meta.clone() });
+            }
         }
     }
-    edits.push(Edit::Persisted { csn: state.persisted });
-    edits.push(Edit::NextExtent { id: state.next_extent });
-    edits.push(Edit::Known { csn: state.known });
-    edits
+    give(Edit::Persisted { csn: state.persisted });
+    give(Edit::NextExtent { id: state.next_extent });
+    give(Edit::Known { csn: state.known });
 }
 
 #[cfg(fuzzing)]
@@ -378,7 +373,7 @@ pub(crate) mod fuzz {
     pub(crate) fn file(bytes: &[u8]) {
         let mut file = encode_header(4096, 1);
         file.extend_from_slice(bytes);
-        if let Ok(contents) = decode(&file, 1) {
+        if let Ok((contents, _)) = decode(&file, 1) {
             assert!(contents.end <= file.len());
         }
         let _ = decode(bytes, 1);
@@ -389,11 +384,12 @@ pub(crate) mod fuzz {
         let Ok(edits) = Edit::decode_all(bytes) else { return };
         let mut file = encode_header(4096, 1);
         encode_record(&mut file, 1, &edits);
-        assert_eq!(decode(&file, 1).ok().map(|contents| contents.edits), Some(edits.clone()));
+        assert_eq!(decode(&file, 1).ok().map(|(_, edits)| edits), Some(edits.clone()));
         let mut state = State::default();
         if edits.into_iter().try_for_each(|edit| state.apply(edit)).is_ok() {
             let mut again = State::default();
-            let told = snapshot(&state).into_iter().try_for_each(|edit| again.apply(edit));
+            let mut told = Ok(());
+            tell(&state, &mut |edit| told = told.clone().and(again.apply(edit)));
             assert_eq!((told.is_ok(), again), (true, state));
         }
     }

@@ -55,9 +55,18 @@ pub(super) fn encode_header(slot_bytes: u32, number: u64) -> Vec<u8> {
 
 /// Appends a record: a seal when there are no edits.
 pub(super) fn encode_record(out: &mut Vec<u8>, sequence: u64, edits: &[Edit]) {
+    encode_record_of(out, sequence, |out| edits.iter().for_each(|edit| edit.encode(out)));
+}
+
+/// Appends a record of what `encode` appends.
+pub(super) fn encode_record_of(
+    out: &mut Vec<u8>,
+    sequence: u64,
+    encode: impl FnOnce(&mut Vec<u8>),
+) {
     let start = out.len();
     out.resize(start + RECORD_HEADER_LEN, 0);
-    edits.iter().for_each(|edit| edit.encode(out));
+    encode(out);
     let len = out.len() - start - RECORD_HEADER_LEN;
     let len = u32::try_from(len).expect("a record's edits stay far below 4 GiB");
     let (header, payload) = out[start..].split_at_mut(RECORD_HEADER_LEN);
@@ -68,24 +77,25 @@ pub(super) fn encode_record(out: &mut Vec<u8>, sequence: u64, edits: &[Edit]) {
     header[16..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// What a manifest file says.
+/// What a manifest file says beside its edits.
 #[derive(Debug)]
 pub(super) struct Contents {
     pub(super) slot_bytes: u32,
-    /// The edits of all records, in order.
-    pub(super) edits: Vec<Edit>,
     /// Where the next record goes: the bytes from here on are a torn tail.
     pub(super) end: usize,
     /// The next record's sequence number.
     pub(super) next_sequence: u64,
 }
 
-/// Reads a manifest file whose name carries `number`. Errors name the offset; the caller adds the
-/// file.
-pub(super) fn decode(bytes: &[u8], number: u64) -> Result<Contents> {
+/// Reads a manifest file whose name carries `number`, and gives the edits of all records, in order: they are too many to be held
+/// together with what they add up to. Errors name the offset; the caller adds the file.
+pub(super) fn read_edits(
+    bytes: &[u8],
+    number: u64,
+    give: &mut dyn FnMut(Edit) -> Result<()>,
+) -> Result<Contents> {
     let slot_bytes = decode_header(bytes, number)?;
-    let mut contents =
-        Contents { slot_bytes, edits: Vec::new(), end: HEADER_LEN, next_sequence: 1 };
+    let mut contents = Contents { slot_bytes, end: HEADER_LEN, next_sequence: 1 };
     while contents.end < bytes.len() {
         let at = contents.end;
         let Some((sequence, payload)) = record_at(bytes, at) else {
@@ -96,19 +106,29 @@ pub(super) fn decode(bytes: &[u8], number: u64) -> Result<Contents> {
             }
             break;
         };
-        let edits = Edit::decode_all(payload)
-            .map_err(|error| error.context(format_args!("in the record at byte {at}")))?;
         if sequence != contents.next_sequence {
             let expected = contents.next_sequence;
             return Err(Error::corruption(format!(
                 "the record at byte {at} is number {sequence}, where {expected} belongs"
             )));
         }
-        contents.edits.extend(edits);
+        Edit::decode_each(payload, give)
+            .map_err(|error| error.context(format_args!("in the record at byte {at}")))?;
         contents.end += RECORD_HEADER_LEN + payload.len();
         contents.next_sequence += 1;
     }
     Ok(contents)
+}
+
+/// Reads a manifest file as [`read_edits`], and all edits of it.
+#[cfg(any(fuzzing, all(test, not(loom))))]
+pub(super) fn decode(bytes: &[u8], number: u64) -> Result<(Contents, Vec<Edit>)> {
+    let mut edits = Vec::new();
+    let contents = read_edits(bytes, number, &mut |edit| {
+        edits.push(edit);
+        Ok(())
+    })?;
+    Ok((contents, edits))
 }
 
 fn decode_header(bytes: &[u8], number: u64) -> Result<u32> {

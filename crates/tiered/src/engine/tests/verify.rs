@@ -21,8 +21,8 @@ fn found(disk: &SimDisk, change: impl FnOnce(&mut State)) -> (SimDisk, crate::Fi
     let disk = disk.fork();
     let (mut state, slot_bytes) = crate::manifest::read(&disk, &dir()).unwrap().unwrap();
     change(&mut state);
-    Manifest::create(Arc::new(disk.clone()), &dir(), slot_bytes, state).unwrap();
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    Manifest::create(&shared, &dir(), slot_bytes, &state).unwrap();
     let report = crate::verify(&shared, &dir(), &mut |_, _| {}).unwrap();
     let finding = report.findings.into_iter().next().expect("something is wrong");
     assert_eq!(finding.error.kind(), ErrorKind::Corruption);
@@ -37,7 +37,7 @@ fn extents(state: &State, ordinal: u32) -> Vec<ExtentId> {
 fn a_slice_that_is_in_two_subtables_is_found_and_not_opened() {
     let (disk, finding) = found(&folder(), |state| {
         let of = state.tables.get_mut(&table(1)).unwrap();
-        let slices = || of.extents.values().flat_map(|extent| extent.slices.values());
+        let slices = || of.extents.values().flat_map(|extent| extent.slices());
         let wide = slices().find(|(_, slice)| slice.smallest < slice.largest).unwrap();
         let key = wide.1.largest.clone();
         of.parts.insert(key, Csn(1));
@@ -108,7 +108,7 @@ fn a_slice_that_is_not_what_was_recorded_is_found() {
     let (_, finding) = found(&folder(), |state| {
         let of = state.tables.get_mut(&table(1)).unwrap();
         let extent = of.extents.values_mut().next().unwrap();
-        let (_, slice) = extent.slices.values_mut().next().unwrap();
+        let (_, slice) = extent.slices.first_mut().unwrap();
         Arc::make_mut(slice).counts.keys -= 1;
     });
     assert!(finding.error.to_string().contains("is not what was recorded"), "{finding:?}");

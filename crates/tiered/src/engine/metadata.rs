@@ -1,0 +1,238 @@
+//! Folders with the metadata of much data and without the data, to measure what metadata costs.
+//!
+//! The manifest is written and opened by the code that always does it, and data files are sparse. Keys, sizes and levels are as a
+//! database has them that was written to at random; blocks cannot be read.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillway_base::budget::Budget;
+use spillway_base::clock::now;
+use spillway_base::engine::Horizon;
+use spillway_base::rng::Rng;
+use spillway_base::{Csn, EngineKind, Error, Result, TableId};
+use spillway_storage::{Disk, OpenMode};
+
+use super::change::Change;
+use super::{Inner, TieredEngine};
+use crate::coding::Coding;
+use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
+use crate::level::LevelsEdit;
+use crate::manifest::{Edit, Manifest, Place, State};
+use crate::settings::TieredSettings;
+use crate::space::SlotRun;
+
+const SLOT_BYTES: usize = 2 << 20;
+/// Slots of a data file.
+const FILE_SLOTS: u64 = 512;
+const BLOCKS: u32 = 120;
+/// Keys of an extent of each level: Level2 has nine tenths of all extents, Level1 a tenth of that, Level0 a twentieth of
+/// that again in each of two sub-levels. All begin where one of Level0 does.
+const KEYS: [(Place, u64); 4] = [
+    (Place::Level2, 100),
+    (Place::Level1, 1000),
+    (Place::Level0(1), 18_000),
+    (Place::Level0(2), 18_000),
+];
+const STEP: u64 = 18_000;
+/// Extents in [`STEP`] keys.
+const STEP_EXTENTS: u64 = 180 + 18 + 2;
+
+/// What a folder is to tell of.
+#[derive(Clone, Copy, Debug)]
+pub struct Metadata {
+    /// About how many extents of 2 MiB there are.
+    pub extents: u64,
+    /// Tables.
+    pub tables: u32,
+    /// Sub-tables of each.
+    pub subtables: u64,
+    /// From which all that is random comes.
+    pub seed: u64,
+}
+
+/// What a change of one slice's level costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EditCost {
+    /// Until the manifest's edit is durable.
+    pub recorded: Duration,
+    /// Until readers see the new view.
+    pub installed: Duration,
+}
+
+/// Nobody reads, and everything is stable.
+struct Still;
+
+impl Horizon for Still {
+    fn stable(&self) -> Csn {
+        Csn(1 << 40)
+    }
+
+    fn installed(&self) -> Csn {
+        Csn(1 << 40)
+    }
+
+    fn live_snapshots(&self, out: &mut Vec<Csn>) {
+        out.push(self.stable());
+    }
+}
+
+/// A key as SQL makes it: a number, and a short text.
+fn key(number: u64, rng: &mut Rng) -> Box<[u8]> {
+    let mut key = vec![1];
+    key.extend_from_slice(&(number ^ 1 << 63).to_be_bytes());
+    key.push(1);
+    key.extend_from_slice(&rng.next_u64().to_le_bytes());
+    key.push(8);
+    key.into()
+}
+
+impl Metadata {
+    /// Makes the folder. Answers the bytes of its manifest.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`], and
+    /// [`spillway_base::ErrorKind::InvalidArgument`] for none of something.
+    pub fn make(&self, disk: &Arc<dyn Disk>, dir: &Path) -> Result<u64> {
+        if self.extents == 0 || self.tables == 0 || self.subtables == 0 {
+            return Err(Error::invalid("metadata of nothing is none"));
+        }
+        disk.create_dir_all(dir)?;
+        let mut edits = self.edits();
+        let extents = edits.iter().filter(|edit| matches!(edit, Edit::AddExtent { .. })).count();
+        for file in 0..(extents as u64).div_ceil(FILE_SLOTS) {
+            let path = dir.join(format!("{:06}.data", file + 1));
+            let file = disk.open(&path, OpenMode::Create)?;
+            file.set_len(FILE_SLOTS * SLOT_BYTES as u64)?;
+        }
+        // The last ones come as edits, a few at once, as flushes and compactions make them.
+        let late = edits.split_off(edits.len() - edits.len().min(200));
+        let mut state = State::default();
+        edits.into_iter().try_for_each(|edit| state.apply(edit))?;
+        Manifest::create(disk, dir, SLOT_BYTES as u32, &state)?;
+        let mut manifest = Manifest::open(disk.clone(), dir, SLOT_BYTES as u32, u64::MAX)?;
+        late.chunks(10).try_for_each(|few| manifest.commit(few.to_vec()))?;
+        Ok(manifest.bytes())
+    }
+
+    fn edits(&self) -> Vec<Edit> {
+        let mut rng = Rng::new(self.seed);
+        let steps = (self.extents / u64::from(self.tables) / STEP_EXTENTS).max(self.subtables);
+        let (mut edits, mut next) = (Vec::new(), 0);
+        for ordinal in 1..=self.tables {
+            let table = TableId::new(EngineKind::Tiered, ordinal);
+            edits.push(Edit::CreateTable { table, created: Csn(1) });
+            for part in 1..self.subtables {
+                let at = part * steps / self.subtables * STEP;
+                let start = [&[1], &(at ^ 1 << 63).to_be_bytes()[..]].concat().into();
+                edits.push(Edit::Split { table, start, csn: Csn(1 << 30) });
+            }
+            for (place, keys) in KEYS {
+                for first in (0..steps * STEP).step_by(keys as usize) {
+                    add_extent(&mut edits, (table, place), next, first..first + keys, &mut rng);
+                    next += 1;
+                }
+            }
+        }
+        edits
+    }
+
+    /// Opens a folder that was made so.
+    ///
+    /// # Errors
+    /// As [`TieredEngine::open`].
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path, memory_bytes: usize) -> Result<TieredEngine> {
+        let settings = TieredSettings::for_memory(memory_bytes);
+        TieredEngine::open(disk, dir, settings, Arc::new(Still), Budget::new(memory_bytes))
+    }
+}
+
+/// Adds an extent, the `at`th, with keys of a range: whole, or, of each fifth, two parts of it that compactions left.
+fn add_extent(
+    edits: &mut Vec<Edit>,
+    (table, place): (TableId, Place),
+    at: u64,
+    keys: std::ops::Range<u64>,
+    rng: &mut Rng,
+) {
+    let id = ExtentId(at + 1);
+    let data_bytes = 1_900_000 + rng.below(100_000);
+    let meta = ExtentMeta {
+        id,
+        slots: SlotRun {
+            file: (at / FILE_SLOTS) as u32 + 1,
+            first: (at % FILE_SLOTS) as u32,
+            count: 1,
+        },
+        len: data_bytes + 60_000,
+        blocks: BLOCKS,
+        data_bytes,
+        coding: if place == Place::Level2 { Coding::ZstdDictionary } else { Coding::Stored },
+    };
+    edits.push(Edit::AddExtent { table, meta });
+    let middle = keys.start + (keys.end - keys.start) / 2;
+    let slices = match at.is_multiple_of(5) {
+        false => vec![(0, BLOCKS, keys)],
+        true => vec![(0, 55, keys.start..middle), (60, 60, middle..keys.end)],
+    };
+    for (first_block, blocks, keys) in slices {
+        let versions = 300 * u64::from(blocks) + rng.below(1000);
+        let bytes = data_bytes * u64::from(blocks) / u64::from(BLOCKS);
+        let counts = Counts {
+            versions,
+            keys: versions - rng.below(300),
+            tombstones: rng.below(300),
+            payload_bytes: 2 * bytes,
+            csn_min: Csn(1 + rng.below(1 << 29)),
+            csn_max: Csn((1 << 29) + rng.below(1 << 29)),
+        };
+        let (smallest, largest) = (key(keys.start, rng), key(keys.end - 1, rng));
+        let meta = SliceMeta { extent: id, first_block, blocks, bytes, smallest, largest, counts };
+        edits.push(Edit::AddSlice { table, place, meta: Arc::new(meta) });
+    }
+}
+
+impl TieredEngine {
+    /// Moves a slice in the middle of the longest Level2 into a sub-level of its own, and back, as a compaction would:
+    /// through the manifest, and for readers. Answers what the second change cost; `None` where Level2 is empty.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
+    pub fn rehearse_edit(&self) -> Result<Option<EditCost>> {
+        let inner = &self.0;
+        let parts = inner.all_parts();
+        let longest = parts.iter().max_by_key(|(_, part)| part.view().levels.level2.slices().len());
+        let Some((table, part)) = longest else { return Ok(None) };
+        let levels = part.view().levels.clone();
+        let Some(slice) = levels.level2.slices().get(levels.level2.slices().len() / 2).cloned()
+        else {
+            return Ok(None);
+        };
+        let mut cost = EditCost::default();
+        for place in [Place::Level0(levels.next_sublevel()), Place::Level2] {
+            let (removed, added) = (vec![slice.clone()], vec![(place, slice.clone())]);
+            let edit = LevelsEdit { removed, added, ranges: None };
+            let mut manifest = inner.recording()?;
+            let change = Change::of(&edit);
+            let edits = change.edits(table, &edit, &levels.ranges);
+            let begin = now();
+            manifest.commit(edits)?;
+            let recorded = now();
+            part.edit(&edit, None);
+            cost = EditCost { recorded: recorded - begin, installed: now() - recorded };
+        }
+        Ok(Some(cost))
+    }
+
+    /// Writes a fresh manifest, for which flushes and compactions that would record something wait. Answers its bytes.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`],
+    /// [`spillway_base::ErrorKind::WritesStopped`].
+    pub fn rewrite_manifest(&self) -> Result<u64> {
+        let mut manifest = Inner::recording(&self.0)?;
+        manifest.rewrite()?;
+        Ok(manifest.bytes())
+    }
+}
