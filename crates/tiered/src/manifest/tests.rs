@@ -275,6 +275,6 @@ fn the_format_is_what_its_version_says() {
         Edit::CutRange { table: table(1), keys: keys(None), mark },
     ]);
     let bytes = crate::fixtures::same("manifest-3", file(&all).0);
-    let contents = decode(&bytes, 12).unwrap();
-    assert_eq!((contents.end, contents.edits), (bytes.len(), all.concat()));
+    let (contents, edits) = decode(&bytes, 12).unwrap();
+    assert_eq!((contents.end, edits), (bytes.len(), all.concat()));
 }
