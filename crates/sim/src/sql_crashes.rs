@@ -1,4 +1,4 @@
-//! Transfers between accounts in SQL, and a table that is altered between them, with the disk crashed at operation after
+//! Transfers between accounts in SQL, and between them a table that is altered, and rows that go by their range, with the disk crashed at operation after
 //! operation.
 
 use spillway::{Database, Durability, TransactionOptions};
@@ -59,6 +59,18 @@ fn take_ticket(session: &mut Session, told: &mut Told) -> Result<(), SqlError> {
     ask(session, "DELETE FROM ticket").map(drop)
 }
 
+/// Rows that come, and that go, all at once.
+const HEAP: i128 = 100;
+
+/// Fills the heap, or deletes all of it by its range.
+fn turn_heap(session: &mut Session) -> Result<(), SqlError> {
+    if ask(session, "SELECT COUNT(*) FROM heap")?[0][0] > 0 {
+        return ask(session, "DELETE FROM heap WHERE id >= 0").map(drop);
+    }
+    let rows: Vec<String> = (0..HEAP).map(|id| format!("({id})")).collect();
+    ask(session, &format!("INSERT INTO heap VALUES {}", rows.join(","))).map(drop)
+}
+
 /// Runs transfers until the disk stops them. Answers what was acknowledged, before and now.
 fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
     let Ok((db, mut session)) = open(disk) else { return told };
@@ -70,6 +82,7 @@ fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
             "CREATE TABLE IF NOT EXISTS account (id INT PRIMARY KEY, cents INT NOT NULL, KEY (cents))",
         )?;
         ask(&mut session, "CREATE TABLE IF NOT EXISTS done (n INT PRIMARY KEY)")?;
+        ask(&mut session, "CREATE TABLE IF NOT EXISTS heap (id INT PRIMARY KEY)")?;
         let ticket = "CREATE TABLE IF NOT EXISTS ticket (id INT AUTO_INCREMENT PRIMARY KEY)";
         ask(&mut session, ticket)?;
         let rows: Vec<String> = (0..ACCOUNTS).map(|id| format!("({id}, 100)")).collect();
@@ -103,6 +116,9 @@ fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
         if rng.chance(1, 4) && take_ticket(&mut session, &mut told).is_err() {
             return told;
         }
+        if rng.chance(1, 4) && turn_heap(&mut session).is_err() {
+            return told;
+        }
         // Rows and the index are written anew, or stay, in one order of columns and the other.
         let place = if rng.chance(1, 2) { "FIRST" } else { "AFTER id" };
         let how = if rng.chance(1, 2) { "COPY" } else { "INSTANT" };
@@ -132,7 +148,7 @@ fn open_session(db: &Database) -> Result<Session, SqlError> {
 fn check(disk: &SimDisk, told: Told) -> Told {
     let (db, mut session) = open(&disk.fork()).unwrap();
     let tables = ask(&mut session, "SHOW TABLES").unwrap().len();
-    if tables < 3 {
+    if tables < 4 {
         assert_eq!(told.done, 0);
         return told;
     }
@@ -140,10 +156,13 @@ fn check(disk: &SimDisk, told: Told) -> Told {
     assert_eq!(count[0][0], count[0][1], "a transfer in the middle is missing");
     let there = u64::try_from(count[0][0]).unwrap();
     assert!((told.done..=told.done + 1).contains(&there), "{there}, not {}", told.done);
-    // Rows of three tables and one index: an ALTER TABLE that was cut off leaves nothing.
+    let heap = ask(&mut session, "SELECT COUNT(*), COALESCE(SUM(id), 0) FROM heap").unwrap();
+    let whole = vec![HEAP, HEAP * (HEAP - 1) / 2];
+    assert!(heap[0] == [0, 0] || heap[0] == whole, "a part of the heap came or went: {heap:?}");
+    // Rows of four tables and one index: an ALTER TABLE that was cut off leaves nothing.
     let newest = TransactionOptions::new().durability(Durability::Relaxed);
     let names = db.begin(newest).table_names().unwrap();
-    assert_eq!(names.iter().filter(|name| name.starts_with("i/")).count(), 4, "{names:?}");
+    assert_eq!(names.iter().filter(|name| name.starts_with("i/")).count(), 5, "{names:?}");
     let accounts = ask(&mut session, "SELECT id, cents FROM account ORDER BY id").unwrap();
     if !accounts.is_empty() {
         assert_eq!(accounts.iter().map(|row| row[1]).sum::<i128>(), 100 * i128::from(ACCOUNTS));
