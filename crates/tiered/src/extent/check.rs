@@ -44,7 +44,7 @@ fn check(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<()> {
     for block in 0..resident.blocks() {
         let place = resident.place(block);
         let (bytes, id) = frame(place.offset, place.len)?;
-        check_frame(bytes, id).map_err(|error| error.context(format_args!("block {block}")))?;
+        check_frame(bytes, id).map_err(|error| error.context(resident.name(block)))?;
     }
     Ok(())
 }

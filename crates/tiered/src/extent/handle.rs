@@ -363,12 +363,7 @@ impl ExtentHandle {
     }
 
     fn damaged_block(&self, resident: &Resident, index: usize, error: &Error) -> Error {
-        let (first, last) = (resident.first(index), resident.last(index));
-        let (first, last) = (first.escape_ascii(), last.escape_ascii());
-        let offset = resident.place(index).offset;
-        let part =
-            format!("block {index} at byte {offset} with keys from \"{first}\" to \"{last}\"");
-        self.damaged(part, error)
+        self.damaged(resident.name(index), error)
     }
 
     /// The number of versions that the extent says it holds.

@@ -189,6 +189,13 @@ impl Resident {
         span(&self.filters, self.blocks[block].filter)
     }
 
+    /// A block as it is named where it is damaged: its number, its place and its keys.
+    pub(crate) fn name(&self, block: usize) -> String {
+        let (first, last) = (self.first(block).escape_ascii(), self.last(block).escape_ascii());
+        let offset = self.place(block).offset;
+        format!("block {block} at byte {offset} with keys from \"{first}\" to \"{last}\"")
+    }
+
     /// Whether versions of a block's last key go on in the next block.
     pub(crate) fn goes_on(&self, block: usize) -> bool {
         block + 1 < self.blocks.len() && self.last(block) == self.first(block + 1)

@@ -308,3 +308,87 @@ fn missing_and_foreign_files_are_named() {
         assert!(findings.is_err() || !findings.unwrap().findings.is_empty(), "{name}");
     }
 }
+
+/// E8: whoever meets damage tells of it with table, extent, place and keys; the engine works on, and what else there is can be read.
+#[test]
+fn e8_damage_is_told_with_its_keys_by_whoever_meets_it() {
+    let cold = |compression| TieredSettings { cold_compression: compression, ..small() };
+    let disk = SimDisk::new(5);
+    let bench = open_with(Arc::new(disk.clone()), cold(Compression::None)).unwrap();
+    let mut commits = vec![(Csn(1), batch(&[Op::CreateTable(table(1))]))];
+    for number in 0..400 {
+        let (key, value) = (format!("key{number:03}"), noise(number, 1000));
+        let op = Op::Put { table: table(1), key: key.as_bytes(), value: &value };
+        commits.push((Csn(number + 2), batch(&[op])));
+    }
+    commits.iter().for_each(|commit| bench.install(commit));
+    bench.engine.compact_all().unwrap();
+    let (path, start, _) = extents(&bench, 1)[1].clone();
+    drop(bench);
+    disk.rot(&path, start + 100, 4);
+
+    let told = |what: &str, text: String| {
+        let parts = ["table 0x1", "extent ", "data file", "with keys from \"key", "\" to \"key"];
+        let missing = parts.iter().find(|part| !text.contains(**part));
+        assert!(missing.is_none(), "{what} does not tell {missing:?}: {text}");
+        text
+    };
+    let open = |disk: &SimDisk, settings| {
+        let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+        bench.horizon.stable.store(401, Ordering::SeqCst);
+        bench
+    };
+    let newest = Csn(401);
+    let bench = open(&disk, cold(Compression::None));
+    let get = |key: u64| bench.get(table(1), format!("key{key:03}").as_bytes(), newest);
+    let bad: Vec<u64> = (0..400).filter(|key| get(*key).is_err()).collect();
+    assert!((1..30).contains(&bad.len()), "{bad:?}");
+    let by_get = told("a look-up", get(bad[0]).unwrap_err().to_string());
+    assert!(by_get.contains(&format!("keys from \"key{:03}\" to", bad[0])), "{by_get}");
+    for direction in [Direction::Forward, Direction::Backward] {
+        let scanned = bench.rows(table(1), KeyRange::ALL, direction, newest);
+        told("a scan", scanned.unwrap_err().to_string());
+    }
+    let pin = bench.engine.pin();
+    let copied: Vec<_> =
+        (0..pin.extents().len()).map(|index| pin.read(index, &mut Vec::new())).collect();
+    let failed: Vec<_> = copied.into_iter().filter_map(Result::err).collect();
+    assert_eq!(failed.len(), 1);
+    told("a backup", failed[0].to_string());
+    drop((pin, bench));
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    let report = crate::verify(&shared, &dir(), &mut |_, _| {}).unwrap();
+    told("a verification", report.findings[0].error.to_string());
+
+    let tiers = vec![crate::space::Tier {
+        class: crate::space::DeviceClass::Hdd,
+        dir: "/hdd".into(),
+        compression: None,
+    }];
+    let moving = TieredSettings { tiers, ..cold(Compression::None) };
+    let recoding = cold(Compression::ZSTD);
+    for (what, settings, rewrites) in [
+        ("a move", moving, false),
+        ("a recompression", recoding, false),
+        ("a compaction", cold(Compression::None), true),
+    ] {
+        let disk = disk.fork();
+        let bench = open(&disk, settings);
+        if rewrites {
+            for number in 0..400 {
+                let (key, csn) = (format!("key{number:03}"), Csn(402 + number));
+                let op = Op::Put { table: table(1), key: key.as_bytes(), value: b"new" };
+                bench.install(&(csn, batch(&[op])));
+            }
+            bench.engine.flush_all().unwrap();
+            told(what, bench.engine.compact_all().unwrap_err().to_string());
+        } else {
+            bench.work().unwrap();
+            told(what, bench.engine.status()[0].quarantine.clone().unwrap_or_else(|| panic!("nothing of {what}")));
+        }
+        assert!(bench.engine.health().is_ok());
+        let met = (0..400)
+            .filter(|key| bench.get(table(1), format!("key{key:03}").as_bytes(), newest).is_err());
+        assert_eq!(met.count(), bad.len(), "after {what} as before");
+    }
+}
