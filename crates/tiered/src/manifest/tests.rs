@@ -278,3 +278,32 @@ fn the_format_is_what_its_version_says() {
     let (contents, edits) = decode(&bytes, 12).unwrap();
     assert_eq!((contents.end, edits), (bytes.len(), all.concat()));
 }
+
+/// R6 of `ranges`: what was added and not cut is there, told again by the state, and gone with its table.
+#[test]
+fn range_tombstones_add_up() {
+    let mark = |csn| Mark { csn: Csn(csn), upto: Csn(csn - 1) };
+    let keys = |start: &str, end: Option<&str>| {
+        (Box::from(start.as_bytes()), end.map(|end| Box::from(end.as_bytes())))
+    };
+    let add = |keys, csn| Edit::AddRange { table: table(1), keys, mark: mark(csn) };
+    let cut = |keys, csn| Edit::CutRange { table: table(1), keys, mark: mark(csn) };
+    let mut state = State::default();
+    let edits = [
+        Edit::CreateTable { table: table(1), created: Csn(2) },
+        add(keys("b", Some("m")), 5),
+        add(keys("f", None), 9),
+        cut(keys("d", Some("h")), 5),
+        cut(keys("x", None), 7),
+    ];
+    edits.into_iter().try_for_each(|edit| state.apply(edit)).unwrap();
+    let cover = |key: &str| state.tables[&table(1)].ranges.cover(key.as_bytes(), Csn::MAX);
+    let found = ["a", "b", "d", "f", "h", "z"].map(cover);
+    assert_eq!(found, [None, Some(mark(5)), None, Some(mark(9)), Some(mark(9)), Some(mark(9))]);
+    let below = state.tables[&table(1)].ranges.cover(b"h", Csn(8));
+    assert_eq!(below, Some(mark(5)), "to an older snapshot");
+    let (again, _) = State::from_bytes(&state.to_bytes(4096)).unwrap();
+    assert_eq!(again, state);
+    state.apply(Edit::DropTable { table: table(1) }).unwrap();
+    assert!(state.apply(add(keys("b", None), 5)).is_err());
+}
