@@ -98,7 +98,7 @@ impl Default for Settings {
             gaps: true,
             straight_flush: true,
             intra_level0: true,
-            split_hot: false,
+            split_hot: true,
             throttle: true,
             tiers: Vec::new(),
             hot_compression: Compression::None,
