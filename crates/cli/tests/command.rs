@@ -129,6 +129,7 @@ fn every_command_teaches_by_examples() {
         &["bench", "connections", "--help"],
         &["bench", "wave", "--help"],
         &["bench", "recovery", "--help"],
+        &["bench", "metadata", "--help"],
     ] {
         let output = spillway(args);
         let text = text(&output);
