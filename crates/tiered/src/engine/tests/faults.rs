@@ -384,7 +384,13 @@ fn e8_damage_is_told_with_its_keys_by_whoever_meets_it() {
             told(what, bench.engine.compact_all().unwrap_err().to_string());
         } else {
             bench.work().unwrap();
-            told(what, bench.engine.status()[0].quarantine.clone().unwrap_or_else(|| panic!("nothing of {what}")));
+            told(
+                what,
+                bench.engine.status()[0]
+                    .quarantine
+                    .clone()
+                    .unwrap_or_else(|| panic!("nothing of {what}")),
+            );
         }
         assert!(bench.engine.health().is_ok());
         let met = (0..400)
