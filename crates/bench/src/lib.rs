@@ -20,7 +20,8 @@
 //! - [`metadata`]: the metadata of 1 TB, opened and changed;
 //! - [`queue`]: a table used as a queue;
 //! - [`fill`]: a fill at full speed, second by second;
-//! - [`pressure`]: gets and durable puts with compactions in the background and without.
+//! - [`pressure`]: gets and durable puts with compactions in the background and without;
+//! - [`temperature`]: what it brings to know how often extents are read.
 
 pub mod amplification;
 mod apart;
@@ -40,4 +41,5 @@ pub mod queue;
 pub mod recovery;
 pub mod report;
 pub mod store;
+pub mod temperature;
 pub mod wave;

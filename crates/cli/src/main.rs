@@ -23,6 +23,7 @@ use spillway_bench::pressure::PressureArgs;
 use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
 use spillway_bench::store::SpillwayStores;
+use spillway_bench::temperature::TemperatureArgs;
 use spillway_bench::wave::WaveArgs;
 
 /// An OLTP database for load that arrives as a wave. It speaks the MySQL protocol.
@@ -160,6 +161,11 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench pressure --gets 20000 --puts 2000                  at rates of your own
   make bench-pressure                                               the same beside RocksDB")]
     Pressure(PressureArgs),
+    /// What it brings to know how often extents are read
+    #[command(after_help = "Examples:
+  spillway bench temperature --memory-mib 64 --operations 500000 --rounds 1   a first impression
+  spillway bench temperature --case tiers                                     a fast tier and a slow one")]
+    Temperature(TemperatureArgs),
 }
 
 fn main() -> ExitCode {
@@ -190,6 +196,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Queue(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Fill(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Pressure(args) } => args.run(&[&SpillwayStores::default()]),
+        Command::Bench { what: Bench::Temperature(args) } => args.run(),
         Command::Bench { what: Bench::Lone(args) } => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])

@@ -64,7 +64,8 @@ pub struct TieredSettings {
     /// Whether it is counted how often extents are read, so that compactions push down what is cold, and devices take what they
     /// are fast enough for (X-Engine, appendix C).
     pub temperature: bool,
-    /// The share of what Level1 is meant to hold in which what is hot stays, although it is its turn to go down.
+    /// The share of what Level1 is meant to hold in which what is hot stays, although it is its turn to go down. Nothing does where a
+    /// read of Level2 costs no more, which is on the same class of device and coded alike.
     pub hot_share: f64,
     /// Whether scans leap over ranges in which one before them found only tombstones.
     pub gaps: bool,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::done::{Completions, Done, Sink};
 pub(crate) use self::spillway::metrics_sum;
-pub use self::spillway::{Mechanism, SpillwayStores};
+pub use self::spillway::{Mechanism, SpillwayStore, SpillwayStores};
 
 /// A key and its value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);

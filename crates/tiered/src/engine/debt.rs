@@ -72,7 +72,11 @@ impl Inner {
 
     /// How compaction keeps a sub-table.
     pub(super) fn shape_of(&self, part: &SubTable) -> Shape {
-        self.settings.shape(part.mix.used_for())
+        let mut shape = self.settings.shape(part.mix.used_for());
+        if !self.keeps_hot {
+            shape.hot_share = 0.0;
+        }
+        shape
     }
 
     /// Looks at all tables' levels again, after one of them changed.

@@ -52,7 +52,7 @@ use crate::extent::{ExtentHandle, ReadContext};
 use crate::gaps::{self, Gaps};
 use crate::inspect::History;
 use crate::level::{Levels, LevelsEdit, Slice};
-use crate::manifest::{Edit, Manifest, TableState};
+use crate::manifest::{Edit, Manifest, Place, TableState};
 use crate::memtable::{Accounts, Memtable};
 use crate::picker::Kind;
 use crate::ranges::Mark;
@@ -146,6 +146,8 @@ struct Inner {
     working: RwLock<()>,
     /// Who carries out merges.
     accelerator: ArcSwap<Box<dyn Accelerator>>,
+    /// Whether a read of Level1 is cheaper than one of Level2, so that what is hot is worth a place there.
+    keeps_hot: bool,
     /// Groups of background threads that are running.
     threads: AtomicUsize,
     counts: Counts,
@@ -220,7 +222,13 @@ impl TieredEngine {
         let persisted = AtomicU64::new(state.persisted.0);
         let next_extent = AtomicU64::new(state.next_extent.0);
         let known = AtomicU64::new(state.known.0);
+        let costs = |place| {
+            let class = space.class_for(TieredSettings::class_at(place));
+            (class, settings.compression_at(place, class))
+        };
+        let keeps_hot = costs(Place::Level1) != costs(Place::Level2);
         let engine = TieredEngine(Arc::new(Inner {
+            keeps_hot,
             settings,
             horizon,
             accounts,

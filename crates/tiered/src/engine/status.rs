@@ -204,6 +204,11 @@ impl Inner {
                 &counts.compaction_written_bytes,
             ),
             counter(
+                "tiered_moved_bytes_total",
+                "Bytes of extents that were moved between devices.",
+                &counts.moved_bytes,
+            ),
+            counter(
                 "tiered_kept_bytes_total",
                 "Bytes cut off from what went down, and left in Level1 because they were hot.",
                 &counts.kept_bytes,
@@ -269,11 +274,23 @@ impl Inner {
             value: displaced,
         }];
         for ClassBytes { class, all: bytes, free } in self.space.bytes_by_class() {
-            let names = match class {
-                DeviceClass::Fast => ["tiered_fast_bytes", "tiered_fast_free_bytes"],
-                DeviceClass::Ssd => ["tiered_ssd_bytes", "tiered_ssd_free_bytes"],
-                DeviceClass::Hdd => ["tiered_hdd_bytes", "tiered_hdd_free_bytes"],
+            let (names, reads) = match class {
+                DeviceClass::Fast => {
+                    (["tiered_fast_bytes", "tiered_fast_free_bytes"], "tiered_fast_reads_total")
+                }
+                DeviceClass::Ssd => {
+                    (["tiered_ssd_bytes", "tiered_ssd_free_bytes"], "tiered_ssd_reads_total")
+                }
+                DeviceClass::Hdd => {
+                    (["tiered_hdd_bytes", "tiered_hdd_free_bytes"], "tiered_hdd_reads_total")
+                }
             };
+            all.push(Metric {
+                name: reads,
+                help: "Blocks that gets and scans read from this class.",
+                counter: true,
+                value: self.context.reads[class as usize].load(Ordering::Relaxed) as f64,
+            });
             let helps = ["Bytes of data files on this class.", "Free bytes in them."];
             all.extend([0, 1].map(|at| Metric {
                 name: names[at],

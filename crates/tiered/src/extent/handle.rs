@@ -15,7 +15,7 @@ use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
 use crate::pages::{Buffer, PagePool};
-use crate::space::{DataFile, SpaceManager};
+use crate::space::{DataFile, DeviceClass, SpaceManager};
 use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 
 /// The caches that reads of extents go through.
@@ -27,6 +27,8 @@ pub(crate) struct ReadContext {
     /// What blocks are decoded with.
     pub(crate) dictionaries: DictionaryStore,
     pub(crate) thermometer: Arc<Thermometer>,
+    /// Blocks that readers found in no cache, by class of device.
+    pub(crate) reads: [AtomicU64; DeviceClass::ALL.len()],
 }
 
 impl ReadContext {
@@ -43,6 +45,7 @@ impl ReadContext {
             pages: Block::pool(budget),
             dictionaries: DictionaryStore::new(budget),
             thermometer: Arc::new(Thermometer::new(temperature)),
+            reads: Default::default(),
         }
     }
 }
@@ -296,6 +299,8 @@ impl ExtentHandle {
         if access == Access::MemoryOnly {
             return Err(would_block());
         }
+        let home = self.home();
+        home.context.reads[home.file.class() as usize].fetch_add(1, Ordering::Relaxed);
         let block = Arc::new(self.read_block(resident, index)?);
         cache.insert(key, block.clone(), block.bytes());
         Ok(block)

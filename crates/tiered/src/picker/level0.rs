@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::bars::Window;
+use super::warm::{are_alike, warmth_of};
 use super::{Chooser, Kind, Pick, hull};
 use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
@@ -57,7 +58,13 @@ impl Chooser<'_> {
     pub(super) fn pick_minor(&self) -> Option<Pick> {
         let windows = self.bars.windows();
         let mut parts: Vec<_> = windows.iter().flat_map(|window| self.parts(window)).collect();
-        parts.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+        // Of those about alike the coldest (P5).
+        let least = parts.iter().map(|part| part.ratio).fold(f64::INFINITY, f64::min);
+        let order = |part: &Part<'_>| match are_alike(part.ratio, least) {
+            true => (0, part.warmth),
+            false => (1, 0),
+        };
+        parts.sort_by(|a, b| order(a).cmp(&order(b)).then(a.ratio.total_cmp(&b.ratio)));
         // The first may turn out to lie over something that is barred.
         parts.iter().take(PARTS_TRIED).find_map(|part| {
             self.out_of_level0(Kind::Minor, |slice| part.window.holds(&slice.meta))
@@ -100,7 +107,11 @@ impl Chooser<'_> {
             let (smallest, largest) =
                 (&*slices[start].meta.smallest, &*slices[end - 1].meta.largest);
             let meets: u64 = below.iter().map(|run| run.bytes_between(smallest, largest)).sum();
-            parts.push(Part { window, ratio: meets as f64 / bytes.max(1) as f64 });
+            let ratio = meets as f64 / bytes.max(1) as f64;
+            let warmth = warmth_of(
+                slices[start..end].iter().map(|slice| (slice.temperature(), slice.meta.bytes)),
+            );
+            parts.push(Part { window, ratio, warmth });
             if end == slices.len() {
                 break;
             }
@@ -137,7 +148,8 @@ impl Chooser<'_> {
         let Levels { level1, level2, .. } = self.levels;
         let (smallest, largest) = hull(sources.iter().flatten())?;
         let is_hot = |slice: &Arc<Slice>| slice.temperature().warmth() == Warmth::Hot;
-        if level1.between(smallest, largest).iter().any(is_hot) {
+        let keeps = self.shape.hot_share > 0.0;
+        if keeps && level1.between(smallest, largest).iter().any(is_hot) {
             return None;
         }
         let bytes =
@@ -156,6 +168,7 @@ struct Part<'a> {
     window: Window<'a>,
     /// Bytes that it meets below, for each of its own.
     ratio: f64,
+    warmth: u64,
 }
 
 /// A run, and the bytes of the slices before each.

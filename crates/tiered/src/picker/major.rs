@@ -5,16 +5,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::warm::Kept;
+use super::warm::{Kept, are_alike, warmth_of};
 use super::{Chooser, Kind, Pick};
 use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
 use crate::level::{Run, Slice};
 use crate::manifest::Place;
-use crate::temperature::{COLD, Temperature};
-
-/// Windows cost alike that differ by no more than this factor.
-const ALIKE: f64 = 1.25;
+use crate::temperature::Temperature;
 
 /// What of a slice of Level1 goes down.
 struct Sinking {
@@ -44,7 +41,7 @@ struct Window {
     /// Bytes of Level2 that they meet, for each of theirs.
     ratio: f64,
     /// How warm they are, roughly.
-    warmth: u128,
+    warmth: u64,
     slices: Vec<usize>,
 }
 
@@ -78,7 +75,7 @@ impl Chooser<'_> {
             !self.bars.overlap(&first.meta.smallest, &last.meta.largest)
         });
         let least = windows.iter().map(|window| window.ratio).fold(f64::INFINITY, f64::min);
-        let alike = windows.iter().filter(|window| 1.0 + window.ratio <= ALIKE * (1.0 + least));
+        let alike = windows.iter().filter(|window| are_alike(window.ratio, least));
         let best =
             alike.min_by(|a, b| a.warmth.cmp(&b.warmth).then(a.ratio.total_cmp(&b.ratio)))?;
         let inputs = best.slices.iter().map(|at| upper[*at].clone()).collect();
@@ -91,13 +88,12 @@ impl Chooser<'_> {
     /// From each of some slices on, as many as are taken down at once.
     fn windows(&self, free: &[usize], sinking: &[Sinking], windows: &mut Vec<Window>) {
         for (first, start) in free.iter().enumerate() {
-            let (mut bytes, mut below, mut heat, mut met) = (0, 0, 0, 0);
+            let (mut bytes, mut below, mut met) = (0, 0, 0);
             let taken = free[first..].iter().take_while(|at| {
                 let slice = &sinking[**at];
                 let more = bytes == 0 || bytes < self.shape.input_bytes;
                 if more {
                     bytes += slice.bytes;
-                    heat += u128::from(slice.temperature.0) * u128::from(slice.bytes);
                     let (from, to) = (slice.below.start.max(met), slice.below.end);
                     below += slice.below_bytes(from, &self.levels.level2);
                     met = to.max(met);
@@ -107,7 +103,8 @@ impl Chooser<'_> {
             let slices: Vec<usize> = taken.copied().collect();
             debug_assert_eq!(slices.first(), Some(start));
             let ratio = below as f64 / bytes.max(1) as f64;
-            let warmth = heat / u128::from(bytes.max(1)) / u128::from(COLD);
+            let taken = slices.iter().map(|at| (sinking[*at].temperature, sinking[*at].bytes));
+            let warmth = warmth_of(taken);
             windows.push(Window { ratio, warmth, slices });
         }
     }

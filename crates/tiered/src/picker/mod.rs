@@ -27,7 +27,7 @@
 //! # Temperature (appendix C)
 //! - **P5.** Of what costs about the same, the coldest goes down.
 //! - **P6.** What is hot stays in Level1, also a part of a slice, as far as a share of its target; none of it does while Level1 is so far over its
-//!   target that writers would soon be slowed. So there is always something to take down.
+//!   target that writers would soon be slowed, and none where a read of Level2 costs no more. So there is always something to take down.
 //!
 //! What writers would soon be slowed by comes first; then the kinds come in an order that is a setting, and by urgency within
 //! each.

@@ -5,10 +5,28 @@ use std::sync::Arc;
 
 use super::Chooser;
 use crate::level::Slice;
-use crate::temperature::{HOT, REGIONS, Temperature, blocks_of};
+use crate::temperature::{COLD, HOT, REGIONS, Temperature, blocks_of};
 
 /// The least share of an extent that a slice is cut in two for.
 const PIECE_SHARE: u64 = 16;
+
+/// What costs no more than the least by this factor, costs about the same.
+const ALIKE: f64 = 1.25;
+
+/// Whether it costs about the same to take something down that meets so much for each of its bytes, and what meets the least.
+pub(super) fn are_alike(ratio: f64, least: f64) -> bool {
+    1.0 + ratio <= ALIKE * (1.0 + least)
+}
+
+/// How warm some slices are together, of each its temperature and its bytes: roughly, so that little differences are none.
+pub(super) fn warmth_of(slices: impl Iterator<Item = (Temperature, u64)>) -> u64 {
+    let (mut heat, mut all) = (0, 0);
+    for (temperature, bytes) in slices {
+        heat += u128::from(temperature.0) * u128::from(bytes);
+        all += u128::from(bytes);
+    }
+    (heat / all.max(1)) as u64 / u64::from(COLD)
+}
 
 /// What of a slice stays.
 #[derive(Clone, Default, Debug)]

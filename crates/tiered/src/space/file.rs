@@ -6,19 +6,28 @@ use parking_lot::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::File;
 
+use super::DeviceClass;
+
 /// A data file. Once a sync of it has failed, all later ones fail too.
 ///
 /// The device tells of lost writes once, to one of those who sync (K5). Syncs therefore come one after another, and
 /// whoever syncs after one that failed is told as well: its bytes may be among those that were lost.
 pub(crate) struct DataFile {
     file: Arc<dyn File>,
+    /// Where it is.
+    class: DeviceClass,
     /// Why it can no longer be synced. Held during a sync.
     failure: Mutex<Option<Error>>,
 }
 
 impl DataFile {
-    pub(super) fn new(file: Arc<dyn File>) -> Arc<DataFile> {
-        Arc::new(DataFile { file, failure: Mutex::new(None) })
+    pub(super) fn new(file: Arc<dyn File>, class: DeviceClass) -> Arc<DataFile> {
+        Arc::new(DataFile { file, class, failure: Mutex::new(None) })
+    }
+
+    /// The class of the device that it is on.
+    pub(crate) fn class(&self) -> DeviceClass {
+        self.class
     }
 
     /// The file itself, for bulk transfers.

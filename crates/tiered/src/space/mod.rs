@@ -88,7 +88,7 @@ impl SpaceManager {
         used: impl Iterator<Item = SlotRun>,
     ) -> Result<SpaceManager> {
         let mut state = State { map: SlotMap::default(), files: BTreeMap::new() };
-        for (folder, Folder { dir, .. }) in folders.iter().enumerate() {
+        for (folder, Folder { dir, class, .. }) in folders.iter().enumerate() {
             for number in disk.list(dir)?.iter().filter_map(|name| parse_name(name)) {
                 let file = disk.open(&dir.join(file_name(number)), OpenMode::Write)?;
                 if let Some(other) = state.files.get(&number) {
@@ -97,7 +97,7 @@ impl SpaceManager {
                     return Err(Error::corruption(message));
                 }
                 state.map.resize(number, (file.len()? / slot_bytes) as u32);
-                state.files.insert(number, Opened { file: DataFile::new(file), folder });
+                state.files.insert(number, Opened { file: DataFile::new(file, *class), folder });
             }
         }
         for run in used {
@@ -212,9 +212,9 @@ impl SpaceManager {
             None => {
                 // Of no folder any other: a number says which file it is.
                 let number = self.state.lock().files.keys().next_back().map_or(1, |last| last + 1);
-                let dir = &self.folders[folder].dir;
+                let Folder { dir, class, .. } = &self.folders[folder];
                 let path = dir.join(file_name(number));
-                let file = DataFile::new(self.disk.open(&path, OpenMode::Create)?);
+                let file = DataFile::new(self.disk.open(&path, OpenMode::Create)?, *class);
                 let filled = file
                     .allocate(0, u64::from(step) * self.slot_bytes)
                     .and_then(|()| file.sync())
