@@ -42,11 +42,11 @@ pub struct TieredSettings {
     pub deletions_min: u64,
     /// Bytes of extents for each byte in use in Level2, past which it is put in order.
     pub space_max: f64,
-    /// The share of what is below it that Level0 of a table may hold that is both read and written: in a few large sub-levels, which go
-    /// down for less the more there is in them. Twice as much of one that is mostly written; none of one that is mostly read.
+    /// The share of what is below it that Level0 of a table may hold that is not mostly read: in a few large sub-levels, which go down for
+    /// less the more there is in them.
     pub level0_share: f64,
-    /// Whether a table that is mostly read has half as many sub-levels, and one that is mostly written has twice as many of
-    /// half the size (the 3D XPoint study, V-B).
+    /// Whether a table that is mostly read has a quarter as many sub-levels and goes down sooner, and one that is mostly written has those
+    /// of half the size (the 3D XPoint study, V-B).
     pub dynamic_level0: bool,
     /// Whether compactions rest while little is behind, so that others do not feel them.
     pub paced_compaction: bool,
@@ -93,10 +93,10 @@ impl TieredSettings {
             cache_bytes: bytes / 2,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,
-            level0_target: 4,
+            level0_target: 8,
             level0_bytes: 2 * memtable_bytes as u64,
-            level0_limit: 20,
-            level0_share: 1.0 / 16.0,
+            level0_limit: 40,
+            level0_share: 1.0 / 8.0,
             compaction_order: CompactionKind::ORDER.into(),
             deletions_min: 1000,
             space_max: 1.25,
@@ -170,15 +170,13 @@ impl TieredSettings {
     pub(crate) fn shape(&self, used_for: TableUse) -> Shape {
         let (target, limit) = (self.level0_target, self.level0_limit);
         let (level0_target, level0_limit) = match self.counts_as(used_for) {
-            TableUse::MostlyWritten => (2 * target, 2 * limit),
-            TableUse::Mixed => (target, limit),
+            TableUse::MostlyWritten | TableUse::Mixed => (target, limit),
             // A burst of writes to it is no reason to hold them back sooner.
-            TableUse::MostlyRead => ((target / 2).max(1), limit),
+            TableUse::MostlyRead => ((target / 4).max(1), limit),
         };
         let level0_bytes = self.level0_bytes;
         let level0_share = match self.counts_as(used_for) {
-            TableUse::MostlyWritten => 2.0 * self.level0_share,
-            TableUse::Mixed => self.level0_share,
+            TableUse::MostlyWritten | TableUse::Mixed => self.level0_share,
             TableUse::MostlyRead => 0.0,
         };
         // What is on devices of its own is to be on the faster one first.

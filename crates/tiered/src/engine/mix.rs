@@ -1,8 +1,7 @@
 //! What a table is used for lately, and how its Level0 is kept for that (the 3D XPoint study, V-B).
 //!
 //! Each sub-level of Level0 is one more place where a read has to look, and a smaller memtable is flushed, and its memory free,
-//! sooner. So a table that is mostly read has few large sub-levels; one that is mostly written has more and smaller ones, of
-//! about the same size together, and may have more of them before its writers are slowed; one that is both is in between.
+//! sooner. So a table that is mostly read has few sub-levels, that hold little; of one that is mostly written new ones are smaller.
 //!
 //! The number of sub-levels alone changes little: filters spare point reads the look into most of them, so that only scans gain by
 //! fewer, 11 in place of 14 us of processor time for 20 rows; and what is written anew when Level0 is relieved follows from
