@@ -1,4 +1,4 @@
-//! Deleting ranges: D1 to D8 of `transaction/range`.
+//! Deleting ranges: D1 to D9 of `transaction/range`.
 
 use std::collections::BTreeMap;
 
@@ -294,4 +294,49 @@ fn d4_a_new_table_is_emptied_row_by_row() {
     let reader = db.begin(ReadCommitted);
     let left = reader.scan(table, KeyRange::ALL, Direction::Forward).unwrap().count();
     assert_eq!(left, 50);
+}
+
+/// D7: many runs of rows that go are few ranges, and hide what they should all the same.
+#[test]
+fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
+    const ROWS: u64 = 65 * 40;
+    let name = |number: u64| format!("{number:06}");
+    let db = new();
+    let txn = db.begin(ReadCommitted);
+    (0..ROWS).for_each(|number| put(&txn, &name(number), "value").unwrap());
+    txn.commit().wait().unwrap();
+    let txn = db.begin(RepeatableRead);
+    let stays = |key: &[u8]| std::str::from_utf8(key).unwrap().parse::<u64>().unwrap() % 65 == 0;
+    let deleted = txn.delete_rows(TABLE, KeyRange::ALL, |key, _, _| Ok::<_, Error>(!stays(key)));
+    assert_eq!(deleted.unwrap(), ROWS - ROWS / 65);
+    assert_eq!(txn.ranges(), 32, "later ones would have to stand for more rows each");
+    assert_eq!(keys(&txn, Direction::Forward).unwrap().len() as u64, ROWS / 65);
+    assert_eq!(keys_backward(&txn).len() as u64, ROWS / 65);
+    txn.commit().wait().unwrap();
+    let left = keys(&db.begin(RepeatableRead), Direction::Forward).unwrap();
+    assert!(left.len() as u64 == ROWS / 65 && left.iter().all(|key| stays(key.as_bytes())));
+}
+
+/// D9: rows that no operation names take their locks' memory.
+#[test]
+fn d9_more_rows_than_a_transactions_share_has_locks_for_are_refused() {
+    for level in LEVELS {
+        let db = new();
+        for first in (0..16_000).step_by(2_000) {
+            let txn = db.begin(ReadCommitted);
+            for number in first..first + 2_000 {
+                put(&txn, &format!("{number:06}"), "").unwrap();
+            }
+            txn.commit().wait().unwrap();
+        }
+        let txn = db.begin(level);
+        let refused = txn.delete_range(TABLE, KeyRange::ALL).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TransactionTooLarge);
+        assert!(!txn.has_writes());
+        drop(txn);
+        // A part of it is no more than the share.
+        let txn = db.begin(level);
+        assert_eq!(txn.delete_range(TABLE, KeyRange::new(b"", Some(b"004000"))).unwrap(), 4_000);
+        txn.commit().wait().unwrap();
+    }
 }

@@ -110,6 +110,8 @@ pub(super) struct WriteBuffer {
     replacing: usize,
     /// In the order that they were deleted in.
     ranges: Vec<DeletedRange>,
+    /// From here on they are of one table, in key order, and do not overlap.
+    ascending_from: usize,
     created: Vec<TableId>,
     dropped: Vec<TableId>,
     bytes: usize,
@@ -199,6 +201,12 @@ impl WriteBuffer {
         let (start, end) = (range.start.into(), range.end.map(Into::into));
         let deleted = DeletedRange { table, start, end, upto };
         self.bytes += deleted.bytes();
+        let follows = |last: &DeletedRange| {
+            last.table == table && last.end.as_ref().is_some_and(|end| **end <= *deleted.start)
+        };
+        if !self.ranges.last().is_some_and(follows) {
+            self.ascending_from = self.ranges.len();
+        }
         self.ranges.push(deleted);
         self.push_other(Kind::Range, Op::DeleteRange { table, range, upto });
     }
@@ -208,7 +216,16 @@ impl WriteBuffer {
         let hides = |range: &DeletedRange| {
             range.table == table && version <= range.upto && range.keys().contains(key)
         };
-        self.ranges.iter().any(hides)
+        // A scan asks for each row while its statement adds ranges.
+        let (mixed, ascending) = self.ranges.split_at(self.ascending_from.min(self.ranges.len()));
+        let at =
+            ascending.partition_point(|range| range.end.as_ref().is_some_and(|end| **end <= *key));
+        ascending.get(at).is_some_and(hides) || mixed.iter().any(hides)
+    }
+
+    /// How many ranges were deleted at once.
+    pub(super) fn ranges(&self) -> usize {
+        self.ranges.len()
     }
 
     pub(super) fn create(&mut self, table: TableId) {
@@ -236,7 +253,10 @@ impl WriteBuffer {
             let Some(entry) = self.entries.pop() else { return };
             match entry.kind {
                 Kind::Put | Kind::Delete => self.undo_write(&entry),
-                Kind::Range => self.bytes -= self.ranges.pop().map_or(0, |range| range.bytes()),
+                Kind::Range => {
+                    self.bytes -= self.ranges.pop().map_or(0, |range| range.bytes());
+                    self.ascending_from = self.ascending_from.min(self.ranges.len());
+                }
                 Kind::Create => drop(self.created.pop()),
                 Kind::Drop => drop(self.dropped.pop()),
             }

@@ -67,6 +67,8 @@ pub struct Transaction {
     in_statement: Cell<bool>,
     writes: RefCell<WriteBuffer>,
     charge: RefCell<Option<Charge>>,
+    /// What the locks of rows take that were deleted by ranges, estimated: no write says so.
+    locked_bytes: Cell<usize>,
     /// The newest commit that a read of this transaction rests on.
     seen: Cell<Csn>,
     /// Whether a lock may be held on a key that is newer than the snapshot.
@@ -112,6 +114,7 @@ impl Transaction {
             in_statement: Cell::new(false),
             writes: RefCell::default(),
             charge: RefCell::new(None),
+            locked_bytes: Cell::new(0),
             seen: Cell::new(Csn::ZERO),
             unchecked: Cell::new(false),
             locked_at: Cell::new(Some(Csn::ZERO)),
@@ -492,7 +495,8 @@ impl Transaction {
     }
 
     fn make_room(&self, more: usize) -> Result<()> {
-        let need = self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
+        let held = self.writes.borrow().bytes() + self.locked_bytes.get();
+        let need = held + WriteBuffer::ENTRY_BYTES + more;
         let limit = self.shared().settings.transaction_bytes_max;
         if need > limit || more > pipeline::BATCH_BYTES_MAX {
             let limit = limit.min(pipeline::BATCH_BYTES_MAX);
@@ -627,6 +631,12 @@ impl Transaction {
     #[cfg(all(test, not(loom)))]
     pub(crate) fn written_bytes(&self) -> usize {
         self.writes.borrow().bytes()
+    }
+
+    /// How many ranges were deleted at once.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn ranges(&self) -> usize {
+        self.writes.borrow().ranges()
     }
 
     /// Whether anything was written.

@@ -13,8 +13,12 @@
 //! - **D7 (form).** From [`AT_ONCE_FROM`] rows on that lie beside each other, with none between them that stays, one operation of
 //!   the batch says it for all that the snapshot sees: from the row before them that stays, or where the range begins, up to the
 //!   next one, or where it ends; where it has no beginning or no end, from the first or up to the last of them. Own rows, and rows
-//!   that are newer than the snapshot, are deleted one by one beside it. Fewer are deleted one by one.
+//!   that are newer than the snapshot, are deleted one by one beside it. Fewer are deleted one by one. With every
+//!   [`RANGES_PER_DOUBLING`] such operations a transaction asks for twice as many rows, and it has at most [`RANGES_MAX`]: what
+//!   many of them cost who installs and reads them does not grow with its rows.
 //! - **D8 (failure).** Where it fails nothing is left of it, nor of what `choose` wrote; locks stay.
+//! - **D9 (memory).** A row that goes is charged to the transaction's share of memory for its lock, and under SERIALIZABLE for the
+//!   key that is remembered, also where no operation names it. What is more than the share holds is refused as too large.
 //!
 //! D3 and D4 follow from how such an operation is installed: it hides versions up to the snapshot and no others
 //! ([`spillway_base::engine`], E10). It may be made while the scan goes on: that is past all that it is about.
@@ -32,6 +36,23 @@ use crate::options::{Isolation, LockMode, LockWait};
 /// So many rows are worth an operation on the range: fewer are as quickly told one by one, and what is deleted then is none of
 /// their neighbours' business.
 const AT_ONCE_FROM: usize = 64;
+
+/// After so many ranges one has to stand for twice as many rows.
+const RANGES_PER_DOUBLING: usize = 32;
+
+/// A transaction has no more ranges than this.
+const RANGES_MAX: usize = 256;
+
+/// What the lock of a row takes: its line, and its hash in the owner's list.
+const LOCK_BYTES: usize = 64 + size_of::<u64>();
+
+/// What a serializable transaction's write takes beside its key, estimated: its table, the boxed key, the list of writers.
+const NOTED_BYTES: usize = 96;
+
+/// From how many rows on beside each other a range stands for them, if there are some already; never for `None`.
+fn at_once_from(ranges: usize) -> Option<usize> {
+    (ranges < RANGES_MAX).then(|| AT_ONCE_FROM << (ranges / RANGES_PER_DOUBLING))
+}
 
 /// How a row is met by who chooses what is deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +84,8 @@ struct Run<'t> {
     snapshot: Csn,
     /// Where it begins: with the first row where nothing is said.
     start: Option<Vec<u8>>,
+    /// From so many rows on a range stands for them.
+    at_once_from: usize,
     rows: usize,
     /// Its rows, as long as they are few.
     few: Vec<Box<[u8]>>,
@@ -70,19 +93,26 @@ struct Run<'t> {
 }
 
 impl Run<'_> {
-    fn add(&mut self, key: &[u8]) {
+    fn add(&mut self, key: &[u8]) -> Result<()> {
+        if self.rows == 0 {
+            let Some(rows) = at_once_from(self.txn.writes.borrow().ranges()) else {
+                return self.txn.buffer(self.table, key, None);
+            };
+            self.at_once_from = rows;
+        }
         self.start.get_or_insert_with(|| key.to_vec());
         self.rows += 1;
-        if self.rows < AT_ONCE_FROM {
+        if self.rows < self.at_once_from {
             self.few.push(key.into());
         }
         self.last.clear();
         self.last.extend_from_slice(key);
+        Ok(())
     }
 
     /// Writes it down. It ends before `end`; with its last row where nothing is said.
     fn end(&mut self, end: Option<&[u8]>) -> Result<()> {
-        if self.rows < AT_ONCE_FROM {
+        if self.rows < self.at_once_from {
             for key in &self.few {
                 self.txn.buffer(self.table, key, None)?;
             }
@@ -110,7 +140,7 @@ impl Transaction {
 
     /// Removes rows of a range that reads see, after locking each, and answers how many. `choose` is shown each row, its key and
     /// its value, in ascending order, and answers whether it goes: when it is found, and if so again when it is locked. The
-    /// second time it may write to other tables. What is read of this table meanwhile may have a part of it deleted already. `D1` to `D8` on
+    /// second time it may write to other tables. What is read of this table meanwhile may have a part of it deleted already. `D1` to `D9` on
     /// this module's page say what holds.
     ///
     /// # Errors
@@ -144,7 +174,8 @@ impl Transaction {
         let snapshot = if created { Csn::ZERO } else { self.snapshot() };
         let start = (!range.start.is_empty()).then(|| range.start.to_vec());
         let (few, last) = (Vec::new(), Vec::new());
-        let mut run = Run { txn: self, table, snapshot, start, rows: 0, few, last };
+        let at_once_from = AT_ONCE_FROM;
+        let mut run = Run { txn: self, table, snapshot, start, at_once_from, rows: 0, few, last };
         let (mut deleted, mut newest) = (0, Vec::new());
         let mut scan = self.scan(table, range, Direction::Forward)?;
         while scan.advance()? {
@@ -161,7 +192,7 @@ impl Transaction {
                     self.note_deleted(table, key, snapshot)?;
                     deleted += 1;
                     match locked {
-                        Locked::Seen => run.add(key),
+                        Locked::Seen => run.add(key)?,
                         _ => self.buffer(table, key, None)?,
                     }
                 }
@@ -186,6 +217,8 @@ impl Transaction {
         let own = self.writes.borrow().get(table, key).is_some();
         if self.acquire_checked(table, key, LockMode::Exclusive, LockWait::Wait)? == Acquired::New {
             self.locked_at.set(None);
+            self.locked_bytes.set(self.locked_bytes.get() + LOCK_BYTES);
+            self.make_room(0)?;
         }
         if own {
             return Ok(Locked::Own);
@@ -205,6 +238,8 @@ impl Transaction {
 
     fn note_deleted(&self, table: TableId, key: &[u8], snapshot: Csn) -> Result<()> {
         if self.serializable() {
+            self.locked_bytes.set(self.locked_bytes.get() + NOTED_BYTES + key.len());
+            self.make_room(0)?;
             self.shared().serializable.write(self.owner.id(), snapshot, table, key)?;
         }
         Ok(())
