@@ -6,7 +6,7 @@ use spillway_types::ColumnType;
 use sqlparser::ast::{self, AlterTableOperation, MySQLColumnPosition, TableConstraint};
 
 use super::checks::{
-    NewCheck, check_no_column_is_missed, find_check, rename_checks, rename_in_checks,
+    NewCheck, check_no_column_is_missed, find_check, rename_check, rename_in_checks,
 };
 use super::columns::{
     Extras, Spelling, cannot_drop, charset_named, check_names, collation_named, drop_column,
@@ -73,13 +73,13 @@ impl Alteration {
     fn finish(&mut self, terms: &Terms<'_>) -> Result<()> {
         let (before, after) = (&self.before, &mut self.after);
         check_names(after)?;
-        let old = |name: &str| before.checks.iter().any(|check| check.name == name);
-        let (mut old_checks, new_checks) =
-            std::mem::take(&mut after.checks).into_iter().partition::<Vec<_>, _>(|c| old(&c.name));
-        rename_in_checks(&mut old_checks, &self.renames)?;
-        after.checks = old_checks;
+        rename_in_checks(&mut after.checks, &self.renames)?;
         check_no_column_is_missed(after)?;
-        after.checks.extend(new_checks);
+        // Clauses name constraints as they were before the statement, wherever the table's new name stands among them.
+        let names = after.checks.iter_mut().map(|check| &mut check.name);
+        for name in names.chain(&mut self.validate) {
+            rename_check(name, &before.name, &after.name);
+        }
         for check in std::mem::take(&mut self.checks) {
             self.validate.push(terms.add_check(after, check)?);
         }
@@ -152,9 +152,7 @@ impl Alteration {
                 self.validate.push(after.checks[at].name.clone());
             }
             Operation::RenameTable(name) => {
-                let (db, name) = terms.path(name)?;
-                rename_checks(after, &name);
-                (after.db, after.name) = (db, name);
+                (after.db, after.name) = terms.path(name)?;
             }
             Operation::Rewrite => self.rewrite = true,
             Operation::Nothing => {}

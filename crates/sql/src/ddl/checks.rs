@@ -243,12 +243,16 @@ pub(super) fn rename_in_checks(
     Ok(())
 }
 
-/// Gives constraints whose names were made up from a table's name those that its new name makes.
-pub(super) fn rename_checks(def: &mut TableDef, table: &str) {
-    let old = def.name.clone();
+/// Gives a constraint whose name was made up from its table's the one that the table's new name makes.
+pub(super) fn rename_check(name: &mut String, from: &str, to: &str) {
+    if let Some(number) = made_up(from, name) {
+        *name = format!("{to}_chk_{number}");
+    }
+}
+
+/// Does so with all of a table that is to have a new name.
+pub(super) fn rename_checks(def: &mut TableDef, to: &str) {
     for check in &mut def.checks {
-        if let Some(number) = made_up(&old, &check.name) {
-            check.name = format!("{table}_chk_{number}");
-        }
+        rename_check(&mut check.name, &def.name, to);
     }
 }

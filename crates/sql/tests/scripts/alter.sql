@@ -430,3 +430,40 @@ SELECT id, l FROM tz;
 -- 4 | 2024-06-01 15:30:00
 DROP TABLE tz;
 -- ok, 0 rows
+# Checks follow their columns where the table takes another name in the same statement.
+CREATE TABLE moved (a INT, b INT, CHECK (a > 0));
+-- ok, 0 rows
+ALTER TABLE moved RENAME COLUMN a TO c, RENAME TO moved_on;
+-- ok, 0 rows
+SHOW CREATE TABLE moved_on;
+-- [Table, Create Table]
+-- moved_on | CREATE TABLE `moved_on` (\n  `c` int DEFAULT NULL,\n  `b` int DEFAULT NULL,\n  CONSTRAINT `moved_on_chk_1` CHECK (`c` > 0)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
+INSERT INTO moved_on VALUES (1, -1);
+-- ok, 1 rows
+INSERT INTO moved_on VALUES (-1, 1);
+-- ERROR 3819 (23000): Check constraint 'moved_on_chk_1' is violated.
+ALTER TABLE moved_on RENAME TO moved, RENAME COLUMN c TO b, RENAME COLUMN b TO c;
+-- ok, 0 rows
+INSERT INTO moved VALUES (1, -1);
+-- ok, 1 rows
+INSERT INTO moved VALUES (-1, 1);
+-- ERROR 3819 (23000): Check constraint 'moved_chk_1' is violated.
+ALTER TABLE moved DROP COLUMN b, RENAME TO gone;
+-- ERROR 3959 (HY000): Check constraint 'moved_chk_1' uses column 'b', hence column cannot be dropped or renamed.
+ALTER TABLE moved RENAME TO gone, DROP COLUMN b;
+-- ERROR 3959 (HY000): Check constraint 'moved_chk_1' uses column 'b', hence column cannot be dropped or renamed.
+ALTER TABLE moved ALTER CHECK moved_chk_1 NOT ENFORCED;
+-- ok, 0 rows
+INSERT INTO moved VALUES (-1, 1);
+-- ok, 1 rows
+ALTER TABLE moved RENAME TO gone, ALTER CHECK moved_chk_1 ENFORCED;
+-- ERROR 3819 (23000): Check constraint 'gone_chk_1' is violated.
+ALTER TABLE moved ALTER CHECK moved_chk_1 ENFORCED, RENAME TO gone;
+-- ERROR 3819 (23000): Check constraint 'gone_chk_1' is violated.
+ALTER TABLE moved RENAME TO gone, ADD CHECK (c < 5), DROP CHECK moved_chk_1;
+-- ok, 0 rows
+SHOW CREATE TABLE gone;
+-- [Table, Create Table]
+-- gone | CREATE TABLE `gone` (\n  `b` int DEFAULT NULL,\n  `c` int DEFAULT NULL,\n  CONSTRAINT `gone_chk_1` CHECK (c < 5)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
+DROP TABLE gone;
+-- ok, 0 rows
