@@ -96,9 +96,14 @@ impl Alteration {
         let all = after.checks.iter().filter(|check| check.enforced);
         self.validate = all.map(|check| check.name.clone()).collect();
         self.renumber = after.primary.is_empty() && !before.primary.is_empty();
-        let auto = after.auto_column().map(|at| self.origin[at]);
-        if auto.is_some() && auto != Some(before.auto_column()) {
-            after.auto_increment = after.auto_increment.max(1);
+    }
+
+    /// Has a column that becomes the one with AUTO_INCREMENT go on after its own values: the counter, if there is one, is of what
+    /// was numbered before, and did not see what rows were given since.
+    pub(super) fn restart_if_new(&mut self) {
+        let Some(at) = self.after.auto_column() else { return };
+        if self.origin[at].is_none() || self.origin[at] != self.before.auto_column() {
+            self.after.auto_increment = self.after.auto_increment.max(1);
             self.restart = true;
         }
     }

@@ -170,6 +170,7 @@ impl Alteration {
     /// rows are written, which indexes are built, and whether the statement allows that.
     pub(crate) fn settle(&mut self, context: &Context<'_>) -> Result<()> {
         self.after.number_columns(self.before.last_column_id());
+        self.restart_if_new();
         self.rewrite |= self.demands.insists_on_copy();
         if !self.rewrite {
             self.fill_instantly(context)?;

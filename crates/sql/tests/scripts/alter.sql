@@ -467,3 +467,53 @@ SHOW CREATE TABLE gone;
 -- gone | CREATE TABLE `gone` (\n  `b` int DEFAULT NULL,\n  `c` int DEFAULT NULL,\n  CONSTRAINT `gone_chk_1` CHECK (c < 5)\n) ENGINE=TIERED DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
 DROP TABLE gone;
 -- ok, 0 rows
+# A counter is found anew when a column becomes AUTO_INCREMENT, whatever it has given before.
+CREATE TABLE counted (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT);
+-- ok, 0 rows
+INSERT INTO counted (k) VALUES (1);
+-- ok, 1 rows, id 1
+ALTER TABLE counted MODIFY id INT NOT NULL;
+-- ok, 0 rows
+INSERT INTO counted (id) VALUES (2), (1000);
+-- ok, 2 rows
+ALTER TABLE counted MODIFY id INT NOT NULL AUTO_INCREMENT, ALGORITHM=INSTANT;
+-- ok, 0 rows
+INSERT INTO counted () VALUES ();
+-- ok, 1 rows, id 1001
+ALTER TABLE counted MODIFY id INT NOT NULL, ADD COLUMN n INT, ADD INDEX (n), ALGORITHM=INPLACE;
+-- ok, 0 rows
+INSERT INTO counted (id, n) VALUES (1002, 5), (1003, 4000);
+-- ok, 2 rows
+UPDATE counted SET n = 4000 - id;
+-- ok, 6 rows
+ALTER TABLE counted MODIFY n INT AUTO_INCREMENT;
+-- ok, 0 rows
+INSERT INTO counted (id) VALUES (1004);
+-- ok, 1 rows, id 4000
+ALTER TABLE counted DROP COLUMN n;
+-- ok, 0 rows
+ALTER TABLE counted ADD COLUMN n INT AUTO_INCREMENT UNIQUE;
+-- ok, 0 rows
+INSERT INTO counted (id) VALUES (1005);
+-- ok, 1 rows, id 8
+SELECT * FROM counted;
+-- [id, k, n]
+-- 1 | 1 | 1
+-- 2 | NULL | 2
+-- 1000 | NULL | 3
+-- 1001 | NULL | 4
+-- 1002 | NULL | 5
+-- 1003 | NULL | 6
+-- 1004 | NULL | 7
+-- 1005 | NULL | 8
+ALTER TABLE counted MODIFY n BIGINT AUTO_INCREMENT;
+-- ok, 0 rows
+DELETE FROM counted WHERE id = 1005;
+-- ok, 1 rows
+INSERT INTO counted (id) VALUES (1005);
+-- ok, 1 rows, id 9
+SELECT n FROM counted WHERE id = 1005;
+-- [n]
+-- 9
+DROP TABLE counted;
+-- ok, 0 rows
