@@ -23,6 +23,7 @@ use spillway_txn::{
 
 use crate::directory::{self, DIRECTORY, Numbers};
 use crate::log_home;
+use crate::mechanism::Mechanism;
 use crate::settings::Settings;
 use crate::transaction::{Table, Transaction};
 
@@ -119,18 +120,23 @@ impl Database {
         let budget = Budget::new(settings.memory_bytes);
         let horizon = HorizonHandle::new();
         let mut defaults = TieredSettings::for_memory(settings.memory_bytes);
-        let wanted = |kind: &CompactionKind| *kind != CompactionKind::IntraLevel0;
-        defaults.compaction_order.retain(|kind| settings.intra_level0 || wanted(kind));
+        if !settings.has(Mechanism::IntraLevel0) {
+            defaults.compaction_order.retain(|kind| *kind != CompactionKind::IntraLevel0);
+        }
+        if !settings.has(Mechanism::LargeLevel0) {
+            defaults.level0_share = 0.0;
+        }
+        if settings.has(Mechanism::HotSplits) {
+            defaults.write_cores = settings.cores;
+        }
         let tiered_settings = TieredSettings {
             slot_bytes: settings.slot_bytes,
-            dynamic_level0: settings.dynamic_level0,
-            paced_compaction: settings.paced_compaction,
-            temperature: settings.temperature,
-            level0_share: if settings.large_level0 { defaults.level0_share } else { 0.0 },
-            data_reuse: settings.data_reuse,
-            gaps: settings.gaps,
-            straight_flush: settings.straight_flush,
-            write_cores: if settings.split_hot { settings.cores } else { 1 },
+            dynamic_level0: settings.has(Mechanism::DynamicLevel0),
+            paced_compaction: settings.has(Mechanism::Pacing),
+            temperature: settings.has(Mechanism::Temperature),
+            data_reuse: settings.has(Mechanism::Reuse),
+            gaps: settings.has(Mechanism::Gaps),
+            straight_flush: settings.has(Mechanism::StraightFlush),
             tiers: settings.tiers.clone(),
             hot_compression: settings.hot_compression,
             cold_compression: settings.cold_compression,
@@ -162,7 +168,7 @@ impl Database {
             lock_wait: settings.lock_wait,
             transaction_bytes_max: settings.memory_bytes / 8,
             log_bytes_max: settings.log_bytes_max,
-            throttle: settings.throttle,
+            throttle: settings.has(Mechanism::Throttle),
         };
         let engines = Engines::new(vec![Arc::new(tiered.clone())]);
         let (manager, recovered) = recover(

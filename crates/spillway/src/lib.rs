@@ -45,6 +45,7 @@ mod database;
 mod directory;
 mod inspect;
 mod log_home;
+mod mechanism;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,7 @@ mod transaction;
 pub use check::{CheckReport, check};
 pub use database::Database;
 pub use inspect::ClosedFolder;
+pub use mechanism::Mechanism;
 pub use settings::Settings;
 pub use spillway_base::budget::Budget;
 pub use spillway_base::engine::{Metric, RangeEstimate};

@@ -7,6 +7,8 @@ use spillway_base::{Error, Result};
 use spillway_tiered::{Compression, Tier};
 use spillway_txn::{Durability, LOCK_WAIT};
 
+use crate::mechanism::Mechanism;
+
 /// Settings of a database. Memory and cores are enough to run well; the rest has defaults that follow.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -35,31 +37,8 @@ pub struct Settings {
     /// Whether background work runs on threads of the database. Without them, as in a simulation, the caller
     /// runs [`crate::Database::run_background_job`].
     pub background_threads: bool,
-    /// Whether a table that is mostly read keeps fewer, larger units in Level0, and one that is written more and smaller ones.
-    /// It is there to be measured without.
-    pub dynamic_level0: bool,
-    /// Whether compactions rest while little is behind, so that others do not feel them. It is there to be measured without.
-    pub paced_compaction: bool,
-    /// Whether Level0 of a large table that is written may hold more, in larger units, than that of a small one. It is there to be
-    /// measured without.
-    pub large_level0: bool,
-    /// Whether compactions leave alone what they need not change. It is there to be measured without.
-    pub data_reuse: bool,
-    /// Whether it is counted how often extents are read, which compactions and moves between devices go by. It is there to be
-    /// measured without.
-    pub temperature: bool,
-    /// Whether scans leap over keys that were deleted where one before them found nothing else. It is there to be measured without.
-    pub gaps: bool,
-    /// Whether a memtable that shares keys with little of Level1 is flushed straight there. It is there to be measured without.
-    pub straight_flush: bool,
-    /// Whether sub-levels of Level0 are made fewer by merging them with each other. It is there to be measured without.
-    pub intra_level0: bool,
-    /// Whether a table that is written more than others is split, until there is work for all cores. It is there to be measured
-    /// without.
-    pub split_hot: bool,
-    /// Whether writers are slowed before memory is used up, where flushes and compactions are behind. It is there to be measured
-    /// without.
-    pub throttle: bool,
+    /// What is left out, to measure what it brings.
+    pub without: Vec<Mechanism>,
     /// Folders for data files on devices of other classes, one of each class; see [`crate::Tier`]. The data folder is the `ssd` unless another is
     /// given. What is written often is on the fastest, and Level2, where nearly all data is, on the slowest; where a device is
     /// full, on another. A folder that is not named any more is used until it is empty.
@@ -90,16 +69,7 @@ impl Default for Settings {
             log_segment_bytes: 64 << 20,
             log_bytes_max: 1 << 30,
             background_threads: true,
-            dynamic_level0: true,
-            paced_compaction: true,
-            large_level0: true,
-            data_reuse: true,
-            temperature: true,
-            gaps: true,
-            straight_flush: true,
-            intra_level0: true,
-            split_hot: true,
-            throttle: true,
+            without: Vec::new(),
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
@@ -121,6 +91,11 @@ impl Settings {
     #[must_use]
     pub fn lanes_most(&self) -> usize {
         self.log_lanes.unwrap_or_else(|| lanes_for(self.cores))
+    }
+
+    /// Whether a mechanism is not left out.
+    pub(crate) fn has(&self, mechanism: Mechanism) -> bool {
+        !self.without.contains(&mechanism)
     }
 
     pub(crate) fn validate(&self) -> Result<()> {

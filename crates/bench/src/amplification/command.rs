@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use clap::Args;
+use spillway::Mechanism;
 
 use super::work::{Plan, Ran, run};
 use crate::apart;
 use crate::machine;
 use crate::measure::progress;
 use crate::report::{CommonArgs, Figure, Report, Row};
-use crate::store::{Mechanism, SpillwayStores, Stores};
+use crate::store::{SpillwayStores, Stores, mechanisms};
 
 /// Bytes written and read for each operation of a mix that writes much, after figure 20 of the X-Engine paper.
 #[derive(Args, Clone, Debug)]
@@ -48,7 +49,7 @@ pub struct AmplificationArgs {
     #[arg(long)]
     pub quick: bool,
     /// Run Spillway without these as well, each by itself
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Mechanism::Reuse, Mechanism::LargeLevel0])]
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::Reuse, Mechanism::LargeLevel0])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]

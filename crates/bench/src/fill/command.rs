@@ -1,13 +1,14 @@
 //! The command line of a run.
 
 use clap::Args;
+use spillway::Mechanism;
 
 use super::work::{Plan, Ran, row_bytes, run};
 use crate::apart;
 use crate::machine;
 use crate::measure::{median, progress};
 use crate::report::{CommonArgs, Figure, Report, Row};
-use crate::store::{Mechanism, SpillwayStores, Stores};
+use crate::store::{SpillwayStores, Stores, mechanisms};
 
 /// A fill at full speed to many times the memory, second by second.
 #[derive(Args, Clone, Debug)]
@@ -37,7 +38,7 @@ pub struct FillArgs {
     #[arg(long)]
     pub quick: bool,
     /// Run Spillway without these as well, each by itself
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Mechanism::LargeLevel0])]
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::LargeLevel0])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]

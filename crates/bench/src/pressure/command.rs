@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use spillway::Mechanism;
 
 use super::work::{Latency, Plan, run};
 use crate::apart;
 use crate::machine;
 use crate::measure::progress;
 use crate::report::{CommonArgs, Figure, Report, Row};
-use crate::store::{Mechanism, SpillwayStores, Stores};
+use crate::store::{SpillwayStores, Stores, mechanisms};
 
 /// Gets and durable puts at a fixed rate, with compactions in the background and without.
 #[derive(Args, Clone, Debug)]
@@ -51,7 +52,7 @@ pub struct PressureArgs {
     #[arg(long)]
     pub quick: bool,
     /// Run Spillway without these as well, each by itself
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Mechanism::Pacing])]
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::Pacing])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]

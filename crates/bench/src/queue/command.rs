@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use spillway::Mechanism;
 
 use super::work::{Plan, Polls, run};
 use crate::machine;
 use crate::measure::{progress, quantile_us};
 use crate::report::{CommonArgs, Figure, Report, Row};
-use crate::store::{Mechanism, SpillwayStores, Stores};
+use crate::store::{SpillwayStores, Stores};
 
 /// A table used as a queue: how long it takes to find its first rows, after some inserts and deletes and after many.
 #[derive(Args, Clone, Debug)]

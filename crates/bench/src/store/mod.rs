@@ -8,8 +8,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use self::done::{Completions, Done, Sink};
+pub(crate) use self::spillway::mechanisms;
 pub(crate) use self::spillway::metrics_sum;
-pub use self::spillway::{Mechanism, SpillwayStore, SpillwayStores};
+pub use self::spillway::{SpillwayStore, SpillwayStores};
 
 /// A key and its value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use spillway::{
-    Database, Direction, Durability, EngineKind, KeyRange, Settings, Table, TableStatus,
+    Database, Direction, Durability, EngineKind, KeyRange, Mechanism, Settings, Table, TableStatus,
     TransactionOptions,
 };
 use spillway_base::clock::Clock;
@@ -26,29 +27,10 @@ pub struct SpillwayStores {
     pub without: Option<Mechanism>,
 }
 
-/// Something that a database can be measured without.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Mechanism {
-    /// Writers are slowed where flushes and compactions are behind
-    Throttle,
-    /// The units of Level0 follow from what a table is used for
-    Level0,
-    /// Compactions rest while little is behind
-    Pacing,
-    /// Compactions leave alone what they need not change
-    Reuse,
-    /// It is counted how often extents are read, and what is hot stays up
-    Temperature,
-    /// Scans leap over what was deleted
-    Gaps,
-    /// Memtables that share keys with little of Level1 are flushed straight there
-    StraightFlush,
-    /// Sub-levels of Level0 are merged with each other
-    IntraLevel0,
-    /// Tables that are written much are split for all cores
-    SplitHot,
-    /// Level0 may hold a share of what is below it
-    LargeLevel0,
+/// Parses a mechanism, and tells of all there are.
+pub(crate) fn mechanisms() -> impl TypedValueParser<Value = Mechanism> {
+    let names = PossibleValuesParser::new(Mechanism::ALL.map(Mechanism::name));
+    names.map(|name| name.parse().expect("a name of one"))
 }
 
 impl Default for SpillwayStores {
@@ -68,19 +50,7 @@ impl SpillwayStores {
     /// With something switched off, which its name tells.
     #[must_use]
     pub fn without(mechanism: Mechanism) -> SpillwayStores {
-        let name = match mechanism {
-            Mechanism::Throttle => "spillway without throttle",
-            Mechanism::Level0 => "spillway without dynamic level0",
-            Mechanism::Pacing => "spillway without pacing",
-            Mechanism::Reuse => "spillway without reuse",
-            Mechanism::Temperature => "spillway without temperature",
-            Mechanism::Gaps => "spillway without gaps",
-            Mechanism::StraightFlush => "spillway without straight flush",
-            Mechanism::IntraLevel0 => "spillway without intra-level0",
-            Mechanism::SplitHot => "spillway without hot splits",
-            Mechanism::LargeLevel0 => "spillway without large level0",
-        };
-        let (name, without) = (name.to_owned(), Some(mechanism));
+        let (name, without) = (format!("spillway without {mechanism}"), Some(mechanism));
         SpillwayStores { name, without, ..SpillwayStores::default() }
     }
 
@@ -97,16 +67,7 @@ impl SpillwayStores {
         settings.memory_bytes = memory_bytes;
         settings.log_dir.clone_from(&self.log_dir);
         settings.log_lanes = self.lanes;
-        settings.throttle = self.without != Some(Mechanism::Throttle);
-        settings.dynamic_level0 = self.without != Some(Mechanism::Level0);
-        settings.paced_compaction = self.without != Some(Mechanism::Pacing);
-        settings.large_level0 = self.without != Some(Mechanism::LargeLevel0);
-        settings.data_reuse = self.without != Some(Mechanism::Reuse);
-        settings.temperature = self.without != Some(Mechanism::Temperature);
-        settings.gaps = self.without != Some(Mechanism::Gaps);
-        settings.straight_flush = self.without != Some(Mechanism::StraightFlush);
-        settings.intra_level0 = self.without != Some(Mechanism::IntraLevel0);
-        settings.split_hot = self.without != Some(Mechanism::SplitHot);
+        settings.without.extend(self.without);
         // Peers are run without it, too.
         settings.hot_compression = spillway::Compression::None;
         settings.cold_compression = spillway::Compression::None;

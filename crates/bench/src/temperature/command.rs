@@ -1,13 +1,14 @@
 //! The command line of a run.
 
 use clap::Args;
+use spillway::Mechanism;
 
 use super::work::{Plan, Ran, run};
 use crate::apart;
 use crate::machine;
 use crate::measure::progress;
 use crate::report::{CommonArgs, Figure, Report, Row};
-use crate::store::{Mechanism, SpillwayStores};
+use crate::store::SpillwayStores;
 
 /// What it brings to know how often extents are read: reads of devices, and bytes written, with and without.
 #[derive(Args, Clone, Debug)]

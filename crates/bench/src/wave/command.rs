@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use spillway::Mechanism;
 
 use super::plot;
 use super::run::{Plan, Rate, run};
@@ -11,7 +12,7 @@ use super::series::Run;
 use crate::apart;
 use crate::machine;
 use crate::report::{CommonArgs, Figure, Report, Row};
-use crate::store::{Mechanism, SpillwayStores, Stores};
+use crate::store::{SpillwayStores, Stores, mechanisms};
 
 /// A step of load over data larger than memory, second by second.
 #[derive(Args, Clone, Debug)]
@@ -65,7 +66,7 @@ pub struct WaveArgs {
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
     /// Run Spillway without these as well, each by itself
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
     pub without: Vec<Mechanism>,
     /// Only stores whose name contains one of these
     #[arg(long, value_delimiter = ',')]

@@ -1,0 +1,86 @@
+//! What a database can be measured without.
+
+use std::fmt;
+use std::str::FromStr;
+
+use spillway_base::Error;
+
+/// Something that makes a database faster, smaller or steadier, and that can be left out to measure what it brings. What is stored is
+/// read and answered the same without it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Mechanism {
+    /// Writers are slowed before memory is used up, where flushes and compactions are behind.
+    Throttle,
+    /// How many units Level0 of a table has, and how large, follows from how much it is read and written.
+    DynamicLevel0,
+    /// Level0 of a table that is written may hold a share of what is below it.
+    LargeLevel0,
+    /// Sub-levels of Level0 are merged with each other.
+    IntraLevel0,
+    /// A memtable that shares keys with little of Level1 is flushed straight there.
+    StraightFlush,
+    /// Compactions leave alone what they need not change.
+    Reuse,
+    /// Compactions rest while little is behind, so that others do not feel them.
+    Pacing,
+    /// It is counted how often extents are read, which compactions and moves between devices go by.
+    Temperature,
+    /// Scans leap over keys that were deleted, where one before them found nothing else.
+    Gaps,
+    /// A table that is written more than others is split, until there is work for all cores.
+    HotSplits,
+}
+
+impl Mechanism {
+    /// All there are.
+    pub const ALL: [Mechanism; 10] = [
+        Mechanism::Throttle,
+        Mechanism::DynamicLevel0,
+        Mechanism::LargeLevel0,
+        Mechanism::IntraLevel0,
+        Mechanism::StraightFlush,
+        Mechanism::Reuse,
+        Mechanism::Pacing,
+        Mechanism::Temperature,
+        Mechanism::Gaps,
+        Mechanism::HotSplits,
+    ];
+
+    /// Its name, as it is parsed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Throttle => "throttle",
+            Mechanism::DynamicLevel0 => "dynamic-level0",
+            Mechanism::LargeLevel0 => "large-level0",
+            Mechanism::IntraLevel0 => "intra-level0",
+            Mechanism::StraightFlush => "straight-flush",
+            Mechanism::Reuse => "reuse",
+            Mechanism::Pacing => "pacing",
+            Mechanism::Temperature => "temperature",
+            Mechanism::Gaps => "gaps",
+            Mechanism::HotSplits => "hot-splits",
+        }
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Mechanism {
+    type Err = Error;
+
+    /// # Errors
+    /// [`spillway_base::ErrorKind::InvalidArgument`]: no mechanism has this name.
+    fn from_str(name: &str) -> Result<Mechanism, Error> {
+        let found = Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name);
+        found.ok_or_else(|| {
+            let names = Mechanism::ALL.map(Mechanism::name).join(", ");
+            Error::invalid(format!("{name} is no mechanism; there are {names}"))
+        })
+    }
+}
