@@ -181,6 +181,31 @@ fn a_build_that_is_killed_leaves_nothing() {
     assert_sound(&mut one);
 }
 
+/// O8: who uses the table keeps neither the statement that is killed from its end, nor others from the table.
+#[test]
+fn a_build_that_is_killed_beside_a_user_of_the_table_keeps_nobody_out() {
+    let HeldUp { db, instance, mut one, lock, build } = held_up("CREATE INDEX v ON t (v)");
+    let before = spaces(&db);
+    let mut idle = session(&instance, 2);
+    run(&mut idle, "BEGIN; SELECT COUNT(*) FROM t").unwrap();
+    run(&mut one, "KILL QUERY 9").unwrap();
+    run(&mut one, "SET lock_wait_timeout = 5").unwrap();
+    while progress(&db).is_none_or(|progress| progress[0] == 0) {
+        std::thread::yield_now();
+    }
+    assert_eq!(code(&mut one, "UPDATE t SET v = 3 WHERE id = 1"), 0);
+    assert_eq!(build.join().unwrap(), 1317);
+    assert_eq!(spaces(&db), before);
+    run(&mut idle, "COMMIT").unwrap();
+    while spaces(&db) == before {
+        std::thread::yield_now();
+    }
+    drop(lock);
+    run(&mut one, "CREATE INDEX v ON t (v)").unwrap();
+    assert_eq!(indexes(&mut one), ["PRIMARY", "v"]);
+    assert_sound(&mut one);
+}
+
 /// O6, O8: a duplicate is the build's, and not the one's who made it.
 #[test]
 fn a_duplicate_that_comes_meanwhile_ends_a_build() {

@@ -28,7 +28,8 @@
 //!   O3; those from before are seen by a check that reads a snapshot from after.
 //! - **O7.** Only snapshots read through the index that see the commit of step 4 (1412 for others), and so all entries.
 //! - **O8.** A build ends whole: done, or gone with its key spaces. It is gone when its statement is killed or fails, as of a duplicate; one
-//!   that a crash or a shutdown cut off is gone on with when the database is opened again.
+//!   that a crash or a shutdown cut off is gone on with when the database is opened again. Neither to go nor to go on without its statement
+//!   does it keep anybody from the table for longer than a moment: it waits until nobody uses it.
 //!
 //! Rather than under locks, rows could be taken from one snapshot, with changes since then recorded and applied in the end. That needs
 //! no locks, but a record as large as what is written meanwhile, and a long last moment alone.

@@ -17,14 +17,14 @@ use crate::catalog::{Catalog, Change, Progress, TableDef, unawaited};
 use crate::ddl::{Pass, online};
 use crate::errors::{Result, SqlError};
 
-/// A wait that only a shutdown ends.
+/// A wait for the catalog, which nobody has for long, that is not to fail.
 const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Whose build it is.
 pub(super) struct Owner<'a> {
     pub(super) stop: &'a Stop,
-    /// How long it waits to have the table alone.
-    pub(super) wait: Duration,
+    /// How long it waits to have the table alone, and newcomers for it. Without, it has all the time, and gives way to them.
+    pub(super) wait: Option<Duration>,
     pub(super) stripe: usize,
     /// Whether it has the table alone already, by LOCK TABLES.
     pub(super) has_table: bool,
@@ -51,23 +51,27 @@ impl Build {
         if owner.has_table {
             return Ok(Held::default());
         }
-        let patience = Patience { wait: owner.wait, stop: owner.stop };
+        let metadata = &instance.0.metadata;
+        let Some(wait) = owner.wait else {
+            return metadata.take_gently(&self.table, owner.stripe, owner.stop);
+        };
+        let patience = Patience { wait, stop: owner.stop };
         let names = vec![(self.table.clone(), Mode::Alone)];
-        instance.0.metadata.take(names, owner.stripe, &patience, |_| false)
+        metadata.take(names, owner.stripe, &patience, |_| false)
     }
 
     /// Changes the table's entry in the catalog. The caller has the table alone.
     fn turn(
         &self,
         instance: &Instance,
-        wait: Duration,
+        wait: Option<Duration>,
         body: impl FnOnce(&Change<'_>, &TableDef) -> Result<()>,
         committed: impl FnOnce(Csn),
     ) -> Result<()> {
         let body = |txn: &Transaction, catalog: &Catalog| {
             body(&Change::new(txn)?, catalog.table(&self.table.0, &self.table.1)?)
         };
-        instance.change_catalog(wait, body, |(), csn| committed(csn))
+        instance.change_catalog(wait.unwrap_or(LONG), body, |(), csn| committed(csn))
     }
 
     /// Takes one step. `true` after the last.
@@ -113,15 +117,23 @@ impl Build {
         }
     }
 
-    /// Drops what was built, unless the instance is closed. What cannot be dropped now is dropped at the next opening.
-    fn give_up(&self, instance: &Instance, owner: &Owner<'_>) {
+    /// Drops what was built, unless the instance is closed: at once if nobody uses the table, else in a thread, so that neither the
+    /// statement nor newcomers wait for who does. What cannot be dropped now is dropped at the next opening.
+    fn give_up(self, instance: &Instance, owner: &Owner<'_>) {
         let closing = &instance.0.closing;
         if closing.is_asked() {
             return;
         }
         let _ = self.doom(instance);
-        let patient = Owner { stop: closing, wait: LONG, ..*owner };
-        let _ = self.abandon(instance, &patient);
+        let alone = match owner.has_table {
+            true => Ok(Held::default()),
+            false => instance.0.metadata.take_briefly(&self.table, owner.stripe, closing),
+        };
+        if alone.is_ok() {
+            let _ = self.turn(instance, None, online::abandon, |_| {});
+        } else if instance.database().settings().background_threads {
+            let _ = spawn(instance, vec![(self, true)]);
+        }
     }
 
     fn doom(&self, instance: &Instance) -> Result<()> {
@@ -144,7 +156,7 @@ pub(super) fn resume(instance: &Instance) -> Result<()> {
     let closing = instance.0.closing.clone();
     let owner = Owner {
         stop: &closing,
-        wait: LONG,
+        wait: None,
         stripe: 0,
         has_table: false,
         begun: &|_| {},
@@ -163,7 +175,7 @@ pub(super) fn resume(instance: &Instance) -> Result<()> {
         if progress.doomed {
             build.abandon(instance, &owner)?;
         } else if instance.database().settings().background_threads {
-            builds.push(build);
+            builds.push((build, false));
         } else {
             match build.run(instance, &owner) {
                 // It is gone: nobody is there to be told.
@@ -172,35 +184,42 @@ pub(super) fn resume(instance: &Instance) -> Result<()> {
             }
         }
     }
-    if builds.is_empty() {
-        return Ok(());
-    }
-    let weak = Arc::downgrade(&instance.0);
-    let thread = thread::spawn("index builder", move || run_all(builds, &weak, &closing))?;
-    *instance.0.builder.lock() = Some(thread);
+    if builds.is_empty() { Ok(()) } else { spawn(instance, builds) }
+}
+
+/// Has a thread go on with builds, or, of those of which it is said, drop what is there.
+fn spawn(instance: &Instance, builds: Vec<(Build, bool)>) -> Result<()> {
+    let (weak, closing) = (Arc::downgrade(&instance.0), instance.0.closing.clone());
+    let mut builders = instance.0.builders.lock();
+    builders.retain(|builder| !builder.is_finished());
+    builders.push(thread::spawn("index builder", move || run_all(builds, &weak, &closing))?);
     Ok(())
 }
 
 /// Holds the instance only while a step is taken, so that it ends with its last user.
-fn run_all(builds: Vec<Build>, instance: &Weak<Inner>, closing: &Stop) {
+fn run_all(builds: Vec<(Build, bool)>, instance: &Weak<Inner>, closing: &Stop) {
     let owner = Owner {
         stop: closing,
-        wait: LONG,
+        wait: None,
         stripe: 0,
         has_table: false,
         begun: &|_| {},
         progress: &|_| {},
     };
-    for mut build in builds {
+    for (mut build, mut doomed) in builds {
         loop {
             let Some(instance) = instance.upgrade().map(Instance) else { return };
+            if doomed {
+                let _ = build.abandon(&instance, &owner);
+                break;
+            }
             match build.step(&instance, &owner) {
                 Ok(false) => {}
                 Ok(true) => break,
                 Err(_) if closing.is_asked() => return,
                 Err(_) => {
-                    build.give_up(&instance, &owner);
-                    break;
+                    let _ = build.doom(&instance);
+                    doomed = true;
                 }
             }
         }
@@ -212,8 +231,8 @@ impl Instance {
     pub(super) fn end_building(&self) {
         self.0.closing.killed.store(true, Ordering::Release);
         self.0.metadata.wake();
-        let thread = self.0.builder.lock().take();
-        if let Some(thread) = thread {
+        let threads = std::mem::take(&mut *self.0.builders.lock());
+        for thread in threads {
             // A builder that panicked has said so.
             let _ = thread::blocking(|| thread.join());
         }

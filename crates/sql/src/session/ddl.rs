@@ -151,7 +151,7 @@ impl Session {
         progress(0);
         let owner = Owner {
             stop: &self.process.stop,
-            wait,
+            wait: Some(wait),
             stripe: self.connection_id as usize,
             has_table: self.locked.is_some(),
             begun: &begun,

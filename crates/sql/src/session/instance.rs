@@ -109,8 +109,8 @@ pub(super) struct Inner {
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
     /// Asked when the instance is shut down, for work that is no session's.
     pub(super) closing: Arc<Stop>,
-    /// The thread that goes on with builds of indexes.
-    pub(super) builder: Mutex<Option<JoinHandle<()>>>,
+    /// The threads that go on with builds of indexes, or drop what they left.
+    pub(super) builders: Mutex<Vec<JoinHandle<()>>>,
     /// The commits from which on indexes that were built since the opening have all rows, by their key spaces.
     pub(super) since: Mutex<BTreeMap<u32, Csn>>,
 }
@@ -161,7 +161,7 @@ impl Instance {
             started: spillway_base::clock::now(),
             front: Mutex::new(None),
             closing: Arc::default(),
-            builder: Mutex::default(),
+            builders: Mutex::default(),
             since: Mutex::default(),
         }));
         building::resume(&instance)?;

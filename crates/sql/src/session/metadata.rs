@@ -46,6 +46,12 @@ const STRIPES: usize = 16;
 /// To whom a table is closed.
 const TO_WRITERS: u8 = 1;
 const TO_ALL: u8 = 2;
+/// Closed to nobody: who leaves tells those that wait.
+const WATCHED: u8 = 4;
+/// How long one that has all the time keeps newcomers out to have a table alone, and how often at most and at least.
+const MOMENT: Duration = Duration::from_millis(100);
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(64);
 
 #[derive(Default)]
 #[repr(align(128))]
@@ -61,6 +67,8 @@ struct Few {
     alone: bool,
     /// Those that wait to have it alone.
     waiting: usize,
+    /// Those that wait until nobody uses it, and keep nobody out for that.
+    watching: usize,
 }
 
 /// One table's lock.
@@ -106,6 +114,28 @@ impl MetadataLocks {
             taken.locks.push((lock, mode));
         }
         Ok(taken)
+    }
+
+    /// Takes a table alone, or gives up after a moment.
+    pub(super) fn take_briefly(&self, name: &Name, stripe: usize, stop: &Stop) -> Result<Held> {
+        let patience = Patience { wait: MOMENT, stop };
+        self.take(vec![(name.clone(), Mode::Alone)], stripe, &patience, |_| false)
+    }
+
+    /// Takes a table alone for who has all the time: newcomers are kept out for moments only, when nobody uses the table, or else
+    /// ever more seldom.
+    pub(super) fn take_gently(&self, name: &Name, stripe: usize, stop: &Stop) -> Result<Held> {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match self.take_briefly(name, stripe, stop) {
+                Err(error) if error.code == 1205 => {}
+                outcome => return outcome,
+            }
+            match self.of(name).watch(&Patience { wait: pause, stop }) {
+                Err(error) if error.code == 1205 => pause = (pause * 2).min(PAUSE_MAX),
+                outcome => outcome?,
+            }
+        }
     }
 
     /// The lock of a table.
@@ -165,7 +195,8 @@ impl TableLock {
     fn close(&self, few: &Few) {
         let all = if few.alone || few.waiting > 0 { TO_ALL } else { 0 };
         let writers = if few.keeping > 0 { TO_WRITERS } else { 0 };
-        self.closed.store(all | writers, SeqCst);
+        let watched = if few.watching > 0 { WATCHED } else { 0 };
+        self.closed.store(all | writers | watched, SeqCst);
         self.changed.notify_all();
     }
 
@@ -196,6 +227,19 @@ impl TableLock {
                 outcome
             }
         }
+    }
+
+    /// Waits until nobody uses the table, which stays open.
+    fn watch(&self, patience: &Patience<'_>) -> Result<()> {
+        let mut few = self.few.lock();
+        few.watching += 1;
+        self.close(&few);
+        let outcome = self.wait(&mut few, patience, |few| {
+            !few.alone && few.keeping == 0 && self.readers() + self.writers() == 0
+        });
+        few.watching -= 1;
+        self.close(&few);
+        outcome
     }
 
     fn share(&self, mode: Mode, stripe: usize, held: bool, patience: &Patience<'_>) -> Result<()> {
@@ -565,6 +609,25 @@ mod tests {
         assert_eq!(code(lock.take(Mode::Read, 3, false, &SOON)), 1205);
         lock.unlock(Mode::Alone, 2);
         lock.take(Mode::Read, 3, false, &SOON).unwrap();
+    }
+
+    #[test]
+    fn who_watches_keeps_nobody_out() {
+        let lock = lock();
+        lock.take(Mode::Read, 1, false, &SOON).unwrap();
+        std::thread::scope(|scope| {
+            let watch = scope.spawn(|| lock.watch(&Patience { wait: LATE, stop: &NEVER }));
+            while lock.closed.load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            for mode in [Mode::Read, Mode::Write, Mode::Keep] {
+                lock.take(mode, 3, false, &SOON).unwrap();
+                lock.unlock(mode, 3);
+            }
+            lock.unlock(Mode::Read, 1);
+            watch.join().unwrap().unwrap();
+        });
+        assert_eq!(lock.closed.load(SeqCst), 0);
     }
 
     #[test]
