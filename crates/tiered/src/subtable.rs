@@ -213,12 +213,13 @@ impl SubTable {
         (quiet && view.active.passed()).then_some(view)
     }
 
-    /// Adds a range tombstone to the active memtable, by the same rules.
-    pub(crate) fn insert_range(&self, range: KeyRange<'_>, mark: Mark) -> Option<usize> {
+    /// Adds range tombstones of a commit to the active memtable, by the same rules.
+    pub(crate) fn insert_ranges(&self, csn: Csn, new: &RangeTombstones) -> Option<()> {
         loop {
             let view = self.view.load();
             if let Some(inside) = view.active.enter() {
-                return Some(view.active.insert_range(&inside, range, mark));
+                view.active.insert_ranges(&inside, csn, new);
+                return Some(());
             }
             if self.is_closed() {
                 return None;

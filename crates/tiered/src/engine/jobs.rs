@@ -235,7 +235,7 @@ impl Inner {
             let view = part.view();
             let active = &view.active;
             let most = self.settings.memtable_bytes(part.mix.used_for());
-            let full = active.bytes() > most;
+            let full = active.is_full(most);
             // While an older one waits, another would hold the log back no less.
             let pins =
                 !active.is_empty() && active.csn_min() <= requested && view.immutables.is_empty();

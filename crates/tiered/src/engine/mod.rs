@@ -55,7 +55,7 @@ use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place, TableState};
 use crate::memtable::{Accounts, Memtable};
 use crate::picker::Kind;
-use crate::ranges::Mark;
+use crate::ranges::{Mark, RangeTombstones};
 use crate::settings::TieredSettings;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::{Claimed, SpaceManager, claim};
@@ -296,13 +296,7 @@ impl Inner {
         let (id, key, value) = match op {
             Op::Put { table, key, value } => (table, key, Some(value)),
             Op::Delete { table, key } => (table, key, None),
-            Op::DeleteRange { table, range, upto } => {
-                if let Some(table) = tables.get(&table) {
-                    self.write_range(table, range, Mark::new(csn, upto));
-                }
-                return;
-            }
-            Op::CreateTable(_) | Op::DropTable(_) => return,
+            Op::DeleteRange { .. } | Op::CreateTable(_) | Op::DropTable(_) => return,
         };
         let Some(table) = tables.get(&id) else { return };
         loop {
@@ -330,15 +324,23 @@ impl Inner {
         }
     }
 
-    /// Adds a range tombstone to each sub-table that has keys of the range, by the same rules.
-    fn write_range(&self, table: &Table, range: KeyRange<'_>, mark: Mark) {
+    /// Adds range tombstones of a commit to each sub-table that has keys of them, by the same rules.
+    fn write_ranges(&self, table: &Table, csn: Csn, ranges: &RangeTombstones) {
+        let Some(range) = ranges.hull() else { return };
         loop {
             let parts = table.parts();
-            let needed = parts.within(range).iter().filter(|part| mark.csn > part.flushed());
-            // Those that have it already do not mind to be given it again.
+            let needed = parts.within(range).iter().filter(|part| csn > part.flushed());
+            // Those that have them already do not mind to be given them again.
             let mut written = needed.map(|part| {
-                let bytes = part.insert_range(part.range().intersection(range), mark)?;
-                self.written_to(part, bytes);
+                let here = ranges.within(part.range());
+                if here.is_empty() {
+                    return Some(());
+                }
+                part.insert_ranges(csn, &here)?;
+                self.note_use(part.mix.write());
+                if self.switch_full(part) {
+                    self.ring();
+                }
                 Some(())
             });
             if written.all(|done| done.is_some()) {
@@ -351,7 +353,7 @@ impl Inner {
     /// Switches a sub-table's memtable if it is full.
     fn switch_full(&self, part: &SubTable) -> bool {
         let active = part.view().active.clone();
-        active.bytes() > self.settings.memtable_bytes(part.mix.used_for())
+        active.is_full(self.settings.memtable_bytes(part.mix.used_for()))
             && part.switch(&active, &self.accounts, || self.horizon.installed())
     }
 
@@ -526,7 +528,8 @@ impl Engine for TieredEngine {
     fn install(&self, csn: Csn, batch: &WriteBatch) {
         let inner = &self.0;
         let mut tables = inner.tables.load();
-        for op in batch.iter() {
+        let mut ops = batch.iter().peekable();
+        while let Some(op) = ops.next() {
             let id = op.table();
             if id.engine() != Some(EngineKind::Tiered) {
                 continue;
@@ -554,7 +557,19 @@ impl Engine for TieredEngine {
                 inner.ring();
                 continue;
             }
-            inner.write(&tables, csn, op);
+            let mut next = Some(op);
+            let mut ranges = Vec::new();
+            while let Some(Op::DeleteRange { range, upto, .. }) = next {
+                ranges.push(RangeTombstones::one(range, Mark::new(csn, upto)));
+                let more =
+                    |op: &Op<'_>| matches!(op, Op::DeleteRange { table, .. } if *table == id);
+                next = ops.next_if(more);
+            }
+            if ranges.is_empty() {
+                inner.write(&tables, csn, op);
+            } else if let Some(table) = tables.get(&id) {
+                inner.write_ranges(table, csn, &RangeTombstones::all(ranges));
+            }
         }
     }
 

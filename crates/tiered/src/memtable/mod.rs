@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwapOption;
+use spillway_base::Csn;
 use spillway_base::budget::{Budget, Charge, Use};
-use spillway_base::{Csn, KeyRange};
 
 use gate::{Gate, Inside};
 pub(crate) use key::VersionRef;
@@ -23,7 +23,10 @@ pub(crate) use tree::Place;
 use tree::Tree;
 
 use crate::pages::PagePool;
-use crate::ranges::{Mark, RangeTombstones};
+use crate::ranges::RangeTombstones;
+
+/// A memtable whose range tombstones take more bytes is full: each commit that adds some copies them all.
+pub(crate) const RANGES_BYTES_MAX: usize = 256 << 10;
 
 /// What the memtables of an engine are charged to. Cheap to clone.
 #[derive(Clone)]
@@ -125,23 +128,22 @@ impl Memtable {
         after
     }
 
-    /// Adds a range tombstone. The caller is inside. Answers the bytes of memory taken.
-    pub(crate) fn insert_range(
-        &self,
-        inside: &Inside<'_>,
-        range: KeyRange<'_>,
-        mark: Mark,
-    ) -> usize {
-        self.note_csn(mark.csn);
+    /// Adds the range tombstones of a commit. The caller is inside.
+    pub(crate) fn insert_ranges(&self, inside: &Inside<'_>, csn: Csn, new: &RangeTombstones) {
+        self.note_csn(csn);
         let mut charges = self.charges.lock();
         let ranges = self.ranges().map_or(RangeTombstones::NONE, |ranges| (*ranges).clone());
-        let ranges = ranges.union(&RangeTombstones::one(range, mark));
+        let ranges = ranges.union(new);
         self.range_bytes.store(ranges.bytes(), Ordering::Relaxed);
         self.ranges.store(Some(Arc::new(ranges)));
         self.has_ranges.store(true, Ordering::Release);
-        inside.added(mark.csn, false);
+        inside.added(csn, false);
         self.charge(&mut charges);
-        self.bytes()
+    }
+
+    /// Whether it should be flushed, of which `most` bytes are wanted.
+    pub(crate) fn is_full(&self, most: usize) -> bool {
+        self.bytes() > most || self.range_bytes.load(Ordering::Relaxed) > RANGES_BYTES_MAX
     }
 
     /// Its range tombstones, if it has some.

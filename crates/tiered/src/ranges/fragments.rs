@@ -68,6 +68,8 @@ pub(super) fn combine(
             if from > start { Some(from) } else { fragment.end.as_ref() }
         });
         let end = bounds.min();
+        #[cfg(all(test, not(loom)))]
+        super::tests::STEPS.set(super::tests::STEPS.get() + 1);
         let marks = |walk: &Walk<'_>| {
             let here = walk.at.filter(|(_, from)| *from == start);
             here.map_or_else(Vec::new, |(fragment, _)| fragment.marks.clone())

@@ -29,6 +29,8 @@
 //!   that have no others are not read.
 //! - **R6 (persistence).** A range is in the manifest from the very edit on that records the flush of its memtable.
 //! - **R7 (cheap where there is none).** Reads then look at one flag of each memtable and at one length.
+//! - **R8 (bounded in memtables).** A commit's ranges are installed by one union for each run of them in its batch. What that
+//!   costs beside them is bounded: a memtable whose ranges take more than [`crate::memtable::RANGES_BYTES_MAX`] is switched.
 //!
 //! # Form
 //! The ranges of a list are kept as *fragments*, which do not overlap, each with the marks of all ranges over it: a search
@@ -37,7 +39,7 @@
 
 mod fragments;
 #[cfg(all(test, not(loom)))]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 
@@ -200,6 +202,23 @@ impl RangeTombstones {
         self.between(smallest, largest).iter().any(|fragment| fragment.upto() >= oldest)
     }
 
+    /// What several lists have together.
+    pub(crate) fn all(mut lists: Vec<RangeTombstones>) -> RangeTombstones {
+        // By pairs, so that each fragment is gone through as often as there are halvings, and not once for each list.
+        while lists.len() > 1 {
+            let odd = if lists.len() % 2 == 1 { lists.pop() } else { None };
+            let pairs = lists.chunks_exact(2).map(|pair| pair[0].union(&pair[1]));
+            lists = pairs.chain(odd).collect();
+        }
+        lists.pop().unwrap_or_default()
+    }
+
+    /// The keys from its first to its last fragment; `None` where there are none.
+    pub(crate) fn hull(&self) -> Option<KeyRange<'_>> {
+        let (first, last) = (self.fragments.first()?, self.fragments.last()?);
+        Some(KeyRange::new(&first.start, last.end.as_deref()))
+    }
+
     /// With what another has.
     pub(crate) fn union(&self, other: &RangeTombstones) -> RangeTombstones {
         if other.is_empty() {
@@ -285,7 +304,7 @@ impl RangeTombstones {
         holds: impl Fn(&Mark) -> bool,
         needed: impl Fn(KeyRange<'_>, &Mark) -> Option<(&'k [u8], &'k [u8])>,
     ) -> RangeTombstones {
-        let mut cut = RangeTombstones::NONE;
+        let mut cut = Vec::new();
         for fragment in &self.fragments {
             for mark in fragment.marks.iter().filter(|mark| holds(mark)) {
                 let all = RangeTombstones::one(fragment.range(), *mark);
@@ -296,9 +315,9 @@ impl RangeTombstones {
                     }
                     None => RangeTombstones::NONE,
                 };
-                cut = cut.union(&all.minus(&kept));
+                cut.push(all.minus(&kept));
             }
         }
-        self.minus(&cut)
+        self.minus(&RangeTombstones::all(cut))
     }
 }

@@ -1,10 +1,16 @@
 //! Lists of range tombstones against sets of keys and marks.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use spillway_base::rng::Rng;
 
 use super::*;
+
+thread_local! {
+    /// How many fragments this thread has brought together.
+    pub(crate) static STEPS: Cell<usize> = const { Cell::new(0) };
+}
 
 /// Keys are single bytes, of which there are so many, and what comes after them all.
 const KEYS: u8 = 24;
@@ -135,4 +141,24 @@ fn r4_what_is_needed_of_a_range_stays() {
     assert_eq!(trimmed.cover(b"a", Csn::MAX), None, "it grows nowhere");
     assert_eq!(list.trimmed(|mark| *mark == old, needed).cover(b"j", Csn::MAX), Some(new));
     assert_eq!(Mark::new(Csn(5), Csn(7)).upto, Csn(4), "R2");
+}
+
+#[test]
+fn r4_much_is_cut_in_little_more_than_one_pass() {
+    const COUNT: u32 = 4096;
+    let one = |number: u32| {
+        let (start, end) = ((2 * number).to_be_bytes(), (2 * number + 1).to_be_bytes());
+        let range = KeyRange::new(&start, Some(&end));
+        RangeTombstones::one(range, Mark::new(Csn(5), Csn(4))).fragments
+    };
+    let list = RangeTombstones { fragments: (0..COUNT).flat_map(one).collect() };
+    let before = STEPS.get();
+    let needed = |range: KeyRange<'_>, _: &Mark| {
+        let keep = range.start[3].is_multiple_of(16);
+        keep.then_some((&b"\0"[..], &b"\xFF"[..]))
+    };
+    let trimmed = list.trimmed(|_| true, needed);
+    assert_eq!(trimmed.len(), COUNT as usize / 8);
+    let steps = STEPS.get() - before;
+    assert!(steps < 40 * COUNT as usize, "{steps}");
 }

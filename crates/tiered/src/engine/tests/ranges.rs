@@ -218,3 +218,29 @@ fn a_range_over_sub_tables_is_cut_with_them() {
     bench.engine.compact_all().unwrap();
     assert_eq!((ranges(&bench), keys(&bench, 6)), (0, left));
 }
+
+/// R8: what a commit's ranges cost grows neither with their square nor with the commits before.
+#[test]
+fn r8_many_ranges_cost_what_they_are() {
+    let steps = || crate::ranges::tests::STEPS.get();
+    let disk = SimDisk::new(1);
+    let settings =
+        TieredSettings { memtable_bytes: 64 << 20, memtables_bytes: 256 << 20, ..small() };
+    let bench = open_with(Arc::new(disk), settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    let mut all = WriteBatch::new();
+    for number in 0..4096 {
+        let (start, end) = (format!("{number:06}"), format!("{number:06}x"));
+        let range = KeyRange::new(start.as_bytes(), Some(end.as_bytes()));
+        all.push(Op::DeleteRange { table: table(1), range, upto: Csn(1) });
+    }
+    let before = steps();
+    bench.install(&(Csn(2), all));
+    let one = steps() - before;
+    assert!(one < 20 * 4096, "{one} for a commit");
+    for csn in 3..3 + 4096 {
+        delete(&bench, csn, 2 * csn + 10_000..2 * csn + 10_001, 1);
+    }
+    let each = (steps() - before - one) / 4096;
+    assert!(each < 2500, "{each} for a commit of one range");
+}
