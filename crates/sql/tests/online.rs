@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 
 use common::{code, in_memory, run};
 use spillway::{
-    Database, Durability, LockMode, LockWait, Settings, Transaction, TransactionOptions,
+    Database, Direction, Durability, KeyRange, LockMode, LockWait, Settings, Transaction,
+    TransactionOptions,
 };
 use spillway_base::rng::Rng;
 use spillway_base::{TableId, thread};
@@ -394,4 +395,55 @@ fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
     let mut one = session(&Instance::open(db).unwrap(), 1);
     assert_eq!(run(&mut one, all).unwrap(), rows);
     assert_sound(&mut one);
+}
+
+/// A change that builds key spaces in several commits, and a transaction whose snapshot is between two of them: what it reads
+/// there would be a part, so it is told that the table is another. What is as it was, it reads on.
+#[test]
+fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
+    let part = |value: u64| [&[1], (value ^ 1 << 63).to_be_bytes().as_slice()].concat();
+    let of_index = [part(MIDDLE), part(MIDDLE)].concat();
+    for (alter, middle, all, by_index) in [
+        ("ALTER TABLE t MODIFY v BIGINT, ALGORITHM=COPY", part(MIDDLE), 1412, 1412),
+        ("ALTER TABLE t ADD INDEX u (u), LOCK=EXCLUSIVE", of_index, 0, 1412),
+    ] {
+        let db = Database::open_in_memory(Settings::default()).unwrap();
+        let instance = Instance::open(db.clone()).unwrap();
+        let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+        make_table(&mut one);
+        run(&mut one, "CREATE TABLE other (id INT)").unwrap();
+        let last = {
+            let txn = db.begin(TransactionOptions::new());
+            let names = txn.table_names().unwrap();
+            names.iter().map(|name| txn.table(name).unwrap().0).max().unwrap()
+        };
+        let space = TableId(last + 1);
+        let lock = db.begin(TransactionOptions::new());
+        assert!(lock.lock_name(space, &middle, LockMode::Exclusive, LockWait::NoWait).unwrap());
+        let change = beside(&instance, 9, alter);
+        let begun = || {
+            let txn = db.begin(TransactionOptions::new());
+            let scan = txn.scan(space, KeyRange::ALL, Direction::Forward);
+            scan.is_ok_and(|mut scan| scan.advance().unwrap())
+        };
+        while !begun() {
+            assert!(!change.is_finished(), "{alter}");
+            std::thread::yield_now();
+        }
+        run(&mut two, "START TRANSACTION WITH CONSISTENT SNAPSHOT; SELECT * FROM other").unwrap();
+        drop(lock);
+        assert_eq!(change.join().unwrap(), 0, "{alter}");
+        assert_eq!(code(&mut two, "SELECT COUNT(*) FROM t"), all, "{alter}");
+        let found = format!("SELECT COUNT(*) FROM t WHERE u >= {}", ROWS - 5);
+        assert_eq!(code(&mut two, &found), by_index, "{alter}");
+        assert_eq!(code(&mut two, "SELECT * FROM other, t WHERE t.id = 4000"), all, "{alter}");
+        assert_eq!(code(&mut two, "UPDATE t SET v = 3 WHERE id = 4000"), all, "{alter}");
+        assert_eq!(code(&mut two, "DELETE FROM t WHERE id > 4990"), all, "{alter}");
+        assert_eq!(code(&mut two, "SELECT * FROM other"), 0, "{alter}");
+        run(&mut two, "ROLLBACK").unwrap();
+        let whole = [ROWS.to_string()];
+        assert_eq!(run(&mut two, "SELECT COUNT(*) FROM t").unwrap(), whole, "{alter}");
+        assert_eq!(run(&mut two, &found).unwrap(), ["5"], "{alter}");
+        assert_sound(&mut two);
+    }
 }

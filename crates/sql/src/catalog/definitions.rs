@@ -119,6 +119,9 @@ pub(crate) struct TableDef {
     /// The indexes that are being built.
     #[serde(skip)]
     pub(crate) building: Vec<IndexDef>,
+    /// The commit from which on its key space has all rows; statements at snapshots from before do not use the table.
+    #[serde(skip)]
+    pub(crate) since: Csn,
 }
 
 impl TableDef {
@@ -144,6 +147,7 @@ impl TableDef {
             becoming: None,
             versions: Arc::default(),
             building: Vec::new(),
+            since: Csn::ZERO,
         }
     }
 

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spillway::{
-    Database, Direction, Durability, KeyRange, Table, Transaction, TransactionOptions, prefix_end,
+    Csn, Database, Direction, Durability, KeyRange, Table, Transaction, TransactionOptions,
+    prefix_end,
 };
 use spillway_types::{Collation, Date, DateTime};
 
@@ -59,6 +60,8 @@ pub(crate) struct Catalog {
     pub(crate) databases: BTreeMap<String, DatabaseDef>,
     pub(crate) tables: BTreeMap<(String, String), Arc<TableDef>>,
     pub(crate) users: BTreeMap<(String, String), UserDef>,
+    /// The newest of the tables' `since`.
+    pub(crate) since: Csn,
 }
 
 fn from_json<'a, T: Deserialize<'a>>(key: &[u8], bytes: &'a [u8]) -> Result<T> {

@@ -34,6 +34,13 @@ pub(crate) struct Built {
     spaces: Vec<u32>,
 }
 
+impl Built {
+    /// What was built, row by row or entry by entry: none of it is whole before the catalog has it.
+    pub(crate) fn spaces(&self) -> &[u32] {
+        &self.spaces
+    }
+}
+
 impl Drop for Built {
     fn drop(&mut self) {
         if !self.spaces.is_empty() {

@@ -152,14 +152,10 @@ pub(super) fn each_row(
     let txn = context.txn;
     let mut bytes = Vec::new();
     let whole_key = access.index.is_none() && access.point;
-    if let Some(at) = access.index {
-        let since = table.indexes[at].since;
-        if since > Csn::ZERO && !txn.sees(since) {
-            // It was being built when the transaction began to read.
-            return Err(
-                Error::new(ErrorKind::NotFound, "the index is newer than the snapshot").into()
-            );
-        }
+    let since = access.index.map_or(table.since, |at| table.indexes[at].since.max(table.since));
+    if since > Csn::ZERO && !txn.sees(since) {
+        // What is read was being built when the transaction began to read.
+        return Err(Error::new(ErrorKind::NotFound, "the rows are newer than the snapshot").into());
     }
     let count = spans.len();
     for at in 0..count {

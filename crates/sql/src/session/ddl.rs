@@ -62,7 +62,7 @@ impl Session {
                 self.have_alone(&tables)?
             }
         };
-        self.change_catalog(|ddl| {
+        self.change_catalog(&[], |ddl| {
             if ddl.execute(statement)? {
                 Ok(())
             } else {
@@ -120,7 +120,7 @@ impl Session {
             self.process.doing.lock().cancel = Some(txn.cancel_handle());
             alteration.build(&self.context(&txn, &catalog, &[]))?
         };
-        let switched = self.change_catalog(|ddl| ddl.switch(&mut alteration));
+        let switched = self.change_catalog(built.spaces(), |ddl| ddl.switch(&mut alteration));
         drop(built);
         switched
     }
@@ -191,8 +191,12 @@ impl Session {
         self.instance.change_catalog(self.lock_wait(), body, |(), _| {})
     }
 
-    /// A change of the catalog, by the session's names.
-    fn change_catalog(&mut self, body: impl FnOnce(&Ddl<'_>) -> Result<()>) -> Result<()> {
+    /// A change of the catalog, by the session's names. `built` are key spaces that were filled for it.
+    fn change_catalog(
+        &mut self,
+        built: &[u32],
+        body: impl FnOnce(&Ddl<'_>) -> Result<()>,
+    ) -> Result<()> {
         let instance = self.instance.clone();
         let database = self.variables.borrow().database.clone();
         let mut warnings = Vec::new();
@@ -209,7 +213,10 @@ impl Session {
                 warnings = ddl.terms.warnings.into_inner();
                 done.map(|()| (ddl.restarted.into_inner(), ddl.renumbered.into_inner()))
             },
-            |(restarted, renumbered), _| instance.forget_numbers(&restarted, &renumbered),
+            |(restarted, renumbered), csn| {
+                instance.note_built(built, csn);
+                instance.forget_numbers(&restarted, &renumbered);
+            },
         );
         warnings.into_iter().for_each(|warning| self.warn(warning));
         changed
@@ -221,7 +228,7 @@ impl Session {
         let database = self.variables.borrow().database.clone();
         let asker = Asker { user: &user, database: database.as_deref() };
         self.commit()?;
-        self.change_catalog(|ddl| {
+        self.change_catalog(&[], |ddl| {
             accounts::execute(&Change::new(ddl.txn)?, ddl.terms.catalog, tokens, &asker)
         })
     }
@@ -268,7 +275,7 @@ impl Session {
         }
         let collation = collation.ok_or_else(|| SqlError::syntax("near the end"))?;
         self.commit()?;
-        self.change_catalog(|ddl| {
+        self.change_catalog(&[], |ddl| {
             let def = ddl.terms.catalog.databases.get(&name).cloned();
             let def =
                 def.ok_or_else(|| SqlError::new(1049, format!("Unknown database '{name}'")))?;
@@ -322,7 +329,7 @@ impl Session {
         let tables: Vec<_> =
             moves.iter().flat_map(|(from, to)| [from.clone(), to.clone()]).collect();
         let _held = self.have_alone(&tables)?;
-        self.change_catalog(|ddl| ddl.rename_tables(&moves))
+        self.change_catalog(&[], |ddl| ddl.rename_tables(&moves))
     }
 }
 

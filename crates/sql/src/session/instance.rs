@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -21,7 +21,7 @@ use super::metadata::{Held, MetadataLocks};
 use super::named::{NamedLocks, OwnLocks};
 use super::variables::{Often, VARIABLES, Variables};
 use super::{Session, building, durability};
-use crate::catalog::{CATALOG, Catalog, IndexDef, UserDef, remove_unnamed_spaces};
+use crate::catalog::{CATALOG, Catalog, UserDef, remove_unnamed_spaces};
 use crate::ddl::refresh;
 use crate::errors::Result;
 use crate::parse::Mode;
@@ -111,7 +111,7 @@ pub(super) struct Inner {
     pub(super) closing: Arc<Stop>,
     /// The threads that go on with builds of indexes, or drop what they left.
     pub(super) builders: Mutex<Vec<JoinHandle<()>>>,
-    /// The commits from which on indexes that were built since the opening have all rows, by their key spaces.
+    /// The commits from which on key spaces that were built since the opening have all rows or entries.
     pub(super) since: Mutex<BTreeMap<u32, Csn>>,
 }
 
@@ -384,11 +384,18 @@ impl Instance {
     pub(super) fn reload(&self) -> Result<()> {
         let mut fresh = Catalog::load(&self.0.db)?;
         fresh.version = self.0.catalog.load().version + 1;
-        let since = self.0.since.lock();
+        let mut since = self.0.since.lock();
+        if !since.is_empty() {
+            let spaces = fresh.tables.values().flat_map(|table| table.spaces());
+            let named: HashSet<u32> = spaces.collect();
+            since.retain(|space, _| named.contains(space));
+        }
         for table in fresh.tables.values_mut().filter(|_| !since.is_empty()) {
-            let built = |index: &IndexDef| since.contains_key(&index.space);
-            if table.indexes.iter().any(built) {
-                for index in &mut Arc::make_mut(table).indexes {
+            if table.spaces().any(|space| since.contains_key(&space)) {
+                let table = Arc::make_mut(table);
+                table.since = since.get(&table.space).copied().unwrap_or_default();
+                fresh.since = fresh.since.max(table.since);
+                for index in &mut table.indexes {
                     index.since = since.get(&index.space).copied().unwrap_or_default();
                 }
             }
@@ -396,5 +403,10 @@ impl Instance {
         drop(since);
         self.0.catalog.store(Arc::new(fresh));
         Ok(())
+    }
+
+    /// Has key spaces that were filled in several commits read only by who sees the one that has the catalog name them.
+    pub(super) fn note_built(&self, spaces: &[u32], csn: Csn) {
+        self.0.since.lock().extend(spaces.iter().map(|space| (*space, csn)));
     }
 }

@@ -178,6 +178,10 @@ impl TableLock {
         }
     }
 
+    pub(super) fn name(&self) -> &Name {
+        &self.name
+    }
+
     fn count(&self, stripe: usize, mode: Mode) -> &AtomicU32 {
         let stripe = &self.stripes[stripe % STRIPES];
         if mode == Mode::Write { &stripe.writers } else { &stripe.readers }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::Guard;
-use spillway::{CommitFuture, Transaction};
+use spillway::{CommitFuture, Error, ErrorKind, Transaction};
 use spillway_types::{ColumnType, Value, ValueRef};
 use sqlparser::ast;
 
@@ -38,6 +38,18 @@ pub(super) struct Left {
 struct Ready {
     compiled: Arc<Compiled>,
     catalog: Guard<Arc<Catalog>>,
+}
+
+impl Ready {
+    /// Refuses a snapshot from when a part of a table's rows was in the key space that has all of them now.
+    fn check_snapshot(&self, txn: &Transaction) -> Result<()> {
+        let tables = self.compiled.tables.iter();
+        let mut tables = tables.filter_map(|(lock, _)| self.catalog.tables.get(lock.name()));
+        if tables.all(|table| txn.sees(table.since)) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::NotFound, "the rows are newer than the snapshot").into())
+    }
 }
 
 impl Session {
@@ -177,6 +189,9 @@ impl Session {
             return Err(SqlError::new(1105, "no transaction is open"));
         };
         let had_snapshot = txn.snapshot_taken();
+        if had_snapshot && !txn.sees(ready.catalog.since) {
+            ready.check_snapshot(txn)?;
+        }
         let start = txn.savepoint();
         for attempt in 0.. {
             txn.begin_statement();
