@@ -868,3 +868,37 @@ fn a_statement_that_was_left_keeps_the_rights_it_began_with() {
     assert_eq!(code(&mut left, "UPDATE t SET n = n + 1"), 1142);
     assert_eq!(run(&mut root, "SELECT n FROM t").unwrap(), ["2"]);
 }
+
+#[test]
+fn a_read_only_transaction_changes_no_definitions() {
+    let instance = instance();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    let begins = [
+        "START TRANSACTION READ ONLY",
+        "SET TRANSACTION READ ONLY",
+        "SET SESSION TRANSACTION READ ONLY; BEGIN",
+    ];
+    for begin in begins {
+        for change in [
+            "CREATE TABLE s (id INT)",
+            "DROP TABLE t",
+            "TRUNCATE TABLE t",
+            "ALTER TABLE t ADD COLUMN v INT",
+            "CREATE INDEX i ON t (id)",
+            "RENAME TABLE t TO s",
+            "CREATE DATABASE d",
+            "ALTER DATABASE test COLLATE utf8mb4_bin",
+            "CREATE USER u",
+        ] {
+            run(&mut one, begin).unwrap();
+            assert_eq!(code(&mut one, change), 1792, "{begin}; {change}");
+            // The transaction goes on.
+            assert_eq!(code(&mut one, "INSERT INTO t VALUES (1)"), 1792, "{begin}; {change}");
+            run(&mut one, "COMMIT").unwrap();
+        }
+    }
+    run(&mut one, "SET SESSION TRANSACTION READ WRITE").unwrap();
+    assert_eq!(run(&mut one, "SHOW TABLES").unwrap(), ["t"]);
+    run(&mut one, "START TRANSACTION READ WRITE; ALTER TABLE t ADD COLUMN v INT").unwrap();
+}

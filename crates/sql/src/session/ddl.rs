@@ -45,7 +45,7 @@ impl Session {
 
     /// Runs a statement that changes the catalog and no rows.
     fn execute_ddl(&mut self, statement: &ast::Statement) -> Result<()> {
-        self.commit()?;
+        self.commit_before_change()?;
         let _held = match statement {
             ast::Statement::Drop {
                 object_type: ast::ObjectType::Database | ast::ObjectType::Schema,
@@ -93,7 +93,7 @@ impl Session {
 
     /// ALTER TABLE: rows are written first, with the table alone, and then the catalog turns to them.
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
-        self.commit()?;
+        self.commit_before_change()?;
         let database = self.variables.borrow().database.clone();
         let table = path(&alter.table, database.as_deref())?;
         let mut tables = vec![table.clone()];
@@ -164,7 +164,7 @@ impl Session {
 
     /// Writes rows of earlier versions anew while the table is read and written.
     pub(super) fn refresh_table(&mut self, name: Name) -> Result<()> {
-        self.commit()?;
+        self.commit_before_change()?;
         let names = [name];
         let _definition = self.have_definitions(&names)?;
         let [(db, name)] = &names;
@@ -227,7 +227,7 @@ impl Session {
         let user = self.as_user(|user| Ok(user.clone()))?;
         let database = self.variables.borrow().database.clone();
         let asker = Asker { user: &user, database: database.as_deref() };
-        self.commit()?;
+        self.commit_before_change()?;
         self.change_catalog(&[], |ddl| {
             accounts::execute(&Change::new(ddl.txn)?, ddl.terms.catalog, tokens, &asker)
         })
@@ -274,7 +274,7 @@ impl Session {
             }
         }
         let collation = collation.ok_or_else(|| SqlError::syntax("near the end"))?;
-        self.commit()?;
+        self.commit_before_change()?;
         self.change_catalog(&[], |ddl| {
             let def = ddl.terms.catalog.databases.get(&name).cloned();
             let def =
@@ -325,7 +325,7 @@ impl Session {
                 self.check_table(&[right], to_db, Some(to))?;
             }
         }
-        self.commit()?;
+        self.commit_before_change()?;
         let tables: Vec<_> =
             moves.iter().flat_map(|(from, to)| [from.clone(), to.clone()]).collect();
         let _held = self.have_alone(&tables)?;

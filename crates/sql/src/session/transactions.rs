@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use spillway::{CommitFuture, Isolation, Transaction, TransactionOptions};
+use spillway::{CommitFuture, Error, ErrorKind, Isolation, Transaction, TransactionOptions};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
@@ -38,6 +38,20 @@ impl Session {
             Some(commit) => Ok(commit.wait().map(drop)?),
             None => Ok(()),
         }
+    }
+
+    /// Commits what is open, before a change of definitions, which no transaction that only reads makes.
+    pub(super) fn commit_before_change(&mut self) -> Result<()> {
+        let usual = self.variables.borrow().transactions.read_only;
+        let read_only = match &self.txn {
+            Some(txn) => txn.options().read_only,
+            None => self.next_read_only.unwrap_or(usual),
+        };
+        if read_only {
+            let text = "it changes definitions in a transaction that only reads";
+            return Err(Error::new(ErrorKind::ReadOnlyTransaction, text).into());
+        }
+        self.commit()
     }
 
     /// Commits what is open. What is not refused at once is acknowledged later.
