@@ -902,3 +902,20 @@ fn a_read_only_transaction_changes_no_definitions() {
     assert_eq!(run(&mut one, "SHOW TABLES").unwrap(), ["t"]);
     run(&mut one, "START TRANSACTION READ WRITE; ALTER TABLE t ADD COLUMN v INT").unwrap();
 }
+
+#[test]
+fn a_table_has_no_more_columns_than_4096() {
+    let instance = instance();
+    let mut one = session(&instance, 1);
+    let create = |count: usize| {
+        let columns: Vec<_> = (0..count).map(|at| format!("c{at} INT")).collect();
+        format!("CREATE TABLE t ({})", columns.join(","))
+    };
+    assert_eq!(code(&mut one, &create(4097)), 1117);
+    run(&mut one, &create(4096)).unwrap();
+    assert_eq!(code(&mut one, "ALTER TABLE t ADD COLUMN more INT"), 1117);
+    assert_eq!(code(&mut one, "ALTER TABLE t RENAME COLUMN c4095 TO C0"), 1060);
+    run(&mut one, "ALTER TABLE t DROP COLUMN c0, ADD COLUMN more INT").unwrap();
+    run(&mut one, "INSERT INTO t (more) VALUES (5)").unwrap();
+    assert_eq!(run(&mut one, "SELECT more, c4095 FROM t").unwrap(), ["5 NULL"]);
+}

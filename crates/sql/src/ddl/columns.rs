@@ -1,5 +1,7 @@
 //! Columns: what their options say, and their places in a table.
 
+use std::collections::HashSet;
+
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{self, ColumnOption, MySQLColumnPosition};
 
@@ -9,6 +11,9 @@ use super::types::column_type;
 use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, literal};
+
+/// Columns of a table; rows count them in 16 bits.
+const COLUMNS_MAX: usize = 4096;
 
 /// The keys and checks that a column's definition brings along.
 #[derive(Default)]
@@ -276,10 +281,14 @@ pub(super) fn move_column(def: &mut TableDef, from: usize, to: usize) {
     }
 }
 
-/// Refuses two columns of one name.
+/// Refuses two columns of one name, and more columns than a table may have.
 pub(super) fn check_names(def: &TableDef) -> Result<()> {
-    for (at, column) in def.columns.iter().enumerate() {
-        if def.column(&column.name) != Some(at) {
+    if def.columns.len() > COLUMNS_MAX {
+        return Err(SqlError::new(1117, "Too many columns"));
+    }
+    let mut names = HashSet::new();
+    for column in &def.columns {
+        if !names.insert(column.name.to_ascii_lowercase()) {
             let text = format!("Duplicate column name '{}'", column.name);
             return Err(SqlError::new(1060, text));
         }
