@@ -4,9 +4,20 @@
 //! A charge is never refused silently: [`Budget::try_charge`] fails with
 //! [`ErrorKind::MemoryFull`], and [`Budget::charge`] is for memory that is already spent and must
 //! be seen (its owner then slows, flushes or evicts).
+//!
+//! # What gives way
+//!
+//! Memory that nobody else needs is worth most as a cache. Who holds some that can be done without says so
+//! ([`Budget::gives_way`]), may hold whatever is left, and is asked for it back:
+//!
+//! - **Y1 (asked first).** [`Budget::try_charge`] fails only after all who give way were asked, and what they gave did not do.
+//! - **Y2 (asked then, too).** A charge that is past the limit and is not refused asks them before it returns.
+//! - **Y3 (not by itself).** [`Use::Caches`] is what gives way: a charge for it asks nobody. So a cache may be charged for what it
+//!   takes in while it holds its own locks.
+//! - **Y4 (no lock).** Nobody is asked with a lock of the budget held. Who charges may hold any but those that giving way takes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::{Error, ErrorKind, Result};
 
@@ -28,12 +39,49 @@ pub enum Use {
 }
 
 const USES: usize = 6;
+/// How often those who give way are asked for one charge: others may be faster to take what they give.
+const ASKED_AT_MOST: usize = 8;
 
-#[derive(Debug)]
+/// Holds memory that can be done without, charged as [`Use::Caches`].
+pub trait GiveWay: Send + Sync {
+    /// Gives back about so many bytes, or what it can, before it returns.
+    fn give_way(&self, bytes: usize);
+}
+
 struct Inner {
     limit: usize,
     used: [AtomicUsize; USES],
     total: AtomicUsize,
+    giving: RwLock<Vec<Weak<dyn GiveWay>>>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Budget")
+            .field("limit", &self.limit)
+            .field("used", &self.used)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn past(&self) -> usize {
+        self.total.load(Ordering::Relaxed).saturating_sub(self.limit)
+    }
+
+    /// Asks who gives way for so many bytes (Y4).
+    fn ask(&self, bytes: usize) {
+        let giving = self.giving.read().unwrap_or_else(PoisonError::into_inner).clone();
+        giving.iter().filter_map(Weak::upgrade).for_each(|one| one.give_way(bytes));
+    }
+
+    /// There is more of a use than before.
+    fn grown(&self, what: Use) {
+        let past = self.past();
+        if past > 0 && what != Use::Caches {
+            self.ask(past);
+        }
+    }
 }
 
 /// A limit in bytes and what is charged against it. Cheap to clone; clones share the account.
@@ -44,7 +92,19 @@ impl Budget {
     /// A budget of `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Budget {
-        Budget(Arc::new(Inner { limit, used: Default::default(), total: AtomicUsize::new(0) }))
+        Budget(Arc::new(Inner {
+            limit,
+            used: Default::default(),
+            total: AtomicUsize::new(0),
+            giving: RwLock::default(),
+        }))
+    }
+
+    /// From now on, until it is gone, somebody gives way to others.
+    pub fn gives_way(&self, one: Weak<dyn GiveWay>) {
+        let mut giving = self.0.giving.write().unwrap_or_else(PoisonError::into_inner);
+        giving.retain(|one| one.strong_count() > 0);
+        giving.push(one);
     }
 
     /// The limit, in bytes.
@@ -68,20 +128,31 @@ impl Budget {
     /// Charges `bytes`, past the limit if need be.
     #[must_use]
     pub fn charge(&self, what: Use, bytes: usize) -> Charge {
-        self.0.total.fetch_add(bytes, Ordering::Relaxed);
-        self.0.used[what as usize].fetch_add(bytes, Ordering::Relaxed);
-        Charge { budget: self.clone(), what, bytes }
+        let mut charge = Charge { budget: self.clone(), what, bytes: 0 };
+        charge.resize(bytes);
+        charge
     }
 
-    /// Charges `bytes` if they fit.
+    /// Adds `bytes` to the total if they fit.
+    fn take(&self, bytes: usize) -> bool {
+        let sum = |total: usize| total.checked_add(bytes).filter(|&sum| sum <= self.0.limit);
+        self.0.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
+    }
+
+    /// Charges `bytes` if they fit, or do once others gave way.
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when they do not.
     pub fn try_charge(&self, what: Use, bytes: usize) -> Result<Charge> {
-        let fits = self.0.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
-            total.checked_add(bytes).filter(|&sum| sum <= self.0.limit)
-        });
-        if fits.is_err() {
+        let mut fits = self.take(bytes);
+        for _ in 0..ASKED_AT_MOST {
+            if fits || what == Use::Caches || bytes > self.0.limit {
+                break;
+            }
+            self.0.ask((self.used() + bytes).saturating_sub(self.0.limit));
+            fits = self.take(bytes);
+        }
+        if !fits {
             return Err(Error::new(
                 ErrorKind::MemoryFull,
                 format!(
@@ -115,13 +186,17 @@ impl Charge {
     pub fn resize(&mut self, bytes: usize) {
         let (total, used) = (&self.budget.0.total, &self.budget.0.used[self.what as usize]);
         if bytes >= self.bytes {
-            total.fetch_add(bytes - self.bytes, Ordering::Relaxed);
             used.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+            total.fetch_add(bytes - self.bytes, Ordering::Relaxed);
         } else {
             total.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
             used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
         }
+        let more = bytes > self.bytes;
         self.bytes = bytes;
+        if more {
+            self.budget.0.grown(self.what);
+        }
     }
 }
 
@@ -147,5 +222,73 @@ mod tests {
         assert_eq!(budget.used(), 80);
         drop((first, second));
         assert_eq!((budget.used(), budget.used_for(Use::Memtables)), (0, 0));
+    }
+
+    /// A cache that gives back what it is asked for, down to a floor, and counts how often it was asked.
+    struct Cache {
+        charge: std::sync::Mutex<Charge>,
+        floor: usize,
+        asked: AtomicUsize,
+    }
+
+    impl GiveWay for Cache {
+        fn give_way(&self, bytes: usize) {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            // Y3, Y4: neither the budget nor who charges holds it.
+            let mut charge = self.charge.try_lock().unwrap();
+            let left = charge.bytes().saturating_sub(bytes).max(self.floor);
+            charge.resize(left);
+        }
+    }
+
+    fn cached(budget: &Budget, bytes: usize, floor: usize) -> Arc<Cache> {
+        let charge = std::sync::Mutex::new(budget.charge(Use::Caches, bytes));
+        let cache = Arc::new(Cache { charge, floor, asked: AtomicUsize::new(0) });
+        let weak: Weak<Cache> = Arc::downgrade(&cache);
+        budget.gives_way(weak);
+        cache
+    }
+
+    #[test]
+    fn y1_a_charge_is_refused_only_after_caches_gave_way() {
+        let budget = Budget::new(100);
+        let cache = cached(&budget, 90, 20);
+        let fits = budget.try_charge(Use::Transactions, 10).unwrap();
+        assert_eq!(cache.asked.load(Ordering::Relaxed), 0, "it fits as it is");
+        let more = budget.try_charge(Use::Transactions, 50).unwrap();
+        assert_eq!((budget.used(), budget.used_for(Use::Caches)), (100, 40), "as much as needed");
+        let refused = budget.try_charge(Use::Connections, 21).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::MemoryFull);
+        assert_eq!(budget.used_for(Use::Caches), 20, "it gave all it could");
+        drop((fits, more));
+        // One that never fits costs nobody anything.
+        let before = cache.asked.load(Ordering::Relaxed);
+        assert!(budget.try_charge(Use::Connections, 101).is_err());
+        assert_eq!(cache.asked.load(Ordering::Relaxed), before);
+    }
+
+    #[test]
+    fn y2_memory_that_is_spent_makes_caches_give_way() {
+        let budget = Budget::new(100);
+        let cache = cached(&budget, 90, 0);
+        let mut memtable = budget.charge(Use::Memtables, 30);
+        assert_eq!((budget.used(), budget.used_for(Use::Caches)), (100, 70));
+        memtable.resize(60);
+        assert_eq!((budget.used(), budget.used_for(Use::Caches)), (100, 40));
+        memtable.resize(10);
+        assert_eq!(cache.asked.load(Ordering::Relaxed), 2, "shrinking asks nobody");
+    }
+
+    #[test]
+    fn y3_a_cache_is_charged_with_its_own_lock_held() {
+        let budget = Budget::new(100);
+        let cache = cached(&budget, 90, 0);
+        cache.charge.lock().unwrap().resize(120);
+        drop(budget.charge(Use::Caches, 10));
+        assert!(budget.try_charge(Use::Caches, 1).is_err());
+        assert_eq!(cache.asked.load(Ordering::Relaxed), 0);
+        drop(cache);
+        assert_eq!(budget.used(), 0);
+        drop(budget.charge(Use::Memtables, 101));
     }
 }

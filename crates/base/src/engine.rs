@@ -35,6 +35,12 @@
 //!   versions up to its `upto`, which is below that CSN, and no other; [`Found::Deleted`] names the commit then, also for
 //!   keys that never were there. The caller installs such a commit only once all that it hides is installed (E2 holds for
 //!   everything else).
+//! - **E11 (rewriting).** A table's values may be replaced, on their way through a flush or a compaction that takes them up anyway, by
+//!   what the table's [`Rewrite`] makes of them, from when the commit that it was given with is stable: reads at any snapshot, also older
+//!   ones, find either form. Keys and CSNs stay, and no value becomes longer, so that the work writes no more than it read. A crash
+//!   forgets the rewriter, and nothing that it made.
+
+use std::sync::Arc;
 
 use crate::batch::{Op, WriteBatch};
 use crate::stall::Cause;
@@ -99,6 +105,13 @@ pub trait Horizon: Send + Sync {
     /// Clears `out`, then fills it with the live snapshots, ascending and without repeats. The stable
     /// CSN is always among them, for the snapshots yet to come.
     fn live_snapshots(&self, out: &mut Vec<Csn>);
+}
+
+/// What the owner of a table makes of its values while they are moved anyway (E11). What comes of a value hangs on the value alone
+/// and means the same to everyone who reads it from now on; bytes that make no sense are left as they are.
+pub trait Rewrite: std::fmt::Debug + Send + Sync {
+    /// Appends another form of a value to `out`, and answers `true`; or `false` where it stays as it is, whatever `out` has then.
+    fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool;
 }
 
 /// How far an engine's background work is behind, and what it asks of writers (DESIGN, D8).
@@ -167,6 +180,12 @@ pub trait Engine: Send + Sync {
     /// until something is freed; the failure of [`Engine::health`] when the engine has stopped.
     fn admit(&self, bytes: usize) -> Result<()>;
 
+    /// Waits for memory that the work in the background holds for a while, until `fits`: a bounded while, and only as long as it
+    /// holds any. Answers whether it fits.
+    fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
+        fits()
+    }
+
     /// Installs a commit (E1, E2, E3).
     fn install(&self, csn: Csn, batch: &WriteBatch);
 
@@ -218,6 +237,12 @@ pub trait Engine: Send + Sync {
     /// Estimates a range from resident metadata; no device is read.
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate;
 
+    /// Has a table's values rewritten from when `since` is stable (E11), in place of what was said before; or, with `None`, no more.
+    /// An engine need not.
+    fn set_rewrite(&self, table: TableId, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
+        let _ = (table, since, rewrite);
+    }
+
     /// The tables that exist for new snapshots, with their CSN of creation.
     fn tables(&self) -> Vec<TableId>;
 
@@ -229,6 +254,11 @@ pub trait Engine: Send + Sync {
 
     /// How far behind the background work is.
     fn debt(&self) -> Debt;
+
+    /// The newest commit that a flush waits for to be durable (E7); one that is so already, or none, where none waits.
+    fn awaits_durable(&self) -> Csn {
+        Csn::ZERO
+    }
 
     /// The failure that stopped the background work, if one has.
     ///

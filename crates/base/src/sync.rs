@@ -5,14 +5,14 @@
 pub use loom::{
     cell::UnsafeCell,
     hint,
-    sync::{Arc, Condvar, Mutex, atomic},
+    sync::{Arc, Condvar, Mutex, MutexGuard, atomic},
     thread,
 };
 
 #[cfg(not(loom))]
 pub use std::{
     hint,
-    sync::{Arc, Condvar, Mutex, atomic},
+    sync::{Arc, Condvar, Mutex, MutexGuard, atomic},
     thread,
 };
 

@@ -24,10 +24,46 @@ pub struct RecordKind {
 }
 
 impl RecordKind {
+    /// A record of this body.
+    #[must_use]
+    pub fn encode(&self, body: &[u8]) -> Vec<u8> {
+        let mut bytes = [&self.magic[..], &self.version.to_le_bytes(), body].concat();
+        bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Takes a record apart. `decode` is to read the whole body.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], those of `decode`.
+    pub fn decode<T>(
+        &self,
+        bytes: &[u8],
+        decode: impl FnOnce(&mut Reader<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let sum_at =
+            bytes.len().checked_sub(4).ok_or_else(|| Error::corruption("it is cut off"))?;
+        let (body, sum) = bytes.split_at(sum_at);
+        if crc32c(body).to_le_bytes() != *sum || !body.starts_with(self.magic) {
+            return Err(Error::corruption("its checksum is wrong"));
+        }
+        let mut reader = Reader::new(&body[self.magic.len()..]);
+        let version = reader.u16()?;
+        if version != self.version {
+            let text = format!("version {version}; this program knows {}", self.version);
+            return Err(Error::new(ErrorKind::UnsupportedFormat, text));
+        }
+        let decoded = decode(&mut reader)?;
+        if !reader.is_empty() {
+            return Err(Error::corruption("it has more than a record of its kind"));
+        }
+        Ok(decoded)
+    }
+
     /// Reads a record; `None` when it is not there.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`], with the file's name.
+    /// As [`RecordKind::decode`], and [`ErrorKind::Io`], with the file's name.
     pub fn read<T>(
         &self,
         disk: &dyn Disk,
@@ -40,22 +76,7 @@ impl RecordKind {
         let file = disk.open(path, OpenMode::Read)?;
         let mut bytes = vec![0; file.len()?.min(self.bytes_max) as usize];
         file.read_at(0, &mut bytes)?;
-        let decoded = || {
-            let sum_at =
-                bytes.len().checked_sub(4).ok_or_else(|| Error::corruption("it is cut off"))?;
-            let (body, sum) = bytes.split_at(sum_at);
-            if crc32c(body).to_le_bytes() != *sum || !body.starts_with(self.magic) {
-                return Err(Error::corruption("its checksum is wrong"));
-            }
-            let mut reader = Reader::new(&body[self.magic.len()..]);
-            let version = reader.u16()?;
-            if version != self.version {
-                let text = format!("version {version}; this program knows {}", self.version);
-                return Err(Error::new(ErrorKind::UnsupportedFormat, text));
-            }
-            decode(&mut reader)
-        };
-        decoded().map(Some).map_err(|error| error.context(path.display()))
+        self.decode(&bytes, decode).map(Some).map_err(|error| error.context(path.display()))
     }
 
     /// Writes a record into a folder, durably, over another of its name.
@@ -63,8 +84,7 @@ impl RecordKind {
     /// # Errors
     /// As [`Disk::open`]; the one before is there then.
     pub fn write(&self, disk: &dyn Disk, dir: &Path, name: &str, body: &[u8]) -> Result<()> {
-        let mut bytes = [&self.magic[..], &self.version.to_le_bytes(), body].concat();
-        bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+        let bytes = self.encode(body);
         let beside = dir.join(format!("{name}.new"));
         disk.open(&beside, OpenMode::Create)?.write_and_sync(0, &bytes)?;
         disk.rename(&beside, &dir.join(name))?;

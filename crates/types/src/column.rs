@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::convert::{number_prefix, to_datetime, to_decimal, to_double, to_time};
+use crate::decimal::{DIGITS_MAX, SCALE_MAX};
 use crate::{Decimal, Value, ValueRef};
 
 /// The width of an integer column.
@@ -225,6 +226,23 @@ impl ColumnType {
             ColumnType::Json => Value::Text("null".to_owned()),
             _ if self.is_binary() => Value::Bytes(Vec::new()),
             _ => Value::Text(String::new()),
+        }
+    }
+
+    /// Whether its figures are within the bounds of types: those of a type that was stored may be anything.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        match self {
+            ColumnType::Decimal { precision, scale, .. } => {
+                (1..=DIGITS_MAX).contains(precision) && *scale <= SCALE_MAX.min(*precision)
+            }
+            ColumnType::Bit(bits) => (1..=64).contains(bits),
+            ColumnType::Char(max) | ColumnType::Binary(max) => *max <= 255,
+            ColumnType::Time(digits)
+            | ColumnType::DateTime(digits)
+            | ColumnType::Timestamp(digits) => *digits <= 6,
+            ColumnType::Set(names) => names.len() <= 64,
+            _ => true,
         }
     }
 

@@ -89,7 +89,7 @@ impl FilePlog {
     /// # Errors
     /// [`ErrorKind::Io`].
     pub fn settle(disk: Arc<dyn Disk>, settings: PlogSettings, found: &Recovered) -> Result<()> {
-        Maker { disk, settings }.settle(found)
+        Maker::new(disk, settings).settle(found)
     }
 
     /// Opens a lane's log for writing, after what [`super::read_log`] found there and [`FilePlog::settle`] made durable.
@@ -106,7 +106,7 @@ impl FilePlog {
         fence: u64,
     ) -> Result<FilePlog> {
         assert!(generation > found.generation, "each opening begins a generation (L5)");
-        let maker = Maker { disk, settings };
+        let maker = Maker::new(disk, settings);
         maker.disk.create_dir_all(&maker.settings.dir)?;
         let again = maker.clear(found)?;
         let kept = found
@@ -149,7 +149,7 @@ impl FilePlog {
         settings: PlogSettings,
         found: &Recovered,
     ) -> Result<FilePlog> {
-        let maker = Maker { disk, settings };
+        let maker = Maker::new(disk, settings);
         if let Some((unused, _)) = maker.clear(found)? {
             maker.remove(&[unused]).map_err(|(_, error)| error)?;
         }
@@ -188,6 +188,12 @@ impl FilePlog {
         let room = Ledger::new(state.piece());
         let kept = AtomicU64::new(state.kept());
         FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room, kept }
+    }
+
+    /// Whether the segment that is being made is waited for.
+    #[cfg(test)]
+    pub(super) fn is_hurried(&self) -> bool {
+        self.maker.hurry.load(Ordering::Relaxed)
     }
 
     /// The generation this opening writes.
@@ -378,6 +384,7 @@ impl Plog for FilePlog {
             if self.room.claim(room) {
                 return Ok(Room(room));
             }
+            self.maker.hurry.store(true, Ordering::Relaxed);
             if state.busy {
                 self.free.wait(&mut state);
                 continue;
@@ -398,6 +405,8 @@ impl Plog for FilePlog {
         if state.busy || !state.spare.is_empty() || state.failure.is_some() {
             return Ok(());
         }
+        // Whoever comes to wait for this one says so again.
+        self.maker.hurry.store(false, Ordering::Relaxed);
         self.make_ahead(state, 0).1
     }
 

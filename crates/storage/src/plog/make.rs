@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use spillway_base::{Error, ErrorKind, Result};
 
@@ -13,7 +14,7 @@ use super::{PlogSettings, Recovered};
 use crate::{Disk, File, OpenMode};
 
 /// Zeros written at a time, and brought to the device before the next: commits sync beside this, and wait for what the device
-/// has in hand.
+/// has in hand. Not so once a commit waits for the segment itself.
 const ZEROS: usize = 1 << 20;
 
 /// A segment whose name and header are durable, and whose bytes take space.
@@ -34,9 +35,15 @@ impl Segment {
 pub(super) struct Maker {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) settings: PlogSettings,
+    /// Whether somebody waits for the segment that is being made.
+    pub(super) hurry: AtomicBool,
 }
 
 impl Maker {
+    pub(super) fn new(disk: Arc<dyn Disk>, settings: PlogSettings) -> Maker {
+        Maker { disk, settings, hurry: AtomicBool::new(false) }
+    }
+
     pub(super) fn path(&self, sequence: u64) -> PathBuf {
         self.settings.dir.join(file_name(self.settings.lane, sequence))
     }
@@ -63,7 +70,11 @@ impl Maker {
         let mut offset = HEADER_BYTES;
         while offset < bytes {
             let count = (bytes - offset).min(zeros.len() as u64);
-            file.write_and_sync(offset, &zeros[..count as usize])?;
+            let zeros = &zeros[..count as usize];
+            match self.hurry.load(Ordering::Relaxed) {
+                false => file.write_and_sync(offset, zeros)?,
+                true => file.write_at(offset, zeros)?,
+            }
             offset += count;
         }
         file.sync()?;

@@ -551,6 +551,39 @@ fn its_size_is_told_beside_a_sync() {
     assert_eq!(plog.bytes(), before + frame_bytes(1000));
 }
 
+/// D8: a segment is made piece by piece, so that commits beside it do not wait for the device; whoever waits for the segment itself
+/// does not wait for that.
+#[test]
+fn a_segment_that_is_waited_for_is_made_at_once() {
+    const BYTES: u64 = 16 << 20;
+    let disk = SimDisk::new(1);
+    let settings = PlogSettings { dir: "/log".into(), lane: 3, segment_bytes: BYTES };
+    let (_, found) = read(&disk, Path::new("/log")).unwrap();
+    let plog = FilePlog::open(Arc::new(disk.clone()), settings, &found, 1, 0).unwrap();
+    // Each segment has room for one, and no next one is there when it is in.
+    let frame = payload(1, 10 << 20);
+    put(&plog, &frame, false).unwrap();
+    let before = disk.operations();
+    plog.prepare().unwrap();
+    let beside = disk.operations() - before;
+    put(&plog, &frame, false).unwrap();
+    let before = disk.operations();
+    let held = disk.hold_syncs();
+    std::thread::scope(|scope| {
+        let making = scope.spawn(|| plog.prepare());
+        held.wait_for(1);
+        let waiting = scope.spawn(|| plog.reserve(10 << 20));
+        while !plog.is_hurried() {
+            std::thread::yield_now();
+        }
+        drop(held);
+        making.join().unwrap().unwrap();
+        plog.release(waiting.join().unwrap().unwrap());
+    });
+    let waited_for = disk.operations() - before;
+    assert!(waited_for < beside, "{waited_for} operations, {beside} where nobody waits");
+}
+
 #[test]
 fn a_newer_format_is_told_apart_from_damage() {
     let disk = SimDisk::new(1);
