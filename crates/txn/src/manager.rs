@@ -139,11 +139,16 @@ impl Shared {
     }
 
     /// Has what is ordered made durable where the engines are behind by more than this: they write, and so make room,
-    /// only of what is durable, and commits that nobody waits for are flushed later.
+    /// only of what is durable, and commits that nobody waits for are flushed later. As long as there is room for more, only where
+    /// an engine waits for it: while a lane syncs, its queue fills up, and then writers stop.
     fn make_room(&self, debt: f64) -> Result<()> {
         // Where no flusher gathers what is asked for, each commit that asked would be one sync.
         let debt = if self.pipeline.flushers.are_running() { debt } else { debt.max(SLIGHT) };
-        let behind = self.engines.iter().any(|engine| engine.debt().flush > debt);
+        let behind = self.engines.iter().any(|engine| {
+            let flush = engine.debt().flush;
+            flush > debt
+                && (flush > SLIGHT || engine.awaits_durable() > self.snapshots.stable_csn())
+        });
         if !behind || !self.pipeline.has_unflushed() {
             return Ok(());
         }
@@ -166,6 +171,20 @@ impl Shared {
             self.engines.iter().find_map(|engine| engine.admit(ROOM_BYTES).err().filter(full));
         // Any other failure is the commit's to tell: rows can be locked, and read, all the same.
         refused.map_or(Ok(()), Err)
+    }
+
+    /// Charges what a transaction keeps to the budget, after a bounded wait where the engines' work in the background holds what is
+    /// missing.
+    pub(crate) fn charge_transaction(&self, bytes: usize) -> Result<Charge> {
+        self.budget.try_charge(Use::Transactions, bytes).or_else(|full| {
+            let mut charge = None;
+            let mut fits = || {
+                charge = self.budget.try_charge(Use::Transactions, bytes).ok();
+                charge.is_some()
+            };
+            self.engines.iter().any(|engine| engine.await_memory(&mut fits));
+            charge.ok_or(full)
+        })
     }
 
     /// Makes sure that a batch can be logged and installed. It waits only where memory or the log have no room; what slows
@@ -195,28 +214,32 @@ impl Shared {
     }
 
     /// Has a writer whose commit is installed, and who holds no lock, sleep as the debt asks.
-    pub(crate) fn slow_down(&self, bytes: usize) {
+    pub(crate) fn slow_down(&self, bytes: usize, durability: Durability) {
         if !self.settings.throttle {
             return;
         }
         // The commit, and what waits for it to be durable, need not sleep too.
-        self.throttle.pass(
-            &self.clock,
-            bytes,
-            || self.debt(),
-            || self.flush_within(Duration::ZERO),
-        );
+        let asleep = || {
+            self.flush_within(match durability {
+                Durability::Commit => Duration::ZERO,
+                Durability::Within(delay) => delay,
+                Durability::Relaxed => RELAXED,
+            });
+        };
+        self.throttle.pass(&self.clock, bytes, || self.debt(), asleep);
     }
 
-    /// Orders and installs a commit. Its locks may go when this returns.
+    /// Orders and installs a commit. Its locks may go when this returns. `numbered` is told its number before anybody can see it.
     pub(crate) fn commit(
         &self,
         room: Room<'_>,
         batch: &WriteBatch,
         touched: impl Iterator<Item = TableId>,
         dropped: &[TableId],
+        numbered: impl FnOnce(Csn),
     ) -> Result<Csn> {
         let csn = self.pipeline.enqueue(room, batch, touched, dropped)?;
+        numbered(csn);
         let start = csn.0.is_multiple_of(SAMPLE).then(|| self.clock.now());
         for engine in self.engines.iter() {
             engine.install(csn, batch);

@@ -47,12 +47,16 @@ pub struct ModelEngine {
     persisted: AtomicU64,
     debt: Mutex<Option<AskedForDebt>>,
     room: Mutex<Option<AskedForRoom>>,
+    memory: Mutex<Option<WaitsForMemory>>,
     replays: Mutex<Option<SeesReplay>>,
+    installs: Mutex<Option<SeesInstall>>,
 }
 
 type AskedForDebt = Box<dyn FnMut() -> Debt + Send>;
 type AskedForRoom = Box<dyn FnMut() -> Result<()> + Send>;
+type WaitsForMemory = Box<dyn FnMut() -> bool + Send>;
 type SeesReplay = Box<dyn FnMut(Csn, Op<'_>) + Send>;
+type SeesInstall = Box<dyn FnMut(Csn) + Send>;
 
 impl ModelEngine {
     /// A model without tables.
@@ -76,9 +80,19 @@ impl ModelEngine {
         *self.room.lock() = Some(Box::new(asked));
     }
 
+    /// Has `waited` stand for a wait for memory, and say whether there may be another, for tests of what is charged.
+    pub fn claim_memory(&self, waited: impl FnMut() -> bool + Send + 'static) {
+        *self.memory.lock() = Some(Box::new(waited));
+    }
+
     /// Has `seen` see each write that is replayed, for tests of recovery.
     pub fn watch_replay(&self, seen: impl FnMut(Csn, Op<'_>) + Send + 'static) {
         *self.replays.lock() = Some(Box::new(seen));
+    }
+
+    /// Has `seen` see each commit that is about to be installed, for tests of what must be known by then.
+    pub fn watch_install(&self, seen: impl FnMut(Csn) + Send + 'static) {
+        *self.installs.lock() = Some(Box::new(seen));
     }
 
     fn table<T>(&self, table: TableId, read: impl FnOnce(&Table) -> T) -> Result<T> {
@@ -98,7 +112,21 @@ impl Engine for ModelEngine {
         self.room.lock().as_mut().map_or(Ok(()), |asked| asked())
     }
 
+    fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
+        let mut waited = self.memory.lock();
+        let mut again = || waited.as_mut().is_some_and(|waited| waited());
+        while !fits() {
+            if !again() {
+                return fits();
+            }
+        }
+        true
+    }
+
     fn install(&self, csn: Csn, batch: &WriteBatch) {
+        if let Some(seen) = &mut *self.installs.lock() {
+            seen(csn);
+        }
         let mut tables = self.tables.lock();
         for op in batch.iter() {
             let (table, key, value) = match op {

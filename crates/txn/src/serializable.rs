@@ -7,6 +7,15 @@
 //! has one of each kind is not allowed to commit. Some that would have been harmless are refused as
 //! well; the caller runs them again.
 //!
+//! # What a scan has read
+//!
+//! A scan has read from where it began up to the row that it gave last, or the whole range once it has said that there are no more:
+//! what is behind that row has told nobody anything, and what another writes there is no phantom. So a scan is noted when it
+//! ends ([`Serializable::read_range`]), and not when it begins: one that stops at its first row has read no more than it. That
+//! is early enough. Writers that come before are remembered as long as the reader runs, and they are looked up then; those that come
+//! after find the range. What is found where a scan is let go, and nobody can be told, refuses the reader's next step
+//! ([`Serializable::refuse`]).
+//!
 //! Only SERIALIZABLE transactions come here, under one mutex; the others pay nothing, and are not
 //! seen: serializability holds among transactions that ask for it. What a transaction read is kept after its
 //! commit until no transaction that ran beside it is left, and none can come: a snapshot to come is at the stable CSN or
@@ -35,6 +44,8 @@ struct Member {
     snapshot: Csn,
     /// Its number once it may not be undone any more; `Csn::MAX` while it is being given one.
     committed: Option<Csn>,
+    /// Whether it must not be committed, whatever else comes.
+    refused: bool,
     /// Those that read what this one overwrote, and those that overwrote what this one read: all but the undone.
     incoming: HashSet<Id>,
     outgoing: HashSet<Id>,
@@ -77,6 +88,7 @@ impl State {
         let member = self.members.entry(id).or_insert_with(|| Member {
             snapshot,
             committed: None,
+            refused: false,
             incoming: HashSet::new(),
             outgoing: HashSet::new(),
         });
@@ -112,7 +124,7 @@ impl State {
 
     fn check(&self, id: Id) -> Result<()> {
         match self.members.get(&id) {
-            Some(member) if member.is_pivot() => Err(refused()),
+            Some(member) if member.is_pivot() || member.refused => Err(refused()),
             _ => Ok(()),
         }
     }
@@ -162,6 +174,20 @@ impl Serializable {
         state.begin(id, stable);
     }
 
+    /// A transaction, which has a snapshot, begins to read.
+    pub(crate) fn check(&self, id: Id, snapshot: Csn) -> Result<()> {
+        let mut state = self.state.lock();
+        state.begin(id, snapshot);
+        state.check(id)
+    }
+
+    /// A transaction that runs yet must not be committed.
+    pub(crate) fn refuse(&self, id: Id) {
+        if let Some(member) = self.state.lock().members.get_mut(&id) {
+            member.refused = true;
+        }
+    }
+
     /// A transaction read a key at its snapshot, whether it had a value or not.
     pub(crate) fn read(&self, id: Id, snapshot: Csn, table: TableId, key: &[u8]) -> Result<()> {
         let mut state = self.state.lock();
@@ -173,7 +199,7 @@ impl Serializable {
         writers.into_iter().try_for_each(|writer| state.depends(id, id, writer))
     }
 
-    /// A transaction read a range at its snapshot.
+    /// A transaction has read a range at its snapshot.
     pub(crate) fn read_range(
         &self,
         id: Id,
@@ -227,7 +253,8 @@ impl Serializable {
         Ok(())
     }
 
-    /// The transaction has its number; a read-only one has that of its snapshot.
+    /// The transaction has its number; a read-only one has that of its snapshot. It must be told before the commit can be seen:
+    /// one whose snapshot has the commit did not run beside it.
     pub(crate) fn committed(&self, id: Id, csn: Csn) {
         let mut state = self.state.lock();
         if let Some(member) = state.members.get_mut(&id) {
@@ -236,7 +263,7 @@ impl Serializable {
         state.sweep(self.snapshots.stable_csn());
     }
 
-    /// The transaction was undone.
+    /// The transaction was undone, or begins anew: nothing that it read or wrote counts.
     pub(crate) fn aborted(&self, id: Id) {
         let mut state = self.state.lock();
         if let Some(undone) = state.members.remove(&id) {
@@ -250,6 +277,12 @@ impl Serializable {
             state.forget_strangers();
             state.sweep(self.snapshots.stable_csn());
         }
+    }
+
+    /// Numbers of those that have one and are remembered yet.
+    #[cfg(test)]
+    pub(crate) fn numbers(&self) -> Vec<Csn> {
+        self.state.lock().members.values().filter_map(|member| member.committed).collect()
     }
 
     /// Transactions remembered.

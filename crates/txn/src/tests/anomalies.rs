@@ -224,6 +224,100 @@ fn a_read_only_transaction_can_expose_a_skew_and_is_then_refused() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::SerializationFailure);
 }
 
+/// The first keys of all, in a direction; the scan is let go then.
+fn first(txn: &Transaction, direction: Direction, count: usize) -> Vec<String> {
+    let scan = txn.scan(TABLE, KeyRange::ALL, direction).unwrap();
+    scan.take(count).map(|row| String::from_utf8(row.unwrap().0).unwrap()).collect()
+}
+
+/// A scan that stops has read up to the row that it gave last, and no further: of two that read so and write, one is refused if each
+/// wrote into what the other read, and none if one wrote behind that, whichever came first of read and write.
+#[test]
+fn what_a_scan_did_not_come_to_is_no_phantom() {
+    for direction in [Direction::Forward, Direction::Backward] {
+        for write_first in [false, true] {
+            for (key, skews) in [("a", true), ("b", true), ("bb", true), ("c", true), ("cc", false)]
+            {
+                // Backward, keys lie behind the scan the other way round.
+                let (read, key) = match direction {
+                    Direction::Forward => (["b", "c"], key.to_owned()),
+                    Direction::Backward => {
+                        let mirrored = [("a", "z"), ("b", "y"), ("bb", "xx"), ("c", "x")];
+                        let found = mirrored.iter().find(|(from, _)| *from == key);
+                        (["y", "x"], found.map_or("w", |(_, to)| to).to_owned())
+                    }
+                };
+                let db = new();
+                ["b", "c", "d", "m", "x", "y"].iter().for_each(|key| db.set(key, "0"));
+                let (one, two) = (db.begin(Serializable), db.begin(Serializable));
+                one.take_snapshot();
+                let write = || {
+                    get(&two, "m").unwrap();
+                    put(&two, &key, "1").unwrap();
+                };
+                if write_first {
+                    write();
+                }
+                assert_eq!(first(&one, direction, 2), read);
+                if !write_first {
+                    write();
+                }
+                let ends = [
+                    put(&one, "m", "1").and_then(|()| one.commit().wait().map(drop)),
+                    two.commit().wait().map(drop),
+                ];
+                let refused = ends.iter().filter(|end| end.is_err()).count();
+                assert_eq!(refused, usize::from(skews), "{direction:?} {write_first} {key}");
+            }
+        }
+    }
+}
+
+/// What a scan finds out only when it is let go refuses its transaction at its next step: here the one that wrote was refused by nobody
+/// and is committed.
+#[test]
+fn a_scan_that_is_let_go_may_refuse_its_transaction() {
+    let db = new();
+    ["b", "c", "m"].iter().for_each(|key| db.set(key, "0"));
+    let (report, one, two) =
+        (db.begin(Serializable), db.begin(Serializable), db.begin(Serializable));
+    report.take_snapshot();
+    // `two` reads what `one` writes, and is committed after it; `report` sees neither.
+    get(&two, "m").unwrap();
+    put(&two, "b", "2").unwrap();
+    put(&one, "m", "1").unwrap();
+    one.commit().wait().unwrap();
+    two.commit().wait().unwrap();
+    assert_eq!(first(&report, Direction::Forward, 1), ["b"]);
+    for _ in 0..2 {
+        let refused = get(&report, "x").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::SerializationFailure);
+    }
+    let ended = report.commit().wait();
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::SerializationFailure);
+}
+
+/// A first statement that starts over has read nothing.
+#[test]
+fn what_was_read_before_a_start_over_does_not_count() {
+    let db = new();
+    ["b", "c"].iter().for_each(|key| db.set(key, "0"));
+    let (over, other) = (db.begin(Serializable), db.begin(Serializable));
+    assert_eq!(first(&over, Direction::Forward, 2), ["b", "c"]);
+    get(&other, "x").unwrap();
+    put(&other, "b", "1").unwrap();
+    other.commit().wait().unwrap();
+    assert_eq!(put(&over, "b", "2").unwrap_err().kind(), ErrorKind::WriteConflict);
+    over.forget_snapshot();
+    assert_eq!(first(&over, Direction::Forward, 1), ["b"]);
+    let late = db.begin(Serializable);
+    get(&late, "x").unwrap();
+    put(&over, "x", "2").unwrap();
+    put(&over, "b", "2").unwrap();
+    over.commit().wait().unwrap();
+    late.commit().wait().unwrap();
+}
+
 /// One reads y and writes x, and is committed before the other, whose snapshot is older, has read anything.
 #[test]
 fn a_snapshot_counts_before_anything_is_read_at_it() {
@@ -488,4 +582,24 @@ fn concurrent_increments_add_up_at_every_level() {
         });
         assert_eq!(db.value("n").as_deref(), Some("400"), "{level:?}");
     }
+}
+
+/// Else one that sees the commit would be taken for one that ran beside it, and refused for nothing.
+#[test]
+fn a_serializable_commit_has_its_number_before_it_is_seen() {
+    let db = new();
+    let manager = std::sync::Arc::downgrade(&db.manager.0);
+    let (told, seen) = std::sync::mpsc::channel();
+    db.engine.watch_install(move |csn| {
+        let known = manager.upgrade().unwrap().serializable.numbers();
+        told.send((known, vec![csn])).unwrap();
+    });
+    // One beside it, for whose sake it is remembered.
+    let beside = db.begin(Serializable);
+    get(&beside, "x").unwrap();
+    let txn = db.begin(Serializable);
+    put(&txn, "x", "1").unwrap();
+    txn.commit().wait().unwrap();
+    let (known, wanted) = seen.recv().unwrap();
+    assert_eq!(known, wanted);
 }

@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 use spillway_base::ErrorKind;
+use spillway_base::budget::{Budget, Use};
 use spillway_base::engine::{Debt, Metric};
 
 use super::*;
@@ -29,6 +30,8 @@ fn who_is_slowed_holds_no_lock() {
     assert!(locked.iter().rev().take(2).eq([&false, &false]), "{locked:?}");
     let slept = |metric: &&Metric| metric.name == "throttle_aggressive_level0_total";
     assert_eq!(db.manager.metrics().iter().find(slept).unwrap().value, 1.0);
+    // The engine holds the manager until then, which holds the engine.
+    db.engine.claim_debt(Debt::default);
 }
 
 /// Whoever waits for room before it locks its first row has nobody wait for its rows.
@@ -48,6 +51,7 @@ fn who_waits_for_room_first_holds_no_lock() {
     txn.put(TABLE, b"other", b"v").unwrap();
     txn.commit().wait().unwrap();
     assert_eq!(*locked.lock(), [false, true], "before the first lock, and at the commit");
+    db.engine.claim_room(|| Ok(()));
 }
 
 /// Where no room comes, a transaction is told so before it has locked anything; what is wrong otherwise is for its commit to
@@ -64,4 +68,31 @@ fn who_gets_no_room_is_told_at_the_first_lock() {
             assert_eq!(txn.commit().wait().unwrap_err().kind(), kind);
         }
     }
+}
+
+/// D7: memory that the work in the background holds is waited for, and no other.
+#[test]
+fn a_transaction_waits_for_memory_that_is_to_come_back() {
+    let budget = Budget::new(1 << 20);
+    let db = open_on(&SimDisk::new(1), &log(1), ModelEngine::new(), &budget).unwrap();
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    let value = vec![b'v'; 400 << 10];
+    // Nobody gives anything back.
+    let held = budget.charge(Use::Compactions, budget.limit() - budget.used());
+    let txn = db.begin(Isolation::RepeatableRead);
+    let refused = txn.put(TABLE, b"row", &value).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MemoryFull);
+    drop(txn);
+    // One work after another does.
+    let half = held.bytes() / 2;
+    drop(held);
+    let mut held = [half, half].map(|bytes| Some(budget.charge(Use::Compactions, bytes)));
+    db.engine.claim_memory(move || held.iter_mut().find_map(Option::take).is_some());
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.put(TABLE, b"row", &value).unwrap();
+    txn.put(TABLE, b"other", &value).unwrap();
+    txn.commit().wait().unwrap();
+    assert_eq!(budget.used_for(Use::Compactions), 0);
 }

@@ -22,16 +22,16 @@
 
 mod buffer;
 mod future;
+mod lock;
 mod range;
 mod scan;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Waker;
 use std::time::Duration;
 
-use spillway_base::budget::{Charge, Use};
+use spillway_base::budget::Charge;
 use spillway_base::engine::{Access, Engine, Found};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
@@ -164,9 +164,25 @@ impl Transaction {
         self.snapshot();
     }
 
+    /// Takes a snapshot now, in place of one that there is, that has every commit which has given its locks back, durable or not.
+    /// It waits until those before are installed. For who keeps writers out by other means than row locks, and must see what they
+    /// left. Under READ COMMITTED the next read has another.
+    pub fn take_newest_snapshot(&self) {
+        self.forget_snapshot();
+        if self.serializable() {
+            self.shared().serializable.enter(self.owner.id());
+        }
+        let newest = self.shared().snapshots.register(|| self.shared().newest());
+        *self.snapshot.borrow_mut() = Some(newest);
+    }
+
     /// Gives up the snapshot, and keeps the locks: for a first statement that met
     /// [`ErrorKind::WriteConflict`] and starts over.
     pub fn forget_snapshot(&self) {
+        if self.serializable() && !self.has_writes() {
+            // What was read at it, and told to nobody, stands in no history.
+            self.shared().serializable.aborted(self.owner.id());
+        }
         *self.snapshot.borrow_mut() = None;
         // The next one is taken with the locks held, and is as new as any of their rows.
         self.unchecked.set(false);
@@ -290,158 +306,6 @@ impl Transaction {
         Ok(())
     }
 
-    /// Locks a key, whether it has a value or not; `false` when it was skipped.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
-    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WouldBlock`] with a waker
-    /// ([`Transaction::set_waker`]), [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
-    pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
-        let acquired = self.acquire_checked(table, key, mode, wait)?;
-        if acquired == Acquired::New {
-            self.locked_at.set(None);
-        }
-        Ok(acquired != Acquired::Skipped)
-    }
-
-    /// Locks a key, and compares it with the snapshot where there is one.
-    fn acquire_checked(
-        &self,
-        table: TableId,
-        key: &[u8],
-        mode: LockMode,
-        wait: LockWait,
-    ) -> Result<Acquired> {
-        let acquired = self.acquire(table, key, mode, wait)?;
-        let checked = acquired == Acquired::Held && !self.unchecked.get();
-        if !checked && acquired != Acquired::Skipped {
-            self.check_newest(table, key)?;
-        }
-        Ok(acquired)
-    }
-
-    /// Locks a key that never has a value, and stands for something that transactions take turns at, such as all
-    /// keys that begin with it. `false` when it was skipped.
-    ///
-    /// # Errors
-    /// As [`Transaction::lock`], without [`ErrorKind::WriteConflict`].
-    pub fn lock_name(
-        &self,
-        table: TableId,
-        name: &[u8],
-        mode: LockMode,
-        wait: LockWait,
-    ) -> Result<bool> {
-        Ok(self.acquire(table, name, mode, wait)? != Acquired::Skipped)
-    }
-
-    fn acquire(
-        &self,
-        table: TableId,
-        key: &[u8],
-        mode: LockMode,
-        wait: LockWait,
-    ) -> Result<Acquired> {
-        let locks = &self.shared().locks;
-        if self.owner.has_left()
-            && let Some(held) = locks.resume(&self.owner)?
-        {
-            if held.is(table, key, mode) {
-                return Ok(Acquired::New);
-            }
-            // Nobody has looked at the row that it got.
-            self.unchecked.set(true);
-            self.locked_at.set(None);
-        }
-        if mode == LockMode::Exclusive && !self.owner.holds_any() {
-            self.shared().await_room()?;
-        }
-        let timeout = self.options.lock_wait.unwrap_or(self.shared().settings.lock_wait);
-        locks.acquire(&self.owner, table, key, mode, wait, timeout)
-    }
-
-    /// Has operations that find a row locked answer [`ErrorKind::WouldBlock`] from now on, in place of holding their thread
-    /// up; or, with `None`, not any more.
-    ///
-    /// The transaction stands in line for the lock. `waker` is called, by any thread, when it was granted or cancelled, and
-    /// perhaps for nothing; after [`Transaction::waits_until`] nobody calls. The next operation that locks goes on with the wait:
-    /// it has the lock, or fails as it would have after a wait, or answers [`ErrorKind::WouldBlock`] again where the wait is not over.
-    /// What the failed operation's statement has written before may be undone and done again: the lock stays.
-    pub fn set_waker(&self, waker: Option<Waker>) {
-        self.owner.set_waker(waker);
-    }
-
-    /// When the wait that [`ErrorKind::WouldBlock`] told of will have taken too long, in the time of
-    /// [`spillway_base::clock::now`]. `None` where there is no such wait.
-    #[must_use]
-    pub fn waits_until(&self) -> Option<Duration> {
-        self.owner.left_until()
-    }
-
-    /// First committer wins: refuses a row that was written after this transaction's snapshot.
-    fn check_newest(&self, table: TableId, key: &[u8]) -> Result<()> {
-        if self.options.isolation == Isolation::ReadCommitted || self.writes.borrow().created(table)
-        {
-            return Ok(());
-        }
-        let Some(snapshot) = self.snapshot.borrow().as_ref().map(Snapshot::csn) else {
-            return Ok(());
-        };
-        let mut value = Vec::new();
-        let newest = self.engine(table)?.newest(table, key, Access::Blocking, &mut value)?;
-        if newest.csn() > Some(snapshot) {
-            self.unchecked.set(true);
-            return Err(Error::new(
-                ErrorKind::WriteConflict,
-                "the row was changed by another transaction after this one began to read; run it again",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Locks a key, then reads its newest value; `false` when there is none or it was skipped.
-    ///
-    /// # Errors
-    /// As [`Transaction::lock`] and [`Transaction::get`].
-    pub fn get_locked(
-        &self,
-        table: TableId,
-        key: &[u8],
-        mode: LockMode,
-        wait: LockWait,
-        value: &mut Vec<u8>,
-    ) -> Result<bool> {
-        value.clear();
-        if self.acquire_checked(table, key, mode, wait)? == Acquired::Skipped {
-            return Ok(false);
-        }
-        self.read_locked(table, key, value)
-    }
-
-    /// Reads the newest value of a key that this transaction has locked.
-    fn read_locked(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        if self.serializable() {
-            self.locked_at.set(None);
-            return self.get(table, key, value);
-        }
-        if self.snapshot_taken() {
-            // No version is newer than the snapshot: that was looked at when it was locked.
-            return self.get(table, key, value);
-        }
-        if let Some(own) = self.writes.borrow().get(table, key) {
-            value.extend_from_slice(own.unwrap_or_default());
-            return Ok(own.is_some());
-        }
-        if self.writes.borrow().created(table) {
-            return Ok(false);
-        }
-        let found = self.get_newest(table, key, value)?;
-        if self.options.isolation != Isolation::ReadCommitted {
-            self.snapshot();
-        }
-        Ok(found)
-    }
-
     /// Gives `key` a value, after locking it.
     ///
     /// # Errors
@@ -510,16 +374,15 @@ impl Transaction {
         if need <= FREE_BYTES {
             return Ok(());
         }
-        let mut charge = self.charge.borrow_mut();
-        let have = charge.as_ref().map_or(0, Charge::bytes);
+        let have = self.charge.borrow().as_ref().map_or(0, Charge::bytes);
         if need <= have {
             return Ok(());
         }
         let want = need.next_multiple_of(CHARGE_STEP);
-        match &mut *charge {
-            None => *charge = Some(self.shared().budget.try_charge(Use::Transactions, want)?),
+        let more = self.shared().charge_transaction(want - have)?;
+        match &mut *self.charge.borrow_mut() {
+            charge @ None => *charge = Some(more),
             Some(charge) => {
-                let more = self.shared().budget.try_charge(Use::Transactions, want - have)?;
                 drop(more);
                 charge.resize(want);
             }
@@ -566,11 +429,12 @@ impl Transaction {
         // What a range has and has not may rest on any commit.
         self.note_seen(snapshot);
         if self.serializable() {
-            self.shared().serializable.read_range(self.owner.id(), snapshot, table, range)?;
+            self.shared().serializable.check(self.owner.id(), snapshot)?;
         }
         let engine = self.engine(table)?;
         let cursor = engine.scan(table, range, direction, snapshot, Access::Blocking)?;
-        Ok(Scan::new(self, table, range, direction, Some(cursor)))
+        let scan = Scan::new(self, table, range, direction, Some(cursor));
+        Ok(if self.serializable() { scan.noting(snapshot) } else { scan })
     }
 
     /// A scan over a range in the newest committed state, whatever the snapshot, with the transaction's own
@@ -639,6 +503,23 @@ impl Transaction {
         self.writes.borrow().ranges()
     }
 
+    /// The keys of a table that this transaction has written, ascending, with `None` for those that it deleted one by one.
+    #[must_use]
+    pub fn written(&self, table: TableId) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let writes = self.writes.borrow();
+        let mut written: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::new();
+        loop {
+            let last = written.last().map(|(key, _)| key.as_slice());
+            match writes.after(table, KeyRange::ALL, last, Direction::Forward) {
+                Some((key, value)) => {
+                    let one = (key.to_vec(), value.map(<[u8]>::to_vec));
+                    written.push(one);
+                }
+                None => return written,
+            }
+        }
+    }
+
     /// Whether anything was written.
     #[must_use]
     pub fn has_writes(&self) -> bool {
@@ -696,7 +577,7 @@ impl Transaction {
         }
         self.end();
         if matches!(outcome, Ok(Some(_))) {
-            self.shared().slow_down(self.writes.borrow().bytes());
+            self.shared().slow_down(self.writes.borrow().bytes(), self.durability());
         }
         let (csn, durability) = match outcome {
             Err(error) => return CommitFuture::done(Err(error)),
@@ -717,17 +598,22 @@ impl Transaction {
         if self.serializable() {
             self.shared().serializable.prepare(self.owner.id())?;
         }
+        let committed = |csn: &dyn Fn() -> Csn| {
+            if self.serializable() {
+                self.shared().serializable.committed(self.owner.id(), csn());
+            }
+        };
         let csn = match room {
             Some(room) => {
-                Some(self.shared().commit(room, &batch, writes.touched(), writes.dropped())?)
+                let (touched, dropped) = (writes.touched(), writes.dropped());
+                let numbered = |csn| committed(&|| csn);
+                Some(self.shared().commit(room, &batch, touched, dropped, numbered)?)
             }
-            None => None,
+            None => {
+                committed(&|| self.snapshot());
+                None
+            }
         };
-        if self.serializable() {
-            self.shared()
-                .serializable
-                .committed(self.owner.id(), csn.unwrap_or_else(|| self.snapshot()));
-        }
         buffer::recycle(batch);
         Ok(csn)
     }

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use spillway_base::engine::{Access, Cursor};
-use spillway_base::{Direction, KeyRange, Result, TableId};
+use spillway_base::range::successor;
+use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
 
 use super::Transaction;
 use crate::snapshots::Snapshot;
@@ -35,6 +36,8 @@ pub struct Scan<'t> {
     started: bool,
     /// The snapshot it reads at, where that is not the transaction's.
     snapshot: Option<Snapshot>,
+    /// Where what it reads counts: at which snapshot, until it is noted.
+    noting: Option<Csn>,
 }
 
 impl<'t> Scan<'t> {
@@ -58,6 +61,7 @@ impl<'t> Scan<'t> {
             value: Vec::new(),
             started: false,
             snapshot: None,
+            noting: None,
         }
     }
 
@@ -65,6 +69,38 @@ impl<'t> Scan<'t> {
     pub(super) fn holding(mut self, snapshot: Snapshot) -> Scan<'t> {
         self.snapshot = Some(snapshot);
         self
+    }
+
+    /// Has the part that was read noted when the scan ends (`serializable`).
+    pub(super) fn noting(mut self, snapshot: Csn) -> Scan<'t> {
+        self.noting = Some(snapshot);
+        self
+    }
+
+    /// Notes the part that was read: up to `last`, or all of the range.
+    fn note(&mut self, last: Option<&[u8]>) -> Result<()> {
+        let Some(snapshot) = self.noting.take() else { return Ok(()) };
+        let past;
+        let mut range = KeyRange::new(&self.start, self.end.as_deref());
+        match (last, self.direction) {
+            (None, _) => {}
+            (Some(last), Direction::Forward) => {
+                past = successor(last);
+                range.end = Some(&past);
+            }
+            (Some(last), Direction::Backward) => range.start = last,
+        }
+        let id = self.txn.owner.id();
+        self.txn.shared().serializable.read_range(id, snapshot, self.table, range)
+    }
+
+    /// The last row that it gave, or passed; `None` before the first.
+    fn reached(&self) -> Option<&[u8]> {
+        match (self.at, &self.cursor) {
+            (At::Engine, Some(cursor)) => Some(cursor.key()),
+            (At::Own, _) => Some(&self.key),
+            _ => self.started.then_some(&self.key),
+        }
     }
 
     /// Moves to the next row; `false` past the last.
@@ -82,10 +118,15 @@ impl<'t> Scan<'t> {
     /// call moves to the row that this one would have.
     pub fn advance_with(&mut self, access: Access) -> Result<bool> {
         let untouched = self.txn.writes.borrow().untouched(self.table);
-        if untouched && !self.ahead {
-            return self.advance_cursor(access);
+        let found = if untouched && !self.ahead {
+            self.advance_cursor(access)?
+        } else {
+            self.advance_merged(access)?
+        };
+        if !found {
+            self.note(None)?;
         }
-        self.advance_merged(access)
+        Ok(found)
     }
 
     fn advance_cursor(&mut self, access: Access) -> Result<bool> {
@@ -180,6 +221,18 @@ impl<'t> Scan<'t> {
             (At::Engine, Some(cursor)) => cursor.value(),
             (At::Own, _) => &self.value,
             _ => &[],
+        }
+    }
+}
+
+impl Drop for Scan<'_> {
+    fn drop(&mut self) {
+        if self.noting.is_none() {
+            return;
+        }
+        let Some(last) = self.reached().map(<[u8]>::to_vec) else { return };
+        if self.note(Some(&last)).is_err() {
+            self.txn.shared().serializable.refuse(self.txn.owner.id());
         }
     }
 }

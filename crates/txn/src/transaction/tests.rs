@@ -1,4 +1,7 @@
 use std::collections::HashSet;
+use std::task::Waker;
+
+use spillway_base::budget::Use;
 
 use super::*;
 use crate::sync::Mutex;

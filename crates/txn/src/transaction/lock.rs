@@ -1,0 +1,166 @@
+//! Locks of rows and names, and reads of what is locked.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use spillway_base::engine::Access;
+use spillway_base::{Error, ErrorKind, Result, TableId};
+
+use super::Transaction;
+use crate::locks::Acquired;
+use crate::options::{Isolation, LockMode, LockWait};
+use crate::snapshots::Snapshot;
+
+impl Transaction {
+    /// Locks a key, whether it has a value or not; `false` when it was skipped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
+    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WouldBlock`] with a waker
+    /// ([`Transaction::set_waker`]), [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
+    pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
+        let acquired = self.acquire_checked(table, key, mode, wait)?;
+        if acquired == Acquired::New {
+            self.locked_at.set(None);
+        }
+        Ok(acquired != Acquired::Skipped)
+    }
+
+    /// Locks a key, and compares it with the snapshot where there is one.
+    pub(super) fn acquire_checked(
+        &self,
+        table: TableId,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Acquired> {
+        let acquired = self.acquire(table, key, mode, wait)?;
+        let checked = acquired == Acquired::Held && !self.unchecked.get();
+        if !checked && acquired != Acquired::Skipped {
+            self.check_newest(table, key)?;
+        }
+        Ok(acquired)
+    }
+
+    /// Locks a key that never has a value, and stands for something that transactions take turns at, such as all
+    /// keys that begin with it. `false` when it was skipped.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock`], without [`ErrorKind::WriteConflict`].
+    pub fn lock_name(
+        &self,
+        table: TableId,
+        name: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<bool> {
+        Ok(self.acquire(table, name, mode, wait)? != Acquired::Skipped)
+    }
+
+    pub(super) fn acquire(
+        &self,
+        table: TableId,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Acquired> {
+        let locks = &self.shared().locks;
+        if self.owner.has_left()
+            && let Some(held) = locks.resume(&self.owner)?
+        {
+            if held.is(table, key, mode) {
+                return Ok(Acquired::New);
+            }
+            // Nobody has looked at the row that it got.
+            self.unchecked.set(true);
+            self.locked_at.set(None);
+        }
+        if mode == LockMode::Exclusive && !self.owner.holds_any() {
+            self.shared().await_room()?;
+        }
+        let timeout = self.options.lock_wait.unwrap_or(self.shared().settings.lock_wait);
+        locks.acquire(&self.owner, table, key, mode, wait, timeout)
+    }
+
+    /// Has operations that find a row locked answer [`ErrorKind::WouldBlock`] from now on, in place of holding their thread
+    /// up; or, with `None`, not any more.
+    ///
+    /// The transaction stands in line for the lock. `waker` is called, by any thread, when it was granted or cancelled, and
+    /// perhaps for nothing; after [`Transaction::waits_until`] nobody calls. The next operation that locks goes on with the wait:
+    /// it has the lock, or fails as it would have after a wait, or answers [`ErrorKind::WouldBlock`] again where the wait is not over.
+    /// What the failed operation's statement has written before may be undone and done again: the lock stays.
+    pub fn set_waker(&self, waker: Option<Waker>) {
+        self.owner.set_waker(waker);
+    }
+
+    /// When the wait that [`ErrorKind::WouldBlock`] told of will have taken too long, in the time of
+    /// [`spillway_base::clock::now`]. `None` where there is no such wait.
+    #[must_use]
+    pub fn waits_until(&self) -> Option<Duration> {
+        self.owner.left_until()
+    }
+
+    /// First committer wins: refuses a row that was written after this transaction's snapshot.
+    pub(super) fn check_newest(&self, table: TableId, key: &[u8]) -> Result<()> {
+        if self.options.isolation == Isolation::ReadCommitted || self.writes.borrow().created(table)
+        {
+            return Ok(());
+        }
+        let Some(snapshot) = self.snapshot.borrow().as_ref().map(Snapshot::csn) else {
+            return Ok(());
+        };
+        let mut value = Vec::new();
+        let newest = self.engine(table)?.newest(table, key, Access::Blocking, &mut value)?;
+        if newest.csn() > Some(snapshot) {
+            self.unchecked.set(true);
+            return Err(Error::new(
+                ErrorKind::WriteConflict,
+                "the row was changed by another transaction after this one began to read; run it again",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Locks a key, then reads its newest value; `false` when there is none or it was skipped.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock`] and [`Transaction::get`].
+    pub fn get_locked(
+        &self,
+        table: TableId,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        value.clear();
+        if self.acquire_checked(table, key, mode, wait)? == Acquired::Skipped {
+            return Ok(false);
+        }
+        self.read_locked(table, key, value)
+    }
+
+    /// Reads the newest value of a key that this transaction has locked.
+    fn read_locked(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        if self.serializable() {
+            self.locked_at.set(None);
+            return self.get(table, key, value);
+        }
+        if self.snapshot_taken() {
+            // No version is newer than the snapshot: that was looked at when it was locked.
+            return self.get(table, key, value);
+        }
+        if let Some(own) = self.writes.borrow().get(table, key) {
+            value.extend_from_slice(own.unwrap_or_default());
+            return Ok(own.is_some());
+        }
+        if self.writes.borrow().created(table) {
+            return Ok(false);
+        }
+        let found = self.get_newest(table, key, value)?;
+        if self.options.isolation != Isolation::ReadCommitted {
+            self.snapshot();
+        }
+        Ok(found)
+    }
+}
