@@ -69,9 +69,9 @@ impl Counts {
 
     /// The bytes that the body of a block has at the most which holds this.
     pub(crate) fn body_bytes_most(&self) -> usize {
-        // Two lengths of five bytes, a CSN and an offset for each version.
+        // Two lengths of five bytes, a CSN and, in old blocks, an offset for each version.
         let most = self.versions.saturating_mul(22).saturating_add(self.payload_bytes);
-        usize::try_from(most.saturating_add(4)).unwrap_or(usize::MAX)
+        usize::try_from(most.saturating_add(5)).unwrap_or(usize::MAX)
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

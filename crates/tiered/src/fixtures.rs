@@ -5,17 +5,26 @@
 
 use std::fmt::Write;
 
+fn path_of(name: &str) -> String {
+    format!("{}/testdata/formats/{name}.hex", env!("CARGO_MANIFEST_DIR"))
+}
+
 /// The bytes of a file of `testdata/formats`, which `make` made in its time.
 pub(crate) fn kept(name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
-    let path = format!("{}/testdata/formats/{name}.hex", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("SPILLWAY_REWRITE").is_some() {
         let mut text = String::new();
         for line in make().chunks(32) {
             line.iter().for_each(|byte| write!(text, "{byte:02x}").unwrap());
             text.push('\n');
         }
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(path_of(name), text).unwrap();
     }
+    old(name)
+}
+
+/// The bytes of a file of `testdata/formats` that nobody writes any more.
+pub(crate) fn old(name: &str) -> Vec<u8> {
+    let path = path_of(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();

@@ -7,12 +7,14 @@ use spillway_base::codec::Reader;
 use spillway_base::{Csn, Result, TableId};
 
 use crate::block::{
-    Block, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, put_frame, seal_frame,
+    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, put_block_frame,
+    put_frame, seal_frame,
 };
 use crate::coding::fuzz as coding;
 use crate::extent::fuzz as extent;
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
 use crate::manifest::fuzz as manifest;
+use crate::space::fuzz as folders;
 
 const ID: FrameId = FrameId { table: TableId(1), extent: ExtentId(2), offset: 3 };
 
@@ -20,16 +22,28 @@ fn open_block(frame: &[u8]) -> Result<Block> {
     let budget = Budget::new(usize::MAX);
     let dictionaries = crate::coding::DictionaryStore::new(&budget).of(ID.table);
     let pages = Block::pool(&budget);
-    let decoding = Decoding { dictionaries: &dictionaries, pages: &pages, body_bytes_max: 1 << 20 };
+    let decoding = Decoding {
+        dictionaries: &dictionaries,
+        pages: &pages,
+        body_bytes_max: 1 << 20,
+        search: BlockSearch::best(),
+    };
     Block::open(frame, ID, &decoding)
 }
 
 /// A data block of these bytes.
 pub fn block_body(body: &[u8]) {
-    let mut frame = Vec::new();
-    put_frame(&mut frame, body);
-    seal_frame(&mut frame, ID);
-    let Ok(block) = open_block(&frame) else { return };
+    for put in [put_frame, put_block_frame] {
+        let mut frame = Vec::new();
+        put(&mut frame, body);
+        seal_frame(&mut frame, ID);
+        if let Ok(block) = open_block(&frame) {
+            block_found(&block);
+        }
+    }
+}
+
+fn block_found(block: &Block) {
     let entries: Vec<Entry<'_>> = (0..block.len()).map(|index| block.entry(index)).collect();
     for pair in entries.windows(2) {
         let newer_first = pair[0].key == pair[1].key && pair[0].csn > pair[1].csn;
@@ -106,6 +120,17 @@ pub fn extent_meta(bytes: &[u8]) {
 pub fn manifest(bytes: &[u8]) {
     manifest::file(bytes);
     manifest::edits(bytes);
+}
+
+/// A manifest such as a pin gives, with these bytes as its edits.
+#[must_use]
+pub fn manifest_of(edits: &[u8]) -> Vec<u8> {
+    manifest::of(edits)
+}
+
+/// The record of the folders that data files are in.
+pub fn folders(bytes: &[u8]) {
+    folders::record(bytes);
 }
 
 /// Puts a CRC32C of all before into the last four bytes.

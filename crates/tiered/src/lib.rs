@@ -7,7 +7,7 @@
 //! - `memtable`: the newest versions; `level`: the older ones; `ranges`: what was deleted at once; `picker`, `compaction`: how they
 //!   are kept in order;
 //! - `temperature`: how often extents are read, which compactions and moves go by;
-//! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `cache`: which of them are in memory, and `pages`: the memory itself;
+//! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `nodes`: where a key is among those of a block; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
 //! - `inspect`: what there is of all this, to be looked at;
 //! - `verify`: a folder checked while nobody has it open.
@@ -30,6 +30,7 @@ mod inspect;
 mod level;
 mod manifest;
 mod memtable;
+mod nodes;
 mod pages;
 mod picker;
 mod ranges;
@@ -47,6 +48,11 @@ pub mod offload {
     pub use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Piece};
     pub use crate::extent_meta::Counts;
     pub use crate::ranges::RangeTombstones;
+}
+
+/// What is evicted, to be measured.
+pub mod eviction {
+    pub use crate::cache::CacheTrace;
 }
 
 /// What metadata costs, to be measured.

@@ -7,7 +7,8 @@
 //!
 //! Pages come in *regions*, which are mapped whole, and are given out from the first region that has one, so that the last
 //! ones empty. An empty region goes back to the system, save as many as the pool may spare: a memtable that was just flushed
-//! makes room for the next without a page fault.
+//! makes room for the next without a page fault. Where memory is short, the system also takes what lies whole within free pages of regions
+//! that are in use ([`PagePool::trim`]): a cache that gives way gives back pages here and there, and hardly ever a region.
 #![allow(unsafe_code)] // A leaf: pages of mapped memory, and the bytes in them.
 
 use std::alloc::{Layout, handle_alloc_error};
@@ -16,7 +17,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use memmap2::MmapMut;
+use memmap2::{MmapMut, UncheckedAdvice};
 use parking_lot::Mutex;
 use spillway_base::budget::{Budget, Charge, Use};
 
@@ -24,6 +25,8 @@ use spillway_base::budget::{Budget, Charge, Use};
 pub(crate) const PAGE_ALIGN: usize = 64;
 /// Bytes of a region.
 const REGION_BYTES: usize = 2 << 20;
+/// The system takes memory back by so many bytes.
+const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 
 /// A pool of pages. Cheap to clone.
 #[derive(Clone)]
@@ -49,9 +52,11 @@ struct Region {
     memory: NonNull<u8>,
     /// Given back to the system with the region, none of whose pages is in use then: a page holds its pool, and the pool drops a
     /// region before its own end only when it is empty.
-    _mapping: MmapMut,
+    mapping: MmapMut,
     /// Pages that were given back.
     free: Vec<u32>,
+    /// Of those, the ones whose inside the system has taken.
+    hollow: Vec<u32>,
     /// Pages from here on were never given out.
     fresh: u32,
 }
@@ -68,12 +73,51 @@ impl Region {
                 Layout::from_size_align(REGION_BYTES, PAGE_ALIGN).expect("it is small"),
             )
         };
-        Region { memory, _mapping: mapping, free: Vec::new(), fresh: 0 }
+        Region { memory, mapping, free: Vec::new(), hollow: Vec::new(), fresh: 0 }
     }
 
     fn in_use(&self) -> usize {
-        self.fresh as usize - self.free.len()
+        self.fresh as usize - self.free.len() - self.hollow.len()
     }
+
+    /// Bytes that free pages hold of the system's memory.
+    fn free_bytes(&self, page_bytes: usize) -> usize {
+        let rest = |page: &u32| page_bytes - inside(*page, page_bytes).len();
+        self.free.len() * page_bytes + self.hollow.iter().map(rest).sum::<usize>()
+    }
+
+    /// Bytes of those that the next page to be taken holds.
+    fn free_bytes_of_next(&self, page_bytes: usize) -> usize {
+        match (self.free.last(), self.hollow.last()) {
+            (Some(_), _) => page_bytes,
+            (None, Some(page)) => page_bytes - inside(*page, page_bytes).len(),
+            (None, None) => 0,
+        }
+    }
+
+    /// Has the system take the inside of a free page.
+    fn hollow_out(&mut self, page: u32, page_bytes: usize) {
+        let inside = inside(page, page_bytes);
+        // SAFETY: the page is nobody's, so nobody refers to the bytes, which are zeros when they are looked at again.
+        let taken = unsafe {
+            self.mapping.unchecked_advise_range(
+                UncheckedAdvice::DontNeed,
+                inside.start,
+                inside.len(),
+            )
+        };
+        match taken {
+            Ok(()) => self.hollow.push(page),
+            Err(_) => self.free.push(page),
+        }
+    }
+}
+
+/// What of a page consists of whole pages of the system, in bytes of its region.
+fn inside(page: u32, page_bytes: usize) -> std::ops::Range<usize> {
+    let start = page as usize * page_bytes;
+    let (from, to) = (start.next_multiple_of(SYSTEM_PAGE_BYTES), start + page_bytes);
+    from..(to - to % SYSTEM_PAGE_BYTES).max(from)
 }
 
 impl PagePool {
@@ -101,25 +145,35 @@ impl PagePool {
         let mut state = self.0.state.lock();
         let number = state.open.first().copied().unwrap_or_else(|| state.map());
         let region = state.regions[number].as_mut().expect("an open region is mapped");
-        let (index, used_before) = match region.free.pop() {
-            Some(index) => (index, true),
-            None => {
-                region.fresh += 1;
-                (region.fresh - 1, false)
-            }
-        };
+        let held = region.free_bytes_of_next(self.0.page_bytes);
+        let taken = region.free.pop().or_else(|| region.hollow.pop());
+        let index = taken.unwrap_or_else(|| {
+            region.fresh += 1;
+            region.fresh - 1
+        });
         let offset = index as usize * self.0.page_bytes;
         // SAFETY: the region has `self.0.pages()` pages, and `index` is below that: such a region would not be open.
         let memory = unsafe { region.memory.add(offset) };
         if region.in_use() == self.0.pages() {
             state.open.remove(&number);
         }
-        if used_before {
-            let free = state.free.bytes();
-            state.free.resize(free - self.0.page_bytes);
-        }
+        let free = state.free.bytes();
+        state.free.resize(free - held);
         drop(state);
         Page { memory, region: number, index, pool: self.0.clone() }
+    }
+
+    /// Gives the system back what it can of free pages, in regions that are in use.
+    pub(crate) fn trim(&self) {
+        let mut state = self.0.state.lock();
+        let page_bytes = self.0.page_bytes;
+        for region in state.regions.iter_mut().flatten() {
+            let free = std::mem::take(&mut region.free);
+            free.into_iter().for_each(|page| region.hollow_out(page, page_bytes));
+        }
+        let regions = state.regions.iter().flatten();
+        let left = regions.map(|region| region.free_bytes(page_bytes)).sum();
+        state.free.resize(left);
     }
 
     /// Bytes of regions that are mapped, and of free pages that were in use before.
@@ -182,9 +236,9 @@ impl Drop for Page {
         let state = &mut *state;
         let region = state.regions[self.region].as_mut().expect("a region with a page is mapped");
         region.free.push(self.index);
-        let (empty, used_before) = (region.in_use() == 0, region.free.len() * pool.page_bytes);
         let free = state.free.bytes() + pool.page_bytes;
-        if empty && free > pool.spare_bytes {
+        if region.in_use() == 0 && free > pool.spare_bytes {
+            let used_before = region.free_bytes(pool.page_bytes);
             state.regions[self.region] = None;
             state.open.remove(&self.region);
             state.free.resize(free - used_before);
@@ -215,6 +269,24 @@ impl Buffer {
         }
         let page = pool.take();
         Buffer { bytes: NonNull::slice_from_raw_parts(page.memory, len), page: Some(page) }
+    }
+
+    /// With as many bytes in all: those it has, and any behind them. They stay where they are if their page has room.
+    ///
+    /// # Panics
+    /// When it has more.
+    pub(crate) fn lengthened(mut self, len: usize, pool: Option<&PagePool>) -> Buffer {
+        assert!(self.len() <= len, "a buffer is made longer, never shorter");
+        if let Some(page) = self.page.as_ref().filter(|page| len <= page.pool.page_bytes) {
+            self.bytes = NonNull::slice_from_raw_parts(page.memory, len);
+            return self;
+        }
+        let mut longer = match pool {
+            Some(pool) => Buffer::new(len, pool),
+            None => Buffer::from(Box::from(vec![0; len])),
+        };
+        longer[..self.len()].copy_from_slice(&self);
+        longer
     }
 
     /// Bytes of memory that it takes.
@@ -307,6 +379,46 @@ mod tests {
         let again = pool.take();
         assert_eq!(pool.mapped_and_free().0, REGION_BYTES);
         drop(again);
+    }
+
+    /// The test that has pages whose owners are mixed: the pool's charge is what the system holds.
+    #[test]
+    fn the_system_takes_the_inside_of_free_pages_back() {
+        let (pool, budget) = pool(16 << 10 | 64, 0);
+        let mut held: Vec<Buffer> = (0..300).map(|_| Buffer::new(16 << 10, &pool)).collect();
+        held.iter_mut().for_each(|buffer| buffer.fill(7));
+        let mut odd = false;
+        held.retain(|_| {
+            odd = !odd;
+            odd
+        });
+        assert_eq!(budget.used(), 150 * pool.page_bytes());
+        pool.trim();
+        let left = budget.used();
+        assert!(left <= 150 * (4 << 10 | 64), "{left}");
+        pool.trim();
+        assert_eq!(budget.used(), left, "there is nothing more to take");
+        assert!(held.iter().all(|buffer| buffer.iter().all(|byte| *byte == 7)), "others' stay");
+        // They serve again, and the count stays right.
+        let again: Vec<Buffer> = (0..150).map(|_| Buffer::new(16 << 10, &pool)).collect();
+        assert_eq!(budget.used(), 0);
+        drop((held, again));
+        assert_eq!((pool.mapped_and_free(), budget.used()), ((0, 0), 0));
+    }
+
+    #[test]
+    fn what_is_made_longer_begins_as_it_was() {
+        let (pool, _) = pool(1 << 10, 0);
+        for (before, after, stays) in [(600, 1024, true), (600, 1025, false), (100, 900, false)] {
+            for given in [Some(&pool), None] {
+                let mut buffer = Buffer::new(before, &pool);
+                buffer.fill(7);
+                let at = buffer.as_ptr();
+                let longer = buffer.lengthened(after, given);
+                assert!(longer.len() == after && longer[..before].iter().all(|byte| *byte == 7));
+                assert_eq!(longer.as_ptr() == at, stays);
+            }
+        }
     }
 
     #[test]

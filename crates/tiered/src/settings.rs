@@ -2,11 +2,13 @@
 
 use spillway_base::Csn;
 
-use crate::block::BLOCK_BYTES;
+use crate::block::{BLOCK_BYTES, BlockSearch};
+use crate::cache::CacheSettings;
 use crate::coding::{Coding, Compression};
 use crate::compaction::Policy;
 use crate::engine::TableUse;
 use crate::manifest::Place;
+use crate::nodes::Way;
 use crate::picker::{CompactionKind, Shape};
 use crate::space::{DeviceClass, Tier};
 
@@ -17,8 +19,12 @@ pub struct TieredSettings {
     pub memtables_bytes: usize,
     /// Bytes at which one memtable is switched.
     pub memtable_bytes: usize,
-    /// Bytes for cached blocks, indexes and filters.
+    /// Bytes that cached blocks, indexes and filters may have, where nothing else needs them.
     pub cache_bytes: usize,
+    /// Bytes that they may have whatever else needs memory.
+    pub cache_bytes_min: usize,
+    /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
+    pub swizzling: bool,
     /// Bytes of a slot. Fixed when a data folder is made.
     pub slot_bytes: usize,
     /// The largest size of a data file, in bytes.
@@ -69,6 +75,10 @@ pub struct TieredSettings {
     pub hot_share: f64,
     /// Whether scans leap over ranges in which one before them found only tombstones.
     pub gaps: bool,
+    /// Whether blocks are searched by nodes over their keys, in place of halving.
+    pub block_nodes: bool,
+    /// Whether those are searched by the processor's vectors.
+    pub simd: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -79,6 +89,15 @@ const LEVEL2_TIMES: f64 = 3.0;
 const DICTIONARY_BYTES: usize = 16 << 10;
 
 impl TieredSettings {
+    /// How blocks are searched.
+    pub(crate) fn block_search(&self) -> BlockSearch {
+        match (self.block_nodes, self.simd) {
+            (false, _) => BlockSearch::Halving,
+            (true, false) => BlockSearch::Nodes(Way::Scalar),
+            (true, true) => BlockSearch::best(),
+        }
+    }
+
     /// The settings for a memory budget, in bytes.
     #[must_use]
     pub fn for_memory(bytes: usize) -> TieredSettings {
@@ -90,7 +109,9 @@ impl TieredSettings {
             subtable_bytes: (32 * memtable_bytes as u64).max(1 << 30),
             subtables_max: (memtables_bytes / (4 << 20)).clamp(1, 1024),
             write_cores: 1,
-            cache_bytes: bytes / 2,
+            cache_bytes: bytes,
+            cache_bytes_min: bytes / 8,
+            swizzling: true,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,
             level0_target: 8,
@@ -105,12 +126,23 @@ impl TieredSettings {
             data_reuse: true,
             straight_flush: true,
             gaps: true,
+            block_nodes: true,
+            simd: true,
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
             temperature: true,
             hot_share: 0.5,
             manifest_bytes: 4 << 20,
+        }
+    }
+
+    /// What a cache may hold.
+    pub(crate) fn cache(&self) -> CacheSettings {
+        CacheSettings {
+            bytes_min: self.cache_bytes_min.min(self.cache_bytes),
+            bytes_max: self.cache_bytes,
+            swizzling: self.swizzling,
         }
     }
 

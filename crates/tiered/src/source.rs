@@ -10,8 +10,8 @@ use std::sync::Arc;
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Direction, KeyRange, Result};
 
-use crate::block::{Block, Entry};
-use crate::extent::Resident;
+use crate::block::Entry;
+use crate::extent::{CachedBlock, CachedTable, Resident};
 use crate::gaps::Gap;
 use crate::level::Run;
 use crate::memtable::{Memtable, Place};
@@ -143,8 +143,8 @@ struct Standing {
     slice: usize,
     block: usize,
     entry: usize,
-    resident: Arc<Resident>,
-    data: Arc<Block>,
+    resident: Arc<CachedTable>,
+    data: Arc<CachedBlock>,
 }
 
 impl Standing {
@@ -225,7 +225,7 @@ impl RunSource {
         slice: usize,
         block: impl FnOnce(&Resident, Range<usize>) -> usize,
         access: Access,
-    ) -> Result<Option<(Arc<Resident>, usize, Arc<Block>)>> {
+    ) -> Result<Option<(Arc<CachedTable>, usize, Arc<CachedBlock>)>> {
         let Some(slice) = self.run.slices().get(slice) else { return Ok(None) };
         let resident = slice.extent.resident(access)?;
         let blocks = slice.meta.block_range();
@@ -284,7 +284,7 @@ impl RunSource {
     }
 
     /// A scan begins at a block: one that goes on from there is no reason to keep what it passes.
-    fn note_seek(&self, slice: usize, found: &Option<(Arc<Resident>, usize, Arc<Block>)>) {
+    fn note_seek(&self, slice: usize, found: &Option<(Arc<CachedTable>, usize, Arc<CachedBlock>)>) {
         if let Some((_, block, _)) = found {
             self.run.slices()[slice].extent.note_read(*block);
         }

@@ -12,7 +12,9 @@ use parking_lot::Mutex;
 use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Error, KeyRange, Result};
 
+use crate::cache::Pin;
 use crate::engine::{Heat, Mix};
+use crate::extent::{CachedBlock, CachedTable, ExtentHandle};
 use crate::extent_meta::{ExtentId, SliceMeta};
 use crate::filter;
 use crate::gaps::Gaps;
@@ -487,7 +489,7 @@ impl View {
                 continue;
             }
             let hash = *hash.get_or_insert_with(|| filter::hash(key));
-            find_in_slice(slice, key, hash, snapshot, access, value, &mut best)?;
+            find_in_slice(slice, &Wanted { key, hash, snapshot }, access, value, &mut best)?;
         }
         Ok(match cover {
             Some(mark) if best.csn() <= Some(mark.upto) => Found::Deleted(mark.csn),
@@ -507,37 +509,120 @@ fn found(csn: Csn, version: Option<&[u8]>, value: &mut Vec<u8>) -> Found {
     }
 }
 
-fn find_in_slice(
-    slice: &Slice,
-    key: &[u8],
+/// What a point read looks for.
+struct Wanted<'a> {
+    key: &'a [u8],
     hash: u64,
     snapshot: Csn,
+}
+
+fn find_in_slice(
+    slice: &Slice,
+    wanted: &Wanted<'_>,
     access: Access,
     value: &mut Vec<u8>,
     best: &mut Found,
 ) -> Result<()> {
-    let resident = slice.extent.resident(access)?;
+    let extent = &slice.extent;
+    let mut pin = extent.cache().pin();
+    let mut fetched = Fetched::default();
+    loop {
+        let missing = match look_in(slice, wanted, &pin, &fetched, value, best) {
+            None => return Ok(()),
+            Some(missing) => missing,
+        };
+        pin.outside(|| fetched.fetch(extent, missing, access))?;
+    }
+}
+
+/// What a read lacks.
+enum Missing {
+    Table,
+    Block(usize),
+}
+
+/// What a read had to fetch: it has its own reference, as it may have left the cache again.
+#[derive(Default)]
+struct Fetched {
+    table: Option<Arc<CachedTable>>,
+    /// All of them: versions of a key may take several, of which a small cache would keep the one or the other.
+    blocks: Vec<(usize, Arc<CachedBlock>)>,
+}
+
+impl Fetched {
+    fn fetch(
+        &mut self,
+        extent: &Arc<ExtentHandle>,
+        missing: Missing,
+        access: Access,
+    ) -> Result<()> {
+        match missing {
+            Missing::Table => self.table = Some(extent.fetch_table(access)?),
+            Missing::Block(index) => {
+                let table = match &self.table {
+                    Some(table) => table,
+                    None => self.table.insert(extent.resident(access)?),
+                };
+                self.blocks.push((index, extent.fetch_block(table, index, access)?));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks for a key in what of a slice is in memory, and answers what is missing. It is called again with that.
+fn look_in(
+    slice: &Slice,
+    wanted: &Wanted<'_>,
+    pin: &Pin<'_>,
+    fetched: &Fetched,
+    value: &mut Vec<u8>,
+    best: &mut Found,
+) -> Option<Missing> {
+    let Wanted { key, hash, snapshot } = *wanted;
+    let in_memory;
+    let table = match &fetched.table {
+        Some(table) => &**table,
+        None => match slice.extent.table(pin) {
+            None => return Some(Missing::Table),
+            Some(table) => {
+                in_memory = table;
+                &*in_memory
+            }
+        },
+    };
     let blocks = slice.meta.block_range();
-    let first = resident.seek(blocks.clone(), key);
+    let first = table.seek(blocks.clone(), key);
     // A key's versions may go on in the next block.
     for index in first..blocks.end {
-        if !resident.may_contain(index, hash) {
-            return Ok(());
+        if !table.may_contain(index, hash) {
+            return None;
         }
-        let block = slice.extent.block(&resident, index, access)?;
+        let in_memory;
+        let own = fetched.blocks.iter().find(|(fetched, _)| *fetched == index);
+        let block = match own {
+            Some((_, block)) => &**block,
+            None => match slice.extent.block_of(table, index, pin) {
+                None => return Some(Missing::Block(index)),
+                Some(block) => {
+                    in_memory = block;
+                    &*in_memory
+                }
+            },
+        };
         slice.extent.note_read(index);
         for at in block.seek(key)..block.len() {
             let entry = block.entry(at);
             if entry.key != key {
-                return Ok(());
+                return None;
             }
             if entry.csn <= snapshot {
                 if best.is_older_than(entry.csn) {
                     *best = found(entry.csn, entry.value, value);
                 }
-                return Ok(());
+                return None;
             }
         }
     }
-    Ok(())
+    None
 }

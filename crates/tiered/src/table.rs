@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
+use spillway_base::engine::Rewrite;
 use spillway_base::{Csn, KeyRange, TableId};
 
 use crate::memtable::Memtable;
@@ -24,6 +26,7 @@ pub(crate) struct Table {
     /// Whether the manifest knows that it was dropped, and knows it no more.
     gone: AtomicBool,
     parts: ArcSwap<Parts>,
+    rewriting: Mutex<Option<(Csn, Arc<dyn Rewrite>)>>,
 }
 
 /// All sub-tables of a table, in key order: of each the end is the next one's start.
@@ -62,7 +65,19 @@ impl Table {
             recorded: AtomicBool::new(recorded),
             gone: AtomicBool::new(false),
             parts: ArcSwap::from_pointee(Parts(parts.into_iter().map(Arc::new).collect())),
+            rewriting: Mutex::default(),
         }
+    }
+
+    /// Has its values rewritten from when a commit is stable (E11).
+    pub(crate) fn set_rewrite(&self, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
+        *self.rewriting.lock() = rewrite.map(|rewrite| (since, rewrite));
+    }
+
+    /// What its values become in work that begins now.
+    pub(crate) fn rewrite(&self, stable: Csn) -> Option<Arc<dyn Rewrite>> {
+        let rewriting = self.rewriting.lock();
+        rewriting.as_ref().filter(|(since, _)| *since <= stable).map(|(_, rewrite)| rewrite.clone())
     }
 
     /// Its sub-tables now, for a short look.

@@ -9,6 +9,8 @@ use spillway_base::engine::Access;
 use spillway_base::{Error, Result, TableId};
 use spillway_storage::Disk;
 
+use crate::block::BlockSearch;
+use crate::cache::CacheSettings;
 use crate::extent::{ExtentHandle, ReadContext};
 use crate::extent_meta::{Counts, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Slice};
@@ -60,7 +62,8 @@ pub fn verify(
         }
     };
     let budget = Budget::new(usize::MAX);
-    let context = Arc::new(ReadContext::new(0, 64 << 20, false, &budget));
+    let context =
+        ReadContext::new(CacheSettings::fixed(64 << 20), BlockSearch::best(), false, &budget);
     let all = || state.tables.values().flat_map(|table| table.extents.values());
     let used = all().map(|extent| extent.meta.slots);
     let opened = find(&**disk, dir).and_then(|folders| {

@@ -1,10 +1,9 @@
 //! Building blocks of sorted entries, and what is told of each.
 
-use spillway_base::codec::put_varint;
-
-use super::{BLOCK_BYTES, Entry, put_frame};
+use super::body::{TRAILER_BYTES, csn_bytes, entry_bytes, put_entry, put_trailer, read_all};
+use super::{BLOCK_BYTES, Entry, put_block_frame};
 use crate::extent_meta::Counts;
-use crate::filter;
+use crate::{filter, nodes};
 
 /// Bytes of body below which a block is small: one that is not worth a place of its own where entries come before or after
 /// it.
@@ -28,7 +27,8 @@ pub struct BuiltBlock {
 /// Entries of a block that is being filled.
 struct Open {
     body: Vec<u8>,
-    offsets: Vec<u32>,
+    entries: usize,
+    csn_bytes: u8,
     hashes: Vec<u64>,
     first: Vec<u8>,
     last: Vec<u8>,
@@ -39,7 +39,8 @@ impl Open {
     fn new() -> Open {
         Open {
             body: Vec::with_capacity(BLOCK_BYTES),
-            offsets: Vec::new(),
+            entries: 0,
+            csn_bytes: 0,
             hashes: Vec::new(),
             first: Vec::new(),
             last: Vec::new(),
@@ -48,12 +49,32 @@ impl Open {
     }
 
     fn is_empty(&self) -> bool {
-        self.offsets.is_empty()
+        self.entries == 0
     }
 
-    /// Bytes the body would have now.
+    /// Bytes the block would have in memory.
     fn bytes(&self) -> usize {
-        self.body.len() + 4 * self.offsets.len() + 4
+        self.body.len() + TRAILER_BYTES + nodes::bytes_of(self.entries)
+    }
+
+    /// Bytes it would have with another entry.
+    fn bytes_with(&self, entry: &Entry<'_>) -> usize {
+        let wider = csn_bytes(entry.csn).saturating_sub(self.csn_bytes);
+        let nodes = nodes::bytes_of(self.entries + 1);
+        let entries = self.body.len() + usize::from(wider) * self.entries;
+        entries + entry_bytes(entry, self.csn_bytes + wider) + TRAILER_BYTES + nodes
+    }
+
+    /// Makes room for CSNs of so many bytes.
+    fn widen(&mut self, csn_bytes: u8) {
+        if csn_bytes > self.csn_bytes {
+            let narrow = std::mem::take(&mut self.body);
+            self.body.reserve(BLOCK_BYTES);
+            for entry in read_all(&narrow, self.csn_bytes) {
+                put_entry(&mut self.body, &entry, csn_bytes);
+            }
+            self.csn_bytes = csn_bytes;
+        }
     }
 
     /// Adds an entry. `begins` is whether no version of its key came before.
@@ -67,12 +88,9 @@ impl Open {
             self.last.clear();
             self.last.extend_from_slice(entry.key);
         }
-        self.offsets.push(self.body.len() as u32);
-        put_varint(&mut self.body, entry.key.len() as u64);
-        put_varint(&mut self.body, entry.value.map_or(0, |value| value.len() as u64 + 1));
-        self.body.extend_from_slice(&entry.csn.0.to_le_bytes());
-        self.body.extend_from_slice(entry.key);
-        self.body.extend_from_slice(entry.value.unwrap_or_default());
+        self.widen(csn_bytes(entry.csn));
+        put_entry(&mut self.body, entry, self.csn_bytes);
+        self.entries += 1;
         let counts = &mut self.counts;
         counts.versions += 1;
         counts.keys += u64::from(begins);
@@ -83,10 +101,12 @@ impl Open {
     }
 
     /// Takes in the entries of a block that follows.
-    fn append(&mut self, next: &Open) {
-        let shift = self.body.len() as u32;
+    fn append(&mut self, next: &mut Open) {
+        let csn_bytes = self.csn_bytes.max(next.csn_bytes);
+        self.widen(csn_bytes);
+        next.widen(csn_bytes);
         self.body.extend_from_slice(&next.body);
-        self.offsets.extend(next.offsets.iter().map(|offset| offset + shift));
+        self.entries += next.entries;
         // A key that goes on in it has its hash twice, which does no harm.
         self.hashes.extend_from_slice(&next.hashes);
         self.last.clone_from(&next.last);
@@ -94,12 +114,9 @@ impl Open {
     }
 
     fn finish(&mut self) -> BuiltBlock {
-        for offset in &self.offsets {
-            self.body.extend_from_slice(&offset.to_le_bytes());
-        }
-        self.body.extend_from_slice(&(self.offsets.len() as u32).to_le_bytes());
+        put_trailer(&mut self.body, self.entries, self.csn_bytes);
         let mut frame = Vec::with_capacity(super::FRAME_BYTES + self.body.len());
-        put_frame(&mut frame, &self.body);
+        put_block_frame(&mut frame, &self.body);
         let block = BuiltBlock {
             frame,
             first: self.first.as_slice().into(),
@@ -113,7 +130,7 @@ impl Open {
 
     fn clear(&mut self) {
         self.body.clear();
-        self.offsets.clear();
+        (self.entries, self.csn_bytes) = (0, 0);
         self.hashes.clear();
         self.counts = Counts::NONE;
     }
@@ -136,7 +153,7 @@ impl Default for BlockWriter {
 impl BlockWriter {
     /// Adds the next entry in order.
     pub(crate) fn push(&mut self, entry: &Entry<'_>) {
-        if !self.open.is_empty() && self.open.bytes() + entry.encoded() + 4 > BLOCK_BYTES {
+        if !self.open.is_empty() && self.open.bytes_with(entry) > BLOCK_BYTES {
             if !self.held.is_empty() {
                 self.blocks.push(self.held.finish());
             }
@@ -155,7 +172,7 @@ impl BlockWriter {
     /// Ends the last block, and gives all that were not given.
     pub(crate) fn finish(&mut self) -> Vec<BuiltBlock> {
         if !self.held.is_empty() && !self.open.is_empty() && self.open.bytes() < SMALL_BYTES {
-            self.held.append(&self.open);
+            self.held.append(&mut self.open);
             self.open.clear();
         }
         for block in [&mut self.held, &mut self.open] {

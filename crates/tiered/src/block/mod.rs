@@ -4,15 +4,18 @@
 //! Little-endian; varints are LEB128.
 //!
 //! ```text
-//! frame   0  version    u8   1
+//! frame   0  version    u8   of the body: 1 or 2; 1 for others than data blocks
 //!         1  coding     u8   0: stored as is; others: see [`crate::coding`]
 //!         2  dictionary u16  the table's dictionary that the body is coded with; 0: none
 //!         4  length     u32  bytes of body, coded
 //!         8  checksum   u32  CRC32C of table (u32), extent id (u64), the frame's offset in the extent (u64),
 //!                            bytes 0..8 and the body
 //!        12  body
-//! body       entries, each: key length (varint), value length + 1 or 0 for a tombstone (varint),
-//!                           CSN (u64), key, value
+//! body 2     entries, each: key length (varint), value length + 1 or 0 for a tombstone (varint),
+//!                           CSN (as many bytes as the largest of the block needs), key, value
+//!            number of entries (u32)
+//!            bytes of a CSN (u8)
+//! body 1     entries likewise, with CSNs of 8 bytes
 //!            offset of each entry in the body (u32 each)
 //!            number of entries (u32)
 //! ```
@@ -20,35 +23,39 @@
 //! The checksum covers which frame it is, so that one that was written or read in another's place is damage. A block that
 //! is carried to another extent is checked first, and then sealed again.
 //!
-//! Entries are in order of key, and of one key the newest first. Offsets let a search and a step in
-//! either direction touch only the entries they compare. A block is checked whole when it is read from a
-//! device: afterwards every entry is known to lie inside and in order.
+//! Entries are in order of key, and of one key the newest first. A block is checked whole when it is read from a device:
+//! afterwards every entry is known to lie inside and in order. Where entries begin is noted then, in [`crate::nodes`] behind the
+//! body, by which a search or a step in either direction touches only the entries it compares. A body of version 1 becomes one of version 2.
 
+mod body;
 mod builder;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::cmp::Ordering;
 use std::ops::Deref;
 
 use spillway_base::budget::{Budget, Use};
 use spillway_base::checksum::{crc32c, crc32c_append};
-use spillway_base::codec::{Reader, varint_len};
+use spillway_base::codec::Reader;
 use spillway_base::{Csn, Error, Result, TableId};
 
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
+use crate::nodes::{self, Nodes, Way};
 use crate::pages::{Buffer, PAGE_ALIGN, PagePool};
 
-pub use builder::BuiltBlock;
-pub(crate) use builder::{BlockWriter, SMALL_BYTES};
+use self::body::Shape;
+#[cfg(all(test, not(loom)))]
+pub(crate) use self::body::renewed;
+pub(crate) use self::body::{BodyVersion, csn_bytes};
+pub use self::builder::BuiltBlock;
+pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 
-/// Bytes of body at which a block is full.
+/// Bytes that a block has in memory when it is full: its body, and the nodes over its keys.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 /// Bytes of a frame beside its body.
 pub(crate) const FRAME_BYTES: usize = 12;
 const CHECKSUM_AT: usize = 8;
-const VERSION: u8 = 1;
 
 /// One version, borrowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,11 +70,6 @@ impl Entry<'_> {
     /// Bytes of key and value.
     pub(crate) fn payload(&self) -> usize {
         self.key.len() + self.value.map_or(0, <[u8]>::len)
-    }
-
-    fn encoded(&self) -> usize {
-        let value = self.value.map_or(0, |value| value.len() as u64 + 1);
-        varint_len(self.key.len() as u64) + varint_len(value) + 8 + self.payload()
     }
 }
 
@@ -90,7 +92,14 @@ impl FrameId {
 
 /// Appends a frame of a body as it is, that has no checksum yet.
 pub(crate) fn put_frame(out: &mut Vec<u8>, body: &[u8]) {
-    out.extend_from_slice(&header(Coding::Stored, DictionaryId::NONE, body.len()));
+    out.extend_from_slice(&header(1, Coding::Stored, DictionaryId::NONE, body.len()));
+    out.extend_from_slice(body);
+}
+
+/// Appends a frame of a data block's body as it is, that has no checksum yet.
+pub(crate) fn put_block_frame(out: &mut Vec<u8>, body: &[u8]) {
+    let version = BodyVersion::Two as u8;
+    out.extend_from_slice(&header(version, Coding::Stored, DictionaryId::NONE, body.len()));
     out.extend_from_slice(body);
 }
 
@@ -100,13 +109,14 @@ pub(crate) fn put_coded_frame(out: &mut Vec<u8>, body: &[u8], encoder: &mut Enco
     out.extend_from_slice(&[0; FRAME_BYTES]);
     let (coding, dictionary) = encoder.encode(body, out);
     let coded = out.len() - start - FRAME_BYTES;
-    out[start..start + FRAME_BYTES].copy_from_slice(&header(coding, dictionary, coded));
+    let header = header(BodyVersion::Two as u8, coding, dictionary, coded);
+    out[start..start + FRAME_BYTES].copy_from_slice(&header);
 }
 
-fn header(coding: Coding, dictionary: DictionaryId, len: usize) -> [u8; FRAME_BYTES] {
+fn header(version: u8, coding: Coding, dictionary: DictionaryId, len: usize) -> [u8; FRAME_BYTES] {
     let len = u32::try_from(len).expect("batches are far below 4 GiB, and so are frames");
     let mut bytes = [0; FRAME_BYTES];
-    bytes[..2].copy_from_slice(&[VERSION, coding as u8]);
+    bytes[..2].copy_from_slice(&[version, coding as u8]);
     bytes[2..4].copy_from_slice(&dictionary.0.to_le_bytes());
     bytes[4..CHECKSUM_AT].copy_from_slice(&len.to_le_bytes());
     bytes
@@ -120,6 +130,7 @@ pub(crate) fn seal_frame(frame: &mut [u8], id: FrameId) {
 
 /// A frame that is the one it should be, and whole.
 struct Opened<'a> {
+    version: BodyVersion,
     coding: Coding,
     dictionary: DictionaryId,
     body: &'a [u8],
@@ -135,9 +146,7 @@ fn open(frame: &[u8], id: FrameId) -> Result<Opened<'_>> {
     if crc != id.checksum(frame, body) {
         return Err(Error::corruption("its bytes do not match their checksum"));
     }
-    if version != VERSION {
-        return Err(Error::corruption(format!("unknown version {version}")));
-    }
+    let version = BodyVersion::of(version)?;
     let coding = Coding::of(coding)?;
     if (coding == Coding::ZstdDictionary) == (dictionary == DictionaryId::NONE) {
         return Err(Error::corruption("its coding and its dictionary make no sense"));
@@ -145,7 +154,7 @@ fn open(frame: &[u8], id: FrameId) -> Result<Opened<'_>> {
     if !reader.is_empty() {
         return Err(Error::corruption("its length makes no sense"));
     }
-    Ok(Opened { coding, dictionary, body })
+    Ok(Opened { version, coding, dictionary, body })
 }
 
 /// Checks that a frame is this one, and whole. Answers its coding.
@@ -156,10 +165,26 @@ pub(crate) fn check_frame(frame: &[u8], id: FrameId) -> Result<Coding> {
 /// The body of a frame that is stored as it is.
 pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
     let opened = open(frame, id)?;
-    if opened.coding == Coding::Stored {
+    if opened.coding == Coding::Stored && opened.version == BodyVersion::One {
         Ok(opened.body)
     } else {
         Err(Error::corruption("it is coded, and no data block"))
+    }
+}
+
+/// How a block is searched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BlockSearch {
+    /// By nodes over its keys, each compared so.
+    Nodes(Way),
+    /// By halving, key by key: what nodes are held against.
+    Halving,
+}
+
+impl BlockSearch {
+    /// The best that this processor can do.
+    pub(crate) fn best() -> BlockSearch {
+        BlockSearch::Nodes(Way::best())
     }
 }
 
@@ -171,20 +196,27 @@ pub(crate) struct Decoding<'a> {
     pub(crate) pages: &'a PagePool,
     /// Bytes that its body has at the most.
     pub(crate) body_bytes_max: usize,
+    pub(crate) search: BlockSearch,
 }
 
 /// A block in memory, checked.
 pub(crate) struct Block {
-    /// A stored frame, or a body behind as many bytes that mean nothing.
-    frame: Buffer,
-    entries: usize,
-    offsets_at: usize,
+    /// A stored frame, or a body behind as many bytes that mean nothing; then the nodes.
+    memory: Buffer,
+    /// Where entries, the body, and what is between it and the nodes end in it.
+    entries_end: u32,
+    body_end: u32,
+    nodes_at: u32,
+    csn_bytes: u8,
+    halving: bool,
+    nodes: Nodes,
 }
 
 impl Block {
     /// A pool for the memory of blocks.
     pub(crate) fn pool(budget: &Budget) -> PagePool {
-        let page_bytes = (FRAME_BYTES + BLOCK_BYTES).next_multiple_of(PAGE_ALIGN);
+        // Nodes begin at a line of the cache.
+        let page_bytes = (FRAME_BYTES + BLOCK_BYTES + PAGE_ALIGN).next_multiple_of(PAGE_ALIGN);
         PagePool::new(page_bytes, 0, budget, Use::Caches)
     }
 
@@ -196,15 +228,26 @@ impl Block {
     where
         F: Into<Buffer> + Deref<Target = [u8]>,
     {
-        let Opened { coding, dictionary, body } = open(&frame, id)?;
-        if coding == Coding::Stored {
-            return Block::of_frame(frame.into());
+        let Opened { version, coding, dictionary, body } = open(&frame, id)?;
+        let pages = Some(decoding.pages);
+        let memory = if coding == Coding::Stored {
+            frame.into()
+        } else {
+            let coded = Coded::open(coding, body, decoding.body_bytes_max)?;
+            let dictionary = decoding.dictionaries.get(dictionary);
+            let mut decoded = Buffer::new(FRAME_BYTES + coded.body_bytes(), decoding.pages);
+            coded.decode(version, dictionary.as_deref(), &mut decoded[FRAME_BYTES..])?;
+            decoded
+        };
+        match version {
+            BodyVersion::Two => Block::of_memory(memory, pages, decoding.search),
+            BodyVersion::One => {
+                let body = body::renewed(&memory[FRAME_BYTES..])?;
+                let mut renewed = Buffer::new(FRAME_BYTES + body.len(), decoding.pages);
+                renewed[FRAME_BYTES..].copy_from_slice(&body);
+                Block::of_memory(renewed, pages, decoding.search)
+            }
         }
-        let coded = Coded::open(coding, body, decoding.body_bytes_max)?;
-        let dictionary = decoding.dictionaries.get(dictionary);
-        let mut decoded = Buffer::new(FRAME_BYTES + coded.body_bytes(), decoding.pages);
-        coded.decode(dictionary.as_deref(), &mut decoded[FRAME_BYTES..])?;
-        Block::of_frame(decoded)
     }
 
     /// The block of a frame that was just built, and has no place and no checksum yet.
@@ -212,80 +255,69 @@ impl Block {
     /// # Errors
     /// As [`Block::open`], of a frame that is none.
     pub(crate) fn of_built(frame: &[u8]) -> Result<Block> {
-        Block::of_frame(frame.into())
+        Block::of_memory(frame.into(), None, BlockSearch::Nodes(Way::Scalar))
     }
 
-    fn of_frame(frame: Buffer) -> Result<Block> {
-        let body = frame.get(FRAME_BYTES..).unwrap_or_default();
-        let bad = |what: &str| Error::corruption(format!("its {what} make no sense"));
-        let count_at = body.len().checked_sub(4).ok_or_else(|| bad("lengths"))?;
-        let entries = Reader::new(&body[count_at..]).u32()? as usize;
-        let offsets_at = entries.checked_mul(4).and_then(|bytes| count_at.checked_sub(bytes));
-        let offsets_at = offsets_at.ok_or_else(|| bad("entry counts"))?;
-        let block = Block { frame, entries, offsets_at };
-        let mut end = 0;
-        let mut last: Option<Entry<'_>> = None;
-        for index in 0..entries {
-            if block.offset(index) != end {
-                return Err(bad("offsets"));
-            }
-            let mut reader = Reader::new(&block.body()[end..offsets_at]);
-            let entry = read_entry(&mut reader)?;
-            let ordered = last.is_none_or(|last| {
-                last.key.cmp(entry.key).then(entry.csn.cmp(&last.csn)) == Ordering::Less
-            });
-            if !ordered {
-                return Err(bad("keys' order"));
-            }
-            last = Some(entry);
-            end += reader.offset();
-        }
-        if end != offsets_at || entries == 0 {
-            return Err(bad("lengths"));
-        }
-        Ok(block)
+    fn of_memory(memory: Buffer, pages: Option<&PagePool>, search: BlockSearch) -> Result<Block> {
+        let body_end = memory.len();
+        let shape = Shape::of(memory.get(FRAME_BYTES..).unwrap_or_default())?;
+        let nodes_at = body_end.next_multiple_of(PAGE_ALIGN);
+        let mut memory = memory.lengthened(nodes_at + nodes::bytes_of(shape.entries), pages);
+        let (front, behind) = memory.split_at_mut(nodes_at);
+        let entries_end = FRAME_BYTES + shape.entries_bytes;
+        let entries = &front[FRAME_BYTES..entries_end];
+        let way = match search {
+            BlockSearch::Nodes(way) => way,
+            BlockSearch::Halving => Way::Scalar,
+        };
+        // Where entries begin is noted first; what keys begin with alike is known once the last is found.
+        let places = Nodes::new(shape.entries, &[], &[], way);
+        let (first, last) = shape.check(entries, |index, at| {
+            places.set_word(behind, index, at as u32);
+            Ok(())
+        })?;
+        let nodes = Nodes::new(shape.entries, first, last, way);
+        nodes.fill(behind, |at| body::entry(&entries[at as usize..], shape.csn_bytes).key);
+        let [entries_end, body_end, nodes_at] =
+            [entries_end, body_end, nodes_at].map(|number| number as u32);
+        let halving = search == BlockSearch::Halving;
+        let csn_bytes = shape.csn_bytes;
+        Ok(Block { memory, entries_end, body_end, nodes_at, csn_bytes, halving, nodes })
     }
 
+    /// Its body, of version 2.
     pub(crate) fn body(&self) -> &[u8] {
-        &self.frame[FRAME_BYTES..]
-    }
-
-    fn offset(&self, index: usize) -> usize {
-        let at = self.offsets_at + 4 * index;
-        let bytes = self.body()[at..at + 4].first_chunk().copied().unwrap_or_default();
-        u32::from_le_bytes(bytes) as usize
+        &self.memory[FRAME_BYTES..self.body_end as usize]
     }
 
     /// The number of entries, at least one.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.entries
+        self.nodes.len()
     }
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.frame.memory_bytes() + size_of::<Block>()
+        self.memory.memory_bytes() + size_of::<Block>()
+    }
+
+    fn nodes_memory(&self) -> &[u8] {
+        &self.memory[self.nodes_at as usize..]
     }
 
     /// The entry of this index.
     #[inline]
     pub(crate) fn entry(&self, index: usize) -> Entry<'_> {
-        let bytes = &self.body()[self.offset(index)..self.offsets_at];
-        // Reads and scans spend most of their time here, and most lengths have one or two bytes.
-        if let Some((key_len, rest)) = short_varint(bytes)
-            && let Some((value_len, rest)) = short_varint(rest)
-            && let Some((csn, rest)) = rest.split_first_chunk()
-            && let Some((key, rest)) = rest.split_at_checked(key_len)
-        {
-            let value = value_len.checked_sub(1).map(|len| &rest[..len]);
-            return Entry { key, csn: Csn(u64::from_le_bytes(*csn)), value };
-        }
-        read_entry(&mut Reader::new(bytes))
-            .expect("a block's entries are checked when it is opened")
+        let at = FRAME_BYTES + self.nodes.word(self.nodes_memory(), index) as usize;
+        body::entry(&self.memory[at..self.entries_end as usize], self.csn_bytes)
     }
 
     /// The index of the first entry at or past `key`; of one key, of its newest version.
     pub(crate) fn seek(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.entries);
+        if !self.halving {
+            return self.nodes.seek(self.nodes_memory(), key, |index| self.entry(index).key);
+        }
+        let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
             if self.entry(middle).key < key {
@@ -296,31 +328,4 @@ impl Block {
         }
         low
     }
-}
-
-/// A varint of one or two bytes, and what follows it.
-#[inline]
-fn short_varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    match bytes {
-        [low @ ..0x80, rest @ ..] => Some((usize::from(*low), rest)),
-        [low, high @ ..0x80, rest @ ..] => {
-            Some((usize::from(*low & 0x7F) | usize::from(*high) << 7, rest))
-        }
-        _ => None,
-    }
-}
-
-fn read_entry<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>> {
-    let key_len = reader.varint()?;
-    let value_len = reader.varint()?;
-    let csn = Csn(reader.u64()?);
-    let len = |len: u64| {
-        usize::try_from(len).map_err(|_| Error::corruption("an entry's length makes no sense"))
-    };
-    let key = reader.take(len(key_len)?)?;
-    let value = match value_len.checked_sub(1) {
-        Some(bytes) => Some(reader.take(len(bytes)?)?),
-        None => None,
-    };
-    Ok(Entry { key, csn, value })
 }

@@ -23,12 +23,15 @@ fn sample() -> (Vec<(Vec<u8>, u64, Option<Vec<u8>>)>, Vec<u8>) {
 }
 
 fn open_block(frame: &[u8]) -> Result<Block> {
+    open_block_by(frame, BlockSearch::best())
+}
+
+fn open_block_by(frame: &[u8], search: BlockSearch) -> Result<Block> {
     let budget = Budget::new(usize::MAX);
     let dictionaries = crate::coding::DictionaryStore::new(&budget).of(ID.table);
     let pages = Block::pool(&budget);
-    let decoding =
-        Decoding { dictionaries: &dictionaries, pages: &pages, body_bytes_max: 64 << 10 };
-    Block::open(frame, ID, &decoding)
+    let (dictionaries, pages, body_bytes_max) = (&dictionaries, &pages, 64 << 10);
+    Block::open(frame, ID, &Decoding { dictionaries, pages, body_bytes_max, search })
 }
 
 /// The frame of a block, coded so.
@@ -50,7 +53,13 @@ fn entries_come_back_and_are_found() {
 }
 
 fn entries_are_found(rows: &[(Vec<u8>, u64, Option<Vec<u8>>)], frame: &[u8]) {
-    let block = open_block(frame).unwrap();
+    let ways = Way::all().into_iter().map(BlockSearch::Nodes);
+    for search in ways.chain([BlockSearch::Halving]) {
+        entries_are_found_by(rows, &open_block_by(frame, search).unwrap());
+    }
+}
+
+fn entries_are_found_by(rows: &[(Vec<u8>, u64, Option<Vec<u8>>)], block: &Block) {
     assert_eq!(block.len(), rows.len());
     for (index, (key, csn, value)) in rows.iter().enumerate() {
         let entry = Entry { key, csn: Csn(*csn), value: value.as_deref() };
@@ -93,7 +102,7 @@ fn a_frame_in_the_place_of_another_is_noticed() {
 fn any_body_is_a_block_or_an_error() {
     let mut rng = Rng::new(2);
     let (_, frame) = sample();
-    let body = open_frame(&frame, ID).unwrap();
+    let body = &frame[FRAME_BYTES..];
     for _ in 0..3000 {
         let mut body = body.to_vec();
         for _ in 0..1 + rng.below(4) {
@@ -102,12 +111,52 @@ fn any_body_is_a_block_or_an_error() {
         }
         body.truncate(body.len() - rng.below(20) as usize);
         let mut frame = Vec::new();
-        put_frame(&mut frame, &body);
-        // Also one that calls itself coded.
+        put_block_frame(&mut frame, &body);
+        // Also one that calls itself of another version, or coded.
+        frame[0] = 1 + rng.below(3) as u8;
         frame[1] = rng.below(5) as u8;
         seal_frame(&mut frame, ID);
         if let Ok(block) = open_block(&frame) {
             (0..block.len()).for_each(|index| drop(block.entry(index).key.to_vec()));
         }
+    }
+}
+
+/// CSNs have as many bytes as the largest of a block needs, whichever entry it is of.
+#[test]
+fn csns_of_every_length_come_back() {
+    for csns in
+        [vec![0], vec![255, 256], vec![u64::MAX, 0], (0..64).map(|bits| 1 << bits).collect()]
+    {
+        for csns in [csns.clone(), csns.into_iter().rev().collect()] {
+            let mut writer = BlockWriter::default();
+            let keys: Vec<[u8; 2]> = (0..csns.len() as u16).map(u16::to_be_bytes).collect();
+            let entry = |at: usize| Entry { key: &keys[at], csn: Csn(csns[at]), value: None };
+            (0..csns.len()).for_each(|at| writer.push(&entry(at)));
+            let built = writer.finish();
+            let block = Block::of_built(&built[0].frame).unwrap();
+            assert!((0..csns.len()).all(|at| block.entry(at) == entry(at)), "{csns:?}");
+            let most = csns.iter().map(|csn| csn_bytes(Csn(*csn))).max().unwrap();
+            assert_eq!(block.body().len(), csns.len() * (4 + usize::from(most)) + 5);
+        }
+    }
+}
+
+/// A block whose last part is small has that in it, and its CSNs need not have been as long.
+#[test]
+fn what_is_left_goes_into_the_block_before() {
+    for (first, second) in [(1, u64::MAX), (u64::MAX, 1)] {
+        let mut writer = BlockWriter::default();
+        let keys: Vec<[u8; 2]> = (0..80_u16).map(u16::to_be_bytes).collect();
+        let value = [7; 200];
+        let entry = |at: usize| {
+            let csn = Csn(if at < 70 { first } else { second });
+            Entry { key: &keys[at], csn, value: Some(&value[..]) }
+        };
+        (0..keys.len()).for_each(|at| writer.push(&entry(at)));
+        let built = writer.finish();
+        assert_eq!(built.len(), 1);
+        let block = Block::of_built(&built[0].frame).unwrap();
+        assert!(block.len() == 80 && (0..80).all(|at| block.entry(at) == entry(at)));
     }
 }

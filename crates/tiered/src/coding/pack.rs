@@ -1,9 +1,9 @@
 //! Packing: a data block's body with what is alike side by side, for a compressor to find.
 //!
-//! In a body, a few bytes of lengths and a CSN stand between each key and the value before, and the offsets of all entries
-//! follow: much that says little, in pieces too small to be worth a match. Packed, lengths stand with lengths and CSNs with CSNs, each CSN as
-//! its difference from the one before; of a key only what differs from the key before is there; offsets are left out. That made coded blocks
-//! of the rows in `measure` a twentieth to a tenth smaller, and took no longer to code in all.
+//! In a body, a few bytes of lengths and a CSN stand between each key and the value before: much that says little, in pieces too small
+//! to be worth a match. Packed, lengths stand with lengths and CSNs with CSNs, each CSN as its difference from the one before; of a key
+//! only what differs from the key before is there. That made coded blocks of the rows in `measure` a twentieth to a tenth smaller, and took no
+//! longer to code in all. It is the same for bodies of either version.
 //!
 //! # Format
 //! Integers are LEB128 varints.
@@ -21,34 +21,35 @@
 //! Digits are left where they are unless there are many of them, and that makes less of a block.
 
 use spillway_base::codec::{Reader, put_varint, varint_len};
-use spillway_base::{Error, Result};
+use spillway_base::{Csn, Error, Result};
 
 use super::digits::next_run;
+use crate::block::{BodyVersion, csn_bytes};
 
-/// Appends what is packed of a data block's body to `out`; `None`, with `out` as it may be, for bytes that [`unpack`] would not make again.
+/// Appends what is packed of a data block's body, of version 2, to `out`; `None`, with `out` as it may be, for bytes that [`unpack`] would not make again.
 pub(super) fn pack(
     body: &[u8],
     take_digits: bool,
     packing: &mut Packing,
     out: &mut Vec<u8>,
 ) -> Option<()> {
-    let entries = u32::from_le_bytes(*body.last_chunk()?) as usize;
-    let offsets_at = (body.len() - 4).checked_sub(entries.checked_mul(4)?)?;
-    let mut offsets = Reader::new(&body[offsets_at..]);
-    let mut reader = Reader::new(&body[..offsets_at]);
+    let (rest, trailer) = body.split_at(body.len().checked_sub(5)?);
+    let mut trailer = Reader::new(trailer);
+    let (entries, width) = (trailer.u32().ok()? as usize, trailer.u8().ok()?);
+    let mut reader = Reader::new(rest);
     packing.clear();
     let mut key_before: &[u8] = &[];
-    let mut csn_before = 0;
+    let (mut csn_before, mut csn_max) = (0, 0);
     for _ in 0..entries {
         let start = reader.offset();
-        if offsets.u32().ok()? as usize != start {
-            return None;
-        }
         let (key_len, value_len) = (reader.varint().ok()?, reader.varint().ok()?);
         if reader.offset() - start != varint_len(key_len) + varint_len(value_len) {
             return None;
         }
-        let csn = reader.u64().ok()?;
+        let mut csn = [0; 8];
+        csn.get_mut(..usize::from(width))?.copy_from_slice(reader.take(width.into()).ok()?);
+        let csn = u64::from_le_bytes(csn);
+        csn_max = csn_max.max(csn);
         let key = reader.take(usize::try_from(key_len).ok()?).ok()?;
         let value = reader.take(usize::try_from(value_len.saturating_sub(1)).ok()?).ok()?;
         put_varint(&mut packing.lengths, key_len);
@@ -64,7 +65,7 @@ pub(super) fn pack(
         }
         (key_before, csn_before) = (key, csn);
     }
-    if !reader.is_empty() {
+    if !reader.is_empty() || csn_bytes(Csn(csn_max)) != width {
         return None;
     }
     put_varint(out, entries as u64);
@@ -200,11 +201,26 @@ impl Values<'_> {
     }
 }
 
-/// Makes the body again, which fills `body`, with the digits that were taken out of it.
+/// The bytes that the largest of these CSNs needs.
+fn csn_bytes_most(mut csns: Reader<'_>) -> Result<u8> {
+    let (mut csn, mut most) = (0_u64, 0);
+    while !csns.is_empty() {
+        csn = csn.wrapping_add(zagzig(csns.varint()?) as u64);
+        most = most.max(csn);
+    }
+    Ok(csn_bytes(Csn(most)))
+}
+
+/// Makes the body again, of this version, which fills `body`, with the digits that were taken out of it.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].
-pub(super) fn unpack(packed: &[u8], digits: &[u8], body: &mut [u8]) -> Result<()> {
+pub(super) fn unpack(
+    packed: &[u8],
+    digits: &[u8],
+    version: BodyVersion,
+    body: &mut [u8],
+) -> Result<()> {
     let len =
         |len: u64| usize::try_from(len).map_err(|_| Error::corruption("a length makes no sense"));
     let mut reader = Reader::new(packed);
@@ -216,12 +232,15 @@ pub(super) fn unpack(packed: &[u8], digits: &[u8], body: &mut [u8]) -> Result<()
     let [lengths, csns, keys, runs] = sizes.map(|size| reader.take(size));
     let (mut lengths, mut csns, mut keys) =
         (Reader::new(lengths?), Reader::new(csns?), Reader::new(keys?));
-    let offsets_at =
-        entries.checked_mul(4).and_then(|bytes| body.len().checked_sub(4)?.checked_sub(bytes));
-    let offsets_at =
-        offsets_at.ok_or_else(|| Error::corruption("its number of entries makes no sense"))?;
-    let (parts, offsets) = body.split_at_mut(offsets_at);
-    let mut offsets = offsets.chunks_exact_mut(4);
+    let width = match version {
+        BodyVersion::One => 8,
+        BodyVersion::Two => csn_bytes_most(csns.clone())?,
+    };
+    let trailer = version.trailer_bytes(entries);
+    let split = trailer.and_then(|trailer| body.len().checked_sub(trailer));
+    let split = split.ok_or_else(|| Error::corruption("its number of entries makes no sense"))?;
+    let (parts, trailer) = body.split_at_mut(split);
+    let mut trailer = Writer { bytes: trailer, at: 0 };
     let mut out = Writer { bytes: parts, at: 0 };
     let (runs, rest, digits) =
         (Reader::new(runs?), Reader::new(reader.rest()), Reader::new(digits));
@@ -229,13 +248,15 @@ pub(super) fn unpack(packed: &[u8], digits: &[u8], body: &mut [u8]) -> Result<()
     values.next()?;
     let mut csn = 0_u64;
     let mut key_before = 0..0;
-    for offset in offsets.by_ref().take(entries) {
-        offset.copy_from_slice(&(out.at as u32).to_le_bytes());
+    for _ in 0..entries {
+        if version == BodyVersion::One {
+            trailer.put(&(out.at as u32).to_le_bytes())?;
+        }
         let (key_len, value_len) = (lengths.varint()?, lengths.varint()?);
         csn = csn.wrapping_add(zagzig(csns.varint()?) as u64);
         out.varint(key_len)?;
         out.varint(value_len)?;
-        out.put(&csn.to_le_bytes())?;
+        out.put(&csn.to_le_bytes()[..usize::from(width)])?;
         let (key_len, shared) = (len(key_len)?, len(keys.varint()?)?);
         if shared > key_len.min(key_before.len()) {
             return Err(Error::corruption("a key begins with more than there is before it"));
@@ -247,8 +268,9 @@ pub(super) fn unpack(packed: &[u8], digits: &[u8], body: &mut [u8]) -> Result<()
         key_before = at..out.at;
         values.fill(out.room(len(value_len.saturating_sub(1))?)?)?;
     }
-    if let Some(count) = offsets.next() {
-        count.copy_from_slice(&(entries as u32).to_le_bytes());
+    trailer.put(&(entries as u32).to_le_bytes())?;
+    if version == BodyVersion::Two {
+        trailer.put(&[width])?;
     }
     let Values { rest, runs, digits, .. } = &values;
     let rests = [rest, runs, digits, &lengths, &csns, &keys];

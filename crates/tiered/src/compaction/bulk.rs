@@ -10,12 +10,15 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::Result;
 use spillway_base::budget::{Budget, Charge, Use};
-use spillway_storage::{AlignedBuffer, Cache, Disk, File, IoQueue, QueueSettings};
+use spillway_storage::{ALIGN, AlignedBuffer, Cache, Disk, File, IoQueue, QueueSettings};
 
 /// Operations in flight: more were no quicker (`spillway bench extents`).
 const DEPTH: usize = 4;
-/// The share of the memory that buffers may have, as far as the work can do with less.
+/// The share of the memory that buffers may have, as far as the work can do with less: those of one work, and those of all.
 const MEMORY_SHARE: usize = 32;
+const MEMORY_SHARE_OF_ALL: usize = 8;
+/// Writes are not cut into less.
+const PIECE_BYTES: usize = 128 << 10;
 /// Bytes of the largest read ahead.
 const READ_BYTES: usize = 512 << 10;
 /// Buffers that are kept for the next operation.
@@ -41,6 +44,9 @@ struct State {
     charge: Charge,
     /// Bytes of those past which nothing is begun beside something else that can wait.
     most: usize,
+    /// Bytes that are written at once, at most.
+    piece: usize,
+    budget: Budget,
 }
 
 impl Bulk {
@@ -59,6 +65,8 @@ impl Bulk {
             spare: Vec::new(),
             charge: budget.charge(Use::Compactions, 0),
             most: budget.limit() / MEMORY_SHARE,
+            piece: (budget.limit() / MEMORY_SHARE / DEPTH / ALIGN * ALIGN).max(PIECE_BYTES),
+            budget: budget.clone(),
         }))))
     }
 
@@ -103,16 +111,19 @@ impl Bulk {
     pub(crate) fn write(&self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> Result<()> {
         let state = &mut *self.0.borrow_mut();
         state.failed.clone()?;
-        while state.lacks(bytes.len()) && !state.writing.is_empty() {
-            state.step();
+        let pieces = bytes.chunks(state.piece);
+        for (piece, offset) in pieces.zip((offset..).step_by(state.piece)) {
+            while state.lacks(piece.len()) && !state.writing.is_empty() {
+                state.step();
+            }
+            let tag = state.begin();
+            let mut buffer = state.buffer(piece.len());
+            buffer.clear();
+            buffer.extend_from_slice(piece);
+            buffer.pad();
+            state.writing.insert(tag);
+            state.queue.write(tag, file, offset, buffer);
         }
-        let tag = state.begin();
-        let mut buffer = state.buffer(bytes.len());
-        buffer.clear();
-        buffer.extend_from_slice(bytes);
-        buffer.pad();
-        state.writing.insert(tag);
-        state.queue.write(tag, file, offset, buffer);
         Ok(())
     }
 
@@ -162,7 +173,9 @@ impl State {
     /// Whether a buffer of so many bytes would be one too many.
     fn lacks(&self, bytes: usize) -> bool {
         let spare = self.spare.iter().any(|spare| spare.capacity() >= bytes);
-        !spare && self.charge.bytes() + bytes > self.most
+        let of_all = self.budget.used_for(Use::Compactions) + bytes;
+        let crowded = of_all > self.budget.limit() / MEMORY_SHARE_OF_ALL;
+        !spare && (crowded || self.charge.bytes() + bytes > self.most)
     }
 
     /// A buffer with memory for so many bytes, whatever is in it.

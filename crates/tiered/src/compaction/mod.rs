@@ -14,7 +14,8 @@
 //! (figure 8 of the paper is a test here).
 //!
 //! # What holds
-//! - **W1.** Every version of the sources that [`DropRule`] keeps is in the outputs once, and no other.
+//! - **W1.** Every version of the sources that [`DropRule`] keeps is in the outputs once, and no other; its value as it was, or, where it was
+//!   merged, as the table's owner has it rewritten (E11).
 //! - **W2.** The outputs are disjoint slices in key order; all versions of a key are in one of them.
 //! - **W3.** What passes was clean: merging it by itself would have dropped nothing, but for what range tombstones hide that some
 //!   live snapshot does not see yet. Nothing that is dirty passes.

@@ -56,8 +56,9 @@ impl MergeTask {
     /// Bytes of its entries, about.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let share =
-            |piece: &Piece| (piece.block.bytes() * piece.entries.len() / piece.block.len()) as u64;
+        let share = |piece: &Piece| {
+            (piece.block.body().len() * piece.entries.len() / piece.block.len()) as u64
+        };
         self.sources.iter().flatten().map(share).sum()
     }
 }
@@ -173,9 +174,7 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     while let Some((first, others)) = readers.split_first_mut() {
         let rival = others.first().map(|other| (other.entry, other.rank));
         let goes_on = loop {
-            if sieve.keeps(&first.entry) {
-                writer.push(&first.entry);
-            }
+            sieve.pass(&first.entry, &mut writer);
             if !first.advance() {
                 break false;
             }

@@ -14,7 +14,7 @@ use spillway_base::engine::Access;
 use spillway_storage::AlignedBuffer;
 
 use super::bulk::{Bulk, Ticket};
-use crate::extent::Resident;
+use crate::extent::CachedTable;
 use crate::level::Slice;
 
 /// Bytes of the first stretch.
@@ -24,7 +24,7 @@ const READ_BYTES: usize = 32 << 10;
 #[derive(Clone)]
 pub(crate) struct OpenSlice {
     pub(crate) slice: Arc<Slice>,
-    pub(crate) resident: Arc<Resident>,
+    pub(crate) resident: Arc<CachedTable>,
     reader: Rc<RefCell<Reader>>,
 }
 

@@ -1,8 +1,9 @@
-//! Which versions a flush or a compaction keeps.
+//! Which versions a flush or a compaction keeps, and in which form.
 
 use spillway_base::Csn;
+use spillway_base::engine::Rewrite;
 
-use crate::block::Entry;
+use crate::block::{BlockWriter, Entry};
 use crate::ranges::RangeTombstones;
 
 /// Which versions are kept: those that some snapshot sees.
@@ -20,6 +21,8 @@ pub struct DropRule<'a> {
     pub others_from: Csn,
     /// The range tombstones over the inputs.
     pub ranges: &'a RangeTombstones,
+    /// What becomes of values that are kept and merged; where it makes one longer, that stays as it is (E11).
+    pub rewrite: Option<&'a dyn Rewrite>,
 }
 
 impl DropRule<'_> {
@@ -48,11 +51,26 @@ pub(crate) struct Sieve<'a> {
     key: Vec<u8>,
     /// The CSN of the version before, if it was of the same key.
     newer: Option<Csn>,
+    value: Vec<u8>,
 }
 
 impl<'a> Sieve<'a> {
     pub(crate) fn new(rule: &'a DropRule<'a>) -> Sieve<'a> {
-        Sieve { rule, key: Vec::new(), newer: None }
+        Sieve { rule, key: Vec::new(), newer: None, value: Vec::new() }
+    }
+
+    /// Puts the next version down if it is kept, as it is to be.
+    pub(crate) fn pass(&mut self, entry: &Entry<'_>, writer: &mut BlockWriter) {
+        if !self.keeps(entry) {
+            return;
+        }
+        if let (Some(rewrite), Some(value)) = (self.rule.rewrite, entry.value) {
+            self.value.clear();
+            if rewrite.rewrite(value, &mut self.value) && self.value.len() <= value.len() {
+                return writer.push(&Entry { value: Some(&self.value), ..*entry });
+            }
+        }
+        writer.push(entry);
     }
 
     /// Whether the next version is kept.
@@ -71,7 +89,7 @@ impl<'a> Sieve<'a> {
 mod tests {
     use super::super::offload::{Accelerator, Cpu, MergeTask, Piece};
     use super::*;
-    use crate::block::{Block, BlockWriter};
+    use crate::block::Block;
     use crate::memtable::{Accounts, Memtable};
     use spillway_base::budget::Budget;
     use spillway_base::rng::Rng;
@@ -129,7 +147,7 @@ mod tests {
             live.sort_unstable();
             live.dedup();
             let others_from = if round % 2 == 0 { Csn::MAX } else { Csn(10) };
-            let rule = DropRule { live: &live, others_from, ranges: &NONE };
+            let rule = DropRule { live: &live, others_from, ranges: &NONE, rewrite: None };
             let mut kept = History::new();
             let mut last: Option<(Vec<u8>, Csn)> = None;
             let task = MergeTask { sources: vec![pieces(&old), pieces(&new)] };
@@ -166,7 +184,7 @@ mod tests {
         let version = |csn, value| Entry { key: b"k", csn: Csn(csn), value };
         let some = Some(&b"v"[..]);
         let keeps = |live: &[Csn], csn, newer: Option<u64>| {
-            let rule = DropRule { live, others_from: Csn::ZERO, ranges: &NONE };
+            let rule = DropRule { live, others_from: Csn::ZERO, ranges: &NONE, rewrite: None };
             rule.keeps(&version(csn, some), newer.map(Csn))
         };
         assert!(keeps(&[Csn(100)], 50, None));
@@ -181,7 +199,7 @@ mod tests {
         let tombstone = Entry { key: b"k", csn: Csn(40), value: None };
         let keeps = |oldest, others_from| {
             let others_from = Csn(others_from);
-            let rule = DropRule { live: &[Csn(oldest)], others_from, ranges: &NONE };
+            let rule = DropRule { live: &[Csn(oldest)], others_from, ranges: &NONE, rewrite: None };
             rule.keeps(&tombstone, None)
         };
         assert!(!keeps(40, 41));

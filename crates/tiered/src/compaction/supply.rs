@@ -260,9 +260,7 @@ impl<'a> MemtableBlocks<'a> {
                 Some(key) => {
                     for version in self.memtable.versions(place) {
                         let entry = Entry { key, csn: version.csn, value: version.value };
-                        if self.sieve.keeps(&entry) {
-                            self.writer.push(&entry);
-                        }
+                        self.sieve.pass(&entry, &mut self.writer);
                     }
                     self.ready.extend(self.writer.ready());
                     self.place = Some(self.memtable.after(place));

@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use spillway_base::budget::Budget;
+use spillway_base::budget::{Budget, Use};
 use spillway_base::engine::Access;
 use spillway_base::rng::Rng;
 use spillway_base::{Csn, Result, TableId};
 use spillway_storage::sim::SimDisk;
+use spillway_storage::{Disk, OpenMode};
 
 use super::offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 use super::plan::{Planner, Policy, Step, TASK_BYTES};
@@ -17,7 +18,8 @@ use super::rule::Sieve;
 use super::supply::{Origin, Supply};
 use super::weave::{Coder, Output, Tally, Weaver};
 use super::{Bulk, DropRule};
-use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
+use crate::block::{Block, BlockSearch, BlockWriter, BuiltBlock, Entry};
+use crate::cache::CacheSettings;
 use crate::coding::{Coding, Compression};
 use crate::extent::{BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext};
 use crate::extent_meta::ExtentId;
@@ -52,7 +54,8 @@ impl Yard {
             64 << 20,
             [].into_iter(),
         );
-        let context = Arc::new(ReadContext::new(0, 64 << 20, false, &budget));
+        let context =
+            ReadContext::new(CacheSettings::fixed(64 << 20), BlockSearch::best(), false, &budget);
         let space = Arc::new(space.unwrap());
         let bulk = space.bulk(&budget).unwrap();
         Yard { bulk, space, context, next: 1, slices: Vec::new() }
@@ -323,7 +326,7 @@ fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
         let (sources, all) = random_sources(&mut yard, &mut rng);
         let live = [Csn(rng.below(500)), Csn(1000)];
         let others_from = if round % 2 == 0 { Csn::MAX } else { Csn::ZERO };
-        let rule = DropRule { live: &live, others_from, ranges: &NONE };
+        let rule = DropRule { live: &live, others_from, ranges: &NONE, rewrite: None };
         let mut wanted = Versions::new();
         let mut sieve = Sieve::new(&rule);
         for ((key, csn), value) in &all {
@@ -373,7 +376,7 @@ fn w4_small_blocks_and_thin_extents_are_put_together() {
         })
         .collect();
     let thin = yard.extent(&tiny);
-    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE };
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let (slices, tally) = weave(&mut yard, &[vec![thin.clone()]], &rule, policy(SLOT), &Cpu);
     assert_eq!((tally.relinked_slices, tally.carried_blocks), (0, 0));
     let resident = slices[0].extent.resident(Access::Blocking).unwrap();
@@ -401,7 +404,7 @@ fn w4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
             yard.extent(&[dense(extent * 100_000 + 50_004, extent * 100_000 + 50_005, 2)])
         })
         .collect();
-    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE };
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let policy = Policy { used_bytes_min: 0, ..policy(SLOT) };
     let (slices, tally) = weave(&mut yard, &[upper, lower], &rule, policy, &Cpu);
     assert_eq!((tally.relinked_slices, tally.merged_blocks), (8, 4));
@@ -428,7 +431,7 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     let mut yard = Yard::new(SLOT);
     let one = yard.extent(&[dense(1, 20, 1)]);
     let two = yard.extent(&[dense(5, 25, 2)]);
-    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE };
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let supplies =
         || [&two, &one].map(|slice| Supply::of_slices(vec![slice.clone()], &yard.bulk)).into();
     let mut planner = Planner::new(supplies(), policy(SLOT), &NONE);
@@ -455,7 +458,7 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     memtable.insert(&inside, &key(15), Csn(10), Some(b"of the same block as the last of those"));
     drop(inside);
     let live: Vec<Csn> = (1..=10).map(Csn).collect();
-    let rule = DropRule { live: &live, others_from: Csn::MAX, ranges: &NONE };
+    let rule = DropRule { live: &live, others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let range = spillway_base::KeyRange::ALL;
     let supplies = vec![
         Supply::of_memtable(&memtable, range, &rule),
@@ -490,7 +493,8 @@ fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
     for newer in [vec![entry(2, 7, None)], vec![entry(1, 3, old), entry(2, 7, None)]] {
         for older in [vec![entry(2, 7, old)], vec![entry(1, 2, old), entry(2, 7, old)]] {
             let task = MergeTask { sources: vec![piece(&newer), piece(&older)] };
-            let rule = DropRule { live: &[Csn(9)], others_from: Csn::ZERO, ranges: &NONE };
+            let rule =
+                DropRule { live: &[Csn(9)], others_from: Csn::ZERO, ranges: &NONE, rewrite: None };
             let blocks = Cpu.merge(&[task], &rule).unwrap().concat();
             let block = Block::of_built(&blocks[0].frame).unwrap();
             let all: Vec<_> = (0..block.len()).map(|at| block.entry(at)).collect();
@@ -498,4 +502,30 @@ fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
             assert!(of_two.len() == 1 && of_two[0].value.is_none());
         }
     }
+}
+
+/// D7: however large what is written, and however many write.
+#[test]
+fn buffers_keep_to_their_share_of_the_memory() {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
+    let budget = Budget::new(16 << 20);
+    let file = disk.open(Path::new("/data"), OpenMode::Create).unwrap();
+    let mut bytes = vec![0; SLOT - 100];
+    Rng::new(1).fill(&mut bytes);
+    let used = || budget.used_for(Use::Compactions);
+    let all: Vec<Bulk> = (0..6).map(|_| Bulk::new(&*disk, &budget).unwrap()).collect();
+    for (number, bulk) in all.iter().enumerate() {
+        bulk.write(&file, (number * SLOT) as u64, &bytes).unwrap();
+        assert!(used() <= budget.limit() / 8 + number * (128 << 10), "{number}: {}", used());
+    }
+    all.iter().for_each(|bulk| bulk.finish_writes().unwrap());
+    let mut found = vec![1; SLOT];
+    for number in 0..all.len() {
+        file.read_at((number * SLOT) as u64, &mut found).unwrap();
+        assert!(
+            found[..bytes.len()] == bytes && found[bytes.len()..].iter().all(|byte| *byte == 0)
+        );
+    }
+    drop(all);
+    assert_eq!(used(), 0);
 }

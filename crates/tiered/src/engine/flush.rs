@@ -68,8 +68,15 @@ impl Inner {
         let parts = self.all_parts();
         let ready = |part: &SubTable| {
             let oldest = part.view().immutables.last()?.clone();
-            let may = oldest.memtable.is_quiet() && oldest.memtable.csn_max() <= stable;
-            (may && !part.is_closed()).then_some(oldest)
+            if !oldest.memtable.is_quiet() || part.is_closed() {
+                return None;
+            }
+            let newest = oldest.memtable.csn_max();
+            if newest > stable {
+                self.awaits_durable.fetch_max(newest.0, Ordering::AcqRel);
+                return None;
+            }
+            Some(oldest)
         };
         let waiting = parts.iter().filter_map(|(table, part)| Some((table, part, ready(part)?)));
         let mut waiting: Vec<_> =
@@ -162,7 +169,9 @@ impl Inner {
             }
         };
         let known = Known::of(part, Some(&oldest.memtable), &live);
-        let rule = DropRule { live: &live, others_from, ranges: &known.all };
+        let rewrite = table.rewrite(self.horizon.stable());
+        let rewrite = rewrite.as_deref();
+        let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };
         let mut written = self.written(self.class_at(Place::Level0(0)))?;
         // A tombstone hides what is in the other inputs until it has met them.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };

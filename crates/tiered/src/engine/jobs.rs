@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use spillway_base::budget::Use;
 use spillway_base::clock::{self, Clock};
 use spillway_base::stall::Cause;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
@@ -153,6 +154,33 @@ impl TieredEngine {
         self.0.counts.memory_waits.during(Cause::Memory, &Clock::system(), wait)
     }
 
+    /// See [`spillway_base::engine::Engine::await_memory`].
+    pub(super) fn wait_for_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
+        let inner = &self.0;
+        let wait = || {
+            let started = clock::now();
+            loop {
+                if fits() {
+                    return true;
+                }
+                inner.ring();
+                // With no threads in the background, the caller does the work itself.
+                let alone = inner.threads.load(Ordering::Acquire) == 0;
+                if alone && self.run_job(true).is_ok_and(|outcome| outcome == JobOutcome::Worked) {
+                    continue;
+                }
+                let ends = !inner.holds_memory() || inner.check().is_err();
+                if alone || ends || clock::now() - started > ADMIT_WAIT {
+                    // What was held may have come back since.
+                    return fits();
+                }
+                let mut state = inner.bell.state.lock();
+                thread::blocking(|| inner.bell.room.wait_for(&mut state, NAP));
+            }
+        };
+        inner.counts.memory_waits.during(Cause::Memory, &Clock::system(), wait)
+    }
+
     fn await_room(&self, bytes: usize) -> Result<()> {
         let inner = &self.0;
         let limit = inner.settings.memtables_bytes;
@@ -244,6 +272,14 @@ impl Inner {
             }
         }
         switched
+    }
+
+    /// Whether flushes and compactions hold memory that they will give back, or are to write some out.
+    fn holds_memory(&self) -> bool {
+        let waits = |part: &SubTable| !part.view_now().immutables.is_empty();
+        self.flushing.load(Ordering::Acquire) > 0
+            || self.accounts.budget.used_for(Use::Compactions) > 0
+            || self.all_parts().iter().any(|(_, part)| waits(part))
     }
 
     /// Whether something waits to be done that could not be done now.

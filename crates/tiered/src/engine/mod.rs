@@ -41,7 +41,9 @@ use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Budget;
-use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate};
+use spillway_base::engine::{
+    Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate, Rewrite,
+};
 use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
@@ -130,6 +132,8 @@ struct Inner {
     known: AtomicU64,
     /// Tables with commits at or below this one in memory are switched.
     persist_requested: AtomicU64,
+    /// The newest commit of a memtable that could not be flushed because it was not stable.
+    awaits_durable: AtomicU64,
     /// Flushes that are under way, each of another table.
     flushing: AtomicUsize,
     failure: Mutex<Option<Error>>,
@@ -192,10 +196,8 @@ impl TieredEngine {
             settings.file_bytes,
             used.map(|extent| extent.meta.slots),
         )?);
-        let cache_bytes = settings.cache_bytes;
-        let (blocks, tables) = (cache_bytes / 4 * 3, cache_bytes / 4);
-        let context = ReadContext::new(blocks, tables, settings.temperature, &budget);
-        let context = Arc::new(context);
+        let (cache, search) = (settings.cache(), settings.block_search());
+        let context = ReadContext::new(cache, search, settings.temperature, &budget);
         let accounts = Accounts::new(budget, settings.memtable_bytes);
         let gap_figures = Arc::new(gaps::Figures::default());
         let mut tables = Tables::default();
@@ -242,6 +244,7 @@ impl TieredEngine {
             next_extent,
             known,
             persist_requested: AtomicU64::new(0),
+            awaits_durable: AtomicU64::new(0),
             flushing: AtomicUsize::new(0),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
@@ -525,6 +528,10 @@ impl Engine for TieredEngine {
         self.wait_for_room(bytes)
     }
 
+    fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
+        self.wait_for_memory(fits)
+    }
+
     fn install(&self, csn: Csn, batch: &WriteBatch) {
         let inner = &self.0;
         let mut tables = inner.tables.load();
@@ -636,6 +643,12 @@ impl Engine for TieredEngine {
         tables.get(&table).map(|table| status::estimate(table, range)).unwrap_or_default()
     }
 
+    fn set_rewrite(&self, table: TableId, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
+        if let Some(table) = self.0.tables.load().get(&table) {
+            table.set_rewrite(since, rewrite);
+        }
+    }
+
     fn tables(&self) -> Vec<TableId> {
         let tables = self.0.tables.load();
         let there = tables.values().filter(|table| table.dropped() == Csn::MAX);
@@ -655,6 +668,10 @@ impl Engine for TieredEngine {
 
     fn debt(&self) -> Debt {
         self.0.debt()
+    }
+
+    fn awaits_durable(&self) -> Csn {
+        Csn(self.0.awaits_durable.load(Ordering::Acquire))
     }
 
     fn health(&self) -> Result<()> {

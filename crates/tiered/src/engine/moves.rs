@@ -184,7 +184,7 @@ impl Inner {
         self.commit(&mut manifest, edits, &mut written)?;
         parts.iter().zip(&changes).for_each(|(part, change)| part.edit(change, None));
         drop(manifest);
-        copied.iter().for_each(|(old, _)| old.mark_moved());
+        copied.iter().for_each(|(old, _)| old.mark_obsolete());
         self.counts.moved_extents.fetch_add(copied.len() as u64, Ordering::Relaxed);
         self.counts.moved_bytes.fetch_add(written.bytes, Ordering::Relaxed);
         Ok(true)

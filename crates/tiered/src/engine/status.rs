@@ -157,7 +157,8 @@ impl Inner {
         };
         let gauge = |name, help, value: f64| Metric { name, help, counter: false, value };
         let counts = &self.counts;
-        let (hits, misses) = self.context.blocks.hits_and_misses();
+        let (hits, misses) = self.context.cache.hits_and_misses();
+        let (block_bytes, table_bytes) = self.context.cache.bytes();
         let (bytes, free) = self.space.bytes();
         let debt = self.debt();
         let mut all = vec![
@@ -237,15 +238,11 @@ impl Inner {
                 counter: true,
                 value: misses as f64,
             },
-            gauge(
-                "tiered_cache_bytes",
-                "Bytes of cached blocks.",
-                self.context.blocks.bytes() as f64,
-            ),
+            gauge("tiered_cache_bytes", "Bytes of cached blocks.", block_bytes as f64),
             gauge(
                 "tiered_resident_bytes",
                 "Bytes of block indexes and filters in memory.",
-                self.context.tables.bytes() as f64,
+                table_bytes as f64,
             ),
             gauge("tiered_memtable_bytes", "Bytes of memtables.", self.memtables_bytes() as f64),
             gauge("tiered_data_bytes", "Bytes of data files.", bytes as f64),

@@ -338,7 +338,9 @@ impl Inner {
         let kept_from = kept.iter().map(|slice| slice.meta.counts.csn_min).min();
         let others_from = others_from.min(kept_from.unwrap_or(Csn::MAX));
         let known = Known::of(part, None, &live);
-        let rule = DropRule { live: &live, others_from, ranges: &known.all };
+        let rewrite = table.rewrite(self.horizon.stable());
+        let rewrite = rewrite.as_deref();
+        let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };
         let mut written = self.written(self.class_at(pick.target))?;
         written.pace = self.pace_of(pick.kind);
         let supply = |slices| Supply::of_slices(slices, &written.bulk);

@@ -1,16 +1,16 @@
 //! An extent that is in use: its record, its file, and what of it is in memory.
 
 use std::ops::{Deref, Range};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
-use spillway_base::budget::Budget;
+use spillway_base::budget::{Budget, GiveWay};
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::{FOOTER_BYTES, Footer, Resident};
-use crate::block::{Block, Decoding, FrameId, check_frame, open_frame};
-use crate::cache::{BlockCache, BlockKey, HasSeat, Seat, TableCache};
+use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
+use crate::cache::{Cache, CacheSettings, Held, Holder, Pin, Seat, Sizes, Table};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
@@ -18,34 +18,82 @@ use crate::pages::{Buffer, PagePool};
 use crate::space::{DataFile, DeviceClass, SpaceManager};
 use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 
-/// The caches that reads of extents go through.
+/// A data block in memory.
+pub(crate) type CachedBlock = Held<Block>;
+/// An extent's block index and filters in memory, and the way to its blocks there.
+pub(crate) type CachedTable = Table<ExtentHandle>;
+
+/// What is asked to give way gives this part of the budget more, so that it is not asked at every step of others.
+const GIVEN_SHARE: usize = 64;
+
+/// What reads of extents go through.
 pub(crate) struct ReadContext {
-    pub(crate) blocks: BlockCache<Block>,
-    pub(crate) tables: TableCache<Resident, ExtentHandle>,
+    pub(crate) cache: Cache<ExtentHandle>,
     /// The memory of blocks.
     pub(crate) pages: PagePool,
     /// What blocks are decoded with.
     pub(crate) dictionaries: DictionaryStore,
+    /// How blocks are searched.
+    pub(crate) search: BlockSearch,
     pub(crate) thermometer: Arc<Thermometer>,
     /// Blocks that readers found in no cache, by class of device.
     pub(crate) reads: [AtomicU64; DeviceClass::ALL.len()],
+    budget: Budget,
 }
 
 impl ReadContext {
-    /// Caches of so many bytes. `temperature` is whether reads of extents are counted.
+    /// A cache that gives way to others, of blocks that are searched so. `temperature` is whether reads of extents are counted.
     pub(crate) fn new(
-        block_bytes: usize,
-        table_bytes: usize,
+        cache: CacheSettings,
+        search: BlockSearch,
         temperature: bool,
         budget: &Budget,
-    ) -> ReadContext {
-        ReadContext {
-            blocks: BlockCache::new(block_bytes, budget),
-            tables: TableCache::new(table_bytes, budget),
+    ) -> Arc<ReadContext> {
+        let context = Arc::new(ReadContext {
+            cache: Cache::new(cache, budget),
             pages: Block::pool(budget),
             dictionaries: DictionaryStore::new(budget),
+            search,
             thermometer: Arc::new(Thermometer::new(temperature)),
             reads: Default::default(),
+            budget: budget.clone(),
+        });
+        let weak: Weak<ReadContext> = Arc::downgrade(&context);
+        budget.gives_way(weak);
+        context
+    }
+
+    /// Pages that evicted blocks had are no use to what is not in pages.
+    fn trim(&self) {
+        if self.budget.used() > self.budget.limit() {
+            self.pages.trim();
+        }
+    }
+}
+
+impl GiveWay for ReadContext {
+    fn give_way(&self, bytes: usize) {
+        self.cache.give_way(bytes + self.budget.limit() / GIVEN_SHARE);
+        self.trim();
+    }
+}
+
+/// Something of the cache, for as long as a pin.
+pub(crate) enum Reached<'p, T> {
+    /// By a pointer.
+    Pinned(&'p T),
+    /// By a look-up.
+    Kept(Arc<T>),
+}
+
+impl<T> Deref for Reached<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match self {
+            Reached::Pinned(thing) => thing,
+            Reached::Kept(thing) => thing,
         }
     }
 }
@@ -60,14 +108,12 @@ struct Home {
     context: Arc<ReadContext>,
     dictionaries: Arc<Dictionaries>,
     obsolete: AtomicBool,
-    /// Whether it goes on under its number elsewhere.
-    moved: AtomicBool,
 }
 
 /// An extent, shared by the versions of its table's structure and by the cursors that read it.
 pub(crate) struct ExtentHandle {
     pub(crate) meta: ExtentMeta,
-    seat: Seat<Resident>,
+    seat: Seat<ExtentHandle>,
     live_bytes: AtomicU64,
     /// Bytes that were live when it was found to be in order.
     ordered_at: AtomicU64,
@@ -82,8 +128,11 @@ impl std::fmt::Debug for ExtentHandle {
     }
 }
 
-impl HasSeat<Resident> for ExtentHandle {
-    fn seat(&self) -> &Seat<Resident> {
+impl Holder for ExtentHandle {
+    type Table = Resident;
+    type Block = Block;
+
+    fn seat(&self) -> &Seat<ExtentHandle> {
         &self.seat
     }
 }
@@ -105,7 +154,6 @@ impl ExtentHandle {
             context: context.clone(),
             dictionaries: context.dictionaries.of(table),
             obsolete: AtomicBool::new(false),
-            moved: AtomicBool::new(false),
         };
         Ok(Arc::new(ExtentHandle::at(Some(home), meta, context.thermometer.clone())))
     }
@@ -118,9 +166,10 @@ impl ExtentHandle {
 
     fn at(home: Option<Home>, meta: ExtentMeta, thermometer: Arc<Thermometer>) -> ExtentHandle {
         thermometer.add_extent();
+        let seat = Seat::of(home.as_ref().map(|home| &home.context.cache));
         ExtentHandle {
             meta,
-            seat: Seat::default(),
+            seat,
             live_bytes: AtomicU64::new(0),
             ordered_at: AtomicU64::new(u64::MAX),
             readings: Readings::default(),
@@ -175,17 +224,9 @@ impl ExtentHandle {
         self.live_bytes.fetch_add(came.wrapping_sub(went), Ordering::Relaxed);
     }
 
-    /// The extent is no longer part of its table: its slots go back with its last handle.
+    /// The extent is no longer part of its table, or is elsewhere from now on: its slots here go back with its last handle.
     pub(crate) fn mark_obsolete(&self) {
         if let Some(home) = &self.home {
-            home.obsolete.store(true, Ordering::Release);
-        }
-    }
-
-    /// The extent is elsewhere from now on: its slots here go back with its last handle.
-    pub(crate) fn mark_moved(&self) {
-        if let Some(home) = &self.home {
-            home.moved.store(true, Ordering::Release);
             home.obsolete.store(true, Ordering::Release);
         }
     }
@@ -195,10 +236,7 @@ impl ExtentHandle {
         self.change_live_bytes(old.live_bytes(), 0);
         self.ordered_at.store(old.ordered_at.load(Ordering::Relaxed), Ordering::Relaxed);
         self.readings.take_over(&old.readings);
-        if let Some(resident) = old.seat.get() {
-            let bytes = resident.bytes();
-            self.home().context.tables.seat(self, resident, bytes);
-        }
+        self.home().context.cache.hand_over(old, self);
     }
 
     fn home(&self) -> &Home {
@@ -233,10 +271,8 @@ impl ExtentHandle {
         FrameId { table: self.home().table, extent: self.meta.id, offset }
     }
 
-    fn footer(&self) -> Result<Footer> {
-        let at = self.meta.len.saturating_sub(FOOTER_BYTES as u64);
-        let bytes = self.read("footer", at, FOOTER_BYTES)?;
-        let footer = Footer::decode(&bytes).map_err(|error| self.damaged("footer", &error))?;
+    fn decode_footer(&self, bytes: &[u8]) -> Result<Footer> {
+        let footer = Footer::decode(bytes).map_err(|error| self.damaged("footer", &error))?;
         if (footer.id, footer.table) != (self.meta.id, self.home().table) {
             let error = Error::corruption(format!("it belongs to {}", footer.id));
             return Err(self.damaged("footer", &error));
@@ -244,26 +280,78 @@ impl ExtentHandle {
         Ok(footer)
     }
 
-    /// The block index and the filters.
+    fn footer(&self) -> Result<Footer> {
+        let at = self.meta.len.saturating_sub(FOOTER_BYTES as u64);
+        self.decode_footer(&self.read("footer", at, FOOTER_BYTES)?)
+    }
+
+    /// Whom the cache of all extents is.
+    pub(crate) fn cache(&self) -> &Cache<ExtentHandle> {
+        &self.home().context.cache
+    }
+
+    /// The block index and the filters, if they are in memory.
+    #[inline]
+    pub(crate) fn table<'p>(&self, pin: &'p Pin<'_>) -> Option<Reached<'p, CachedTable>> {
+        match self.cache().lookup() {
+            None => self.seat.table(pin).map(Reached::Pinned),
+            Some(lookup) => lookup.table(self.meta.id.0, &self.seat, pin).map(Reached::Kept),
+        }
+    }
+
+    /// A data block, if it is in memory.
+    #[inline]
+    pub(crate) fn block_of<'p>(
+        &self,
+        table: &CachedTable,
+        index: usize,
+        pin: &'p Pin<'_>,
+    ) -> Option<Reached<'p, CachedBlock>> {
+        match self.cache().lookup() {
+            None => table.block(index, pin).map(Reached::Pinned),
+            Some(lookup) => lookup.block(table, index, pin).map(Reached::Kept),
+        }
+    }
+
+    /// The block index and the filters, to be kept.
     ///
     /// # Errors
     /// [`ErrorKind::WouldBlock`] when they are not in memory and `access` says so;
     /// [`ErrorKind::Corruption`], [`ErrorKind::Io`].
-    pub(crate) fn resident(self: &Arc<Self>, access: Access) -> Result<Arc<Resident>> {
-        if let Some(resident) = self.seat.get() {
-            return Ok(resident);
-        }
+    pub(crate) fn resident(self: &Arc<Self>, access: Access) -> Result<Arc<CachedTable>> {
+        let pin = self.cache().pin();
+        let found = match self.cache().lookup() {
+            None => self.seat.table_to_keep(&pin),
+            Some(lookup) => lookup.table(self.meta.id.0, &self.seat, &pin),
+        };
+        drop(pin);
+        found.map_or_else(|| self.fetch_table(access), Ok)
+    }
+
+    /// Reads the block index and the filters, which were missed, into memory.
+    ///
+    /// # Errors
+    /// As [`ExtentHandle::resident`].
+    pub(crate) fn fetch_table(self: &Arc<Self>, access: Access) -> Result<Arc<CachedTable>> {
         if access == Access::MemoryOnly {
             return Err(would_block());
         }
-        let footer = self.footer()?;
-        let parts = [("index", footer.index), ("filter", footer.filter)];
-        let [index, filter] =
-            parts.map(|(part, (offset, len))| self.read(part, offset, len as usize));
-        let (index, filter) = (index?, filter?);
-        let resident = open_frame(&index, self.frame(footer.index.0))
+        // Index, filters and footer are behind the blocks: one read.
+        let from = self.meta.data_bytes.min(self.meta.len.saturating_sub(FOOTER_BYTES as u64));
+        let tail = self.read("index, filters and footer", from, (self.meta.len - from) as usize)?;
+        let footer = self.decode_footer(tail.last_chunk::<FOOTER_BYTES>().map_or(&tail, |f| f))?;
+        let part = |part: &str, (offset, len): (u64, u32)| {
+            let start = offset.checked_sub(from).and_then(|start| usize::try_from(start).ok());
+            let found = start.and_then(|start| tail.get(start..start.checked_add(len as usize)?));
+            found.ok_or_else(|| {
+                self.damaged(part, &Error::corruption("it lies outside of its extent"))
+            })
+        };
+        let (index, filter) = (part("index", footer.index)?, part("filter", footer.filter)?);
+        let saved = tail.len();
+        let resident = open_frame(index, self.frame(footer.index.0))
             .and_then(|index| {
-                let filter = open_frame(&filter, self.frame(footer.filter.0))?;
+                let filter = open_frame(filter, self.frame(footer.filter.0))?;
                 Resident::decode(index, filter, self.meta.len)
             })
             .map_err(|error| self.damaged("index or filters", &error))?;
@@ -271,38 +359,58 @@ impl ExtentHandle {
             let error = Error::corruption("it has another number of blocks than was recorded");
             return Err(self.damaged("index", &error));
         }
-        let resident = Arc::new(resident);
-        self.home().context.tables.seat(self, resident.clone(), resident.bytes());
-        Ok(resident)
+        let sizes = Sizes { held: resident.bytes(), saved };
+        let blocks = resident.blocks();
+        let table = self.cache().seat(self, self.meta.id.0, resident, blocks, sizes);
+        self.home().context.trim();
+        Ok(table)
     }
 
-    /// The block index and the filters, if they are in memory.
-    pub(crate) fn resident_now(&self) -> Option<Arc<Resident>> {
-        self.seat.get()
+    /// The block index and the filters, if they are in memory, to be kept.
+    pub(crate) fn resident_now(&self) -> Option<Arc<CachedTable>> {
+        let home = self.home.as_ref()?;
+        self.seat.table_to_keep(&home.context.cache.pin())
     }
 
-    /// A data block.
+    /// A data block, to be kept.
     ///
     /// # Errors
     /// As [`ExtentHandle::resident`].
     pub(crate) fn block(
         &self,
-        resident: &Resident,
+        table: &Arc<CachedTable>,
         index: usize,
         access: Access,
-    ) -> Result<Arc<Block>> {
-        let key = BlockKey { extent: self.meta.id, block: index as u32 };
-        let cache = &self.home().context.blocks;
-        if let Some(block) = cache.get(key) {
-            return Ok(block);
-        }
+    ) -> Result<Arc<CachedBlock>> {
+        let pin = self.cache().pin();
+        let found = match self.cache().lookup() {
+            None => table.block_to_keep(index, &pin),
+            Some(lookup) => lookup.block(table, index, &pin),
+        };
+        drop(pin);
+        found.map_or_else(|| self.fetch_block(table, index, access), Ok)
+    }
+
+    /// Reads a data block, which was missed, into memory.
+    ///
+    /// # Errors
+    /// As [`ExtentHandle::resident`].
+    pub(crate) fn fetch_block(
+        &self,
+        table: &Arc<CachedTable>,
+        index: usize,
+        access: Access,
+    ) -> Result<Arc<CachedBlock>> {
         if access == Access::MemoryOnly {
             return Err(would_block());
         }
-        let home = self.home();
-        home.context.reads[home.file.class() as usize].fetch_add(1, Ordering::Relaxed);
-        let block = Arc::new(self.read_block(resident, index)?);
-        cache.insert(key, block.clone(), block.bytes());
+        let context = &self.home().context;
+        let class = self.home().file.class();
+        context.reads[class as usize].fetch_add(1, Ordering::Relaxed);
+        let block = self.read_block(table, index)?;
+        let sizes = Sizes { held: block.bytes(), saved: table.place(index).len as usize };
+        let block = context.cache.insert(table, index, block, sizes);
+        context.trim();
         Ok(block)
     }
 
@@ -351,6 +459,7 @@ impl ExtentHandle {
             dictionaries: &home.dictionaries,
             pages: &home.context.pages,
             body_bytes_max: place.counts.body_bytes_most(),
+            search: home.context.search,
         };
         Block::open(frame, self.frame(place.offset), &decoding)
             .map_err(|error| self.damaged_block(resident, index, &error))
@@ -385,11 +494,8 @@ impl Drop for ExtentHandle {
     fn drop(&mut self) {
         self.thermometer.remove_extent();
         let Some(home) = self.home.take() else { return };
-        home.context.tables.forget(self);
+        home.context.cache.forget(self);
         if home.obsolete.load(Ordering::Acquire) {
-            if !home.moved.load(Ordering::Acquire) {
-                home.context.blocks.forget(self.meta.id, self.meta.blocks);
-            }
             home.space.release(self.meta.slots);
         }
     }

@@ -44,7 +44,7 @@ use crate::extent_meta::{Counts, ExtentId, SliceMeta};
 
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
-pub(crate) use handle::{ExtentHandle, ReadContext};
+pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";
 const VERSION: u32 = 2;

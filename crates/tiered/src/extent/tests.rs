@@ -82,7 +82,11 @@ fn the_format_is_what_its_version_says() {
         writer.finish().iter().for_each(|block| builder.push(&block.into()));
     }
     let extent = builder.finish(ExtentId(7));
-    let bytes = crate::fixtures::same("extent-2", extent.bytes);
+    let bytes = crate::fixtures::same("extent-2-blocks-2", extent.bytes);
     assert_eq!(extent.meta.blocks, 2);
     check_extent(&bytes, table(), &extent.meta).unwrap();
+    // With blocks of version 1, which extents of that time have.
+    let old = crate::fixtures::old("extent-2");
+    let meta = crate::extent_meta::ExtentMeta { len: old.len() as u64, ..extent.meta };
+    check_extent(&old, table(), &meta).unwrap();
 }

@@ -10,6 +10,8 @@ use spillway_base::{Csn, Result, TableId};
 use spillway_storage::Disk;
 
 use super::{Inspection, Ledger, Piece, SliceInspection, SubTableInspection, TableInspection};
+use crate::block::BlockSearch;
+use crate::cache::CacheSettings;
 use crate::extent::{ExtentHandle, ReadContext};
 use crate::extent_meta::SliceMeta;
 use crate::manifest::{self, Place, State, TableState};
@@ -116,7 +118,12 @@ impl Offline {
     ) -> Result<()> {
         let Some(stored) = self.state.tables.get(&table) else { return Ok(()) };
         let budget = Budget::new(usize::MAX);
-        let context = Arc::new(ReadContext::new(0, CACHE_BYTES, false, &budget));
+        let context = ReadContext::new(
+            CacheSettings::fixed(CACHE_BYTES),
+            BlockSearch::best(),
+            false,
+            &budget,
+        );
         let dictionaries = context.dictionaries.of(table);
         stored.dictionaries(|dictionary| dictionaries.add(Arc::new(dictionary)))?;
         for extent in stored.extents.values() {

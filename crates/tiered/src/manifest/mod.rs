@@ -105,6 +105,40 @@ fn read_current(disk: &dyn Disk, path: &Path) -> Result<u64> {
     parse().ok_or_else(|| Error::corruption(format!("{} is damaged", path.display())))
 }
 
+/// The record after those that a manifest is written with.
+const SEQUENCE_FIRST: u64 = 3;
+
+/// Writes what was loaded anew, and answers it with its number, file, end and next record.
+fn go_on(
+    disk: &dyn Disk,
+    dir: &Path,
+    slot_bytes: u32,
+    loaded: Loaded,
+) -> Result<(State, u64, Arc<dyn File>, u64, u64)> {
+    if loaded.slot_bytes != slot_bytes {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!(
+                "{} has slots of {} bytes, and the settings say {slot_bytes}",
+                dir.display(),
+                loaded.slot_bytes
+            ),
+        ));
+    }
+    let Loaded { number, state, end, sequence_next, bytes, .. } = loaded;
+    match write(disk, dir, slot_bytes, number + 1, &state) {
+        Ok((file, end)) => Ok((state, number + 1, file, end, SEQUENCE_FIRST)),
+        // A full disk is opened with the file that is there.
+        Err(error) if error.kind() == ErrorKind::DiskFull => {
+            let path = dir.join(file_name(number));
+            let file = settle(disk, &path, &bytes[..end as usize])?;
+            disk.sync_dir(dir)?;
+            Ok((state, number, file, end, sequence_next))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 impl Manifest {
     /// Opens the manifest of a folder, or begins one.
     pub(crate) fn open(
@@ -113,46 +147,14 @@ impl Manifest {
         slot_bytes: u32,
         bytes_max: u64,
     ) -> Result<Manifest> {
-        let Some(loaded) = load(&*disk, dir)? else {
-            let state = State::default();
-            let (file, end) = write(&*disk, dir, slot_bytes, 1, &state)?;
-            let (dir, number, sequence_next, failure) = (dir.to_owned(), 1, 3, None);
-            return Ok(Manifest {
-                disk,
-                dir,
-                slot_bytes,
-                number,
-                file,
-                end,
-                sequence_next,
-                state,
-                bytes_max,
-                failure,
-            });
+        let (state, number, file, end, sequence_next) = match load(&*disk, dir)? {
+            Some(loaded) => go_on(&*disk, dir, slot_bytes, loaded)?,
+            None => {
+                let state = State::default();
+                let (file, end) = write(&*disk, dir, slot_bytes, 1, &state)?;
+                (state, 1, file, end, SEQUENCE_FIRST)
+            }
         };
-        if loaded.slot_bytes != slot_bytes {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "{} has slots of {} bytes, and the settings say {slot_bytes}",
-                    dir.display(),
-                    loaded.slot_bytes
-                ),
-            ));
-        }
-        let Loaded { number, state, end, sequence_next, bytes, .. } = loaded;
-        let (file, number, end, sequence_next) =
-            match write(&*disk, dir, slot_bytes, number + 1, &state) {
-                Ok((file, end)) => (file, number + 1, end, 3),
-                // A full disk is opened with the file that is there.
-                Err(error) if error.kind() == ErrorKind::DiskFull => {
-                    let path = dir.join(file_name(number));
-                    let file = settle(&*disk, &path, &bytes[..end as usize])?;
-                    disk.sync_dir(dir)?;
-                    (file, number, end, sequence_next)
-                }
-                Err(error) => return Err(error),
-            };
         let (dir, failure) = (dir.to_owned(), None);
         let manifest = Manifest {
             disk,
@@ -259,7 +261,8 @@ impl Manifest {
             }
         };
         let old = self.number;
-        (self.file, self.end, self.number, self.sequence_next) = (file, end, old + 1, 3);
+        (self.file, self.end, self.number, self.sequence_next) =
+            (file, end, old + 1, SEQUENCE_FIRST);
         self.bytes_max = self.bytes_max.max(2 * end);
         // One that stays is removed at the next opening.
         let _ = self.disk.remove(&self.dir.join(file_name(old)));
@@ -377,6 +380,14 @@ pub(crate) mod fuzz {
             assert!(contents.end <= file.len());
         }
         let _ = decode(bytes, 1);
+    }
+
+    /// What [`State::from_bytes`] reads, with these bytes as its edits.
+    pub(crate) fn of(edits: &[u8]) -> Vec<u8> {
+        let mut file = encode_header(4096, 1);
+        encode_record_of(&mut file, 1, |out| out.extend_from_slice(edits));
+        encode_record(&mut file, 2, &[]);
+        file
     }
 
     /// Edits that add up are told again by the state they lead to.

@@ -56,8 +56,25 @@ impl Chooser<'_> {
 
     /// The part of Level0 that holds the most for what it meets below, about `input_bytes` of it.
     pub(super) fn pick_minor(&self) -> Option<Pick> {
+        let runs: Vec<_> =
+            self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run)).collect();
+        // What lies over older slices that reach out of its part stays with them, which may be all of a part. The oldest
+        // slices lie over none (P3).
+        self.part_of(|window| runs.iter().max_by_key(|run| run.bytes_in(window)), &runs).or_else(
+            || self.part_of(|window| runs.iter().rfind(|run| run.bytes_in(window) > 0), &runs),
+        )
+    }
+
+    /// The best part of those that are cut along a run, which may be another in each window.
+    fn part_of<'r, 'a: 'r>(
+        &'a self,
+        along: impl Fn(&Window<'a>) -> Option<&'r Measured<'a>>,
+        runs: &'r [Measured<'a>],
+    ) -> Option<Pick> {
         let windows = self.bars.windows();
-        let mut parts: Vec<_> = windows.iter().flat_map(|window| self.parts(window)).collect();
+        let cut =
+            windows.iter().filter_map(|window| Some(self.parts(window, along(window)?, runs)));
+        let mut parts: Vec<_> = cut.flatten().collect();
         // Of those about alike the coldest (P5).
         let least = parts.iter().map(|part| part.ratio).fold(f64::INFINITY, f64::min);
         let order = |part: &Part<'_>| match are_alike(part.ratio, least) {
@@ -71,16 +88,15 @@ impl Chooser<'_> {
         })
     }
 
-    /// Ways to cut Level0 along the slices of its largest run, where nothing is barred.
-    fn parts<'a>(&'a self, window: &Window<'a>) -> Vec<Part<'a>> {
-        let runs = self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run));
-        let runs: Vec<_> = runs.collect();
+    /// Ways to cut Level0 along the slices of one of its runs, where nothing is barred.
+    fn parts<'a>(
+        &'a self,
+        window: &Window<'a>,
+        along: &Measured<'a>,
+        runs: &[Measured<'a>],
+    ) -> Vec<Part<'a>> {
         let below = [&self.levels.level1, &self.levels.level2].map(|run| Measured::new(run));
-        let Some(largest) = runs.iter().max_by_key(|run| run.bytes_in(window)) else {
-            return Vec::new();
-        };
-        let all = largest.in_window(window);
-        let slices = &largest.run.slices()[all.clone()];
+        let slices = &along.run.slices()[along.in_window(window)];
         let mut parts = Vec::new();
         let mut end = 0;
         for start in 0..slices.len() {

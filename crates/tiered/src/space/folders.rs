@@ -28,6 +28,7 @@
 
 use std::path::{Path, PathBuf};
 
+use spillway_base::codec::Reader;
 use spillway_base::{Error, Result};
 use spillway_storage::record::{RecordKind, new_number, number};
 use spillway_storage::{Disk, DiskLock, OpenMode};
@@ -45,7 +46,7 @@ const OWNER_RECORD: RecordKind = RecordKind { magic: b"SWTO", version: 1, bytes_
 /// The number of a database, and that of a folder of it.
 type Owner = ([u8; 16], u16);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Record {
     database: [u8; 16],
     /// The largest number that a folder was given, or may have been given when a crash came.
@@ -53,11 +54,43 @@ struct Record {
     folders: Vec<Recorded>,
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Recorded {
     number: u16,
     class: DeviceClass,
     dir: PathBuf,
+}
+
+impl Record {
+    fn encode(&self) -> Vec<u8> {
+        let mut body = self.database.to_vec();
+        body.extend_from_slice(&self.last.to_le_bytes());
+        body.extend_from_slice(&(self.folders.len() as u16).to_le_bytes());
+        for Recorded { number, class, dir } in &self.folders {
+            let path = dir.to_str().unwrap_or_default();
+            body.extend_from_slice(&number.to_le_bytes());
+            body.push(*class as u8);
+            body.extend_from_slice(&(path.len() as u32).to_le_bytes());
+            body.extend_from_slice(path.as_bytes());
+        }
+        body
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Record> {
+        let (database, last) = (number(reader)?, reader.u16()?);
+        let mut folders: Vec<Recorded> = Vec::new();
+        for _ in 0..reader.u16()? {
+            let (number, class) = (reader.u16()?, DeviceClass::of(reader.u8()?)?);
+            let len = reader.u32()? as usize;
+            let path = std::str::from_utf8(reader.take(len)?);
+            let path = path.map_err(|_| Error::corruption("a path that is not UTF-8"))?;
+            if number > last || folders.iter().any(|other| other.number == number) {
+                return Err(Error::corruption(format!("the folder {number} was never made")));
+            }
+            folders.push(Recorded { number, class, dir: path.into() });
+        }
+        Ok(Record { database, last, folders })
+    }
 }
 
 /// The folders of a database, and the right to them.
@@ -224,18 +257,7 @@ fn of_another(class: DeviceClass, dir: &Path) -> Error {
 }
 
 fn read_record(disk: &dyn Disk, dir: &Path) -> Result<Option<Record>> {
-    FOLDERS_RECORD.read(disk, &dir.join(RECORD), |reader| {
-        let (database, last) = (number(reader)?, reader.u16()?);
-        let mut folders = Vec::new();
-        for _ in 0..reader.u16()? {
-            let (number, class) = (reader.u16()?, DeviceClass::of(reader.u8()?)?);
-            let len = reader.u32()? as usize;
-            let path = std::str::from_utf8(reader.take(len)?);
-            let path = path.map_err(|_| Error::corruption("a path that is not UTF-8"))?;
-            folders.push(Recorded { number, class, dir: path.into() });
-        }
-        Ok(Record { database, last, folders })
-    })
+    FOLDERS_RECORD.read(disk, &dir.join(RECORD), Record::decode)
 }
 
 fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Owner>> {
@@ -243,20 +265,21 @@ fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Owner>> {
 }
 
 fn write_record(disk: &dyn Disk, dir: &Path, record: &Record) -> Result<()> {
-    let mut body = record.database.to_vec();
-    body.extend_from_slice(&record.last.to_le_bytes());
-    body.extend_from_slice(&(record.folders.len() as u16).to_le_bytes());
-    for Recorded { number, class, dir } in &record.folders {
-        let path = dir.to_str().unwrap_or_default();
-        body.extend_from_slice(&number.to_le_bytes());
-        body.push(*class as u8);
-        body.extend_from_slice(&(path.len() as u32).to_le_bytes());
-        body.extend_from_slice(path.as_bytes());
-    }
-    FOLDERS_RECORD.write(disk, dir, RECORD, &body)
+    FOLDERS_RECORD.write(disk, dir, RECORD, &record.encode())
 }
 
 fn write_owner(disk: &dyn Disk, dir: &Path, (database, folder): Owner) -> Result<()> {
     let body = [&database[..], &folder.to_le_bytes()].concat();
     OWNER_RECORD.write(disk, dir, OWNER, &body)
+}
+
+#[cfg(fuzzing)]
+pub(crate) mod fuzz {
+    use super::*;
+
+    pub(crate) fn record(bytes: &[u8]) {
+        let sealed = FOLDERS_RECORD.encode(bytes);
+        let Ok(record) = FOLDERS_RECORD.decode(&sealed, Record::decode) else { return };
+        assert_eq!(record.encode(), bytes);
+    }
 }

@@ -30,6 +30,8 @@ pub(crate) use class::Folder;
 pub use class::{DeviceClass, Tier};
 pub(crate) use file::DataFile;
 use file::stopped;
+#[cfg(fuzzing)]
+pub(crate) use folders::fuzz;
 pub(crate) use folders::{Claimed, claim, find};
 use slots::SlotMap;
 pub(crate) use slots::SlotRun;

@@ -1,5 +1,9 @@
 //! The corners of the contract: order, numbers used again, tables that go, values that are large.
 
+use std::cell::Cell;
+
+use spillway_base::budget::Use;
+
 use super::*;
 
 fn put(ordinal: u32, key: &'static str, value: &'static str) -> WriteBatch {
@@ -244,6 +248,25 @@ fn snapshots_see_the_same_through_compactions() {
     check(&bench, &commits, Csn(500), &mut rng);
 }
 
+/// A cache that keeps none of the blocks that a key's versions take, where its oldest is asked for.
+#[test]
+fn versions_over_several_blocks_are_read_with_no_room_in_the_cache() {
+    let disk = Arc::new(SimDisk::new(1));
+    let settings = TieredSettings { cache_bytes: 0, ..small() };
+    let bench = open_with(disk, settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    bench.horizon.live.lock().push(Csn(2));
+    for csn in 2..60 {
+        let value = noise(csn, 2000);
+        bench.install(&(Csn(csn), batch(&[Op::Put { table: table(1), key: b"k", value: &value }])));
+        bench.horizon.live.lock().push(Csn(csn));
+    }
+    bench.engine.flush_all().unwrap();
+    for csn in [2, 30, 59] {
+        assert!(bench.get(table(1), b"k", Csn(csn)).unwrap() == Some(noise(csn, 2000)));
+    }
+}
+
 #[test]
 fn values_larger_than_an_extent_and_than_a_data_file_are_kept() {
     let disk = SimDisk::new(1);
@@ -400,4 +423,96 @@ fn admit_makes_room_or_says_why_there_is_none() {
     assert_eq!(refused.kind(), ErrorKind::DiskFull);
     disk.set_capacity(None);
     fill(&bench, true).unwrap();
+}
+
+/// D7: what a work in the background holds is waited for, and nothing else.
+#[test]
+fn memory_is_waited_for_while_work_in_the_background_holds_any() {
+    let bench = open(&SimDisk::new(1)).unwrap();
+    let budget = bench.engine.0.accounts.budget.clone();
+    let fits = Cell::new(false);
+    // Nobody holds any, and with no threads there is nobody to wait for.
+    assert!(!bench.engine.await_memory(&mut || fits.get()));
+    let held = Cell::new(Some(budget.charge(Use::Compactions, 1)));
+    assert!(!bench.engine.await_memory(&mut || fits.get()));
+    let background = bench.engine.start_background(1).unwrap();
+    let looks = Cell::new(0);
+    let come_back = || {
+        looks.set(looks.get() + 1);
+        if looks.get() == 5 {
+            drop(held.take());
+        }
+    };
+    let waited = bench.engine.await_memory(&mut || {
+        come_back();
+        looks.get() > 5
+    });
+    assert!(waited, "what it held came back between two looks");
+    assert!(!bench.engine.await_memory(&mut || fits.get()));
+    drop(background);
+}
+
+/// Values lose what follows an `x`; from `l` on they would become longer.
+#[derive(Debug)]
+struct Cuts;
+
+impl Rewrite for Cuts {
+    fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool {
+        let end = value.iter().position(|byte| *byte == b'x');
+        out.extend_from_slice(&value[..end.unwrap_or(value.len())]);
+        out.extend_from_slice(if value.first() == Some(&b'l') { b"much longer" } else { b"" });
+        end.is_some()
+    }
+}
+
+/// E11: what is merged is rewritten once the commit is stable, at all snapshots, and where it becomes no longer.
+#[test]
+fn e11_values_are_rewritten_as_they_are_merged() {
+    let disk = SimDisk::new(1);
+    let bench = with_table(&disk);
+    bench.install(&(Csn(2), put(1, "a", "axold")));
+    bench.install(&(Csn(3), put(1, "a", "bxnew")));
+    bench.install(&(Csn(4), put(1, "b", "lx")));
+    bench.install(&(Csn(5), put(1, "c", "as it is")));
+    bench.install(&(Csn(6), delete(1, "d")));
+    bench.horizon.live.lock().push(Csn(2));
+    let read = |at: u64, key: &'static str| {
+        let value = bench.get(table(1), key.as_bytes(), Csn(at)).unwrap();
+        value.map(|value| String::from_utf8(value).unwrap())
+    };
+    let all = || [read(2, "a"), read(7, "a"), read(7, "b"), read(7, "c"), read(7, "d")];
+    let told = |values: [Option<&str>; 5]| values.map(|value| value.map(str::to_owned));
+    let as_written = told([Some("axold"), Some("bxnew"), Some("lx"), Some("as it is"), None]);
+    bench.engine.set_rewrite(table(1), Csn(7), Some(Arc::new(Cuts)));
+    bench.engine.request_persist(Csn(6));
+    bench.work().unwrap();
+    assert_eq!(all(), as_written);
+    // The commit that it was given with is stable.
+    bench.install(&(Csn(7), put(1, "a0", "0")));
+    bench.engine.compact_all().unwrap();
+    let cut = told([Some("a"), Some("b"), Some("lx"), Some("as it is"), None]);
+    assert_eq!(all(), cut);
+    bench.engine.set_rewrite(table(1), Csn::ZERO, None);
+    bench.horizon.live.lock().push(Csn(7));
+    bench.install(&(Csn(8), put(1, "a", "cxyz")));
+    bench.engine.compact_all().unwrap();
+    assert_eq!(read(8, "a").as_deref(), Some("cxyz"));
+    assert_eq!(all(), cut);
+}
+
+/// E7: what a flush waits for is told, so that nobody syncs the log for less.
+#[test]
+fn a_flush_says_which_commit_is_to_be_durable() {
+    let bench = with_table(&SimDisk::new(1));
+    bench.install(&(Csn(2), put(1, "a", "stable")));
+    assert_eq!(bench.engine.awaits_durable(), Csn::ZERO);
+    bench.engine.install(Csn(3), &put(1, "b", "not stable yet"));
+    let (_, part) = bench.part(1);
+    let (active, inner) = (part.view().active.clone(), &bench.engine.0);
+    assert!(part.switch(&active, &inner.accounts, || inner.horizon.installed()));
+    while bench.engine.run_background_job().unwrap() == JobOutcome::Worked {}
+    assert_eq!((part.view().immutables.len(), bench.engine.awaits_durable()), (1, Csn(3)));
+    bench.horizon.stable.store(3, Ordering::SeqCst);
+    while bench.engine.run_background_job().unwrap() == JobOutcome::Worked {}
+    assert_eq!(part.view().immutables.len(), 0);
 }

@@ -286,9 +286,10 @@ fn g1_g2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
         let shared = Shared { bench, history, done: Mutex::default(), checks };
         let over = AtomicUsize::new(2);
         std::thread::scope(|scope| {
+            let mut running = Vec::new();
             for writer in 0..2 {
                 let (shared, over) = (&shared, &over);
-                scope.spawn(move || {
+                running.push(scope.spawn(move || {
                     let mut rng = Rng::new(seed * 10 + writer);
                     for _ in 0..2000 {
                         let checks = shared.checks.load(Ordering::Relaxed);
@@ -306,11 +307,11 @@ fn g1_g2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
                         }
                     }
                     over.fetch_sub(1, Ordering::SeqCst);
-                });
+                }));
             }
             for reader in 0..2 {
                 let (shared, over) = (&shared, &over);
-                scope.spawn(move || {
+                running.push(scope.spawn(move || {
                     let mut rng = Rng::new(seed * 10 + 5 + reader);
                     let mut old = shared.snapshot();
                     while over.load(Ordering::SeqCst) > 0 {
@@ -323,10 +324,10 @@ fn g1_g2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
                             old = shared.snapshot();
                         }
                     }
-                });
+                }));
             }
             let (shared, over) = (&shared, &over);
-            scope.spawn(move || {
+            running.push(scope.spawn(move || {
                 let mut rng = Rng::new(seed);
                 while over.load(Ordering::SeqCst) > 0 {
                     let (whole, part) = shared.bench.part(1);
@@ -341,7 +342,8 @@ fn g1_g2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
                         _ => shared.bench.work().unwrap(),
                     }
                 }
-            });
+            }));
+            running.into_iter().for_each(|thread| thread.join().unwrap());
         });
         let last = shared.snapshot();
         shared.check(last, &mut Rng::new(seed));

@@ -250,6 +250,8 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         temperature: rng.chance(1, 2),
         memtable_bytes: 16 << 10 << rng.below(7),
         cache_bytes: [16 << 10, 256 << 10, 4 << 20][rng.below(3) as usize],
+        cache_bytes_min: 0,
+        swizzling: rng.chance(3, 4),
         slot_bytes,
         file_bytes: slot * [4, 16, 64][rng.below(3) as usize],
         compaction_order,
@@ -258,6 +260,8 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         level0_target,
         level0_limit: level0_target + 2 + rng.below(10) as usize,
         dynamic_level0: rng.chance(1, 2),
+        block_nodes: rng.chance(3, 4),
+        simd: rng.chance(1, 2),
         manifest_bytes: [512, 8 << 10, 1 << 20][rng.below(3) as usize],
         ..small()
     };
@@ -700,7 +704,7 @@ fn go_on(history: &History, begun: &mut Begun, most: usize) {
 fn one_history_answers_the_same_under_all_settings() {
     let number = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());
     let first: u64 = number("SPILLWAY_SEED").unwrap_or(3);
-    let rounds = number("SPILLWAY_ROUNDS").unwrap_or(2);
+    let rounds = number("SPILLWAY_ROUNDS").unwrap_or(6);
     let mut seen = Seen::default();
     for seed in first..first + rounds {
         let slot_bytes = 16 << 10 << (2 * (seed % 2));

@@ -1,0 +1,217 @@
+//! Bodies of blocks: entries one behind the other, and what is told of them at the end.
+
+use std::cmp::Ordering;
+
+use spillway_base::codec::{Reader, put_varint, varint_len};
+use spillway_base::{Csn, Error, Result};
+
+use super::Entry;
+
+/// Versions of bodies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum BodyVersion {
+    /// CSNs of eight bytes, and the offset of each entry.
+    One = 1,
+    /// CSNs as long as they need be, and no offsets.
+    Two = 2,
+}
+
+impl BodyVersion {
+    pub(super) fn of(number: u8) -> Result<BodyVersion> {
+        match number {
+            1 => Ok(BodyVersion::One),
+            2 => Ok(BodyVersion::Two),
+            other => Err(Error::corruption(format!("unknown version {other}"))),
+        }
+    }
+
+    /// Bytes of a body of so many entries besides these, with CSNs of so many bytes.
+    pub(crate) fn trailer_bytes(self, entries: usize) -> Option<usize> {
+        match self {
+            BodyVersion::One => entries.checked_mul(4)?.checked_add(4),
+            BodyVersion::Two => Some(TRAILER_BYTES),
+        }
+    }
+}
+
+/// Bytes behind the entries.
+pub(super) const TRAILER_BYTES: usize = 5;
+
+/// Bytes that a CSN needs, of 0 to 8.
+pub(crate) fn csn_bytes(csn: Csn) -> u8 {
+    (u64::BITS - csn.0.leading_zeros()).div_ceil(8) as u8
+}
+
+/// Bytes of an entry.
+pub(super) fn entry_bytes(entry: &Entry<'_>, csn_bytes: u8) -> usize {
+    let value = entry.value.map_or(0, |value| value.len() as u64 + 1);
+    let lengths = varint_len(entry.key.len() as u64) + varint_len(value);
+    lengths + usize::from(csn_bytes) + entry.payload()
+}
+
+/// Appends an entry, whose CSN needs no more bytes than these.
+pub(super) fn put_entry(out: &mut Vec<u8>, entry: &Entry<'_>, csn_bytes: u8) {
+    put_varint(out, entry.key.len() as u64);
+    put_varint(out, entry.value.map_or(0, |value| value.len() as u64 + 1));
+    out.extend_from_slice(&entry.csn.0.to_le_bytes()[..usize::from(csn_bytes)]);
+    out.extend_from_slice(entry.key);
+    out.extend_from_slice(entry.value.unwrap_or_default());
+}
+
+/// Ends a body.
+pub(super) fn put_trailer(out: &mut Vec<u8>, entries: usize, csn_bytes: u8) {
+    out.extend_from_slice(&(entries as u32).to_le_bytes());
+    out.push(csn_bytes);
+}
+
+/// What a body tells at its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) entries: usize,
+    /// Bytes of all entries.
+    pub(super) entries_bytes: usize,
+    pub(super) csn_bytes: u8,
+}
+
+fn bad(what: &str) -> Error {
+    Error::corruption(format!("its {what} make no sense"))
+}
+
+impl Shape {
+    /// Of a body of version 2. The number of entries is at least one, and no larger than there is room for.
+    pub(super) fn of(body: &[u8]) -> Result<Shape> {
+        let split = body.len().checked_sub(TRAILER_BYTES).ok_or_else(|| bad("lengths"))?;
+        let mut trailer = Reader::new(&body[split..]);
+        let (entries, csn_bytes) = (trailer.u32()? as usize, trailer.u8()?);
+        let shape = Shape { entries, entries_bytes: split, csn_bytes };
+        shape.checked()
+    }
+
+    /// Of a body of version 1.
+    fn of_one(body: &[u8]) -> Result<Shape> {
+        let count_at = body.len().checked_sub(4).ok_or_else(|| bad("lengths"))?;
+        let entries = Reader::new(&body[count_at..]).u32()? as usize;
+        let offsets_at = entries.checked_mul(4).and_then(|bytes| count_at.checked_sub(bytes));
+        let entries_bytes = offsets_at.ok_or_else(|| bad("entry counts"))?;
+        Shape { entries, entries_bytes, csn_bytes: 8 }.checked()
+    }
+
+    fn checked(self) -> Result<Shape> {
+        // Of each entry there are two lengths and a CSN at the least.
+        let least = 2 + usize::from(self.csn_bytes);
+        if self.csn_bytes > 8 || self.entries == 0 || self.entries > self.entries_bytes / least {
+            return Err(bad("entry counts"));
+        }
+        Ok(self)
+    }
+
+    /// Checks that all entries lie inside and in order; `note` is told where each begins. Answers the first key and the last.
+    pub(super) fn check<'a>(
+        &self,
+        entries: &'a [u8],
+        mut note: impl FnMut(usize, usize) -> Result<()>,
+    ) -> Result<(&'a [u8], &'a [u8])> {
+        let mut reader = Reader::new(entries);
+        let mut first: &[u8] = &[];
+        let mut last: Option<Entry<'_>> = None;
+        for index in 0..self.entries {
+            note(index, reader.offset())?;
+            let entry = read_entry(&mut reader, self.csn_bytes)?;
+            let ordered = last.is_none_or(|last| {
+                last.key.cmp(entry.key).then(entry.csn.cmp(&last.csn)) == Ordering::Less
+            });
+            if !ordered {
+                return Err(bad("keys' order"));
+            }
+            if index == 0 {
+                first = entry.key;
+            }
+            last = Some(entry);
+        }
+        match last.filter(|_| reader.is_empty()) {
+            Some(last) => Ok((first, last.key)),
+            None => Err(bad("lengths")),
+        }
+    }
+}
+
+/// The entry that begins here. Reads and scans spend most of their time here, and most lengths have one or two bytes.
+#[inline]
+pub(super) fn entry(bytes: &[u8], csn_bytes: u8) -> Entry<'_> {
+    if let Some((key_len, rest)) = short_varint(bytes)
+        && let Some((value_len, rest)) = short_varint(rest)
+        && let Some(eight) = rest.first_chunk()
+        && let Some((key, rest)) = rest[usize::from(csn_bytes)..].split_at_checked(key_len)
+    {
+        let csn = Csn(u64::from_le_bytes(*eight) & mask(csn_bytes));
+        let value = value_len.checked_sub(1).map(|len| &rest[..len]);
+        return Entry { key, csn, value };
+    }
+    read_entry(&mut Reader::new(bytes), csn_bytes)
+        .expect("a block's entries are checked when it is opened")
+}
+
+#[inline]
+fn mask(csn_bytes: u8) -> u64 {
+    u64::MAX.checked_shr(64 - 8 * u32::from(csn_bytes)).unwrap_or(0)
+}
+
+/// A varint of one or two bytes, and what follows it.
+#[inline]
+fn short_varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    match bytes {
+        [low @ ..0x80, rest @ ..] => Some((usize::from(*low), rest)),
+        [low, high @ ..0x80, rest @ ..] => {
+            Some((usize::from(*low & 0x7F) | usize::from(*high) << 7, rest))
+        }
+        _ => None,
+    }
+}
+
+fn read_entry<'a>(reader: &mut Reader<'a>, csn_bytes: u8) -> Result<Entry<'a>> {
+    let key_len = reader.varint()?;
+    let value_len = reader.varint()?;
+    let mut csn = [0; 8];
+    let stored = reader.take(usize::from(csn_bytes))?;
+    csn[..stored.len()].copy_from_slice(stored);
+    let len = |len: u64| {
+        usize::try_from(len).map_err(|_| Error::corruption("an entry's length makes no sense"))
+    };
+    let key = reader.take(len(key_len)?)?;
+    let value = match value_len.checked_sub(1) {
+        Some(bytes) => Some(reader.take(len(bytes)?)?),
+        None => None,
+    };
+    Ok(Entry { key, csn: Csn(u64::from_le_bytes(csn)), value })
+}
+
+/// All entries, which were checked or just written.
+pub(super) fn read_all(entries: &[u8], csn_bytes: u8) -> impl Iterator<Item = Entry<'_>> {
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let mut reader = Reader::new((!rest.is_empty()).then_some(rest)?);
+        let entry = read_entry(&mut reader, csn_bytes).expect("the entries are whole");
+        rest = reader.rest();
+        Some(entry)
+    })
+}
+
+/// A body of version 1 as one of version 2.
+///
+/// # Errors
+/// [`spillway_base::ErrorKind::Corruption`].
+pub(crate) fn renewed(body: &[u8]) -> Result<Vec<u8>> {
+    let shape = Shape::of_one(body)?;
+    let (entries, offsets) = body.split_at(shape.entries_bytes);
+    let mut offsets = Reader::new(offsets);
+    shape.check(entries, |_, at| match offsets.u32()? as usize == at {
+        true => Ok(()),
+        false => Err(bad("offsets")),
+    })?;
+    let csn_bytes = read_all(entries, 8).map(|entry| csn_bytes(entry.csn)).max().unwrap_or(0);
+    let mut renewed = Vec::with_capacity(body.len());
+    read_all(entries, 8).for_each(|entry| put_entry(&mut renewed, &entry, csn_bytes));
+    put_trailer(&mut renewed, shape.entries, csn_bytes);
+    Ok(renewed)
+}

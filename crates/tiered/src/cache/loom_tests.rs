@@ -1,0 +1,168 @@
+//! Readers beside what takes away what they read, in every order of their steps and with every value that a load may give.
+
+#![allow(unsafe_code)] // What is read is a loom cell.
+
+use std::sync::Arc;
+
+use spillway_base::budget::Budget;
+use spillway_base::sync::{Arc as LoomArc, UnsafeCell, model, thread};
+
+use super::*;
+
+/// Stands for bytes: their end is a write to them, which nothing may race with.
+struct Bytes(UnsafeCell<u32>);
+
+impl Bytes {
+    fn new(number: u32) -> Bytes {
+        Bytes(UnsafeCell::new(number))
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: nobody writes before the end.
+        self.0.with(|number| unsafe { *number })
+    }
+}
+
+// SAFETY: loom checks each access.
+unsafe impl Sync for Bytes {}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        // SAFETY: it is the end; that nobody reads is what the models are to show.
+        self.0.with_mut(|number| unsafe { *number = u32::MAX });
+    }
+}
+
+struct Extent(Seat<Extent>);
+
+impl Holder for Extent {
+    type Table = Bytes;
+    type Block = Bytes;
+
+    fn seat(&self) -> &Seat<Extent> {
+        &self.0
+    }
+}
+
+const TABLE: Sizes = Sizes { held: 10, saved: 10 };
+const BLOCK: Sizes = Sizes { held: 10 << 10, saved: 10 };
+
+struct Shelf {
+    cache: Cache<Extent>,
+    extent: Arc<Extent>,
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        self.cache.forget(&self.extent);
+    }
+}
+
+/// A cache in which a table and one block of its two fit.
+fn shelf() -> LoomArc<Shelf> {
+    let budget = Budget::new(usize::MAX);
+    let cache = Cache::new(CacheSettings::fixed(12 << 10), &budget);
+    let extent = Arc::new(Extent(Seat::of(Some(&cache))));
+    let table = cache.seat(&extent, 1, Bytes::new(1), 2, TABLE);
+    cache.insert(&table, 0, Bytes::new(10), BLOCK);
+    LoomArc::new(Shelf { cache, extent })
+}
+
+/// A point read of a block: what it found, if it was there.
+fn read(shelf: &Shelf, stripe: usize, index: usize) -> Option<u32> {
+    let pin = shelf.cache.pin_by(stripe);
+    let table = shelf.extent.0.table(&pin)?;
+    assert_eq!(table.read(), 1);
+    table.block(index, &pin).map(|block| block.read())
+}
+
+/// N1: a reader, while its block gives way to another, which comes in.
+#[test]
+fn loom_n1_a_reader_in_a_block_that_is_evicted() {
+    model(3, || {
+        let shelf = shelf();
+        let of_reader = shelf.clone();
+        let reader = thread::spawn(move || {
+            if let Some(found) = read(&of_reader, 1, 0) {
+                assert_eq!(found, 10);
+            }
+        });
+        let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
+        shelf.cache.insert(&table, 1, Bytes::new(11), BLOCK);
+        assert_eq!(read(&shelf, 0, 0), None, "it is taken out");
+        shelf.cache.release_now();
+        reader.join().unwrap();
+        shelf.cache.release_now();
+        assert_eq!(shelf.cache.in_limbo(), 0, "and released once nobody is inside");
+    });
+}
+
+/// N1: one who takes a reference reads on after everything is gone.
+#[test]
+fn loom_n1_a_reference_outlives_the_extent() {
+    model(3, || {
+        let shelf = shelf();
+        let of_reader = shelf.clone();
+        let reader = thread::spawn(move || {
+            let pin = of_reader.cache.pin_by(1);
+            let table = of_reader.extent.0.table_to_keep(&pin)?;
+            drop(pin);
+            let pin = of_reader.cache.pin_by(1);
+            let block = table.block(0, &pin).map(|block| block.read());
+            assert_eq!(table.read(), 1);
+            block
+        });
+        shelf.cache.forget(&shelf.extent);
+        shelf.cache.release_now();
+        let found = reader.join().unwrap();
+        assert!(found.is_none_or(|found| found == 10));
+    });
+}
+
+/// N5: a block comes from the device while its extent ends.
+#[test]
+fn loom_n5_a_block_that_comes_too_late() {
+    model(3, || {
+        let shelf = shelf();
+        let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
+        let of_reader = shelf.clone();
+        let reader = thread::spawn(move || {
+            // What a reference keeps is not read here: the model does not know of the counts of `std`.
+            of_reader.cache.insert(&table, 1, Bytes::new(11), BLOCK);
+        });
+        shelf.cache.forget(&shelf.extent);
+        reader.join().unwrap();
+        shelf.cache.release_now();
+        assert_eq!((shelf.cache.held_and_charged(), shelf.cache.in_limbo()), ((0, 0), 0));
+    });
+}
+
+/// A mark that comes beside an eviction or the hand changes nothing else of the word.
+#[test]
+fn loom_marks_do_not_bring_back_what_is_gone() {
+    model(3, || {
+        let shelf = shelf();
+        let of_reader = shelf.clone();
+        let reader = thread::spawn(move || (read(&of_reader, 1, 0), read(&of_reader, 1, 0)));
+        shelf.cache.give_way(usize::MAX);
+        assert_eq!(read(&shelf, 0, 0), None);
+        let (first, second) = reader.join().unwrap();
+        assert!(first.is_some() || second.is_none(), "it came back");
+        shelf.cache.release_now();
+        assert_eq!(shelf.cache.in_limbo(), 0);
+    });
+}
+
+/// The model would show it: here the things that are taken away are released at once.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn loom_without_waiting_a_reader_reads_what_is_gone() {
+    model(3, || {
+        let shelf = shelf();
+        let of_reader = shelf.clone();
+        let reader = thread::spawn(move || read(&of_reader, 1, 0));
+        shelf.cache.forget(&shelf.extent);
+        shelf.cache.release_unwaited();
+        _ = reader.join();
+    });
+}

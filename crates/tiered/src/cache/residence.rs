@@ -1,0 +1,640 @@
+//! The cache: what is in memory, behind the pointers that lead there, and its one lock.
+//!
+//! Locks: the cache's own is taken with any other held but a pool's of pages, and under it only those of [`Lookup`]. References to tables and blocks
+//! that nobody can reach any more, and to extents' handles, are dropped after it: what their ends do takes locks of their own.
+#![allow(unsafe_code)] // The one place that pairs pointers with the readers that are waited for.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+#[cfg(not(loom))]
+use parking_lot::{Mutex, MutexGuard};
+use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::sync::thread;
+#[cfg(loom)]
+use spillway_base::sync::{Mutex, MutexGuard};
+
+use super::epochs::{Epochs, Limbo, Pin};
+use super::lookup::Lookup;
+use super::order::{NONE, Order, Queue, Verdict};
+use super::swip::{Swip, Unlinked};
+
+/// What an entry costs beside its value: its place in the order, what is remembered of one that left, and two counts.
+const ENTRY_BYTES: usize = 128;
+/// Of the capacity, in quarters, what tables may have before blocks go first.
+const TABLE_QUARTERS: usize = 3;
+/// The part of the budget that is left free, so that not every step of others makes the cache give way.
+const HEADROOM_SHARE: usize = 32;
+/// Uses in the small queue from which on a block is kept.
+const USES_TO_STAY: usize = 2;
+/// So many evicted things are waited for together.
+const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 16 };
+/// Looks at readers that are inside of what a giving way evicted.
+const PATIENCE: usize = if cfg!(loom) { 2 } else { 32 };
+/// The part of the budget that may be in limbo and not charged.
+const FORGIVEN_SHARE: usize = 8;
+
+/// What a cache leads to from an extent's handle.
+pub(crate) trait Holder: Send + Sync + Sized + 'static {
+    /// The block index and the filters.
+    type Table: Send + Sync + 'static;
+    /// A data block.
+    type Block: Send + Sync + 'static;
+
+    /// Where its table is.
+    fn seat(&self) -> &Seat<Self>;
+}
+
+/// The place at an extent's handle from which on all of it is reached that is in memory.
+pub(crate) struct Seat<H: Holder> {
+    table: Swip<Table<H>>,
+    /// Whose pins keep what is here; none of a handle that is of no cache.
+    epochs: Option<Arc<Epochs>>,
+}
+
+impl<H: Holder> Seat<H> {
+    /// A seat of a cache's.
+    pub(crate) fn of(cache: Option<&Cache<H>>) -> Seat<H> {
+        Seat { table: Swip::default(), epochs: cache.map(|cache| cache.epochs.clone()) }
+    }
+
+    fn check(&self, pin: &Pin<'_>) {
+        let own = self.epochs.as_ref().is_some_and(|epochs| pin.is_of(epochs));
+        assert!(own, "a pin is of the cache whose it keeps");
+    }
+
+    /// The table, if it is in memory.
+    #[inline]
+    pub(crate) fn table<'p>(&self, pin: &'p Pin<'_>) -> Option<&'p Table<H>> {
+        self.check(pin);
+        // SAFETY: the pin is of the cache that releases what was here, which was checked.
+        unsafe { self.table.get(pin) }
+    }
+
+    /// The table, to be kept.
+    pub(crate) fn table_to_keep(&self, pin: &Pin<'_>) -> Option<Arc<Table<H>>> {
+        self.check(pin);
+        // SAFETY: as above.
+        unsafe { self.table.get_arc(pin) }
+    }
+}
+
+/// What is known of an extent's blocks, and the way to those that are in memory.
+pub(crate) struct Table<H: Holder> {
+    content: H::Table,
+    /// The extent's number, which it has alone for ever.
+    key: u64,
+    blocks: Box<[Swip<Held<H::Block>>]>,
+    epochs: Arc<Epochs>,
+    /// Its place in the order, while it is in the cache. Used with the cache locked.
+    entry: AtomicU32,
+}
+
+impl<H: Holder> Deref for Table<H> {
+    type Target = H::Table;
+
+    #[inline]
+    fn deref(&self) -> &H::Table {
+        &self.content
+    }
+}
+
+impl<H: Holder> Table<H> {
+    /// A block, if it is in memory.
+    #[inline]
+    pub(crate) fn block<'p>(&self, index: usize, pin: &'p Pin<'_>) -> Option<&'p Held<H::Block>> {
+        assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
+        // SAFETY: the pin is of the cache that releases what was here, which was checked.
+        let found = unsafe { self.blocks[index].get(pin) };
+        if found.is_some() {
+            pin.hit();
+        }
+        found
+    }
+
+    /// A block, to be kept.
+    pub(crate) fn block_to_keep(&self, index: usize, pin: &Pin<'_>) -> Option<Arc<Held<H::Block>>> {
+        assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
+        // SAFETY: as above.
+        let found = unsafe { self.blocks[index].get_arc(pin) };
+        if found.is_some() {
+            pin.hit();
+        }
+        found
+    }
+
+    /// The extent's number.
+    pub(super) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Marks a block as used, if it is in memory.
+    pub(super) fn mark(&self, index: usize, pin: &Pin<'_>) {
+        assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
+        // SAFETY: as above.
+        unsafe { self.blocks[index].get(pin) };
+    }
+
+    /// How a block is known once it has left.
+    fn ghost(&self, index: u32) -> u64 {
+        (self.key << 24 ^ u64::from(index)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+}
+
+/// A block, and its place in the order.
+#[repr(align(8))]
+pub(crate) struct Held<B> {
+    content: B,
+    entry: AtomicU32,
+}
+
+impl<B> Deref for Held<B> {
+    type Target = B;
+
+    #[inline]
+    fn deref(&self) -> &B {
+        &self.content
+    }
+}
+
+impl<B> Held<B> {
+    /// A block that is in no cache.
+    pub(crate) fn new(content: B) -> Held<B> {
+        Held { content, entry: AtomicU32::new(NONE) }
+    }
+}
+
+/// What something takes of memory, and what it saves each time it is found there: bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub(crate) held: usize,
+    pub(crate) saved: usize,
+}
+
+enum Item<H: Holder> {
+    Table { holder: Weak<H>, blocks: usize },
+    Block { table: Arc<Table<H>>, index: u32 },
+}
+
+enum Gone<H: Holder> {
+    Table(Unlinked<Table<H>>, usize),
+    Block(Unlinked<Held<H::Block>>, usize),
+}
+
+struct State<H: Holder> {
+    order: Order<Item<H>>,
+    /// Bytes of what is in the order.
+    held: usize,
+    limbo: Limbo<Gone<H>>,
+    /// Bytes of what is there.
+    in_limbo: usize,
+    /// Of those, what is not charged any more (N4).
+    forgiven: usize,
+    /// For what is in the order, and in limbo.
+    charge: Charge,
+}
+
+/// References whose ends are not to come under the lock.
+struct Ends<H: Holder> {
+    holders: Vec<Arc<H>>,
+    tables: Vec<Arc<Table<H>>>,
+    blocks: Vec<Arc<Held<H::Block>>>,
+}
+
+impl<H: Holder> Default for Ends<H> {
+    fn default() -> Ends<H> {
+        Ends { holders: Vec::new(), tables: Vec::new(), blocks: Vec::new() }
+    }
+}
+
+/// How much a cache holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheSettings {
+    /// However much others need.
+    pub(crate) bytes_min: usize,
+    /// However little others need.
+    pub(crate) bytes_max: usize,
+    /// Whether readers follow pointers. They look blocks up without it.
+    pub(crate) swizzling: bool,
+}
+
+impl CacheSettings {
+    /// Of so many bytes at the most, and of fewer only where others need them.
+    pub(crate) fn fixed(bytes: usize) -> CacheSettings {
+        CacheSettings { bytes_min: 0, bytes_max: bytes, swizzling: true }
+    }
+}
+
+/// Tables and blocks in memory.
+pub(crate) struct Cache<H: Holder> {
+    epochs: Arc<Epochs>,
+    settings: CacheSettings,
+    budget: Budget,
+    state: Mutex<State<H>>,
+    lookup: Option<Lookup<H>>,
+    misses: AtomicU64,
+    /// Of the state, for those who only want to know.
+    held: AtomicUsize,
+    table_bytes: AtomicUsize,
+    limbo_bytes: AtomicUsize,
+}
+
+impl<H: Holder> Cache<H> {
+    /// A cache that holds what the budget leaves.
+    pub(crate) fn new(settings: CacheSettings, budget: &Budget) -> Cache<H> {
+        let state = State {
+            order: Order::default(),
+            held: 0,
+            limbo: Limbo::default(),
+            in_limbo: 0,
+            forgiven: 0,
+            charge: budget.charge(Use::Caches, 0),
+        };
+        Cache {
+            epochs: Arc::default(),
+            settings,
+            budget: budget.clone(),
+            state: Mutex::new(state),
+            lookup: (!settings.swizzling).then(Lookup::default),
+            misses: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+            table_bytes: AtomicUsize::new(0),
+            limbo_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Keeps what is reached from now on, until it is dropped (N1).
+    #[inline]
+    pub(crate) fn pin(&self) -> Pin<'_> {
+        self.epochs.pin()
+    }
+
+    /// The map that readers ask where they do not follow pointers.
+    pub(crate) fn lookup(&self) -> Option<&Lookup<H>> {
+        self.lookup.as_ref()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<H>> {
+        let guard = self.state.lock();
+        #[cfg(loom)]
+        let guard = guard.expect("no thread panics with the lock");
+        guard
+    }
+
+    /// Bytes that may be held now (N3).
+    fn capacity(&self) -> usize {
+        let budget = &self.budget;
+        let others = budget.used().saturating_sub(budget.used_for(Use::Caches));
+        let limit = budget.limit() - budget.limit() / HEADROOM_SHARE;
+        let CacheSettings { bytes_min, bytes_max, .. } = self.settings;
+        limit.saturating_sub(others).max(bytes_min).min(bytes_max)
+    }
+
+    /// Seats a table of an extent of this number, with this many blocks. Answers the one that is seated, which another may have been
+    /// faster to do, or this one, where it is too large.
+    pub(crate) fn seat(
+        &self,
+        holder: &Arc<H>,
+        key: u64,
+        content: H::Table,
+        blocks: usize,
+        sizes: Sizes,
+    ) -> Arc<Table<H>> {
+        let table: Arc<Table<H>> = Arc::new(Table {
+            content,
+            key,
+            blocks: (0..blocks).map(|_| Swip::default()).collect(),
+            epochs: self.epochs.clone(),
+            entry: AtomicU32::new(NONE),
+        });
+        let bytes = sizes.held
+            + ENTRY_BYTES
+            + size_of::<Table<H>>()
+            + blocks * size_of::<Swip<Held<H::Block>>>();
+        let mut ends = Ends::default();
+        let mut state = self.lock();
+        if let Some(there) = holder.seat().table_to_keep(&self.pin()) {
+            if let Some(lookup) = &self.lookup {
+                // Of a moved extent two handles may have one, and the other's took this one's place there.
+                lookup.insert_table(key, &there);
+            }
+            return there;
+        }
+        if self.make_room(&mut state, bytes, &mut ends) {
+            let item = Item::Table { holder: Arc::downgrade(holder), blocks: 0 };
+            let entry = state.order.insert(Queue::Tables, item, bytes, sizes.saved);
+            table.entry.store(entry, Ordering::Relaxed);
+            state.held += bytes;
+            holder.seat().table.put(table.clone());
+            if let Some(lookup) = &self.lookup {
+                lookup.insert_table(key, &table);
+            }
+        }
+        self.settle(state, ends);
+        table
+    }
+
+    /// Keeps a block of a table that readers missed. Answers the one that is kept, which another may have been faster to read, or this
+    /// one, where it is not: it is too large, or the table has left (N5).
+    pub(crate) fn insert(
+        &self,
+        table: &Arc<Table<H>>,
+        index: usize,
+        content: H::Block,
+        sizes: Sizes,
+    ) -> Arc<Held<H::Block>> {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        let block = Arc::new(Held::new(content));
+        let bytes = sizes.held + ENTRY_BYTES;
+        let mut ends = Ends::default();
+        let mut state = self.lock();
+        let swip = &table.blocks[index];
+        // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its tables.
+        if let Some(there) = unsafe { swip.get_arc(&self.pin()) } {
+            if let Some(lookup) = &self.lookup {
+                lookup.insert_block(table.key, index as u32, &there);
+            }
+            return there;
+        }
+        let seated = |table: &Table<H>| table.entry.load(Ordering::Relaxed) != NONE;
+        // What makes room may be the table itself.
+        if seated(table) && self.make_room(&mut state, bytes, &mut ends) && seated(table) {
+            let index = index as u32;
+            let queue = state.order.entrance(table.ghost(index));
+            let item = Item::Block { table: table.clone(), index };
+            let entry = state.order.insert(queue, item, bytes, sizes.saved);
+            block.entry.store(entry, Ordering::Relaxed);
+            state.count_block(table, 1);
+            state.held += bytes;
+            swip.put(block.clone());
+            if let Some(lookup) = &self.lookup {
+                lookup.insert_block(table.key, index, &block);
+            }
+        }
+        self.settle(state, ends);
+        block
+    }
+
+    /// The extent is gone.
+    pub(crate) fn forget(&self, holder: &H) {
+        // Nobody seats a table where no reference to the holder is left.
+        if holder.seat().table.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        self.unseat(&mut state, holder);
+        self.settle(state, Ends::default());
+    }
+
+    /// The extent is elsewhere from now on; what is in memory of it stays.
+    pub(crate) fn hand_over(&self, old: &H, new: &Arc<H>) {
+        let mut state = self.lock();
+        if new.seat().table.is_empty()
+            && let Some(table) = old.seat().table.take()
+        {
+            let entry = table.get().entry.load(Ordering::Relaxed);
+            if let Item::Table { holder, .. } = state.order.get_mut(entry) {
+                *holder = Arc::downgrade(new);
+            }
+            table.relink(&new.seat().table);
+        }
+    }
+
+    /// Evicts so many bytes, if there are as many above the floor, and waits for readers who are inside of them, for a moment (N4).
+    pub(crate) fn give_way(&self, bytes: usize) {
+        let floor = self.settings.bytes_min;
+        let in_limbo = self.limbo_bytes.load(Ordering::Relaxed);
+        if self.held.load(Ordering::Relaxed) <= floor && in_limbo == 0 {
+            return;
+        }
+        let mut ends = Ends::default();
+        let mut state = self.lock();
+        // What left before, and is charged, comes first.
+        let bytes = bytes.saturating_sub(state.in_limbo - state.forgiven);
+        let left = state.held.saturating_sub(bytes).max(floor.min(state.held));
+        self.evict_to(&mut state, left, &mut ends);
+        self.settle(state, ends);
+        for round in 0..=PATIENCE {
+            let mut state = self.lock();
+            if state.limbo.len() == 0 {
+                return;
+            }
+            if round == PATIENCE {
+                state.forgiven = self.budget.limit() / FORGIVEN_SHARE;
+            }
+            self.release(state, Ends::default());
+            thread::yield_now();
+        }
+    }
+
+    /// Bytes of blocks, and of tables.
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        let tables = self.table_bytes.load(Ordering::Relaxed);
+        (self.held.load(Ordering::Relaxed).saturating_sub(tables), tables)
+    }
+
+    /// How many blocks were found, and how many were not.
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        let looked_up = self.lookup.as_ref().map_or(0, Lookup::hits);
+        (self.epochs.hits() + looked_up, self.misses.load(Ordering::Relaxed))
+    }
+
+    /// Answers whether so many bytes more can be held.
+    fn make_room(&self, state: &mut State<H>, bytes: usize, ends: &mut Ends<H>) -> bool {
+        let capacity = self.capacity();
+        bytes <= capacity && self.evict_to(state, capacity - bytes, ends)
+    }
+
+    fn evict_to(&self, state: &mut State<H>, bytes: usize, ends: &mut Ends<H>) -> bool {
+        let tables_most = bytes / 4 * TABLE_QUARTERS;
+        while state.held > bytes {
+            let over = state.order.bytes(Queue::Tables) > tables_most;
+            let judge = |queue, item: &Item<H>| judge(queue, item, over, &mut ends.holders);
+            let Some(id) = state.order.victim(bytes, tables_most, judge) else { return false };
+            if let Item::Table { holder, .. } = state.order.get_mut(id) {
+                // It was just there: `ends` keeps it.
+                let holder = holder.upgrade().expect("a judged holder is there");
+                self.unseat(state, &holder);
+                ends.holders.push(holder);
+            } else {
+                self.unlink_block(state, id);
+            }
+        }
+        true
+    }
+
+    /// Takes a block out.
+    fn unlink_block(&self, state: &mut State<H>, id: u32) {
+        let is_new = state.order.queue(id) == Queue::Small;
+        let (Item::Block { table, index }, bytes) = state.order.remove(id) else {
+            unreachable!("the number of a block")
+        };
+        if is_new {
+            state.order.remember(table.ghost(index));
+        }
+        state.count_block(&table, -1);
+        self.take_block(state, &table, index, bytes);
+    }
+
+    fn take_block(&self, state: &mut State<H>, table: &Table<H>, index: u32, bytes: usize) {
+        let block = table.blocks[index as usize].take().expect("a block in the order is linked");
+        state.held -= bytes;
+        state.in_limbo += bytes;
+        state.limbo.put(Gone::Block(block, bytes));
+        if let Some(lookup) = &self.lookup {
+            lookup.remove_block(table.key, index);
+        }
+    }
+
+    /// Takes a holder's table out, with its blocks (N5).
+    fn unseat(&self, state: &mut State<H>, holder: &H) {
+        let Some(unlinked) = holder.seat().table.take() else { return };
+        let table = unlinked.get();
+        let (item, bytes) = state.order.remove(table.entry.swap(NONE, Ordering::Relaxed));
+        let pin = self.pin();
+        for index in 0..table.blocks.len() {
+            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its tables.
+            if let Some(block) = unsafe { table.blocks[index].get(&pin) } {
+                let (_, bytes) = state.order.remove(block.entry.load(Ordering::Relaxed));
+                self.take_block(state, table, index as u32, bytes);
+            }
+        }
+        drop(pin);
+        if let Some(lookup) = &self.lookup {
+            lookup.remove_table(table.key);
+        }
+        state.held -= bytes;
+        state.in_limbo += bytes;
+        state.limbo.put(Gone::Table(unlinked, bytes));
+        // The seat's reference is left.
+        drop(item);
+    }
+
+    /// After a change: has things released, now and then, and the charge follow.
+    fn settle(&self, mut state: MutexGuard<'_, State<H>>, ends: Ends<H>) {
+        self.held.store(state.held, Ordering::Relaxed);
+        self.table_bytes.store(state.order.bytes(Queue::Tables), Ordering::Relaxed);
+        self.limbo_bytes.store(state.in_limbo, Ordering::Relaxed);
+        if state.limbo.len() >= RELEASED_TOGETHER {
+            return self.release(state, ends);
+        }
+        state.account();
+        drop(state);
+        drop(ends);
+    }
+
+    /// Releases what nobody looks at any more.
+    fn release(&self, mut state: MutexGuard<'_, State<H>>, mut ends: Ends<H>) {
+        let mut gone = Vec::new();
+        state.limbo.release(&self.epochs, &mut gone);
+        for gone in gone {
+            let bytes = match gone {
+                Gone::Table(table, bytes) => {
+                    // SAFETY: it was in limbo until all who could have reached it have unpinned: readers pin by these epochs,
+                    // which `Seat` and `Table` check.
+                    let table = unsafe { table.release() };
+                    ends.tables.push(table);
+                    bytes
+                }
+                Gone::Block(block, bytes) => {
+                    // SAFETY: as above.
+                    let block = unsafe { block.release() };
+                    ends.blocks.push(block);
+                    bytes
+                }
+            };
+            state.in_limbo -= bytes;
+        }
+        self.limbo_bytes.store(state.in_limbo, Ordering::Relaxed);
+        state.account();
+        drop(state);
+        drop(ends);
+    }
+}
+
+impl<H: Holder> State<H> {
+    /// Has the charge follow.
+    fn account(&mut self) {
+        self.forgiven = self.forgiven.min(self.in_limbo);
+        self.charge.resize(self.held + self.in_limbo - self.forgiven);
+    }
+
+    /// A table has one block more, or one less.
+    fn count_block(&mut self, table: &Table<H>, change: isize) {
+        let entry = table.entry.load(Ordering::Relaxed);
+        if entry != NONE
+            && let Item::Table { blocks, .. } = self.order.get_mut(entry)
+        {
+            *blocks = blocks.wrapping_add_signed(change);
+        }
+    }
+}
+
+/// What becomes of an entry that the hand has come to. Holders that were asked are given to `met`: the last reference of one must not be
+/// dropped under the lock.
+fn judge<H: Holder>(
+    queue: Queue,
+    item: &Item<H>,
+    tables_over: bool,
+    met: &mut Vec<Arc<H>>,
+) -> Verdict {
+    let stays = match item {
+        Item::Block { table, index } => {
+            let swip = &table.blocks[*index as usize];
+            match queue {
+                Queue::Small => swip.marks() >= USES_TO_STAY && swip.unmark(),
+                Queue::Main | Queue::Tables => swip.unmark(),
+            }
+        }
+        // N6.
+        Item::Table { blocks: 1.., .. } if !tables_over => true,
+        Item::Table { holder, .. } => match holder.upgrade() {
+            // It is about to be forgotten.
+            None => true,
+            Some(holder) => {
+                let used = holder.seat().table.unmark();
+                met.push(holder);
+                used
+            }
+        },
+    };
+    if stays { Verdict::Stay } else { Verdict::Evict }
+}
+
+#[cfg(test)]
+impl<H: Holder> Cache<H> {
+    /// Bytes held, and what is held and in limbo.
+    pub(super) fn held_and_charged(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.held, state.charge.bytes())
+    }
+
+    /// Releases what can be.
+    pub(super) fn release_now(&self) {
+        self.release(self.lock(), Ends::default());
+    }
+}
+
+#[cfg(all(test, loom))]
+impl<H: Holder> Cache<H> {
+    pub(super) fn pin_by(&self, stripe: usize) -> Pin<'_> {
+        self.epochs.pin_by(stripe)
+    }
+
+    pub(super) fn in_limbo(&self) -> usize {
+        self.lock().limbo.len()
+    }
+
+    /// Releases everything, whoever reads it.
+    pub(super) fn release_unwaited(&self) {
+        for gone in self.lock().limbo.drain() {
+            match gone {
+                // SAFETY: none; it is to be seen that the model shows it.
+                Gone::Table(table, _) => drop(unsafe { table.release() }),
+                // SAFETY: none, as above.
+                Gone::Block(block, _) => drop(unsafe { block.release() }),
+            }
+        }
+    }
+}

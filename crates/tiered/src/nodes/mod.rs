@@ -1,0 +1,251 @@
+//! Where a key is among sorted keys: two layers of nodes that are searched by SIMD (the blog on X-Engine's in-memory reads,
+//! "Cache-friendly Block Coding" and "SIMD Instructions Accelerate Long Key Comparison").
+//!
+//! A binary search over places of keys touches a place and a key for each halving: some fourteen lines of the processor's cache
+//! in a block of a hundred rows, each known only when the one before has come. Here the same is decided by what stands side by side.
+//! All keys begin with the same *prefix*; of each, the four bytes behind it are its *head*, and heads are numbers. A *leaf* has
+//! eight keys in a row: their heads, and beside them a word for each that says where it is, together a line of the cache. The *root*
+//! has the first head of each leaf, in nodes of sixteen, a line each; where it has more than one such node, the first head of each stands
+//! above. A node is searched by one comparison of all its heads. Only where heads are equal are keys compared.
+//!
+//! It is made of the keys when a block comes into memory, where they are read once anyway to be checked, and is not stored: what
+//! is on the disk stays as small as it was, and blocks of every version have it. The blog stores it; nodes of a tree above keys that
+//! are all of a block's could not be carried, cut or coded with it then without being made anew. In memory it takes eight bytes for each
+//! key, half of which is the place that a binary search needs as well, and half a byte for the root.
+//!
+//! # Guarantees
+//! - **N1.** [`Nodes::seek`] answers how many keys are below the one it is given, for any key.
+//! - **N2.** All [`Way`]s answer the same.
+//! - **N3.** Nodes take [`bytes_of`] their number of keys, wherever they lie, and are moved with their bytes.
+
+mod lanes;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::cmp::Ordering;
+
+pub(crate) use self::lanes::Way;
+use self::lanes::{LEAF_HEADS, Lanes, NODE_HEADS};
+
+const WORD: usize = 4;
+/// Bytes of the heads of a node of the root.
+const NODE_BYTES: usize = NODE_HEADS * WORD;
+/// Bytes of a leaf: eight heads and eight words.
+const LEAF_BYTES: usize = 2 * LEAF_HEADS * WORD;
+/// Bytes of a prefix that are kept beside the nodes' description; of a longer one the first key is asked.
+const PREFIX_BYTES: usize = 22;
+
+/// Bytes that nodes over so many keys take.
+pub(crate) const fn bytes_of(keys: usize) -> usize {
+    let nodes = keys.div_ceil(LEAF_HEADS).div_ceil(NODE_HEADS);
+    let above = if nodes > 1 { nodes.div_ceil(NODE_HEADS) } else { 0 };
+    (above + nodes) * NODE_BYTES + keys.div_ceil(LEAF_HEADS) * LEAF_BYTES
+}
+
+/// The four bytes behind the prefix as a number; bytes that a key does not have are zeros. A key below another has no larger head.
+fn head_of(rest: &[u8]) -> u32 {
+    if let Some(bytes) = rest.first_chunk() {
+        return u32::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; WORD];
+    bytes[..rest.len()].copy_from_slice(rest);
+    u32::from_be_bytes(bytes)
+}
+
+/// How many bytes two keys begin with alike.
+fn shared(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// What is known of nodes beside their bytes, which whoever has the keys keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nodes {
+    keys: u32,
+    /// Where the root and the leaves begin; what is above the root comes first.
+    root: u32,
+    leaves: u32,
+    prefix_bytes: u32,
+    prefix: [u8; PREFIX_BYTES],
+    way: Way,
+}
+
+impl Nodes {
+    /// Nodes over at least one key, of which these are the first and the last.
+    pub(crate) fn new(keys: usize, first: &[u8], last: &[u8], way: Way) -> Nodes {
+        let nodes = keys.div_ceil(LEAF_HEADS).div_ceil(NODE_HEADS);
+        let root = if nodes > 1 { nodes.div_ceil(NODE_HEADS) * NODE_BYTES } else { 0 };
+        let leaves = root + nodes * NODE_BYTES;
+        let prefix_bytes = shared(first, last);
+        let mut prefix = [0; PREFIX_BYTES];
+        let kept = prefix_bytes.min(PREFIX_BYTES);
+        prefix[..kept].copy_from_slice(&first[..kept]);
+        let [keys, root, leaves] = [keys, root, leaves].map(|number| number as u32);
+        Nodes { keys, root, leaves, prefix_bytes: prefix_bytes as u32, prefix, way }
+    }
+
+    /// Fills in the heads. `key_of` gives the key that a word is for; the words are set.
+    ///
+    /// # Panics
+    /// When `bytes` are not [`bytes_of`] the number of keys.
+    pub(crate) fn fill<'k>(&self, bytes: &mut [u8], key_of: impl Fn(u32) -> &'k [u8]) {
+        assert_eq!(bytes.len(), bytes_of(self.len()), "nodes have their own length (N3)");
+        let prefix = self.prefix_bytes as usize;
+        let (root, leaves) = (self.root as usize, self.leaves as usize);
+        // The largest there is fills up nodes that have fewer heads.
+        bytes[..leaves].fill(0xFF);
+        for index in 0..self.len().next_multiple_of(LEAF_HEADS) {
+            let (leaf, place) = (index / LEAF_HEADS, index % LEAF_HEADS);
+            let known = index < self.len();
+            let head = match known {
+                true => head_of(&key_of(self.word(bytes, index))[prefix..]),
+                false => u32::MAX,
+            };
+            let mut put = |at: usize| bytes[at..at + WORD].copy_from_slice(&head.to_ne_bytes());
+            put(leaves + leaf * LEAF_BYTES + place * WORD);
+            if place == 0 {
+                put(root + leaf * WORD);
+                if root > 0 && leaf.is_multiple_of(NODE_HEADS) {
+                    put(leaf / NODE_HEADS * WORD);
+                }
+            }
+        }
+    }
+
+    /// How many keys there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.keys as usize
+    }
+
+    /// Where the word beside a key's head is.
+    #[inline]
+    fn word_at(&self, index: usize) -> usize {
+        let leaf = self.leaves as usize + index / LEAF_HEADS * LEAF_BYTES;
+        leaf + (LEAF_HEADS + index % LEAF_HEADS) * WORD
+    }
+
+    /// The word beside a key's head.
+    #[inline]
+    pub(crate) fn word(&self, bytes: &[u8], index: usize) -> u32 {
+        let at = self.word_at(index);
+        u32::from_ne_bytes(bytes[at..at + WORD].first_chunk().copied().unwrap_or_default())
+    }
+
+    /// Sets the word beside a key's head.
+    pub(crate) fn set_word(&self, bytes: &mut [u8], index: usize, word: u32) {
+        let at = self.word_at(index);
+        bytes[at..at + WORD].copy_from_slice(&word.to_ne_bytes());
+    }
+
+    /// How many keys are below `key`: where it is, or would be. `key_at` gives any of them.
+    #[inline]
+    pub(crate) fn seek<'k>(
+        &self,
+        bytes: &[u8],
+        key: &[u8],
+        key_at: impl Fn(usize) -> &'k [u8],
+    ) -> usize {
+        let search = Search { nodes: self, bytes, key, key_at };
+        self.way.run(search)
+    }
+}
+
+/// A search, to be carried out in one way or another.
+struct Search<'a, F> {
+    nodes: &'a Nodes,
+    bytes: &'a [u8],
+    key: &'a [u8],
+    key_at: F,
+}
+
+impl<'k, F: Fn(usize) -> &'k [u8]> lanes::Work for Search<'_, F> {
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) -> usize {
+        let rest = match self.behind_prefix() {
+            Ok(rest) => rest,
+            Err(Ordering::Less) => return 0,
+            Err(_) => return self.nodes.len(),
+        };
+        let head = head_of(rest);
+        let (below, upto) = self.leaves(lanes, head);
+        // Of leaves that begin with this very head, it is told by their keys.
+        let begins = below + self.ties(upto - below, |tie| (below + tie) * LEAF_HEADS);
+        let Some(leaf) = begins.checked_sub(1) else { return 0 };
+        let first = leaf * LEAF_HEADS;
+        let at = self.nodes.leaves as usize + leaf * LEAF_BYTES;
+        let heads = self.bytes[at..].first_chunk().expect("a leaf lies inside its nodes (N3)");
+        let (below, upto) = lanes.of_leaf(heads, head);
+        let known = (self.nodes.len() - first).min(LEAF_HEADS);
+        let (below, upto) = (below.min(known), upto.min(known));
+        first + below + self.ties(upto - below, |tie| first + below + tie)
+    }
+}
+
+impl<'k, F: Fn(usize) -> &'k [u8]> Search<'_, F> {
+    /// What the key has behind the prefix; where it does not begin with that, how it compares to all keys.
+    #[inline(always)]
+    fn behind_prefix(&self) -> Result<&[u8], Ordering> {
+        let len = self.nodes.prefix_bytes as usize;
+        let prefix = self.nodes.prefix.get(..len).unwrap_or_else(|| &(self.key_at)(0)[..len]);
+        match self.key.split_at_checked(len) {
+            Some((begin, rest)) if begin == prefix => Ok(rest),
+            Some((begin, _)) => Err(begin.cmp(prefix)),
+            None => Err(self.key.cmp(prefix)),
+        }
+    }
+
+    /// How many leaves begin below a head, and how many begin with no larger one.
+    #[inline(always)]
+    fn leaves(&self, lanes: impl Lanes, head: u32) -> (usize, usize) {
+        let leaves = self.nodes.len().div_ceil(LEAF_HEADS);
+        let root = self.nodes.root as usize;
+        let node = |at: usize| {
+            let heads = self.bytes[at..].first_chunk().expect("a node lies inside its nodes (N3)");
+            lanes.of_node(heads, head)
+        };
+        if root == 0 {
+            let (below, upto) = node(0);
+            return (below.min(leaves), upto.min(leaves));
+        }
+        let nodes = leaves.div_ceil(NODE_HEADS);
+        let mut begun = 0;
+        for above in (0..nodes).step_by(NODE_HEADS) {
+            let (below, _) = node(above * WORD);
+            begun += below.min(nodes - above);
+            if below < NODE_HEADS {
+                break;
+            }
+        }
+        // The last node that begins below it; those behind may only begin with it.
+        let mut number = begun.saturating_sub(1);
+        let of_node = |number: usize| {
+            let known = (leaves - number * NODE_HEADS).min(NODE_HEADS);
+            let (below, upto) = node(root + number * NODE_BYTES);
+            (below.min(known), upto.min(known))
+        };
+        let (below, mut upto) = of_node(number);
+        let below = number * NODE_HEADS + below;
+        let mut last = number * NODE_HEADS + upto;
+        while upto == NODE_HEADS && number + 1 < nodes {
+            number += 1;
+            upto = of_node(number).1;
+            last += upto;
+        }
+        (below, last)
+    }
+
+    /// Of keys whose heads say nothing, how many are below the one that is looked for.
+    #[inline(always)]
+    fn ties(&self, ties: usize, index: impl Fn(usize) -> usize) -> usize {
+        let (mut low, mut high) = (0, ties);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if (self.key_at)(index(middle)) < self.key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}

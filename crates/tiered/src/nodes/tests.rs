@@ -1,0 +1,103 @@
+use spillway_base::rng::Rng;
+
+use super::*;
+
+/// Nodes over these keys, each with its number for a word.
+fn nodes_of(keys: &[Vec<u8>], way: Way) -> (Nodes, Vec<u8>) {
+    let (first, last) = (&keys[0], &keys[keys.len() - 1]);
+    let nodes = Nodes::new(keys.len(), first, last, way);
+    let mut bytes = vec![0xAA; bytes_of(keys.len())];
+    for index in 0..keys.len() {
+        nodes.set_word(&mut bytes, index, index as u32);
+    }
+    nodes.fill(&mut bytes, |word| &keys[word as usize]);
+    (nodes, bytes)
+}
+
+/// Looks all keys up, and what is beside them, in every way.
+fn check(mut keys: Vec<Vec<u8>>, mut asked: Vec<Vec<u8>>) {
+    keys.sort();
+    for key in keys.iter().step_by(keys.len() / 100 + 1) {
+        asked.push(key.clone());
+        asked.push([key, &[0][..]].concat());
+        asked.push(key[..key.len().saturating_sub(1)].to_vec());
+        let mut beside = key.clone();
+        if let Some(byte) = beside.last_mut() {
+            *byte = byte.wrapping_add(1);
+        }
+        asked.push(beside);
+    }
+    for way in Way::all() {
+        let (nodes, bytes) = nodes_of(&keys, way);
+        assert_eq!(nodes.len(), keys.len());
+        for index in 0..keys.len() {
+            assert_eq!(nodes.word(&bytes, index), index as u32);
+        }
+        for key in &asked {
+            let below = keys.partition_point(|other| other < key);
+            let found = nodes.seek(&bytes, key, |index| &keys[index]);
+            assert_eq!(found, below, "{way:?}: {key:x?} among {keys:x?}");
+        }
+    }
+}
+
+/// Numbers of keys at which nodes are full, or not, or need another layer.
+const COUNTS: [usize; 16] = [1, 2, 7, 8, 9, 16, 63, 64, 127, 128, 129, 136, 1000, 2048, 2049, 2500];
+
+/// N1, N2.
+#[test]
+fn keys_are_found_in_every_way() {
+    let mut rng = Rng::new(1);
+    for count in COUNTS {
+        let random = |len: u64, rng: &mut Rng| -> Vec<u8> {
+            (0..len).map(|_| rng.next_u64() as u8).collect()
+        };
+        let asked: Vec<Vec<u8>> = (0..200)
+            .map(|_| {
+                let len = rng.below(20);
+                random(len, &mut rng)
+            })
+            .collect();
+        let long = (0..count).map(|_| random(16, &mut rng)).collect();
+        check(long, asked.clone());
+        let short = (0..count)
+            .map(|_| {
+                let len = rng.below(6);
+                random(len, &mut rng)
+            })
+            .collect();
+        check(short, asked.clone());
+        // Of a few letters, so that many are alike or begin with each other.
+        let few =
+            |rng: &mut Rng| (0..rng.below(12)).map(|_| b'a' + rng.below(2) as u8 * 25).collect();
+        check(
+            (0..count).map(|_| few(&mut rng)).collect(),
+            (0..200).map(|_| few(&mut rng)).collect(),
+        );
+    }
+}
+
+/// N1: heads that are all alike, or the largest there are, and prefixes that are longer than what is kept of them.
+#[test]
+fn heads_that_say_nothing_are_told_apart_by_keys() {
+    for count in COUNTS {
+        for prefix in [&b""[..], b"p", &[0xFF; 22], &[7; 23], &[0xFF; 100]] {
+            for middle in [[0_u8; 4], [0xFF; 4]] {
+                let key =
+                    |number: usize| [prefix, &middle, &(number as u16).to_be_bytes()].concat();
+                // One that has another head keeps the middle from being part of the prefix.
+                let other = [prefix, &[5; 4][..]].concat();
+                let keys = (1..count).map(key).chain([other]).collect();
+                let asked = [&b""[..], b"q", &prefix[..prefix.len() / 2], &[0xFF; 120]];
+                check(keys, asked.iter().map(|asked| asked.to_vec()).collect());
+            }
+        }
+    }
+}
+
+/// Versions of one key are keys that are equal: the first is found.
+#[test]
+fn of_equal_keys_the_first_is_found() {
+    let keys = [vec![b"a".to_vec(); 30], vec![b"b".to_vec(); 300], vec![b"c".to_vec(); 3]].concat();
+    check(keys, Vec::new());
+}
