@@ -14,6 +14,7 @@ use spillway_bench::amplification::AmplificationArgs;
 use spillway_bench::commits::{CommitsArgs, Subject};
 use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
 use spillway_bench::connections::ConnectionsArgs;
+use spillway_bench::eviction::EvictionArgs;
 use spillway_bench::extents::ExtentsArgs;
 use spillway_bench::fill::FillArgs;
 use spillway_bench::kv::KvArgs;
@@ -166,6 +167,8 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench temperature --memory-mib 64 --operations 500000 --rounds 1   a first impression
   spillway bench temperature --case tiers                                     a fast tier and a slow one")]
     Temperature(TemperatureArgs),
+    /// Hit rates of ways to evict blocks, over traces
+    Eviction(EvictionArgs),
 }
 
 fn main() -> ExitCode {
@@ -197,6 +200,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Fill(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Pressure(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Temperature(args) } => args.run(),
+        Command::Bench { what: Bench::Eviction(args) } => args.run(),
         Command::Bench { what: Bench::Lone(args) } => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])

@@ -379,3 +379,38 @@ fn files_of(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     all.sort();
     all
 }
+
+/// A database that has tiers is backed up with no server, where they were and where they were moved to.
+#[test]
+fn a_backup_is_told_of_tiers_that_were_moved() {
+    use spillway::{Database, DeviceClass, EngineKind, Settings, Tier, TransactionOptions};
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (data, slow, moved) = (path("data"), path("slow"), path("moved"));
+    let mut settings = Settings::default();
+    settings.background_threads = false;
+    let tier = Tier { class: DeviceClass::Hdd, dir: slow.clone().into(), compression: None };
+    settings.tiers = vec![tier];
+    let db = Database::open(&data, settings).unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    txn.put(table, b"key", b"value").unwrap();
+    txn.commit().wait().unwrap();
+    db.compact().unwrap();
+    db.close().unwrap();
+    drop(db);
+    let create = |more: &[&str]| {
+        let backups = path("backups");
+        let args = [&["backup", "create", &backups, "--data", &data], more].concat();
+        let output = spillway(&args);
+        (output.status.success(), text(&output))
+    };
+    let (done, told) = create(&[]);
+    assert!(done && told.contains("backup 1: "), "{told}");
+    std::fs::rename(&slow, &moved).unwrap();
+    let (done, told) = create(&[]);
+    assert!(!done && told.contains("--tier hdd="), "{told}");
+    let (done, told) = create(&["--tier", &format!("hdd={moved}"), "--verify"]);
+    assert!(done && told.contains("backup 2: ") && told.contains("0 of them new"), "{told}");
+}

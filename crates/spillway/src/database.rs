@@ -7,8 +7,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::budget::Budget;
 use spillway_base::clock::Clock;
-use spillway_base::engine::{Engine, Metric, RangeEstimate};
-use spillway_base::{EngineKind, Error, ErrorKind, KeyRange, Result, thread};
+use spillway_base::engine::{Engine, Metric, RangeEstimate, Rewrite};
+use spillway_base::{Csn, EngineKind, Error, ErrorKind, KeyRange, Result, thread};
 use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
@@ -136,7 +136,10 @@ impl Database {
             temperature: settings.has(Mechanism::Temperature),
             data_reuse: settings.has(Mechanism::Reuse),
             gaps: settings.has(Mechanism::Gaps),
+            block_nodes: settings.has(Mechanism::BlockNodes),
+            simd: settings.has(Mechanism::Simd),
             straight_flush: settings.has(Mechanism::StraightFlush),
+            swizzling: settings.has(Mechanism::Swizzling),
             tiers: settings.tiers.clone(),
             hot_compression: settings.hot_compression,
             cold_compression: settings.cold_compression,
@@ -237,6 +240,14 @@ impl Database {
         match table.engine() {
             Some(EngineKind::Tiered) => self.0.tiered.estimate(table, range),
             _ => RangeEstimate::default(),
+        }
+    }
+
+    /// Has a table's values rewritten while they are moved anyway, from when the commit `since` is durable; or, with `None`, no more.
+    /// [`spillway_base::engine`], E11, says what holds. It is forgotten when the database is closed.
+    pub fn set_rewrite(&self, table: Table, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
+        if table.engine() == Some(EngineKind::Tiered) {
+            self.0.tiered.set_rewrite(table, since, rewrite);
         }
     }
 

@@ -43,6 +43,8 @@ pub mod backup;
 mod check;
 mod database;
 mod directory;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod inspect;
 mod log_home;
 mod mechanism;
@@ -57,7 +59,7 @@ pub use inspect::ClosedFolder;
 pub use mechanism::Mechanism;
 pub use settings::Settings;
 pub use spillway_base::budget::Budget;
-pub use spillway_base::engine::{Metric, RangeEstimate};
+pub use spillway_base::engine::{Metric, RangeEstimate, Rewrite};
 pub use spillway_base::range::{prefix_end, successor};
 pub use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result};
 pub use spillway_tiered::{

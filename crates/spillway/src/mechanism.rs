@@ -30,11 +30,17 @@ pub enum Mechanism {
     Gaps,
     /// A table that is written more than others is split, until there is work for all cores.
     HotSplits,
+    /// What is in memory of extents is reached by pointers, and not looked up.
+    Swizzling,
+    /// Blocks are searched by nodes over their keys, in place of halving.
+    BlockNodes,
+    /// Those nodes are searched by the processor's vectors.
+    Simd,
 }
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 10] = [
+    pub const ALL: [Mechanism; 13] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -45,6 +51,9 @@ impl Mechanism {
         Mechanism::Temperature,
         Mechanism::Gaps,
         Mechanism::HotSplits,
+        Mechanism::Swizzling,
+        Mechanism::BlockNodes,
+        Mechanism::Simd,
     ];
 
     /// Its name, as it is parsed.
@@ -61,6 +70,9 @@ impl Mechanism {
             Mechanism::Temperature => "temperature",
             Mechanism::Gaps => "gaps",
             Mechanism::HotSplits => "hot-splits",
+            Mechanism::Swizzling => "swizzling",
+            Mechanism::BlockNodes => "block-nodes",
+            Mechanism::Simd => "simd",
         }
     }
 }

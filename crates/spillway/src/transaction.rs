@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use spillway_base::range::prefix_end;
 use spillway_base::{Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 
 use crate::database::Inner;
@@ -53,14 +54,25 @@ impl Transaction {
     /// # Errors
     /// As [`spillway_txn::Transaction::get`].
     pub fn table_names(&self) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        let mut scan = self.inner.scan(DIRECTORY, KeyRange::ALL, Direction::Forward)?;
+        Ok(self.tables("")?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// The tables whose names begin with a prefix, ascending.
+    ///
+    /// # Errors
+    /// As [`spillway_txn::Transaction::get`].
+    pub fn tables(&self, prefix: &str) -> Result<Vec<(String, Table)>> {
+        let end = prefix_end(prefix.as_bytes());
+        let range = KeyRange::new(prefix.as_bytes(), end.as_deref());
+        let mut tables = Vec::new();
+        let mut scan = self.inner.scan(DIRECTORY, range, Direction::Forward)?;
         while scan.advance()? {
             if directory::is_table(scan.key()) {
-                names.push(String::from_utf8_lossy(scan.key()).into_owned());
+                let name = String::from_utf8_lossy(scan.key()).into_owned();
+                tables.push((name, directory::decode(scan.value())?));
             }
         }
-        Ok(names)
+        Ok(tables)
     }
 
     /// Creates a table. It is there for this transaction at once, for others from its commit on.

@@ -14,6 +14,9 @@
 //! extents          for each, in the manifest's order: CRC32C u32 of its bytes
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -79,6 +82,10 @@ pub(super) fn parse_name(name: &str) -> Option<u64> {
 impl Catalogue {
     /// Puts the backup in force.
     pub(super) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+        RECORD.write(disk, dir, &file_name(self.backup.number), &self.encode())
+    }
+
+    fn encode(&self) -> Vec<u8> {
         let Catalogue { backup, manifest, .. } = self;
         let mut body = Vec::with_capacity(manifest.len() + 4 * self.extents.len() + 200);
         body.extend_from_slice(&backup.number.to_le_bytes());
@@ -95,7 +102,7 @@ impl Catalogue {
         body.extend_from_slice(&(manifest.len() as u64).to_le_bytes());
         body.extend_from_slice(manifest);
         self.extents.iter().for_each(|(_, crc)| body.extend_from_slice(&crc.to_le_bytes()));
-        RECORD.write(disk, dir, &file_name(backup.number), &body)
+        body
     }
 
     /// Reads the catalogue of a backup; `None` when there is no such backup.
@@ -121,16 +128,20 @@ impl Catalogue {
         let (log_commits, segment_bytes) = (reader.u64()?, reader.u64()?);
         let (new_extents, new_bytes) = (reader.u64()?, reader.u64()?);
         let len = reader.u32()? as usize;
-        let version = String::from_utf8_lossy(reader.take(len)?).into_owned();
+        let version = String::from_utf8(reader.take(len)?.to_vec())
+            .map_err(|_| Error::corruption("a version that is not UTF-8"))?;
         let len = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
         let manifest = reader.take(len)?.to_vec();
         let copies = Copied::decode(&manifest)?.extents();
         let extents =
             copies.into_iter().map(|copy| Ok((copy, reader.u32()?))).collect::<Result<Vec<_>>>()?;
-        if !reader.is_empty() || persisted.0.checked_add(log_commits) != Some(through.0) {
+        if persisted.0.checked_add(log_commits) != Some(through.0) {
             return Err(Error::corruption("it makes no sense"));
         }
-        let data_bytes = extents.iter().map(|(copy, _)| copy.bytes).sum();
+        let bytes_of = |(copy, _): &(ExtentCopy, u32)| copy.bytes;
+        let data_bytes = extents.iter().map(bytes_of).try_fold(0_u64, u64::checked_add);
+        let data_bytes =
+            data_bytes.ok_or_else(|| Error::corruption("extents larger than any disk"))?;
         let backup = Backup {
             number,
             taken,
@@ -144,5 +155,42 @@ impl Catalogue {
             version,
         };
         Ok(Catalogue { backup, identity, persisted, log_crc, segment_bytes, manifest, extents })
+    }
+}
+
+#[cfg(fuzzing)]
+pub(crate) mod fuzz {
+    use super::*;
+
+    /// Before the version.
+    const FIGURES_BYTES: usize = 92;
+
+    /// The bytes as a catalogue, and as the parts of one whose lengths and checksums are right.
+    pub(crate) fn catalogue(bytes: &[u8]) {
+        body(bytes);
+        let mut reader = Reader::new(bytes);
+        let (Ok(figures), Ok(version), Ok(edits)) =
+            (reader.take(FIGURES_BYTES), reader.bytes(), reader.bytes())
+        else {
+            return;
+        };
+        let manifest = spillway_tiered::fuzz::manifest_of(edits);
+        body(
+            &[
+                figures,
+                &(version.len() as u32).to_le_bytes(),
+                version,
+                &(manifest.len() as u64).to_le_bytes(),
+                &manifest,
+                reader.rest(),
+            ]
+            .concat(),
+        );
+    }
+
+    fn body(bytes: &[u8]) {
+        let sealed = RECORD.encode(bytes);
+        let Ok(catalogue) = RECORD.decode(&sealed, Catalogue::decode) else { return };
+        assert_eq!(catalogue.encode(), bytes);
     }
 }

@@ -47,6 +47,8 @@ mod tests;
 mod verify;
 
 pub use catalogue::Backup;
+#[cfg(fuzzing)]
+pub(crate) use catalogue::fuzz;
 pub use create::BackupOptions;
 pub use repository::{Removed, Repository};
 pub use verify::Verified;

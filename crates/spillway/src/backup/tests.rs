@@ -30,11 +30,11 @@ fn open(disk: &SimDisk, path: &str) -> Database {
     Database::open_on(Arc::new(disk.clone()), path, small()).unwrap()
 }
 
-fn repository(disk: &SimDisk) -> Result<Repository> {
+pub(super) fn repository(disk: &SimDisk) -> Result<Repository> {
     Repository::open_on(Arc::new(disk.clone()), Path::new("/backups"), true)
 }
 
-fn back_up(db: &Database, repository: &Repository) -> Result<Backup> {
+pub(super) fn back_up(db: &Database, repository: &Repository) -> Result<Backup> {
     db.backup(repository, &BackupOptions::new(), &mut |_, _| Ok(()))
 }
 
@@ -259,7 +259,7 @@ fn a_backup_under_concurrent_writers_is_a_prefix() {
     });
 }
 
-fn filled(disk: &SimDisk, tables: &[&str]) -> Database {
+pub(super) fn filled(disk: &SimDisk, tables: &[&str]) -> Database {
     let db = open(disk, "/db");
     tables.iter().for_each(|name| fill(&db, name));
     db

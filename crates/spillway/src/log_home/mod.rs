@@ -30,6 +30,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use spillway_base::codec::Reader;
 use spillway_base::{Error, Result};
 use spillway_storage::plog::lanes_in;
 use spillway_storage::record::{RecordKind, new_number, number};
@@ -55,6 +56,23 @@ struct Home {
     before: Number,
     /// Empty for the folder in the data folder.
     dir: String,
+}
+
+impl Home {
+    fn encode(&self) -> Vec<u8> {
+        let mut body = [self.number, self.before].concat();
+        body.extend_from_slice(&(self.dir.len() as u32).to_le_bytes());
+        body.extend_from_slice(self.dir.as_bytes());
+        body
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Home> {
+        let (number, before) = (number(reader)?, number(reader)?);
+        let len = reader.u32()?;
+        let dir = std::str::from_utf8(reader.take(len as usize)?);
+        let dir = dir.map_err(|_| Error::corruption("a path that is not UTF-8"))?.to_owned();
+        Ok(Home { number, before, dir })
+    }
 }
 
 /// A database's log folder, and the right to it.
@@ -189,13 +207,7 @@ fn of_another(dir: &Path) -> Error {
 }
 
 fn read_home(disk: &dyn Disk, path: &Path) -> Result<Option<Home>> {
-    HOME_RECORD.read(disk, &path.join(HOME), |reader| {
-        let (number, before) = (number(reader)?, number(reader)?);
-        let len = reader.u32()?;
-        let dir = std::str::from_utf8(reader.take(len as usize)?);
-        let dir = dir.map_err(|_| Error::corruption("a path that is not UTF-8"))?.to_owned();
-        Ok(Home { number, before, dir })
-    })
+    HOME_RECORD.read(disk, &path.join(HOME), Home::decode)
 }
 
 fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Number>> {
@@ -203,12 +215,20 @@ fn read_owner(disk: &dyn Disk, dir: &Path) -> Result<Option<Number>> {
 }
 
 fn write_home(disk: &dyn Disk, path: &Path, home: &Home) -> Result<()> {
-    let mut body = [home.number, home.before].concat();
-    body.extend_from_slice(&(home.dir.len() as u32).to_le_bytes());
-    body.extend_from_slice(home.dir.as_bytes());
-    HOME_RECORD.write(disk, path, HOME, &body)
+    HOME_RECORD.write(disk, path, HOME, &home.encode())
 }
 
 fn write_owner(disk: &dyn Disk, dir: &Path, number: Number) -> Result<()> {
     OWNER_RECORD.write(disk, dir, OWNER, &number)
+}
+
+#[cfg(fuzzing)]
+pub(crate) mod fuzz {
+    use super::*;
+
+    pub(crate) fn home(bytes: &[u8]) {
+        let sealed = HOME_RECORD.encode(bytes);
+        let Ok(home) = HOME_RECORD.decode(&sealed, Home::decode) else { return };
+        assert_eq!(home.encode(), bytes);
+    }
 }

@@ -1,0 +1,15 @@
+//! Entries for fuzzing: each takes any bytes, gives them to a decoder behind a checksum that is right, and checks that what
+//! is taken is what would be written.
+
+use crate::backup::fuzz as backup;
+use crate::log_home::fuzz as log_home;
+
+/// A backup's catalogue.
+pub fn backup_catalogue(bytes: &[u8]) {
+    backup::catalogue(bytes);
+}
+
+/// The record of where a database's log is.
+pub fn log_home(bytes: &[u8]) {
+    log_home::home(bytes);
+}
