@@ -17,6 +17,8 @@ mod ddl;
 mod dml;
 mod errors;
 mod expr;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod grants;
 mod parse;
 mod query;
@@ -24,6 +26,8 @@ mod rows;
 mod session;
 mod show;
 mod store;
+#[cfg(test)]
+mod tests;
 mod users;
 mod verify;
 

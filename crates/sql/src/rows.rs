@@ -14,11 +14,17 @@
 //! - **V4.** A value from before its column's type became a wider one reads as the wider type keeps it.
 //! - **V5.** A row of a version that the definition does not know is damage, and is told so.
 //! - **V6.** A row of the newest version is read with no map: telling that it is one is one comparison.
+//! - **V7.** Rows of earlier versions are written in the newest by compactions that merge them anyway, where that makes them no
+//!   longer ([`Newest`]): not before the change of the table is durable, and by when nobody reads by an earlier definition, since a
+//!   change has its table alone. Rows that are carried stay as they are, and so do their layouts; OPTIMIZE TABLE leaves none.
 //!
 //! Rather than with a version, rows could go on with the places of columns that are gone, each column knowing its own place for
 //! ever. That needs no layouts, but a table whose columns come and go would carry the dead ones in every new row, and a value of
 //! a narrower type could not be told from one that the type was always right for.
 
+use std::sync::Arc;
+
+use spillway::Rewrite;
 use spillway_types::row::{RowReader, widened, write_row};
 use spillway_types::{ColumnType, Value, ValueRef};
 
@@ -114,6 +120,31 @@ impl<'r> Stored<'r> {
     }
 }
 
+/// Writes rows of earlier versions in the newest (V7).
+#[derive(Debug)]
+pub(crate) struct Newest(Arc<Versions>);
+
+impl Newest {
+    /// What is to become of a table's rows: nothing, where all are of one version.
+    pub(crate) fn of(table: &TableDef) -> Option<Arc<dyn Rewrite>> {
+        let newest = || -> Arc<dyn Rewrite> { Arc::new(Newest(table.versions.clone())) };
+        (!table.layouts.is_empty()).then(newest)
+    }
+}
+
+impl Rewrite for Newest {
+    fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool {
+        let Ok(row) = Stored::new(value, &self.0) else { return false };
+        if row.older.is_none() {
+            return false;
+        }
+        let columns = (0..self.0.initial.len()).map(|column| row.get(column));
+        let Ok(columns) = columns.collect::<Result<Vec<_>>>() else { return false };
+        write_row(self.0.newest, columns.into_iter(), out);
+        true
+    }
+}
+
 /// Appends a row of a table's newest version.
 pub(crate) fn write(table: &TableDef, row: &[Value], out: &mut Vec<u8>) {
     write_row(table.schema, row.iter().map(Value::as_ref), out);
@@ -133,3 +164,6 @@ pub(crate) fn same_stored(a: &Value, b: &Value) -> bool {
     };
     bytes(a) == bytes(b)
 }
+
+#[cfg(test)]
+mod tests;

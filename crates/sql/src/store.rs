@@ -12,6 +12,9 @@
 //! values share. It is taken before anybody looks for another entry, and whoever has it looks at the newest state,
 //! whatever the transaction's snapshot: an entry that was committed after the snapshot counts. An entry that is found
 //! may be about to go; whoever removes it has it, and its row, locked, so it is looked at again under such a lock.
+//!
+//! Nobody is held to an index that is still built, and may come to nothing. Who gives a row values of such a one that another may have
+//! notes the row in the same transaction, and goes on ([`note_met`]); the build looks at what was noted before it ends.
 
 use spillway::{
     Direction, Error, ErrorKind, Isolation, KeyRange, LockMode, LockWait, Scan, Transaction,
@@ -20,7 +23,7 @@ use spillway::{
 use spillway_base::TableId;
 use spillway_types::{Value, key};
 
-use crate::catalog::{IndexDef, IndexPart, TableDef, end_of};
+use crate::catalog::{Change, IndexDef, IndexPart, Stage, TableDef, end_of};
 use crate::errors::{Result, SqlError};
 use crate::rows;
 
@@ -54,7 +57,8 @@ pub(crate) fn index_key(table: &TableDef, index: &IndexDef, row: &[Value], pk: &
 
 /// The part of an index's key that must be unique; `None` where NULL makes it so, or nobody looks yet.
 fn unique_prefix(table: &TableDef, index: &IndexDef, row: &[Value]) -> Option<Vec<u8>> {
-    if !index.unique || index.filling || index.parts.iter().any(|part| row[part.column].is_null()) {
+    let looked_at = index.unique && index.stage != Stage::Filling;
+    if !looked_at || index.parts.iter().any(|part| row[part.column].is_null()) {
         return None;
     }
     let mut key = Vec::with_capacity(KEY_BYTES);
@@ -247,14 +251,55 @@ pub(crate) fn insert_entry(
     row: &[Value],
     pk: &[u8],
 ) -> Result<()> {
-    if let Some(prefix) = unique_prefix(table, index, row)
-        && holder(txn, index, &prefix, pk, &Guard::Entry)?.is_some()
-    {
-        // Only what is durable is told.
-        txn.wait_until_told()?;
-        return Err(duplicate(table, &index.parts, row, &index.name));
+    if let Some(prefix) = unique_prefix(table, index, row) {
+        if index.stage == Stage::Checking {
+            note_met(txn, table, index, &prefix, pk)?;
+        } else if holder(txn, index, &prefix, pk, &Guard::Entry)?.is_some() {
+            // Only what is durable is told.
+            txn.wait_until_told()?;
+            return Err(duplicate(table, &index.parts, row, &index.name));
+        }
     }
     put_entry(txn, table, index, row, pk).map(drop)
+}
+
+/// Notes a row whose values, of an index that is still built, another row has, or may be given by who has their name locked. Nobody
+/// is waited for.
+fn note_met(
+    txn: &Transaction,
+    table: &TableDef,
+    index: &IndexDef,
+    prefix: &[u8],
+    pk: &[u8],
+) -> Result<()> {
+    let space = TableId(index.space);
+    let alone = match txn.lock_name(space, prefix, LockMode::Exclusive, LockWait::NoWait) {
+        Err(error) if error.kind() == ErrorKind::LockNotAvailable => false,
+        other => other?,
+    };
+    if alone && newest_holder(txn, index, prefix, pk)?.is_none() {
+        return Ok(());
+    }
+    Change::new(txn)?.put_met(table.id, pk)
+}
+
+/// Refuses a row that was noted, if it is there, and another has the same values of a unique index that is built.
+pub(crate) fn check_met(txn: &Transaction, table: &TableDef, pk: &[u8]) -> Result<()> {
+    let (mut bytes, mut row) = (Vec::new(), Vec::new());
+    if !txn.get(table.rows(), pk, &mut bytes)? {
+        return Ok(());
+    }
+    table.decode(&bytes, &mut row)?;
+    for index in &table.building {
+        let Some(prefix) = unique_prefix(table, index, &row) else { continue };
+        let end = end_of(&prefix);
+        let range = KeyRange::new(&prefix, end.as_deref());
+        let scan = txn.scan(TableId(index.space), range, Direction::Forward)?;
+        if other_than(scan, &prefix, pk)?.is_some() {
+            return Err(duplicate(table, &index.parts, &row, &index.name));
+        }
+    }
+    Ok(())
 }
 
 /// Writes a row's entry in one index; nobody asks what is unique. Answers how long it is.

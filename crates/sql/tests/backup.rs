@@ -6,6 +6,7 @@ mod common;
 use common::{code, in_memory, run};
 use spillway::backup::Repository;
 use spillway::{Database, Settings};
+use spillway_base::thread;
 use spillway_sql::Instance;
 
 #[test]
@@ -48,5 +49,35 @@ fn a_statement_backs_up_all_that_is_committed_for_whoever_may() {
         restored.close();
         db.close().unwrap();
     }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// KILL ends the backup of another session, while it waits to be no faster than it is told to be; nothing of it is left.
+#[test]
+fn a_backup_is_ended_by_another_session() {
+    let folder = std::env::temp_dir().join(format!("spillway-killed-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut root = instance.session("root", "localhost", 1);
+    run(&mut root, "CREATE TABLE test.t (id INT PRIMARY KEY); INSERT INTO test.t VALUES (1)")
+        .unwrap();
+    db.flush().unwrap();
+    for (id, kill) in [(8, "KILL QUERY 8"), (9, "KILL 9")] {
+        let sql = format!("BACKUP TO '{}' RATE_LIMIT = 1", folder.display());
+        let mut slow = instance.session("root", "localhost", id);
+        let slow = thread::spawn("backup", move || code(&mut slow, &sql)).unwrap();
+        let extents = folder.join("extents");
+        while std::fs::read_dir(&extents).map_or(0, Iterator::count) == 0 {
+            assert!(!slow.is_finished());
+            std::thread::yield_now();
+        }
+        run(&mut root, kill).unwrap();
+        assert_eq!(slow.join().unwrap(), 1317, "{kill}");
+        assert!(Repository::open(&folder).unwrap().numbers().unwrap().is_empty());
+        assert_eq!(std::fs::read_dir(&extents).unwrap().count(), 0);
+    }
+    assert_eq!(code(&mut root, "KILL 9"), 1094);
+    assert_eq!(code(&mut root, &format!("BACKUP TO '{}'", folder.display())), 0);
     std::fs::remove_dir_all(&folder).unwrap();
 }

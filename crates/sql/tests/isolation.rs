@@ -391,3 +391,60 @@ fn a_limited_change_passes_over_what_does_not_fit_any_more() {
         });
     }
 }
+
+/// A change or a locking read that stops at its first rows has not read what is behind them: those who put rows in at the end are not
+/// in its way, nor is it in theirs. What it did read counts.
+#[test]
+fn a_limited_statement_reads_no_further_than_it_goes_under_serializable() {
+    for (look, last) in [
+        ("SELECT * FROM test ORDER BY id LIMIT 1 FOR UPDATE", 1),
+        ("DELETE FROM test ORDER BY id LIMIT 1", 1),
+        ("UPDATE test SET value = 5 ORDER BY id DESC LIMIT 1", 2),
+        ("SELECT id FROM test ORDER BY id LIMIT 1", 1),
+    ] {
+        for inside in [false, true] {
+            let bench = Bench::new(SERIALIZABLE);
+            let [mut one, mut two] = bench.clients();
+            // Each reads what the other writes, if this is in what `one` reads.
+            one.run(look);
+            let id = if (last == 1) == inside { 0 } else { 7 };
+            two.run("SELECT * FROM test WHERE id = 100");
+            two.run(&format!("INSERT INTO test VALUES ({id}, 0)"));
+            one.run("INSERT INTO test VALUES (100, 0)");
+            one.run("COMMIT");
+            two.run("COMMIT");
+            assert_eq!(one.refused || two.refused, inside, "{look}: {:?}", bench.rows());
+        }
+    }
+}
+
+/// Workers that each take the first row of a queue, while it is filled by who looks for its last one: nobody is refused.
+#[test]
+fn workers_at_a_queue_are_not_refused_under_serializable() {
+    const TAKEN: usize = 80;
+    let bench = Bench::new(SERIALIZABLE);
+    let rows: Vec<_> = (0..2 * TAKEN).map(|id| format!("({id}, 0)")).collect();
+    let filled = format!("DELETE FROM test; INSERT INTO test VALUES {}", rows.join(","));
+    Client { session: bench.session(), refused: false }.run(&filled);
+    let client = || {
+        let mut client = Client { session: bench.session(), refused: false };
+        client.run("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+        client
+    };
+    let (work, fill) = (
+        "BEGIN; SELECT id FROM test ORDER BY id LIMIT 1 FOR UPDATE;
+            DELETE FROM test ORDER BY id LIMIT 1; COMMIT",
+        "BEGIN; SELECT @last := id FROM test ORDER BY id DESC LIMIT 1;
+            INSERT INTO test VALUES (@last + 1, 0); COMMIT",
+    );
+    let run = |sql: &'static str, times| {
+        let mut client = client();
+        let all = move || (0..times).any(|_| (client.run(sql), client.refused).1);
+        thread::spawn("client", all).unwrap()
+    };
+    let mut clients: Vec<_> = (0..4).map(|_| run(work, TAKEN / 4)).collect();
+    clients.push(run(fill, TAKEN));
+    let refused: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    assert_eq!(refused, [false; 5]);
+    assert_eq!(bench.rows().len(), 2 * TAKEN);
+}

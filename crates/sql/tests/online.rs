@@ -9,12 +9,13 @@ use std::thread::JoinHandle;
 
 use common::{code, in_memory, run};
 use spillway::{
-    Database, Direction, Durability, KeyRange, LockMode, LockWait, Settings, Transaction,
-    TransactionOptions,
+    CommitFuture, Database, Direction, Durability, KeyRange, LockMode, LockWait, Settings,
+    Transaction, TransactionOptions,
 };
 use spillway_base::rng::Rng;
 use spillway_base::{TableId, thread};
-use spillway_sql::{Instance, Session};
+use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_types::ValueRef;
 
 /// Rows of a table that takes several batches.
 const ROWS: u64 = 5000;
@@ -296,6 +297,70 @@ fn a_build_that_was_to_be_dropped_is_dropped_at_the_opening() {
     assert_sound(&mut one);
 }
 
+/// What else an ALTER TABLE changes comes to be with its indexes, or not at all.
+#[test]
+fn instant_changes_come_with_the_indexes_that_are_built_beside_them() {
+    let alter = "ALTER TABLE t ADD COLUMN w INT DEFAULT 7 FIRST, DROP COLUMN v, MODIFY u BIGINT, RENAME COLUMN id TO number,
+        ADD UNIQUE (u), ADD INDEX un (u, number), COMMENT 'altered', LOCK=NONE";
+    let duplicate = format!("INSERT INTO t VALUES ({ROWS}, 5, 1)");
+    let new = format!("INSERT INTO t VALUES ({ROWS}, {ROWS}, 1)");
+    for (meanwhile, answers) in [(&new, 0), (&duplicate, 1062)] {
+        let HeldUp { db, mut one, lock, build, .. } = held_up(alter);
+        let before = spaces(&db);
+        run(&mut one, meanwhile).unwrap();
+        run(&mut one, "UPDATE t SET u = -1 WHERE id = 1").unwrap();
+        assert_eq!(
+            run(&mut one, "SELECT * FROM t WHERE id < 3").unwrap(),
+            ["0 0 0", "1 -1 1", "2 2 2"]
+        );
+        drop(lock);
+        assert_eq!(build.join().unwrap(), answers);
+        if answers == 0 {
+            let all =
+                format!("SELECT * FROM t WHERE number IN (1, {ROWS}) OR u = 3 ORDER BY number");
+            let last = format!("7 {ROWS} {ROWS}");
+            assert_eq!(run(&mut one, &all).unwrap(), ["7 1 -1", "7 3 3", &last]);
+            run(&mut one, "INSERT INTO t VALUES (1, -5, 5000000000)").unwrap();
+            let found = "SELECT w, number FROM t FORCE INDEX (un) WHERE u IN (-1, 5000000000)";
+            assert_eq!(run(&mut one, found).unwrap(), ["7 1", "1 -5"]);
+            assert_eq!(code(&mut one, "INSERT INTO t VALUES (1, -6, 3)"), 1062);
+            assert_eq!(indexes(&mut one), ["PRIMARY", "u", "un", "un"]);
+        } else {
+            assert_eq!(run(&mut one, "SELECT * FROM t WHERE id = 3").unwrap(), ["3 3 3"]);
+            assert_eq!((indexes(&mut one).len(), spaces(&db)), (1, before - 2));
+        }
+        assert_sound(&mut one);
+    }
+    // Entries of columns that are not there yet, or that would be others now, are built with the table alone.
+    let instance = in_memory();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT UNSIGNED)").unwrap();
+    run(&mut one, "INSERT INTO t VALUES (1, 1), (2, 4000000000)").unwrap();
+    for alter in ["ADD COLUMN w INT DEFAULT 3, ADD INDEX (w)", "MODIFY a BIGINT, ADD INDEX (a)"] {
+        assert_eq!(code(&mut one, &format!("ALTER TABLE t {alter}, LOCK=NONE")), 1845, "{alter}");
+        run(&mut one, &format!("ALTER TABLE t {alter}")).unwrap();
+        assert_sound(&mut one);
+    }
+}
+
+/// A crash or a shutdown does not part what one statement changes.
+#[test]
+fn instant_changes_are_gone_on_with_as_the_indexes_are() {
+    let HeldUp { db, instance, one, lock, build } =
+        held_up("ALTER TABLE t DROP COLUMN v, ADD COLUMN w INT DEFAULT 7, ADD INDEX (u)");
+    instance.shut_down();
+    assert_eq!(build.join().unwrap(), 1317);
+    drop((one, instance, lock));
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance, 1);
+    while indexes(&mut one).len() < 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(run(&mut one, "SELECT * FROM t WHERE u = 3").unwrap(), ["3 3 7"]);
+    assert_eq!(progress(&db), None);
+    assert_sound(&mut one);
+}
+
 /// Sessions that write rows of all kinds until they are told to end.
 fn start_writers(instance: &Instance, done: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     const WRITERS: u64 = 4;
@@ -446,4 +511,64 @@ fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
         assert_eq!(run(&mut two, &found).unwrap(), ["5"], "{alter}");
         assert_sound(&mut two);
     }
+}
+
+/// Takes commits without waiting for them.
+struct Hasty;
+
+impl ResultSink for Hasty {
+    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok_after(&mut self, commit: CommitFuture, _: &Outcome) -> Result<(), SqlError> {
+        drop(commit);
+        Ok(())
+    }
+}
+
+/// A row whose commit has let go of the table may stand behind others' commits that are being installed, and then no usual snapshot has
+/// it. Who holds the rows to a constraint sees it.
+#[test]
+fn rows_of_commits_that_are_on_their_way_are_held_to_a_new_constraint() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let others = {
+        let (db, done) = (db.clone(), done.clone());
+        let write = move || {
+            let txn = db.begin(TransactionOptions::new());
+            let table = txn.create_table("large", spillway::EngineKind::Tiered).unwrap();
+            txn.commit().wait().unwrap();
+            while !done.load(Ordering::Relaxed) {
+                let txn = db.begin(TransactionOptions::new().durability(Durability::Relaxed));
+                for key in 0..5000_u32 {
+                    txn.put(table, &key.to_be_bytes(), &[]).unwrap();
+                }
+                txn.commit().wait().unwrap();
+            }
+        };
+        thread::spawn("writer of large commits", write).unwrap()
+    };
+    for round in 0..300 {
+        one.query(&format!("INSERT INTO t VALUES ({round})"), &mut Hasty).unwrap();
+        let alter = format!("ALTER TABLE t ADD CHECK (id <> {round})");
+        assert_eq!(code(&mut one, &alter), 3819, "{round}");
+    }
+    done.store(true, Ordering::Relaxed);
+    others.join().unwrap();
 }

@@ -890,6 +890,8 @@ fn a_read_only_transaction_changes_no_definitions() {
             "CREATE DATABASE d",
             "ALTER DATABASE test COLLATE utf8mb4_bin",
             "CREATE USER u",
+            "OPTIMIZE TABLE t",
+            "REPAIR TABLE t",
         ] {
             run(&mut one, begin).unwrap();
             assert_eq!(code(&mut one, change), 1792, "{begin}; {change}");
@@ -918,4 +920,61 @@ fn a_table_has_no_more_columns_than_4096() {
     run(&mut one, "ALTER TABLE t DROP COLUMN c0, ADD COLUMN more INT").unwrap();
     run(&mut one, "INSERT INTO t (more) VALUES (5)").unwrap();
     assert_eq!(run(&mut one, "SELECT more, c4095 FROM t").unwrap(), ["5 NULL"]);
+}
+
+/// An expression that stands by itself reads tables as a statement does.
+#[test]
+fn a_variable_is_given_what_a_statement_would_read() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY); CREATE TABLE other (id INT)").unwrap();
+    run(&mut two, "SET lock_wait_timeout = 0").unwrap();
+    let count = "SET @n = (SELECT COUNT(*) FROM t)";
+    // Its transaction uses the table until its end, and alone it is over at once.
+    run(&mut one, "BEGIN").unwrap();
+    run(&mut one, count).unwrap();
+    assert_eq!(code(&mut two, "ALTER TABLE t ADD COLUMN a INT"), 1205);
+    run(&mut one, "COMMIT").unwrap();
+    run(&mut one, count).unwrap();
+    run(&mut one, "DO (SELECT COUNT(*) FROM t); SHOW TABLES WHERE (SELECT COUNT(*) FROM t) = 0")
+        .unwrap();
+    run(&mut two, "ALTER TABLE t ADD COLUMN a INT").unwrap();
+    // Others keep it from the table.
+    run(&mut two, "LOCK TABLES t WRITE").unwrap();
+    run(&mut one, "SET lock_wait_timeout = 0").unwrap();
+    for read in [count, "DO (SELECT COUNT(*) FROM t)", "SHOW TABLES WHERE (SELECT COUNT(*) FROM t)"]
+    {
+        assert_eq!(code(&mut one, read), 1205, "{read}");
+    }
+    assert_eq!(code(&mut two, count), 0);
+    assert_eq!(code(&mut two, "SET @n = (SELECT COUNT(*) FROM other)"), 1100);
+    run(&mut two, "UNLOCK TABLES").unwrap();
+    // Under READ COMMITTED it is a statement of its own.
+    run(&mut one, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN; SELECT * FROM t")
+        .unwrap();
+    run(&mut two, "INSERT INTO t (id) VALUES (1)").unwrap();
+    run(&mut one, count).unwrap();
+    assert_eq!(run(&mut one, "SELECT @n").unwrap(), ["1"]);
+    // A snapshot from before the rows were where they are now has none of them.
+    run(&mut one, "COMMIT; BEGIN; SELECT * FROM other").unwrap();
+    run(&mut two, "ALTER TABLE t FORCE").unwrap();
+    assert_eq!(code(&mut one, count), 1412);
+}
+
+#[test]
+fn maintenance_of_tables_commits_and_keeps_to_locked_ones() {
+    let instance = instance();
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY); CREATE TABLE other (id INT)").unwrap();
+    for (id, verb) in ["ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"].iter().enumerate() {
+        run(&mut one, &format!("BEGIN; INSERT INTO t VALUES ({id}); {verb} TABLE t")).unwrap();
+        run(&mut one, "ROLLBACK").unwrap();
+        let count = run(&mut two, "SELECT COUNT(*) FROM t").unwrap();
+        assert_eq!(count, [(id + 1).to_string()], "{verb}");
+    }
+    run(&mut one, "START TRANSACTION READ ONLY; CHECK TABLE t; ANALYZE TABLE t").unwrap();
+    run(&mut one, "LOCK TABLES t WRITE").unwrap();
+    assert_eq!(run(&mut one, "CHECK TABLE t").unwrap(), ["test.t check status OK"]);
+    let refused = run(&mut one, "CHECK TABLE other").unwrap();
+    assert_eq!(refused, ["test.other check Error Table 'other' was not locked with LOCK TABLES"]);
 }

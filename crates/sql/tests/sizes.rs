@@ -119,3 +119,19 @@ fn how_tables_are_stored_is_told_to_who_may_know() {
     let compactions = "SELECT DISTINCT TABLE_NAME FROM information_schema.TIERED_COMPACTIONS";
     assert_eq!(run(&mut guest, compactions).unwrap(), ["t"]);
 }
+
+#[test]
+fn flush_tables_writes_out_what_is_in_memory() {
+    const STORED: &str =
+        "SELECT SUM(VERSIONS) FROM information_schema.TIERED_LEVELS WHERE TABLE_NAME = 't'";
+    let instance = in_memory();
+    let mut session = instance.session("root", "localhost", 1);
+    session.use_database("test").unwrap();
+    run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    run(&mut session, "INSERT INTO t VALUES (1), (2), (3)").unwrap();
+    assert_eq!(run(&mut session, STORED).unwrap(), ["0"]);
+    run(&mut session, "FLUSH STATUS").unwrap();
+    assert_eq!(run(&mut session, STORED).unwrap(), ["0"]);
+    run(&mut session, "FLUSH TABLES").unwrap();
+    assert_eq!(run(&mut session, STORED).unwrap(), ["3"]);
+}

@@ -1,5 +1,6 @@
 //! What the catalog says of a table: its columns, keys and constraints, and what rows may have from before.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -56,19 +57,33 @@ pub(crate) struct IndexDef {
     pub(crate) comment: String,
     /// The key space.
     pub(crate) space: u32,
-    /// Whether it is being filled: what is unique is not looked after yet.
     #[serde(skip)]
-    pub(crate) filling: bool,
+    pub(crate) stage: Stage,
     /// The commit from which on it has all rows; snapshots from before do not read through it.
     #[serde(skip)]
     pub(crate) since: Csn,
 }
 
+/// How far an index is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Stage {
+    #[default]
+    Done,
+    /// Rows are given their entries. Nobody looks for duplicates yet.
+    Filling,
+    /// All rows have their entries. Whoever makes what may be a duplicate notes it, and is not kept from it.
+    Checking,
+}
+
 /// Which indexes a table is to have, once those are built that it does not have yet.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Becoming {
+    /// By the table's present columns.
     pub(crate) indexes: Vec<IndexDef>,
-    /// Whether every row has its entries, and what is unique is looked after.
+    /// What else the table becomes with them, whole: its indexes are these, by its own columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) after: Option<Box<TableDef>>,
+    /// Whether every row has its entries, and duplicates in what is unique are noted.
     pub(crate) filled: bool,
 }
 
@@ -151,6 +166,31 @@ impl TableDef {
         }
     }
 
+    /// Whether what was stored makes sense: what reads it relies on this. The text says what does not.
+    pub(crate) fn check(&self) -> std::result::Result<(), &'static str> {
+        let known = |parts: &[IndexPart]| parts.iter().all(|part| part.column < self.columns.len());
+        let becoming = self.becoming.iter().flat_map(|becoming| &becoming.indexes);
+        let mut keys = self.indexes.iter().chain(becoming).map(|index| index.parts.as_slice());
+        if !known(&self.primary) || !keys.all(known) {
+            return Err("a key of a column that it does not have");
+        }
+        if !self.columns.iter().all(|column| column.ty.is_sound()) {
+            return Err("a column of a type that there is not");
+        }
+        let mut ids = BTreeSet::new();
+        let numbered = self.columns.iter().map(|column| column.id).filter(|id| *id != 0);
+        let room = u32::MAX - self.columns.len() as u32;
+        if !numbered.into_iter().all(|id| ids.insert(id)) || self.last_column_id() > room {
+            return Err("two columns with one id");
+        }
+        let versions = self.layouts.iter().map(|layout| layout.schema).chain([self.schema]);
+        if !versions.is_sorted_by(|a, b| a < b) || self.fresh_from > self.schema {
+            return Err("versions of its schema that are not in their order");
+        }
+        let after = self.becoming.as_ref().and_then(|becoming| becoming.after.as_ref());
+        after.map_or(Ok(()), |after| after.check())
+    }
+
     /// The largest id of a column that it has, or that rows may have.
     pub(crate) fn last_column_id(&self) -> u32 {
         let layouts = self.layouts.iter().flat_map(|layout| layout.columns.iter().copied());
@@ -173,8 +213,8 @@ impl TableDef {
         if let Some(becoming) = &self.becoming {
             let has = |space: u32| self.indexes.iter().any(|index| index.space == space);
             let missing = becoming.indexes.iter().filter(|index| !has(index.space));
-            let filling = !becoming.filled;
-            self.building = missing.map(|index| IndexDef { filling, ..index.clone() }).collect();
+            let stage = if becoming.filled { Stage::Checking } else { Stage::Filling };
+            self.building = missing.map(|index| IndexDef { stage, ..index.clone() }).collect();
         }
     }
 

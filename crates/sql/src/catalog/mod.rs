@@ -5,9 +5,14 @@
 //! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`), and for tables with an
 //! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32, big-endian). Where indexes of
 //! a table are built (`ddl/online`), `b/` and the table's number has how far: a byte, 1 where they are to be dropped and else 0,
-//! and the key of the last row that has its entries, empty where none has.
+//! and the key of the last row that has its entries, empty where none has. `m/`, the table's number and the key of a row, without a
+//! value, says that the row was given values of a unique index that is built which another row may have.
 
+#[cfg(test)]
+mod change_tests;
 mod definitions;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,8 +26,8 @@ use spillway::{
 use spillway_types::{Collation, Date, DateTime};
 
 pub(crate) use self::definitions::{
-    Becoming, CheckDef, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, TableDef, moved,
-    shift_timestamps, unhex,
+    Becoming, CheckDef, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, Stage, TableDef,
+    moved, shift_timestamps, unhex,
 };
 use crate::errors::{Result, SqlError};
 
@@ -64,13 +69,13 @@ pub(crate) struct Catalog {
     pub(crate) since: Csn,
 }
 
+fn damaged(key: &[u8], why: &dyn std::fmt::Display) -> SqlError {
+    let key = String::from_utf8_lossy(key);
+    SqlError::new(1034, format!("The catalog entry {key} is damaged: {why}"))
+}
+
 fn from_json<'a, T: Deserialize<'a>>(key: &[u8], bytes: &'a [u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        SqlError::new(
-            1034,
-            format!("The catalog entry {} is damaged: {error}", String::from_utf8_lossy(key)),
-        )
-    })
+    serde_json::from_slice(bytes).map_err(|error| damaged(key, &error))
 }
 
 impl Catalog {
@@ -125,6 +130,7 @@ impl Catalog {
             }
             Some(b't') => {
                 let mut table: TableDef = from_json(key, value)?;
+                table.check().map_err(|why| damaged(key, &why))?;
                 table.columns.iter_mut().for_each(ColumnDef::fix_initial);
                 table.number_columns(table.last_column_id());
                 table.prepare();
@@ -137,6 +143,44 @@ impl Catalog {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Takes in what a change has written. Answers the tables that are there no more as they were, and the names of those that are
+    /// new.
+    pub(crate) fn change(
+        &mut self,
+        written: &[(Vec<u8>, Option<Vec<u8>>)],
+    ) -> Result<(Vec<Arc<TableDef>>, Vec<(String, String)>)> {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        for (key, value) in written {
+            let table = table_of(key);
+            old.extend(table.as_ref().and_then(|name| self.tables.remove(name)));
+            match (value, key.first()) {
+                (Some(value), _) => {
+                    self.take(key, value)?;
+                    new.extend(table);
+                }
+                (None, Some(b'd')) => {
+                    let name = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+                    self.databases.remove(&name(key.strip_prefix(b"d/").unwrap_or_default()));
+                }
+                (None, Some(b'u')) => self.users.retain(|_, user| user_key(user).as_bytes() != key),
+                (None, _) => {}
+            }
+        }
+        Ok((old, new))
+    }
+
+    /// Tells a table from which commits on its key spaces have all that they should.
+    pub(crate) fn tell_since(&mut self, name: &(String, String), since: &BTreeMap<u32, Csn>) {
+        let Some(table) = self.tables.get_mut(name) else { return };
+        if table.spaces().any(|space| since.contains_key(&space)) {
+            let table = Arc::make_mut(table);
+            let of = |space: u32| since.get(&space).copied().unwrap_or_default();
+            table.since = of(table.space);
+            self.since = self.since.max(table.since);
+            table.indexes.iter_mut().for_each(|index| index.since = of(index.space));
+        }
     }
 
     pub(crate) fn has_database(&self, name: &str) -> bool {
@@ -211,7 +255,13 @@ impl<'t> Change<'t> {
     fn number(&self, key: &[u8]) -> Result<u64> {
         let mut value = Vec::new();
         self.txn.get(self.space, key, &mut value)?;
-        Ok(value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
+        match *value {
+            [] => Ok(0),
+            _ => match value.try_into() {
+                Ok(bytes) => Ok(u64::from_le_bytes(bytes)),
+                Err(_) => Err(damaged(key, &"it is no number")),
+            },
+        }
     }
 
     /// A number for a table, that none has had.
@@ -249,37 +299,67 @@ impl<'t> Change<'t> {
         Ok(self.txn.put(self.space, &progress_key(table), &value)?)
     }
 
+    /// Forgets how far the indexes of a table are built, and which rows met others.
     pub(crate) fn delete_progress(&self, table: u32) -> Result<()> {
-        Ok(self.txn.delete(self.space, &progress_key(table))?)
+        self.txn.delete(self.space, &progress_key(table))?;
+        let (start, end) = met_range(table);
+        self.txn.delete_range(self.space, KeyRange::new(&start, end.as_deref()))?;
+        Ok(())
+    }
+
+    /// Notes that a row, which is locked, may have values that must be unique and that another row has. It is compared with no
+    /// snapshot, and waits for nobody.
+    pub(crate) fn put_met(&self, table: u32, row: &[u8]) -> Result<()> {
+        Ok(self.txn.put_following(self.space, &met_key(table, row), Some(&[]))?)
+    }
+
+    /// Hands over the keys of the rows that were noted.
+    pub(crate) fn each_met(
+        &self,
+        table: u32,
+        mut visit: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (start, end) = met_range(table);
+        let range = KeyRange::new(&start, end.as_deref());
+        let mut scan = self.txn.scan(self.space, range, Direction::Forward)?;
+        while scan.advance()? {
+            visit(&scan.key()[start.len()..])?;
+        }
+        Ok(())
     }
 
     pub(crate) fn put_user(&self, user: &UserDef) -> Result<()> {
-        let key = format!("u/{}@{}", user.name, user.host);
-        Ok(self.txn.put(self.space, key.as_bytes(), &json(user)?)?)
+        Ok(self.txn.put(self.space, user_key(user).as_bytes(), &json(user)?)?)
     }
 
     pub(crate) fn delete_user(&self, user: &UserDef) -> Result<()> {
-        Ok(self.txn.delete(self.space, format!("u/{}@{}", user.name, user.host).as_bytes())?)
+        Ok(self.txn.delete(self.space, user_key(user).as_bytes())?)
     }
 
-    /// Makes a key space for an index. Its name is never shown and never changes.
+    /// Makes a key space for a table. Its name is never shown and never changes.
     pub(crate) fn create_space(&self, table: u32, label: &str) -> Result<u32> {
-        let mut name = format!("{SPACE_NAMES}{table}/{label}/{}", self.txn.table_names()?.len());
-        while self.txn.table(&name).is_ok() {
-            name.push('\'');
+        let name = |number: usize| format!("{}{label}/{number}", spaces_of(table));
+        let mut number = self.txn.tables(&spaces_of(table))?.len();
+        while self.txn.table(&name(number)).is_ok() {
+            number += 1;
         }
-        Ok(self.txn.create_table(&name, spillway::EngineKind::Tiered)?.0)
+        Ok(self.txn.create_table(&name(number), spillway::EngineKind::Tiered)?.0)
     }
 
-    pub(crate) fn drop_space(&self, space: u32) -> Result<()> {
-        for name in self.txn.table_names()? {
-            if self.txn.table(&name)?.0 == space {
-                self.txn.drop_table(&name)?;
-                return Ok(());
+    /// Drops a key space of a table, if it is there.
+    pub(crate) fn drop_space(&self, table: u32, space: u32) -> Result<()> {
+        for (name, at) in self.txn.tables(&spaces_of(table))? {
+            if at.0 == space {
+                return Ok(self.txn.drop_table(&name)?);
             }
         }
         Ok(())
     }
+}
+
+/// How the names of a table's key spaces begin.
+fn spaces_of(table: u32) -> String {
+    format!("{SPACE_NAMES}{table}/")
 }
 
 /// The slash between the names is the first that is not written as `%2F`.
@@ -288,8 +368,29 @@ fn table_key(table: &TableDef) -> Vec<u8> {
     format!("t/{db}/{}", table.name).into_bytes()
 }
 
+/// The names in a table's key.
+fn table_of(key: &[u8]) -> Option<(String, String)> {
+    let text = std::str::from_utf8(key).ok()?.strip_prefix("t/")?;
+    let (db, name) = text.split_once('/')?;
+    Some((db.replace("%2F", "/").replace("%25", "%"), name.to_owned()))
+}
+
+fn user_key(user: &UserDef) -> String {
+    format!("u/{}@{}", user.name, user.host)
+}
+
 fn progress_key(table: u32) -> Vec<u8> {
     [b"b/".as_slice(), &table.to_be_bytes()].concat()
+}
+
+fn met_key(table: u32, row: &[u8]) -> Vec<u8> {
+    [b"m/".as_slice(), &table.to_be_bytes(), row].concat()
+}
+
+fn met_range(table: u32) -> (Vec<u8>, Option<Vec<u8>>) {
+    let start = met_key(table, &[]);
+    let end = end_of(&start);
+    (start, end)
 }
 
 fn bound_key(table: u32) -> Vec<u8> {
@@ -306,9 +407,8 @@ pub(crate) fn remove_unnamed_spaces(db: &Database, some: impl Fn(u32) -> bool) -
     let txn = db.begin(unawaited());
     let catalog = Catalog::read(&txn, txn.table(CATALOG)?)?;
     let named: BTreeSet<u32> = catalog.tables.values().flat_map(|table| table.spaces()).collect();
-    for name in txn.table_names()? {
-        let space = txn.table(&name)?.0;
-        if name.starts_with(SPACE_NAMES) && some(space) && !named.contains(&space) {
+    for (name, space) in txn.tables(SPACE_NAMES)? {
+        if some(space.0) && !named.contains(&space.0) {
             txn.drop_table(&name)?;
         }
     }

@@ -351,7 +351,7 @@ impl Ddl<'_> {
             change.delete_table(&before)?;
         }
         for space in before.spaces().filter(|old| after.spaces().all(|new| new != *old)) {
-            change.drop_space(space)?;
+            change.drop_space(before.id, space)?;
         }
         if before.becoming.is_some() {
             change.delete_progress(before.id)?;

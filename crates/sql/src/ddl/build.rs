@@ -39,6 +39,11 @@ impl Built {
     pub(crate) fn spaces(&self) -> &[u32] {
         &self.spaces
     }
+
+    /// The catalog has it.
+    pub(crate) fn keep(mut self) {
+        self.spaces.clear();
+    }
 }
 
 impl Drop for Built {

@@ -4,7 +4,7 @@
 //! A statement is done in the first of these ways that serves all its clauses ([`Way`]):
 //!
 //! - **instantly**: no row is read or written;
-//! - **online**: indexes are built while the table is read and written (`online`);
+//! - **online**: indexes are built while the table is read and written, and what else changes is instant (`online`);
 //! - **with the rows as they are**: they are read, to build indexes or to hold them to constraints, with the table alone;
 //! - **by copying**: all rows are written anew, in the newest version and with all their index entries.
 //!
@@ -20,7 +20,9 @@ use super::Alteration;
 use super::build::{evaluate, stored};
 use super::checks::varies;
 use super::keys::UNBUILT;
-use crate::catalog::{ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, TableDef, moved};
+use crate::catalog::{
+    Becoming, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, TableDef, moved,
+};
 use crate::errors::{Result, SqlError};
 use crate::expr::Context;
 use crate::parse::parse_expr;
@@ -195,24 +197,31 @@ impl Alteration {
         match self.rewrite {
             true => Way::Copy,
             false if !unbuilt && self.validate.is_empty() => Way::Instant,
-            false if self.changes_indexes_only() && !self.demands.insists_on_alone() => Way::Online,
+            false if !self.demands.insists_on_alone() && self.becoming().is_some() => Way::Online,
             false => Way::InPlace,
         }
     }
 
-    /// Whether the table stays what it is but for its indexes.
-    fn changes_indexes_only(&self) -> bool {
+    /// What the table becomes with its indexes being built by its present columns. `None` where entries are of columns that are not
+    /// there yet, or would be others by the present definition; where rows must be held to constraints; and where the table gets
+    /// another name or other numbers, which nobody may see change while it is used.
+    pub(crate) fn becoming(&self) -> Option<Becoming> {
         let (before, after) = (&*self.before, &self.after);
         let same_name = before.db == after.db && before.name == after.name;
-        let same_rows = before.columns == after.columns && before.primary == after.primary;
-        let same_rules = before.checks == after.checks && self.validate.is_empty();
-        let same_rest = before.comment == after.comment && before.collation == after.collation;
-        same_name && same_rows && same_rules && same_rest && !self.restart
-    }
-
-    /// The indexes of the new definition.
-    pub(crate) fn indexes(&self) -> Vec<IndexDef> {
-        self.after.indexes.clone()
+        if !same_name || self.restart || !self.validate.is_empty() {
+            return None;
+        }
+        let part = |part: &IndexPart| {
+            let (new, at) = (&after.columns[part.column], self.origin[part.column]?);
+            let same = kept(&before.columns[at], new).is_some_and(|kept| kept.keys);
+            same.then_some(IndexPart { column: at, ..part.clone() })
+        };
+        let index = |index: &IndexDef| {
+            let parts = index.parts.iter().map(part).collect::<Option<_>>()?;
+            Some(IndexDef { parts, ..index.clone() })
+        };
+        let indexes = after.indexes.iter().map(index).collect::<Option<_>>()?;
+        Some(Becoming { indexes, after: Some(Box::new(after.clone())), filled: false })
     }
 
     /// Gives new columns their initial values, where those are not known from their definitions.

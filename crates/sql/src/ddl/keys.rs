@@ -5,7 +5,7 @@ use spillway_types::ColumnType;
 use sqlparser::ast;
 
 use super::last_name;
-use crate::catalog::{IndexDef, IndexPart, TableDef};
+use crate::catalog::{IndexDef, IndexPart, Stage, TableDef};
 use crate::errors::{Result, SqlError};
 
 /// The key space of an index that has none yet.
@@ -109,7 +109,7 @@ pub(super) fn add_index(
         unique,
         comment: String::new(),
         space: UNBUILT,
-        filling: false,
+        stage: Stage::Done,
         since: Csn::ZERO,
     };
     def.indexes.push(index);

@@ -193,7 +193,7 @@ impl Ddl<'_> {
     fn drop_table(&self, table: &TableDef) -> Result<()> {
         let change = self.change()?;
         for space in table.spaces() {
-            change.drop_space(space)?;
+            change.drop_space(table.id, space)?;
         }
         self.restarted.borrow_mut().push(table.id);
         change.delete_auto_increment_bound(table.id)?;
@@ -205,7 +205,7 @@ impl Ddl<'_> {
         let mut table = (*self.terms.find(name)?).clone();
         let change = self.change()?;
         for space in table.spaces() {
-            change.drop_space(space)?;
+            change.drop_space(table.id, space)?;
         }
         table.forget_versions();
         self.forget_building(&mut table)?;

@@ -4,9 +4,11 @@
 //!    empty. From then on changes of rows keep their entries, and nothing else sees them.
 //! 2. Row by row, in the order of keys, in transactions of some rows each, every row is given its entries ([`Pass::fill`]). How far
 //!    that is, is committed with them.
-//! 3. Where something is unique, the table is had alone for a moment again, and from then on changes of rows look for duplicates. Those
-//!    that were there before are looked for after it ([`Pass::check`]).
-//! 4. With the table alone for a moment, the indexes become the table's.
+//! 3. Where something is unique, the table is had alone for a moment again, and from then on changes of rows note what may be
+//!    duplicates, in the catalog. Those that were there before are looked for after it ([`Pass::check`]).
+//! 4. With the table alone for a moment, what was noted is looked at, and the indexes become the table's; so does what else the
+//!    statement changes of it, if that is instant (`instant`) and the indexes' entries hang on nothing of it. Before, nothing of
+//!    the statement is seen.
 //!
 //! Who runs these steps, and has the table for the moments, is `session/building`.
 //!
@@ -20,12 +22,15 @@
 //!   values any more.
 //! - **O3.** Every row whose key a pass has left behind has its entries. If it was there before step 1 it was seen by the pass, which
 //!   reads a snapshot from after; if it came, or changed, later, O1 holds for it.
-//! - **O4.** No transaction fails for a pass, nor waits for more than one batch (`pass`, P3). Changes of entries are not compared with
-//!   snapshots (`store`), so that a transaction which began before a batch meets no conflict with it.
+//! - **O4.** No transaction fails for a build, nor waits for more than one batch of it (`pass`, P3). Changes of entries are not compared
+//!   with snapshots (`store`), so that a transaction which began before a batch meets no conflict with it. Of a duplicate it is the build
+//!   that fails, whenever the duplicate came, if it is still one when it is looked at.
 //! - **O5.** How far a pass is, is committed with the entries up to there (P4), so that a crash loses neither; an entry that is written
 //!   again is the same.
-//! - **O6.** A unique index that is done has no duplicates. One that came after step 3 would have met the other's entry, which is there by
-//!   O3; those from before are seen by a check that reads a snapshot from after.
+//! - **O6.** A unique index that is done has no duplicates. Of one that came after step 3, the row that came second met the other's entry,
+//!   which is there by O3, or met that somebody was about to write it; so it was noted in the transaction that gave it its values, which
+//!   step 4 sees: it has the table alone, and reads the newest state. Those from before are seen by a check that reads a snapshot from
+//!   after.
 //! - **O7.** Only snapshots read through the index that see the commit of step 4 (1412 for others), and so all entries.
 //! - **O8.** A build ends whole: done, or gone with its key spaces. It is gone when its statement is killed or fails, as of a duplicate; one
 //!   that a crash or a shutdown cut off is gone on with when the database is opened again. Neither to go nor to go on without its statement
@@ -40,7 +45,7 @@ use spillway_types::Value;
 use super::build::check_unique;
 use super::keys::UNBUILT;
 use super::pass::{Pass, Visitor};
-use crate::catalog::{Becoming, Change, IndexDef, Progress, TableDef};
+use crate::catalog::{Becoming, Change, Progress, TableDef};
 use crate::errors::Result;
 use crate::store;
 
@@ -88,22 +93,22 @@ impl Pass<'_> {
     }
 }
 
-/// Step 1: has a table become one with these indexes, of which those without a key space are given one.
-pub(crate) fn begin(
-    change: &Change<'_>,
-    table: &TableDef,
-    mut indexes: Vec<IndexDef>,
-) -> Result<()> {
+/// Step 1: says what a table is to become. Indexes without a key space are given one.
+pub(crate) fn begin(change: &Change<'_>, table: &TableDef, mut becoming: Becoming) -> Result<()> {
     // Those of a build that could neither be ended nor dropped.
     for index in &table.building {
-        change.drop_space(index.space)?;
+        change.drop_space(table.id, index.space)?;
     }
-    for index in indexes.iter_mut().filter(|index| index.space == UNBUILT) {
+    for index in becoming.indexes.iter_mut().filter(|index| index.space == UNBUILT) {
         index.space = change.create_space(table.id, &index.name)?;
     }
-    let becoming = Some(Becoming { indexes, filled: false });
+    if let Some(after) = &mut becoming.after {
+        for (index, built) in after.indexes.iter_mut().zip(&becoming.indexes) {
+            index.space = built.space;
+        }
+    }
     change.put_progress(table.id, &Progress::default())?;
-    change.put_table(&TableDef { becoming, ..table.clone() })
+    change.put_table(&TableDef { becoming: Some(becoming), ..table.clone() })
 }
 
 /// Step 3.
@@ -112,23 +117,29 @@ pub(crate) fn note_filled(change: &Change<'_>, table: &TableDef) -> Result<()> {
     change.put_table(&TableDef { becoming, ..table.clone() })
 }
 
-/// Step 4.
+/// Step 4. 1062 where a duplicate came after step 3.
 pub(crate) fn finish(change: &Change<'_>, table: &TableDef) -> Result<()> {
-    let becoming = table.becoming.clone();
-    let indexes = becoming.map_or_else(|| table.indexes.clone(), |becoming| becoming.indexes);
-    end(change, table, indexes)
+    change.each_met(table.id, |row| store::check_met(change.txn, table, row))?;
+    let same = TableDef { becoming: None, ..table.clone() };
+    let after = match table.becoming.clone() {
+        Some(Becoming { after: Some(after), .. }) => {
+            TableDef { db: same.db, name: same.name, becoming: None, ..*after }
+        }
+        Some(Becoming { indexes, .. }) => TableDef { indexes, ..same },
+        None => same,
+    };
+    end(change, table, after)
 }
 
 /// In place of the other steps: what was built goes (O8).
 pub(crate) fn abandon(change: &Change<'_>, table: &TableDef) -> Result<()> {
-    end(change, table, table.indexes.clone())
+    end(change, table, TableDef { becoming: None, ..table.clone() })
 }
 
-fn end(change: &Change<'_>, table: &TableDef, indexes: Vec<IndexDef>) -> Result<()> {
-    let mut after = TableDef { indexes, becoming: None, ..table.clone() };
+fn end(change: &Change<'_>, table: &TableDef, mut after: TableDef) -> Result<()> {
     after.prepare();
     for space in table.spaces().filter(|old| after.spaces().all(|new| new != *old)) {
-        change.drop_space(space)?;
+        change.drop_space(table.id, space)?;
     }
     change.delete_progress(table.id)?;
     change.put_table(&after)

@@ -3,14 +3,15 @@
 //! # Guarantees
 //!
 //! - **F1.** A row that is written anew has the values that it had, under its lock; its key and its entries are not touched.
-//! - **F2.** Once a pass is through, no row in the newest state is of a version before the table's newest: those that were there were
-//!   visited, and those that came or changed meanwhile were written under the newest. The definition then says so
+//! - **F2.** Once a pass is through, no row in the newest state is of a version before the one that it wrote: those that were there were
+//!   visited, and those that came or changed meanwhile were written under that one, too. The definition then says so
 //!   (`TableDef::fresh_from`). A pass that is cut off has done what it has done.
 //! - **F3.** Layouts of earlier versions stay, since older snapshots go on reading rows as they were; those that nobody needs any more go with
 //!   the next opening, when there are no snapshots. They do not count as versions that rows may have.
 //!
 //! A transaction that began to read before a row was written anew, and changes it, meets a conflict (1213), as with any change of
-//! the row. Writing rows while compaction carries them would spare that, and the engine does not know what rows are.
+//! the row. Rows that compactions write in the newest version (`rows`, V7) meet none, and are passed over here; but which rows
+//! a compaction merges, and when, is its own affair.
 
 use spillway::{Database, LockMode, Transaction, TransactionOptions};
 
@@ -51,9 +52,14 @@ impl Pass<'_> {
     }
 }
 
-/// Notes that all rows are of the newest version.
-pub(crate) fn finish(change: &Change<'_>, table: &TableDef) -> Result<()> {
-    change.put_table(&TableDef { fresh_from: table.schema, ..table.clone() })
+/// Notes that a pass, by the definition `written`, is through. The stored definition may be a newer one, where who passed did not
+/// see it (the catalog in memory is behind while it cannot be read): then rows are of an earlier version than its own.
+pub(crate) fn finish(change: &Change<'_>, table: &TableDef, written: &TableDef) -> Result<()> {
+    if table.space != written.space {
+        return Ok(());
+    }
+    let fresh_from = table.fresh_from.max(written.schema);
+    change.put_table(&TableDef { fresh_from, ..table.clone() })
 }
 
 /// Forgets layouts that no row has any more: none in the newest state, and there are no older snapshots (F3). Answers whether
@@ -75,3 +81,6 @@ pub(crate) fn forget_layouts(db: &Database, catalog: &Catalog) -> Result<bool> {
     }
     Ok(any)
 }
+
+#[cfg(test)]
+mod tests;

@@ -409,27 +409,17 @@ impl Context<'_> {
             return Ok(is.map_or(Value::Null, Value::from));
         }
         match op {
-            Op::And => {
+            Op::And | Op::Or => {
+                // Whichever side has it, the outcome is known.
+                let decisive = op == Op::Or;
                 let left = self.truth(&*self.value(a, row)?)?;
-                if left == Some(false) {
-                    return Ok(Value::from(false));
+                if left == Some(decisive) {
+                    return Ok(Value::from(decisive));
                 }
                 let right = self.truth(&*self.value(b, row)?)?;
                 Ok(match (left, right) {
-                    (_, Some(false)) => Value::from(false),
-                    (Some(true), Some(true)) => Value::from(true),
-                    _ => Value::Null,
-                })
-            }
-            Op::Or => {
-                let left = self.truth(&*self.value(a, row)?)?;
-                if left == Some(true) {
-                    return Ok(Value::from(true));
-                }
-                let right = self.truth(&*self.value(b, row)?)?;
-                Ok(match (left, right) {
-                    (_, Some(true)) => Value::from(true),
-                    (Some(false), Some(false)) => Value::from(false),
+                    (_, Some(right)) if right == decisive => Value::from(decisive),
+                    (Some(_), Some(_)) => Value::from(!decisive),
                     _ => Value::Null,
                 })
             }

@@ -243,3 +243,6 @@ impl Instance {
 pub(super) fn catalog_is_busy() -> SqlError {
     SqlError::new(1205, "Lock wait timeout exceeded; try restarting transaction")
 }
+
+#[cfg(test)]
+mod tests;

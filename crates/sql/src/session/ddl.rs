@@ -14,7 +14,7 @@ use super::own::{name_of, split_commas};
 use super::tables::{parts_of, path, path_of, tables_of};
 use crate::accounts::{self, Asker};
 use crate::api::ResultSink;
-use crate::catalog::{Catalog, Change, DatabaseDef, TableDef, unawaited};
+use crate::catalog::{Becoming, Catalog, Change, DatabaseDef, TableDef, unawaited};
 use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, online, refresh};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
@@ -112,24 +112,28 @@ impl Session {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
             alteration.settle(&self.context(&txn, &catalog, &[]))?;
         }
-        if alteration.way() == Way::Online {
-            return self.build_online(before, &alteration, definitions, alone);
+        if alteration.way() == Way::Online
+            && let Some(becoming) = alteration.becoming()
+        {
+            return self.build_online(before, becoming, definitions, alone);
         }
         let built = {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
             self.process.doing.lock().cancel = Some(txn.cancel_handle());
+            // Who had the table before let go of it when its commit was ordered, which a usual snapshot may not have yet.
+            txn.take_newest_snapshot();
             alteration.build(&self.context(&txn, &catalog, &[]))?
         };
-        let switched = self.change_catalog(built.spaces(), |ddl| ddl.switch(&mut alteration));
-        drop(built);
-        switched
+        self.change_catalog(built.spaces(), |ddl| ddl.switch(&mut alteration))?;
+        built.keep();
+        Ok(())
     }
 
     /// Builds indexes while the table, which the session has alone as yet, is read and written.
     fn build_online(
         &self,
         table: &TableDef,
-        alteration: &Alteration,
+        becoming: Becoming,
         definition: Held,
         alone: Held,
     ) -> Result<()> {
@@ -137,7 +141,7 @@ impl Session {
         let (instance, wait) = (&self.instance, self.lock_wait());
         let begin = |txn: &Transaction, catalog: &Catalog| {
             let table = catalog.table(&name.0, &name.1)?;
-            online::begin(&Change::new(txn)?, table, alteration.indexes())
+            online::begin(&Change::new(txn)?, table, becoming)
         };
         instance.change_catalog(wait, begin, |(), _| {})?;
         drop(alone);
@@ -186,7 +190,7 @@ impl Session {
             }
         }
         let body = |txn: &Transaction, catalog: &Catalog| {
-            refresh::finish(&Change::new(txn)?, catalog.table(db, name)?)
+            refresh::finish(&Change::new(txn)?, catalog.table(db, name)?, &table)
         };
         self.instance.change_catalog(self.lock_wait(), body, |(), _| {})
     }

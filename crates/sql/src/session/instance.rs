@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -10,21 +10,24 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use spillway::{CancelHandle, Csn, Database, LockMode, LockWait, Transaction, TransactionOptions};
+use spillway::{
+    CancelHandle, Csn, Database, Durability, LockMode, LockWait, Transaction, TransactionOptions,
+};
 use spillway_base::stall::{Cause, Ledger, Waits};
 use spillway_types::Collation;
 
 use super::compiled::{CommonShapes, Shapes};
 use super::counters::Counters;
 use super::front::Front;
-use super::metadata::{Held, MetadataLocks};
+use super::metadata::{Held, MetadataLocks, Name};
 use super::named::{NamedLocks, OwnLocks};
 use super::variables::{Often, VARIABLES, Variables};
 use super::{Session, building, durability};
-use crate::catalog::{CATALOG, Catalog, UserDef, remove_unnamed_spaces};
+use crate::catalog::{CATALOG, Catalog, TableDef, UserDef, remove_unnamed_spaces};
 use crate::ddl::refresh;
 use crate::errors::Result;
 use crate::parse::Mode;
+use crate::rows::Newest;
 
 /// What others ask of a session.
 #[derive(Default)]
@@ -164,6 +167,16 @@ impl Instance {
             builders: Mutex::default(),
             since: Mutex::default(),
         }));
+        // What was read is durable once this is.
+        let read = instance
+            .0
+            .db
+            .begin(TransactionOptions::new().durability(Durability::Commit).read_only(true));
+        read.take_newest_snapshot();
+        read.wait_until_readable()?;
+        drop(read);
+        let catalog = instance.0.catalog.load_full();
+        instance.have_rewritten(catalog.tables.values(), Csn::ZERO);
         building::resume(&instance)?;
         Ok(instance)
     }
@@ -172,6 +185,12 @@ impl Instance {
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.0.db
+    }
+
+    /// What sessions see now.
+    #[cfg(test)]
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.0.catalog.load_full()
     }
 
     /// The user that a name from a host is, for the handshake.
@@ -351,8 +370,7 @@ impl Instance {
         self.0.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// One change of the catalog at a time: read, changed, committed, and read anew for the others. `committed` is called before
-    /// others see it.
+    /// One change of the catalog at a time: changed, committed, and then seen by the others. `committed` is called before they do.
     pub(super) fn change_catalog<T>(
         &self,
         wait: Duration,
@@ -373,33 +391,58 @@ impl Instance {
         txn.lock_name(space, b"ddl", LockMode::Exclusive, LockWait::Wait)?;
         let catalog = self.0.catalog.load_full();
         let outcome = body(&txn, &catalog)?;
+        let written = txn.written(space);
         let csn = txn.commit().wait()?;
         committed(outcome, csn);
         *behind = true;
-        self.reload()?;
+        self.take_in(&catalog, &written, csn)?;
         *behind = false;
         Ok(())
     }
 
-    pub(super) fn reload(&self) -> Result<()> {
+    /// Has others see a catalog with what a change of it has written: a table costs nothing that was not changed.
+    fn take_in(
+        &self,
+        before: &Catalog,
+        written: &[(Vec<u8>, Option<Vec<u8>>)],
+        csn: Csn,
+    ) -> Result<()> {
+        let mut fresh = before.clone();
+        fresh.version += 1;
+        let (old, new) = fresh.change(written)?;
+        let mut since = self.0.since.lock();
+        let named = |space: u32| {
+            let mut tables = new.iter().filter_map(|name| fresh.tables.get(name));
+            tables.any(|table| table.spaces().any(|own| own == space))
+        };
+        old.iter().flat_map(|table| table.spaces()).filter(|space| !named(*space)).for_each(
+            |space| {
+                since.remove(&space);
+            },
+        );
+        for name in &new {
+            fresh.tell_since(name, &since);
+        }
+        drop(since);
+        self.have_rewritten(new.iter().filter_map(|name| fresh.tables.get(name)), csn);
+        self.0.catalog.store(Arc::new(fresh));
+        Ok(())
+    }
+
+    /// Has rows of tables written in their newest versions as they are merged, from when `since` is durable.
+    fn have_rewritten<'t>(&self, tables: impl Iterator<Item = &'t Arc<TableDef>>, since: Csn) {
+        for table in tables {
+            self.0.db.set_rewrite(table.rows(), since, Newest::of(table));
+        }
+    }
+
+    /// Reads the catalog anew.
+    fn reload(&self) -> Result<()> {
         let mut fresh = Catalog::load(&self.0.db)?;
         fresh.version = self.0.catalog.load().version + 1;
-        let mut since = self.0.since.lock();
-        if !since.is_empty() {
-            let spaces = fresh.tables.values().flat_map(|table| table.spaces());
-            let named: HashSet<u32> = spaces.collect();
-            since.retain(|space, _| named.contains(space));
-        }
-        for table in fresh.tables.values_mut().filter(|_| !since.is_empty()) {
-            if table.spaces().any(|space| since.contains_key(&space)) {
-                let table = Arc::make_mut(table);
-                table.since = since.get(&table.space).copied().unwrap_or_default();
-                fresh.since = fresh.since.max(table.since);
-                for index in &mut table.indexes {
-                    index.since = since.get(&index.space).copied().unwrap_or_default();
-                }
-            }
-        }
+        let since = self.0.since.lock();
+        let names: Vec<Name> = fresh.tables.keys().cloned().collect();
+        names.iter().for_each(|name| fresh.tell_since(name, &since));
         drop(since);
         self.0.catalog.store(Arc::new(fresh));
         Ok(())

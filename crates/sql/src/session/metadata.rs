@@ -391,12 +391,25 @@ impl Session {
         self.lock_names(tables.iter().map(|table| (table.clone(), Mode::Alone)).collect())
     }
 
-    /// Takes a table for reading it beside the session's transaction.
-    pub(super) fn share_table(&self, db: &str, name: &str) -> Result<Held> {
-        if self.locked.is_some() {
-            return Ok(Held::default());
+    /// Takes tables for using them beside the session's transaction.
+    pub(super) fn share_tables(&self, tables: Vec<(Name, Mode)>) -> Result<Held> {
+        let Some(locked) = &self.locked else { return self.lock_names(tables) };
+        for (name, mode) in &tables {
+            check_mode(locked, name, *mode)?;
         }
-        self.lock_names(vec![((db.to_owned(), name.to_owned()), Mode::Read)])
+        Ok(Held::default())
+    }
+
+    /// The tables that an expression reads, and how. Refuses those that LOCK TABLES does not have.
+    pub(super) fn tables_read(&self, expr: &ast::Expr) -> Result<Vec<(Name, Mode)>> {
+        let variables = self.variables.borrow();
+        let mut reads = Reads::new(variables.database.as_deref());
+        reads.add(expr);
+        let mode = if reads.locks { Mode::Write } else { Mode::Read };
+        if let Some(locked) = &self.locked {
+            reads.tables.iter().try_for_each(|name| check_mode(locked, name, mode))?;
+        }
+        Ok(reads.tables.into_iter().map(|name| (name, mode)).collect())
     }
 
     /// Takes databases alone, and then the tables that are in them.
@@ -450,15 +463,10 @@ impl Session {
         let targets = targets_of(statement, database.as_deref());
         let mut reads = Reads::new(database.as_deref());
         reads.add(statement);
-        for name in &reads.tables {
-            match locked.mode(name) {
-                _ if name.0.eq_ignore_ascii_case("information_schema") => {}
-                None => return Err(not_locked(name)),
-                Some(Mode::Keep) if targets.contains(name) => return Err(read_locked(name)),
-                Some(_) => {}
-            }
-        }
-        Ok(())
+        reads.tables.iter().try_for_each(|name| {
+            let mode = if targets.contains(name) { Mode::Write } else { Mode::Read };
+            check_mode(locked, name, mode)
+        })
     }
 
     /// LOCK TABLES: for this session until UNLOCK TABLES, the next transaction that is begun, or its end.
@@ -513,6 +521,16 @@ impl Session {
 
     pub(super) fn lock_wait(&self) -> Duration {
         self.variables.borrow().often.table_wait
+    }
+}
+
+/// Refuses a use of a table for which LOCK TABLES does not have it.
+fn check_mode(locked: &Held, name: &Name, mode: Mode) -> Result<()> {
+    match locked.mode(name) {
+        _ if name.0.eq_ignore_ascii_case("information_schema") => Ok(()),
+        None => Err(not_locked(name)),
+        Some(Mode::Keep) if mode == Mode::Write => Err(read_locked(name)),
+        Some(_) => Ok(()),
     }
 }
 

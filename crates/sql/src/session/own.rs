@@ -1,10 +1,13 @@
 //! Statements that are the session's own, and those that only tell.
 
 use spillway::TransactionOptions;
+use spillway_base::thread::blocking;
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
+use super::metadata::{Held, Mode};
+use super::run::check_snapshot;
 use super::tables::{parts_of, path_of};
 use crate::api::{ColumnFlags, ResultSink};
 use crate::dml::Changed;
@@ -81,6 +84,10 @@ impl Session {
                     return Err(near(&plain, 2));
                 }
                 self.check_everywhere(&["RELOAD"])?;
+                if named {
+                    // Whoever serves clients with this thread can do so with another meanwhile.
+                    blocking(|| self.instance.0.db.flush())?;
+                }
             }
             "analyze" | "optimize" | "check" | "repair"
                 if words.iter().any(|word| word == "table") =>
@@ -113,10 +120,20 @@ impl Session {
         if self.instance.kill(id, connection) { Ok(()) } else { Err(unknown()) }
     }
 
-    /// The value of an expression that stands by itself.
-    pub(super) fn evaluate(&self, tokens: &[Token], params: &[Value]) -> Result<Value> {
+    /// The value of an expression that stands by itself. What it reads of tables is read as by a statement.
+    pub(super) fn evaluate(&mut self, tokens: &[Token], params: &[Value]) -> Result<Value> {
         let expr = parse::parse_tokens(tokens)?;
         self.check_expr(&expr)?;
+        let tables = self.tables_read(&expr)?;
+        let _used = match &self.txn {
+            Some(_) => {
+                let lock = |(name, mode)| (self.instance.0.metadata.of(&name), mode);
+                let locks: Vec<_> = tables.iter().cloned().map(lock).collect();
+                self.use_tables(&locks)?;
+                Held::default()
+            }
+            None => self.share_tables(tables.clone())?,
+        };
         let catalog = self.instance.0.catalog.load_full();
         let bound = {
             let variables = self.variables.borrow();
@@ -132,8 +149,15 @@ impl Session {
                 &fresh
             }
         };
-        let context = self.context(txn, &catalog, params);
-        context.eval(&bound.expr, &[])
+        if tables.is_empty() {
+            return self.context(txn, &catalog, params).eval(&bound.expr, &[]);
+        }
+        check_snapshot(txn, &catalog, tables.iter().map(|(name, _)| name))?;
+        txn.begin_statement();
+        let value = self.context(txn, &catalog, params).eval(&bound.expr, &[])?;
+        // It may be told at once, as the value of a variable.
+        txn.wait_until_told()?;
+        Ok(value)
     }
 
     pub(super) fn table_maintenance(
@@ -143,6 +167,11 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        // What is open is committed, also by those that change nothing.
+        match what {
+            "optimize" | "repair" => self.commit_before_change()?,
+            _ => self.commit()?,
+        }
         let database = self.variables.borrow().database.clone();
         let from = plain.iter().position(|token| word(Some(token)) == "table").unwrap_or(0);
         let mut rows = Vec::new();
@@ -191,7 +220,7 @@ impl Session {
 
     /// What is wrong with a table's rows and indexes.
     fn check_stored(&mut self, db: &str, name: &str) -> Result<Vec<String>> {
-        let _used = self.share_table(db, name)?;
+        let _used = self.share_tables(vec![((db.to_owned(), name.to_owned()), Mode::Read)])?;
         let table = self.instance.0.catalog.load().table(db, name)?.clone();
         let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
         self.process.doing.lock().cancel = Some(txn.cancel_handle());
@@ -206,6 +235,7 @@ impl Session {
     fn keep_where(&self, shown: &mut Shown, condition: &[Token]) -> Result<()> {
         let expr = parse::parse_tokens(condition)?;
         self.check_expr(&expr)?;
+        let _used = self.share_tables(self.tables_read(&expr)?)?;
         let catalog = self.instance.0.catalog.load_full();
         let database = self.variables.borrow().database.clone();
         let lookup =

@@ -11,6 +11,7 @@ use sqlparser::ast;
 
 use super::Session;
 use super::compiled::{Body, Compiled, Given, Slot, is_rows};
+use super::metadata::Name;
 use crate::api::ResultSink;
 use crate::catalog::{Catalog, utc};
 use crate::dml::{Changed, RowSource};
@@ -40,16 +41,20 @@ struct Ready {
     catalog: Guard<Arc<Catalog>>,
 }
 
-impl Ready {
-    /// Refuses a snapshot from when a part of a table's rows was in the key space that has all of them now.
-    fn check_snapshot(&self, txn: &Transaction) -> Result<()> {
-        let tables = self.compiled.tables.iter();
-        let mut tables = tables.filter_map(|(lock, _)| self.catalog.tables.get(lock.name()));
-        if tables.all(|table| txn.sees(table.since)) {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::NotFound, "the rows are newer than the snapshot").into())
+/// Refuses a snapshot from when a part of a table's rows was in the key space that has all of them now.
+pub(super) fn check_snapshot<'a>(
+    txn: &Transaction,
+    catalog: &Catalog,
+    tables: impl IntoIterator<Item = &'a Name>,
+) -> Result<()> {
+    if !txn.snapshot_taken() || txn.sees(catalog.since) {
+        return Ok(());
     }
+    let mut tables = tables.into_iter().filter_map(|name| catalog.tables.get(name));
+    if tables.all(|table| txn.sees(table.since)) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::NotFound, "the rows are newer than the snapshot").into())
 }
 
 impl Session {
@@ -189,9 +194,8 @@ impl Session {
             return Err(SqlError::new(1105, "no transaction is open"));
         };
         let had_snapshot = txn.snapshot_taken();
-        if had_snapshot && !txn.sees(ready.catalog.since) {
-            ready.check_snapshot(txn)?;
-        }
+        let names = ready.compiled.tables.iter().map(|(lock, _)| lock.name());
+        check_snapshot(txn, &ready.catalog, names)?;
         let start = txn.savepoint();
         for attempt in 0.. {
             txn.begin_statement();

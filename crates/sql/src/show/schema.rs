@@ -7,7 +7,7 @@ use spillway_types::{ColumnType, Value};
 
 use super::server::{charset_rows, collation_rows, engine_rows, process_rows};
 use super::tables::{
-    default_text, extra_of, index_parts, index_values, key_of, rows_estimate, size_values,
+    default_text, extra_of, index_parts, index_values, key_of, rows_estimate, status_values,
 };
 use super::tiered::{self, Stored};
 use super::{TEXT, int, text};
@@ -148,31 +148,13 @@ pub(crate) fn virtual_rows(
         "information_schema.tables" => {
             let mut rows: Vec<Vec<Value>> = tables()
                 .map(|table| {
-                    let auto = if table.auto_column().is_some() {
-                        int(instance.auto_increment_of(table) as i64)
-                    } else {
-                        Value::Null
-                    };
                     let mut row = vec![
                         def(),
                         text(table.db.clone()),
                         text(table.name.clone()),
                         text("BASE TABLE"),
-                        text("TIERED"),
-                        int(10),
-                        text("Dynamic"),
                     ];
-                    row.extend(size_values(instance, table));
-                    row.extend([
-                        auto,
-                        Value::Null,
-                        Value::Null,
-                        Value::Null,
-                        text(table.collation.name()),
-                        Value::Null,
-                        text(""),
-                        text(table.comment.clone()),
-                    ]);
+                    row.extend(status_values(instance, table));
                     row
                 })
                 .collect();

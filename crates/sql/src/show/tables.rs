@@ -210,9 +210,24 @@ pub(super) fn rows_estimate(instance: &Instance, table: &TableDef) -> spillway::
     instance.database().estimate(table.rows(), spillway::KeyRange::ALL)
 }
 
-/// What SHOW TABLE STATUS and `information_schema.tables` both say of a table's size: from its rows to what of its extents
+/// What SHOW TABLE STATUS and `information_schema.tables` both say of a table, from its engine to its comment.
+pub(super) fn status_values(instance: &Instance, table: &TableDef) -> Vec<Value> {
+    let mut values = vec![text("TIERED"), int(10), text("Dynamic")];
+    values.extend(size_values(instance, table));
+    values.push(match table.auto_column() {
+        Some(_) => int(instance.auto_increment_of(table) as i64),
+        None => Value::Null,
+    });
+    // When it was created, changed and checked is not kept.
+    values.extend([Value::Null, Value::Null, Value::Null]);
+    values.extend([text(table.collation.name()), Value::Null, text("")]);
+    values.push(text(table.comment.clone()));
+    values
+}
+
+/// What is said of a table's size: from its rows to what of its extents
 /// is not in use, the largest size of a table, which nothing bounds, included.
-pub(super) fn size_values(instance: &Instance, table: &TableDef) -> [Value; 6] {
+fn size_values(instance: &Instance, table: &TableDef) -> [Value; 6] {
     let rows = instance.database().size(table.rows());
     let (mut index_bytes, mut free_bytes) = (0, rows.free_bytes);
     for index in &table.indexes {
@@ -297,23 +312,8 @@ pub(super) fn indexes_of(instance: &Instance, table: &TableDef) -> Shown {
 
 pub(super) fn table_status(instance: &Instance, catalog: &Catalog, db: &str) -> Shown {
     let rows = catalog.tables_of(db).map(|table| {
-        let auto = if table.auto_column().is_some() {
-            int(instance.auto_increment_of(table) as i64)
-        } else {
-            Value::Null
-        };
-        let mut row = vec![text(table.name.clone()), text("TIERED"), int(10), text("Dynamic")];
-        row.extend(size_values(instance, table));
-        row.extend([
-            auto,
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            text(table.collation.name()),
-            Value::Null,
-            text(""),
-            text(table.comment.clone()),
-        ]);
+        let mut row = vec![text(table.name.clone())];
+        row.extend(status_values(instance, table));
         row
     });
     let names = [
