@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-fill bench-pressure bench-metadata peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-fill bench-pressure bench-metadata peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +47,8 @@ loom: setup ## Model-check the lock-free cores
 		-p spillway-storage -p spillway-tiered -p spillway-txn --lib loom
 
 sanitize: setup ## Run the concurrency tests under the address and the thread sanitizer (nightly)
-	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo +nightly test --quiet \
+	CFLAGS=-fno-sanitize-address-use-after-scope \
+		RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo +nightly test --quiet \
 		--target x86_64-unknown-linux-gnu -p spillway-storage -p spillway-tiered -p spillway-txn --lib
 	RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" CARGO_TARGET_DIR=target/tsan \
 		TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/tsan-suppressions history_size=4" \
@@ -111,6 +112,11 @@ bench-hot-row: setup ## One hot row beside the same updates over a million, besi
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway
 	scripts/bench-hot-row $(HOT_ROW_ARGS)
+
+bench-space: setup ## What tables take on disk after a load and an hour's worth of updates, beside InnoDB and MyRocks (SPACE_ARGS=)
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	scripts/bench-space $(SPACE_ARGS)
 
 bench-connections: setup ## 64 and 2,000 connections with a commit in flight each, beside InnoDB and MyRocks (CONNECTIONS_ARGS=)
 	@scripts/setup sysbench

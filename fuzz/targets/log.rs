@@ -25,7 +25,7 @@ fn open(disk: &SimDisk) -> spillway_base::Result<FilePlog> {
     let dir = Path::new("/log");
     let settings = PlogSettings { dir: dir.into(), lane: LANE, segment_bytes: 8 << 10 };
     let found = read_log(disk, dir, LANE, &mut |_, _, _| Ok(()))?;
-    FilePlog::open(Arc::new(disk.clone()), settings, &found, 0)
+    FilePlog::open(Arc::new(disk.clone()), settings, &found, found.generation + 1, 0)
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -21,6 +21,7 @@
 //! - [`queue`]: a table used as a queue;
 //! - [`fill`]: a fill at full speed, second by second;
 //! - [`pressure`]: gets and durable puts with compactions in the background and without;
+//! - [`eviction`]: hit rates of ways to evict blocks.
 //! - [`temperature`]: what it brings to know how often extents are read.
 
 pub mod amplification;
@@ -28,6 +29,7 @@ mod apart;
 pub mod commits;
 pub mod compaction;
 pub mod connections;
+pub mod eviction;
 pub mod extents;
 pub mod fill;
 mod keys;

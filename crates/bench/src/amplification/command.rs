@@ -72,9 +72,7 @@ impl AmplificationArgs {
             (self.memory_mib, self.operations, self.rounds) = (32, 20_000, 1);
         }
         let without = SpillwayStores::each_without(&self.without);
-        let mut stores = stores.to_vec();
-        let at = 1.min(stores.len());
-        stores.splice(at..at, without.iter().map(|without| without as &dyn Stores));
+        let mut stores = SpillwayStores::among(&without, stores);
         if let [name, sync, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
             let plan = self.plan(sync.parse().map_err(|_| "how often to sync is no number")?)?;

@@ -9,7 +9,7 @@ use spillway_base::rng::Rng;
 use crate::keys::Keys;
 use crate::machine::{self, Io};
 use crate::measure::{Values, fresh_folder, key, progress, remove_folder};
-use crate::store::{Store, Stores, Traffic};
+use crate::store::{Store, Stores, Traffic, by_threads, load};
 
 /// What a run does.
 #[derive(Clone, Debug)]
@@ -42,8 +42,6 @@ pub(super) struct Ran {
 
 /// Rows of a get of a range.
 const RANGE_ROWS: usize = 20;
-/// Rows of a commit of the load.
-const LOAD_ROWS: u64 = 100;
 /// Lately inserted is among so many.
 const RECENT_ROWS: u64 = 100_000;
 
@@ -76,17 +74,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn load(&self, name: &str) -> Result<(), String> {
-        let bar = progress(self.plan.rows);
-        bar.set_message(format!("rows loaded into {name}"));
-        for first in (0..self.plan.rows).step_by(LOAD_ROWS as usize) {
-            let numbers = first..(first + LOAD_ROWS).min(self.plan.rows);
-            let keys: Vec<_> = numbers.map(|number| (key(number), number)).collect();
-            let rows: Vec<_> =
-                keys.iter().map(|(key, number)| (&key[..], self.values.of(*number))).collect();
-            self.store.commit(&rows, false)?;
-            bar.inc(rows.len() as u64);
-        }
-        bar.finish_and_clear();
+        load(self.store, name, self.plan.rows, &self.values)?;
         self.store.compact()
     }
 
@@ -95,18 +83,8 @@ impl Work<'_> {
         let (before, io, cpu, begin) = (traffic()?, Io::own(), machine::own_time(), clock::now());
         let plan = self.plan;
         let bar = progress(plan.operations);
-        let writes = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..plan.threads)
-                .map(|thread| {
-                    let bar = &bar;
-                    scope.spawn(move || self.work(thread, &|done| bar.inc(done)))
-                })
-                .collect();
-            let writes = workers.into_iter().map(|worker| {
-                worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))
-            });
-            writes.sum::<Result<u64, String>>()
-        })?;
+        let told = |done| bar.inc(done);
+        let writes = by_threads(plan.threads, |thread| self.work(thread, &told))?;
         let seconds = (clock::now() - begin).as_secs_f64();
         bar.finish_and_clear();
         self.store.settle()?;

@@ -79,9 +79,7 @@ impl FillArgs {
             (self.gib, self.memory_mib, self.rounds) = (0.1, 32, 1);
         }
         let without = SpillwayStores::each_without(&self.without);
-        let mut stores = stores.to_vec();
-        let at = 1.min(stores.len());
-        stores.splice(at..at, without.iter().map(|without| without as &dyn Stores));
+        let mut stores = SpillwayStores::among(&without, stores);
         if let [name, order, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
             let order =

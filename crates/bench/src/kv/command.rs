@@ -1,11 +1,12 @@
 //! The command line of a run, shared by `spillway bench kv` and the comparison with peers.
 
 use clap::Args;
+use spillway::Mechanism;
 
 use super::{Plan, Workload, compare, report};
 use crate::machine;
 use crate::report::CommonArgs;
-use crate::store::Stores;
+use crate::store::{SpillwayStores, Stores, mechanisms};
 
 /// Key-value workloads after RocksDB's db_bench: 16-byte keys, medians over interleaved rounds.
 #[derive(Args, Clone, Debug)]
@@ -34,6 +35,12 @@ pub struct KvArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 1024)]
     pub memory_mib: usize,
+    /// Run Spillway without these as well, each by itself
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
+    pub without: Vec<Mechanism>,
+    /// Only stores of these names
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
@@ -48,6 +55,9 @@ impl KvArgs {
         if self.keys < 2 || self.rounds == 0 || self.threads.contains(&0) {
             return Err("a run needs two keys, one round and one thread at the least".to_owned());
         }
+        let without = SpillwayStores::each_without(&self.without);
+        let mut stores = SpillwayStores::among(&without, stores);
+        stores.retain(|stores| self.only.is_empty() || self.only.contains(&stores.name()));
         let all = || Workload::ALL.to_vec();
         let plan = Plan {
             workloads: if self.workloads.is_empty() { all() } else { self.workloads.clone() },
@@ -60,7 +70,7 @@ impl KvArgs {
             memory_bytes: self.memory_mib << 20,
             seed: self.common.seed,
         };
-        let rows = compare(stores, &plan, &self.common.dir)?;
+        let rows = compare(&stores, &plan, &self.common.dir)?;
         let mut report = report::empty();
         report.set("machine", machine::describe(&self.common.dir));
         report.set(
@@ -76,7 +86,7 @@ impl KvArgs {
                 plan.seed
             ),
         );
-        for kind in stores {
+        for kind in &stores {
             report.set(kind.name(), kind.settings());
         }
         rows.iter().for_each(|row| report.add(row.into()));

@@ -76,9 +76,7 @@ impl PressureArgs {
         }
         let plan = self.plan()?;
         let without = SpillwayStores::each_without(&self.without);
-        let mut stores = stores.to_vec();
-        let at = 1.min(stores.len());
-        stores.splice(at..at, without.iter().map(|without| without as &dyn Stores));
+        let mut stores = SpillwayStores::among(&without, stores);
         if let [name, file] = &self.child[..] {
             let stores = stores.iter().find(|stores| stores.name() == *name);
             let ran = run(*stores.ok_or("no such store")?, &plan, &self.common.dir)?;

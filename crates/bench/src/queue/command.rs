@@ -70,9 +70,8 @@ impl QueueArgs {
 
     pub(super) fn measure(&self, stores: &[&dyn Stores]) -> Result<Report, String> {
         let plan = self.plan()?;
-        let without = SpillwayStores::without(Mechanism::Gaps);
-        let mut stores = stores.to_vec();
-        stores.insert(1.min(stores.len()), &without);
+        let without = [SpillwayStores::without(Mechanism::Gaps)];
+        let mut stores = SpillwayStores::among(&without, stores);
         let wanted = |name: &String| self.only.is_empty() || self.only.contains(name);
         stores.retain(|stores| wanted(&stores.name()));
         if stores.is_empty() || self.rounds == 0 {

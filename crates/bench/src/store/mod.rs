@@ -1,6 +1,7 @@
 //! What a workload needs of a store, so that peers are measured by the same code in the same run.
 
 mod done;
+mod load;
 mod spillway;
 
 use std::path::Path;
@@ -8,9 +9,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use self::done::{Completions, Done, Sink};
-pub(crate) use self::spillway::mechanisms;
-pub(crate) use self::spillway::metrics_sum;
+pub(crate) use self::load::{by_threads, load};
 pub use self::spillway::{SpillwayStore, SpillwayStores};
+pub(crate) use self::spillway::{mechanisms, metrics_sum};
 
 /// A key and its value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);

@@ -60,6 +60,16 @@ impl SpillwayStores {
         mechanisms.iter().map(|mechanism| SpillwayStores::without(*mechanism)).collect()
     }
 
+    /// Stores with these among them, right behind the first.
+    pub(crate) fn among<'a>(
+        these: &'a [SpillwayStores],
+        stores: &[&'a dyn Stores],
+    ) -> Vec<&'a dyn Stores> {
+        let (first, others) = stores.split_at(1.min(stores.len()));
+        let these = these.iter().map(|these| these as &dyn Stores);
+        first.iter().copied().chain(these).chain(others.iter().copied()).collect()
+    }
+
     /// The settings of its databases.
     #[must_use]
     pub fn database_settings(&self, memory_bytes: usize) -> Settings {

@@ -10,7 +10,7 @@ use spillway_base::rng::Rng;
 use crate::keys::Keys;
 use crate::machine;
 use crate::measure::{Values, fresh_folder, key, progress, remove_folder};
-use crate::store::{SpillwayStore, SpillwayStores, Store, metrics_sum};
+use crate::store::{SpillwayStore, SpillwayStores, Store, by_threads, load, metrics_sum};
 
 /// What a run does.
 #[derive(Clone, Debug)]
@@ -48,9 +48,6 @@ pub(super) struct Ran {
     pub(super) fast_share: f64,
 }
 
-/// Rows of a commit of the load.
-const LOAD_ROWS: u64 = 100;
-
 /// Runs the plan on a database in a fresh folder, which is removed.
 pub(super) fn run(stores: &SpillwayStores, plan: &Plan, dir: &Path) -> Result<Ran, String> {
     let folder = dir.join(&stores.name);
@@ -86,17 +83,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn load(&self, name: &str) -> Result<(), String> {
-        let bar = progress(self.plan.rows);
-        bar.set_message(format!("rows loaded into {name}"));
-        for first in (0..self.plan.rows).step_by(LOAD_ROWS as usize) {
-            let numbers = first..(first + LOAD_ROWS).min(self.plan.rows);
-            let keys: Vec<_> = numbers.map(|number| (key(number), number)).collect();
-            let rows: Vec<_> =
-                keys.iter().map(|(key, number)| (&key[..], self.values.of(*number))).collect();
-            self.store.commit(&rows, false)?;
-            bar.inc(rows.len() as u64);
-        }
-        bar.finish_and_clear();
+        load(self.store, name, self.plan.rows, &self.values)?;
         self.store.compact()
     }
 
@@ -149,18 +136,8 @@ impl Work<'_> {
     fn half(&self, half: u64) -> Result<u64, String> {
         let plan = self.plan;
         let bar = progress(plan.operations);
-        let gets = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..plan.threads)
-                .map(|thread| {
-                    let bar = &bar;
-                    scope.spawn(move || self.work(half, thread, &|done| bar.inc(done)))
-                })
-                .collect();
-            let gets = workers.into_iter().map(|worker| {
-                worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))
-            });
-            gets.sum::<Result<u64, String>>()
-        });
+        let told = |done| bar.inc(done);
+        let gets = by_threads(plan.threads, |thread| self.work(half, thread, &told));
         bar.finish_and_clear();
         gets
     }

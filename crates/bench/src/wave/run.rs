@@ -13,7 +13,7 @@ use super::series::Run;
 use crate::keys::Keys;
 use crate::machine::resident_bytes;
 use crate::measure::{Values, fresh_folder, key, median, progress, remove_folder};
-use crate::store::{Completions, Done, Pressure, Store, Stores};
+use crate::store::{Completions, Done, Pressure, Store, Stores, load};
 
 /// What a run does.
 #[derive(Clone, Debug)]
@@ -45,8 +45,6 @@ pub(super) enum Rate {
     Share(f64, Duration),
 }
 
-/// Rows of a commit of the load.
-const LOAD_ROWS: u64 = 100;
 /// Commits that one store may have on its way before operations wait for their turn.
 const IN_FLIGHT_MAX: usize = 1 << 16;
 /// How long a leader of flushes sleeps when there is nothing to flush.
@@ -92,18 +90,7 @@ enum Operation {
 
 impl Wave<'_> {
     fn load(&self, name: &str) -> Result<(), String> {
-        let bar = progress(self.plan.rows);
-        bar.set_message(format!("rows loaded into {name}"));
-        for first in (0..self.plan.rows).step_by(LOAD_ROWS as usize) {
-            let numbers = first..(first + LOAD_ROWS).min(self.plan.rows);
-            let encoded: Vec<_> = numbers.map(|number| (key(number), number)).collect();
-            let rows: Vec<_> =
-                encoded.iter().map(|(key, number)| (&key[..], self.values.of(*number))).collect();
-            self.store.commit(&rows, false)?;
-            bar.inc(rows.len() as u64);
-        }
-        bar.finish_and_clear();
-        Ok(())
+        load(self.store, name, self.plan.rows, &self.values)
     }
 
     fn draw(&self, rng: &mut Rng) -> Operation {

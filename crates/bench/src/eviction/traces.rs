@@ -1,0 +1,68 @@
+//! What is read, in which order.
+
+use spillway_base::rng::Rng;
+
+use crate::keys::Keys;
+
+/// How often a hot set jumps in a trace.
+const JUMPS: u64 = 10;
+
+/// A kind of trace.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Kind {
+    /// A distribution of this skew, and of four reads one that is a scan's, or none.
+    Zipf { skew: f64, scan: bool },
+    /// Ninety-nine reads of a hundred are of a hundredth of the blocks, which is another one after a tenth of all reads.
+    Moving,
+}
+
+impl Kind {
+    pub(super) fn all(skews: &[f64]) -> Vec<Kind> {
+        let zipf = |scan| skews.iter().map(move |skew| Kind::Zipf { skew: *skew, scan });
+        zipf(false).chain(zipf(true)).chain([Kind::Moving]).collect()
+    }
+
+    pub(super) fn name(self) -> String {
+        match self {
+            Kind::Zipf { skew: 0.0, scan: false } => "uniform".to_owned(),
+            Kind::Zipf { skew: 0.0, scan: true } => "uniform, scan".to_owned(),
+            Kind::Zipf { skew, scan: false } => format!("zipf {skew}"),
+            Kind::Zipf { skew, scan: true } => format!("zipf {skew}, scan"),
+            Kind::Moving => "moving hot set".to_owned(),
+        }
+    }
+}
+
+/// A read: of a block, and whether it is a scan's.
+pub(super) struct Read {
+    pub(super) block: u64,
+    pub(super) scan: bool,
+}
+
+/// Gives each read of a trace.
+pub(super) fn each(kind: Kind, blocks: u64, reads: u64, seed: u64, visit: &mut dyn FnMut(Read)) {
+    let mut rng = Rng::new(seed);
+    match kind {
+        Kind::Zipf { skew, scan } => {
+            let keys = Keys::new(blocks, skew);
+            let mut at = 0;
+            for _ in 0..reads {
+                if scan && rng.chance(1, 4) {
+                    visit(Read { block: at % blocks, scan: true });
+                    at += 1;
+                } else {
+                    visit(Read { block: keys.draw(&mut rng), scan: false });
+                }
+            }
+        }
+        Kind::Moving => {
+            let hot = (blocks / 100).max(1);
+            for number in 0..reads {
+                let first = Rng::new(seed ^ (number * JUMPS / reads)).below(blocks - hot + 1);
+                let is_hot = rng.chance(99, 100);
+                let block = if is_hot { first + rng.below(hot) } else { rng.below(blocks) };
+                visit(Read { block, scan: false });
+            }
+        }
+    }
+}
