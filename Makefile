@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-fill bench-pressure bench-metadata peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-fill bench-pressure bench-metadata bench-statement peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,11 @@ bench-pressure: peers ## Gets and durable puts with compactions in the backgroun
 bench-metadata: setup ## What the metadata of 1 TB costs: opening, changing, writing it (METADATA_ARGS=)
 	cargo build --release --quiet --bin spillway
 	target/release/spillway bench metadata $(METADATA_ARGS)
+
+bench-statement: setup ## What a statement costs from packet to packet: time, memory it asks for, instructions (STATEMENT_ARGS=)
+	@scripts/setup statement
+	cargo bench --quiet -p spillway-server --bench statement
+	scripts/bench-statement $(STATEMENT_ARGS)
 
 bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved (SYSBENCH_ARGS=)
 	@scripts/setup sysbench

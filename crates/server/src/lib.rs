@@ -8,7 +8,8 @@
 //! - `pool`: the threads that serve clients, and what they do next;
 //! - `connection`: its commands; `escape`: statements that are no UTF-8; `params`: parameters of prepared statements;
 //! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes;
-//! - `metrics`: the figures of all that, over `http`.
+//! - `metrics`: the figures of all that, over `http`;
+//! - `loopback`: a client within the process, to measure what is not the system's.
 //!
 //! A client costs memory and no thread: a few workers serve whoever has sent something, run each statement to its end, and
 //! wait neither for clients nor for commits. How, and why, is said in `pool`.
@@ -24,6 +25,7 @@ pub mod fuzz;
 mod http;
 mod listener;
 mod login;
+mod loopback;
 mod metrics;
 mod packet;
 mod params;
@@ -35,6 +37,7 @@ mod tls;
 mod transport;
 
 pub use listener::Server;
+pub use loopback::Loopback;
 pub use metrics::MetricsPage;
 pub use server::{ServerSettings, workers_for};
 pub use tls::TlsFiles;

@@ -18,7 +18,13 @@ pub(crate) struct Bound {
     charge: Option<Charge>,
     /// Why a piece was not taken: the next execution says so, for a piece is not answered.
     refused: Option<SqlError>,
+    /// Those of the last execution, for their room.
+    values: Vec<Value>,
 }
+
+/// Texts up to this long keep their room from one execution to the next; so does a list of up to [`KEPT_COUNT`] parameters.
+const KEPT_BYTES: usize = 512;
+const KEPT_COUNT: usize = 64;
 
 /// What a parameter that comes in pieces takes beside them.
 const ENTRY_BYTES: usize = 128;
@@ -76,7 +82,14 @@ impl Bound {
         Ok(())
     }
 
-    /// Reads the parameters after the fixed head of COM_STMT_EXECUTE.
+    /// Has the room of parameters for the next execution.
+    pub(crate) fn give_back(&mut self, values: Vec<Value>) {
+        if values.len() <= KEPT_COUNT {
+            self.values = values;
+        }
+    }
+
+    /// Reads the parameters after the fixed head of COM_STMT_EXECUTE. [`Bound::give_back`] takes them again.
     ///
     /// # Errors
     /// 1210 where they make no sense, 1292 for a time that there is not, and why a piece was not taken.
@@ -90,12 +103,14 @@ impl Bound {
         if count == 0 {
             return Ok(Vec::new());
         }
+        let mut values = std::mem::take(&mut self.values);
         let mut take = Take(bytes);
         let nulls = take.bytes(count.div_ceil(8)).ok_or_else(wrong_arguments)?;
         let is_null = |at: usize| nulls[at / 8] >> (at % 8) & 1 == 1;
         if take.u8().ok_or_else(wrong_arguments)? != 0 {
             let types = take.bytes(count * 2).ok_or_else(wrong_arguments)?;
-            self.types = types.chunks(2).map(|pair| (pair[0], pair[1] & 0x80 != 0)).collect();
+            self.types.clear();
+            self.types.extend(types.chunks(2).map(|pair| (pair[0], pair[1] & 0x80 != 0)));
         }
         if self.types.len() != count {
             // A client that has only ever bound NULLs need not say of which type.
@@ -105,39 +120,55 @@ impl Bound {
                 Err(wrong_arguments())
             };
         }
-        let mut values = Vec::with_capacity(count);
-        for (at, (kind, unsigned)) in self.types.iter().enumerate() {
+        values.resize(count, Value::Null);
+        for (at, (value, (kind, unsigned))) in values.iter_mut().zip(&self.types).enumerate() {
             let piece = if long.is_empty() { None } else { long.get(&(at as u16)) };
-            values.push(match piece {
-                Some(bytes) => text_or_bytes(bytes, *kind),
+            *value = match piece {
+                Some(bytes) => text_or_bytes(bytes, *kind, value),
                 None if is_null(at) => Value::Null,
-                None => read_value(&mut take, *kind, *unsigned)?,
-            });
+                None => read_value(&mut take, *kind, *unsigned, value)?,
+            };
         }
         Ok(values)
     }
 }
 
-fn text_or_bytes(bytes: &[u8], kind: u8) -> Value {
+/// A text, in the room of the one before if that had one worth keeping.
+fn text(text: &str, before: &mut Value) -> Value {
+    match before {
+        Value::Text(room) if room.capacity() <= KEPT_BYTES => {
+            let mut room = std::mem::take(room);
+            room.clear();
+            room.push_str(text);
+            Value::Text(room)
+        }
+        _ => Value::Text(text.to_owned()),
+    }
+}
+
+fn text_or_bytes(bytes: &[u8], kind: u8, before: &mut Value) -> Value {
     // Blob types are bytes, where the driver says so; drivers send text as those as well.
     match std::str::from_utf8(bytes) {
-        Ok(text) if !(249..=252).contains(&kind) || !bytes.contains(&0) => {
-            Value::Text(text.to_owned())
-        }
+        Ok(shown) if !(249..=252).contains(&kind) || !bytes.contains(&0) => text(shown, before),
         _ => Value::Bytes(bytes.to_vec()),
     }
 }
 
-fn read_value(take: &mut Take<'_>, kind: u8, unsigned: bool) -> Result<Value, SqlError> {
+fn read_value(
+    take: &mut Take<'_>,
+    kind: u8,
+    unsigned: bool,
+    before: &mut Value,
+) -> Result<Value, SqlError> {
     match kind {
         7 | 10 | 12 | 14 => return read_datetime(take, kind == 10 || kind == 14),
         11 => return read_time(take),
         _ => {}
     }
-    read_plain(take, kind, unsigned).ok_or_else(wrong_arguments)
+    read_plain(take, kind, unsigned, before).ok_or_else(wrong_arguments)
 }
 
-fn read_plain(take: &mut Take<'_>, kind: u8, unsigned: bool) -> Option<Value> {
+fn read_plain(take: &mut Take<'_>, kind: u8, unsigned: bool, before: &mut Value) -> Option<Value> {
     let integer =
         |signed: i64, plain: u64| if unsigned { Value::UInt(plain) } else { Value::Int(signed) };
     Some(match kind {
@@ -164,8 +195,8 @@ fn read_plain(take: &mut Take<'_>, kind: u8, unsigned: bool) -> Option<Value> {
             Value::Double(number.to_string().parse().unwrap_or(f64::from(number)))
         }
         5 => Value::Double(take.array().map(f64::from_le_bytes)?),
-        0 | 246 => Value::Text(std::str::from_utf8(take.sized()?).ok()?.to_owned()),
-        15 | 16 | 245 | 247..=255 => text_or_bytes(take.sized()?, kind),
+        0 | 246 => text(std::str::from_utf8(take.sized()?).ok()?, before),
+        15 | 16 | 245 | 247..=255 => text_or_bytes(take.sized()?, kind, before),
         _ => return None,
     })
 }

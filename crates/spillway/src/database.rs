@@ -17,8 +17,8 @@ use spillway_tiered::{
     TieredEngine, TieredSettings,
 };
 use spillway_txn::{
-    Engines, HorizonHandle, LogSettings, ManagerSettings, RecoveryReport, TransactionManager,
-    TransactionOptions, recover,
+    CancelHandle, Engines, HorizonHandle, LogSettings, ManagerSettings, RecoveryReport,
+    TransactionManager, TransactionOptions, recover,
 };
 
 use crate::directory::{self, DIRECTORY, Numbers};
@@ -232,6 +232,12 @@ impl Database {
     #[must_use]
     pub fn begin(&self, options: TransactionOptions) -> Transaction {
         Transaction::new(self.0.manager.begin(options), self.0.clone())
+    }
+
+    /// Starts a transaction whose waits `cancel` cancels, as it did those of the one before, which must have ended.
+    #[must_use]
+    pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
+        Transaction::new(self.0.manager.begin_with(options, cancel), self.0.clone())
     }
 
     /// Estimates the keys and bytes of a range, from metadata in memory.

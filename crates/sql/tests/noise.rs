@@ -129,7 +129,7 @@ fn a_session_answers_whatever_comes() {
         let _ = current.query(&sql, &mut Checked::default());
         if let Ok(prepared) = current.prepare(&sql) {
             let params = vec![spillway_types::Value::Int(1); prepared.params];
-            let _ = current.execute(prepared.id, params, &mut Checked::default());
+            let _ = current.execute(prepared.id, &params, &mut Checked::default());
             current.close_statement(prepared.id);
         }
         let _ = current.query("ROLLBACK; UNLOCK TABLES; USE test", &mut Checked::default());

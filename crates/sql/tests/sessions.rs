@@ -606,7 +606,7 @@ fn a_deep_statement_is_run_or_refused() {
     for sql in chain(900) {
         assert_eq!(code(&mut one, &sql), 0, "{}", &sql[..40]);
         let prepared = one.prepare(&sql).unwrap();
-        one.execute(prepared.id, Vec::new(), &mut Rows::default()).unwrap();
+        one.execute(prepared.id, &[], &mut Rows::default()).unwrap();
         one.close_statement(prepared.id);
     }
     for sql in chain(100_000) {

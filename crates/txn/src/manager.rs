@@ -18,7 +18,7 @@ use crate::pipeline::{self, Pipeline, Room, SAMPLE, Urgency};
 use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
 use crate::throttle::{SLIGHT, Throttle};
-use crate::transaction::{RELAXED, SOON, Transaction};
+use crate::transaction::{CancelHandle, RELAXED, SOON, Transaction};
 
 /// What all transactions of a database have in common.
 #[derive(Clone, Debug)]
@@ -304,7 +304,15 @@ impl TransactionManager {
     /// Starts a transaction.
     #[must_use]
     pub fn begin(&self, options: TransactionOptions) -> Transaction {
-        Transaction::new(self.0.clone(), options)
+        Transaction::new(self.0.clone(), options, None)
+    }
+
+    /// Starts a transaction whose waits `cancel` cancels: for who runs one after another, and is to be reached by the same handle. The
+    /// one before must have ended. A cancellation that met no wait of it is taken back.
+    #[must_use]
+    pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
+        cancel.clear();
+        Transaction::new(self.0.clone(), options, Some(cancel))
     }
 
     /// The engines.

@@ -318,7 +318,11 @@ impl<T: Transport> Connection<T> {
             Ok(params) => params,
             Err(error) => return self.error(&error),
         };
-        self.run(Some(id), |session, sink| session.execute(id, params, sink))
+        let ran = self.run(Some(id), |session, sink| session.execute(id, &params, sink));
+        if let Some(statement) = self.statements.get_mut(&id) {
+            statement.bound.give_back(params);
+        }
+        ran
     }
 
     /// COM_STMT_SEND_LONG_DATA: answers nothing, also when it makes no sense.

@@ -122,12 +122,19 @@ impl<T: Transport> Client<T> {
         self.deadline
     }
 
+    /// Its bytes; none once it has gone.
+    pub(crate) fn transport(&mut self) -> Option<&mut T> {
+        match &mut self.stage {
+            Stage::Greeted(packets, _) => Some(packets.transport()),
+            Stage::Known(connection) => Some(connection.packets.transport()),
+            Stage::Gone => None,
+        }
+    }
+
     /// Something has come from it, and nothing will after that where it has `ended`.
     pub(crate) fn stir(&mut self, ended: bool) {
-        match &mut self.stage {
-            Stage::Greeted(packets, _) => packets.transport().stir(ended),
-            Stage::Known(connection) => connection.packets.transport().stir(ended),
-            Stage::Gone => {}
+        if let Some(transport) = self.transport() {
+            transport.stir(ended);
         }
     }
 

@@ -13,7 +13,7 @@ use spillway_types::{Collation, ColumnType, DateTime, Value};
 
 use super::arithmetic::arithmetic;
 use super::shape::show;
-use super::{Ask, Expr, Op, functions};
+use super::{Ask, Expr, Op, Room, functions};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::query::{self, Answer};
@@ -26,6 +26,7 @@ pub(crate) struct Context<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) variables: &'a RefCell<Variables>,
     pub(crate) params: &'a [Value],
+    pub(crate) room: &'a Room,
     /// The rows of enclosing queries, the nearest last.
     pub(crate) outer: RefCell<Vec<Vec<Value>>>,
     /// Results of subqueries that depend on nothing outside.

@@ -5,6 +5,7 @@ mod bind;
 mod casts;
 mod eval;
 mod functions;
+mod room;
 mod shape;
 
 use std::cmp::Ordering;
@@ -16,6 +17,7 @@ pub(crate) use bind::{Binder, MOMENTS, PARAMETERS, ScopeColumn, ScopeTable, lite
 use bind::{arithmetic_type, common_collation};
 pub(crate) use eval::{Context, compare, truth_of};
 pub(crate) use functions::{Patterns, Scalar, bits_of_value};
+pub(crate) use room::{Buffer, Room};
 pub(crate) use shape::{Fit, handed, merge_types as merge, reshape};
 
 use crate::query::QueryPlan;

@@ -4,7 +4,7 @@ use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait, M
 use spillway_base::TableId;
 use spillway_types::{Value, key};
 
-use super::spans::Span;
+use super::spans::Places;
 use super::{Access, Row, Source, SourceKind, spans, steps, subquery};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::Result;
@@ -67,15 +67,21 @@ pub(crate) fn scan_table(
     lock: Option<(LockMode, LockWait)>,
     take: &mut Take<'_>,
 ) -> Result<()> {
-    let (access, spans) = spans::choose(context, source, table, row)?;
+    let (access, places) = spans::choose(context, source, table, row)?;
     let mut fetched = Fetched { context, source, table, lock };
     if lock.is_none() {
-        return steps::scan_stored(context, source, table, (access, &spans), &mut |stored, key| {
-            fetched.read(stored, key, row)?;
-            take(row)
-        });
+        return steps::scan_stored(
+            context,
+            source,
+            table,
+            (access, &places),
+            &mut |stored, key| {
+                fetched.read(stored, key, row)?;
+                take(row)
+            },
+        );
     }
-    each_row(context, table, access, &spans, lock, |bytes, key, locked| {
+    each_row(context, table, access, &places, lock, |bytes, key, locked| {
         fetched.read(&Stored::new(bytes, &source.versions)?, key, row)?;
         if !locked && !fetched.lock(key, row)? {
             return Ok(true);
@@ -96,7 +102,8 @@ pub(crate) fn delete_rows(
     mut gone: impl FnMut(&[Value]) -> Result<()>,
 ) -> Result<Option<u64>> {
     let mut row = vec![Value::Null; source.width];
-    let (access, spans) = spans::choose(context, source, table, &row)?;
+    let (access, places) = spans::choose(context, source, table, &row)?;
+    let Places::Spans(spans) = places else { return Ok(None) };
     // A whole key is locked before it is read.
     if access.index.is_some() || access.point || source.filters.iter().any(looks_around) {
         return Ok(None);
@@ -139,24 +146,34 @@ fn looks_around(expr: &Expr) -> bool {
     looks
 }
 
-/// Reads the rows of spans: their bytes, their keys, and whether they were locked before they were read, which only those are
+/// Reads the rows at some places: their bytes, their keys, and whether they were locked before they were read, which only those are
 /// whose whole primary key is given. `take` answers `false` when it wants no more.
 pub(super) fn each_row(
     context: &Context<'_>,
     table: &TableDef,
     access: &Access,
-    spans: &[Span],
+    places: &Places<'_>,
     lock: Option<(LockMode, LockWait)>,
     mut take: impl FnMut(&[u8], &[u8], bool) -> Result<bool>,
 ) -> Result<()> {
     let txn = context.txn;
-    let mut bytes = Vec::new();
+    let mut bytes = context.room.row();
     let whole_key = access.index.is_none() && access.point;
     let since = access.index.map_or(table.since, |at| table.indexes[at].since.max(table.since));
     if since > Csn::ZERO && !txn.sees(since) {
         // What is read was being built when the transaction began to read.
         return Err(Error::new(ErrorKind::NotFound, "the rows are newer than the snapshot").into());
     }
+    let spans = match places {
+        Places::Row(key) => {
+            let found = match lock {
+                Some((mode, wait)) => txn.get_locked(table.rows(), key, mode, wait, &mut bytes)?,
+                None => txn.get(table.rows(), key, &mut bytes)?,
+            };
+            return if found { take(&bytes, key, lock.is_some()).map(drop) } else { Ok(()) };
+        }
+        Places::Spans(spans) => spans,
+    };
     let count = spans.len();
     for at in 0..count {
         let span = &spans[if access.backward { count - 1 - at } else { at }];

@@ -9,13 +9,21 @@ use super::access::WHOLE;
 use super::{Access, Interval, Source};
 use crate::catalog::{IndexPart, TableDef, end_of, moved};
 use crate::errors::Result;
-use crate::expr::{Context, Expr};
+use crate::expr::{Buffer, Context, Expr};
 
 /// A range of an index's keys.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Span {
     pub(super) start: Vec<u8>,
     pub(super) end: Option<Vec<u8>>,
+}
+
+/// Where an access reads.
+pub(super) enum Places<'c> {
+    /// At the one row with this primary key, all of it, if that is there.
+    Row(Buffer<'c>),
+    /// In these ranges: in order, and apart from each other.
+    Spans(Vec<Span>),
 }
 
 impl Span {
@@ -33,8 +41,45 @@ const SAMPLE: usize = 8;
 /// What a row costs that an index finds and the table then gives, beside one that is read in passing.
 const LOOKUP_COST: u64 = 4;
 
-/// The access that reads the least, and its ranges, for the row so far.
-pub(super) fn choose<'s>(
+/// The access that reads the least, and where, for the row so far.
+pub(super) fn choose<'s, 'c>(
+    context: &'c Context<'_>,
+    source: &'s Source,
+    table: &TableDef,
+    row: &[Value],
+) -> Result<(&'s Access, Places<'c>)> {
+    if let Some(place) = primary_key(context, source, table, row)? {
+        return Ok((&source.access, place));
+    }
+    let (access, spans) = choose_spans(context, source, table, row)?;
+    Ok((access, Places::Spans(spans)))
+}
+
+/// The one place that an access by a whole primary key reads; `None` for any other.
+fn primary_key<'c>(
+    context: &'c Context<'_>,
+    source: &Source,
+    table: &TableDef,
+    row: &[Value],
+) -> Result<Option<Places<'c>>> {
+    let access = &source.access;
+    let whole = access.point && access.index.is_none() && access.intervals.is_empty();
+    if !whole || !source.others.is_empty() || access.equal.len() != table.primary.len() {
+        return Ok(None);
+    }
+    let mut key = context.room.key();
+    for (expr, part) in access.equal.iter().zip(&table.primary) {
+        let value = context.value(expr, row)?;
+        match write_lookup(context, table, part, &value, &mut key) {
+            Written::Yes => {}
+            Written::Nowhere => return Ok(Some(Places::Spans(Vec::new()))),
+            Written::Unknown => return Ok(None),
+        }
+    }
+    Ok(Some(Places::Row(key)))
+}
+
+fn choose_spans<'s>(
     context: &Context<'_>,
     source: &'s Source,
     table: &TableDef,

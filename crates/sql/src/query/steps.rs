@@ -5,12 +5,14 @@
 //! them, is run by such steps from end to end: a row goes from its page to the client's packet without being made into values
 //! in between. Everything else takes over from the first test that it passes.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
 use spillway_types::{Collation, ColumnType, Value, ValueRef};
 
 use super::aggregate::State;
-use super::spans::Span;
+use super::spans::Places;
 use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
 use crate::catalog::TableDef;
 use crate::errors::Result;
@@ -121,29 +123,35 @@ pub(super) fn split(source: &mut Source) {
 }
 
 /// A test with its values known.
-enum Ready {
-    Compare { column: usize, op: Op, value: Value, collation: Collation },
-    In { column: usize, values: Vec<Value>, collation: Collation },
+enum Ready<'t> {
+    Compare { column: usize, op: Op, value: Cow<'t, Value>, collation: Collation },
+    In { column: usize, values: Vec<Cow<'t, Value>>, collation: Collation },
     Null { column: usize, is: bool },
-    All(Vec<Ready>),
-    Any(Vec<Ready>),
+    All(Vec<Ready<'t>>),
+    Any(Vec<Ready<'t>>),
 }
 
-fn all_ready(context: &Context<'_>, tests: &[Test]) -> Result<Vec<Ready>> {
+/// Tests that are made ready without asking for memory.
+const FEW: usize = 2;
+
+fn all_ready<'t, A>(context: &'t Context<'_>, tests: &'t [Test]) -> Result<A>
+where
+    A: FromIterator<Ready<'t>>,
+{
     tests.iter().map(|test| ready(context, test)).collect()
 }
 
-fn ready(context: &Context<'_>, test: &Test) -> Result<Ready> {
+fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<Ready<'t>> {
     Ok(match test {
         Test::Compare { column, op, value, collation } => Ready::Compare {
             column: *column,
             op: *op,
-            value: context.eval(value, &[])?,
+            value: context.value(value, &[])?,
             collation: *collation,
         },
         Test::In { column, values, collation } => Ready::In {
             column: *column,
-            values: values.iter().map(|e| context.eval(e, &[])).collect::<Result<_>>()?,
+            values: values.iter().map(|e| context.value(e, &[])).collect::<Result<_>>()?,
             collation: *collation,
         },
         Test::Null { column, is } => Ready::Null { column: *column, is: *is },
@@ -171,7 +179,7 @@ fn compare(
     }))
 }
 
-impl Ready {
+impl Ready<'_> {
     /// Whether it holds for a row; `None` where that is not known, which counts as not.
     fn holds(&self, context: &Context<'_>, row: &Stored<'_>) -> Result<Option<bool>> {
         match self {
@@ -224,11 +232,11 @@ pub(super) fn scan_stored(
     context: &Context<'_>,
     source: &Source,
     table: &TableDef,
-    (access, spans): (&Access, &[Span]),
+    (access, places): (&Access, &Places<'_>),
     take: &mut dyn FnMut(&Stored<'_>, &[u8]) -> Result<bool>,
 ) -> Result<()> {
-    let tests = all_ready(context, &source.tests)?;
-    scan::each_row(context, table, access, spans, None, |bytes, key, _| {
+    let tests: SmallVec<[Ready<'_>; FEW]> = all_ready(context, &source.tests)?;
+    scan::each_row(context, table, access, places, None, |bytes, key, _| {
         let stored = Stored::new(bytes, &source.versions)?;
         for test in &tests {
             if test.holds(context, &stored)? != Some(true) {
@@ -333,8 +341,8 @@ pub(super) fn run_direct(
         .constant
         .iter()
         .try_fold(false, |never, e| context.holds(e, &[]).map(|holds| never | !holds))?;
-    let (access, spans) = spans::choose(context, source, table, &[])?;
-    let way = (access, spans.as_slice());
+    let (access, places) = spans::choose(context, source, table, &[])?;
+    let way = (access, &places);
     match direct {
         Direct::Columns(_) if never => Ok(()),
         Direct::Columns(columns) => scan_stored(context, source, table, way, &mut |row, _| {

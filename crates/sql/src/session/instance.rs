@@ -26,6 +26,7 @@ use super::{Session, building, durability};
 use crate::catalog::{CATALOG, Catalog, TableDef, UserDef, remove_unnamed_spaces};
 use crate::ddl::refresh;
 use crate::errors::Result;
+use crate::expr::Room;
 use crate::parse::Mode;
 use crate::rows::Newest;
 
@@ -52,6 +53,10 @@ pub(super) struct Process {
     pub(super) stop: Stop,
     pub(super) questions: AtomicU64,
     pub(super) doing: Mutex<Doing>,
+    /// Whether a statement is running. It begins with `doing` held, so that whoever kills it with that held meets no later one.
+    pub(super) running: AtomicBool,
+    /// Cancels waits of the session's own transactions.
+    pub(super) cancel: CancelHandle,
     /// What its statements waited for.
     pub(super) stalls: Arc<Ledger>,
 }
@@ -72,12 +77,33 @@ pub(crate) struct ProcessLine {
 #[derive(Default)]
 pub(super) struct Doing {
     pub(super) database: Option<String>,
-    pub(super) running: bool,
     /// The statement that is running, or ran last.
     statement: String,
     /// How far it is, where it says so.
     pub(super) state: Option<String>,
+    /// Cancels waits of a transaction beside the session's own.
     pub(super) cancel: Option<CancelHandle>,
+}
+
+impl Process {
+    /// A statement begins. What was meant for one that had just ended does not meet it.
+    pub(super) fn begin(&self, statement: &str) {
+        let mut doing = self.doing.lock();
+        doing.begin(statement);
+        self.running.store(true, Ordering::Relaxed);
+        if self.stop.interrupted.load(Ordering::Acquire) {
+            self.stop.interrupted.store(false, Ordering::Release);
+            self.cancel.clear();
+        }
+    }
+
+    /// Ends waits of its transactions.
+    fn cancel(&self, doing: &Doing) {
+        self.cancel.cancel();
+        if let Some(cancel) = &doing.cancel {
+            cancel.cancel();
+        }
+    }
 }
 
 impl Doing {
@@ -85,7 +111,6 @@ impl Doing {
     const SHOWN: usize = 1024;
 
     pub(super) fn begin(&mut self, statement: &str) {
-        self.running = true;
         self.statement.clear();
         self.statement.push_str(&statement[..statement.floor_char_boundary(Doing::SHOWN)]);
     }
@@ -220,6 +245,8 @@ impl Instance {
             stop: Stop::default(),
             questions: AtomicU64::new(0),
             doing: Mutex::default(),
+            running: AtomicBool::new(false),
+            cancel: CancelHandle::default(),
             stalls: Arc::default(),
         });
         self.0.processes.lock().insert(connection_id, process.clone());
@@ -276,6 +303,7 @@ impl Instance {
             all_rights: std::cell::Cell::new(0),
             waker: None,
             left: None,
+            room: Room::default(),
         }
     }
 
@@ -292,11 +320,9 @@ impl Instance {
             process.stop.killed.store(true, Ordering::Release);
         }
         let doing = process.doing.lock();
-        if doing.running || connection {
+        if process.running.load(Ordering::Relaxed) || connection {
             process.stop.interrupted.store(true, Ordering::Release);
-            if let Some(cancel) = &doing.cancel {
-                cancel.cancel();
-            }
+            process.cancel(&doing);
         }
         drop(doing);
         drop(processes);
@@ -313,9 +339,7 @@ impl Instance {
         self.0.closing.killed.store(true, Ordering::Release);
         for process in self.0.processes.lock().values() {
             process.stop.killed.store(true, Ordering::Release);
-            if let Some(cancel) = &process.doing.lock().cancel {
-                cancel.cancel();
-            }
+            process.cancel(&process.doing.lock());
         }
         self.0.metadata.wake();
         self.0.named.wake();
@@ -355,7 +379,7 @@ impl Instance {
                 user: process.user.clone(),
                 host: process.host.clone(),
                 database: doing.database.clone(),
-                statement: doing.running.then(|| doing.statement.clone()),
+                statement: process.running.load(Ordering::Relaxed).then(|| doing.statement.clone()),
                 state: match (&doing.state, process.stalls.waiting()) {
                     (Some(state), _) => state.clone().into(),
                     (None, waiting) => waiting.map_or("", Cause::state).into(),

@@ -45,6 +45,7 @@ use self::warnings::Warning;
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
 use crate::dml::{Changed, RowSource};
 use crate::errors::{Result, SqlError};
+use crate::expr::Room;
 use crate::parse::{self, Statement};
 
 pub(crate) use self::counters::Step;
@@ -101,6 +102,7 @@ pub struct Session {
     waker: Option<Waker>,
     /// The one that was.
     left: Option<Left>,
+    room: Room,
 }
 
 impl Drop for Session {
@@ -317,18 +319,14 @@ impl Session {
             return Err(SqlError::new(1317, "Query execution was interrupted"));
         }
         let process = &self.process;
-        process.questions.fetch_add(1, Ordering::Relaxed);
-        if process.stop.interrupted.swap(false, Ordering::AcqRel)
-            && let Some(txn) = &self.txn
-        {
-            // Meant for a statement that had just ended.
-            txn.cancel_handle().clear();
-        }
+        // Nobody else counts them.
+        let questions = process.questions.load(Ordering::Relaxed);
+        process.questions.store(questions + 1, Ordering::Relaxed);
         let account = match &*slot.statement {
             Statement::Own(_, tokens) => crate::accounts::shown(tokens),
             Statement::Sql(_) => None,
         };
-        process.doing.lock().begin(account.as_deref().unwrap_or(shown));
+        process.begin(account.as_deref().unwrap_or(shown));
         if !stalls::only_shows(&slot.statement) {
             self.stalls_before = process.stalls.waits();
         }
@@ -370,7 +368,7 @@ impl Session {
         }
         self.forget_warnings();
         drop(stalls);
-        self.process.doing.lock().running = false;
+        self.process.running.store(false, Ordering::Release);
         if let Err(error) = &outcome {
             self.note_error(error);
             self.variables.borrow_mut().row_count = -1;

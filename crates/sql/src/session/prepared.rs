@@ -127,12 +127,7 @@ impl Session {
     ///
     /// # Errors
     /// 1243 for an unknown number, 1210 for too few parameters, and as [`Session::query`].
-    pub fn execute(
-        &mut self,
-        id: u32,
-        params: Vec<Value>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    pub fn execute(&mut self, id: u32, params: &[Value], sink: &mut dyn ResultSink) -> Result<()> {
         let unknown = || {
             SqlError::new(
                 1243,
@@ -145,7 +140,7 @@ impl Session {
         }
         let (text, mut slot) = (stored.text.clone(), stored.slot.take());
         let depth = slot.depth;
-        let outcome = depth.run(|| self.run_slot(&mut slot, &params, None, &text, false, sink));
+        let outcome = depth.run(|| self.run_slot(&mut slot, params, None, &text, false, sink));
         if let Some(stored) = self.statements.get_mut(&id) {
             stored.slot.compiled = slot.compiled;
         }
@@ -198,7 +193,7 @@ impl Session {
             }
             Some(other) => return Err(SqlError::syntax(format!("near '{other}'"))),
         }
-        self.execute(id, values, sink)
+        self.execute(id, &values, sink)
     }
 
     /// `DEALLOCATE PREPARE name`, `DROP PREPARE name`.

@@ -258,23 +258,18 @@ impl Session {
         catalog: &'a Catalog,
         params: &'a [Value],
     ) -> Context<'a> {
-        let offset = self.variables.borrow().time_offset_micros;
-        let fixed = self
-            .variables
-            .borrow()
-            .system
-            .get("timestamp")
-            .and_then(|text| text.parse::<f64>().ok());
-        let wall = match fixed {
-            Some(seconds) if seconds > 0.0 => (seconds * 1e6) as i64,
-            _ => spillway_base::clock::wall().as_micros() as i64,
+        let (offset, fixed) = {
+            let variables = self.variables.borrow();
+            (variables.time_offset_micros, variables.often.time_fixed)
         };
+        let wall = fixed.unwrap_or_else(|| spillway_base::clock::wall().as_micros() as i64);
         Context {
             txn,
             instance: &self.instance,
             catalog,
             variables: &self.variables,
             params,
+            room: &self.room,
             outer: RefCell::default(),
             cached: RefCell::default(),
             inserted: RefCell::default(),

@@ -27,9 +27,7 @@ impl Session {
 
     pub(super) fn begin(&mut self) {
         let options = self.options();
-        let txn = self.instance.0.db.begin(options);
-        self.process.doing.lock().cancel = Some(txn.cancel_handle());
-        self.txn = Some(txn);
+        self.txn = Some(self.instance.0.db.begin_with(options, &self.process.cancel));
     }
 
     /// Commits, and waits for that.

@@ -272,6 +272,8 @@ pub(crate) struct Often {
     pub(crate) time_max: u64,
     /// How long a statement waits for a table.
     pub(crate) table_wait: Duration,
+    /// What the time is taken for, in microseconds since 1970, where `timestamp` says so.
+    pub(crate) time_fixed: Option<i64>,
     pub(crate) auto_increment_offset: u64,
     pub(crate) auto_increment_increment: u64,
 }
@@ -336,6 +338,12 @@ impl Variables {
             rows_max: self.number("sql_select_limit").unwrap_or(u64::MAX),
             time_max: self.number("max_execution_time").unwrap_or(0),
             table_wait: Duration::from_secs(self.number("lock_wait_timeout").unwrap_or(50)),
+            time_fixed: self
+                .system
+                .get("timestamp")
+                .and_then(|text| text.parse::<f64>().ok())
+                .filter(|seconds| *seconds > 0.0)
+                .map(|seconds| (seconds * 1e6) as i64),
             auto_increment_offset: self.number("auto_increment_offset").unwrap_or(1),
             auto_increment_increment: self.number("auto_increment_increment").unwrap_or(1),
         };

@@ -77,6 +77,11 @@ impl LockOwner {
         self.id
     }
 
+    /// As [`LockOwner::new`], with waits that it has after another owner, which has ended.
+    pub(crate) fn waiting_by(id: u64, wait: Arc<Wait>) -> LockOwner {
+        LockOwner { wait: OnceCell::from(wait), ..LockOwner::new(id) }
+    }
+
     /// Whether it holds any lock.
     pub(crate) fn holds_any(&self) -> bool {
         !self.held.borrow().is_empty()

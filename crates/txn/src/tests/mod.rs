@@ -91,7 +91,7 @@ impl Db {
         txn.commit().wait().unwrap();
     }
 
-    fn value(&self, key: &str) -> Option<String> {
+    pub(crate) fn value(&self, key: &str) -> Option<String> {
         get(&self.begin(Isolation::ReadCommitted), key).unwrap()
     }
 }

@@ -82,8 +82,9 @@ pub struct Transaction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint(usize);
 
-/// Cancels the lock waits of a transaction, from any thread.
-#[derive(Clone)]
+/// Cancels the lock waits of a transaction, from any thread; or those of several, one after another
+/// ([`crate::TransactionManager::begin_with`]).
+#[derive(Clone, Default)]
 pub struct CancelHandle(Arc<Wait>);
 
 impl CancelHandle {
@@ -105,11 +106,19 @@ impl CancelHandle {
 }
 
 impl Transaction {
-    pub(crate) fn new(shared: Arc<Shared>, options: TransactionOptions) -> Transaction {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        options: TransactionOptions,
+        cancel: Option<&CancelHandle>,
+    ) -> Transaction {
+        let id = next_id();
         Transaction {
             shared: Some(shared),
             options,
-            owner: LockOwner::new(next_id()),
+            owner: match cancel {
+                Some(CancelHandle(wait)) => LockOwner::waiting_by(id, wait.clone()),
+                None => LockOwner::new(id),
+            },
             snapshot: RefCell::new(None),
             in_statement: Cell::new(false),
             writes: RefCell::default(),

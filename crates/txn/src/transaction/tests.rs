@@ -109,3 +109,37 @@ fn a_share_that_was_left_behind_is_not_taken_for_more() {
     txn.put(TABLE, b"k", b"2").unwrap();
     txn.commit().wait().unwrap();
 }
+
+/// One handle cancels waits of transactions that come one after another, and what met no wait of one is not meant for the next.
+#[test]
+fn a_handle_reaches_one_transaction_after_another() {
+    let db = new();
+    let cancel = CancelHandle::default();
+    let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
+    let holder = db.begin(Isolation::ReadCommitted);
+    holder.put(TABLE, b"k", b"1").unwrap();
+    for _ in 0..2 {
+        let txn = db.manager.begin_with(options, &cancel);
+        cancel.cancel();
+        assert!(txn.is_cancelled());
+        assert_eq!(txn.put(TABLE, b"k", b"2").unwrap_err().kind(), ErrorKind::Interrupted);
+        assert!(!txn.is_cancelled());
+        cancel.cancel();
+    }
+    let txn = db.manager.begin_with(options, &cancel);
+    assert!(!txn.is_cancelled());
+    txn.set_waker(Some(Waker::noop().clone()));
+    assert_eq!(txn.put(TABLE, b"k", b"2").unwrap_err().kind(), ErrorKind::WouldBlock);
+    // It ends while it stands in line; what it was to be given is not given to the next.
+    txn.rollback();
+    holder.rollback();
+    let holder = db.begin(Isolation::ReadCommitted);
+    holder.put(TABLE, b"k", b"3").unwrap();
+    let next = db.manager.begin_with(options, &cancel);
+    next.set_waker(Some(Waker::noop().clone()));
+    assert_eq!(next.put(TABLE, b"k", b"4").unwrap_err().kind(), ErrorKind::WouldBlock);
+    holder.commit().wait().unwrap();
+    next.put(TABLE, b"k", b"4").unwrap();
+    next.commit().wait().unwrap();
+    assert_eq!(db.value("k").unwrap(), "4");
+}

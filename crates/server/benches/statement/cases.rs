@@ -1,0 +1,216 @@
+//! The statements that are measured: each is a command, made anew for every run without asking for memory.
+
+use std::io::Write;
+
+use spillway::{Database, Settings};
+use spillway_server::Loopback;
+use spillway_sql::Instance;
+
+/// A statement, prepared or as text.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    /// What is prepared; none for what has no statement.
+    sql: &'static str,
+    /// Writes the command for a key; of a prepared statement, what follows its number.
+    command: fn(u32, &mut Vec<u8>),
+}
+
+const SELECT: &str = "SELECT c FROM sbtest1 WHERE id=?";
+const UPDATE: &str = "UPDATE sbtest1 SET c=? WHERE id=?";
+const UPDATE_INDEX: &str = "UPDATE sbtest1 SET k=k+1 WHERE id=?";
+const INSERT: &str = "INSERT INTO sbtest1 (id, k, c, pad) VALUES (?, ?, ?, ?)";
+
+/// Protocol types: INT and VARCHAR.
+const INT: [u8; 2] = [3, 0];
+const TEXT: [u8; 2] = [253, 0];
+
+/// Parameters that none of is NULL, of these types.
+fn put_types(out: &mut Vec<u8>, types: &[[u8; 2]]) {
+    out.extend_from_slice(&[0, 1]);
+    types.iter().for_each(|ty| out.extend_from_slice(ty));
+}
+
+/// A text of so many digits that a number decides, as sysbench's are.
+fn put_digits(out: &mut Vec<u8>, mut seed: u32, len: usize) {
+    for at in 0..len {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        out.push(if at % 12 == 11 { b'-' } else { b'0' + (seed >> 28) as u8 % 10 });
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, seed: u32, len: u8) {
+    out.push(len);
+    put_digits(out, seed, len.into());
+}
+
+/// Where keys of rows begin that are inserted: none that were loaded, nor those of the other case.
+const FRESH: u32 = 1_000_000;
+const FRESH_TEXT: u32 = 1_000_000_000;
+
+pub(crate) const CASES: [Case; 10] = [
+    Case { name: "ping", sql: "", command: |_, out| out.push(0x0E) },
+    Case {
+        name: "constant",
+        sql: "SELECT ?",
+        command: |key, out| {
+            put_types(out, &[TEXT]);
+            put_text(out, key, 119);
+        },
+    },
+    Case {
+        name: "select",
+        sql: SELECT,
+        command: |key, out| {
+            put_types(out, &[INT]);
+            out.extend_from_slice(&key.to_le_bytes());
+        },
+    },
+    Case {
+        name: "update",
+        sql: UPDATE,
+        command: |key, out| {
+            put_types(out, &[TEXT, INT]);
+            put_text(out, key ^ 0x55AA, 119);
+            out.extend_from_slice(&key.to_le_bytes());
+        },
+    },
+    Case {
+        name: "update index",
+        sql: UPDATE_INDEX,
+        command: |key, out| {
+            put_types(out, &[INT]);
+            out.extend_from_slice(&key.to_le_bytes());
+        },
+    },
+    Case {
+        name: "insert",
+        sql: INSERT,
+        command: |key, out| {
+            put_types(out, &[INT, INT, TEXT, TEXT]);
+            out.extend_from_slice(&(FRESH + key).to_le_bytes());
+            out.extend_from_slice(&key.to_le_bytes());
+            put_text(out, key, 119);
+            put_text(out, key, 59);
+        },
+    },
+    Case {
+        name: "select text",
+        sql: "",
+        command: |key, out| {
+            // A vector takes whatever is written to it.
+            let _ = write!(out, "\x03SELECT c FROM sbtest1 WHERE id={key}");
+        },
+    },
+    Case {
+        name: "update text",
+        sql: "",
+        command: |key, out| {
+            out.extend_from_slice(b"\x03UPDATE sbtest1 SET c='");
+            put_digits(out, key ^ 0xAA55, 119);
+            let _ = write!(out, "' WHERE id={key}");
+        },
+    },
+    Case {
+        name: "update index text",
+        sql: "",
+        command: |key, out| {
+            let _ = write!(out, "\x03UPDATE sbtest1 SET k=k+1 WHERE id={key}");
+        },
+    },
+    Case {
+        name: "insert text",
+        sql: "",
+        command: |key, out| {
+            let id = FRESH_TEXT + key;
+            let _ = write!(out, "\x03INSERT INTO sbtest1 (id, k, c, pad) VALUES ({id}, {key}, '");
+            put_digits(out, key, 119);
+            out.extend_from_slice(b"', '");
+            put_digits(out, key, 59);
+            out.extend_from_slice(b"')");
+        },
+    },
+];
+
+/// A client over a table that was loaded, with one case's statement ready.
+pub(crate) struct Prepared<'a> {
+    client: Loopback,
+    case: &'a Case,
+    /// What an execution begins with.
+    head: Vec<u8>,
+    command: Vec<u8>,
+    rows: u32,
+    next: u32,
+    /// Over all answers, so that a run that answers otherwise is seen.
+    pub(crate) checksum: u64,
+}
+
+/// A database in memory with sysbench's table, whose rows are in blocks.
+pub(crate) fn load(rows: u32) -> Instance {
+    let database = Database::open_in_memory(Settings::default()).expect("memory opens");
+    let instance = Instance::open(database).expect("a new catalog opens");
+    let mut client = Loopback::connect(&instance, 1).expect("root comes in");
+    let mut run = |sql: &[u8]| {
+        let answer = client.command(&[b"\x03", sql].concat()).expect("it stays");
+        assert_eq!(answer[4], 0, "{}: {}", sql.escape_ascii(), answer.escape_ascii());
+    };
+    run(b"CREATE DATABASE sbtest");
+    run(b"USE sbtest");
+    run(b"CREATE TABLE sbtest1 (id INT NOT NULL, k INT NOT NULL DEFAULT 0, \
+          c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id), KEY k_1 (k))");
+    for from in (0..rows).step_by(500) {
+        let mut sql = b"INSERT INTO sbtest1 VALUES ".to_vec();
+        for id in from..rows.min(from + 500) {
+            let comma = if id > from { "," } else { "" };
+            let _ = write!(sql, "{comma}({id},{id},'");
+            put_digits(&mut sql, id, 119);
+            sql.extend_from_slice(b"','");
+            put_digits(&mut sql, id, 59);
+            sql.extend_from_slice(b"')");
+        }
+        run(&sql);
+    }
+    run(b"FLUSH TABLES");
+    instance
+}
+
+impl<'a> Prepared<'a> {
+    /// A client of its own. Commits are acknowledged once they are in the queue of their lane: what is measured ends there.
+    pub(crate) fn new(instance: &Instance, case: &'a Case, rows: u32) -> Prepared<'a> {
+        let mut client = Loopback::connect(instance, 2).expect("root comes in");
+        for sql in ["USE sbtest", "SET SESSION durability = 'none'"] {
+            let answer = client.command(&[b"\x03", sql.as_bytes()].concat()).expect("it stays");
+            assert_eq!(answer[4], 0, "{sql}");
+        }
+        let mut head = Vec::new();
+        if !case.sql.is_empty() {
+            let prepare = [b"\x16", case.sql.as_bytes()].concat();
+            let answer = client.command(&prepare).expect("it stays");
+            assert_eq!(answer[4], 0, "{}", case.sql);
+            head.push(0x17);
+            head.extend_from_slice(&answer[5..9]);
+            // No cursor, once.
+            head.extend_from_slice(&[0, 1, 0, 0, 0]);
+        }
+        Prepared { client, case, head, command: Vec::new(), rows, next: 0, checksum: 0 }
+    }
+
+    /// Runs the statement so many times, each for another key.
+    pub(crate) fn run(&mut self, count: u32) {
+        for _ in 0..count {
+            // Steps that have no divisor in common with the rows come to all of them.
+            let key = if self.case.name.starts_with("insert") {
+                self.next
+            } else {
+                (u64::from(self.next) * 7919 % u64::from(self.rows)) as u32
+            };
+            self.next += 1;
+            self.command.clear();
+            self.command.extend_from_slice(&self.head);
+            (self.case.command)(key, &mut self.command);
+            let answer = self.client.command(&self.command).expect("it stays");
+            assert_ne!(answer[4], 0xFF, "{}: {}", self.case.name, answer.escape_ascii());
+            let ends = u64::from(answer[answer.len() / 2]) << 8 | answer.len() as u64;
+            self.checksum = (self.checksum ^ ends).wrapping_mul(0x100_0000_01B3);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The statement path: from the bytes of a packet to those of the answer, in process, with no socket between.
+//!
+//! Printed for each statement: processor time, and how often it asks for memory. `scripts/bench-statement` counts instructions
+//! beside that. As a test it is tiny, and asserts the most that a statement may ask for memory.
+
+mod cases;
+mod counting;
+
+use clap::Parser;
+use rustix::time::{ClockId, clock_gettime};
+
+use cases::{CASES, Case, Prepared, load};
+
+/// From the bytes of a packet to those of the answer, in process.
+#[derive(Parser)]
+#[command(after_help = "Examples:
+  cargo bench -p spillway-server --bench statement -- --case select
+  make bench-statement                 with instructions, and which of them lock the bus")]
+struct Args {
+    /// Only this statement
+    #[arg(long)]
+    case: Option<String>,
+    /// Runs of a statement in a round
+    #[arg(long, default_value_t = 200_000)]
+    count: u32,
+    /// Rounds, the statements in turn
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Rows of the table
+    #[arg(long, default_value_t = 10_000)]
+    rows: u32,
+    /// Looks at no clock: valgrind has none of a thread's processor time
+    #[arg(long)]
+    untimed: bool,
+    /// Says that this is a measurement and no test
+    #[arg(long)]
+    bench: bool,
+}
+
+/// Processor time of this thread, in nanoseconds.
+fn thread_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// What a statement's runs came to, for each run.
+#[derive(Clone, Copy)]
+struct Cost {
+    ns: f64,
+    allocations: f64,
+}
+
+fn measure(prepared: &mut Prepared<'_>, count: u32, clock: fn() -> u64) -> Cost {
+    let (ns, allocations) = (clock(), counting::allocations());
+    prepared.run(count);
+    Cost {
+        ns: (clock() - ns) as f64 / f64::from(count),
+        allocations: (counting::allocations() - allocations) as f64 / f64::from(count),
+    }
+}
+
+fn bench(args: &Args) {
+    let instance = load(args.rows);
+    let clock = if args.untimed { || 0 } else { thread_ns };
+    let asked = |case: &&Case| args.case.as_ref().is_none_or(|name| name == case.name);
+    let mut clients: Vec<(&Case, Prepared<'_>, Vec<Cost>)> = CASES
+        .iter()
+        .filter(asked)
+        .map(|case| (case, Prepared::new(&instance, case, args.rows), Vec::new()))
+        .collect();
+    for (_, prepared, _) in &mut clients {
+        // What is kept from one run to the next is there, and so are all rows' blocks.
+        prepared.run(args.rows);
+    }
+    for _ in 0..args.rounds {
+        for (_, prepared, costs) in &mut clients {
+            costs.push(measure(prepared, args.count, clock));
+        }
+    }
+    println!(
+        "{:<20} {:>10} {:>10} {:>10} {:>12}  checksum",
+        "statement", "ns", "lowest", "highest", "allocations"
+    );
+    for (case, prepared, costs) in &mut clients {
+        costs.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+        let (Some(first), Some(last)) = (costs.first(), costs.last()) else { continue };
+        let median = costs[costs.len() / 2];
+        println!(
+            "{:<20} {:>10.0} {:>10.0} {:>10.0} {:>12.3}  {:016x}",
+            case.name, median.ns, first.ns, last.ns, median.allocations, prepared.checksum
+        );
+    }
+}
+
+/// The most that statements may ask for memory, in a run of many.
+const ALLOCATIONS_MAX: [(&str, f64); 3] = [("ping", 0.0), ("select", 0.0), ("select text", 2.0)];
+
+fn test() {
+    let instance = load(500);
+    for case in &CASES {
+        let mut prepared = Prepared::new(&instance, case, 500);
+        prepared.run(100);
+        let cost = measure(&mut prepared, 400, || 0);
+        let most = ALLOCATIONS_MAX.iter().find(|(name, _)| *name == case.name);
+        if let Some((name, most)) = most {
+            assert!(cost.allocations <= *most, "{name}: {} allocations", cost.allocations);
+        }
+    }
+}
+
+fn main() {
+    // What a test run is told is for another harness.
+    if std::env::args().any(|arg| arg == "--bench") { bench(&Args::parse()) } else { test() }
+}
