@@ -21,7 +21,8 @@
 //! - [`queue`]: a table used as a queue;
 //! - [`fill`]: a fill at full speed, second by second;
 //! - [`pressure`]: gets and durable puts with compactions in the background and without;
-//! - [`eviction`]: hit rates of ways to evict blocks.
+//! - [`eviction`]: hit rates of ways to evict blocks;
+//! - [`filters`]: what filters cost;
 //! - [`temperature`]: what it brings to know how often extents are read.
 
 pub mod amplification;
@@ -32,6 +33,7 @@ pub mod connections;
 pub mod eviction;
 pub mod extents;
 pub mod fill;
+pub mod filters;
 mod keys;
 pub mod kv;
 pub mod lone;

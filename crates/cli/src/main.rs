@@ -17,6 +17,7 @@ use spillway_bench::connections::ConnectionsArgs;
 use spillway_bench::eviction::EvictionArgs;
 use spillway_bench::extents::ExtentsArgs;
 use spillway_bench::fill::FillArgs;
+use spillway_bench::filters::FiltersArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::metadata::MetadataArgs;
@@ -169,6 +170,8 @@ A server with so many connections needs --max-connections and as many descriptor
     Temperature(TemperatureArgs),
     /// Hit rates of ways to evict blocks, over traces
     Eviction(EvictionArgs),
+    /// Sizes, mistakes and times of filters of keys
+    Filters(FiltersArgs),
 }
 
 fn main() -> ExitCode {
@@ -201,6 +204,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Pressure(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Temperature(args) } => args.run(),
         Command::Bench { what: Bench::Eviction(args) } => args.run(),
+        Command::Bench { what: Bench::Filters(args) } => args.run(),
         Command::Bench { what: Bench::Lone(args) } => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])

@@ -13,6 +13,7 @@ use crate::block::{
 use crate::coding::fuzz as coding;
 use crate::extent::fuzz as extent;
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
+use crate::filter;
 use crate::manifest::fuzz as manifest;
 use crate::space::fuzz as folders;
 
@@ -96,6 +97,17 @@ pub fn coded(bytes: &[u8]) {
 /// An extent's footer.
 pub fn footer(bytes: &[u8]) {
     extent::footer(bytes);
+}
+
+/// A filter of any bytes, and a filter of these keys.
+pub fn filter(bytes: &[u8]) {
+    let hash = filter::hash(bytes);
+    filter::may_contain(bytes, hash);
+    let hashes: Vec<u64> = bytes.chunks(3).map(filter::hash).collect();
+    for kind in filter::FilterKind::ALL {
+        let built = filter::build(kind, &hashes);
+        assert!(hashes.iter().all(|hash| filter::may_contain(&built, *hash)));
+    }
 }
 
 /// An extent's index and filter.

@@ -55,6 +55,11 @@ pub mod eviction {
     pub use crate::cache::CacheTrace;
 }
 
+/// Filters of keys, to be measured.
+pub mod filters {
+    pub use crate::filter::{FilterKind, build, hash, may_contain};
+}
+
 /// What metadata costs, to be measured.
 pub mod metadata {
     pub use crate::engine::{EditCost, Metadata};

@@ -3,7 +3,8 @@
 use super::body::{TRAILER_BYTES, csn_bytes, entry_bytes, put_entry, put_trailer, read_all};
 use super::{BLOCK_BYTES, Entry, put_block_frame};
 use crate::extent_meta::Counts;
-use crate::{filter, nodes};
+use crate::filter::{self, FilterKind};
+use crate::nodes;
 
 /// Bytes of body below which a block is small: one that is not worth a place of its own where entries come before or after
 /// it.
@@ -122,7 +123,7 @@ impl Open {
             first: self.first.as_slice().into(),
             last: self.last.as_slice().into(),
             counts: self.counts,
-            filter: filter::build(&self.hashes),
+            filter: filter::build(FilterKind::Ribbon, &self.hashes),
         };
         self.clear();
         block

@@ -352,7 +352,7 @@ impl ExtentHandle {
         let resident = open_frame(index, self.frame(footer.index.0))
             .and_then(|index| {
                 let filter = open_frame(filter, self.frame(footer.filter.0))?;
-                Resident::decode(index, filter, self.meta.len)
+                Resident::decode(footer.version, index, filter, self.meta.len)
             })
             .map_err(|error| self.damaged("index or filters", &error))?;
         if resident.blocks() != self.meta.blocks as usize {

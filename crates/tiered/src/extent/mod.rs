@@ -11,10 +11,10 @@
 //!               its offset from the start of the extent and its length, frame included (varints),
 //!               versions, keys that begin in it, tombstones, payload bytes, smallest CSN, largest CSN (varints),
 //!               the bytes of its filter (varint)
-//! filter        a frame, whose body is the blocks' filters, one after another
+//! filter        a frame, whose body is the blocks' filters (see [`crate::filter`]), one after another
 //! footer        64 bytes:
 //!    0  magic      8  "SPWYEXTN"
-//!    8  version    u32  2
+//!    8  version    u32  3; 2 where filters are Bloom filters without a byte in front
 //!   12  table      u32
 //!   16  extent id  u64
 //!   24  index      offset u64, length u32
@@ -47,12 +47,15 @@ pub(crate) use check::check_extent;
 pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+/// Its filters do not say of which kind they are.
+const VERSION_OF_BLOOM: u32 = 2;
 pub(crate) const FOOTER_BYTES: usize = 64;
 
 /// Where the parts of an extent are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Footer {
+    version: u32,
     table: TableId,
     id: ExtentId,
     index: (u64, u32),
@@ -69,7 +72,7 @@ impl Footer {
             at += part.len();
         };
         put(MAGIC);
-        put(&VERSION.to_le_bytes());
+        put(&self.version.to_le_bytes());
         put(&self.table.0.to_le_bytes());
         put(&self.id.0.to_le_bytes());
         for (offset, len) in [self.index, self.filter] {
@@ -87,6 +90,7 @@ impl Footer {
         let magic = reader.take(MAGIC.len())?;
         let version = reader.u32()?;
         let footer = Footer {
+            version,
             table: TableId(reader.u32()?),
             id: ExtentId(reader.u64()?),
             index: (reader.u64()?, reader.u32()?),
@@ -97,7 +101,7 @@ impl Footer {
         if magic != MAGIC || reader.u32()? != crc32c(&bytes[..FOOTER_BYTES - 4]) {
             return Err(Error::corruption("the footer does not match its checksum"));
         }
-        if version != VERSION {
+        if !(VERSION_OF_BLOOM..=VERSION).contains(&version) {
             return Err(Error::corruption(format!("unknown extent version {version}")));
         }
         Ok(footer)
@@ -129,8 +133,22 @@ fn span(bytes: &[u8], (start, len): Span) -> &[u8] {
     &bytes[start as usize..(start + len) as usize]
 }
 
+/// Filters of version 2 as they are today, each a byte longer.
+fn tag(blocks: &mut [BlockPlace], filters: &[u8]) -> Result<Box<[u8]>> {
+    let mut tagged = Vec::with_capacity(filters.len() + blocks.len());
+    for block in blocks {
+        let start = tagged.len();
+        tagged.extend(crate::filter::tagged(span(filters, block.filter)));
+        let end = u32::try_from(tagged.len());
+        end.map_err(|_| Error::corruption("filters are too large"))?;
+        block.filter = (start as u32, (tagged.len() - start) as u32);
+    }
+    Ok(tagged.into())
+}
+
 impl Resident {
-    fn decode(index: &[u8], filters: &[u8], extent_len: u64) -> Result<Resident> {
+    /// Of the bodies of the two frames of an extent of this version and length.
+    fn decode(version: u32, index: &[u8], filters: &[u8], extent_len: u64) -> Result<Resident> {
         let mut reader = Reader::new(index);
         let mut blocks: Vec<BlockPlace> = Vec::new();
         let mut keys = Vec::new();
@@ -159,7 +177,11 @@ impl Resident {
         if blocks.is_empty() || filters_end as usize != filters.len() {
             return Err(bad());
         }
-        Ok(Resident { blocks: blocks.into(), keys: keys.into(), filters: filters.into() })
+        let filters = match version {
+            VERSION_OF_BLOOM => tag(&mut blocks, filters)?,
+            _ => filters.into(),
+        };
+        Ok(Resident { blocks: blocks.into(), keys: keys.into(), filters })
     }
 
     fn bytes(&self) -> usize {
@@ -237,7 +259,7 @@ pub(crate) mod fuzz {
         let mut bytes = *bytes;
         if bytes[0] & 1 == 1 {
             bytes[..8].copy_from_slice(MAGIC);
-            bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+            bytes[8..12].copy_from_slice(&[VERSION as u8 - (bytes[0] >> 1 & 1), 0, 0, 0]);
         }
         crate::fuzz::seal(&mut bytes);
         if let Ok(footer) = Footer::decode(&bytes) {
@@ -247,9 +269,11 @@ pub(crate) mod fuzz {
 
     pub(crate) fn resident(bytes: &[u8]) {
         let mut reader = Reader::new(bytes);
+        let Ok(version) = reader.u8() else { return };
+        let version = VERSION - u32::from(version & 1);
         let (Ok(len), Ok(index)) = (reader.u32(), reader.bytes()) else { return };
         let filter = reader.rest();
-        let Ok(resident) = Resident::decode(index, filter, len.into()) else { return };
+        let Ok(resident) = Resident::decode(version, index, filter, len.into()) else { return };
         let all = 0..resident.blocks();
         for block in all.clone() {
             let found = resident.seek(all.clone(), resident.last(block));

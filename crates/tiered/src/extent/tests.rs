@@ -1,5 +1,5 @@
 use super::*;
-use crate::block::{BlockWriter, Entry};
+use crate::block::{BlockWriter, Entry, FrameId, open_frame};
 use crate::coding::Coding;
 use spillway_base::{Csn, EngineKind};
 
@@ -54,8 +54,17 @@ fn a_version_larger_than_a_slot_takes_several() {
 
 #[test]
 fn a_footer_comes_back_and_damage_is_noticed() {
-    let footer =
-        Footer { table: table(), id: ExtentId(7), index: (1, 2), filter: (3, 4), versions: 5 };
+    let of = |version| Footer {
+        version,
+        table: table(),
+        id: ExtentId(7),
+        index: (1, 2),
+        filter: (3, 4),
+        versions: 5,
+    };
+    assert!(Footer::decode(&of(VERSION + 1).encode()).is_err(), "nobody knows it yet");
+    assert_eq!(Footer::decode(&of(2).encode()).unwrap(), of(2));
+    let footer = of(VERSION);
     let bytes = footer.encode();
     assert_eq!(Footer::decode(&bytes).unwrap(), footer);
     for at in 0..FOOTER_BYTES {
@@ -82,11 +91,32 @@ fn the_format_is_what_its_version_says() {
         writer.finish().iter().for_each(|block| builder.push(&block.into()));
     }
     let extent = builder.finish(ExtentId(7));
-    let bytes = crate::fixtures::same("extent-2-blocks-2", extent.bytes);
+    let bytes = crate::fixtures::same("extent-3", extent.bytes);
     assert_eq!(extent.meta.blocks, 2);
     check_extent(&bytes, table(), &extent.meta).unwrap();
-    // With blocks of version 1, which extents of that time have.
-    let old = crate::fixtures::old("extent-2");
-    let meta = crate::extent_meta::ExtentMeta { len: old.len() as u64, ..extent.meta };
-    check_extent(&old, table(), &meta).unwrap();
+    // With Bloom filters, and with blocks of version 1, which extents of their time have.
+    let keys: [&[&[u8]]; 2] = [&[b"", b"apple"], &[b"apple", b"pear", b"plum"]];
+    for (name, kind) in [("extent-2", 0), ("extent-2-blocks-2", 0), ("extent-3", 1)] {
+        let old = crate::fixtures::old(name);
+        let meta = crate::extent_meta::ExtentMeta { len: old.len() as u64, ..extent.meta };
+        check_extent(&old, table(), &meta).unwrap();
+        let footer = Footer::decode(&old[old.len() - FOOTER_BYTES..]).unwrap();
+        let body = |(offset, len): (u64, u32), part| {
+            let id = FrameId { table: table(), extent: meta.id, offset };
+            open_frame(&old[offset as usize..][..len as usize], id).expect(part)
+        };
+        let (index, filters) = (body(footer.index, "index"), body(footer.filter, "filters"));
+        let resident = Resident::decode(footer.version, index, filters, meta.len).unwrap();
+        for (block, keys) in keys.iter().enumerate() {
+            assert!(
+                resident.filter(block).len() > 1 && resident.filter(block)[0] == kind,
+                "{name}"
+            );
+            let hashes = keys.iter().map(|key| crate::filter::hash(key));
+            assert!(hashes.clone().all(|hash| resident.may_contain(block, hash)), "{name}: I1");
+            let others = (0..1000_u32).map(|other| crate::filter::hash(&other.to_le_bytes()));
+            let passed = others.filter(|hash| resident.may_contain(block, *hash)).count();
+            assert!(passed < 40, "{name}: I2, {passed}");
+        }
+    }
 }

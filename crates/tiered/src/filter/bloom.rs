@@ -1,19 +1,12 @@
-//! A blocked Bloom filter over the distinct keys of an extent (Putze, Sanders, Singler, "Cache-, hash- and
+//! A blocked Bloom filter (Putze, Sanders, Singler, "Cache-, hash- and
 //! space-efficient Bloom filters", 2007): all bits of a key lie in one 64-byte line.
 //!
 //! The bytes are the lines, one after another; each line is eight little-endian words, and a key sets six of its
 //! 512 bits. Ten bits a key give about 1 % of false positives.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 const BITS_PER_KEY: usize = 10;
 const LINE_BYTES: usize = 64;
 const PROBES: u32 = 6;
-
-/// The hash of a key, for building and asking.
-pub(crate) fn hash(key: &[u8]) -> u64 {
-    xxh3_64(key)
-}
 
 /// The bits of a key within its line.
 fn bits(hash: u64) -> impl Iterator<Item = usize> {
@@ -30,7 +23,7 @@ fn line(hash: u64, lines: usize) -> usize {
 }
 
 /// The filter of these keys.
-pub(crate) fn build(hashes: &[u64]) -> Vec<u8> {
+pub(super) fn build(hashes: &[u64]) -> Vec<u8> {
     let lines = (hashes.len() * BITS_PER_KEY).div_ceil(8 * LINE_BYTES).max(1);
     let mut bytes = vec![0; lines * LINE_BYTES];
     for &hash in hashes {
@@ -42,32 +35,11 @@ pub(crate) fn build(hashes: &[u64]) -> Vec<u8> {
 
 /// Whether a key of this hash may be among those the filter was built of. Bytes that are no filter say
 /// yes.
-pub(crate) fn may_contain(filter: &[u8], hash: u64) -> bool {
+pub(super) fn may_contain(filter: &[u8], hash: u64) -> bool {
     let lines = filter.len() / LINE_BYTES;
     if lines == 0 {
         return true;
     }
     let at = line(hash, lines) * LINE_BYTES;
     bits(hash).all(|bit| filter[at + bit / 8] >> (bit % 8) & 1 == 1)
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_are_found_and_few_others_are() {
-        for count in [1_u64, 100, 20_000] {
-            let key = |number: u64| number.to_be_bytes();
-            let hashes: Vec<u64> = (0..count).map(|number| hash(&key(number))).collect();
-            let filter = build(&hashes);
-            assert!(hashes.iter().all(|&hash| may_contain(&filter, hash)));
-            let asked = 20_000;
-            let wrong = (count..count + asked)
-                .filter(|&number| may_contain(&filter, hash(&key(number))))
-                .count();
-            assert!(wrong < asked as usize / 40, "{wrong} of {asked} with {count} keys");
-        }
-        assert!(may_contain(&[], 1));
-    }
 }
