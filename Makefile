@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-fill bench-pressure bench-metadata bench-statement peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ bench-fill: peers ## A fill at full speed to 20 GiB with 1 GiB of memory, beside
 
 bench-pressure: peers ## Gets and durable puts with compactions in the background and without, beside RocksDB (PRESSURE_ARGS=)
 	peers/target/release/spillway-peers pressure $(PRESSURE_ARGS)
+
+bench-scan: peers ## Scans forward and backward, and gets of many keys at once, beside RocksDB (SCAN_ARGS=)
+	peers/target/release/spillway-peers scan $(SCAN_ARGS)
 
 bench-metadata: setup ## What the metadata of 1 TB costs: opening, changing, writing it (METADATA_ARGS=)
 	cargo build --release --quiet --bin spillway

@@ -16,6 +16,7 @@ use spillway_bench::lone::LoneArgs;
 use spillway_bench::pressure::PressureArgs;
 use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
+use spillway_bench::scan::ScanArgs;
 use spillway_bench::store::{SpillwayStores, Stores};
 use spillway_bench::wave::WaveArgs;
 
@@ -56,6 +57,8 @@ enum What {
     Fill(FillArgs),
     /// Gets and durable puts with compactions in the background and without
     Pressure(PressureArgs),
+    /// Scans forward and backward, and gets of many keys at once
+    Scan(ScanArgs),
 }
 
 fn run(what: What) -> Result<(), String> {
@@ -97,6 +100,7 @@ fn run(what: What) -> Result<(), String> {
         What::Queue(args) => args.run(&[&spillway, &RocksStores::new(Way::Pipelined)]),
         What::Fill(args) => args.run(&[&spillway, &pipelined, &direct]),
         What::Pressure(args) => args.run(&[&spillway, &pipelined, &direct]),
+        What::Scan(args) => args.run(&[&spillway, &RocksStores::new(Way::Pipelined)]),
         What::Wave(args) => {
             args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])
         }

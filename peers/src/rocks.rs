@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, WaitForCompactOptions, WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions, WriteBatch, WriteOptions,
     properties,
 };
 use spillway_bench::recovery::{Recoverable, files_in};
@@ -168,13 +168,46 @@ impl Store for RocksStore {
     }
 
     fn seek(&self, key: &[u8], count: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<usize, String> {
-        let mut seen = 0;
-        for row in self.db.iterator(IteratorMode::From(key, Direction::Forward)).take(count) {
-            let (key, value) = row.map_err(|error| error.to_string())?;
-            visit(&key, &value);
-            seen += 1;
+        self.scan(Some(key), spillway_base::Direction::Forward, count, visit)
+    }
+
+    fn scan(
+        &self,
+        from: Option<&[u8]>,
+        direction: spillway_base::Direction,
+        count: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize, String> {
+        // The iterator that copies nothing.
+        let mut rows = self.db.raw_iterator();
+        let forward = direction == spillway_base::Direction::Forward;
+        match (from, forward) {
+            (Some(key), true) => rows.seek(key),
+            (Some(key), false) => rows.seek_for_prev(key),
+            (None, true) => rows.seek_to_first(),
+            (None, false) => rows.seek_to_last(),
         }
+        let mut seen = 0;
+        while seen < count
+            && let Some((key, value)) = rows.item()
+        {
+            visit(key, value);
+            seen += 1;
+            if seen < count {
+                if forward { rows.next() } else { rows.prev() }
+            }
+        }
+        rows.status().map_err(|error| error.to_string())?;
         Ok(seen)
+    }
+
+    fn multi_get(&self, keys: &[&[u8]], visit: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<(), String> {
+        let family = self.db.cf_handle("default").ok_or("there is no default column family")?;
+        for (at, found) in self.db.batched_multi_get_cf(family, keys, false).into_iter().enumerate() {
+            let found = found.map_err(|error| error.to_string())?;
+            visit(at, found.as_deref());
+        }
+        Ok(())
     }
 
     fn delete(&self, keys: &[&[u8]], durable: bool) -> Result<(), String> {

@@ -287,4 +287,7 @@ pub trait Cursor: Send {
 
     /// The CSN of the version at the cursor. Call it only after `next` answered `true`.
     fn csn(&self) -> Csn;
+
+    /// The key of the last row that it gave, also after a `next` that failed or came to the end; `None` before the first.
+    fn last_key(&self) -> Option<&[u8]>;
 }

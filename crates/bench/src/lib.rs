@@ -21,6 +21,7 @@
 //! - [`queue`]: a table used as a queue;
 //! - [`fill`]: a fill at full speed, second by second;
 //! - [`pressure`]: gets and durable puts with compactions in the background and without;
+//! - [`scan`]: scans in both directions, and gets of many keys at once;
 //! - [`eviction`]: hit rates of ways to evict blocks;
 //! - [`filters`]: what filters cost;
 //! - [`temperature`]: what it brings to know how often extents are read.
@@ -44,6 +45,7 @@ pub mod pressure;
 pub mod queue;
 pub mod recovery;
 pub mod report;
+pub mod scan;
 pub mod store;
 pub mod temperature;
 pub mod wave;

@@ -24,6 +24,7 @@ use spillway_bench::metadata::MetadataArgs;
 use spillway_bench::pressure::PressureArgs;
 use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
+use spillway_bench::scan::ScanArgs;
 use spillway_bench::store::SpillwayStores;
 use spillway_bench::temperature::TemperatureArgs;
 use spillway_bench::wave::WaveArgs;
@@ -168,6 +169,12 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench temperature --memory-mib 64 --operations 500000 --rounds 1   a first impression
   spillway bench temperature --case tiers                                     a fast tier and a slow one")]
     Temperature(TemperatureArgs),
+    /// Scans forward and backward, and gets of many keys at once
+    #[command(after_help = "Examples:
+  spillway bench scan --rows 100000 --seeks 10000 --rounds 1              a first impression
+  spillway bench scan --cold --memory-mib 64 --turns 1 --seeks 500        rows that are in no cache
+  make bench-scan                                                         the same beside RocksDB")]
+    Scan(ScanArgs),
     /// Hit rates of ways to evict blocks, over traces
     Eviction(EvictionArgs),
     /// Sizes, mistakes and times of filters of keys
@@ -203,6 +210,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Fill(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Pressure(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Temperature(args) } => args.run(),
+        Command::Bench { what: Bench::Scan(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Eviction(args) } => args.run(),
         Command::Bench { what: Bench::Filters(args) } => args.run(),
         Command::Bench { what: Bench::Lone(args) } => {

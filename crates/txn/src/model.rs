@@ -214,7 +214,7 @@ impl Engine for ModelEngine {
         if direction == Direction::Forward {
             rows.reverse();
         }
-        Ok(Box::new(ModelCursor { rows, row: (Vec::new(), Vec::new(), Csn::ZERO) }))
+        Ok(Box::new(ModelCursor { rows, row: None }))
     }
 
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {
@@ -251,29 +251,37 @@ type Row = (Vec<u8>, Vec<u8>, Csn);
 
 struct ModelCursor {
     rows: Vec<Row>,
-    row: Row,
+    /// The row that was given last.
+    row: Option<Row>,
+}
+
+impl ModelCursor {
+    fn row(&self) -> &Row {
+        self.row.as_ref().expect("a cursor is asked for a row that it stands on")
+    }
 }
 
 impl Cursor for ModelCursor {
     fn next(&mut self, _access: Access) -> Result<bool> {
-        match self.rows.pop() {
-            Some(row) => {
-                self.row = row;
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+        let next = self.rows.pop();
+        let found = next.is_some();
+        self.row = next.or(self.row.take());
+        Ok(found)
     }
 
     fn key(&self) -> &[u8] {
-        &self.row.0
+        &self.row().0
     }
 
     fn value(&self) -> &[u8] {
-        &self.row.1
+        &self.row().1
     }
 
     fn csn(&self) -> Csn {
-        self.row.2
+        self.row().2
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        self.row.as_ref().map(|row| &*row.0)
     }
 }

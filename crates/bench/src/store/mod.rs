@@ -7,6 +7,7 @@ mod spillway;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use spillway_base::Direction;
 
 pub use self::done::{Completions, Done, Sink};
 pub(crate) use self::load::{by_threads, load};
@@ -56,6 +57,39 @@ pub trait Store: Send + Sync {
         count: usize,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize, String>;
+
+    /// Visits up to `count` pairs in a direction: from the first key at or past `from`, or the last at or before it; all, without it.
+    /// Answers how many there were.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn scan(
+        &self,
+        from: Option<&[u8]>,
+        direction: Direction,
+        count: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize, String> {
+        let _ = (from, direction, count, visit);
+        Err("this store is not for scans".to_owned())
+    }
+
+    /// Reads several keys at once; `visit` is given each one's place among them, in any order, and its value.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words.
+    fn multi_get(
+        &self,
+        keys: &[&[u8]],
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), String> {
+        let mut value = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            let found = self.get(key, &mut value)?;
+            visit(at, found.then_some(&value[..]));
+        }
+        Ok(())
+    }
 
     /// Takes keys and their values away, all or none, as [`Store::commit`] gives them.
     ///

@@ -10,6 +10,7 @@ use spillway::{
 };
 use spillway_base::clock::Clock;
 use spillway_base::engine::Metric;
+use spillway_base::range::successor;
 use spillway_storage::queue::Means;
 
 use super::{Done, Pair, Pressure, Store, Stores, Traffic};
@@ -219,6 +220,39 @@ impl Store for SpillwayStore {
             }
             Ok(seen)
         })
+    }
+
+    fn scan(
+        &self,
+        from: Option<&[u8]>,
+        direction: Direction,
+        count: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize, String> {
+        let past = from.map(successor);
+        let range = match direction {
+            Direction::Forward => KeyRange::new(from.unwrap_or_default(), None),
+            Direction::Backward => KeyRange::new(&[], past.as_deref()),
+        };
+        self.read(|txn| {
+            let mut scan = txn.scan(self.table, range, direction)?;
+            let mut seen = 0;
+            while seen < count && scan.advance()? {
+                visit(scan.key(), scan.value());
+                seen += 1;
+            }
+            Ok(seen)
+        })
+    }
+
+    fn multi_get(
+        &self,
+        keys: &[&[u8]],
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), String> {
+        let values = self.read(|txn| txn.multi_get(self.table, keys))?;
+        values.iter().enumerate().for_each(|(at, value)| visit(at, value.as_deref()));
+        Ok(())
     }
 
     fn delete(&self, keys: &[&[u8]], durable: bool) -> Result<(), String> {

@@ -74,6 +74,16 @@ pub(super) struct Shape {
     pub(super) csn_bytes: u8,
 }
 
+/// What is known of entries that were checked.
+pub(super) struct Checked<'a> {
+    /// The first key, and the last.
+    pub(super) first: &'a [u8],
+    pub(super) last: &'a [u8],
+    /// Whether no two are of one key.
+    pub(super) distinct: bool,
+    pub(super) csn_max: Csn,
+}
+
 fn bad(what: &str) -> Error {
     Error::corruption(format!("its {what} make no sense"))
 }
@@ -106,21 +116,28 @@ impl Shape {
         Ok(self)
     }
 
-    /// Checks that all entries lie inside and in order; `note` is told where each begins. Answers the first key and the last.
+    /// Checks that all entries lie inside and in order; `note` is told where each begins.
     pub(super) fn check<'a>(
         &self,
         entries: &'a [u8],
         mut note: impl FnMut(usize, usize) -> Result<()>,
-    ) -> Result<(&'a [u8], &'a [u8])> {
+    ) -> Result<Checked<'a>> {
         let mut reader = Reader::new(entries);
         let mut first: &[u8] = &[];
+        let (mut distinct, mut csn_max) = (true, Csn::ZERO);
         let mut last: Option<Entry<'_>> = None;
         for index in 0..self.entries {
             note(index, reader.offset())?;
             let entry = read_entry(&mut reader, self.csn_bytes)?;
-            let ordered = last.is_none_or(|last| {
-                last.key.cmp(entry.key).then(entry.csn.cmp(&last.csn)) == Ordering::Less
+            let ordered = last.is_none_or(|last| match last.key.cmp(entry.key) {
+                Ordering::Less => true,
+                Ordering::Equal => {
+                    distinct = false;
+                    entry.csn < last.csn
+                }
+                Ordering::Greater => false,
             });
+            csn_max = csn_max.max(entry.csn);
             if !ordered {
                 return Err(bad("keys' order"));
             }
@@ -130,7 +147,7 @@ impl Shape {
             last = Some(entry);
         }
         match last.filter(|_| reader.is_empty()) {
-            Some(last) => Ok((first, last.key)),
+            Some(last) => Ok(Checked { first, last: last.key, distinct, csn_max }),
             None => Err(bad("lengths")),
         }
     }
@@ -150,6 +167,22 @@ pub(super) fn entry(bytes: &[u8], csn_bytes: u8) -> Entry<'_> {
     }
     read_entry(&mut Reader::new(bytes), csn_bytes)
         .expect("a block's entries are checked when it is opened")
+}
+
+/// Where the key of the entry that begins here is, how long it is, the CSN, and the value's length and one more, or 0 for a tombstone.
+#[inline]
+pub(super) fn row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
+    if let Some((key_len, rest)) = short_varint(bytes)
+        && let Some((value, rest)) = short_varint(rest)
+        && let Some(eight) = rest.first_chunk()
+    {
+        let csn = Csn(u64::from_le_bytes(*eight) & mask(csn_bytes));
+        let key_at = bytes.len() - rest.len() + usize::from(csn_bytes);
+        return (key_at as u32, key_len as u32, csn, value as u32);
+    }
+    let Entry { key, csn, value } = entry(bytes, csn_bytes);
+    let key_at = key.as_ptr().addr() - bytes.as_ptr().addr();
+    (key_at as u32, key.len() as u32, csn, value.map_or(0, |value| value.len() as u32 + 1))
 }
 
 #[inline]

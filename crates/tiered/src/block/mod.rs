@@ -209,7 +209,43 @@ pub(crate) struct Block {
     nodes_at: u32,
     csn_bytes: u8,
     halving: bool,
+    /// Whether each key has one version.
+    distinct: bool,
+    /// Of its versions.
+    csn_max: Csn,
     nodes: Nodes,
+}
+
+/// Where in a block an entry is, for who goes on from it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Row {
+    key: u32,
+    key_len: u32,
+    csn: Csn,
+    /// Bytes of the value and one more; 0 for a tombstone.
+    value: u32,
+}
+
+impl Row {
+    /// The commit of the version.
+    #[inline]
+    pub(crate) fn csn(&self) -> Csn {
+        self.csn
+    }
+
+    /// Whether it is no tombstone.
+    #[inline]
+    pub(crate) fn is_value(&self) -> bool {
+        self.value > 0
+    }
+
+    fn value_at(&self) -> usize {
+        (self.key + self.key_len) as usize
+    }
+
+    fn end(&self) -> usize {
+        self.value_at() + self.value.saturating_sub(1) as usize
+    }
 }
 
 impl Block {
@@ -272,17 +308,28 @@ impl Block {
         };
         // Where entries begin is noted first; what keys begin with alike is known once the last is found.
         let places = Nodes::new(shape.entries, &[], &[], way);
-        let (first, last) = shape.check(entries, |index, at| {
+        let checked = shape.check(entries, |index, at| {
             places.set_word(behind, index, at as u32);
             Ok(())
         })?;
+        let body::Checked { first, last, distinct, csn_max } = checked;
         let nodes = Nodes::new(shape.entries, first, last, way);
         nodes.fill(behind, |at| body::entry(&entries[at as usize..], shape.csn_bytes).key);
         let [entries_end, body_end, nodes_at] =
             [entries_end, body_end, nodes_at].map(|number| number as u32);
         let halving = search == BlockSearch::Halving;
         let csn_bytes = shape.csn_bytes;
-        Ok(Block { memory, entries_end, body_end, nodes_at, csn_bytes, halving, nodes })
+        Ok(Block {
+            memory,
+            entries_end,
+            body_end,
+            nodes_at,
+            csn_bytes,
+            halving,
+            distinct,
+            csn_max,
+            nodes,
+        })
     }
 
     /// Its body, of version 2.
@@ -310,6 +357,44 @@ impl Block {
     pub(crate) fn entry(&self, index: usize) -> Entry<'_> {
         let at = FRAME_BYTES + self.nodes.word(self.nodes_memory(), index) as usize;
         body::entry(&self.memory[at..self.entries_end as usize], self.csn_bytes)
+    }
+
+    /// Whether a snapshot sees of each key here one version, which is the only one.
+    #[inline]
+    pub(crate) fn is_plain_at(&self, snapshot: Csn) -> bool {
+        self.distinct && self.csn_max <= snapshot
+    }
+
+    /// Where the entry of this index is.
+    #[inline]
+    pub(crate) fn row(&self, index: usize) -> Row {
+        self.row_at(FRAME_BYTES + self.nodes.word(self.nodes_memory(), index) as usize)
+    }
+
+    /// Where the entry behind one is; there is one.
+    #[inline]
+    pub(crate) fn row_after(&self, row: &Row) -> Row {
+        self.row_at(row.end())
+    }
+
+    #[inline]
+    fn row_at(&self, at: usize) -> Row {
+        let bytes = &self.memory[at..self.entries_end as usize];
+        let (key, key_len, csn, value) = body::row(bytes, self.csn_bytes);
+        Row { key: at as u32 + key, key_len, csn, value }
+    }
+
+    /// The key of a row of this block.
+    #[inline]
+    pub(crate) fn key_of(&self, row: &Row) -> &[u8] {
+        &self.memory[row.key as usize..row.value_at()]
+    }
+
+    /// The entry of a row of this block.
+    #[inline]
+    pub(crate) fn entry_of(&self, row: &Row) -> Entry<'_> {
+        let value = (row.value > 0).then(|| &self.memory[row.value_at()..row.end()]);
+        Entry { key: self.key_of(row), csn: row.csn, value }
     }
 
     /// The index of the first entry at or past `key`; of one key, of its newest version.

@@ -160,3 +160,48 @@ fn what_is_left_goes_into_the_block_before() {
         assert!(block.len() == 80 && (0..80).all(|at| block.entry(at) == entry(at)));
     }
 }
+
+/// Rows are the entries, found by index and one from the other; and a block knows whether each key has one version.
+#[test]
+fn rows_are_the_entries_from_either_side() {
+    let mut rng = Rng::new(4);
+    for round in 0..200 {
+        let mut writer = BlockWriter::default();
+        let mut entries: Vec<(Vec<u8>, u64, Option<Vec<u8>>)> = Vec::new();
+        for number in 0..1 + rng.below(40) {
+            let key = [&number.to_be_bytes()[..], &vec![3; rng.below(300) as usize]].concat();
+            let versions = if round % 2 == 0 { 1 } else { 1 + rng.below(3) };
+            for version in 0..versions {
+                let len = rng.below(if round % 8 == 0 { 30_000 } else { 40 });
+                let value = rng.chance(4, 5).then(|| vec![number as u8; len as usize]);
+                entries.push((key.clone(), 1000 * (versions - version) + number, value));
+            }
+        }
+        for (key, csn, value) in &entries {
+            writer.push(&Entry { key, csn: Csn(*csn), value: value.as_deref() });
+        }
+        let mut from = 0;
+        for built in writer.finish() {
+            let block = Block::of_built(&built.frame).unwrap();
+            let own = &entries[from..from + block.len()];
+            let mut row = block.row(0);
+            for (index, (key, csn, value)) in own.iter().enumerate() {
+                let entry = Entry { key, csn: Csn(*csn), value: value.as_deref() };
+                assert_eq!(
+                    (block.entry_of(&row), block.entry_of(&block.row(index))),
+                    (entry, entry)
+                );
+                assert_eq!((row.csn(), row.is_value()), (entry.csn, entry.value.is_some()));
+                if index + 1 < own.len() {
+                    row = block.row_after(&row);
+                }
+            }
+            let most = own.iter().map(|(_, csn, _)| *csn).max().unwrap();
+            let distinct = own.windows(2).all(|pair| pair[0].0 != pair[1].0);
+            assert_eq!(block.is_plain_at(Csn(most)), distinct);
+            assert!(!block.is_plain_at(Csn(most - 1)));
+            from += own.len();
+        }
+        assert_eq!(from, entries.len());
+    }
+}

@@ -489,7 +489,7 @@ fn sources(
     direction: Direction,
     snapshot: Csn,
 ) -> Vec<Source> {
-    let bounds = Bounds { start: range.start.into(), end: range.end.map(Into::into) };
+    let bounds = Bounds::of(range);
     let mut sources: Vec<Source> = view
         .memtables()
         .filter(|memtable| !memtable.is_empty())

@@ -20,6 +20,7 @@ mod metamorphic;
 mod partition;
 mod races;
 mod ranges;
+mod scans;
 mod space;
 mod temperature;
 mod tiers;

@@ -134,19 +134,21 @@ impl<'t> Scan<'t> {
             self.at = At::Nothing;
             return Ok(false);
         };
-        if self.at == At::Engine {
+        // If the step fails, the cursor stands on no row until one succeeds.
+        let stood = std::mem::replace(&mut self.at, At::Nothing) == At::Engine;
+        let found = cursor.next(access);
+        if matches!(found, Ok(true)) {
+            self.at = At::Engine;
+        } else if let Some(key) = cursor.last_key().filter(|_| stood) {
+            // What it stood on was passed.
             self.key.clear();
-            self.key.extend_from_slice(cursor.key());
+            self.key.extend_from_slice(key);
             self.started = true;
         }
-        // If the step fails, the cursor stands on no row until one succeeds.
-        self.at = At::Nothing;
-        let found = cursor.next(access)?;
-        self.at = if found { At::Engine } else { At::Nothing };
-        if !found {
+        if matches!(found, Ok(false)) {
             self.cursor = None;
         }
-        Ok(found)
+        found
     }
 
     fn advance_merged(&mut self, access: Access) -> Result<bool> {

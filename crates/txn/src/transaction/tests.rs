@@ -143,3 +143,26 @@ fn a_handle_reaches_one_transaction_after_another() {
     next.commit().wait().unwrap();
     assert_eq!(db.value("k").unwrap(), "4");
 }
+
+/// What a transaction writes while a scan is open is seen where the scan has not come yet, and not where it was: also when the
+/// table was untouched until the scan had come to its end.
+#[test]
+fn a_scan_goes_on_behind_what_it_passed_where_its_transaction_writes_meanwhile() {
+    for (direction, ahead, behind) in
+        [(Direction::Forward, "x", "a"), (Direction::Backward, "a", "x")]
+    {
+        for rows in 0..3 {
+            let db = new();
+            ["k1", "k2"].iter().take(2).for_each(|key| db.set(key, "1"));
+            let txn = db.begin(Isolation::RepeatableRead);
+            let mut scan = txn.scan(TABLE, KeyRange::ALL, direction).unwrap();
+            // To the first row, the second, or the end.
+            (0..=rows).for_each(|row| assert_eq!(scan.advance().unwrap(), row < 2));
+            [ahead, behind].iter().for_each(|key| txn.put(TABLE, key.as_bytes(), b"2").unwrap());
+            let left: Vec<_> = scan.map(|row| String::from_utf8(row.unwrap().0).unwrap()).collect();
+            let last = if direction == Direction::Forward { "k2" } else { "k1" };
+            let wanted: &[&str] = if rows == 0 { &[last, ahead] } else { &[ahead] };
+            assert_eq!(left, wanted, "{direction:?} after {rows}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The command line of a run, and the run.
+
+use clap::Args;
+use spillway::Mechanism;
+
+use super::work::{Layout, Plan, Task, lay, run};
+use crate::machine;
+use crate::measure::{fresh_folder, progress, remove_folder};
+use crate::report::{CommonArgs, Figure, Report, Row};
+use crate::store::{SpillwayStores, Stores, mechanisms};
+
+/// Scans forward and backward, and gets of many keys at once, of rows in memory and on the device.
+#[derive(Args, Clone, Debug)]
+pub struct ScanArgs {
+    /// What to measure, in order [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub tasks: Vec<Task>,
+    /// Where rows lie
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["one", "layers"])]
+    pub layouts: Vec<Layout>,
+    /// Rows of 16-byte keys
+    #[arg(long, default_value_t = 1_000_000)]
+    pub rows: u64,
+    /// Bytes of each value
+    #[arg(long, value_delimiter = ',', default_values_t = [8, 500])]
+    pub value_bytes: Vec<usize>,
+    /// Seeks of a turn
+    #[arg(long, default_value_t = 50_000)]
+    pub seeks: u64,
+    /// Rows read from each
+    #[arg(long, default_value_t = 100)]
+    pub nexts: usize,
+    /// Keys of a turn that are got
+    #[arg(long, default_value_t = 200_000)]
+    pub gets: u64,
+    /// How many of them at once
+    #[arg(long, default_value_t = 100)]
+    pub at_once: usize,
+    /// Memory budget of each store, in MiB
+    #[arg(long, default_value_t = 2048)]
+    pub memory_mib: usize,
+    /// Have the system forget the store's files before each turn: give less memory than there are rows, too
+    #[arg(long)]
+    pub cold: bool,
+    /// Turns of each task in a round: in memory the first fills caches, and is not counted where there are more
+    #[arg(long, default_value_t = 2)]
+    pub turns: usize,
+    /// Times to run everything; the report gives medians over them
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Run Spillway without these as well, each by itself
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
+    pub without: Vec<Mechanism>,
+    /// Only stores of these names
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Seed, folder and report
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+impl ScanArgs {
+    /// Runs the tasks over these stores and prints the report.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or the first failure of a run, in words.
+    pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
+        self.common.output.give(&self.compare(stores)?)
+    }
+
+    pub(super) fn compare(&self, stores: &[&dyn Stores]) -> Result<Report, String> {
+        if self.rows < 2 || self.rounds == 0 || self.turns == 0 || self.at_once == 0 {
+            return Err("a run needs two rows, a round, a turn, and a key at once".to_owned());
+        }
+        let without = SpillwayStores::each_without(&self.without);
+        let mut stores = SpillwayStores::among(&without, stores);
+        stores.retain(|stores| self.only.is_empty() || self.only.contains(&stores.name()));
+        let tasks = if self.tasks.is_empty() { Task::ALL.to_vec() } else { self.tasks.clone() };
+        let mut report = self.empty();
+        let load = machine::load_average();
+        let steps = self.rounds * self.value_bytes.len() * self.layouts.len() * stores.len();
+        let bar = progress(steps as u64);
+        for round in 0..self.rounds {
+            for &value_bytes in &self.value_bytes {
+                for &layout in &self.layouts {
+                    let mut expected = vec![None; tasks.len()];
+                    for place in 0..stores.len() {
+                        // The order turns with each round, so that none is always first.
+                        let kind = stores[(place + round) % stores.len()];
+                        bar.set_message(format!("{} {}", kind.name(), layout.name()));
+                        for (task, row, checksum) in
+                            self.measure(kind, layout, value_bytes, &tasks)?
+                        {
+                            if *expected[task].get_or_insert(checksum) != checksum {
+                                let (name, task) = (kind.name(), tasks[task].name());
+                                return Err(format!("{name} read something else under {task}"));
+                            }
+                            report.add(row);
+                        }
+                        bar.inc(1);
+                    }
+                }
+            }
+        }
+        bar.finish_and_clear();
+        report.set("machine", machine::describe(&self.common.dir));
+        report.set("load average", format!("{load} before, {} after", machine::load_average()));
+        stores.iter().for_each(|stores| report.set(stores.name(), stores.settings()));
+        Ok(report)
+    }
+
+    /// A row of the report for each task, and a checksum of what was read.
+    fn measure(
+        &self,
+        kind: &dyn Stores,
+        layout: Layout,
+        value_bytes: usize,
+        tasks: &[Task],
+    ) -> Result<Vec<(usize, Row, u64)>, String> {
+        let plan = self.plan(value_bytes);
+        let folder = self.common.dir.join("scan");
+        fresh_folder(&folder)?;
+        let store = kind.open(&folder, self.memory_mib << 20)?;
+        lay(&*store, &kind.name(), layout, &plan)?;
+        let mut rows = Vec::new();
+        for (at, &task) in tasks.iter().enumerate() {
+            let mut took = run(&*store, &folder, task, &plan)?;
+            for _ in 1..self.turns {
+                took = run(&*store, &folder, task, &plan)?;
+            }
+            let each = took.rows.max(1) as f64;
+            let case = [task.name(), layout.name()].map(str::to_owned);
+            let case = case.into_iter().chain([value_bytes.to_string()]).collect();
+            let figures =
+                vec![each / took.elapsed_s, took.elapsed_s * 1e9 / each, took.cpu_s * 1e9 / each];
+            rows.push((at, Row { case, subject: kind.name(), figures }, took.checksum));
+        }
+        drop(store);
+        remove_folder(&folder)?;
+        Ok(rows)
+    }
+
+    fn plan(&self, value_bytes: usize) -> Plan {
+        Plan {
+            rows: self.rows,
+            value_bytes,
+            seeks: self.seeks,
+            nexts: self.nexts,
+            gets: self.gets,
+            at_once: self.at_once,
+            cold: self.cold,
+            seed: self.common.seed,
+        }
+    }
+
+    fn empty(&self) -> Report {
+        let figure = |name, decimals| Figure { name, decimals };
+        let mut report = Report::new(
+            &["task", "rows are in", "value B"],
+            &[figure("rows/s", 0), figure("ns/row", 1), figure("cpu ns/row", 1)],
+        );
+        let state = if self.cold {
+            "no cache at the system's"
+        } else {
+            "caches as the turn before left them"
+        };
+        report.set(
+            "run",
+            format!(
+                "{} rows, {} seeks of {} rows, {} gets, {} at once, {} rounds of {} turns, {} MiB of memory each, {state}, seed {}",
+                self.rows, self.seeks, self.nexts, self.gets, self.at_once, self.rounds, self.turns, self.memory_mib, self.common.seed
+            ),
+        );
+        report
+    }
+}

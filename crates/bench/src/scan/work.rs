@@ -1,0 +1,227 @@
+//! What is done to a store, and what it is given to hold before.
+
+use std::fs::File;
+use std::path::Path;
+
+use clap::ValueEnum;
+use rustix::fs::{Advice, fadvise};
+use spillway_base::checksum::{crc32c, crc32c_append};
+use spillway_base::rng::Rng;
+use spillway_base::{Direction, clock};
+
+use crate::machine;
+use crate::measure::{Values, key};
+use crate::store::{Store, load};
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[value(rename_all = "kebab-case")]
+pub enum Task {
+    /// Seeks to random keys, and steps forward from each
+    Seek,
+    /// Seeks to random keys, and steps backward from each
+    SeekBack,
+    /// All rows, forward
+    All,
+    /// All rows, backward
+    AllBack,
+    /// Gets of many random keys at once
+    MultiGet,
+    /// The same keys, one by one
+    Gets,
+}
+
+impl Task {
+    /// All of them, in the order of a run.
+    pub const ALL: [Task; 6] =
+        [Task::Seek, Task::SeekBack, Task::All, Task::AllBack, Task::MultiGet, Task::Gets];
+
+    /// Its name in the report.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Task::Seek => "seek",
+            Task::SeekBack => "seek back",
+            Task::All => "all",
+            Task::AllBack => "all back",
+            Task::MultiGet => "multi_get",
+            Task::Gets => "gets",
+        }
+    }
+}
+
+/// Where rows lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[value(rename_all = "kebab-case")]
+pub enum Layout {
+    /// All in one level
+    One,
+    /// Three tenths of them written once more since
+    Layers,
+}
+
+impl Layout {
+    /// Its name in the report.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Layout::One => "one level",
+            Layout::Layers => "layers",
+        }
+    }
+}
+
+/// How much is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) rows: u64,
+    pub(super) value_bytes: usize,
+    /// Seeks of a turn, and rows read from each.
+    pub(super) seeks: u64,
+    pub(super) nexts: usize,
+    /// Keys of a turn that are got, and how many of them at once.
+    pub(super) gets: u64,
+    pub(super) at_once: usize,
+    /// Whether the system is to have nothing of the store's files in its memory before a turn.
+    pub(super) cold: bool,
+    pub(super) seed: u64,
+}
+
+/// What a turn took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Took {
+    /// Rows that were read.
+    pub(super) rows: u64,
+    pub(super) elapsed_s: f64,
+    /// Of the thread that reads.
+    pub(super) cpu_s: f64,
+    pub(super) checksum: u64,
+}
+
+/// Puts the rows in their place.
+pub(super) fn lay(
+    store: &dyn Store,
+    name: &str,
+    layout: Layout,
+    plan: &Plan,
+) -> Result<(), String> {
+    load(store, name, plan.rows, &Values::new(plan.seed, plan.value_bytes))?;
+    store.compact()?;
+    if layout == Layout::Layers {
+        let newer = Values::new(plan.seed + 1, plan.value_bytes);
+        let mut rng = Rng::new(plan.seed);
+        for layer in 0..3 {
+            for _ in 0..plan.rows / 10 {
+                let number = rng.below(plan.rows);
+                store.commit(&[(&key(number), newer.of(number))], false)?;
+            }
+            // The last is left where it is.
+            if layer < 2 {
+                store.settle()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Has the system forget what it has of a store's files.
+pub(super) fn drop_cache(folder: &Path) -> Result<(), String> {
+    let of = |error: std::io::Error| format!("{}: {error}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(of)? {
+        let path = entry.map_err(of)?.path();
+        if path.is_dir() {
+            drop_cache(&path)?;
+        } else if let Ok(file) = File::open(&path) {
+            // What was not written yet would stay.
+            file.sync_all()
+                .and_then(|()| Ok(fadvise(file, 0, None, Advice::DontNeed)?))
+                .map_err(of)?;
+        }
+    }
+    Ok(())
+}
+
+/// Does a task once.
+pub(super) fn run(
+    store: &dyn Store,
+    folder: &Path,
+    task: Task,
+    plan: &Plan,
+) -> Result<Took, String> {
+    if plan.cold {
+        drop_cache(folder)?;
+    }
+    let (begin, cpu) = (clock::now(), machine::thread_time());
+    let (rows, checksum) = read(store, task, plan)?;
+    let (elapsed, cpu) = (clock::now() - begin, machine::thread_time() - cpu);
+    Ok(Took { rows, elapsed_s: elapsed.as_secs_f64(), cpu_s: cpu.as_secs_f64(), checksum })
+}
+
+/// What is read of a row: little, so that it is the store that is measured.
+struct Seen {
+    rows: u64,
+    sum: u64,
+}
+
+impl Seen {
+    fn row(&mut self, key: &[u8], value: &[u8]) {
+        let number = key.last_chunk().map_or(0, |number| u64::from_be_bytes(*number));
+        let first = value.first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
+        self.rows += 1;
+        self.sum = self.sum.wrapping_mul(31).wrapping_add(number ^ first ^ value.len() as u64);
+    }
+}
+
+/// What is measured, and nothing else: `valgrind --toggle-collect` is given its name (`scripts/bench-scan-instructions`).
+#[inline(never)]
+fn read(store: &dyn Store, task: Task, plan: &Plan) -> Result<(u64, u64), String> {
+    let mut rng = Rng::new(plan.seed ^ 0x5CA7);
+    let mut seen = Seen { rows: 0, sum: 0 };
+    match task {
+        Task::Seek | Task::SeekBack => {
+            let direction = match task {
+                Task::Seek => Direction::Forward,
+                _ => Direction::Backward,
+            };
+            for _ in 0..plan.seeks {
+                let from = key(rng.below(plan.rows));
+                let row = &mut |key: &[u8], value: &[u8]| seen.row(key, value);
+                store.scan(Some(&from), direction, plan.nexts, row)?;
+            }
+        }
+        Task::All | Task::AllBack => {
+            let direction = match task {
+                Task::All => Direction::Forward,
+                _ => Direction::Backward,
+            };
+            let row = &mut |key: &[u8], value: &[u8]| seen.row(key, value);
+            store.scan(None, direction, usize::MAX, row)?;
+        }
+        Task::MultiGet => {
+            let (mut left, mut keys) = (plan.gets, Vec::new());
+            while left > 0 {
+                let count = left.min(plan.at_once as u64);
+                keys.clear();
+                keys.extend((0..count).map(|_| key(rng.below(plan.rows))));
+                let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+                store.multi_get(&wanted, &mut |at, value| {
+                    if let Some(value) = value {
+                        seen.row(wanted[at], value);
+                    }
+                })?;
+                left -= count;
+            }
+        }
+        Task::Gets => {
+            let mut value = Vec::new();
+            for _ in 0..plan.gets {
+                let key = key(rng.below(plan.rows));
+                if store.get(&key, &mut value)? {
+                    seen.row(&key, &value);
+                }
+            }
+        }
+    }
+    Ok((
+        seen.rows,
+        u64::from(crc32c_append(crc32c(&seen.rows.to_le_bytes()), &seen.sum.to_le_bytes())),
+    ))
+}

@@ -1,0 +1,257 @@
+//! A cursor over a table: its sources, merged.
+//!
+//! The next row is that of the source with the next key; of equal keys the newest version hides the others. Sources are the leaves of a
+//! tree of losers ([`tree`]): a step moves one source, and compares its key once for each level of the tree. Where there is one
+//! source, as in a table that lies in one level, there is no tree.
+//!
+//! Nothing is allocated or copied for a row, but for what [`Cursor::last_key`] needs: where a step may fail, or pass rows that are
+//! hidden, the key is kept that the cursor stood on. Keys and values are read where they lie, when they are asked for.
+
+mod parts;
+mod tree;
+
+use std::sync::Arc;
+
+use spillway_base::engine::{Access, Cursor};
+use spillway_base::{Csn, Direction, Result};
+
+pub(crate) use self::parts::PartsCursor;
+use self::tree::{Contest, Tree};
+use crate::block::Entry;
+use crate::gaps::{Gap, Stretch};
+use crate::ranges::RangeTombstones;
+use crate::source::Source;
+use crate::subtable::{SubTable, View};
+
+struct Merged {
+    source: Source,
+    /// Whether it stands on a row that was not passed yet.
+    ready: bool,
+    /// Whether it must step before it is compared.
+    behind: bool,
+}
+
+/// What of the merge is to be done before the next row is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Due {
+    /// Sources have to step, and then the tree is made.
+    Tree,
+    /// The first source has to step.
+    Step,
+    Nothing,
+}
+
+/// A merged scan. It holds the view of the table that it reads, so nothing it needs can go.
+pub(crate) struct TableCursor {
+    sources: Vec<Merged>,
+    tree: Tree,
+    due: Due,
+    direction: Direction,
+    snapshot: Csn,
+    /// Whether the first source stands on the row that was given last.
+    given: bool,
+    /// The key of the row that was given last, where it was left.
+    left: Option<Vec<u8>>,
+    /// What was passed since the last row.
+    stretch: Stretch,
+    /// Whether there was a row.
+    found: bool,
+    part: Arc<SubTable>,
+    /// What hides rows from the scan, if anything does.
+    hidden: Option<RangeTombstones>,
+    _view: Arc<View>,
+}
+
+impl TableCursor {
+    /// A cursor at a snapshot over sources of a sub-table's view, newest first. What is `hidden` is passed over, and
+    /// they begin behind `leapt`, if that is given.
+    pub(crate) fn new(
+        sources: Vec<Source>,
+        direction: Direction,
+        snapshot: Csn,
+        part: Arc<SubTable>,
+        view: Arc<View>,
+        hidden: Option<RangeTombstones>,
+        leapt: Option<&Gap>,
+    ) -> TableCursor {
+        let sources: Vec<Merged> = sources
+            .into_iter()
+            .map(|source| Merged { source, ready: false, behind: true })
+            .collect();
+        let mut stretch = Stretch::default();
+        if let Some(gap) = leapt {
+            stretch.leap(direction, gap);
+        }
+        TableCursor {
+            sources,
+            tree: Tree::default(),
+            due: Due::Tree,
+            direction,
+            snapshot,
+            given: false,
+            left: None,
+            stretch,
+            found: false,
+            hidden,
+            part,
+            _view: view,
+        }
+    }
+
+    /// Makes the tree, once all sources stand where they should.
+    fn plant(&mut self, access: Access) -> Result<()> {
+        for merged in &mut self.sources {
+            if merged.behind {
+                merged.ready = merged.source.advance(access)?;
+                merged.behind = false;
+            }
+        }
+        self.tree = Tree::new(&Stand { sources: &self.sources, direction: self.direction });
+        Ok(())
+    }
+
+    /// Steps past the key of the first source: all that stand there do. Whatever fails, a step that is made is not made again.
+    fn step(&mut self, access: Access) -> Result<()> {
+        let Some(top) = self.tree.first() else { return Ok(()) };
+        self.leave();
+        let direction = self.direction;
+        while let Some(tied) = self.tree.tied() {
+            let other = &mut self.sources[tied];
+            other.ready = other.source.advance_near() || other.source.advance(access)?;
+            self.tree.retie(&Stand { sources: &self.sources, direction });
+        }
+        let first = &mut self.sources[top];
+        first.ready =
+            first.ready && (first.source.advance_near() || first.source.advance(access)?);
+        self.tree.replay(&Stand { sources: &self.sources, direction });
+        Ok(())
+    }
+
+    /// The row that was given last is about to be left: its key is kept.
+    fn leave(&mut self) {
+        if self.given {
+            self.given = false;
+            let mut left = self.left.take().unwrap_or_default();
+            left.clear();
+            left.extend_from_slice(self.entry().key);
+            self.left = Some(left);
+        }
+    }
+
+    /// Leaps, from a tombstone or a hidden row that is not the current row, if there is a gap over it.
+    fn pass(&mut self, chosen: usize) {
+        self.due = Due::Step;
+        let source = &self.sources[chosen].source;
+        let key = source.entry().key;
+        let Some(gap) = self.part.gaps.over(key, self.snapshot) else {
+            let from = (!self.found).then(|| source.start());
+            return self.stretch.walk(self.direction, key, from);
+        };
+        self.stretch.leap(self.direction, &gap);
+        self.due = Due::Tree;
+        for merged in &mut self.sources {
+            // Those that stand behind the gap stay, and those that have ended.
+            if merged.ready && gap.covers(merged.source.entry().key) {
+                merged.source.leap(&gap);
+                merged.behind = true;
+            }
+        }
+    }
+
+    /// There is a row, or an end: tells others of what was passed up to it.
+    fn finish(&mut self) {
+        if let Some(gap) = self.stretch.finish(self.snapshot, &self.part.gaps) {
+            self.part.gaps.publish(gap, |act| self.part.view_after(act));
+        }
+    }
+
+    /// The row of the first source.
+    #[inline]
+    fn entry(&self) -> Entry<'_> {
+        let top = self.tree.first().expect("a cursor is asked for a row that it stands on");
+        self.sources[top].source.entry()
+    }
+
+    fn advance(&mut self, access: Access) -> Result<bool> {
+        loop {
+            match self.due {
+                Due::Tree => self.plant(access)?,
+                Due::Step => self.step(access)?,
+                Due::Nothing => {}
+            }
+            self.due = Due::Nothing;
+            let Some(top) = self.tree.first().filter(|top| self.sources[*top].ready) else {
+                self.finish();
+                return Ok(false);
+            };
+            let entry = self.sources[top].source.entry();
+            let hidden = self.hidden.as_ref();
+            let hidden = hidden.is_some_and(|ranges| ranges.hides(entry.key, entry.csn));
+            if entry.value.is_some() && !hidden {
+                self.finish();
+                (self.found, self.given, self.due) = (true, true, Due::Step);
+                return Ok(true);
+            }
+            self.pass(top);
+        }
+    }
+}
+
+/// Sources at a moment, to be compared.
+struct Stand<'a> {
+    sources: &'a [Merged],
+    direction: Direction,
+}
+
+impl Contest for Stand<'_> {
+    fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Which has the next key; of those at the same key, which has the newest version. That is most often the newest source,
+    /// but commits are installed in any order (E2). And whether the keys are equal.
+    #[inline]
+    fn beats(&self, one: usize, other: usize) -> (bool, bool) {
+        let (one, other) = (&self.sources[one], &self.sources[other]);
+        if !one.ready || !other.ready {
+            return (one.ready, false);
+        }
+        let (one, other) = (one.source.entry(), other.source.entry());
+        let order = match self.direction {
+            Direction::Forward => one.key.cmp(other.key),
+            Direction::Backward => other.key.cmp(one.key),
+        };
+        (order.then(other.csn.cmp(&one.csn)).is_lt(), order.is_eq())
+    }
+}
+
+impl Cursor for TableCursor {
+    #[inline]
+    fn next(&mut self, access: Access) -> Result<bool> {
+        // A value near by is the next row where nobody else has one, and nothing is hidden.
+        if self.given
+            && self.hidden.is_none()
+            && let [only] = &mut self.sources[..]
+            && only.source.advance_near()
+        {
+            return Ok(true);
+        }
+        self.advance(access)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.entry().key
+    }
+
+    fn value(&self) -> &[u8] {
+        self.entry().value.unwrap_or_default()
+    }
+
+    fn csn(&self) -> Csn {
+        self.entry().csn
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        if self.given { Some(self.entry().key) } else { self.left.as_deref() }
+    }
+}

@@ -1,0 +1,53 @@
+//! Scans one after another.
+
+use spillway_base::engine::{Access, Cursor};
+use spillway_base::{Csn, Result};
+
+use super::TableCursor;
+
+/// Scans one after another, of sub-tables that lie beside each other.
+pub(crate) struct PartsCursor {
+    current: TableCursor,
+    /// The next one last.
+    rest: Vec<TableCursor>,
+    /// The last key of those that have ended.
+    left: Option<Vec<u8>>,
+}
+
+impl PartsCursor {
+    /// The last of these comes first; there is one.
+    pub(crate) fn new(mut cursors: Vec<TableCursor>) -> PartsCursor {
+        let current = cursors.pop().expect("a range is in some sub-table");
+        PartsCursor { current, rest: cursors, left: None }
+    }
+}
+
+impl Cursor for PartsCursor {
+    #[inline]
+    fn next(&mut self, access: Access) -> Result<bool> {
+        while !self.current.next(access)? {
+            let Some(next) = self.rest.pop() else { return Ok(false) };
+            if let Some(left) = self.current.last_key() {
+                self.left = Some(left.to_vec());
+            }
+            self.current = next;
+        }
+        Ok(true)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.current.key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.current.value()
+    }
+
+    fn csn(&self) -> Csn {
+        self.current.csn()
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        self.current.last_key().or(self.left.as_deref())
+    }
+}

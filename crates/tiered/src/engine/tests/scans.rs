@@ -1,0 +1,106 @@
+//! Scans that are interrupted, in either direction, against the model.
+
+use super::*;
+
+/// Rows of a scan in whose way is what can be: reads that fail, and steps that would wait. It goes on behind the last row then, and says
+/// which that is.
+fn interrupted(
+    (bench, disk): (&Bench, &SimDisk),
+    range: KeyRange<'_>,
+    direction: Direction,
+    snapshot: Csn,
+    rng: &mut Rng,
+    met: &mut [u64; 2],
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let engine = &bench.engine;
+    let mut cursor = engine.scan(table(1), range, direction, snapshot, Access::MemoryOnly).unwrap();
+    let mut rows: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let data: Vec<PathBuf> = disk.files().into_iter().map(|(path, _)| path).collect();
+    loop {
+        let (access, fails) = match rng.below(4) {
+            0 => (Access::MemoryOnly, false),
+            1 => (Access::Blocking, true),
+            _ => (Access::Blocking, false),
+        };
+        if fails {
+            data.iter().for_each(|path| disk.fail_reads(path));
+        }
+        let found = cursor.next(access);
+        disk.heal();
+        if let Err(error) = &found {
+            let kind = if fails { ErrorKind::Io } else { ErrorKind::WouldBlock };
+            assert_eq!(error.kind(), kind);
+            met[usize::from(fails)] += 1;
+        } else if let Ok(true) = found {
+            rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        }
+        assert_eq!(cursor.last_key(), rows.last().map(|(key, _)| &key[..]));
+        if let Ok(false) = found {
+            assert!(!cursor.next(Access::Blocking).unwrap(), "an end is one");
+            return rows;
+        }
+    }
+}
+
+#[test]
+fn scans_that_fail_or_would_wait_go_on_behind_their_last_row() {
+    let mut met = [0; 2];
+    for seed in 0..4 {
+        let (disk, mut rng) = (SimDisk::new(seed), Rng::new(seed));
+        let settings = TieredSettings { cache_bytes: 100 << 10, ..small_parts() };
+        let settings = TieredSettings { gaps: seed % 2 == 0, ..settings };
+        let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+        let mut commits = history(seed, 500);
+        // Some tombstones of ranges, too.
+        for at in (100..500).step_by(150) {
+            let low = rng.below(100);
+            let (low, high) = (format!("key{low:03}"), format!("key{:03}", low + 9));
+            let range = KeyRange::new(low.as_bytes(), Some(high.as_bytes()));
+            let upto = Csn(at as u64 - 20);
+            commits[at].1 = batch(&[Op::DeleteRange { table: table(1), range, upto }]);
+        }
+        for (at, commit) in commits.iter().enumerate() {
+            bench.install(commit);
+            if at == 250 {
+                *bench.horizon.live.lock() = vec![Csn(251)];
+            }
+            if at % 60 == 59 {
+                bench.engine.request_persist(commit.0);
+                bench.work().unwrap();
+            }
+        }
+        for snapshot in [Csn(251), Csn(500)] {
+            let all = model(&commits, snapshot);
+            for direction in [Direction::Forward, Direction::Backward] {
+                for _ in 0..4 {
+                    let (low, high) = (rng.below(120), rng.below(130));
+                    let (low, high) = (format!("key{low:03}"), format!("key{high:03}"));
+                    let range = match rng.below(3) {
+                        0 => KeyRange::ALL,
+                        _ => KeyRange::new(low.as_bytes(), Some(high.as_bytes())),
+                    };
+                    let inside =
+                        |(of, key): &(TableId, Vec<u8>)| *of == table(1) && range.contains(key);
+                    let mut wanted: Vec<_> = all
+                        .iter()
+                        .filter(|(key, _)| inside(key))
+                        .map(|((_, key), value)| (key.clone(), value.clone()))
+                        .collect();
+                    if direction == Direction::Backward {
+                        wanted.reverse();
+                    }
+                    let rows = interrupted(
+                        (&bench, &disk),
+                        range,
+                        direction,
+                        snapshot,
+                        &mut rng,
+                        &mut met,
+                    );
+                    assert!(rows == wanted, "seed {seed}, {direction:?} at {snapshot}");
+                }
+            }
+        }
+    }
+    assert!(met.iter().all(|times| *times > 100), "{met:?}");
+}

@@ -1,0 +1,101 @@
+//! Where a read's rows come from: a memtable, or a run of extents, each seen at one snapshot.
+//!
+//! A source gives of each key in its range the newest version at or below the snapshot, tombstones included, in key order
+//! of one direction. It can be asked again after [`spillway_base::ErrorKind::WouldBlock`]: until a step succeeds, it
+//! stands where it stood.
+//!
+//! Most steps are *near*: to a value in the same block, or in the same memtable. They cannot fail, and cost little; what is at the
+//! border of a block, a tombstone or the end is left to the steps that are not.
+
+mod memtable;
+mod run;
+
+use std::sync::Arc;
+
+use spillway_base::engine::Access;
+use spillway_base::{Direction, KeyRange, Result};
+
+pub(crate) use self::memtable::MemtableSource;
+pub(crate) use self::run::RunSource;
+use crate::block::Entry;
+use crate::gaps::Gap;
+
+/// A range with an owned form, for what outlives its caller. The sources of a scan share one.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    start: Box<[u8]>,
+    end: Option<Box<[u8]>>,
+}
+
+impl Bounds {
+    pub(crate) fn of(range: KeyRange<'_>) -> Arc<Bounds> {
+        Arc::new(Bounds { start: range.start.into(), end: range.end.map(Into::into) })
+    }
+
+    fn range(&self) -> KeyRange<'_> {
+        KeyRange::new(&self.start, self.end.as_deref())
+    }
+
+    /// Whether a key is inside, which is known not to be before where the direction begins.
+    #[inline]
+    fn reaches(&self, key: &[u8], direction: Direction) -> bool {
+        match direction {
+            Direction::Forward => self.end.as_ref().is_none_or(|end| *key < **end),
+            Direction::Backward => *self.start <= *key,
+        }
+    }
+
+    fn behind(&self, gap: &Gap, direction: Direction) -> Arc<Bounds> {
+        Bounds::of(gap.leave(self.range(), direction))
+    }
+}
+
+/// A source of rows.
+pub(crate) enum Source {
+    Memtable(MemtableSource),
+    Run(RunSource),
+}
+
+impl Source {
+    /// Steps to the next row, if that is a value near by. Where it answers `false` it has not moved.
+    #[inline]
+    pub(crate) fn advance_near(&mut self) -> bool {
+        match self {
+            Source::Run(source) => source.advance_near(),
+            Source::Memtable(source) => source.advance_near(),
+        }
+    }
+
+    /// Steps to the next row; `false` past the last.
+    pub(crate) fn advance(&mut self, access: Access) -> Result<bool> {
+        match self {
+            Source::Memtable(source) => Ok(source.advance()),
+            Source::Run(source) => source.advance(access),
+        }
+    }
+
+    /// The row the source stands on, after a step that succeeded.
+    #[inline]
+    pub(crate) fn entry(&self) -> Entry<'_> {
+        match self {
+            Source::Run(source) => source.entry(),
+            Source::Memtable(source) => source.entry(),
+        }
+    }
+
+    /// Where its rows were to begin, or begin since the last leap.
+    pub(crate) fn start(&self) -> &[u8] {
+        match self {
+            Source::Memtable(source) => source.start(),
+            Source::Run(source) => source.start(),
+        }
+    }
+
+    /// Goes on behind a gap, in which it stands or which is ahead of it: the next step is to the first row there.
+    pub(crate) fn leap(&mut self, gap: &Gap) {
+        match self {
+            Source::Memtable(source) => source.leap(gap),
+            Source::Run(source) => source.leap(gap),
+        }
+    }
+}

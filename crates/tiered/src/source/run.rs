@@ -1,0 +1,337 @@
+//! Rows of a run of slices.
+//!
+//! Within a block a source knows from where to where its rows go, so that keys are not compared with the range one by one; and whether
+//! each key there has one version, which the snapshot sees: then a step is to the next entry, in either direction.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use spillway_base::engine::Access;
+use spillway_base::{Csn, Direction, Result};
+
+use super::Bounds;
+use crate::block::{Entry, Row};
+use crate::extent::{CachedBlock, CachedTable, Resident};
+use crate::gaps::Gap;
+use crate::level::Run;
+
+/// Where a run's source stands: a slice, a block of its extent, and an entry of that.
+#[derive(Clone)]
+struct Standing {
+    slice: usize,
+    block: usize,
+    entry: usize,
+    row: Row,
+    /// Of the block's entries, those inside of the bounds, as far as the direction's end goes.
+    inside: Range<usize>,
+    /// Whether each key has one version, and the snapshot sees it.
+    is_plain: bool,
+    /// Whether versions of the first key are in the block before.
+    is_begun: bool,
+    data: Arc<CachedBlock>,
+}
+
+/// A block that was found: its extent's table, its number there, and itself.
+type Found = (Arc<CachedTable>, usize, Arc<CachedBlock>);
+
+impl Standing {
+    fn key(&self) -> &[u8] {
+        self.data.key_of(&self.row)
+    }
+
+    /// At another entry of the block.
+    fn at(mut self, entry: usize) -> Standing {
+        self.entry = entry;
+        self.row = self.data.row(entry);
+        self
+    }
+
+    /// Goes to the next key's newest visible version, if the block at hand tells which that is.
+    #[inline]
+    fn step(&mut self, direction: Direction, snapshot: Csn, values_only: bool) -> bool {
+        let found = match (direction, self.is_plain) {
+            (Direction::Forward, true) => {
+                let next = self.entry + 1;
+                (next < self.inside.end).then(|| (next, self.data.row_after(&self.row)))
+            }
+            (Direction::Backward, true) => {
+                let least = self.inside.start.max(usize::from(self.is_begun));
+                (self.entry > least).then(|| (self.entry - 1, self.data.row(self.entry - 1)))
+            }
+            (Direction::Forward, false) => self.newer_forward(snapshot),
+            (Direction::Backward, false) => self.newer_backward(snapshot),
+        };
+        match found {
+            Some((entry, row)) if row.is_value() || !values_only => {
+                (self.entry, self.row) = (entry, row);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn newer_forward(&self, snapshot: Csn) -> Option<(usize, Row)> {
+        let (key, mut row) = (self.key(), self.row);
+        for entry in self.entry + 1..self.inside.end {
+            row = self.data.row_after(&row);
+            if row.csn() <= snapshot && self.data.key_of(&row) != key {
+                return Some((entry, row));
+            }
+        }
+        None
+    }
+
+    /// Backwards, versions of a key come oldest first: the newest visible one is known once another key is met. The key at the
+    /// front of the block may have begun in the block before.
+    fn newer_backward(&self, snapshot: Csn) -> Option<(usize, Row)> {
+        let mut best: Option<(usize, Row)> = None;
+        for entry in (self.inside.start..self.entry).rev() {
+            let row = self.data.row(entry);
+            let key = self.data.key_of(&row);
+            if best.is_some_and(|(_, best)| self.data.key_of(&best) != key) {
+                break;
+            } else if entry == 0 && self.is_begun {
+                return None;
+            } else if row.csn() <= snapshot && key != self.key() {
+                best = Some((entry, row));
+            }
+        }
+        best
+    }
+}
+
+/// Rows of a run of slices.
+pub(crate) struct RunSource {
+    run: Arc<Run>,
+    bounds: Arc<Bounds>,
+    direction: Direction,
+    snapshot: Csn,
+    at: Option<Standing>,
+    ended: bool,
+}
+
+impl RunSource {
+    pub(crate) fn new(
+        run: Arc<Run>,
+        bounds: Arc<Bounds>,
+        direction: Direction,
+        snapshot: Csn,
+    ) -> RunSource {
+        RunSource { run, bounds, direction, snapshot, at: None, ended: false }
+    }
+
+    #[inline]
+    pub(super) fn entry(&self) -> Entry<'_> {
+        let at = self.at.as_ref().expect("the source stands on a row");
+        at.data.entry_of(&at.row)
+    }
+
+    pub(super) fn start(&self) -> &[u8] {
+        &self.bounds.start
+    }
+
+    pub(super) fn leap(&mut self, gap: &Gap) {
+        self.bounds = self.bounds.behind(gap, self.direction);
+        self.at = None;
+        self.ended |= self.bounds.range().is_empty();
+    }
+
+    #[inline]
+    pub(super) fn advance_near(&mut self) -> bool {
+        let (direction, snapshot) = (self.direction, self.snapshot);
+        self.at.as_mut().is_some_and(|at| at.step(direction, snapshot, true))
+    }
+
+    pub(super) fn advance(&mut self, access: Access) -> Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        let (direction, snapshot) = (self.direction, self.snapshot);
+        if self.at.as_mut().is_some_and(|at| at.step(direction, snapshot, false)) {
+            return Ok(true);
+        }
+        self.at = match self.direction {
+            Direction::Forward => self.forward(access)?,
+            Direction::Backward => self.backward(access)?,
+        };
+        self.ended = self.at.is_none();
+        Ok(!self.ended)
+    }
+
+    /// A block of a slice, found by what is given the slice's blocks; `None` where there is none.
+    fn open(
+        &self,
+        slice: usize,
+        block: impl FnOnce(&Resident, Range<usize>) -> usize,
+        access: Access,
+    ) -> Result<Option<Found>> {
+        let Some(slice) = self.run.slices().get(slice) else { return Ok(None) };
+        let resident = slice.extent.resident(access)?;
+        let blocks = slice.meta.block_range();
+        let block = block(&resident, blocks.clone());
+        if !blocks.contains(&block) {
+            return Ok(None);
+        }
+        let data = slice.extent.block(&resident, block, access)?;
+        Ok(Some((resident, block, data)))
+    }
+
+    /// In a block of a slice, at its first entry.
+    fn stand(&self, slice: usize, (resident, block, data): Found) -> Standing {
+        let mut inside = 0..data.len();
+        match (self.direction, &self.bounds.end) {
+            (Direction::Forward, Some(end)) if resident.last(block) >= &**end => {
+                inside.end = data.seek(end);
+            }
+            (Direction::Backward, _) if resident.first(block) < &*self.bounds.start => {
+                inside.start = data.seek(&self.bounds.start);
+            }
+            _ => {}
+        }
+        let begins = self.run.slices()[slice].meta.block_range().start == block;
+        Standing {
+            slice,
+            block,
+            entry: 0,
+            row: data.row(0),
+            inside,
+            is_plain: data.is_plain_at(self.snapshot),
+            is_begun: !begins && resident.goes_on(block - 1),
+            data,
+        }
+    }
+
+    /// The place after one in key order, in this block, the next, or the next slice; none outside of the bounds.
+    fn after(&self, at: Standing, access: Access) -> Result<Option<Standing>> {
+        let next = at.entry + 1;
+        if next < at.inside.end {
+            return Ok(Some(at.at(next)));
+        }
+        if at.inside.end < at.data.len() {
+            return Ok(None);
+        }
+        let next = match self.open(at.slice, |_, _| at.block + 1, access)? {
+            Some(found) => Some(self.stand(at.slice, found)),
+            None => self
+                .open(at.slice + 1, |_, blocks| blocks.start, access)?
+                .map(|found| self.stand(at.slice + 1, found)),
+        };
+        Ok(next.filter(|next| !next.inside.is_empty()))
+    }
+
+    /// The place before one in key order.
+    fn before(&self, at: Standing, access: Access) -> Result<Option<Standing>> {
+        if at.entry > at.inside.start {
+            let before = at.entry - 1;
+            return Ok(Some(at.at(before)));
+        }
+        if at.inside.start > 0 {
+            return Ok(None);
+        }
+        let begins = self.run.slices()[at.slice].meta.block_range().start == at.block;
+        let next = match (begins, at.slice.checked_sub(1)) {
+            (false, _) => self.open(at.slice, |_, _| at.block - 1, access)?.map(|f| (at.slice, f)),
+            (true, Some(slice)) => {
+                self.open(slice, |_, blocks| blocks.end - 1, access)?.map(|f| (slice, f))
+            }
+            (true, None) => None,
+        };
+        Ok(next.and_then(|(slice, found)| self.stand_last(slice, found)))
+    }
+
+    /// In a block of a slice, at its last entry, if that is inside of the bounds.
+    fn stand_last(&self, slice: usize, found: Found) -> Option<Standing> {
+        let at = self.stand(slice, found);
+        let last = at.data.len() - 1;
+        at.inside.contains(&last).then(|| at.at(last))
+    }
+
+    /// A scan begins at a block: one that goes on from there is no reason to keep what it passes.
+    fn note_seek(&self, slice: usize, found: &Option<Found>) {
+        if let Some((_, block, _)) = found {
+            self.run.slices()[slice].extent.note_read(*block);
+        }
+    }
+
+    fn first(&self, access: Access) -> Result<Option<Standing>> {
+        let start = &self.bounds.start;
+        let slice = self.run.seek(start);
+        let found = self.open(slice, |resident, blocks| resident.seek(blocks, start), access)?;
+        self.note_seek(slice, &found);
+        let Some(found) = found else { return Ok(None) };
+        let at = self.stand(slice, found);
+        match at.data.seek(start) {
+            entry if entry < at.inside.end => Ok(Some(at.at(entry))),
+            // All of the block is before the range, whatever the index says of it.
+            entry if entry == at.data.len() => {
+                let last = entry - 1;
+                self.after(at.at(last), access)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn last(&self, access: Access) -> Result<Option<Standing>> {
+        let slices = self.run.slices().len();
+        // The place of the first entry at or past the end, then one back.
+        if let Some(end) = &self.bounds.end
+            && let slice = self.run.seek(end)
+            && slice < slices
+        {
+            let found = self.open(slice, |resident, blocks| resident.seek(blocks, end), access)?;
+            self.note_seek(slice, &found);
+            let Some(found) = found else { return Ok(None) };
+            let mut at = self.stand(slice, found);
+            at.entry = at.data.seek(end);
+            return self.before(at, access);
+        }
+        let Some(slice) = slices.checked_sub(1) else { return Ok(None) };
+        let found = self.open(slice, |_, blocks| blocks.end - 1, access)?;
+        self.note_seek(slice, &found);
+        Ok(found.and_then(|found| self.stand_last(slice, found)))
+    }
+
+    /// The next key's newest visible version, ascending.
+    fn forward(&self, access: Access) -> Result<Option<Standing>> {
+        let mut at = match &self.at {
+            None => self.first(access)?,
+            Some(at) => self.after(at.clone(), access)?,
+        };
+        // Versions of a key stand newest first: after the visible one, the rest of it are older.
+        while let Some(standing) = at {
+            let passed = self.at.as_ref().is_some_and(|old| old.key() == standing.key());
+            if !passed && standing.row.csn() <= self.snapshot {
+                return Ok(Some(standing));
+            }
+            at = self.after(standing, access)?;
+        }
+        Ok(None)
+    }
+
+    /// The next key's newest visible version, descending.
+    fn backward(&self, access: Access) -> Result<Option<Standing>> {
+        let mut at = match &self.at {
+            None => self.last(access)?,
+            Some(at) => self.before(at.clone(), access)?,
+        };
+        // Backwards, versions of a key come oldest first: the last visible one before the key
+        // changes is the newest.
+        let mut best: Option<Standing> = None;
+        while let Some(standing) = at {
+            let passed = self.at.as_ref().is_some_and(|old| old.key() == standing.key());
+            if best.as_ref().is_some_and(|best| best.key() != standing.key()) {
+                return Ok(best);
+            }
+            if !passed && standing.row.csn() <= self.snapshot {
+                // Nothing newer can come before it where the block says so: the next is not looked into.
+                let is_newest = standing.is_plain && (standing.entry > 0 || !standing.is_begun);
+                if is_newest {
+                    return Ok(Some(standing));
+                }
+                best = Some(standing.clone());
+            }
+            at = self.before(standing, access)?;
+        }
+        Ok(best)
+    }
+}
