@@ -209,9 +209,10 @@ impl Contest for Stand<'_> {
     }
 
     /// Which has the next key; of those at the same key, which has the newest version. That is most often the newest source,
-    /// but commits are installed in any order (E2). And whether the keys are equal.
+    /// but commits are installed in any order (E2). Of one commit the newer source has what it did last. And whether the keys are equal.
     #[inline]
     fn beats(&self, one: usize, other: usize) -> (bool, bool) {
+        let age = one.cmp(&other);
         let (one, other) = (&self.sources[one], &self.sources[other]);
         if !one.ready || !other.ready {
             return (one.ready, false);
@@ -221,7 +222,7 @@ impl Contest for Stand<'_> {
             Direction::Forward => one.key.cmp(other.key),
             Direction::Backward => other.key.cmp(one.key),
         };
-        (order.then(other.csn.cmp(&one.csn)).is_lt(), order.is_eq())
+        (order.then(other.csn.cmp(&one.csn)).then(age).is_lt(), order.is_eq())
     }
 }
 
