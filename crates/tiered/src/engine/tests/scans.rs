@@ -114,7 +114,7 @@ fn of_one_commit_in_two_places_the_newer_place_is_right() {
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     bench.install(&(Csn(2), batch(&puts.collect::<Vec<_>>())));
     let (_, part) = bench.part(1);
-    let gone = |at: usize| at % 3 == 0;
+    let gone = |at: usize| at.is_multiple_of(3);
     for (at, key) in keys.iter().enumerate() {
         if at == 20 {
             // Half of the deletions are beside the extents, and half beside a memtable.
