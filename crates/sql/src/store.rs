@@ -16,6 +16,8 @@
 //! Nobody is held to an index that is still built, and may come to nothing. Who gives a row values of such a one that another may have
 //! notes the row in the same transaction, and goes on ([`note_met`]); the build looks at what was noted before it ends.
 
+use std::borrow::Borrow;
+
 use spillway::{
     Direction, Error, ErrorKind, Isolation, KeyRange, LockMode, LockWait, Scan, Transaction,
     successor,
@@ -25,34 +27,61 @@ use spillway_types::{Value, key};
 
 use crate::catalog::{Change, IndexDef, IndexPart, Stage, TableDef, end_of};
 use crate::errors::{Result, SqlError};
+use crate::expr::Room;
 use crate::rows;
 
 /// Room for a key that is not long.
 const KEY_BYTES: usize = 32;
 
-fn write_parts(table: &TableDef, parts: &[IndexPart], row: &[Value], out: &mut Vec<u8>) {
+fn write_parts<V: Borrow<Value>>(
+    table: &TableDef,
+    parts: &[IndexPart],
+    row: &[V],
+    out: &mut Vec<u8>,
+) {
     for part in parts {
-        let column = &table.columns[part.column];
-        key::write_part(&row[part.column].as_ref(), &column.ty, column.collation, part.prefix, out);
+        let (column, value) = (&table.columns[part.column], row[part.column].borrow());
+        key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
     }
 }
 
 /// The key of a row: its primary key, or its number where the table has none.
 pub(crate) fn primary_key(table: &TableDef, row: &[Value], row_number: u64) -> Vec<u8> {
-    if table.primary.is_empty() {
-        return row_number.to_be_bytes().to_vec();
-    }
     let mut key = Vec::with_capacity(KEY_BYTES);
-    write_parts(table, &table.primary, row, &mut key);
+    write_primary_key(table, row, row_number, &mut key);
     key
+}
+
+/// As [`primary_key`], after what is in `out`.
+pub(crate) fn write_primary_key(
+    table: &TableDef,
+    row: &[Value],
+    row_number: u64,
+    out: &mut Vec<u8>,
+) {
+    if table.primary.is_empty() {
+        out.extend_from_slice(&row_number.to_be_bytes());
+    } else {
+        write_parts(table, &table.primary, row, out);
+    }
 }
 
 /// The key of a row's entry in an index.
 pub(crate) fn index_key(table: &TableDef, index: &IndexDef, row: &[Value], pk: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(KEY_BYTES);
-    write_parts(table, &index.parts, row, &mut key);
-    key.extend_from_slice(pk);
+    write_index_key(table, index, row, pk, &mut key);
     key
+}
+
+fn write_index_key<V: Borrow<Value>>(
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[V],
+    pk: &[u8],
+    out: &mut Vec<u8>,
+) {
+    write_parts(table, &index.parts, row, out);
+    out.extend_from_slice(pk);
 }
 
 /// The part of an index's key that must be unique; `None` where NULL makes it so, or nobody looks yet.
@@ -215,12 +244,13 @@ pub(crate) fn insert_row(
     table: &TableDef,
     row: &[Value],
     pk: &[u8],
+    room: &Room,
 ) -> Result<()> {
-    let mut bytes = Vec::new();
+    let mut bytes = room.row();
     rows::write(table, row, &mut bytes);
     insert_bytes(txn, table, row, pk, &bytes)?;
     for index in table.maintained() {
-        insert_entry(txn, table, index, row, pk)?;
+        insert_entry(txn, table, index, row, pk, room)?;
     }
     Ok(())
 }
@@ -250,6 +280,7 @@ pub(crate) fn insert_entry(
     index: &IndexDef,
     row: &[Value],
     pk: &[u8],
+    room: &Room,
 ) -> Result<()> {
     if let Some(prefix) = unique_prefix(table, index, row) {
         if index.stage == Stage::Checking {
@@ -260,7 +291,9 @@ pub(crate) fn insert_entry(
             return Err(duplicate(table, &index.parts, row, &index.name));
         }
     }
-    put_entry(txn, table, index, row, pk).map(drop)
+    let mut key = room.entry();
+    write_index_key(table, index, row, pk, &mut key);
+    Ok(txn.put_following(TableId(index.space), &key, Some(&[]))?)
 }
 
 /// Notes a row whose values, of an index that is still built, another row has, or may be given by who has their name locked. Nobody
@@ -315,37 +348,43 @@ pub(crate) fn put_entry(
     Ok(key.len())
 }
 
-/// Replaces a row by another, touching only the index entries that change.
-pub(crate) fn update_row(
+/// Replaces a row by another, touching only the index entries that change. A value of the old row that is the new row's own, in
+/// place, has not changed.
+pub(crate) fn update_row<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,
-    old: &[Value],
-    new: &[Value],
+    (old, new): (&[V], &[Value]),
     old_pk: &[u8],
     new_pk: &[u8],
+    room: &Room,
 ) -> Result<()> {
     if old_pk != new_pk {
         delete_row(txn, table, old, old_pk)?;
-        return insert_row(txn, table, new, new_pk);
+        return insert_row(txn, table, new, new_pk, room);
     }
-    for index in table.maintained() {
-        let (before, after) =
-            (index_key(table, index, old, old_pk), index_key(table, index, new, new_pk));
-        if before != after {
+    let same =
+        |part: &IndexPart| std::ptr::eq(old[part.column].borrow(), &raw const new[part.column]);
+    for index in table.maintained().filter(|index| !index.parts.iter().all(same)) {
+        let mut before = room.row();
+        let mut after = room.entry();
+        write_index_key(table, index, old, old_pk, &mut before);
+        write_index_key(table, index, new, new_pk, &mut after);
+        if *before != *after {
             txn.put_following(TableId(index.space), &before, None)?;
-            insert_entry(txn, table, index, new, new_pk)?;
+            drop((before, after));
+            insert_entry(txn, table, index, new, new_pk, room)?;
         }
     }
-    let mut bytes = Vec::new();
+    let mut bytes = room.row();
     rows::write(table, new, &mut bytes);
     Ok(txn.put(table.rows(), new_pk, &bytes)?)
 }
 
 /// Removes a row and its index entries.
-pub(crate) fn delete_row(
+pub(crate) fn delete_row<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,
-    row: &[Value],
+    row: &[V],
     pk: &[u8],
 ) -> Result<()> {
     delete_entries(txn, table, row, pk)?;
@@ -353,14 +392,15 @@ pub(crate) fn delete_row(
 }
 
 /// Removes a row's index entries. The row is locked.
-pub(crate) fn delete_entries(
+pub(crate) fn delete_entries<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,
-    row: &[Value],
+    row: &[V],
     pk: &[u8],
 ) -> Result<()> {
     for index in table.maintained() {
-        let key = index_key(table, index, row, pk);
+        let mut key = Vec::with_capacity(KEY_BYTES);
+        write_index_key(table, index, row, pk, &mut key);
         txn.put_following(TableId(index.space), &key, None)?;
     }
     Ok(())

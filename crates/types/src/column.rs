@@ -246,6 +246,25 @@ impl ColumnType {
         }
     }
 
+    /// Whether this column keeps a value just as it is, as far as that is told at a glance: where it says so,
+    /// [`ColumnType::store`] gives the same value.
+    #[must_use]
+    pub fn keeps(&self, value: &Value) -> bool {
+        match (self, value) {
+            (ColumnType::Int { width, unsigned: false, .. }, Value::Int(number)) => {
+                // What is above the sign must be like the sign.
+                let above = number >> (width.bits() - 1);
+                above == 0 || above == -1
+            }
+            // A character is a byte at least.
+            (ColumnType::Char(max), Value::Text(text)) => {
+                text.len() <= *max as usize && !text.ends_with(' ')
+            }
+            (ColumnType::VarChar(max), Value::Text(text)) => text.len() <= *max as usize,
+            _ => false,
+        }
+    }
+
     /// The value as this column keeps it. NULL stays NULL. Where the value does not fit, the error comes with the
     /// nearest that does, for statements that are not strict.
     ///
@@ -265,8 +284,9 @@ impl ColumnType {
             ColumnType::Bit(bits) => store_bit(value, *bits),
             ColumnType::Year => store_year(value),
             ColumnType::Char(max) => {
-                let text = store_text(value, u64::from(*max), true)?;
-                Ok(Value::Text(text.trim_end_matches(' ').to_owned()))
+                let mut text = store_text(value, u64::from(*max), true)?;
+                text.truncate(text.trim_end_matches(' ').len());
+                Ok(Value::Text(text))
             }
             ColumnType::VarChar(max) => store_text(value, u64::from(*max), true).map(Value::Text),
             ColumnType::Text(size) => store_text(value, size.bytes_max(), false).map(Value::Text),

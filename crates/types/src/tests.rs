@@ -319,3 +319,36 @@ fn an_index_is_asked_for_what_the_column_keeps() {
     // A double may be equal to numbers that it does not show.
     assert_eq!(at(Value::Double(0.5), &ColumnType::BIGINT), "unknown");
 }
+
+/// What a column says it keeps as it is, it does; and it says so of what is common.
+#[test]
+fn what_a_column_keeps_is_stored_as_it_is() {
+    use crate::column::IntWidth as W;
+    let int = |width, unsigned| ColumnType::Int { width, unsigned, boolean: false };
+    let mut types: Vec<ColumnType> = [W::Tiny, W::Small, W::Medium, W::Normal, W::Big]
+        .into_iter()
+        .flat_map(|width| [int(width, false), int(width, true)])
+        .collect();
+    types.extend([0, 1, 3, 120].map(ColumnType::Char));
+    types.extend([0, 1, 3, 120].map(ColumnType::VarChar));
+    let mut values = vec![Value::Null, Value::Double(1.0), Value::UInt(u64::MAX)];
+    for bits in [7, 8, 15, 16, 23, 24, 31, 32, 63] {
+        let edge = 1_i64.checked_shl(bits).unwrap_or(0);
+        let near = [edge, edge.wrapping_sub(1), edge.wrapping_neg(), !edge];
+        values.extend(near.map(Value::Int));
+        values.extend(near.map(|number| Value::UInt(number as u64)));
+    }
+    values.extend(["", " ", "a", "a ", "é", "éàü", "abc", "abcd"].map(Value::from));
+    let mut kept = 0;
+    for ty in &types {
+        for value in values.iter().filter(|value| ty.keeps(value)) {
+            kept += 1;
+            let stored = ty.store(value).map_err(|(why, _)| why);
+            assert_eq!(format!("{stored:?}"), format!("{:?}", Ok::<_, StoreError>(value)));
+        }
+    }
+    assert!(kept > 100, "{kept}");
+    assert!(int(W::Tiny, false).keeps(&Value::Int(-128)));
+    assert!(!int(W::Tiny, false).keeps(&Value::Int(128)));
+    assert!(int(W::Big, false).keeps(&Value::Int(i64::MIN)));
+}

@@ -85,9 +85,13 @@ impl Value {
     /// The text that a client is shown; empty for NULL.
     #[must_use]
     pub fn to_text(&self) -> String {
+        if let Value::Text(text) = self {
+            return text.clone();
+        }
         let mut out = Vec::new();
         write_text(&self.as_ref(), &mut out);
-        String::from_utf8_lossy(&out).into_owned()
+        String::from_utf8(out)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 }
 

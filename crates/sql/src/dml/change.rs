@@ -1,18 +1,24 @@
 //! UPDATE and DELETE.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use spillway::{LockMode, LockWait};
 use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
-use super::{Changed, Maker, Rules, Scope, same, target, unsafe_update, value_for};
+use super::{Changed, Maker, Rules, Scope, is_same, target, unsafe_update, value_for};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr};
 use crate::query::{self, Held, Hints, Row, Source};
 use crate::store;
+
+/// Columns that are given something, and columns of a table, for which no memory is asked for.
+const FEW: usize = 4;
+const MANY: usize = 16;
 
 /// An UPDATE or DELETE, bound.
 #[derive(Debug)]
@@ -162,7 +168,7 @@ impl ChangePlan {
             let keys = order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?;
             held.add(&keys)?;
             held.add(row)?;
-            found.push((keys, row.clone()));
+            found.push((keys, std::mem::take(row)));
             Ok(sorted || found.len() < limit)
         })?;
         if sorted {
@@ -271,22 +277,56 @@ pub(super) fn change_row(
     number: u64,
 ) -> Result<bool> {
     let (table, context) = (maker.table(), maker.context);
-    let (old, pk) = split_key(row);
-    let mut new = old.clone();
+    let (mut new, pk) = split_key(row);
+    // What columns had that are given something.
+    let mut before: SmallVec<[(usize, Value); FEW]> = SmallVec::new();
     for (column, expr) in assignments {
-        new[*column] = match expr {
+        let value = match expr {
             Some(expr) => maker.store(*column, context.eval(expr, &new)?, number)?,
             None => maker.default(*column)?,
         };
+        let was = std::mem::replace(&mut new[*column], value);
+        if before.iter().all(|(other, _)| other != column) {
+            before.push((*column, was));
+        }
     }
-    if same(&new, &old) {
+    if before.iter().all(|(column, was)| is_same(&new[*column], was)) {
         return Ok(false);
     }
-    maker.touch(&mut new, |at| assignments.iter().any(|(column, _)| *column == at));
+    let assigned = |at: usize| assignments.iter().any(|(column, _)| *column == at);
+    for (at, column) in table.columns.iter().enumerate() {
+        if column.on_update_now && !assigned(at) {
+            before.push((at, new[at].clone()));
+        }
+    }
+    maker.touch(&mut new, assigned);
+    if maker.shift != 0 {
+        let mut old = new.clone();
+        before.into_iter().for_each(|(column, was)| old[column] = was);
+        maker.note_number(&new, &old)?;
+        maker.check(&new)?;
+        let (old, new) = (maker.stored(old), maker.stored(new));
+        put(maker, &old, &new, &pk)?;
+        return Ok(true);
+    }
+    let was = |at| before.iter().find(|(column, _)| *column == at).map(|(_, was)| was);
+    let old: SmallVec<[&Value; MANY]> =
+        new.iter().enumerate().map(|(at, value)| was(at).unwrap_or(value)).collect();
     maker.note_number(&new, &old)?;
     maker.check(&new)?;
-    let (old, new) = (maker.stored(old), maker.stored(new));
-    let new_pk = if table.primary.is_empty() { pk.clone() } else { maker.key(&new)? };
-    store::update_row(context.txn, table, &old, &new, &pk, &new_pk)?;
+    put(maker, &old, &new, &pk)?;
     Ok(true)
+}
+
+/// Puts a row in the place of another, both as they are stored.
+fn put<V: Borrow<Value>>(maker: &Maker<'_>, old: &[V], new: &[Value], pk: &[u8]) -> Result<()> {
+    let (table, context) = (maker.table(), maker.context);
+    let same = |column: usize| std::ptr::eq(old[column].borrow(), &raw const new[column]);
+    let new_pk = if table.primary.iter().all(|part| same(part.column)) {
+        None
+    } else {
+        Some(maker.key(new)?)
+    };
+    let new_pk = new_pk.as_ref().map_or(pk, |key| key.as_slice());
+    store::update_row(context.txn, table, (old, new), pk, new_pk, context.room)
 }

@@ -133,7 +133,7 @@ impl InsertPlan {
                     let values = row.iter().zip(&plan.columns).zip(&self.columns);
                     let table = &self.rules.table;
                     writer.write(values.map(|((value, from), to)| {
-                        Some(handed(value, &from.column_type, &table.columns[*to].ty))
+                        Ok(Some(handed(value, &from.column_type, &table.columns[*to].ty)))
                     }))?;
                 }
             }
@@ -222,10 +222,9 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn write_exprs(&mut self, row: &[Option<Expr>]) -> Result<()> {
         let context = self.maker.context;
-        let value =
-            |expr: &Option<Expr>| expr.as_ref().map(|expr| context.eval(expr, &[])).transpose();
-        let values = row.iter().map(value).collect::<Result<Vec<_>>>()?;
-        self.write(values.into_iter())
+        self.write(
+            row.iter().map(|expr| expr.as_ref().map(|expr| context.eval(expr, &[])).transpose()),
+        )
     }
 
     /// As `write_exprs`, with parameters of the row's own.
@@ -235,10 +234,10 @@ impl Writer<'_> {
         let value = |expr: &Option<Expr>| expr.as_ref().map(|expr| own.eval(expr, &[])).transpose();
         let values = row.iter().map(value).collect::<Result<Vec<_>>>()?;
         context.warnings.borrow_mut().append(&mut own.warnings.borrow_mut());
-        self.write(values.into_iter())
+        self.write(values.into_iter().map(Ok))
     }
 
-    fn write(&mut self, values: impl Iterator<Item = Option<Value>>) -> Result<()> {
+    fn write(&mut self, values: impl Iterator<Item = Result<Option<Value>>>) -> Result<()> {
         self.records += 1;
         if !self.plan.ignore {
             return self.write_row(values);
@@ -257,10 +256,10 @@ impl Writer<'_> {
     }
 
     /// The whole row: values that are given, and defaults.
-    fn fill(&self, values: impl Iterator<Item = Option<Value>>) -> Result<Row> {
+    fn fill(&self, values: impl Iterator<Item = Result<Option<Value>>>) -> Result<Row> {
         let mut row: Vec<Option<Value>> = vec![None; self.maker.table().columns.len()];
         for (column, value) in self.plan.columns.iter().zip(values) {
-            let Some(value) = value else { continue };
+            let Some(value) = value? else { continue };
             row[*column] = if value.is_null() && self.plan.rules.auto == Some(*column) {
                 Some(Value::Null)
             } else {
@@ -287,7 +286,7 @@ impl Writer<'_> {
         Ok((0, u64::try_from(given).unwrap_or(0)))
     }
 
-    fn write_row(&mut self, values: impl Iterator<Item = Option<Value>>) -> Result<()> {
+    fn write_row(&mut self, values: impl Iterator<Item = Result<Option<Value>>>) -> Result<()> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let mut full = self.fill(values)?;
         let (generated, explicit) = self.number(&mut full)?;
@@ -313,7 +312,7 @@ impl Writer<'_> {
                 self.duplicates += 1;
             }
         }
-        match store::insert_row(context.txn, table, &stored, &pk) {
+        match store::insert_row(context.txn, table, &stored, &pk, context.room) {
             Err(error) if self.plan.ignore && error.code == 1062 => {
                 store::check_readable(context.txn, table, &stored, &pk)?;
                 return Err(error);
@@ -367,8 +366,9 @@ impl Writer<'_> {
         self.maker.note_number(&row, &old)?;
         self.maker.check(&row)?;
         let (old, new) = (self.maker.stored(old), self.maker.stored(row));
-        let new_pk = if table.primary.is_empty() { pk.to_vec() } else { self.maker.key(&new)? };
-        store::update_row(context.txn, table, &old, &new, pk, &new_pk)?;
+        let changed_key = if table.primary.is_empty() { None } else { Some(self.maker.key(&new)?) };
+        let new_pk = changed_key.as_ref().map_or(pk, |key| key.as_slice());
+        store::update_row(context.txn, table, (&old, &new), pk, new_pk, context.room)?;
         self.changed.affected += 2;
         Ok(())
     }

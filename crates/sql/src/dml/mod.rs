@@ -4,6 +4,7 @@ mod change;
 mod insert;
 mod joined;
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use spillway_types::convert::{to_datetime, to_decimal, to_i128};
@@ -16,7 +17,7 @@ pub(crate) use self::insert::{InsertPlan, RowSource};
 pub(crate) use self::joined::JoinedPlan;
 use crate::catalog::{Catalog, ColumnDef, DefaultValue, TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Context, Expr, compare, truth_of};
+use crate::expr::{Binder, Buffer, Context, Expr, compare, truth_of};
 use crate::query::{self, Row};
 use crate::session::Step;
 use crate::store;
@@ -207,6 +208,9 @@ impl<'a> Maker<'a> {
     /// A value as a column keeps it.
     fn store(&self, column: usize, value: Value, row: u64) -> Result<Value> {
         let def = &self.table().columns[column];
+        if def.ty.keeps(&value) {
+            return Ok(value);
+        }
         if value.is_null() {
             if def.nullable {
                 return Ok(Value::Null);
@@ -340,18 +344,21 @@ impl<'a> Maker<'a> {
         row
     }
 
-    fn key(&self, row: &[Value]) -> Result<Vec<u8>> {
+    /// The key of a row, in the session's room for keys.
+    fn key(&self, row: &[Value]) -> Result<Buffer<'a>> {
         let number = if self.table().primary.is_empty() {
             self.context.instance.next_row_number(self.context.txn, self.table())?
         } else {
             0
         };
-        Ok(store::primary_key(self.table(), row, number))
+        let mut key = self.context.room.key();
+        store::write_primary_key(self.table(), row, number, &mut key);
+        Ok(key)
     }
 
     /// An AUTO_INCREMENT column goes on after the number that an update gave a row.
-    fn note_number(&self, row: &[Value], old: &[Value]) -> Result<()> {
-        let Some(at) = self.rules.auto.filter(|at| !same(&row[*at..=*at], &old[*at..=*at])) else {
+    fn note_number<V: Borrow<Value>>(&self, row: &[Value], old: &[V]) -> Result<()> {
+        let Some(at) = self.rules.auto.filter(|at| !is_same(&row[*at], old[*at].borrow())) else {
             return Ok(());
         };
         let given = to_i128(&row[at].as_ref()).unwrap_or(0);
@@ -382,9 +389,14 @@ fn unsafe_update() -> SqlError {
 }
 
 fn same(a: &[Value], b: &[Value]) -> bool {
-    a.iter().zip(b).all(|(a, b)| match (a, b) {
+    a.iter().zip(b).all(|(a, b)| is_same(a, b))
+}
+
+fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
         (Value::Text(a), Value::Text(b)) => a == b,
+        (Value::Int(a), Value::Int(b)) => a == b,
         (Value::Null, Value::Null) => true,
         _ => compare(a, b, Collation::Binary) == Some(std::cmp::Ordering::Equal),
-    })
+    }
 }

@@ -6,11 +6,12 @@ use std::ops::{Deref, DerefMut};
 /// What grows past this is let go of: it is part of what a connection is charged.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// Room for the bytes of a key, and for those of a row. Who comes while it is taken has new room.
+/// Room for the bytes of a row, of its key, and of a key in an index. Who comes while it is taken has new room.
 #[derive(Default)]
 pub(crate) struct Room {
     key: Cell<Vec<u8>>,
     row: Cell<Vec<u8>>,
+    entry: Cell<Vec<u8>>,
 }
 
 impl Room {
@@ -22,6 +23,11 @@ impl Room {
     /// Room for a row, empty.
     pub(crate) fn row(&self) -> Buffer<'_> {
         Buffer::of(&self.row)
+    }
+
+    /// Room for a key in an index, empty.
+    pub(crate) fn entry(&self) -> Buffer<'_> {
+        Buffer::of(&self.entry)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::errors::Result;
 use crate::expr::{Context, Expr};
 use crate::rows::Stored;
 
-/// What takes a source's rows, in its slots of a wider row.
+/// What takes a source's rows, in its slots of a wider row. Of a single source it may take the row itself.
 pub(super) type Take<'e> = dyn FnMut(&mut Row) -> Result<bool> + 'e;
 
 /// Reads a source's rows into its slots.
@@ -251,6 +251,10 @@ impl Fetched<'_> {
     /// Copies the columns that are asked for into the source's slots.
     fn read(&mut self, stored: &Stored<'_>, key: &[u8], row: &mut Row) -> Result<()> {
         let offset = self.source.offset;
+        if row.len() < offset + self.source.width {
+            // Whoever took the row before has kept it.
+            row.resize(offset + self.source.width, Value::Null);
+        }
         let mut column = |at: usize| -> Result<()> {
             row[offset + at] = stored.get(at)?.to_owned();
             Ok(())

@@ -90,3 +90,51 @@ INSERT INTO s (id) VALUES (1) ON DUPLICATE KEY UPDATE a = 7;
 SELECT * FROM s;
 -- [id, a, t]
 -- 1 | 7 | 2001-09-09 01:46:40
+CREATE TABLE by_text (id VARCHAR(10) PRIMARY KEY, a INT, b VARCHAR(10), KEY (b));
+-- ok, 0 rows
+INSERT INTO by_text VALUES ('5', 1, 'x'), ('05', 2, 'y'), ('5.0', 3, NULL), ('6', 4, 'z');
+-- ok, 4 rows
+UPDATE by_text SET a = a + 10 WHERE id = 5;
+-- ok, 3 rows
+UPDATE by_text SET b = CONCAT(b, id), a = a + 1, b = CONCAT(b, a) WHERE id = 5;
+-- ok, 3 rows
+SELECT * FROM by_text ORDER BY id;
+-- [id, a, b]
+-- 05 | 13 | y0513
+-- 5 | 12 | x512
+-- 5.0 | 14 | NULL
+-- 6 | 4 | z
+SELECT id FROM by_text FORCE INDEX (b) WHERE b > '' ORDER BY b;
+-- [id]
+-- 5
+-- 05
+-- 6
+CREATE TABLE kept (id INT PRIMARY KEY, c CHAR(3), v VARCHAR(3), t TINYINT, m MEDIUMINT, u INT UNSIGNED);
+-- ok, 0 rows
+INSERT INTO kept VALUES (1, 'ab ', 'ab ', 127, 8388607, 7), (2, 'éàü', 'éàü', -128, -8388608, 0);
+-- ok, 2 rows
+INSERT INTO kept VALUES (3, 'abcd', 'a', 0, 0, 0);
+-- ERROR 1406 (22001): Data too long for column 'c' at row 1
+INSERT INTO kept VALUES (3, 'a', 'a', 128, 0, 0);
+-- ERROR 1264 (22003): Out of range value for column 't' at row 1
+INSERT INTO kept VALUES (3, 'a', 'a', -129, 0, 0);
+-- ERROR 1264 (22003): Out of range value for column 't' at row 1
+INSERT INTO kept VALUES (3, 'a', 'a', 0, 8388608, 0);
+-- ERROR 1264 (22003): Out of range value for column 'm' at row 1
+INSERT INTO kept VALUES (3, 'a', 'a', 0, 0, -1);
+-- ERROR 1264 (22003): Out of range value for column 'u' at row 1
+UPDATE kept SET c = 'a  ', t = 5, t = t + 1, m = t WHERE id = 1;
+-- ok, 1 rows
+SELECT id, CONCAT('[', c, ']'), CONCAT('[', v, ']'), t, m, u FROM kept;
+-- [id, CONCAT('[', c, ']'), CONCAT('[', v, ']'), t, m, u]
+-- 1 | [a] | [ab ] | 6 | 6 | 7
+-- 2 | [éàü] | [éàü] | -128 | -8388608 | 0
+UPDATE kept SET id = 9, v = c WHERE id = 1;
+-- ok, 1 rows
+UPDATE kept SET v = v WHERE id = 9;
+-- ok, 0 rows
+SELECT * FROM kept WHERE id IN (1, 9);
+-- [id, c, v, t, m, u]
+-- 9 | a | a | 6 | 6 | 7
+DROP TABLE by_text, kept;
+-- ok, 0 rows
