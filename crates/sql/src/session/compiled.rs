@@ -293,7 +293,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Option<Result<()>> {
         let mode = self.shapes.mode;
-        let version = self.instance.0.catalog.load().version;
+        let version = self.instance.catalog_version();
         let old = |slot: &Slot| {
             let compiled = slot.compiled.as_ref();
             compiled.is_some_and(|compiled| {

@@ -119,6 +119,8 @@ impl Doing {
 pub(super) struct Inner {
     pub(super) db: Database,
     pub(super) catalog: ArcSwap<Catalog>,
+    /// That of `catalog`, or, while that is being replaced, of the one before.
+    version: AtomicU64,
     pub(super) counters: Counters,
     /// Held by a change of the catalog, from before it reads the catalog until others see what it did. Whether the
     /// catalog in memory is behind the stored one.
@@ -175,6 +177,7 @@ impl Instance {
         globals.insert(durability::ALIAS.to_owned(), durability::number(durability).to_owned());
         let instance = Instance(Arc::new(Inner {
             db,
+            version: AtomicU64::new(catalog.version),
             catalog: ArcSwap::from_pointee(catalog),
             counters: Counters::default(),
             changing: Mutex::new(false),
@@ -449,8 +452,20 @@ impl Instance {
         }
         drop(since);
         self.have_rewritten(new.iter().filter_map(|name| fresh.tables.get(name)), csn);
-        self.0.catalog.store(Arc::new(fresh));
+        self.replace_catalog(fresh);
         Ok(())
+    }
+
+    /// Has sessions see another catalog. Whoever changes a table has it alone until this returns.
+    fn replace_catalog(&self, fresh: Catalog) {
+        let version = fresh.version;
+        self.0.catalog.store(Arc::new(fresh));
+        self.0.version.store(version, Ordering::SeqCst);
+    }
+
+    /// The version of the catalog, for who need not look at the catalog itself: no newer than the one that is loaded after.
+    pub(super) fn catalog_version(&self) -> u64 {
+        self.0.version.load(Ordering::SeqCst)
     }
 
     /// Has rows of tables written in their newest versions as they are merged, from when `since` is durable.
@@ -468,7 +483,7 @@ impl Instance {
         let names: Vec<Name> = fresh.tables.keys().cloned().collect();
         names.iter().for_each(|name| fresh.tell_since(name, &since));
         drop(since);
-        self.0.catalog.store(Arc::new(fresh));
+        self.replace_catalog(fresh);
         Ok(())
     }
 

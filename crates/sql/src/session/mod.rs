@@ -32,7 +32,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use spillway::{Isolation, Savepoint, Transaction};
-use spillway_base::stall::{self, Waits};
+use spillway_base::stall::{self, Attached, Waits};
 use spillway_types::Value;
 use sqlparser::ast;
 
@@ -343,6 +343,14 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let stalls = stall::attach(&self.process.stalls);
+        if slot.sql().is_some_and(is_rows) {
+            self.stale_warnings = true;
+            if !matches!(slot.sql(), Some(ast::Statement::Query(_))) {
+                self.forget_warnings();
+            }
+            let outcome = self.run_rows(slot, given, left, more, sink);
+            return self.ran(outcome, stalls);
+        }
         let outcome = match &*slot.statement.clone() {
             Statement::Own(first, tokens) => {
                 // One within it, as of EXECUTE, waits here: nobody goes on with the outer one.
@@ -353,16 +361,15 @@ impl Session {
             }
             Statement::Sql(statement) => {
                 self.stale_warnings = true;
-                if !matches!(**statement, ast::Statement::Query(_)) {
-                    self.forget_warnings();
-                }
-                if is_rows(statement) {
-                    self.run_rows(slot, given, left, more, sink)
-                } else {
-                    self.run_other(statement, more, sink)
-                }
+                self.forget_warnings();
+                self.run_other(statement, more, sink)
             }
         };
+        self.ran(outcome, stalls)
+    }
+
+    /// Ends a statement that has run, unless it was left.
+    fn ran(&mut self, outcome: Result<()>, stalls: Attached) -> Result<()> {
         if self.left.is_some() {
             return outcome;
         }

@@ -1,6 +1,5 @@
 //! Prepared statements, of the protocol and of PREPARE.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use spillway_base::budget::{Charge, Use};
@@ -26,10 +25,16 @@ pub struct Prepared {
 }
 
 pub(super) struct Stored {
-    text: Arc<str>,
     params: usize,
-    slot: Slot,
+    /// Taken out while it runs.
+    ready: Option<Ready>,
     _place: Place,
+}
+
+/// A statement's text, and what was made of it.
+struct Ready {
+    text: Box<str>,
+    slot: Slot,
 }
 
 /// What a prepared statement takes beside its text and the literals in its tree: measured, of a point select and of one with
@@ -116,7 +121,8 @@ impl Session {
             }
             slot.compiled = Some(compiled);
         }
-        let stored = Stored { text: sql.into(), params, slot, _place: place };
+        let ready = Some(Ready { text: sql.into(), slot });
+        let stored = Stored { params, ready, _place: place };
         let id = self.statements_next;
         self.statements_next += 1;
         self.statements.insert(id, stored);
@@ -138,11 +144,12 @@ impl Session {
         if params.len() != stored.params {
             return Err(SqlError::new(1210, "Incorrect arguments to EXECUTE"));
         }
-        let (text, mut slot) = (stored.text.clone(), stored.slot.take());
+        let mut ready = stored.ready.take().ok_or_else(unknown)?;
+        let Ready { text, slot } = &mut ready;
         let depth = slot.depth;
-        let outcome = depth.run(|| self.run_slot(&mut slot, params, None, &text, false, sink));
+        let outcome = depth.run(|| self.run_slot(slot, params, None, text, false, sink));
         if let Some(stored) = self.statements.get_mut(&id) {
-            stored.slot.compiled = slot.compiled;
+            stored.ready = Some(ready);
         }
         outcome
     }

@@ -272,7 +272,7 @@ impl Session {
 
     /// Whether the account may do everything, so that nothing needs to be looked through.
     fn may_all(&self) -> Result<bool> {
-        let version = self.instance.0.catalog.load().version;
+        let version = self.instance.catalog_version();
         if self.all_rights.get() == version {
             return Ok(true);
         }

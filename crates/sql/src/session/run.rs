@@ -174,7 +174,8 @@ impl Session {
             };
             self.use_tables(&compiled.tables)?;
             // Nobody changes a table now that is held. Somebody may have, before it was.
-            if self.instance.0.catalog.load().version == catalog.version {
+            // A catalog that is newer than that was changed for other tables.
+            if self.instance.catalog_version() <= catalog.version {
                 compiled.check(params)?;
                 return Ok(Ready { compiled, catalog });
             }
