@@ -24,6 +24,7 @@
 //! - [`scan`]: scans in both directions, and gets of many keys at once;
 //! - [`eviction`]: hit rates of ways to evict blocks;
 //! - [`filters`]: what filters cost;
+//! - [`replacement`]: the cache's hit rate over time, with compactions in the background;
 //! - [`temperature`]: what it brings to know how often extents are read.
 
 pub mod amplification;
@@ -44,6 +45,7 @@ pub mod metadata;
 pub mod pressure;
 pub mod queue;
 pub mod recovery;
+pub mod replacement;
 pub mod report;
 pub mod scan;
 pub mod store;

@@ -24,6 +24,7 @@ use spillway_bench::metadata::MetadataArgs;
 use spillway_bench::pressure::PressureArgs;
 use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
+use spillway_bench::replacement::ReplacementArgs;
 use spillway_bench::scan::ScanArgs;
 use spillway_bench::store::SpillwayStores;
 use spillway_bench::temperature::TemperatureArgs;
@@ -169,6 +170,11 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench temperature --memory-mib 64 --operations 500000 --rounds 1   a first impression
   spillway bench temperature --case tiers                                     a fast tier and a slow one")]
     Temperature(TemperatureArgs),
+    /// The block cache's hit rate over time, with compactions in the background
+    #[command(after_help = "Examples:
+  spillway bench replacement --memory-mib 32 --operations 1000000   a first impression
+  spillway bench replacement --series rates.csv --svg rates.svg     every share in a file, and drawn")]
+    Replacement(ReplacementArgs),
     /// Scans forward and backward, and gets of many keys at once
     #[command(after_help = "Examples:
   spillway bench scan --rows 100000 --seeks 10000 --rounds 1              a first impression
@@ -210,6 +216,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Fill(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Pressure(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Temperature(args) } => args.run(),
+        Command::Bench { what: Bench::Replacement(args) } => args.run(),
         Command::Bench { what: Bench::Scan(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Eviction(args) } => args.run(),
         Command::Bench { what: Bench::Filters(args) } => args.run(),

@@ -138,6 +138,7 @@ impl Database {
             gaps: settings.has(Mechanism::Gaps),
             block_nodes: settings.has(Mechanism::BlockNodes),
             simd: settings.has(Mechanism::Simd),
+            replacement: settings.has(Mechanism::Replacement),
             straight_flush: settings.has(Mechanism::StraightFlush),
             swizzling: settings.has(Mechanism::Swizzling),
             tiers: settings.tiers.clone(),

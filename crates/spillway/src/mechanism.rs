@@ -36,11 +36,13 @@ pub enum Mechanism {
     BlockNodes,
     /// Those nodes are searched by the processor's vectors.
     Simd,
+    /// What a compaction writes comes into memory where what it replaces was of use there.
+    Replacement,
 }
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 13] = [
+    pub const ALL: [Mechanism; 14] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -54,6 +56,7 @@ impl Mechanism {
         Mechanism::Swizzling,
         Mechanism::BlockNodes,
         Mechanism::Simd,
+        Mechanism::Replacement,
     ];
 
     /// Its name, as it is parsed.
@@ -73,6 +76,7 @@ impl Mechanism {
             Mechanism::Swizzling => "swizzling",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",
+            Mechanism::Replacement => "replacement",
         }
     }
 }

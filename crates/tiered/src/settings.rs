@@ -79,6 +79,8 @@ pub struct TieredSettings {
     pub block_nodes: bool,
     /// Whether those are searched by the processor's vectors.
     pub simd: bool,
+    /// Whether what compactions write comes into memory in the place of what was of use there (X-Engine, section 3.1.4).
+    pub replacement: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -128,6 +130,7 @@ impl TieredSettings {
             gaps: true,
             block_nodes: true,
             simd: true,
+            replacement: true,
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,

@@ -12,3 +12,4 @@ mod work;
 mod tests;
 
 pub use self::command::AmplificationArgs;
+pub(crate) use self::work::{Mix, Plan};

@@ -13,20 +13,20 @@ use crate::store::{Store, Stores, Traffic, by_threads, load};
 
 /// What a run does.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) rows: u64,
-    pub(super) value_bytes: usize,
-    pub(super) memory_bytes: usize,
-    pub(super) operations: u64,
-    pub(super) threads: u64,
+pub(crate) struct Plan {
+    pub(crate) rows: u64,
+    pub(crate) value_bytes: usize,
+    pub(crate) memory_bytes: usize,
+    pub(crate) operations: u64,
+    pub(crate) threads: u64,
     /// Of so many: gets, gets of ranges, updates, inserts.
-    pub(super) mix: [u64; 4],
-    pub(super) skew: f64,
+    pub(crate) mix: [u64; 4],
+    pub(crate) skew: f64,
     /// Of a hundred, how many ask for rows that were inserted lately.
-    pub(super) recent_percent: u64,
+    pub(crate) recent_percent: u64,
     /// Each thread waits for every one of so many of its writes to be durable; 0 for none.
-    pub(super) sync_every: u64,
-    pub(super) seed: u64,
+    pub(crate) sync_every: u64,
+    pub(crate) seed: u64,
 }
 
 /// What a run on one store gave.
@@ -44,27 +44,43 @@ pub(super) struct Ran {
 const RANGE_ROWS: usize = 20;
 /// Lately inserted is among so many.
 const RECENT_ROWS: u64 = 100_000;
+/// Operations that a thread tells of at once.
+const TOLD: u64 = 256;
 
 /// Runs the plan on a store in a fresh folder, which is removed.
 pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Ran, String> {
     let folder = dir.join(stores.name());
     fresh_folder(&folder)?;
     let store = stores.open(&folder, plan.memory_bytes)?;
-    let work = Work {
-        store: &*store,
-        plan,
-        hot: Keys::new(plan.rows, plan.skew),
-        recent: Keys::new(RECENT_ROWS, plan.skew),
-        values: Values::new(plan.seed, plan.value_bytes),
-    };
-    work.load(&stores.name())?;
-    let ran = work.measure()?;
+    let mix = Mix::new(&*store, plan);
+    mix.load(&stores.name())?;
+    let ran = measure(&mix)?;
     drop(store);
     remove_folder(&folder)?;
     Ok(ran)
 }
 
-struct Work<'a> {
+fn measure(mix: &Mix<'_>) -> Result<Ran, String> {
+    let Mix { store, plan, .. } = *mix;
+    let traffic = || store.traffic().ok_or("this store does not tell what it writes");
+    let (before, io, cpu, begin) = (traffic()?, Io::own(), machine::own_time(), clock::now());
+    let bar = progress(plan.operations);
+    let writes = mix.work(&|done| bar.inc(done))?;
+    let seconds = (clock::now() - begin).as_secs_f64();
+    bar.finish_and_clear();
+    store.settle()?;
+    let traffic = traffic()?.since(before);
+    Ok(Ran {
+        seconds,
+        cpu_seconds: (machine::own_time() - cpu).as_secs_f64(),
+        asked_bytes: writes as f64 * (key(0).len() + plan.value_bytes) as f64,
+        traffic,
+        io: Io::own().since(io),
+    })
+}
+
+/// The mix of a plan, on a store.
+pub(crate) struct Mix<'a> {
     store: &'a dyn Store,
     plan: &'a Plan,
     hot: Keys,
@@ -72,37 +88,33 @@ struct Work<'a> {
     values: Values,
 }
 
-impl Work<'_> {
-    fn load(&self, name: &str) -> Result<(), String> {
+impl<'a> Mix<'a> {
+    pub(crate) fn new(store: &'a dyn Store, plan: &'a Plan) -> Mix<'a> {
+        Mix {
+            store,
+            plan,
+            hot: Keys::new(plan.rows, plan.skew),
+            recent: Keys::new(RECENT_ROWS, plan.skew),
+            values: Values::new(plan.seed, plan.value_bytes),
+        }
+    }
+
+    /// Brings all rows into the bottom level.
+    pub(crate) fn load(&self, name: &str) -> Result<(), String> {
         load(self.store, name, self.plan.rows, &self.values)?;
         self.store.compact()
     }
 
-    fn measure(&self) -> Result<Ran, String> {
-        let traffic = || self.store.traffic().ok_or("this store does not tell what it writes");
-        let (before, io, cpu, begin) = (traffic()?, Io::own(), machine::own_time(), clock::now());
-        let plan = self.plan;
-        let bar = progress(plan.operations);
-        let told = |done| bar.inc(done);
-        let writes = by_threads(plan.threads, |thread| self.work(thread, &told))?;
-        let seconds = (clock::now() - begin).as_secs_f64();
-        bar.finish_and_clear();
-        self.store.settle()?;
-        let traffic = traffic()?.since(before);
-        Ok(Ran {
-            seconds,
-            cpu_seconds: (machine::own_time() - cpu).as_secs_f64(),
-            asked_bytes: writes as f64 * (key(0).len() + plan.value_bytes) as f64,
-            traffic,
-            io: Io::own().since(io),
-        })
+    /// Does all operations, and tells now and then how many more are done. Answers how many of them were writes.
+    pub(crate) fn work(&self, told: &(dyn Fn(u64) + Sync)) -> Result<u64, String> {
+        by_threads(self.plan.threads, |thread| self.work_of(thread, told))
     }
 
     /// One thread's share of the operations; answers how many of them were writes.
-    fn work(&self, thread: u64, told: &dyn Fn(u64)) -> Result<u64, String> {
+    fn work_of(&self, thread: u64, told: &dyn Fn(u64)) -> Result<u64, String> {
         let plan = self.plan;
         let mut rng = Rng::new(plan.seed ^ ((thread + 1) << 32));
-        let (mut inserted, mut writes, mut value) = (0, 0, Vec::new());
+        let (mut inserted, mut writes, mut value, mut untold) = (0, 0, Vec::new(), 0);
         let all: u64 = plan.mix.iter().sum();
         for place in (thread..plan.operations).step_by(plan.threads as usize) {
             let what = rng.below(all);
@@ -132,10 +144,12 @@ impl Work<'_> {
                 write(self.own_row(thread, inserted), 0)?;
                 inserted += 1;
             }
-            if place % 1024 == thread {
-                told(1024);
+            untold += 1;
+            if untold == TOLD {
+                told(std::mem::take(&mut untold));
             }
         }
+        told(untold);
         Ok(writes)
     }
 

@@ -64,7 +64,7 @@ fn shelf() -> LoomArc<Shelf> {
     let cache = Cache::new(CacheSettings::fixed(12 << 10), &budget);
     let extent = Arc::new(Extent(Seat::of(Some(&cache))));
     let table = cache.seat(&extent, 1, Bytes::new(1), 2, TABLE);
-    cache.insert(&table, 0, Bytes::new(10), BLOCK);
+    cache.insert(&table, 0, Bytes::new(10), BLOCK, Entrance::Missed);
     LoomArc::new(Shelf { cache, extent })
 }
 
@@ -88,7 +88,7 @@ fn loom_n1_a_reader_in_a_block_that_is_evicted() {
             }
         });
         let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
-        shelf.cache.insert(&table, 1, Bytes::new(11), BLOCK);
+        shelf.cache.insert(&table, 1, Bytes::new(11), BLOCK, Entrance::Missed);
         assert_eq!(read(&shelf, 0, 0), None, "it is taken out");
         shelf.cache.release_now();
         reader.join().unwrap();
@@ -128,7 +128,7 @@ fn loom_n5_a_block_that_comes_too_late() {
         let of_reader = shelf.clone();
         let reader = thread::spawn(move || {
             // What a reference keeps is not read here: the model does not know of the counts of `std`.
-            of_reader.cache.insert(&table, 1, Bytes::new(11), BLOCK);
+            of_reader.cache.insert(&table, 1, Bytes::new(11), BLOCK, Entrance::Missed);
         });
         shelf.cache.forget(&shelf.extent);
         reader.join().unwrap();

@@ -18,6 +18,10 @@
 //!   an extent goes with the last handle of it, and nothing comes in for it afterwards.
 //! - **N6 (tables stay longer).** A table is evicted before the blocks it leads to only where tables hold more than their share.
 //! - **N7 (charged until freed).** What is in the cache, and what left it and may still be looked at, is charged to the budget, save for N4.
+//! - **N8 (coming in beside readers).** What a compaction puts in is neither a hit nor a miss, takes the place of nothing that is
+//!   there already, and is held within the same capacity (N3). It stands in the main queue, without a mark: it has one turn of the hand
+//!   to be used. What is taken out for it is as if it was evicted (N1), and not remembered.
+//! - **N9 (looking is no use).** To ask whether blocks are of use marks none of them.
 //!
 //! # The parts
 //!
@@ -46,4 +50,4 @@ mod trace;
 pub(crate) use epochs::Pin;
 pub use trace::CacheTrace;
 
-pub(crate) use residence::{Cache, CacheSettings, Held, Holder, Seat, Sizes, Table};
+pub(crate) use residence::{Cache, CacheSettings, Entrance, Held, Holder, Seat, Sizes, Table};

@@ -4,7 +4,7 @@
 //! that nobody can reach any more, and to extents' handles, are dropped after it: what their ends do takes locks of their own.
 #![allow(unsafe_code)] // The one place that pairs pointers with the readers that are waited for.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -172,6 +172,15 @@ pub(crate) struct Sizes {
     pub(crate) saved: usize,
 }
 
+/// Why a block comes in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Entrance {
+    /// A reader missed it.
+    Missed,
+    /// It was written in the place of blocks that were of use (N8).
+    Replaces,
+}
+
 enum Item<H: Holder> {
     Table { holder: Weak<H>, blocks: usize },
     Block { table: Arc<Table<H>>, index: u32 },
@@ -335,7 +344,7 @@ impl<H: Holder> Cache<H> {
         table
     }
 
-    /// Keeps a block of a table that readers missed. Answers the one that is kept, which another may have been faster to read, or this
+    /// Keeps a block of a table. Answers the one that is kept, which another may have been faster to read, or this
     /// one, where it is not: it is too large, or the table has left (N5).
     pub(crate) fn insert(
         &self,
@@ -343,8 +352,11 @@ impl<H: Holder> Cache<H> {
         index: usize,
         content: H::Block,
         sizes: Sizes,
+        entrance: Entrance,
     ) -> Arc<Held<H::Block>> {
-        self.misses.fetch_add(1, Ordering::Relaxed);
+        if entrance == Entrance::Missed {
+            self.misses.fetch_add(1, Ordering::Relaxed);
+        }
         let block = Arc::new(Held::new(content));
         let bytes = sizes.held + ENTRY_BYTES;
         let mut ends = Ends::default();
@@ -361,7 +373,10 @@ impl<H: Holder> Cache<H> {
         // What makes room may be the table itself.
         if seated(table) && self.make_room(&mut state, bytes, &mut ends) && seated(table) {
             let index = index as u32;
-            let queue = state.order.entrance(table.ghost(index));
+            let queue = match entrance {
+                Entrance::Missed => state.order.entrance(table.ghost(index)),
+                Entrance::Replaces => Queue::Main,
+            };
             let item = Item::Block { table: table.clone(), index };
             let entry = state.order.insert(queue, item, bytes, sizes.saved);
             block.entry.store(entry, Ordering::Relaxed);
@@ -374,6 +389,38 @@ impl<H: Holder> Cache<H> {
         }
         self.settle(state, ends);
         block
+    }
+
+    /// Which of these blocks are in memory and were used again since they came in, or were of use before (N9).
+    pub(crate) fn of_use(&self, table: &Table<H>, blocks: Range<usize>) -> Vec<usize> {
+        let state = self.lock();
+        let pin = self.pin();
+        let is_of_use = |index: &usize| {
+            let swip = &table.blocks[*index];
+            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its tables.
+            let Some(block) = (unsafe { swip.peek(&pin) }) else { return false };
+            let entry = block.entry.load(Ordering::Relaxed);
+            swip.marks() > 0 || (entry != NONE && state.order.queue(entry) == Queue::Main)
+        };
+        blocks.filter(is_of_use).collect()
+    }
+
+    /// Takes blocks out that were replaced. Nobody remembers them as what may come back.
+    pub(crate) fn take_out(&self, table: &Table<H>, blocks: &[usize]) {
+        let mut state = self.lock();
+        let pin = self.pin();
+        for index in blocks {
+            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its tables.
+            if let Some(block) = unsafe { table.blocks[*index].peek(&pin) } {
+                let (item, bytes) = state.order.remove(block.entry.load(Ordering::Relaxed));
+                state.count_block(table, -1);
+                self.take_block(&mut state, table, *index as u32, bytes);
+                // The caller has another reference of the table.
+                drop(item);
+            }
+        }
+        drop(pin);
+        self.settle(state, Ends::default());
     }
 
     /// The extent is gone.

@@ -67,6 +67,16 @@ impl<T> Swip<T> {
         unsafe { thing.as_ref() }
     }
 
+    /// What it leads to, without a mark: nobody uses it.
+    ///
+    /// # Safety
+    /// As [`Swip::get`].
+    pub(super) unsafe fn peek<'p>(&self, _pin: &'p Pin<'_>) -> Option<&'p T> {
+        let thing = self.0.load(Ordering::Acquire).map_addr(|addr| addr & !MARKS);
+        // SAFETY: as in `get`.
+        unsafe { thing.as_ref() }
+    }
+
     /// As [`Swip::get`], with a reference that outlives the pin.
     ///
     /// # Safety

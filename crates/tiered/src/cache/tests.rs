@@ -106,7 +106,7 @@ impl Shelf {
             return true;
         }
         drop(pin);
-        self.cache.insert(&table, index, Bytes::new(index, &self.alive), BLOCK);
+        self.cache.insert(&table, index, Bytes::new(index, &self.alive), BLOCK, Entrance::Missed);
         false
     }
 
@@ -225,11 +225,61 @@ fn n5_what_is_in_memory_of_an_extent_goes_with_it() {
     drop(extent);
     assert_eq!(shelf.alive(), 1, "somebody has the table");
     // A reader that came from the device too late.
-    let block = shelf.cache.insert(&table, 0, Bytes::new(0, &shelf.alive), BLOCK);
+    let block = shelf.cache.insert(&table, 0, Bytes::new(0, &shelf.alive), BLOCK, Entrance::Missed);
     assert_eq!(shelf.cache.held_and_charged(), (0, 0));
     assert_eq!(block.read(), 0);
     drop((block, table));
     assert_eq!(shelf.alive(), 0);
+}
+
+/// What is put in beside readers is no miss, and outlives what is read once. What is taken out for it is gone, but for who reads it.
+#[test]
+fn n8_what_comes_in_beside_readers_is_kept() {
+    let shelf = Shelf::of(600 << 10);
+    let one = shelf.extent(1);
+    let table = shelf.table(&one);
+    let put = |index, content| {
+        let content = Bytes::new(content, &shelf.alive);
+        shelf.cache.insert(&table, index, content, BLOCK, Entrance::Replaces)
+    };
+    assert_eq!(put(3, 3).read(), 3);
+    assert_eq!(put(3, 7).read(), 3, "what is there stays");
+    put(4, 4);
+    assert_eq!(shelf.cache.hits_and_misses(), (0, 0));
+    let (held, charged) = shelf.cache.held_and_charged();
+    assert!(held == charged && held > 2 * BLOCK.held, "N7");
+    // Blocks that are read once go through the small queue.
+    let others: Vec<_> = (2..8).map(|number| shelf.extent(number)).collect();
+    for other in &others {
+        (0..BLOCKS).for_each(|index| _ = shelf.read(other, index));
+    }
+    assert!(shelf.has(&one, 3) && shelf.has(&one, 4));
+    let pin = shelf.cache.pin();
+    let read = table.block(3, &pin).unwrap();
+    shelf.cache.take_out(&table, &[2, 3, 3]);
+    assert!(read.read() == 3 && !shelf.has(&one, 3) && shelf.has(&one, 4), "N1");
+    drop(pin);
+    let before = shelf.cache.hits_and_misses().1;
+    assert!(!shelf.read(&one, 3), "it is not remembered, and comes in as any other");
+    assert_eq!(shelf.cache.hits_and_misses().1, before + 1);
+}
+
+/// To be asked for does not keep a block.
+#[test]
+fn n9_looking_is_no_use() {
+    let shelf = Shelf::of(8 << 20);
+    let extent = shelf.extent(1);
+    (0..4).for_each(|index| _ = shelf.read(&extent, index));
+    let table = shelf.table(&extent);
+    let of_use = || shelf.cache.of_use(&table, 0..BLOCKS);
+    for _ in 0..5 {
+        assert_eq!(of_use(), [0_usize; 0], "they were read once, and came in by that");
+    }
+    shelf.read(&extent, 2);
+    let content = Bytes::new(9, &shelf.alive);
+    shelf.cache.insert(&table, 9, content, BLOCK, Entrance::Replaces);
+    assert_eq!(of_use(), [2, 9]);
+    assert_eq!(shelf.cache.of_use(&table, 3..9), [0_usize; 0]);
 }
 
 #[test]
@@ -308,7 +358,7 @@ fn something_larger_than_all_is_not_kept() {
     assert!(!shelf.read(&extent, 1) && !shelf.read(&extent, 1));
     let table = shelf.table(&extent);
     let huge = Sizes { held: 1 << 30, saved: 1 << 30 };
-    let block = shelf.cache.insert(&table, 2, Bytes::new(2, &shelf.alive), huge);
+    let block = shelf.cache.insert(&table, 2, Bytes::new(2, &shelf.alive), huge, Entrance::Missed);
     assert_eq!(block.read(), 2);
     assert!(!shelf.has(&extent, 2));
 }

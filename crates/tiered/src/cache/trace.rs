@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 
-use super::{Cache, CacheSettings, Holder, Seat, Sizes};
+use super::{Cache, CacheSettings, Entrance, Holder, Seat, Sizes};
 
 /// Blocks of an extent.
 const BLOCKS: u64 = 128;
@@ -52,7 +52,7 @@ impl CacheTrace {
         pin.outside(|| {
             let table = table
                 .unwrap_or_else(|| self.cache.seat(extent, number, (), BLOCKS as usize, TABLE));
-            self.cache.insert(&table, index, (), BLOCK);
+            self.cache.insert(&table, index, (), BLOCK, Entrance::Missed);
         });
         false
     }

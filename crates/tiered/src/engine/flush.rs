@@ -180,6 +180,7 @@ impl Inner {
         if !inputs.is_empty() {
             sources.push(Supply::of_slices(inputs.clone(), &written.bulk));
         }
+        let replaced = self.replaced(inputs.clone());
         let policy = self.settings.reuse_policy(others_from);
         let coder = self.codes_of_flush();
         let rules = (&rule, &known.ripe);
@@ -226,6 +227,7 @@ impl Inner {
         part.edit(&edit, Some((&oldest.memtable, flushed)));
         change.retire();
         drop(manifest);
+        self.replace(replaced, &edit);
         if let Way::Level1 { held, .. } = way {
             self.counts.straight_flushes.fetch_add(1, Ordering::Relaxed);
             drop(held);

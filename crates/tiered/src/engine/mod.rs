@@ -28,6 +28,7 @@ mod reuse;
 mod status;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod warm;
 mod work;
 mod written;
 

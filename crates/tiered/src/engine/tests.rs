@@ -25,6 +25,7 @@ mod space;
 mod temperature;
 mod tiers;
 mod verify;
+mod warm;
 
 /// A horizon that the test moves.
 struct TestHorizon {
@@ -64,6 +65,7 @@ fn small() -> TieredSettings {
         gaps: true,
         block_nodes: true,
         simd: true,
+        replacement: true,
         tiers: Vec::new(),
         hot_compression: Compression::Lz4,
         cold_compression: Compression::ZSTD,

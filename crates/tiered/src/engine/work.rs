@@ -343,6 +343,7 @@ impl Inner {
         let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };
         let mut written = self.written(self.class_at(pick.target))?;
         written.pace = self.pace_of(pick.kind);
+        let replaced = self.replaced(sources.concat());
         let supply = |slices| Supply::of_slices(slices, &written.bulk);
         let sources = sources.into_iter().map(supply).collect();
         let (coder, codes) = self.codes_of(table, pick)?;
@@ -385,6 +386,7 @@ impl Inner {
         part.edit(&edit, None);
         change.retire();
         drop(manifest);
+        self.replace(replaced, &edit);
         self.refresh_debt();
         self.counts.compactions[pick.kind as usize].fetch_add(1, Ordering::Relaxed);
         self.counts.reuse.add(&tally);

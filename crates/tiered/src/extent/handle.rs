@@ -10,7 +10,7 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
-use crate::cache::{Cache, CacheSettings, Held, Holder, Pin, Seat, Sizes, Table};
+use crate::cache::{Cache, CacheSettings, Entrance, Held, Holder, Pin, Seat, Sizes, Table};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
@@ -366,10 +366,42 @@ impl ExtentHandle {
         Ok(table)
     }
 
+    /// Reads blocks into the cache that take the place of others there, neighbours with one read.
+    ///
+    /// # Errors
+    /// As [`ExtentHandle::resident`].
+    pub(crate) fn bring(&self, table: &Arc<CachedTable>, blocks: &[usize]) -> Result<()> {
+        let context = &self.home().context;
+        for run in blocks.chunk_by(|one, next| one + 1 == *next) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            let frames = self.read_blocks(table, first..last + 1)?;
+            for &index in run {
+                let place = table.place(index);
+                let (at, saved) =
+                    ((place.offset - table.place(first).offset) as usize, place.len as usize);
+                let block = self.open_block(table, index, &frames[at..at + saved])?;
+                let sizes = Sizes { held: block.bytes(), saved };
+                context.cache.insert(table, index, block, sizes, Entrance::Replaces);
+            }
+            context.trim();
+        }
+        Ok(())
+    }
+
+    /// Takes blocks out of the cache that were replaced.
+    pub(crate) fn take_out(&self, table: &CachedTable, blocks: &[usize]) {
+        self.cache().take_out(table, blocks);
+    }
+
     /// The block index and the filters, if they are in memory, to be kept.
     pub(crate) fn resident_now(&self) -> Option<Arc<CachedTable>> {
         let home = self.home.as_ref()?;
         self.seat.table_to_keep(&home.context.cache.pin())
+    }
+
+    /// Which of some blocks are in memory, and of use there.
+    pub(crate) fn of_use(&self, table: &CachedTable, blocks: Range<usize>) -> Vec<usize> {
+        self.cache().of_use(table, blocks)
     }
 
     /// A data block, to be kept.
@@ -409,7 +441,7 @@ impl ExtentHandle {
         context.reads[class as usize].fetch_add(1, Ordering::Relaxed);
         let block = self.read_block(table, index)?;
         let sizes = Sizes { held: block.bytes(), saved: table.place(index).len as usize };
-        let block = context.cache.insert(table, index, block, sizes);
+        let block = context.cache.insert(table, index, block, sizes, Entrance::Missed);
         context.trim();
         Ok(block)
     }

@@ -262,6 +262,7 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         dynamic_level0: rng.chance(1, 2),
         block_nodes: rng.chance(3, 4),
         simd: rng.chance(1, 2),
+        replacement: rng.chance(2, 3),
         manifest_bytes: [512, 8 << 10, 1 << 20][rng.below(3) as usize],
         ..small()
     };

@@ -1,0 +1,282 @@
+//! The command line of a run, and the run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use clap::Args;
+use spillway::Mechanism;
+use spillway_base::clock;
+
+use super::plot::draw;
+use super::series::Series;
+use crate::amplification::{Mix, Plan};
+use crate::apart;
+use crate::machine;
+use crate::measure::{fresh_folder, progress, remove_folder};
+use crate::report::{CommonArgs, Figure, Report, Row};
+use crate::store::{SpillwayStore, SpillwayStores, metrics_sum};
+
+/// The block cache's hit rate over time, after figure 17 of the X-Engine paper.
+#[derive(Args, Clone, Debug)]
+pub struct ReplacementArgs {
+    /// Memory budget, in MiB
+    #[arg(long, default_value_t = 64)]
+    pub memory_mib: usize,
+    /// How many times the memory the data is
+    #[arg(long, default_value_t = 4.0)]
+    pub data_times: f64,
+    /// Bytes of each value
+    #[arg(long, default_value_t = 200)]
+    pub value_bytes: usize,
+    /// Operations, over all threads
+    #[arg(long, default_value_t = 4_000_000)]
+    pub operations: u64,
+    /// Shares of the operations after each of which it is noted how many blocks were found
+    #[arg(long, default_value_t = 100)]
+    pub shares: u64,
+    /// Threads
+    #[arg(long, default_value_t = 4)]
+    pub threads: u64,
+    /// Shares of point gets, gets of 20 rows, updates and inserts
+    #[arg(long, value_delimiter = ',', default_values_t = [42, 10, 32, 16])]
+    pub mix: Vec<u64>,
+    /// How few rows are asked for mostly: 0 for all alike, 0.99 as YCSB's Zipf distribution
+    #[arg(long, default_value_t = 0.99)]
+    pub skew: f64,
+    /// Of a hundred rows asked for, how many were inserted lately; the others are of a hot set
+    #[arg(long, default_value_t = 50)]
+    pub recent_percent: u64,
+    /// Times to run everything; the report gives medians over them
+    #[arg(long, default_value_t = 1)]
+    pub rounds: usize,
+    /// A little of everything, once: whether it runs
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the hit rate of each share of each run to this file
+    #[arg(long, value_name = "FILE")]
+    pub series: Option<PathBuf>,
+    /// Draw the last round into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Seed, folder and report
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Run this subject alone and write what it gave to a file: what each run does in a process of its own
+    #[arg(long, hide = true, num_args = 2, value_names = ["SUBJECT", "FILE"])]
+    pub child: Vec<String>,
+}
+
+/// A name, and what is left out.
+type Subject = (&'static str, &'static [Mechanism]);
+
+const SUBJECTS: [Subject; 2] =
+    [("spillway", &[]), ("without replacement", &[Mechanism::Replacement])];
+
+/// What is counted of compactions that go on by themselves.
+const COMPACTIONS: [&str; 5] = [
+    "tiered_compactions_deletion_total",
+    "tiered_compactions_intra_level0_total",
+    "tiered_compactions_minor_total",
+    "tiered_compactions_major_total",
+    "tiered_compactions_self_major_total",
+];
+
+/// Points of a dip that counts.
+const DEEP: f64 = 5.0;
+
+impl ReplacementArgs {
+    /// Runs with and without it, in processes of their own, and gives the report.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or the first failure of a run, in words.
+    pub fn run(mut self) -> Result<(), String> {
+        if self.quick {
+            (self.memory_mib, self.operations, self.rounds) = (32, 20_000, 1);
+        }
+        if let [name, file] = &self.child[..] {
+            let subject = SUBJECTS.iter().find(|(subject, _)| subject == name);
+            let series = self.series_of(*subject.ok_or("no such subject")?)?;
+            return apart::give(file, &series);
+        }
+        self.plan()?;
+        let mut report = empty();
+        let load = machine::load_average();
+        let mut runs: Vec<(usize, String, Series)> = Vec::new();
+        let bar = progress((self.rounds * SUBJECTS.len()) as u64);
+        for round in 0..self.rounds {
+            for place in 0..SUBJECTS.len() {
+                let (name, _) = SUBJECTS[(place + round) % SUBJECTS.len()];
+                bar.set_message(name);
+                let ran: Result<Series, String> = apart::run(&self.common.dir, &[name]);
+                let ran = ran.map_err(|error| format!("{name}: {error}"))?;
+                report.add(self.row(name, &ran));
+                runs.push((round, name.to_owned(), ran));
+                bar.inc(1);
+            }
+        }
+        bar.finish_and_clear();
+        report.set("machine", machine::describe(&self.common.dir));
+        report.set("load average", format!("{load} before, {} after", machine::load_average()));
+        report.set("run", self.describe());
+        self.write(&runs)?;
+        self.common.output.give(&report)
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan, String> {
+        let memory_bytes = self.memory_mib << 20;
+        let row_bytes = self.value_bytes as f64 + 16.0;
+        let rows = (memory_bytes as f64 * self.data_times / row_bytes) as u64;
+        let mix: [u64; 4] = self.mix.clone().try_into().map_err(|_| "the mix has four shares")?;
+        let none = rows < 2 || self.threads == 0 || self.rounds == 0 || self.shares == 0;
+        if none || self.operations < self.shares || mix.iter().sum::<u64>() == 0 {
+            return Err(
+                "rows, threads, rounds, shares and their operations are more than nothing".into()
+            );
+        }
+        if self.recent_percent > 100 || !(0.0..1.0).contains(&self.skew) {
+            return Err("a share is at most 100 of a hundred, and the skew is below 1".to_owned());
+        }
+        Ok(Plan {
+            rows,
+            value_bytes: self.value_bytes,
+            memory_bytes,
+            operations: self.operations,
+            threads: self.threads,
+            mix,
+            skew: self.skew,
+            recent_percent: self.recent_percent,
+            sync_every: 0,
+            seed: self.common.seed,
+        })
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "rows of 16 + {} bytes, {} times {} MiB of memory, in the bottom level; then {} operations by {} threads in {} shares: gets, \
+             gets of 20 rows, updates, inserts {:?}; {} % ask for rows inserted lately, the others for a hot set, skew {}; {} rounds \
+             in turn, seed {}",
+            self.value_bytes,
+            self.data_times,
+            self.memory_mib,
+            self.operations,
+            self.threads,
+            self.shares,
+            self.mix,
+            self.recent_percent,
+            self.skew,
+            self.rounds,
+            self.common.seed
+        )
+    }
+
+    /// Runs the mix on a database in a fresh folder, which is removed.
+    pub(super) fn series_of(&self, (name, without): Subject) -> Result<Series, String> {
+        let plan = self.plan()?;
+        let folder = self.common.dir.join("replacement");
+        fresh_folder(&folder)?;
+        let stores = SpillwayStores::default();
+        let mut settings = stores.database_settings(plan.memory_bytes);
+        settings.without.extend(without);
+        let store = stores.open_with(&folder, settings)?;
+        let mix = Mix::new(&store, &plan);
+        mix.load(name)?;
+        let series = self.measure(&store, &mix);
+        drop(store);
+        remove_folder(&folder)?;
+        series
+    }
+
+    fn measure(&self, store: &SpillwayStore, mix: &Mix<'_>) -> Result<Series, String> {
+        let figure = |names: &[&str]| metrics_sum(&store.db.metrics(), names);
+        let found = || {
+            (
+                figure(&["tiered_block_cache_hits_total"]),
+                figure(&["tiered_block_cache_misses_total"]),
+            )
+        };
+        let work = || (figure(&COMPACTIONS), figure(&["tiered_flushes_total"]));
+        let each = self.operations / self.shares;
+        let (before, begin) = (work(), clock::now());
+        // Operations done, and what was found after each share of them.
+        let state = Mutex::new((0, vec![found()]));
+        let bar = progress(self.operations);
+        mix.work(&|done| {
+            bar.inc(done);
+            let mut state = state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            state.0 += done;
+            while state.0 / each >= state.1.len() as u64 {
+                let now = found();
+                state.1.push(now);
+            }
+        })?;
+        bar.finish_and_clear();
+        let seconds = (clock::now() - begin).as_secs_f64();
+        let after = work();
+        let (_, found) = state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let shares = found.windows(2);
+        Ok(Series {
+            shares: shares.map(|pair| (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1)).collect(),
+            seconds,
+            compactions: after.0 - before.0,
+            flushes: after.1 - before.1,
+        })
+    }
+
+    pub(super) fn row(&self, subject: &str, series: &Series) -> Row {
+        let dips = series.dips();
+        Row {
+            case: vec![format!("{} shares", series.shares.len())],
+            subject: subject.to_owned(),
+            figures: vec![
+                series.rate(),
+                series.rates().into_iter().fold(100.0, f64::min),
+                dips.iter().copied().fold(0.0, f64::max),
+                dips.iter().filter(|dip| **dip > DEEP).count() as f64,
+                series.misses() / self.operations as f64,
+                self.operations as f64 / series.seconds,
+                series.flushes,
+                series.compactions,
+            ],
+        }
+    }
+
+    fn write(&self, runs: &[(usize, String, Series)]) -> Result<(), String> {
+        if let Some(path) = &self.series {
+            let mut text = "round,of,share,hits %\n".to_owned();
+            for (round, name, series) in runs {
+                for (share, rate) in series.rates().iter().enumerate() {
+                    text.push_str(&format!("{round},{name},{share},{rate:.3}\n"));
+                }
+            }
+            write_to(path, &text)?;
+        }
+        if let Some(path) = &self.svg {
+            let last = runs.iter().filter(|(round, ..)| *round + 1 == self.rounds);
+            let last: Vec<_> =
+                last.map(|(_, name, series)| (name.clone(), series.clone())).collect();
+            draw(&last, path)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_to(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+pub(super) fn empty() -> Report {
+    let figure = |name, decimals| Figure { name, decimals };
+    Report::new(
+        &["of"],
+        &[
+            figure("hits %", 2),
+            figure("lowest share %", 2),
+            figure("deepest dip", 2),
+            figure("dips past 5", 0),
+            figure("misses/op", 3),
+            figure("ops/s", 0),
+            figure("flushes", 0),
+            figure("compactions", 0),
+        ],
+    )
+}

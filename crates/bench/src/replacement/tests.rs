@@ -1,0 +1,41 @@
+use clap::Parser;
+use spillway::Mechanism;
+
+use super::command::empty;
+use super::series::Series;
+use super::*;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    replacement: ReplacementArgs,
+}
+
+#[test]
+fn a_tiny_run_has_all_shares() {
+    let dir = tempfile::tempdir().unwrap();
+    let tiny = "test --memory-mib 32 --data-times 0.1 --operations 5000 --shares 20 --threads 2";
+    let mut args = Command::parse_from(tiny.split(' ')).replacement;
+    args.common.dir = dir.path().into();
+    let series = args.series_of(("without replacement", &[Mechanism::Replacement])).unwrap();
+    assert_eq!(series.shares.len(), 20);
+    assert!(series.shares.iter().any(|(hits, _)| *hits > 0.0), "{series:?}");
+    let mut report = empty();
+    report.add(args.row("spillway", &series));
+    assert!(report.to_string().contains("deepest dip"));
+    let path = dir.path().join("replacement.svg");
+    super::plot::draw(&[("spillway".to_owned(), series)], &path).unwrap();
+    assert!(std::fs::metadata(path).unwrap().len() > 1000);
+    args.shares = 0;
+    assert!(args.plan().is_err());
+}
+
+#[test]
+fn a_dip_is_what_lies_below_the_ten_before() {
+    let mut series = Series { shares: vec![(80.0, 20.0); 12], ..Series::default() };
+    assert_eq!(series.dips(), [0.0, 0.0]);
+    series.shares.push((70.0, 30.0));
+    series.shares.push((90.0, 10.0));
+    assert_eq!(series.dips(), [0.0, 0.0, 10.0, -10.0]);
+    assert!((series.rate() - 80.0).abs() < 1e-9 && series.misses() == 12.0 * 20.0 + 40.0);
+}
