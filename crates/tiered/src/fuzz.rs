@@ -102,7 +102,7 @@ pub fn footer(bytes: &[u8]) {
 /// A filter of any bytes, and a filter of these keys.
 pub fn filter(bytes: &[u8]) {
     let hash = filter::hash(bytes);
-    filter::may_contain(bytes, hash);
+    let _ = filter::may_contain(bytes, hash);
     let hashes: Vec<u64> = bytes.chunks(3).map(filter::hash).collect();
     for kind in filter::FilterKind::ALL {
         let built = filter::build(kind, &hashes);

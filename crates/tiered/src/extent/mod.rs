@@ -258,8 +258,9 @@ pub(crate) mod fuzz {
         let Some(bytes) = bytes.first_chunk::<FOOTER_BYTES>() else { return };
         let mut bytes = *bytes;
         if bytes[0] & 1 == 1 {
+            let version = VERSION - u32::from(bytes[0] >> 1 & 1);
             bytes[..8].copy_from_slice(MAGIC);
-            bytes[8..12].copy_from_slice(&[VERSION as u8 - (bytes[0] >> 1 & 1), 0, 0, 0]);
+            bytes[8..12].copy_from_slice(&version.to_le_bytes());
         }
         crate::fuzz::seal(&mut bytes);
         if let Ok(footer) = Footer::decode(&bytes) {
