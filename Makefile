@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ bench-amplification: peers ## Bytes written and read for each operation of a mix
 
 bench-queue: peers ## A table used as a queue, after 1 M and 50 M inserts and deletes, beside RocksDB (QUEUE_ARGS=)
 	peers/target/release/spillway-peers queue $(QUEUE_ARGS)
+
+bench-skew: peers ## Point reads of data larger than memory, from all rows alike to a few mostly, beside RocksDB (SKEW_ARGS=)
+	peers/target/release/spillway-peers skew $(SKEW_ARGS)
 
 bench-fill: peers ## A fill at full speed to 20 GiB with 1 GiB of memory, beside RocksDB (FILL_ARGS=)
 	peers/target/release/spillway-peers fill $(FILL_ARGS)

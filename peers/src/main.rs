@@ -17,6 +17,7 @@ use spillway_bench::pressure::PressureArgs;
 use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
 use spillway_bench::scan::ScanArgs;
+use spillway_bench::skew::SkewArgs;
 use spillway_bench::store::{SpillwayStores, Stores};
 use spillway_bench::wave::WaveArgs;
 
@@ -53,6 +54,8 @@ enum What {
     Amplification(AmplificationArgs),
     /// A table used as a queue
     Queue(QueueArgs),
+    /// Point reads of data larger than memory, from all rows alike to a few rows mostly
+    Skew(SkewArgs),
     /// A fill at full speed, second by second
     Fill(FillArgs),
     /// Gets and durable puts with compactions in the background and without
@@ -98,6 +101,10 @@ fn run(what: What) -> Result<(), String> {
         }
         What::Amplification(args) => args.run(&[&spillway, &pipelined, &direct]),
         What::Queue(args) => args.run(&[&spillway, &RocksStores::new(Way::Pipelined)]),
+        What::Skew(args) => {
+            let reads = |direct| RocksStores { direct, for_reads: true, ..RocksStores::new(Way::Plain) };
+            args.run(&[&spillway, &reads(true), &reads(false)])
+        }
         What::Fill(args) => args.run(&[&spillway, &pipelined, &direct]),
         What::Pressure(args) => args.run(&[&spillway, &pipelined, &direct]),
         What::Scan(args) => args.run(&[&spillway, &RocksStores::new(Way::Pipelined)]),

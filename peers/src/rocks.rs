@@ -39,12 +39,14 @@ pub struct RocksStores {
     pub statistics: bool,
     /// Whether it reads and writes data past the page cache, which is memory beyond its budget otherwise.
     pub direct: bool,
+    /// Whether its blocks have all of the memory, for runs that only read.
+    pub for_reads: bool,
 }
 
 impl RocksStores {
     /// With the log in the store's folder.
     pub fn new(way: Way) -> RocksStores {
-        RocksStores { way, log_dir: None, statistics: false, direct: false }
+        RocksStores { way, log_dir: None, statistics: false, direct: false, for_reads: false }
     }
 
     /// What both kinds of database are opened with.
@@ -52,7 +54,8 @@ impl RocksStores {
         let mut blocks = BlockBasedOptions::default();
         blocks.set_block_size(16 << 10);
         blocks.set_bloom_filter(10.0, false);
-        blocks.set_block_cache(&Cache::new_lru_cache(memory_bytes / 2));
+        let cache_bytes = if self.for_reads { memory_bytes } else { memory_bytes / 2 };
+        blocks.set_block_cache(&Cache::new_lru_cache(cache_bytes));
         blocks.set_data_block_index_type(rocksdb::DataBlockIndexType::BinaryAndHash);
         let mut options = Options::default();
         options.create_if_missing(true);
@@ -99,8 +102,9 @@ impl Stores for RocksStores {
             Way::Recycled => "enable_pipelined_write, recycle_log_file_num 8 (used from the start), write buffers of 8 MiB, ",
         };
         let data = if self.direct { "use_direct_reads, use_direct_io_for_flush_and_compaction, " } else { "" };
+        let cache = if self.for_reads { "all memory, with filters and indexes beside it" } else { "memory/2" };
         format!(
-            "{own}{data}allow_concurrent_memtable_write, 4 write buffers of memory/16, block cache of memory/2, 16 KiB blocks, \
+            "{own}{data}allow_concurrent_memtable_write, 4 write buffers of memory/16, block cache of {cache}, 16 KiB blocks, \
              Bloom filters of 10 bits, no compression, max_background_jobs 4"
         )
     }

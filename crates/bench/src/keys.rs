@@ -10,14 +10,16 @@ pub(crate) enum Keys {
     Zipf(Zipf),
 }
 
-/// Zipf's distribution after Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994), as YCSB
-/// has it; which rows are the popular ones is scattered.
+/// Zipf's distribution, of any exponent, drawn after Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
+/// discrete distributions" (1996); which rows are the popular ones is scattered.
 pub(crate) struct Zipf {
     rows: u64,
-    theta: f64,
-    zeta: f64,
-    alpha: f64,
-    eta: f64,
+    exponent: f64,
+    /// The integral of the density up to the first rank's end and to the last one's.
+    first: f64,
+    last: f64,
+    /// A rank that is so near is taken without a look at its density.
+    near: f64,
 }
 
 impl Keys {
@@ -26,17 +28,14 @@ impl Keys {
         if skew == 0.0 {
             return Keys::Uniform(rows);
         }
-        let zeta = |count: u64| (1..=count).map(|rank| (rank as f64).powf(-skew)).sum::<f64>();
-        let whole = zeta(rows);
-        let eta = (1.0 - (2.0 / rows as f64).powf(1.0 - skew)) / (1.0 - zeta(2) / whole);
-        Keys::Zipf(Zipf { rows, theta: skew, zeta: whole, alpha: 1.0 / (1.0 - skew), eta })
+        Keys::Zipf(Zipf::new(rows, skew))
     }
 
     /// How popular a row is: 0 is the most popular.
     pub(crate) fn draw_rank(&self, rng: &mut Rng) -> u64 {
         match self {
             Keys::Uniform(rows) => rng.below(*rows),
-            Keys::Zipf(zipf) => zipf.rank(rng.unit()),
+            Keys::Zipf(zipf) => zipf.rank(rng),
         }
     }
 
@@ -44,23 +43,44 @@ impl Keys {
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         match self {
             Keys::Uniform(rows) => rng.below(*rows),
-            Keys::Zipf(zipf) => scatter(zipf.rank(rng.unit()), zipf.rows),
+            Keys::Zipf(zipf) => scatter(zipf.rank(rng), zipf.rows),
         }
     }
 }
 
 impl Zipf {
-    /// How popular the row is that a number in `[0, 1)` stands for: 0 is the most popular.
-    fn rank(&self, unit: f64) -> u64 {
-        let place = unit * self.zeta;
-        if place < 1.0 {
-            return 0;
+    fn new(rows: u64, exponent: f64) -> Zipf {
+        let mut zipf = Zipf { rows, exponent, first: 0.0, last: 0.0, near: 0.0 };
+        zipf.first = zipf.integral(1.5) - 1.0;
+        zipf.last = zipf.integral(rows as f64 + 0.5);
+        zipf.near = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
+        zipf
+    }
+
+    fn density(&self, rank: f64) -> f64 {
+        rank.powf(-self.exponent)
+    }
+
+    fn integral(&self, to: f64) -> f64 {
+        let power = 1.0 - self.exponent;
+        if power == 0.0 { to.ln() } else { (to.powf(power) - 1.0) / power }
+    }
+
+    fn inverse(&self, area: f64) -> f64 {
+        let power = 1.0 - self.exponent;
+        if power == 0.0 { area.exp() } else { (1.0 + area * power).powf(power.recip()) }
+    }
+
+    /// How popular a row is: 0 is the most popular.
+    fn rank(&self, rng: &mut Rng) -> u64 {
+        loop {
+            let area = self.last + rng.unit() * (self.first - self.last);
+            let place = self.inverse(area);
+            let rank = place.round().clamp(1.0, self.rows as f64);
+            if rank - place <= self.near || area >= self.integral(rank + 0.5) - self.density(rank) {
+                return rank as u64 - 1;
+            }
         }
-        if place < 1.0 + 0.5_f64.powf(self.theta) {
-            return 1;
-        }
-        let rank = self.rows as f64 * (self.eta * unit - self.eta + 1.0).powf(self.alpha);
-        (rank as u64).min(self.rows - 1)
     }
 }
 
@@ -84,6 +104,24 @@ mod tests {
         assert!(share_of_most(0.0) < 0.003);
         // The first rank has 1 / zeta(1000, 0.99) = 12.7 %.
         let most = share_of_most(0.99);
-        assert!((0.12..0.16).contains(&most), "{most}");
+        assert!((0.12..0.14).contains(&most), "{most}");
+    }
+    /// The shares of the first ranks are those that the exponent says.
+    #[test]
+    fn ranks_have_their_shares() {
+        for exponent in [0.5, 0.99, 1.0, 1.2, 2.0] {
+            let (keys, mut rng) = (Keys::new(5000, exponent), Rng::new(7));
+            let all: f64 = (1..=5000).map(|rank| f64::from(rank).powf(-exponent)).sum();
+            let mut seen = vec![0_u32; 5000];
+            (0..400_000).for_each(|_| seen[keys.draw_rank(&mut rng) as usize] += 1);
+            for (rank, seen) in seen.iter().take(5).enumerate() {
+                let (share, wanted) =
+                    (f64::from(*seen) / 4e5, (rank as f64 + 1.0).powf(-exponent) / all);
+                assert!((share - wanted).abs() < 0.004, "{exponent}, {rank}: {share}, {wanted}");
+            }
+            let tail: u32 = seen[2500..].iter().sum();
+            let wanted = (2501..=5000).map(|rank| f64::from(rank).powf(-exponent)).sum::<f64>();
+            assert!((f64::from(tail) / 4e5 - wanted / all).abs() < 0.005, "{exponent}");
+        }
     }
 }

@@ -21,6 +21,7 @@
 //! - [`queue`]: a table used as a queue;
 //! - [`fill`]: a fill at full speed, second by second;
 //! - [`pressure`]: gets and durable puts with compactions in the background and without;
+//! - [`skew`]: point reads of data larger than memory, from all rows alike to a few mostly;
 //! - [`scan`]: scans in both directions, and gets of many keys at once;
 //! - [`eviction`]: hit rates of ways to evict blocks;
 //! - [`filters`]: what filters cost;
@@ -48,6 +49,7 @@ pub mod recovery;
 pub mod replacement;
 pub mod report;
 pub mod scan;
+pub mod skew;
 pub mod store;
 pub mod temperature;
 pub mod wave;

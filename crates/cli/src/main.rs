@@ -26,6 +26,7 @@ use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
 use spillway_bench::replacement::ReplacementArgs;
 use spillway_bench::scan::ScanArgs;
+use spillway_bench::skew::SkewArgs;
 use spillway_bench::store::SpillwayStores;
 use spillway_bench::temperature::TemperatureArgs;
 use spillway_bench::wave::WaveArgs;
@@ -153,6 +154,12 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench queue --length 100000 --limit 1      a longer queue
   make bench-queue                                    the same beside RocksDB")]
     Queue(QueueArgs),
+    /// Point reads of data larger than memory, from all rows alike to a few rows mostly
+    #[command(after_help = "Examples:
+  spillway bench skew --rounds 1 --skew 0,0.99        a first impression
+  spillway bench skew --value-bytes 1000 --threads 8  larger rows, more readers
+  make bench-skew                                     the same beside RocksDB")]
+    Skew(SkewArgs),
     /// A fill at full speed to many times the memory, second by second
     #[command(after_help = "Examples:
   spillway bench fill --gib 2 --memory-mib 128           a first impression
@@ -213,6 +220,7 @@ fn main() -> ExitCode {
         }
         Command::Bench { what: Bench::Metadata(args) } => args.run(),
         Command::Bench { what: Bench::Queue(args) } => args.run(&[&SpillwayStores::default()]),
+        Command::Bench { what: Bench::Skew(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Fill(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Pressure(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Temperature(args) } => args.run(),

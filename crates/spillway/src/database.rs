@@ -126,6 +126,9 @@ impl Database {
         if !settings.has(Mechanism::LargeLevel0) {
             defaults.level0_share = 0.0;
         }
+        if !settings.has(Mechanism::RowCache) {
+            defaults.row_cache_share = 0.0;
+        }
         if settings.has(Mechanism::HotSplits) {
             defaults.write_cores = settings.cores;
         }

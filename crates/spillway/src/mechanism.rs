@@ -30,6 +30,8 @@ pub enum Mechanism {
     Gaps,
     /// A table that is written more than others is split, until there is work for all cores.
     HotSplits,
+    /// Rows that are asked for often are cached by themselves.
+    RowCache,
     /// What is in memory of extents is reached by pointers, and not looked up.
     Swizzling,
     /// Blocks are searched by nodes over their keys, in place of halving.
@@ -42,7 +44,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 14] = [
+    pub const ALL: [Mechanism; 15] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -53,6 +55,7 @@ impl Mechanism {
         Mechanism::Temperature,
         Mechanism::Gaps,
         Mechanism::HotSplits,
+        Mechanism::RowCache,
         Mechanism::Swizzling,
         Mechanism::BlockNodes,
         Mechanism::Simd,
@@ -73,6 +76,7 @@ impl Mechanism {
             Mechanism::Temperature => "temperature",
             Mechanism::Gaps => "gaps",
             Mechanism::HotSplits => "hot-splits",
+            Mechanism::RowCache => "row-cache",
             Mechanism::Swizzling => "swizzling",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",

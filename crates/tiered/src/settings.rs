@@ -23,6 +23,8 @@ pub struct TieredSettings {
     pub cache_bytes: usize,
     /// Bytes that they may have whatever else needs memory.
     pub cache_bytes_min: usize,
+    /// The share of what the budget leaves to caches that single rows may have, which are asked for often. None of the caches is for rows at 0.
+    pub row_cache_share: f64,
     /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
     pub swizzling: bool,
     /// Bytes of a slot. Fixed when a data folder is made.
@@ -113,6 +115,7 @@ impl TieredSettings {
             write_cores: 1,
             cache_bytes: bytes,
             cache_bytes_min: bytes / 8,
+            row_cache_share: 0.25,
             swizzling: true,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,

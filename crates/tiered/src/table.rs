@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use spillway_base::engine::Rewrite;
 use spillway_base::{Csn, KeyRange, TableId};
 
+use crate::cache::{RowCache, Tag};
 use crate::memtable::Memtable;
 use crate::subtable::SubTable;
 
@@ -27,7 +28,11 @@ pub(crate) struct Table {
     gone: AtomicBool,
     parts: ArcSwap<Parts>,
     rewriting: Mutex<Option<(Csn, Arc<dyn Rewrite>)>>,
+    /// What its rows are marked with in the row cache: zero before the first read, [`NO_ERA`] where there are no more eras.
+    era: AtomicU64,
 }
+
+const NO_ERA: u64 = u64::MAX;
 
 /// All sub-tables of a table, in key order: of each the end is the next one's start.
 pub(crate) struct Parts(Vec<Arc<SubTable>>);
@@ -66,6 +71,7 @@ impl Table {
             gone: AtomicBool::new(false),
             parts: ArcSwap::from_pointee(Parts(parts.into_iter().map(Arc::new).collect())),
             rewriting: Mutex::default(),
+            era: AtomicU64::new(0),
         }
     }
 
@@ -78,6 +84,25 @@ impl Table {
     pub(crate) fn rewrite(&self, stable: Csn) -> Option<Arc<dyn Rewrite>> {
         let rewriting = self.rewriting.lock();
         rewriting.as_ref().filter(|(since, _)| *since <= stable).map(|(_, rewrite)| rewrite.clone())
+    }
+
+    /// What its rows are marked with in the cache; `None` where they are not to be there.
+    #[inline]
+    pub(crate) fn era(&self, rows: &RowCache) -> Option<Tag> {
+        // Acquire: who reads in an era finds what began it (J3).
+        let mut era = self.era.load(Ordering::Acquire);
+        if era == 0 {
+            let first = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
+            let set = self.era.compare_exchange(0, first, Ordering::AcqRel, Ordering::Acquire);
+            era = set.map_or_else(|era| era, |_| first);
+        }
+        (era != NO_ERA).then(|| Tag::from_raw(era))
+    }
+
+    /// Rows were hidden by other than newer versions of their own, and this is in place.
+    pub(crate) fn begin_era(&self, rows: &RowCache) {
+        let next = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
+        self.era.store(next, Ordering::Release);
     }
 
     /// Its sub-tables now, for a short look.

@@ -63,7 +63,7 @@ pub fn verify(
     };
     let budget = Budget::new(usize::MAX);
     let context =
-        ReadContext::new(CacheSettings::fixed(64 << 20), BlockSearch::best(), false, &budget);
+        ReadContext::new(CacheSettings::fixed(64 << 20), None, BlockSearch::best(), false, &budget);
     let all = || state.tables.values().flat_map(|table| table.extents.values());
     let used = all().map(|extent| extent.meta.slots);
     let opened = find(&**disk, dir).and_then(|folders| {

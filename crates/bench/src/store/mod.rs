@@ -119,9 +119,37 @@ pub trait Store: Send + Sync {
     /// How it stands with memory and writers.
     fn pressure(&self) -> Pressure;
 
+    /// What its caches have answered, where it tells.
+    fn cache_hits(&self) -> Option<CacheHits> {
+        None
+    }
+
     /// What it has written and read on its own account, where it tells.
     fn traffic(&self) -> Option<Traffic> {
         None
+    }
+}
+
+/// What the caches of a store have answered since it was opened.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct CacheHits {
+    /// Reads that found their row in a cache of rows.
+    pub rows_hit: f64,
+    /// Blocks that were in a cache.
+    pub blocks_hit: f64,
+    /// Blocks that were read from a device.
+    pub blocks_missed: f64,
+}
+
+impl CacheHits {
+    /// What they have answered since an earlier look.
+    #[must_use]
+    pub fn since(self, earlier: CacheHits) -> CacheHits {
+        CacheHits {
+            rows_hit: self.rows_hit - earlier.rows_hit,
+            blocks_hit: self.blocks_hit - earlier.blocks_hit,
+            blocks_missed: self.blocks_missed - earlier.blocks_missed,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use spillway_base::engine::Metric;
 use spillway_base::range::successor;
 use spillway_storage::queue::Means;
 
-use super::{Done, Pair, Pressure, Store, Stores, Traffic};
+use super::{CacheHits, Done, Pair, Pressure, Store, Stores, Traffic};
 
 /// Opens Spillway with its default settings, but for what is named here.
 #[derive(Clone, Debug)]
@@ -285,6 +285,14 @@ impl Store for SpillwayStore {
             compaction_written_bytes: self.sum_of(&["tiered_compaction_written_bytes_total"]),
             compaction_read_bytes,
             uncounted_read_bytes: uncounted,
+        })
+    }
+
+    fn cache_hits(&self) -> Option<CacheHits> {
+        Some(CacheHits {
+            rows_hit: self.sum_of(&["tiered_row_cache_hits_total"]),
+            blocks_hit: self.sum_of(&["tiered_block_cache_hits_total"]),
+            blocks_missed: self.sum_of(&["tiered_block_cache_misses_total"]),
         })
     }
 

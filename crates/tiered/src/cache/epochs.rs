@@ -18,9 +18,9 @@ use std::cell::Cell;
 use spillway_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(not(loom))]
-const STRIPES: usize = 32;
+pub(super) const STRIPES: usize = 32;
 #[cfg(loom)]
-const STRIPES: usize = 2;
+pub(super) const STRIPES: usize = 2;
 
 /// Bits of each count of readers. Above both are the hits of those who left.
 const INSIDE_BITS: u32 = 12;
@@ -203,7 +203,7 @@ impl<T> Limbo<T> {
 }
 
 /// The stripe of the calling thread.
-fn stripe() -> usize {
+pub(super) fn stripe() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     static NEXT: AtomicUsize = AtomicUsize::new(0);

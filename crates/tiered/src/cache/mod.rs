@@ -26,7 +26,8 @@
 //! # The parts
 //!
 //! [`swip`]: a pointer that is null or leads to something in memory; marks are in its low bits. [`epochs`]: which readers may still look at
-//! what was taken out of a swip. [`order`]: what is evicted next. [`residence`]: the cache itself.
+//! what was taken out of a swip. [`order`]: what is evicted next. [`residence`]: the cache itself. [`rows`]: single rows, beside
+//! blocks.
 //!
 //! Whoever changes what is in memory, at a miss, an eviction, or the end of an extent, holds the one lock of the cache. A miss reads a
 //! device and checks and decodes a block, against which the lock is held for a moment; and one order over all blocks knows better than
@@ -42,6 +43,7 @@ mod lookup;
 mod loom_tests;
 mod order;
 mod residence;
+mod rows;
 mod swip;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -51,3 +53,4 @@ pub(crate) use epochs::Pin;
 pub use trace::CacheTrace;
 
 pub(crate) use residence::{Cache, CacheSettings, Entrance, Held, Holder, Seat, Sizes, Table};
+pub(crate) use rows::{RowCache, Tag};

@@ -54,8 +54,13 @@ impl Yard {
             64 << 20,
             [].into_iter(),
         );
-        let context =
-            ReadContext::new(CacheSettings::fixed(64 << 20), BlockSearch::best(), false, &budget);
+        let context = ReadContext::new(
+            CacheSettings::fixed(64 << 20),
+            None,
+            BlockSearch::best(),
+            false,
+            &budget,
+        );
         let space = Arc::new(space.unwrap());
         let bulk = space.bulk(&budget).unwrap();
         Yard { bulk, space, context, next: 1, slices: Vec::new() }

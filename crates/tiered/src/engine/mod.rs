@@ -49,9 +49,11 @@ use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
 
+use crate::cache::RowCache;
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::{PartsCursor, TableCursor};
 use crate::extent::{ExtentHandle, ReadContext};
+use crate::filter;
 use crate::gaps::{self, Gaps};
 use crate::inspect::History;
 use crate::level::{Levels, LevelsEdit, Slice};
@@ -198,7 +200,8 @@ impl TieredEngine {
             used.map(|extent| extent.meta.slots),
         )?);
         let (cache, search) = (settings.cache(), settings.block_search());
-        let context = ReadContext::new(cache, search, settings.temperature, &budget);
+        let rows = RowCache::new(settings.row_cache_share, &budget);
+        let context = ReadContext::new(cache, rows, search, settings.temperature, &budget);
         let accounts = Accounts::new(budget, settings.memtable_bytes);
         let gap_figures = Arc::new(gaps::Figures::default());
         let mut tables = Tables::default();
@@ -283,6 +286,41 @@ impl Inner {
         )
     }
 
+    /// The version of a key that a snapshot sees: in the row cache, or else in the memtables and levels.
+    fn look_up(
+        &self,
+        table: &Table,
+        key: &[u8],
+        snapshot: Csn,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
+        let parts = table.parts();
+        let part = parts.of(key);
+        self.note_use(part.mix.read());
+        let Some(rows) = &self.context.rows else {
+            return part.view_now().find(key, snapshot, access, value);
+        };
+        let Some(era) = table.era(rows) else {
+            return part.view_now().find(key, snapshot, access, value);
+        };
+        let hash = filter::hash(key);
+        if let Some(csn) = rows.get(era, hash, key, snapshot, value) {
+            return Ok(Found::Value(csn));
+        }
+        let found = part.view_now().find(key, snapshot, access, value)?;
+        if found.is_value() {
+            rows.offer(era, hash, key, |value| {
+                // The sub-table of before may have been split since, and be told of no more commits.
+                let parts = table.parts();
+                let view = parts.of(key).view_now();
+                let newest = view.find(key, Csn::MAX, Access::MemoryOnly, value).ok()?;
+                newest.is_value().then(|| newest.csn()).flatten()
+            });
+        }
+        Ok(found)
+    }
+
     /// The gaps of a new sub-table.
     fn new_gaps(&self) -> Gaps {
         Gaps::new(self.settings.gaps, self.gap_figures.clone())
@@ -303,6 +341,10 @@ impl Inner {
             Op::DeleteRange { .. } | Op::CreateTable(_) | Op::DropTable(_) => return,
         };
         let Some(table) = tables.get(&id) else { return };
+        let rows = self.context.rows.as_ref().map(|rows| (rows, filter::hash(key)));
+        if let Some((rows, hash)) = rows {
+            rows.prefetch(hash);
+        }
         loop {
             let parts = table.parts();
             let part = parts.of(key);
@@ -314,6 +356,9 @@ impl Inner {
                 std::hint::spin_loop();
                 continue;
             };
+            if let Some((rows, hash)) = rows {
+                rows.replace(id, hash, key, csn, value);
+            }
             self.written_to(part, bytes);
             return;
         }
@@ -348,6 +393,9 @@ impl Inner {
                 Some(())
             });
             if written.all(|done| done.is_some()) {
+                if let Some(rows) = &self.context.rows {
+                    table.begin_era(rows);
+                }
                 return;
             }
             std::hint::spin_loop();
@@ -600,10 +648,7 @@ impl Engine for TieredEngine {
     ) -> Result<Found> {
         let tables = self.0.tables.load();
         let table = self.0.table_at(&tables, table, snapshot)?;
-        let parts = table.parts();
-        let part = parts.of(key);
-        self.0.note_use(part.mix.read());
-        part.view_now().find(key, snapshot, access, value)
+        self.0.look_up(table, key, snapshot, access, value)
     }
 
     fn newest(
@@ -617,10 +662,7 @@ impl Engine for TieredEngine {
         let Some(table) = tables.get(&table) else {
             return Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")));
         };
-        let parts = table.parts();
-        let part = parts.of(key);
-        self.0.note_use(part.mix.read());
-        part.view_now().find(key, Csn::MAX, access, value)
+        self.0.look_up(table, key, Csn::MAX, access, value)
     }
 
     fn scan(

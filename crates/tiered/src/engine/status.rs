@@ -7,6 +7,7 @@ use spillway_base::engine::{Metric, RangeEstimate};
 use spillway_base::{KeyRange, TableId};
 
 use super::{Inner, TableUse, TieredEngine};
+use crate::cache::RowCache;
 use crate::level::Run;
 use crate::picker::Kind;
 use crate::space::{ClassBytes, DeviceClass};
@@ -159,6 +160,9 @@ impl Inner {
         let counts = &self.counts;
         let (hits, misses) = self.context.cache.hits_and_misses();
         let (block_bytes, table_bytes) = self.context.cache.bytes();
+        let rows = self.context.rows.as_ref();
+        let (row_hits, row_misses) = rows.map(RowCache::hits_and_misses).unwrap_or_default();
+        let row_bytes = rows.map_or(0, RowCache::bytes);
         let (bytes, free) = self.space.bytes();
         let debt = self.debt();
         let mut all = vec![
@@ -238,6 +242,19 @@ impl Inner {
                 counter: true,
                 value: misses as f64,
             },
+            Metric {
+                name: "tiered_row_cache_hits_total",
+                help: "Point reads that found their row in the row cache.",
+                counter: true,
+                value: row_hits as f64,
+            },
+            Metric {
+                name: "tiered_row_cache_misses_total",
+                help: "Point reads that found their row elsewhere.",
+                counter: true,
+                value: row_misses as f64,
+            },
+            gauge("tiered_row_cache_bytes", "Bytes of the row cache.", row_bytes as f64),
             gauge("tiered_cache_bytes", "Bytes of cached blocks.", block_bytes as f64),
             gauge(
                 "tiered_resident_bytes",

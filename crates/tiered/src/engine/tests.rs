@@ -20,6 +20,7 @@ mod metamorphic;
 mod partition;
 mod races;
 mod ranges;
+mod rows;
 mod scans;
 mod space;
 mod temperature;
@@ -59,6 +60,7 @@ fn table(ordinal: u32) -> TableId {
 
 fn small() -> TieredSettings {
     TieredSettings {
+        row_cache_share: 0.25,
         paced_compaction: true,
         data_reuse: true,
         straight_flush: false,

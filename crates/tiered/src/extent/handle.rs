@@ -10,7 +10,9 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
-use crate::cache::{Cache, CacheSettings, Entrance, Held, Holder, Pin, Seat, Sizes, Table};
+use crate::cache::{
+    Cache, CacheSettings, Entrance, Held, Holder, Pin, RowCache, Seat, Sizes, Table,
+};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
@@ -29,6 +31,7 @@ const GIVEN_SHARE: usize = 64;
 /// What reads of extents go through.
 pub(crate) struct ReadContext {
     pub(crate) cache: Cache<ExtentHandle>,
+    pub(crate) rows: Option<RowCache>,
     /// The memory of blocks.
     pub(crate) pages: PagePool,
     /// What blocks are decoded with.
@@ -42,15 +45,17 @@ pub(crate) struct ReadContext {
 }
 
 impl ReadContext {
-    /// A cache that gives way to others, of blocks that are searched so. `temperature` is whether reads of extents are counted.
+    /// Caches that give way to others, of blocks that are searched so, and of rows. `temperature` is whether reads of extents are counted.
     pub(crate) fn new(
         cache: CacheSettings,
+        rows: Option<RowCache>,
         search: BlockSearch,
         temperature: bool,
         budget: &Budget,
     ) -> Arc<ReadContext> {
         let context = Arc::new(ReadContext {
             cache: Cache::new(cache, budget),
+            rows,
             pages: Block::pool(budget),
             dictionaries: DictionaryStore::new(budget),
             search,
@@ -73,7 +78,22 @@ impl ReadContext {
 
 impl GiveWay for ReadContext {
     fn give_way(&self, bytes: usize) {
-        self.cache.give_way(bytes + self.budget.limit() / GIVEN_SHARE);
+        let bytes = bytes + self.budget.limit() / GIVEN_SHARE;
+        let mut left = bytes;
+        if let Some(rows) = &self.rows {
+            // Each as much as it has of both.
+            let (blocks, tables) = self.cache.bytes();
+            let (own, all) =
+                (rows.bytes() as u128, (rows.bytes() + blocks + tables).max(1) as u128);
+            left = left.saturating_sub(rows.give_way((bytes as u128 * own / all) as usize));
+        }
+        self.cache.give_way(left);
+        if let Some(rows) = &self.rows {
+            let past = self.budget.used().saturating_sub(self.budget.limit());
+            if past > 0 {
+                rows.give_way(past);
+            }
+        }
         self.trim();
     }
 }

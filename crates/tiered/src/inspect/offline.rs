@@ -120,6 +120,7 @@ impl Offline {
         let budget = Budget::new(usize::MAX);
         let context = ReadContext::new(
             CacheSettings::fixed(CACHE_BYTES),
+            None,
             BlockSearch::best(),
             false,
             &budget,

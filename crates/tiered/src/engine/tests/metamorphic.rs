@@ -251,6 +251,7 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         memtable_bytes: 16 << 10 << rng.below(7),
         cache_bytes: [16 << 10, 256 << 10, 4 << 20][rng.below(3) as usize],
         cache_bytes_min: 0,
+        row_cache_share: if rng.chance(3, 4) { 0.25 } else { 0.0 },
         swizzling: rng.chance(3, 4),
         slot_bytes,
         file_bytes: slot * [4, 16, 64][rng.below(3) as usize],

@@ -21,6 +21,8 @@ fn tiny() -> TieredSettings {
         cold_compression: Compression::Lz4,
         subtable_bytes: 1 << 30,
         manifest_bytes: 1 << 20,
+        // What is read often would be read from there, and not from extents.
+        row_cache_share: 0.0,
         ..small()
     }
 }

@@ -1,0 +1,238 @@
+//! A bucket of the row cache: a line of the processor's cache, with a lock that counts and the way to a few rows.
+#![allow(unsafe_code)] // The one place that pairs pointers to rows with the readers that are waited for.
+
+use std::ptr::NonNull;
+
+use spillway_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use spillway_base::sync::{hint, thread};
+
+use super::super::epochs::Pin;
+use super::row::{Gone, Row, RowRef};
+
+/// Rows of a bucket.
+pub(super) const WAYS: usize = if cfg!(loom) { 1 } else { 7 };
+/// The most marks of a row: a use adds one.
+const MARKS_MAX: usize = 3;
+/// What a pointer has its marks in; rows are aligned to more.
+const MARKS: usize = 3;
+/// Where a pointer has a part of its key's hash: no address of a process reaches so high.
+const PRINT_SHIFT: u32 = 48;
+const ADDRESS: usize = (1 << PRINT_SHIFT) - 1 - MARKS;
+/// Set while somebody has the bucket locked. What is above it counts how often it was.
+const LOCKED: u64 = 1;
+/// Looks at a bucket that is locked before the thread lets others run.
+const SPINS: usize = if cfg!(loom) { 0 } else { 64 };
+
+/// A part of a key's hash that is kept beside the pointer, so that few rows are looked at for nothing.
+fn print_of(hash: u64) -> usize {
+    (hash & 0xFFFF) as usize
+}
+
+/// Rows of keys whose hashes begin alike.
+#[repr(align(64))]
+pub(super) struct Bucket {
+    state: AtomicU64,
+    slots: [AtomicPtr<u64>; WAYS],
+}
+
+impl Default for Bucket {
+    fn default() -> Bucket {
+        Bucket {
+            state: AtomicU64::new(0),
+            slots: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
+        }
+    }
+}
+
+/// Where a pointer in a slot leads to.
+#[inline]
+fn row_of(word: *mut u64) -> Option<NonNull<u64>> {
+    NonNull::new(word.map_addr(|addr| addr & ADDRESS))
+}
+
+impl Bucket {
+    /// Asks the processor for it: it will be locked soon.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
+        // SAFETY: a hint, about memory that is there.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(self).cast());
+        }
+    }
+
+    /// How often it was locked; `None` while it is.
+    pub(super) fn version(&self) -> Option<u64> {
+        // Acquire: what those did before who had it locked is seen by what comes after.
+        let state = self.state.load(Ordering::Acquire);
+        (state & LOCKED == 0).then_some(state)
+    }
+
+    /// Whether a row of this hash may be there. It takes no pin to know.
+    #[inline]
+    pub(super) fn may_have(&self, hash: u64) -> bool {
+        let print = print_of(hash);
+        let is_alike = |word: *mut u64| word.addr() >> PRINT_SHIFT == print && !word.is_null();
+        self.slots.iter().any(|slot| is_alike(slot.load(Ordering::Relaxed)))
+    }
+
+    /// The row that is the right one, marked as used.
+    ///
+    /// # Safety
+    /// The pin is of the readers that are waited for before rows that left this bucket are released.
+    #[inline]
+    pub(super) unsafe fn find<'p>(
+        &self,
+        hash: u64,
+        _pin: &'p Pin<'_>,
+        is_it: impl Fn(RowRef<'p>) -> bool,
+    ) -> Option<RowRef<'p>> {
+        let print = print_of(hash);
+        for slot in &self.slots {
+            let word = slot.load(Ordering::Acquire);
+            if word.addr() >> PRINT_SHIFT != print {
+                continue;
+            }
+            let Some(row) = row_of(word) else { continue };
+            // SAFETY: it is from a row that was put in, which is released only after this pin, which was there when the pointer was: the
+            // caller says whose pin it is.
+            let row = unsafe { RowRef::from_raw(row) };
+            if !is_it(row) {
+                continue;
+            }
+            if word.addr() & MARKS < MARKS_MAX {
+                // Whether it succeeds matters little: another use has marked it, or it is gone.
+                let marked = word.map_addr(|addr| addr + 1);
+                let _ = slot.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Relaxed);
+            }
+            return Some(row);
+        }
+        None
+    }
+
+    fn take_lock(&self, state: u64) -> Option<Held<'_>> {
+        let locked =
+            self.state.compare_exchange(state, state | LOCKED, Ordering::AcqRel, Ordering::Relaxed);
+        locked.is_ok().then_some(Held { bucket: self, state })
+    }
+
+    /// Locks it, unless somebody has it locked, or had since it was at a version.
+    pub(super) fn lock_at(&self, version: u64) -> Option<Held<'_>> {
+        self.take_lock(version)
+    }
+
+    /// Locks it, unless somebody has it locked.
+    pub(super) fn try_lock(&self) -> Option<Held<'_>> {
+        self.take_lock(self.version()?)
+    }
+
+    /// Locks it.
+    pub(super) fn lock(&self) -> Held<'_> {
+        let mut spins = 0;
+        loop {
+            if let Some(held) = self.try_lock() {
+                return held;
+            }
+            spins += 1;
+            if spins > SPINS { thread::yield_now() } else { hint::spin_loop() }
+        }
+    }
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        let mut held = self.lock();
+        for at in 0..WAYS {
+            if let Some(gone) = held.take(at) {
+                // SAFETY: who has the bucket alone shares it with no reader.
+                drop(unsafe { gone.release() });
+            }
+        }
+    }
+}
+
+/// A locked bucket. Dropping it unlocks, and counts.
+pub(super) struct Held<'b> {
+    bucket: &'b Bucket,
+    state: u64,
+}
+
+impl Held<'_> {
+    /// The row of a slot.
+    pub(super) fn row(&self, at: usize) -> Option<RowRef<'_>> {
+        let row = row_of(self.bucket.slots[at].load(Ordering::Acquire))?;
+        // SAFETY: it is from a row that was put in, and who takes it out has the bucket locked.
+        Some(unsafe { RowRef::from_raw(row) })
+    }
+
+    /// The slot of the row that is the right one.
+    pub(super) fn find(&self, hash: u64, is_it: impl Fn(RowRef<'_>) -> bool) -> Option<usize> {
+        let print = print_of(hash);
+        (0..WAYS).find(|at| {
+            let word = self.bucket.slots[*at].load(Ordering::Relaxed);
+            word.addr() >> PRINT_SHIFT == print && self.row(*at).is_some_and(&is_it)
+        })
+    }
+
+    /// The slot that a row may have: a free one, or that of the row with the fewest marks, of which each loses one.
+    pub(super) fn place(&self) -> usize {
+        let marks = |at: usize| {
+            if self.row(at).is_none() { 0 } else { 1 + self.marks(at) }
+        };
+        let at = (0..WAYS).min_by_key(|at| marks(*at)).expect("a bucket has slots");
+        if marks(at) > 0 {
+            (0..WAYS).for_each(|at| _ = self.unmark(at));
+        }
+        at
+    }
+
+    /// The marks of a slot's row.
+    pub(super) fn marks(&self, at: usize) -> usize {
+        self.bucket.slots[at].load(Ordering::Relaxed).addr() & MARKS
+    }
+
+    /// Puts a row into a slot, with so many marks, and takes out what was there. A row whose address has no room for both is not kept.
+    pub(super) fn put(&mut self, at: usize, hash: u64, row: Row, marks: usize) -> Option<Gone> {
+        let raw = row.into_raw();
+        if raw.as_ptr().addr() & !ADDRESS != 0 {
+            // SAFETY: it is the row's pointer, and nobody else has it.
+            drop(unsafe { Row::from_raw(raw) });
+            return self.take(at);
+        }
+        let extra = print_of(hash) << PRINT_SHIFT | marks.min(MARKS_MAX);
+        let word = raw.as_ptr().map_addr(|addr| addr | extra);
+        self.swap(at, word)
+    }
+
+    /// Takes a row out of its slot.
+    pub(super) fn take(&mut self, at: usize) -> Option<Gone> {
+        self.swap(at, std::ptr::null_mut())
+    }
+
+    fn swap(&mut self, at: usize, word: *mut u64) -> Option<Gone> {
+        let old = row_of(self.bucket.slots[at].swap(word, Ordering::AcqRel))?;
+        // SAFETY: a pointer in a slot is from a row that was put in, and is taken out once: here.
+        Some(Gone::new(unsafe { Row::from_raw(old) }))
+    }
+
+    /// Takes a mark from a row. Answers whether there was one.
+    pub(super) fn unmark(&self, at: usize) -> bool {
+        let slot = &self.bucket.slots[at];
+        let mut word = slot.load(Ordering::Relaxed);
+        while word.addr() & MARKS != 0 {
+            let fewer = word.map_addr(|addr| addr - 1);
+            match slot.compare_exchange(word, fewer, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.bucket.state.store(self.state + LOCKED + 1, Ordering::Release);
+    }
+}

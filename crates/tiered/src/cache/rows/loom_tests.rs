@@ -1,0 +1,72 @@
+//! J1 in every order of steps: who puts a row in, beside commits that replace it, and readers.
+
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::{Arc, model, thread};
+
+use super::*;
+
+const TABLE: TableId = TableId(1);
+const KEY: &[u8] = b"key";
+
+struct Shelf {
+    cache: RowCache,
+    tag: Tag,
+    /// Stands for the memtable: the newest version.
+    newest: AtomicU64,
+}
+
+impl Shelf {
+    fn new() -> Arc<Shelf> {
+        let cache = RowCache::of(1, 1.0, &Budget::new(1 << 20));
+        let tag = cache.new_era(TABLE).unwrap();
+        Arc::new(Shelf { cache, tag, newest: AtomicU64::new(1) })
+    }
+
+    fn admit(&self) {
+        self.cache.admit(self.tag, 0, KEY, |value| {
+            let csn = self.newest.load(Ordering::Acquire);
+            value.push(csn as u8);
+            Some(Csn(csn))
+        });
+    }
+
+    fn commit(&self, csn: u64) {
+        self.newest.store(csn, Ordering::Release);
+        self.cache.replace(TABLE, 0, KEY, Csn(csn), Some(&[csn as u8]));
+    }
+
+    fn get(&self) -> Option<u64> {
+        let mut value = Vec::new();
+        let csn = self.cache.get(self.tag, 0, KEY, Csn::MAX, &mut value)?;
+        assert_eq!(value, [csn.0 as u8]);
+        Some(csn.0)
+    }
+}
+
+/// Who reads after a commit finds no version before it.
+#[test]
+fn j1_who_puts_a_row_in_beside_a_commit() {
+    model(3, || {
+        let shelf = Shelf::new();
+        let beside = shelf.clone();
+        let admits = thread::spawn(move || beside.admit());
+        shelf.commit(2);
+        assert!(shelf.get().is_none_or(|csn| csn == 2));
+        admits.join().unwrap();
+        assert!(shelf.get().is_none_or(|csn| csn == 2));
+    });
+}
+
+/// A reader, beside a commit that takes away what it may look at.
+#[test]
+fn j4_a_reader_beside_a_commit() {
+    model(3, || {
+        let shelf = Shelf::new();
+        shelf.admit();
+        let beside = shelf.clone();
+        let reads = thread::spawn(move || beside.get());
+        shelf.commit(2);
+        assert_eq!(shelf.get(), Some(2));
+        assert!(matches!(reads.join().unwrap(), Some(1 | 2)));
+    });
+}

@@ -1,0 +1,383 @@
+//! The row cache: the newest versions of rows that are asked for often, by the hash of their keys (X-Engine, section 3.1.2).
+//!
+//! A point read asks it first. A hit costs the line of a bucket and the row itself, wherever in memtables and levels the row is. Blocks hold
+//! what is near a hot row, which is most often cold; so of memory that is short, rows keep more of what is asked for than blocks do.
+//!
+//! # Guarantees
+//!
+//! - **J1 (newest).** A row in the cache is the newest version of its key that is installed, or was when a commit began that is being
+//!   installed now. So a snapshot at or above its CSN sees this version, and one below it must look elsewhere, and does.
+//! - **J2 (replaced by commit).** When a commit is installed, the rows it wrote that were in the cache are there with their new values; those
+//!   that it deleted are not. Flushes and compactions change no newest version, and nothing here.
+//! - **J3 (eras).** What hides rows without a version of each (a range tombstone) begins an *era* of its table: no row of an earlier era is
+//!   found once the commit can be seen.
+//! - **J4 (readers).** A hit takes no lock and no count of references; what it looks at stays in memory until it is done (X1).
+//! - **J5 (admission).** A row comes in when its key is missed a second time while few others were. Scans, and reads that ask for each key
+//!   once, put nothing out.
+//! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget, and have at most their share of what it
+//!   leaves to caches. They give way with the block cache (Y1, Y2).
+//!
+//! # How J1 is kept
+//!
+//! Each bucket counts how often it was locked. Who would put a row in notes the count, then looks for the newest version, and puts it in
+//! only if the count is still the same. A commit first installs its versions, then locks the bucket of each of its keys, and replaces what
+//! is there. So one of the two comes first: either the commit locks before the count was noted, and its version is found; or it locks after
+//! the row came in, and replaces it; or between, and the row does not come in.
+//!
+//! Rejected: to replace rows when a memtable is flushed, as the paper does. The cache could be asked only after all memtables then, and a
+//! flush would have to keep others from putting rows in for as long as it takes.
+
+mod bucket;
+#[cfg(all(test, loom))]
+mod loom_tests;
+mod row;
+mod seen;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
+
+#[cfg(not(loom))]
+use parking_lot::{Mutex, MutexGuard};
+use spillway_base::budget::{Budget, Charge, Use};
+#[cfg(loom)]
+use spillway_base::sync::{Mutex, MutexGuard};
+use spillway_base::{Csn, TableId};
+
+use self::bucket::{Bucket, WAYS};
+use self::row::{Gone, Row};
+use self::seen::Seen;
+use super::epochs::{Epochs, Limbo, STRIPES, stripe};
+
+pub(crate) use self::row::Tag;
+
+/// What a row takes, by which the number of buckets is chosen: bytes. Rows of other lengths leave slots empty, or are put out by those
+/// of their bucket.
+const ROW_BYTES: usize = 160;
+/// The largest row that is kept: bytes.
+const ROW_BYTES_MAX: usize = 4 << 10;
+/// Places at which missed keys are remembered, for each bucket.
+const SEEN_PER_BUCKET: usize = 16;
+/// Of the budget, the part that is left free.
+const HEADROOM_SHARE: usize = 32;
+/// So many rows that left are waited for together.
+const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 64 };
+/// Bytes that a stripe's account may be off from the one of all: a part of the capacity, and no more than this.
+const ACCOUNT_BYTES: isize = 64 << 10;
+const ACCOUNT_SHARE: usize = 1024;
+/// Marks of a row that comes in: its key was missed twice.
+const MARKS_AT_FIRST: usize = 1;
+
+/// What threads that share a stripe have taken out, and the change of bytes that is not in the account of all yet.
+#[derive(Default)]
+struct Left {
+    limbo: Limbo<Gone>,
+    change: isize,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Stripe {
+    left: Mutex<Left>,
+    misses: AtomicU64,
+}
+
+/// A row cache.
+pub(crate) struct RowCache {
+    epochs: Epochs,
+    buckets: Box<[Bucket]>,
+    seen: Seen,
+    stripes: [Stripe; STRIPES],
+    budget: Budget,
+    /// Of what the budget leaves to caches, the part that rows may have.
+    share: f64,
+    /// The most bytes that a stripe's account is off.
+    off_most: isize,
+    /// Bytes of rows, and of those that left and are not released.
+    held: AtomicIsize,
+    /// For the buckets, and for what is held.
+    charge: Mutex<Charge>,
+    fixed_bytes: usize,
+    /// The bucket that is looked at next for what may go.
+    hand: AtomicUsize,
+    eras: AtomicU64,
+}
+
+#[cfg(not(loom))]
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
+#[cfg(loom)]
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no thread panics with the lock")
+}
+
+impl RowCache {
+    /// A cache that has at most such a share of what the budget leaves to caches; `None` of a share or a budget for which it is not worth
+    /// while.
+    pub(crate) fn new(share: f64, budget: &Budget) -> Option<RowCache> {
+        let bytes = (budget.limit().min(1 << 46) as f64 * share) as usize;
+        let buckets = bytes / ROW_BYTES / WAYS;
+        if buckets == 0 {
+            return None;
+        }
+        Some(RowCache::of(buckets.next_power_of_two(), share, budget))
+    }
+
+    fn of(buckets: usize, share: f64, budget: &Budget) -> RowCache {
+        let places = buckets * SEEN_PER_BUCKET;
+        let fixed_bytes = buckets * size_of::<Bucket>() + Seen::bytes_of(places);
+        RowCache {
+            epochs: Epochs::default(),
+            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
+            seen: Seen::new(places),
+            stripes: std::array::from_fn(|_| Stripe::default()),
+            budget: budget.clone(),
+            share,
+            off_most: ACCOUNT_BYTES.min((budget.limit() / ACCOUNT_SHARE) as isize),
+            held: AtomicIsize::new(0),
+            charge: Mutex::new(budget.charge(Use::Caches, fixed_bytes)),
+            fixed_bytes,
+            hand: AtomicUsize::new(0),
+            eras: AtomicU64::new(0),
+        }
+    }
+
+    /// Another era of a table, which no row is of yet; `None` when there have been too many.
+    pub(crate) fn new_era(&self, table: TableId) -> Option<Tag> {
+        let era = self.eras.fetch_add(1, Ordering::Relaxed) + 1;
+        Some(Tag::new(table, u32::try_from(era).ok()?))
+    }
+
+    #[inline]
+    fn bucket(&self, hash: u64) -> &Bucket {
+        &self.buckets[(hash >> 20) as usize & (self.buckets.len() - 1)]
+    }
+
+    /// Asks the processor for what [`RowCache::replace`] will need.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.bucket(hash).prefetch();
+    }
+
+    /// The version of a key that a snapshot sees, if it is here: its value into `value`, and its commit.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        tag: Tag,
+        hash: u64,
+        key: &[u8],
+        snapshot: Csn,
+        value: &mut Vec<u8>,
+    ) -> Option<Csn> {
+        let bucket = self.bucket(hash);
+        if !bucket.may_have(hash) {
+            return None;
+        }
+        let pin = self.epochs.pin();
+        // SAFETY: what leaves a bucket is released only when these readers were waited for.
+        #[allow(unsafe_code)]
+        let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) }?;
+        if row.csn() > snapshot {
+            return None;
+        }
+        value.clear();
+        value.extend_from_slice(row.value());
+        pin.hit();
+        Some(row.csn())
+    }
+
+    /// A key was not found here, but elsewhere. If it is asked for often enough, the newest version that is installed is put in, which
+    /// `newest` looks for: it answers the commit, and the value in what it is given; or `None` where there is no value, or it is not to be had
+    /// without waiting. `tag` was read before the key was looked for.
+    pub(crate) fn offer(
+        &self,
+        tag: Tag,
+        hash: u64,
+        key: &[u8],
+        newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
+    ) {
+        self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
+        if self.seen.again(hash) {
+            self.admit(tag, hash, key, newest);
+        }
+    }
+
+    fn admit(
+        &self,
+        tag: Tag,
+        hash: u64,
+        key: &[u8],
+        newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
+    ) {
+        let bucket = self.bucket(hash);
+        // J1: before the newest version is looked for.
+        let Some(version) = bucket.version() else { return };
+        let mut value = Vec::new();
+        let Some(csn) = newest(&mut value) else { return };
+        let bytes = Row::bytes_of(key.len(), value.len());
+        if bytes > ROW_BYTES_MAX {
+            return;
+        }
+        let row = Row::new(tag, csn, key, &value);
+        let Some(mut held) = bucket.lock_at(version) else { return };
+        let known = held.find(hash, |row| row.tag().table() == tag.table() && row.key() == key);
+        let is_here = |at| held.row(at).is_some_and(|row| row.tag() == tag && row.csn() == csn);
+        if known.is_some_and(is_here) {
+            // Whoever missed it has an older snapshot.
+            return;
+        }
+        let at = known.unwrap_or_else(|| held.place());
+        let gone = held.put(at, hash, row, MARKS_AT_FIRST);
+        drop(held);
+        self.left(bytes as isize, gone);
+        let most = self.capacity();
+        if self.held() > most {
+            self.evict_to(most);
+        }
+    }
+
+    /// A commit was installed (J2): of the row that is here, if one is, this is the new value, or none.
+    pub(crate) fn replace(
+        &self,
+        table: TableId,
+        hash: u64,
+        key: &[u8],
+        csn: Csn,
+        value: Option<&[u8]>,
+    ) {
+        // Whether or not there is a row: it keeps those out who looked for one before the commit (J1).
+        let mut held = self.bucket(hash).lock();
+        let known = held.find(hash, |row| row.tag().table() == table && row.key() == key);
+        let Some(at) = known else { return };
+        let Some(old) = held.row(at).filter(|old| old.csn() < csn) else { return };
+        let fits = |value: &&[u8]| Row::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX;
+        let (gone, more) = match value.filter(fits) {
+            Some(value) => {
+                // Of an era that has passed it stays: it is not known whether the new one began before this commit.
+                let row = Row::new(old.tag(), csn, key, value);
+                let marks = held.marks(at);
+                let more = Row::bytes_of(key.len(), value.len());
+                (held.put(at, hash, row, marks), more)
+            }
+            None => (held.take(at), 0),
+        };
+        drop(held);
+        self.left(more as isize, gone);
+    }
+
+    /// So many bytes came in, and a row left.
+    fn left(&self, came: isize, gone: Option<Gone>) {
+        let mut left = lock(&self.stripes[stripe()].left);
+        left.change += came;
+        if let Some(gone) = gone {
+            left.limbo.put(gone);
+            if left.limbo.len() >= RELEASED_TOGETHER {
+                self.release(&mut left);
+            }
+        }
+        if left.change.abs() >= self.off_most {
+            let change = std::mem::take(&mut left.change);
+            drop(left);
+            self.account(change);
+        }
+    }
+
+    fn account(&self, change: isize) {
+        let mut charge = lock(&self.charge);
+        let held = self.held.fetch_add(change, Ordering::Relaxed) + change;
+        charge.resize(self.fixed_bytes.saturating_add_signed(held.max(0)));
+    }
+
+    /// Releases what nobody can look at any more.
+    fn release(&self, left: &mut Left) {
+        let mut out = Vec::new();
+        left.limbo.release(&self.epochs, &mut out);
+        for gone in out {
+            left.change -= gone.get().memory_bytes() as isize;
+            // SAFETY: whoever pinned before it was taken out was waited for.
+            #[allow(unsafe_code)]
+            drop(unsafe { gone.release() });
+        }
+    }
+
+    /// Bytes of rows, about.
+    fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed).max(0).unsigned_abs()
+    }
+
+    /// Bytes that rows may have now.
+    fn capacity(&self) -> usize {
+        let (limit, used) = (self.budget.limit(), self.budget.used());
+        let others = used.saturating_sub(self.budget.used_for(Use::Caches));
+        let caches = limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others);
+        let share = (caches as f64 * self.share) as usize;
+        share.saturating_sub(self.fixed_bytes)
+    }
+
+    /// Evicts rows that were not used lately until there are no more than so many bytes, or all were looked at a few times.
+    fn evict_to(&self, most: usize) {
+        let over = self.held().saturating_sub(most);
+        let mut gone = Vec::new();
+        let mut bytes = 0;
+        for _ in 0..self.buckets.len() * 4 {
+            if bytes >= over {
+                break;
+            }
+            let at = self.hand.fetch_add(1, Ordering::Relaxed) & (self.buckets.len() - 1);
+            let Some(mut held) = self.buckets[at].try_lock() else { continue };
+            for way in 0..WAYS {
+                let Some(row) = held.row(way) else { continue };
+                let row_bytes = row.memory_bytes();
+                if bytes < over && !held.unmark(way) {
+                    bytes += row_bytes;
+                    gone.extend(held.take(way));
+                }
+            }
+        }
+        let mut left = lock(&self.stripes[stripe()].left);
+        gone.into_iter().for_each(|gone| left.limbo.put(gone));
+        self.release(&mut left);
+        let change = std::mem::take(&mut left.change);
+        drop(left);
+        self.account(change);
+    }
+
+    /// Evicts about so many bytes (J6). Answers how many fewer are charged.
+    pub(crate) fn give_way(&self, bytes: usize) -> usize {
+        let before = self.held();
+        self.evict_to(before.saturating_sub(bytes));
+        for stripe in &self.stripes {
+            let mut left = lock(&stripe.left);
+            self.release(&mut left);
+            let change = std::mem::take(&mut left.change);
+            drop(left);
+            if change != 0 {
+                self.account(change);
+            }
+        }
+        before.saturating_sub(self.held())
+    }
+
+    /// Reads that found their row, and those that did not.
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        let misses = self.stripes.iter().map(|stripe| stripe.misses.load(Ordering::Relaxed)).sum();
+        (self.epochs.hits(), misses)
+    }
+
+    /// Bytes charged.
+    pub(crate) fn bytes(&self) -> usize {
+        self.fixed_bytes + self.held()
+    }
+}
+
+impl Drop for RowCache {
+    fn drop(&mut self) {
+        for stripe in &self.stripes {
+            let mut left = lock(&stripe.left);
+            // Nobody has a pin of what is going.
+            self.release(&mut left);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A cached row: what it is, its key and its value in one piece of memory, so that a hit looks at one place.
+#![allow(unsafe_code)] // A leaf: bytes behind a header, reached by a thin pointer.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+use spillway_base::{Csn, TableId};
+
+/// Words before the bytes: the lengths, the commit, the tag.
+const HEADER_WORDS: usize = 3;
+/// What the allocator adds, estimated.
+const HEAP_BYTES: usize = 16;
+
+/// Whose row it is: a table, and the era of it. A table begins another one when rows of it may be hidden by other than a newer
+/// version of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tag(u64);
+
+impl Tag {
+    /// The tag of an era, which is not zero.
+    pub(super) fn new(table: TableId, era: u32) -> Tag {
+        Tag(u64::from(table.0) << 32 | u64::from(era))
+    }
+
+    /// The table, in whichever era.
+    pub(super) fn table(self) -> TableId {
+        TableId((self.0 >> 32) as u32)
+    }
+
+    /// A number for it, which is not zero.
+    pub(crate) fn to_raw(self) -> u64 {
+        self.0
+    }
+
+    /// The tag of a number.
+    pub(crate) fn from_raw(raw: u64) -> Tag {
+        Tag(raw)
+    }
+}
+
+/// A row, which owns its memory.
+pub(super) struct Row(NonNull<u64>);
+
+/// A row that somebody else owns.
+#[derive(Clone, Copy)]
+pub(super) struct RowRef<'r>(NonNull<u64>, PhantomData<&'r Row>);
+
+/// A row that was taken out of its place. Readers may still look at it: if it is not released it stays in memory for good.
+pub(super) struct Gone(ManuallyDrop<Row>);
+
+// SAFETY: a row is bytes that nobody changes.
+unsafe impl Send for Row {}
+// SAFETY: as above.
+unsafe impl Sync for Row {}
+
+fn words(key: usize, value: usize) -> usize {
+    HEADER_WORDS + (key + value).div_ceil(size_of::<u64>())
+}
+
+impl Row {
+    /// A row. Its key and its value have less than 4 GiB each.
+    pub(super) fn new(tag: Tag, csn: Csn, key: &[u8], value: &[u8]) -> Row {
+        let mut memory = vec![0_u64; words(key.len(), value.len())].into_boxed_slice();
+        memory[0] = key.len() as u64 | (value.len() as u64) << 32;
+        memory[1] = csn.0;
+        memory[2] = tag.0;
+        let start = Box::into_raw(memory).cast::<u64>();
+        // SAFETY: the memory was made for the header and for as many bytes as both have, and nobody else knows it yet.
+        unsafe {
+            let bytes = start.add(HEADER_WORDS).cast::<u8>();
+            bytes.copy_from_nonoverlapping(key.as_ptr(), key.len());
+            bytes.add(key.len()).copy_from_nonoverlapping(value.as_ptr(), value.len());
+            Row(NonNull::new_unchecked(start))
+        }
+    }
+
+    /// What a row of such lengths takes of memory: bytes.
+    pub(super) fn bytes_of(key: usize, value: usize) -> usize {
+        words(key, value) * size_of::<u64>() + HEAP_BYTES
+    }
+
+    pub(super) fn get(&self) -> RowRef<'_> {
+        RowRef(self.0, PhantomData)
+    }
+
+    /// The pointer, which owns the row from now on.
+    pub(super) fn into_raw(self) -> NonNull<u64> {
+        ManuallyDrop::new(self).0
+    }
+
+    /// The row of a pointer.
+    ///
+    /// # Safety
+    /// The pointer is from [`Row::into_raw`], and owns the row no more.
+    pub(super) unsafe fn from_raw(row: NonNull<u64>) -> Row {
+        Row(row)
+    }
+}
+
+impl Drop for Row {
+    fn drop(&mut self) {
+        let row = self.get();
+        let words = words(row.key().len(), row.value().len());
+        let memory = std::ptr::slice_from_raw_parts_mut(self.0.as_ptr(), words);
+        // SAFETY: it was made as a boxed slice of so many words, and this is its owner's end.
+        drop(unsafe { Box::from_raw(memory) });
+    }
+}
+
+impl<'r> RowRef<'r> {
+    /// A row by its pointer.
+    ///
+    /// # Safety
+    /// The pointer is from [`Row::into_raw`], and the row is not dropped within the lifetime.
+    #[inline]
+    pub(super) unsafe fn from_raw(row: NonNull<u64>) -> RowRef<'r> {
+        RowRef(row, PhantomData)
+    }
+
+    #[inline]
+    fn word(self, at: usize) -> u64 {
+        debug_assert!(at < HEADER_WORDS, "a word of the header");
+        // SAFETY: each row has a header, and is there for as long as this refers to it.
+        unsafe { self.0.add(at).read() }
+    }
+
+    #[inline]
+    fn bytes(self, from: usize, len: usize) -> &'r [u8] {
+        // SAFETY: the header says how many bytes follow it, which are not changed as long as the row is there.
+        unsafe {
+            let bytes = self.0.add(HEADER_WORDS).cast::<u8>();
+            std::slice::from_raw_parts(bytes.add(from).as_ptr(), len)
+        }
+    }
+
+    fn lengths(self) -> (usize, usize) {
+        let both = self.word(0);
+        ((both & u64::from(u32::MAX)) as usize, (both >> 32) as usize)
+    }
+
+    #[inline]
+    pub(super) fn key(self) -> &'r [u8] {
+        self.bytes(0, self.lengths().0)
+    }
+
+    #[inline]
+    pub(super) fn value(self) -> &'r [u8] {
+        let (key, value) = self.lengths();
+        self.bytes(key, value)
+    }
+
+    #[inline]
+    pub(super) fn csn(self) -> Csn {
+        Csn(self.word(1))
+    }
+
+    #[inline]
+    pub(super) fn tag(self) -> Tag {
+        Tag(self.word(2))
+    }
+
+    /// What it takes of memory.
+    pub(super) fn memory_bytes(self) -> usize {
+        let (key, value) = self.lengths();
+        Row::bytes_of(key, value)
+    }
+}
+
+impl Gone {
+    pub(super) fn new(row: Row) -> Gone {
+        Gone(ManuallyDrop::new(row))
+    }
+
+    pub(super) fn get(&self) -> RowRef<'_> {
+        self.0.get()
+    }
+
+    /// The row, which is nobody else's.
+    ///
+    /// # Safety
+    /// Whoever pinned before it was taken out of its place has unpinned.
+    pub(super) unsafe fn release(self) -> Row {
+        ManuallyDrop::into_inner(self.0)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_gives_back_what_it_was_made_of() {
+        let tag = Tag::new(TableId(7), 3);
+        for (key, value) in
+            [("", ""), ("k", ""), ("", "v"), ("a key", "and its value, of some length")]
+        {
+            let row = Row::new(tag, Csn(9), key.as_bytes(), value.as_bytes());
+            let seen = row.get();
+            assert_eq!((seen.key(), seen.value()), (key.as_bytes(), value.as_bytes()));
+            assert_eq!((seen.csn(), seen.tag()), (Csn(9), tag));
+            assert_eq!(seen.memory_bytes(), Row::bytes_of(key.len(), value.len()));
+        }
+    }
+
+    #[test]
+    fn eras_tell_rows_of_one_table_apart() {
+        let [one, later] = [1, 2].map(|era| Tag::new(TableId(5), era));
+        let other = Tag::new(TableId(6), 1);
+        assert!(one != later && one.table() == later.table());
+        assert!(one != other && one.table() != other.table());
+        assert_eq!(Tag::from_raw(later.to_raw()), later);
+    }
+}

@@ -1,0 +1,30 @@
+//! Which keys were missed lately: a row is worth its memory only if it is asked for again.
+
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// A part of the hash of the last key that was missed, at each of many places.
+pub(super) struct Seen(Box<[AtomicU16]>);
+
+impl Seen {
+    /// Of so many places, a power of two.
+    pub(super) fn new(places: usize) -> Seen {
+        assert!(places.is_power_of_two(), "a place is some bits of a hash");
+        Seen((0..places).map(|_| AtomicU16::new(0)).collect())
+    }
+
+    /// Whether a key was missed before, and no other at its place since. It is remembered from now on.
+    pub(super) fn again(&self, hash: u64) -> bool {
+        let place = &self.0[(hash >> 16) as usize & (self.0.len() - 1)];
+        // None is zero, which stands for no key.
+        let print = (hash >> 48) as u16 | 1;
+        place.load(Ordering::Relaxed) == print || {
+            place.store(print, Ordering::Relaxed);
+            false
+        }
+    }
+
+    /// Bytes of memory for so many places.
+    pub(super) fn bytes_of(places: usize) -> usize {
+        places * size_of::<AtomicU16>()
+    }
+}

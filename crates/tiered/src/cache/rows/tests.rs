@@ -1,0 +1,239 @@
+//! The row cache by itself: what is found, by whom, and what it costs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use spillway_base::rng::Rng;
+use spillway_base::thread;
+
+use super::*;
+use crate::filter::hash;
+
+const TABLE: TableId = TableId(3);
+
+fn cache(bytes: usize) -> (Arc<RowCache>, Budget) {
+    let budget = Budget::new(bytes);
+    (Arc::new(RowCache::new(0.5, &budget).unwrap()), budget)
+}
+
+fn value_at(csn: u64) -> Vec<u8> {
+    let mut value = csn.to_le_bytes().to_vec();
+    value.resize(8 + csn as usize % 50, csn as u8);
+    value
+}
+
+struct Reader<'c> {
+    cache: &'c RowCache,
+    tag: Tag,
+}
+
+impl Reader<'_> {
+    /// The commit of the version that a snapshot sees here; its value is that of the commit.
+    fn get(&self, key: &[u8], snapshot: u64) -> Option<u64> {
+        let mut value = vec![1, 2, 3];
+        let csn = self.cache.get(self.tag, hash(key), key, Csn(snapshot), &mut value)?;
+        assert_eq!(value, value_at(csn.0));
+        Some(csn.0)
+    }
+
+    fn miss(&self, key: &[u8], newest: u64) {
+        self.cache.offer(self.tag, hash(key), key, |value| {
+            value.extend_from_slice(&value_at(newest));
+            Some(Csn(newest))
+        });
+    }
+
+    fn admit(&self, key: &[u8], newest: u64) {
+        self.miss(key, newest);
+        self.miss(key, newest);
+    }
+
+    fn commit(&self, key: &[u8], csn: u64) {
+        self.cache.replace(TABLE, hash(key), key, Csn(csn), Some(&value_at(csn)));
+    }
+}
+
+fn reader(cache: &RowCache) -> Reader<'_> {
+    Reader { cache, tag: cache.new_era(TABLE).unwrap() }
+}
+
+#[test]
+fn j1_a_snapshot_sees_its_version_or_nothing() {
+    let (cache, _) = cache(1 << 20);
+    let reader = reader(&cache);
+    reader.admit(b"key", 5);
+    let seen = [4, 5, 6, u64::MAX].map(|snapshot| reader.get(b"key", snapshot));
+    assert_eq!(seen, [None, Some(5), Some(5), Some(5)]);
+    assert_eq!(reader.get(b"kez", 9), None);
+    // Of another table.
+    let other = Reader { cache: &cache, tag: cache.new_era(TableId(4)).unwrap() };
+    assert_eq!(other.get(b"key", 9), None);
+}
+
+#[test]
+fn j1_what_a_commit_came_in_between_of_does_not_come_in() {
+    let (cache, _) = cache(1 << 20);
+    let reader = reader(&cache);
+    reader.miss(b"key", 5);
+    cache.offer(reader.tag, hash(b"key"), b"key", |value| {
+        reader.commit(b"key", 6);
+        value.extend_from_slice(&value_at(5));
+        Some(Csn(5))
+    });
+    assert_eq!(reader.get(b"key", 9), None);
+    reader.miss(b"key", 6);
+    assert_eq!(reader.get(b"key", 9), Some(6));
+}
+
+#[test]
+fn j2_commits_replace_what_is_there() {
+    let (cache, _) = cache(1 << 20);
+    let reader = reader(&cache);
+    reader.admit(b"key", 5);
+    reader.admit(b"other", 5);
+    reader.commit(b"key", 8);
+    reader.commit(b"absent", 8);
+    assert_eq!([7, 8].map(|snapshot| reader.get(b"key", snapshot)), [None, Some(8)]);
+    assert_eq!([b"other".as_slice(), b"absent"].map(|key| reader.get(key, 9)), [Some(5), None]);
+    // Commits are installed in any order (E2).
+    reader.commit(b"key", 7);
+    assert_eq!(reader.get(b"key", 9), Some(8));
+    cache.replace(TABLE, hash(b"key"), b"key", Csn(9), None);
+    assert_eq!(reader.get(b"key", 9), None);
+    let large = vec![0; ROW_BYTES_MAX];
+    cache.replace(TABLE, hash(b"other"), b"other", Csn(9), Some(&large));
+    assert_eq!(reader.get(b"other", 9), None, "too large to be kept");
+}
+
+#[test]
+fn j3_rows_of_an_era_that_has_passed_are_not_found() {
+    let (cache, _) = cache(1 << 20);
+    let before = reader(&cache);
+    before.admit(b"key", 5);
+    let after = reader(&cache);
+    assert_eq!(after.get(b"key", 9), None);
+    // A commit does not know of which era a row is.
+    after.commit(b"key", 7);
+    assert_eq!(after.get(b"key", 9), None);
+    after.admit(b"key", 7);
+    assert_eq!((after.get(b"key", 9), before.get(b"key", 9)), (Some(7), None));
+}
+
+#[test]
+fn j5_a_row_comes_in_when_it_is_missed_again() {
+    let (cache, _) = cache(1 << 20);
+    let reader = reader(&cache);
+    reader.miss(b"key", 5);
+    assert_eq!(reader.get(b"key", 9), None);
+    reader.miss(b"key", 5);
+    assert_eq!(reader.get(b"key", 9), Some(5));
+    let before = cache.hits_and_misses();
+    assert_eq!(before, (1, 2));
+    // What is read once, however much, puts nothing out.
+    let absent = |key: u64| {
+        reader.miss(&key.to_be_bytes(), 5);
+        reader.get(&key.to_be_bytes(), 9)
+    };
+    let came = (0..100_000).filter(|key| absent(*key).is_some()).count();
+    assert!(came < 100, "{came} rows came in by chance");
+    assert_eq!(reader.get(b"key", 9), Some(5));
+}
+
+#[test]
+fn j6_rows_have_their_share_and_give_way() {
+    let (cache, budget) = cache(1 << 20);
+    let reader = reader(&cache);
+    let empty = budget.used();
+    assert!(empty > 0, "buckets are charged");
+    let key = |number: u64| number.to_be_bytes();
+    (0..20_000).for_each(|number| reader.admit(&key(number), 1 + number));
+    let there = |from: u64, to: u64| {
+        (from..to).filter(|number| reader.get(&key(*number), u64::MAX).is_some()).count()
+    };
+    assert!((1000..20_000).contains(&there(0, 20_000)));
+    let (used, most) = (budget.used(), budget.limit() / 2);
+    assert!(used <= most && used > most / 2, "{used} of {most}");
+    assert!(cache.give_way(100 << 10) >= 90 << 10);
+    assert!(used - budget.used() >= 90 << 10);
+    cache.give_way(usize::MAX);
+    assert_eq!((budget.used(), there(0, 20_000)), (empty, 0));
+    // Others take what it may not have.
+    let others = budget.charge(Use::Memtables, 900 << 10);
+    (0..20_000).for_each(|number| reader.admit(&key(number), 1 + number));
+    assert!(budget.used() <= budget.limit());
+    drop((others, cache));
+    assert_eq!(budget.used(), 0);
+}
+
+/// Of more rows than fit, those that are used stay.
+#[test]
+fn rows_that_are_used_outlast_those_that_are_not() {
+    let (cache, _) = cache(1 << 20);
+    let reader = reader(&cache);
+    let (mut rng, hot) = (Rng::new(7), 500);
+    let key = |number: u64| number.to_be_bytes();
+    for round in 0..200_000 {
+        let number = if round % 2 == 0 { rng.below(hot) } else { hot + rng.below(20_000) };
+        if reader.get(&key(number), u64::MAX).is_none() {
+            reader.miss(&key(number), 1);
+        }
+    }
+    let there = (0..hot).filter(|number| reader.get(&key(*number), u64::MAX).is_some()).count();
+    assert!(there > 475, "{there} of {hot}");
+}
+
+/// J1 and J4 with readers, commits and evictions beside each other: nobody finds what was replaced before it looked.
+#[test]
+fn readers_never_find_what_was_replaced_before() {
+    const KEYS: usize = 40;
+    let (cache, budget) = cache(256 << 10);
+    let tag = cache.new_era(TABLE).unwrap();
+    let newest: Arc<Vec<AtomicU64>> = Arc::new((0..KEYS).map(|_| AtomicU64::new(1)).collect());
+    let installed: Arc<Vec<AtomicU64>> = Arc::new((0..KEYS).map(|_| AtomicU64::new(1)).collect());
+    let ended = Arc::new(AtomicBool::new(false));
+    let key = |number: usize| (number as u64).to_be_bytes();
+    let mut threads = Vec::new();
+    for seed in 0..3 {
+        let (cache, newest, installed) = (cache.clone(), newest.clone(), installed.clone());
+        let ended = ended.clone();
+        let read = move || {
+            let (mut rng, reader) = (Rng::new(seed), Reader { cache: &cache, tag });
+            let mut found = 0_u64;
+            while !ended.load(Ordering::Relaxed) {
+                let number = rng.below(KEYS as u64) as usize;
+                let known = installed[number].load(Ordering::Acquire);
+                match reader.get(&key(number), u64::MAX) {
+                    Some(csn) => {
+                        assert!(csn >= known, "{csn} was replaced by {known}");
+                        found += 1;
+                    }
+                    None => cache.offer(tag, hash(&key(number)), &key(number), |value| {
+                        let csn = newest[number].load(Ordering::Acquire);
+                        value.extend_from_slice(&value_at(csn));
+                        Some(Csn(csn))
+                    }),
+                }
+            }
+            found
+        };
+        threads.push(thread::spawn("reader", read).unwrap());
+    }
+    let (mut rng, reader) = (Rng::new(9), Reader { cache: &cache, tag });
+    let mut csn = 1;
+    // Until there was something to find, too: a busy machine may run nobody else for long.
+    while csn < 50_000 || cache.hits_and_misses().0 < 1000 {
+        csn += 1;
+        let number = rng.below(KEYS as u64) as usize;
+        newest[number].store(csn, Ordering::Release);
+        reader.commit(&key(number), csn);
+        installed[number].store(csn, Ordering::Release);
+        if csn.is_multiple_of(1000) {
+            cache.give_way(4 << 10);
+        }
+    }
+    ended.store(true, Ordering::Relaxed);
+    let found: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    assert!(found > 0);
+    drop(cache);
+    assert_eq!(budget.used(), 0);
+}

@@ -1,0 +1,139 @@
+//! The row cache under the engine: reads that it answers see what those see that it does not (J1 to J3).
+
+use super::*;
+
+/// A table whose keys are all in extents.
+fn flushed(disk: &SimDisk, settings: TieredSettings, keys: u64) -> Bench {
+    let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    for number in 0..keys {
+        bench.install(&(Csn(2 + number), put(number, "first")));
+    }
+    flush(&bench);
+    bench
+}
+
+fn flush(bench: &Bench) {
+    let stable = bench.horizon.stable();
+    bench.horizon.installed.store(stable.0, Ordering::SeqCst);
+    bench.engine.request_persist(stable);
+    bench.work().unwrap();
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key{number:05}").into_bytes()
+}
+
+fn put(number: u64, value: &str) -> WriteBatch {
+    batch(&[Op::Put { table: table(1), key: &key(number), value: value.as_bytes() }])
+}
+
+fn hits(bench: &Bench) -> u64 {
+    bench.engine.0.context.rows.as_ref().unwrap().hits_and_misses().0
+}
+
+/// Reads a key until it is in the cache: what the reads found.
+fn warm(bench: &Bench, number: u64, snapshot: Csn) -> Option<String> {
+    let read = || bench.get(table(1), &key(number), snapshot).unwrap();
+    let before = hits(bench);
+    let found = (0..3).map(|_| read()).collect::<Vec<_>>();
+    assert!(found.iter().all(|other| *other == found[0]));
+    assert!(found[0].is_none() || hits(bench) > before, "{number} did not come in");
+    found[0].clone().map(|value| String::from_utf8(value).unwrap())
+}
+
+fn see(bench: &Bench, number: u64, snapshot: u64) -> Option<String> {
+    let found = bench.get(table(1), &key(number), Csn(snapshot)).unwrap();
+    found.map(|value| String::from_utf8(value).unwrap())
+}
+
+#[test]
+fn each_snapshot_sees_its_version_through_commits_and_flushes() {
+    let bench = flushed(&SimDisk::new(1), small(), 100);
+    bench.horizon.live.lock().push(Csn(200));
+    assert_eq!(warm(&bench, 7, Csn(200)).as_deref(), Some("first"));
+    bench.install(&(Csn(201), put(7, "second")));
+    for flushes in 0..2 {
+        let before = hits(&bench);
+        let seen = [200, 201, 300].map(|snapshot| see(&bench, 7, snapshot));
+        let wanted = ["first", "second", "second"].map(|value| Some(value.to_owned()));
+        assert_eq!(seen, wanted, "after {flushes} flushes");
+        assert_eq!(hits(&bench) - before, 2, "the commit brought the new version");
+        flush(&bench);
+    }
+    bench.install(&(Csn(202), batch(&[Op::Delete { table: table(1), key: &key(7) }])));
+    let seen = [200, 201, 202].map(|snapshot| see(&bench, 7, snapshot).is_some());
+    assert_eq!(seen, [true, true, false]);
+}
+
+/// A range tombstone hides rows without a word of each; a row that comes after it is seen.
+#[test]
+fn j3_a_deleted_range_hides_cached_rows() {
+    let bench = flushed(&SimDisk::new(1), small(), 100);
+    bench.horizon.live.lock().push(Csn(200));
+    (0..20).for_each(|number| assert!(warm(&bench, number, Csn(200)).is_some()));
+    let (start, end) = (key(5), key(15));
+    let range = KeyRange::new(&start, Some(&end));
+    let delete = Op::DeleteRange { table: table(1), range, upto: Csn(200) };
+    bench.install(&(Csn(201), batch(&[delete])));
+    bench.install(&(Csn(202), put(6, "again")));
+    for _ in 0..3 {
+        for number in 0..20 {
+            let gone = (5..15).contains(&number);
+            let now = match (number, gone) {
+                (6, _) => Some("again"),
+                (_, true) => None,
+                (_, false) => Some("first"),
+            };
+            assert_eq!(see(&bench, number, 202).as_deref(), now, "{number}");
+            assert_eq!(see(&bench, number, 200).as_deref(), Some("first"), "{number}");
+            let between = see(&bench, number, 201);
+            assert_eq!(between.is_none(), gone, "{number}");
+        }
+        flush(&bench);
+    }
+    // Once nobody sees what was there, and the tombstone is gone too.
+    bench.horizon.live.lock().clear();
+    flush(&bench);
+    assert_eq!(warm(&bench, 7, Csn(300)), None);
+}
+
+/// A table's number may be another's later on.
+#[test]
+fn rows_of_a_dropped_table_are_not_found_in_the_next() {
+    let bench = flushed(&SimDisk::new(1), small(), 100);
+    assert!(warm(&bench, 7, Csn(200)).is_some());
+    bench.install(&(Csn(201), batch(&[Op::DropTable(table(1))])));
+    flush(&bench);
+    bench.install(&(Csn(202), batch(&[Op::CreateTable(table(1))])));
+    assert_eq!(warm(&bench, 7, Csn(202)), None);
+}
+
+/// Whoever looks for the newest version asks the sub-table that commits go to.
+#[test]
+fn a_split_hides_no_commit_from_what_comes_in() {
+    let settings = TieredSettings { subtables_max: 1, ..small() };
+    let bench = flushed(&SimDisk::new(1), settings, 2000);
+    for number in 0..2000 {
+        let (key, value) = (key(number), noise(number, 500));
+        let put = Op::Put { table: table(1), key: &key, value: &value };
+        bench.install(&(Csn(2002 + number), batch(&[put])));
+    }
+    flush(&bench);
+    let (whole, part) = bench.part(1);
+    assert!(bench.engine.0.split(&whole, &part).unwrap());
+    for number in [3, 1000, 1999] {
+        let seen = |number| bench.get(table(1), &key(number), Csn(9000)).unwrap();
+        (0..3).for_each(|_| assert_eq!(seen(number).unwrap(), noise(number, 500)));
+        bench.install(&(Csn(5000 + number), put(number, "second")));
+        assert_eq!(warm(&bench, number, Csn(9000)).as_deref(), Some("second"));
+    }
+}
+
+#[test]
+fn without_a_share_there_is_no_row_cache() {
+    let settings = TieredSettings { row_cache_share: 0.0, ..small() };
+    let bench = flushed(&SimDisk::new(1), settings, 10);
+    assert!(bench.engine.0.context.rows.is_none());
+    (0..3).for_each(|_| assert!(see(&bench, 7, 200).is_some()));
+}
