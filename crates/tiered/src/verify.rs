@@ -147,7 +147,7 @@ fn verify_extent<'a>(
                 last = Some(entry.key.to_vec());
             }
         }
-        if counts != resident.place(index).counts {
+        if counts != resident.counts(index) {
             return wrong("a block does not hold what its index counted");
         }
         let bounds = (block.entry(0).key, block.entry(block.len() - 1).key);

@@ -73,13 +73,13 @@ impl OpenSlice {
         let stretch = reader.held.iter().flatten().find(|held| held.blocks.contains(&block));
         let stretch = stretch.expect("it was just read");
         let place = self.resident.place(block);
-        let from = (place.offset - self.resident.place(stretch.blocks.start).offset) as usize;
+        let from = (place.offset - self.resident.offset(stretch.blocks.start)) as usize;
         give(&stretch.frames[from..from + place.len as usize])
     }
 
     fn fetch(&self, reader: &mut Reader, block: usize) -> Result<()> {
         let end = reader.held[0].as_ref().map(|held| held.blocks.end);
-        let gap = |end: usize| self.resident.place(block).offset - self.resident.place(end).offset;
+        let gap = |end: usize| self.resident.offset(block) - self.resident.offset(end);
         let is_near = end.is_some_and(|end| end <= block && gap(end) <= reader.window as u64);
         let most = reader.bulk.read_bytes_most().max(READ_BYTES);
         reader.window = if is_near { (2 * reader.window).min(most) } else { READ_BYTES };
@@ -101,12 +101,10 @@ impl OpenSlice {
 
     /// Begins to read a stretch from a block on.
     fn begin(&self, reader: &Reader, from: usize) -> Result<(Range<usize>, Ticket)> {
-        let start = self.resident.place(from).offset;
+        let start = self.resident.offset(from);
         let rest = from + 1..self.slice.meta.block_range().end;
-        let inside = |block: &usize| {
-            let place = self.resident.place(*block);
-            place.offset + u64::from(place.len) - start <= reader.window as u64
-        };
+        let inside =
+            |block: &usize| self.resident.offset(*block + 1) - start <= reader.window as u64;
         let blocks = from..from + 1 + rest.take_while(inside).count();
         let extent = &self.slice.extent;
         let ticket = extent.begin_read(&self.resident, blocks.clone(), &reader.bulk)?;

@@ -59,10 +59,10 @@ impl Unit {
         }
     }
 
-    pub(crate) fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> Counts {
         match &self.origin {
-            Origin::Extent(open, block) => &open.resident.place(*block).counts,
-            Origin::Memory(built, _) => &built.counts,
+            Origin::Extent(open, block) => open.resident.counts(*block),
+            Origin::Memory(built, _) => built.counts,
         }
     }
 

@@ -4,7 +4,7 @@ use spillway_base::checksum::crc32c;
 use spillway_base::{Error, Result, TableId};
 
 use super::{FOOTER_BYTES, Footer, Resident};
-use crate::block::{FrameId, check_frame, open_frame};
+use crate::block::{BlockSearch, FrameId, check_frame, open_frame};
 use crate::extent_meta::ExtentMeta;
 
 /// Checks that bytes are this extent's, every checksum of them. Answers the CRC32C of the whole.
@@ -37,7 +37,7 @@ fn check(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<()> {
     let index = open_frame(index, id).map_err(|error| error.context("index"))?;
     let (filter, id) = frame(footer.filter.0, footer.filter.1)?;
     let filter = open_frame(filter, id).map_err(|error| error.context("filters"))?;
-    let resident = Resident::decode(footer.version, index, filter, meta.len)?;
+    let resident = Resident::decode(footer.version, index, filter, meta.len, BlockSearch::Halving)?;
     if resident.blocks() != meta.blocks as usize {
         return wrong("it has another number of blocks than was recorded");
     }

@@ -372,7 +372,8 @@ impl ExtentHandle {
         let resident = open_frame(index, self.frame(footer.index.0))
             .and_then(|index| {
                 let filter = open_frame(filter, self.frame(footer.filter.0))?;
-                Resident::decode(footer.version, index, filter, self.meta.len)
+                let search = self.home().context.search;
+                Resident::decode(footer.version, index, filter, self.meta.len, search)
             })
             .map_err(|error| self.damaged("index or filters", &error))?;
         if resident.blocks() != self.meta.blocks as usize {

@@ -40,7 +40,9 @@ use spillway_base::checksum::crc32c;
 use spillway_base::codec::Reader;
 use spillway_base::{Error, Result, TableId};
 
+use crate::block::BlockSearch;
 use crate::extent_meta::{Counts, ExtentId, SliceMeta};
+use crate::nodes::{self, Nodes, Way};
 
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
@@ -108,125 +110,190 @@ impl Footer {
     }
 }
 
-/// A piece of the bytes that a [`Resident`] holds.
-type Span = (u32, u32);
-
 /// A block's place in its extent, and what is known of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockPlace {
     pub(crate) offset: u64,
     pub(crate) len: u32,
-    first: Span,
-    last: Span,
-    filter: Span,
     pub(crate) counts: Counts,
+}
+
+/// Where a block, its keys, its filter and its counts begin; each ends where the next block's begins.
+#[derive(Clone, Copy)]
+struct Begins {
+    block: u64,
+    first: u32,
+    last: u32,
+    filter: u32,
+    counts: u32,
 }
 
 /// What is kept in memory of an extent that is read: its block index and its filters.
 pub(crate) struct Resident {
-    blocks: Box<[BlockPlace]>,
+    /// Of each block, and of one past the last.
+    begins: Box<[Begins]>,
     keys: Box<[u8]>,
     filters: Box<[u8]>,
-}
-
-fn span(bytes: &[u8], (start, len): Span) -> &[u8] {
-    &bytes[start as usize..(start + len) as usize]
+    /// As they are stored: reads have no use for them.
+    counts: Box<[u8]>,
+    /// Over the last keys, where blocks are searched by such.
+    nodes: Option<(Nodes, Box<[u8]>)>,
 }
 
 /// Filters of version 2 as they are today, each a byte longer.
-fn tag(blocks: &mut [BlockPlace], filters: &[u8]) -> Result<Box<[u8]>> {
-    let mut tagged = Vec::with_capacity(filters.len() + blocks.len());
-    for block in blocks {
-        let start = tagged.len();
-        tagged.extend(crate::filter::tagged(span(filters, block.filter)));
-        let end = u32::try_from(tagged.len());
-        end.map_err(|_| Error::corruption("filters are too large"))?;
-        block.filter = (start as u32, (tagged.len() - start) as u32);
+fn tag(begins: &mut [Begins], filters: &[u8]) -> Result<Box<[u8]>> {
+    let mut tagged = Vec::with_capacity(filters.len() + begins.len());
+    for block in 0..begins.len() - 1 {
+        let (begin, end) = (begins[block].filter as usize, begins[block + 1].filter as usize);
+        begins[block].filter = tagged.len() as u32;
+        tagged.extend(crate::filter::tagged(&filters[begin..end]));
+    }
+    let end = u32::try_from(tagged.len());
+    let end = end.map_err(|_| Error::corruption("filters are too large"))?;
+    if let Some(last) = begins.last_mut() {
+        last.filter = end;
     }
     Ok(tagged.into())
 }
 
 impl Resident {
     /// Of the bodies of the two frames of an extent of this version and length.
-    fn decode(version: u32, index: &[u8], filters: &[u8], extent_len: u64) -> Result<Resident> {
+    fn decode(
+        version: u32,
+        index: &[u8],
+        filters: &[u8],
+        extent_len: u64,
+        search: BlockSearch,
+    ) -> Result<Resident> {
         let mut reader = Reader::new(index);
-        let mut blocks: Vec<BlockPlace> = Vec::new();
-        let mut keys = Vec::new();
+        let mut begins: Vec<Begins> = Vec::new();
+        let (mut keys, mut counts) = (Vec::new(), Vec::new());
         let mut filters_end = 0_u32;
         let mut data_end = 0_u64;
         let bad = || Error::corruption("the block index makes no sense");
-        let mut keep = |key: &[u8]| {
-            let start = keys.len() as u32;
-            keys.extend_from_slice(key);
-            (start, key.len() as u32)
-        };
         let mut before: &[u8] = &[];
         while !reader.is_empty() {
             let (first, last) = (reader.bytes()?, reader.bytes()?);
             let (offset, len) = (reader.varint()?, reader.varint_u32()?);
-            let counts = Counts::decode(&mut reader)?;
-            let filter = (filters_end, reader.varint_u32()?);
+            let begin = Begins {
+                block: offset,
+                first: keys.len() as u32,
+                last: (keys.len() + first.len()) as u32,
+                filter: filters_end,
+                counts: counts.len() as u32,
+            };
+            Counts::decode(&mut reader)?.encode(&mut counts);
+            let filter_len = reader.varint_u32()?;
             let end = offset.checked_add(u64::from(len)).filter(|end| *end <= extent_len);
             let ordered = before <= first && first <= last && offset == data_end;
             data_end = end.filter(|_| ordered).ok_or_else(bad)?;
-            filters_end = filters_end.checked_add(filter.1).ok_or_else(bad)?;
+            filters_end = filters_end.checked_add(filter_len).ok_or_else(bad)?;
             before = last;
-            let (first, last) = (keep(first), keep(last));
-            blocks.push(BlockPlace { offset, len, first, last, filter, counts });
+            keys.extend_from_slice(first);
+            keys.extend_from_slice(last);
+            begins.push(begin);
         }
-        if blocks.is_empty() || filters_end as usize != filters.len() {
+        let long = u32::try_from(keys.len().max(counts.len())).is_err();
+        if begins.is_empty() || long || filters_end as usize != filters.len() {
             return Err(bad());
         }
+        let (first, counts_end) = (keys.len() as u32, counts.len() as u32);
+        let filter = filters_end;
+        begins.push(Begins { block: data_end, first, last: first, filter, counts: counts_end });
+        let keys = keys.into();
         let filters = match version {
-            VERSION_OF_BLOOM => tag(&mut blocks, filters)?,
+            VERSION_OF_BLOOM => tag(&mut begins, filters)?,
             _ => filters.into(),
         };
-        Ok(Resident { blocks: blocks.into(), keys: keys.into(), filters })
+        let mut resident =
+            Resident { begins: begins.into(), keys, filters, counts: counts.into(), nodes: None };
+        if let BlockSearch::Nodes(way) = search {
+            resident.nodes = Some(resident.nodes_over(way));
+        }
+        Ok(resident)
+    }
+
+    fn nodes_over(&self, way: Way) -> (Nodes, Box<[u8]>) {
+        let blocks = self.blocks();
+        let nodes = Nodes::new(blocks, self.last(0), self.last(blocks - 1), way);
+        let mut bytes = vec![0; nodes::bytes_of(blocks)].into_boxed_slice();
+        (0..blocks).for_each(|block| nodes.set_word(&mut bytes, block, block as u32));
+        nodes.fill(&mut bytes, |block| self.last(block as usize));
+        (nodes, bytes)
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&*self.blocks) + self.keys.len() + self.filters.len()
+        let nodes = self.nodes.as_ref().map_or(0, |(_, bytes)| bytes.len());
+        let rest = self.keys.len() + self.filters.len() + self.counts.len();
+        size_of_val(&*self.begins) + rest + nodes
     }
 
     /// The number of blocks.
     pub(crate) fn blocks(&self) -> usize {
-        self.blocks.len()
+        self.begins.len() - 1
     }
 
-    pub(crate) fn place(&self, block: usize) -> &BlockPlace {
-        &self.blocks[block]
+    /// Where a block is, and what is known of it.
+    pub(crate) fn place(&self, block: usize) -> BlockPlace {
+        let len = self.offset(block + 1) - self.offset(block);
+        BlockPlace { offset: self.offset(block), len: len as u32, counts: self.counts(block) }
+    }
+
+    /// Where a block begins; of the number of blocks, where the last one ends.
+    pub(crate) fn offset(&self, block: usize) -> u64 {
+        self.begins[block].block
+    }
+
+    /// What is known of a block's versions.
+    pub(crate) fn counts(&self, block: usize) -> Counts {
+        let mut reader = Reader::new(&self.counts[self.begins[block].counts as usize..]);
+        Counts::decode(&mut reader).expect("they were encoded when the index was decoded")
     }
 
     /// A block's first key.
     pub(crate) fn first(&self, block: usize) -> &[u8] {
-        span(&self.keys, self.blocks[block].first)
+        let begin = self.begins[block];
+        &self.keys[begin.first as usize..begin.last as usize]
     }
 
     /// A block's last key.
     pub(crate) fn last(&self, block: usize) -> &[u8] {
-        span(&self.keys, self.blocks[block].last)
+        &self.keys[self.begins[block].last as usize..self.begins[block + 1].first as usize]
     }
 
     pub(crate) fn filter(&self, block: usize) -> &[u8] {
-        span(&self.filters, self.blocks[block].filter)
+        let (begin, end) = (self.begins[block].filter, self.begins[block + 1].filter);
+        &self.filters[begin as usize..end as usize]
     }
 
     /// A block as it is named where it is damaged: its number, its place and its keys.
     pub(crate) fn name(&self, block: usize) -> String {
         let (first, last) = (self.first(block).escape_ascii(), self.last(block).escape_ascii());
-        let offset = self.place(block).offset;
+        let offset = self.offset(block);
         format!("block {block} at byte {offset} with keys from \"{first}\" to \"{last}\"")
     }
 
     /// Whether versions of a block's last key go on in the next block.
     pub(crate) fn goes_on(&self, block: usize) -> bool {
-        block + 1 < self.blocks.len() && self.last(block) == self.first(block + 1)
+        block + 1 < self.blocks() && self.last(block) == self.first(block + 1)
     }
 
     /// Of these blocks the first that could hold `key` or a larger one; past the last when none could.
     pub(crate) fn seek(&self, blocks: Range<usize>, key: &[u8]) -> usize {
-        let from = blocks.start;
-        from + self.blocks[blocks].partition_point(|block| span(&self.keys, block.last) < key)
+        if let Some((nodes, bytes)) = &self.nodes {
+            // Of the extent's last keys, not only those of these blocks.
+            let below = nodes.seek(bytes, key, |block| self.last(block));
+            return below.clamp(blocks.start, blocks.end);
+        }
+        let (mut from, mut to) = (blocks.start, blocks.end);
+        while from < to {
+            let middle = from.midpoint(to);
+            match self.last(middle) < key {
+                true => from = middle + 1,
+                false => to = middle,
+            }
+        }
+        from
     }
 
     /// Whether a key of this hash may be in the block.
@@ -237,12 +304,12 @@ impl Resident {
     /// The record of a slice of these blocks.
     pub(crate) fn slice(&self, extent: ExtentId, blocks: Range<usize>) -> SliceMeta {
         let mut counts = Counts::NONE;
-        self.blocks[blocks.clone()].iter().for_each(|block| counts.add(&block.counts));
+        blocks.clone().for_each(|block| counts.add(&self.counts(block)));
         SliceMeta {
             extent,
             first_block: blocks.start as u32,
             blocks: blocks.len() as u32,
-            bytes: self.blocks[blocks.clone()].iter().map(|block| u64::from(block.len)).sum(),
+            bytes: self.offset(blocks.end) - self.offset(blocks.start),
             smallest: self.first(blocks.start).into(),
             largest: self.last(blocks.end - 1).into(),
             counts,
@@ -274,7 +341,9 @@ pub(crate) mod fuzz {
         let version = VERSION - u32::from(version & 1);
         let (Ok(len), Ok(index)) = (reader.u32(), reader.bytes()) else { return };
         let filter = reader.rest();
-        let Ok(resident) = Resident::decode(version, index, filter, len.into()) else { return };
+        let search = BlockSearch::best();
+        let resident = Resident::decode(version, index, filter, len.into(), search);
+        let Ok(resident) = resident else { return };
         let all = 0..resident.blocks();
         for block in all.clone() {
             let found = resident.seek(all.clone(), resident.last(block));

@@ -106,7 +106,9 @@ fn the_format_is_what_its_version_says() {
             open_frame(&old[offset as usize..][..len as usize], id).expect(part)
         };
         let (index, filters) = (body(footer.index, "index"), body(footer.filter, "filters"));
-        let resident = Resident::decode(footer.version, index, filters, meta.len).unwrap();
+        let resident =
+            Resident::decode(footer.version, index, filters, meta.len, BlockSearch::best())
+                .unwrap();
         for (block, keys) in keys.iter().enumerate() {
             assert!(
                 resident.filter(block).len() > 1 && resident.filter(block)[0] == kind,
@@ -118,5 +120,41 @@ fn the_format_is_what_its_version_says() {
             let passed = others.filter(|hash| resident.may_contain(block, *hash)).count();
             assert!(passed < 40, "{name}: I2, {passed}");
         }
+    }
+}
+
+/// An index that is searched by nodes answers what one does that is halved, also of some of its blocks.
+#[test]
+fn an_index_finds_blocks_in_either_way() {
+    let keys: Vec<_> = (0..4000_u32).map(|key| (7 * key).to_be_bytes()).collect();
+    let value = [7; 500];
+    let entries = keys.iter().map(|key| Entry { key, csn: Csn(4), value: Some(&value) });
+    let built = build(2 << 20, entries).swap_remove(0);
+    let footer = built.bytes.last_chunk::<FOOTER_BYTES>().unwrap();
+    let footer = Footer::decode(footer).unwrap();
+    let open = |(offset, len): (u64, u32)| {
+        let frame = &built.bytes[offset as usize..][..len as usize];
+        let id = crate::block::FrameId { table: table(), extent: built.meta.id, offset };
+        crate::block::open_frame(frame, id).unwrap()
+    };
+    let (index, filters) = (open(footer.index), open(footer.filter));
+    let ways = Way::all().into_iter().map(BlockSearch::Nodes).chain([BlockSearch::Halving]);
+    let ways =
+        ways.map(|way| Resident::decode(VERSION, index, filters, built.meta.len, way).unwrap());
+    let ways: Vec<Resident> = ways.collect();
+    let blocks = ways[0].blocks();
+    assert!(blocks > 50 && ways.iter().all(|way| way.bytes() < built.meta.len as usize / 20));
+    for range in [0..blocks, 3..4, 5..blocks - 2, blocks..blocks] {
+        for key in (0..28_100_u32).step_by(3).map(u32::to_be_bytes) {
+            let last = |block: &usize| ways[0].last(*block) < &key[..];
+            let wanted = range.clone().take_while(last).count() + range.start;
+            let found: Vec<usize> = ways.iter().map(|way| way.seek(range.clone(), &key)).collect();
+            assert!(found.iter().all(|found| *found == wanted), "{key:?}: {found:?}, not {wanted}");
+        }
+    }
+    for block in 0..blocks {
+        let (here, there) = (ways[0].place(block), ways[1].place(block));
+        assert_eq!(here.counts, there.counts);
+        assert_eq!(here.offset + u64::from(here.len), ways[0].offset(block + 1));
     }
 }
