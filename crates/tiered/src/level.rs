@@ -8,6 +8,8 @@
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use spillway_base::{Csn, Error, KeyRange, Result};
@@ -85,8 +87,85 @@ impl std::fmt::Debug for Slice {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Run {
     slices: Vec<Arc<Slice>>,
+    /// Of each slice, of what its largest key and its smallest have behind what all keys begin with.
+    heads: Heads,
     bytes: u64,
     csn_max: Csn,
+}
+
+/// Bytes of a prefix that heads are behind, at the most.
+const PREFIX_BYTES: usize = 24;
+
+/// Of keys the eight bytes behind what all of them begin with, as numbers: a key below another has no larger head. A search goes through
+/// numbers that lie side by side, and asks for a key only where heads are equal.
+#[derive(Clone, Default, Debug)]
+struct Heads {
+    prefix: [u8; PREFIX_BYTES],
+    prefix_bytes: usize,
+    largest: Vec<u64>,
+    smallest: Vec<u64>,
+}
+
+impl Heads {
+    fn of(slices: &[Arc<Slice>]) -> Heads {
+        let mut heads = Heads::default();
+        if let [first, .., last] | [first @ last] = slices {
+            let (first, last) = (&first.meta.smallest, &last.meta.largest);
+            let alike = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+            heads.prefix_bytes = alike.min(PREFIX_BYTES);
+            heads.prefix[..heads.prefix_bytes].copy_from_slice(&first[..heads.prefix_bytes]);
+        }
+        slices.iter().for_each(|slice| heads.push(slice));
+        heads
+    }
+
+    /// None, of keys that begin alike.
+    fn emptied(&self, capacity: usize) -> Heads {
+        let [largest, smallest] = [(), ()].map(|()| Vec::with_capacity(capacity));
+        Heads { largest, smallest, ..*self }
+    }
+
+    fn push(&mut self, slice: &Slice) {
+        let head = |key: &[u8]| head_of(key.get(self.prefix_bytes..).unwrap_or_default());
+        let (largest, smallest) = (head(&slice.meta.largest), head(&slice.meta.smallest));
+        self.largest.push(largest);
+        self.smallest.push(smallest);
+    }
+
+    fn extend(&mut self, others: &Heads, range: Range<usize>) {
+        self.largest.extend_from_slice(&others.largest[range.clone()]);
+        self.smallest.extend_from_slice(&others.smallest[range]);
+    }
+
+    /// Whether the keys of all slices, which are in order, begin with the prefix.
+    fn is_of(&self, slices: &[Arc<Slice>]) -> bool {
+        let prefix = &self.prefix[..self.prefix_bytes];
+        let ends = slices.first().zip(slices.last());
+        ends.is_none_or(|(first, last)| {
+            first.meta.smallest.starts_with(prefix) && last.meta.largest.starts_with(prefix)
+        })
+    }
+
+    /// The head of a key; the largest for a key that is above all that begin with the prefix, `None` for one below them.
+    #[inline]
+    fn of_key(&self, key: &[u8]) -> Option<u64> {
+        let prefix = &self.prefix[..self.prefix_bytes];
+        match key.split_at_checked(self.prefix_bytes) {
+            Some((begin, rest)) if begin == prefix => Some(head_of(rest)),
+            _ => (key > prefix).then_some(u64::MAX),
+        }
+    }
+}
+
+/// The first eight bytes as a number; bytes that are not there are zeros.
+#[inline]
+fn head_of(rest: &[u8]) -> u64 {
+    if let Some(bytes) = rest.first_chunk() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes[..rest.len()].copy_from_slice(rest);
+    u64::from_be_bytes(bytes)
 }
 
 /// Checks that of each two neighbours the second begins after the first has ended.
@@ -115,7 +194,8 @@ impl Run {
         apart(slices.windows(2))?;
         let bytes = slices.iter().map(|slice| slice.meta.bytes).sum();
         let csn_max = largest_csn(&slices);
-        Ok(Run { slices, bytes, csn_max })
+        let heads = Heads::of(&slices);
+        Ok(Run { slices, heads, bytes, csn_max })
     }
 
     /// The run without those of some slices that are its own, and with others. What is copied is a pointer for each slice; keys are
@@ -146,25 +226,29 @@ impl Run {
         }
         added.sort_unstable_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
         let mut slices = Vec::with_capacity(self.slices.len() - gone.len() + added.len());
+        let mut heads = self.heads.emptied(slices.capacity());
         let (mut at, mut left) = (0, &gone[..]);
-        let mut keep_to = |to: usize, slices: &mut Vec<Arc<Slice>>| {
+        let mut keep_to = |to: usize, slices: &mut Vec<Arc<Slice>>, heads: &mut Heads| {
             while let Some((&next, after)) = left.split_first().filter(|(next, _)| **next < to) {
                 slices.extend_from_slice(&self.slices[at..next]);
+                heads.extend(&self.heads, at..next);
                 (at, left) = (next + 1, after);
             }
             slices.extend_from_slice(&self.slices[at..to.max(at)]);
+            heads.extend(&self.heads, at..to.max(at));
             at = to.max(at);
         };
         let mut bytes = self.bytes;
         let (mut csn_max, mut places) = (Csn::ZERO, Vec::with_capacity(added.len()));
         for slice in added {
-            keep_to(begins(&slice.meta.smallest), &mut slices);
+            keep_to(begins(&slice.meta.smallest), &mut slices, &mut heads);
+            heads.push(&slice);
             places.push(slices.len());
             bytes += slice.meta.bytes;
             csn_max = csn_max.max(slice.meta.counts.csn_max);
             slices.push(slice);
         }
-        keep_to(self.slices.len(), &mut slices);
+        keep_to(self.slices.len(), &mut slices, &mut heads);
         let beside = |at: &usize| [at.checked_sub(1), Some(*at)].into_iter().flatten();
         let pairs = places.iter().flat_map(beside).filter_map(|at| slices.get(at..at + 2));
         apart(pairs)?;
@@ -179,7 +263,10 @@ impl Run {
                 false => self.csn_max,
             };
         }
-        Ok(Arc::new(Run { slices, bytes, csn_max }))
+        if !heads.is_of(&slices) {
+            heads = Heads::of(&slices);
+        }
+        Ok(Arc::new(Run { slices, heads, bytes, csn_max }))
     }
 
     /// The largest CSN in it.
@@ -199,12 +286,32 @@ impl Run {
 
     /// The index of the first slice that could hold `key` or a larger one.
     pub(crate) fn seek(&self, key: &[u8]) -> usize {
-        self.slices.partition_point(|slice| *slice.meta.largest < *key)
+        match self.heads.of_key(key) {
+            None => 0,
+            Some(head) => self.seek_by(head, key),
+        }
+    }
+
+    fn seek_by(&self, head: u64, key: &[u8]) -> usize {
+        let below = self.heads.largest.partition_point(|largest| *largest < head);
+        let alike = self.heads.largest[below..].iter().take_while(|largest| **largest == head);
+        // Only their keys tell.
+        let alike = &self.slices[below..below + alike.count()];
+        below + alike.partition_point(|slice| *slice.meta.largest < *key)
     }
 
     /// The slice that would hold `key`.
+    #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<Slice>> {
-        self.slices.get(self.seek(key)).filter(|slice| *slice.meta.smallest <= *key)
+        let head = self.heads.of_key(key)?;
+        let at = self.seek_by(head, key);
+        let slice = self.slices.get(at)?;
+        let begins = match self.heads.smallest[at].cmp(&head) {
+            Ordering::Less => true,
+            Ordering::Equal => *slice.meta.smallest <= *key,
+            Ordering::Greater => false,
+        };
+        begins.then_some(slice)
     }
 
     /// The slices that could hold a key from `smallest` to `largest`, both included.

@@ -49,3 +49,48 @@ fn hundred(slice: &Slice) -> u64 {
     let key = std::str::from_utf8(&slice.meta.smallest).unwrap();
     key.parse::<u64>().unwrap() / 100
 }
+
+/// Keys that begin alike for long, or not at all, whose bytes are zeros or the largest: a run finds what a look at every slice does.
+#[test]
+fn slices_are_found_as_by_a_look_at_each() {
+    let mut rng = Rng::new(12);
+    let prefixes =
+        ["", "t", "a-prefix-that-is-longer-than-what-is-kept-of-it-", "\0\0", "\x7f\x7f"];
+    for round in 0..200 {
+        let prefix = prefixes[round % prefixes.len()];
+        let key = |rng: &mut Rng| {
+            let bytes = (0..rng.below(14)).map(|_| ['\0', 'a', 'b', '\x7f'][rng.below(4) as usize]);
+            format!("{prefix}{}", bytes.collect::<String>())
+        };
+        let mut ends: Vec<String> = (0..2 + rng.below(60)).map(|_| key(&mut rng)).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let pairs = ends.chunks_exact(2).enumerate();
+        let slices = pairs
+            .map(|(id, pair)| Slice::detached(ExtentId(id as u64 + 1), &pair[0], &pair[1], 100, 0));
+        let slices: Vec<Arc<Slice>> = slices.collect();
+        // Made whole, or a few at a time.
+        let mut run = Arc::new(Run::new(slices.clone()).unwrap());
+        if round % 2 == 0 {
+            run = Arc::new(Run::default());
+            let mut left = slices.clone();
+            while !left.is_empty() {
+                let some = left.split_off(left.len() - (1 + left.len() / 3));
+                run = run.edited(&[], some).unwrap();
+            }
+        }
+        let others = (0..50).map(|_| {
+            let long = key(&mut rng);
+            let cut = rng.below(long.len() as u64 + 1) as usize;
+            if rng.chance(1, 2) { long } else { long[..cut].to_owned() }
+        });
+        for key in others.chain(ends.iter().cloned()).chain(["\x7f\x7f\x7f".to_owned()]) {
+            let key = key.as_bytes();
+            let seek = slices.iter().take_while(|slice| *slice.meta.largest < *key).count();
+            assert_eq!(run.seek(key), seek, "{key:?} in {ends:?}");
+            let wanted = slices.get(seek).filter(|slice| *slice.meta.smallest <= *key);
+            let ids = [run.find(key), wanted].map(|slice| slice.map(|slice| slice.meta.id()));
+            assert_eq!(ids[0], ids[1], "{key:?} in {ends:?}");
+        }
+    }
+}
