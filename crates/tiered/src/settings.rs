@@ -1,5 +1,7 @@
 //! The engine's settings, and what follows from them.
 
+use std::time::Duration;
+
 use spillway_base::Csn;
 
 use crate::block::{BLOCK_BYTES, BlockSearch};
@@ -67,6 +69,8 @@ pub struct TieredSettings {
     pub hot_compression: Compression,
     /// How blocks of Level2 are compressed, where nearly all data is.
     pub cold_compression: Compression,
+    /// How long a sub-table is not to be written to until what of it is above Level2 is compressed as Level2 is.
+    pub settle_after: Duration,
     /// Whether a memtable that shares keys with little of Level1 is flushed straight there, when there is time.
     pub straight_flush: bool,
     /// Whether it is counted how often extents are read, so that compactions push down what is cold, and devices take what they
@@ -137,6 +141,7 @@ impl TieredSettings {
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
+            settle_after: Duration::from_secs(10),
             temperature: true,
             hot_share: 0.5,
             manifest_bytes: 4 << 20,

@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use spillway_base::engine::{Access, Found};
-use spillway_base::{Csn, Error, KeyRange, Result};
+use spillway_base::{Csn, Error, KeyRange, Result, clock};
 
 use crate::cache::Pin;
 use crate::engine::{Heat, Mix};
@@ -118,7 +119,12 @@ pub(crate) struct SubTable {
     pub(crate) heat: Heat,
     /// Where it has no rows.
     pub(crate) gaps: Gaps,
+    /// When it was last flushed, or made: nanoseconds of [`clock::now`].
+    flushed_at: AtomicU64,
 }
+
+/// A sub-table is at rest whose active memtable has no more than this part of the bytes in its levels.
+const REST_SHARE: u64 = 256;
 
 impl SubTable {
     pub(crate) fn new(
@@ -156,6 +162,7 @@ impl SubTable {
             mix: Mix::default(),
             heat: Heat::default(),
             gaps,
+            flushed_at: AtomicU64::new(clock::now().as_nanos() as u64),
         }
     }
 
@@ -266,6 +273,7 @@ impl SubTable {
             let at = immutables.iter().position(|old| Arc::ptr_eq(&old.memtable, memtable));
             gone = at.map(|at| immutables.remove(at));
             self.flushed.fetch_max(csn.0, Ordering::AcqRel);
+            self.flushed_at.store(clock::now().as_nanos() as u64, Ordering::Relaxed);
         }
         let levels = old.levels.apply(edit).expect("an edit of a run takes out what it puts over");
         let levels = Arc::new(levels);
@@ -273,6 +281,19 @@ impl SubTable {
         if let Some(gone) = gone {
             gone.let_go();
         }
+    }
+
+    /// Whether it has hardly been written to for so long.
+    pub(crate) fn has_rested(&self, time: Duration, now: Duration) -> bool {
+        let flushed_at = Duration::from_nanos(self.flushed_at.load(Ordering::Relaxed));
+        if now.saturating_sub(flushed_at) < time {
+            return false;
+        }
+        let view = self.view.load();
+        let below: u64 = view.levels.runs().map(|run| run.bytes()).sum();
+        let active = &view.active;
+        let hardly = active.is_empty() || active.bytes() as u64 <= below / REST_SHARE;
+        view.immutables.is_empty() && hardly
     }
 
     /// Bytes of all its memtables.

@@ -11,7 +11,7 @@ use crate::coding::{Compression, Dictionary, Encoder, coded_bytes, gains_enough}
 use crate::compaction::Coder;
 use crate::level::Slice;
 use crate::manifest::{Edit, Place};
-use crate::picker::Pick;
+use crate::picker::{Kind, Pick};
 use crate::settings::TieredSettings;
 use crate::space::DeviceClass;
 use crate::table::Table;
@@ -44,6 +44,14 @@ impl Inner {
         self.settings.compression_at(place, self.class_at(place))
     }
 
+    /// How blocks are compressed by a compaction of a kind that go to a place. What is recompressed has come to rest, wherever it is.
+    pub(super) fn compression_of(&self, kind: Kind, place: Place) -> Compression {
+        match kind {
+            Kind::Recode => self.settings.compression_at(Place::Level2, self.class_at(place)),
+            _ => self.compression_at(place),
+        }
+    }
+
     /// How blocks are coded that are flushed.
     pub(super) fn codes_of_flush(&self) -> Coder {
         Coder::new(self.compression_at(Place::Level0(0)), None)
@@ -51,7 +59,7 @@ impl Inner {
 
     /// How the blocks of a compaction are coded: by the table's newest dictionary, or by a fresh one where that is worth it.
     pub(super) fn codes_of(&self, table: &Table, pick: &Pick) -> Result<(Coder, Codes)> {
-        let compression = self.compression_at(pick.target);
+        let compression = self.compression_of(pick.kind, pick.target);
         if !matches!(compression, Compression::Zstd { .. }) {
             return Ok((Coder::new(compression, None), Codes { fresh: None }));
         }

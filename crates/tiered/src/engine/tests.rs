@@ -71,6 +71,7 @@ fn small() -> TieredSettings {
         tiers: Vec::new(),
         hot_compression: Compression::Lz4,
         cold_compression: Compression::ZSTD,
+        settle_after: Duration::MAX,
         subtable_bytes: 4 << 20,
         subtables_max: 16,
         write_cores: 1,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use parking_lot::MutexGuard;
 use rustc_hash::FxHashSet;
-use spillway_base::clock::Clock;
+use spillway_base::clock::{self, Clock};
 use spillway_base::engine::Access;
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
@@ -28,7 +28,7 @@ use crate::inspect::Timer;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
 use crate::memtable::Memtable;
-use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding};
+use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding, rests_uncompressed};
 use crate::ranges::RangeTombstones;
 use crate::space::DeviceClass;
 use crate::subtable::{SubTable, View};
@@ -232,7 +232,35 @@ impl Inner {
                 return Ok(true);
             }
         }
-        self.unless_settled(&self.recoded, || self.recode_first(&parts))
+        Ok(self.unless_settled(&self.recoded, || self.recode_first(&parts))?
+            || self.settle_first(&parts, oldest)?)
+    }
+
+    /// Brings together and compresses some of what is above Level2 of the first sub-table that has come to rest.
+    fn settle_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)], oldest: Csn) -> Result<bool> {
+        let coding = self.compression_of(Kind::Recode, Place::Level1).coding();
+        let now = clock::now();
+        let rest = |(_, part): &&(Arc<Table>, Arc<SubTable>)| {
+            part.has_rested(self.settings.settle_after, now)
+                && rests_uncompressed(&part.view_now().levels, coding)
+        };
+        for (table, part) in parts.iter().filter(rest) {
+            let pick = |bars: &Bars| {
+                let levels = part.view().levels.clone();
+                if !levels.level0.is_empty() {
+                    return self.chooser(part, &levels, bars, oldest).pick(Kind::Minor);
+                }
+                let (least, most) = self.recoding_bytes(part);
+                // All there is may be little; of two extents one may be left.
+                let pick = pick_recoding(&levels.level1, Place::Level1, coding, least / 2, most)?;
+                let (smallest, largest) = pick.hull();
+                (!bars.overlap(smallest, largest)).then_some(pick)
+            };
+            if self.compact_what(table, part, pick)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Recompresses some of the first sub-table in which there is something to recompress.
@@ -265,9 +293,15 @@ impl Inner {
 
     /// What is to be recompressed of a sub-table, for which there is time when nothing else is to be done.
     fn pick_recoding(&self, part: &SubTable) -> Option<Pick> {
-        let coding = self.compression_at(Place::Level2).coding();
-        let slot_bytes = self.space.slot_bytes() as u64;
-        pick_recoding(&part.view().levels, coding, 4 * slot_bytes, self.shape_of(part).input_bytes)
+        let place = Place::Level2;
+        let coding = self.compression_of(Kind::Recode, place).coding();
+        let (least, most) = self.recoding_bytes(part);
+        pick_recoding(&part.view().levels.level2, place, coding, least, most)
+    }
+
+    /// The least bytes of neighbours that are worth to be recompressed, and about as many as are at once.
+    fn recoding_bytes(&self, part: &SubTable) -> (u64, u64) {
+        (4 * self.space.slot_bytes() as u64, self.shape_of(part).input_bytes)
     }
 
     /// Does what is picked of a sub-table. `false` where nothing is.
@@ -349,7 +383,9 @@ impl Inner {
         let (coder, codes) = self.codes_of(table, pick)?;
         let mut policy = self.settings.reuse_policy(others_from);
         match pick.kind {
-            Kind::Recode => policy.coding_min = self.compression_at(pick.target).coding(),
+            Kind::Recode => {
+                policy.coding_min = self.compression_of(pick.kind, pick.target).coding();
+            }
             Kind::SelfMajor => policy.used_bytes_min = self.settings.used_bytes_least(),
             _ => {}
         }

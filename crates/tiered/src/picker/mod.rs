@@ -55,7 +55,7 @@ use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
 pub(crate) use bars::Bars;
 pub(crate) use moves::{Lodger, Room, pick_moves};
-pub(crate) use recode::pick_recoding;
+pub(crate) use recode::{pick_recoding, rests_uncompressed};
 
 /// The figures that compaction goes by.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -100,7 +100,7 @@ pub enum CompactionKind {
     SelfMajor,
     /// Everything into Level2, on request.
     Full,
-    /// Of Level2, what is not compressed as it should be there.
+    /// Of Level2, or of what has come to rest above it, what is not compressed as it should be.
     Recode,
 }
 

@@ -3,23 +3,44 @@
 //! A compaction leaves alone what it need not change, also where it goes to a level that compresses more. That saves the writing while there is
 //! much to write; afterwards, neighbours are put together into fewer extents (X-Engine's slides, "Storage cost": cold records only). What is
 //! hot stays as it is: each read of it would pay for the bytes.
+//!
+//! What is above Level2 is compressed so, too, once its sub-table has *come to rest*: it was not written to for a while. Else a table that is
+//! small against the memory would never be compressed, as nothing drives its rows down. To bring them down would rewrite what they meet
+//! in Level2, for a few rows, perhaps; so it is only done where they are a good part of the sub-table, and where they are.
 
 use super::{Kind, Pick};
 use crate::coding::Coding;
-use crate::level::Levels;
+use crate::level::{Levels, Run};
 use crate::manifest::Place;
 use crate::temperature::Warmth;
 
-/// The first neighbours in Level2 that are not hot and whose extents were written with less than this coding, if they have as many bytes as are worth it, and
+/// Of a sub-table at rest, the least share of its bytes that is worth to be compressed above Level2.
+const SHARE_AT_REST: u64 = 10;
+
+/// Whether so much of a sub-table is above Level2, and not compressed by this coding, that it is worth the work once it is at rest.
+pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding) -> bool {
+    let plain: u64 = levels
+        .level1
+        .slices()
+        .iter()
+        .filter(|slice| slice.extent.meta.coding < coding)
+        .map(|slice| slice.meta.bytes)
+        .sum();
+    let above = levels.level0_bytes() + plain;
+    above > 0 && above * SHARE_AT_REST >= levels.runs().map(|run| run.bytes()).sum()
+}
+
+/// The first neighbours in a run that are not hot and whose extents were written with less than this coding, if they have as many bytes as are worth it, and
 /// as far as `bytes_most` go.
 pub(crate) fn pick_recoding(
-    levels: &Levels,
+    run: &Run,
+    place: Place,
     coding: Coding,
     bytes_least: u64,
     bytes_most: u64,
 ) -> Option<Pick> {
     let (mut found, mut bytes) = (Vec::new(), 0);
-    for slice in levels.level2.slices() {
+    for slice in run.slices() {
         let is_hot = slice.temperature().warmth() == Warmth::Hot;
         if slice.extent.meta.coding < coding && !is_hot {
             bytes += slice.meta.bytes;
@@ -38,6 +59,6 @@ pub(crate) fn pick_recoding(
         kind: Kind::Recode,
         sources: vec![found],
         keeps: Vec::new(),
-        target: Place::Level2,
+        target: place,
     })
 }

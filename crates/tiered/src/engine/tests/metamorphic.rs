@@ -244,6 +244,7 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         tiers: tiers_of(rng),
         hot_compression: compression(rng),
         cold_compression: compression(rng),
+        settle_after: if rng.chance(1, 4) { Duration::ZERO } else { Duration::MAX },
         subtable_bytes: [slot, 4 * slot, 64 * slot, 1 << 40][rng.below(4) as usize],
         subtables_max: [1, 5, 16, 64][rng.below(4) as usize],
         write_cores: 1 + rng.below(4) as usize,
