@@ -251,7 +251,8 @@ impl RowCache {
         let mut held = self.bucket(hash).lock();
         let known = held.find(hash, |row| row.tag().table() == table && row.key() == key);
         let Some(at) = known else { return };
-        let Some(old) = held.row(at).filter(|old| old.csn() < csn) else { return };
+        // A commit may write a key more than once: the last time counts.
+        let Some(old) = held.row(at).filter(|old| old.csn() <= csn) else { return };
         let fits = |value: &&[u8]| Row::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX;
         let (gone, more) = match value.filter(fits) {
             Some(value) => {

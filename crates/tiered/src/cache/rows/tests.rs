@@ -98,6 +98,8 @@ fn j2_commits_replace_what_is_there() {
     // Commits are installed in any order (E2).
     reader.commit(b"key", 7);
     assert_eq!(reader.get(b"key", 9), Some(8));
+    // One commit puts and deletes.
+    reader.commit(b"key", 9);
     cache.replace(TABLE, hash(b"key"), b"key", Csn(9), None);
     assert_eq!(reader.get(b"key", 9), None);
     let large = vec![0; ROW_BYTES_MAX];
