@@ -19,10 +19,11 @@ run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to 
 
 test: lint unit clients crash ## Check lints and format; run the workspace's tests, real clients and a short crash run
 
-lint: setup ## Check formatting, lints and documentation links
+lint: setup ## Check formatting, lints, documentation links, and that the fuzz targets build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+	RUSTFLAGS="--cfg fuzzing" cargo check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-check
 
 unit: setup ## Run the workspace's tests
 	cargo test --workspace --quiet

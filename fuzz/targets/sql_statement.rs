@@ -62,6 +62,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     session.query("SELECT 1", &mut Checked::default()).expect("a session that goes on");
     if let Ok(prepared) = session.prepare(&text) {
         let params = vec![spillway_types::Value::Int(1); prepared.params];
-        let _ = session.execute(prepared.id, params, &mut Checked::default());
+        let _ = session.execute(prepared.id, &params, &mut Checked::default());
     }
 });
