@@ -209,6 +209,12 @@ pub trait Engine: Send + Sync {
         value: &mut Vec<u8>,
     ) -> Result<Found>;
 
+    /// Brings what gets of these keys at a snapshot will need into memory, as far as it knows a quicker way than one get after another.
+    /// It waits for devices, and is told of nothing: what keeps it from reading something, the get meets.
+    fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) {
+        let _ = (table, keys, snapshot);
+    }
+
     /// Reads the newest installed version of one key, its value into `value`, whatever else is installed meanwhile.
     ///
     /// # Errors

@@ -144,6 +144,7 @@ impl Database {
             replacement: settings.has(Mechanism::Replacement),
             straight_flush: settings.has(Mechanism::StraightFlush),
             swizzling: settings.has(Mechanism::Swizzling),
+            read_ahead: settings.has(Mechanism::ReadAhead),
             tiers: settings.tiers.clone(),
             hot_compression: settings.hot_compression,
             cold_compression: settings.cold_compression,

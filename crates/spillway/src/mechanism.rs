@@ -34,6 +34,8 @@ pub enum Mechanism {
     RowCache,
     /// What is in memory of extents is reached by pointers, and not looked up.
     Swizzling,
+    /// Blocks are read before a scan has come to them.
+    ReadAhead,
     /// Blocks are searched by nodes over their keys, in place of halving.
     BlockNodes,
     /// Those nodes are searched by the processor's vectors.
@@ -44,7 +46,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 15] = [
+    pub const ALL: [Mechanism; 16] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -57,6 +59,7 @@ impl Mechanism {
         Mechanism::HotSplits,
         Mechanism::RowCache,
         Mechanism::Swizzling,
+        Mechanism::ReadAhead,
         Mechanism::BlockNodes,
         Mechanism::Simd,
         Mechanism::Replacement,
@@ -78,6 +81,7 @@ impl Mechanism {
             Mechanism::HotSplits => "hot-splits",
             Mechanism::RowCache => "row-cache",
             Mechanism::Swizzling => "swizzling",
+            Mechanism::ReadAhead => "read-ahead",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",
             Mechanism::Replacement => "replacement",

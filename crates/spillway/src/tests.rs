@@ -599,3 +599,38 @@ fn data_is_on_the_tiers_that_the_settings_name() {
     }
     assert!(!check(&data, &mut |_, _| {}).unwrap().findings.is_empty());
 }
+
+/// What many gets at once answer is what one after another do: of own writes, of what is in memory and of what is not.
+#[test]
+fn multi_get_answers_as_gets_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = |number: u32| format!("key{number:05}").into_bytes();
+    let open = || {
+        let settings = Settings { memory_bytes: 64 << 20, ..Settings::default() };
+        Database::open(dir.path(), settings).unwrap()
+    };
+    let db = open();
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    (0..5000).for_each(|number| txn.put(table, &key(number), &vec![number as u8; 500]).unwrap());
+    txn.commit().wait().unwrap();
+    db.compact().unwrap();
+    db.close().unwrap();
+    drop(db);
+    let db = open();
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.table("t").unwrap();
+    txn.put(table, &key(3), b"own").unwrap();
+    txn.delete(table, &key(40)).unwrap();
+    let wanted: Vec<_> = (0..6000).step_by(37).chain([3, 40, 3]).map(key).collect();
+    let keys: Vec<&[u8]> = wanted.iter().map(|key| &key[..]).collect();
+    let values = txn.multi_get(table, &keys).unwrap();
+    let together = db.metrics().into_iter().find(|metric| metric.name == "tiered_prefetched_total");
+    assert!(together.unwrap().value > 50.0);
+    let mut value = Vec::new();
+    for (key, found) in keys.iter().zip(values) {
+        let there = txn.get(table, key, &mut value).unwrap();
+        assert_eq!(found, there.then(|| value.clone()), "{}", key.escape_ascii());
+    }
+    assert_eq!(txn.multi_get(table, &[]).unwrap(), []);
+}

@@ -29,6 +29,8 @@ pub struct TieredSettings {
     pub row_cache_share: f64,
     /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
     pub swizzling: bool,
+    /// Whether blocks are read before a scan has come to them, and others while it goes through those.
+    pub read_ahead: bool,
     /// Bytes of a slot. Fixed when a data folder is made.
     pub slot_bytes: usize,
     /// The largest size of a data file, in bytes.
@@ -121,6 +123,7 @@ impl TieredSettings {
             cache_bytes_min: bytes / 8,
             row_cache_share: 0.25,
             swizzling: true,
+            read_ahead: true,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,
             level0_target: 8,

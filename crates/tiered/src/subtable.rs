@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use spillway_base::engine::{Access, Found};
-use spillway_base::{Csn, Error, KeyRange, Result, clock};
+use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, clock};
 
 use crate::cache::Pin;
 use crate::engine::{Heat, Mix};
@@ -488,6 +488,33 @@ impl View {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
+        self.find_by(key, snapshot, value, |extent, missing, fetched| {
+            fetched.fetch(extent, missing, access)
+        })
+    }
+
+    /// What [`View::find`] would have to read first.
+    pub(crate) fn missing(
+        &self,
+        key: &[u8],
+        snapshot: Csn,
+        value: &mut Vec<u8>,
+    ) -> Option<(Arc<ExtentHandle>, Missing)> {
+        let mut first = None;
+        let found = self.find_by(key, snapshot, value, |extent, missing, _| {
+            first = Some((extent.clone(), missing));
+            Err(Error::new(ErrorKind::WouldBlock, "it is read beside others"))
+        });
+        found.err().and(first)
+    }
+
+    fn find_by(
+        &self,
+        key: &[u8],
+        snapshot: Csn,
+        value: &mut Vec<u8>,
+        mut fetch: impl FnMut(&Arc<ExtentHandle>, Missing, &mut Fetched) -> Result<()>,
+    ) -> Result<Found> {
         // What is hidden is as good as deleted by the newest commit that is (R1).
         let cover = self.cover(key, snapshot);
         let mut best = cover.map_or(Found::Nothing, |mark| Found::Deleted(mark.upto));
@@ -510,7 +537,8 @@ impl View {
                 continue;
             }
             let hash = *hash.get_or_insert_with(|| filter::hash(key));
-            find_in_slice(slice, &Wanted { key, hash, snapshot }, access, value, &mut best)?;
+            let wanted = Wanted { key, hash, snapshot };
+            find_in_slice(slice, &wanted, value, &mut best, &mut fetch)?;
         }
         Ok(match cover {
             Some(mark) if best.csn() <= Some(mark.upto) => Found::Deleted(mark.csn),
@@ -540,9 +568,9 @@ struct Wanted<'a> {
 fn find_in_slice(
     slice: &Slice,
     wanted: &Wanted<'_>,
-    access: Access,
     value: &mut Vec<u8>,
     best: &mut Found,
+    fetch: &mut impl FnMut(&Arc<ExtentHandle>, Missing, &mut Fetched) -> Result<()>,
 ) -> Result<()> {
     let extent = &slice.extent;
     let mut pin = extent.cache().pin();
@@ -552,19 +580,20 @@ fn find_in_slice(
             None => return Ok(()),
             Some(missing) => missing,
         };
-        pin.outside(|| fetched.fetch(extent, missing, access))?;
+        pin.outside(|| fetch(extent, missing, &mut fetched))?;
     }
 }
 
 /// What a read lacks.
-enum Missing {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Missing {
     Table,
     Block(usize),
 }
 
 /// What a read had to fetch: it has its own reference, as it may have left the cache again.
 #[derive(Default)]
-struct Fetched {
+pub(crate) struct Fetched {
     table: Option<Arc<CachedTable>>,
     /// All of them: versions of a key may take several, of which a small cache would keep the one or the other.
     blocks: Vec<(usize, Arc<CachedBlock>)>,

@@ -1,6 +1,6 @@
 //! Reads and writes that go on beside their caller: what a compaction reads and writes in bulk (X-Engine, 3.3.2).
 //!
-//! A queue belongs to one thread. It is given reads and writes of a disk's files, each with a buffer and a tag, and gives
+//! A queue belongs to one thread at a time. It is given reads and writes of a disk's files, each with a buffer and a tag, and gives
 //! them back as they are done. [`crate::Disk::queue`] makes one: of `io_uring` where the system has it, of a few threads elsewhere, of a
 //! seeded scheduler on the simulated disk. All keep these guarantees, beside those of the disk (K1 to K7):
 //!
@@ -174,9 +174,9 @@ pub struct Completion {
     pub outcome: Result<()>,
 }
 
-/// Operations on files that go on beside their caller. It stays on the thread that made it, since the system may end what a thread
-/// submitted together with the thread.
-pub trait IoQueue {
+/// Operations on files that go on beside their caller. It may go on to another thread. But the system may end what a thread submitted
+/// together with the thread: what is in flight then may fail, and writes must not be.
+pub trait IoQueue: Send {
     /// Begins to read `len` bytes into a buffer: the same memory where it is large enough, whatever is in it.
     ///
     /// # Panics

@@ -39,7 +39,7 @@ impl Means {
 }
 
 /// Who carries operations out, beside the thread that gives them.
-pub(super) trait Carrier<O> {
+pub(super) trait Carrier<O>: Send {
     /// Sees to what an operation needs beforehand. One that this fails for is not begun.
     fn prepare(&mut self, _operation: &O) -> Result<(), Errno> {
         Ok(())

@@ -24,6 +24,7 @@ mod moves;
 mod pace;
 mod partition;
 mod pin;
+mod prefetch;
 mod reuse;
 mod status;
 #[cfg(all(test, not(loom)))]
@@ -202,6 +203,9 @@ impl TieredEngine {
         let (cache, search) = (settings.cache(), settings.block_search());
         let rows = RowCache::new(settings.row_cache_share, &budget);
         let context = ReadContext::new(cache, rows, search, settings.temperature, &budget);
+        if settings.read_ahead {
+            context.queues.allow();
+        }
         let accounts = Accounts::new(budget, settings.memtable_bytes);
         let gap_figures = Arc::new(gaps::Figures::default());
         let mut tables = Tables::default();
@@ -649,6 +653,13 @@ impl Engine for TieredEngine {
         let tables = self.0.tables.load();
         let table = self.0.table_at(&tables, table, snapshot)?;
         self.0.look_up(table, key, snapshot, access, value)
+    }
+
+    fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) {
+        let tables = self.0.tables.load();
+        if let Ok(table) = self.0.table_at(&tables, table, snapshot) {
+            prefetch::prefetch(table, keys, snapshot);
+        }
     }
 
     fn newest(

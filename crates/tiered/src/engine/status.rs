@@ -275,6 +275,25 @@ impl Inner {
         all.extend(counts.reuse.metrics());
         all.extend(self.space_metrics());
         all.extend(self.metrics_of_tiers());
+        let (taken, fetched) = self.context.queues.taken_and_fetched();
+        let ahead = [
+            (
+                "tiered_read_ahead_blocks_total",
+                "Blocks that were read before a scan came to them.",
+                taken,
+            ),
+            (
+                "tiered_prefetched_total",
+                "Blocks and indexes that were read for several gets at once.",
+                fetched,
+            ),
+        ];
+        all.extend(ahead.map(|(name, help, count)| Metric {
+            name,
+            help,
+            counter: true,
+            value: count as f64,
+        }));
         all
     }
 

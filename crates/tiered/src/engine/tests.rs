@@ -80,6 +80,7 @@ fn small() -> TieredSettings {
         cache_bytes: 1 << 20,
         cache_bytes_min: 0,
         swizzling: true,
+        read_ahead: true,
         slot_bytes: 64 << 10,
         file_bytes: 1 << 20,
         compaction_order: Kind::ORDER.into(),

@@ -7,7 +7,9 @@ use std::sync::{Arc, Weak};
 use spillway_base::budget::{Budget, GiveWay};
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
+use spillway_storage::{Disk, File};
 
+use super::ahead::Queues;
 use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
 use crate::cache::{
@@ -18,6 +20,7 @@ use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
 use crate::pages::{Buffer, PagePool};
 use crate::space::{DataFile, DeviceClass, SpaceManager};
+use crate::subtable::Missing;
 use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 
 /// A data block in memory.
@@ -41,7 +44,9 @@ pub(crate) struct ReadContext {
     pub(crate) thermometer: Arc<Thermometer>,
     /// Blocks that readers found in no cache, by class of device.
     pub(crate) reads: [AtomicU64; DeviceClass::ALL.len()],
-    budget: Budget,
+    /// What blocks are read by beside their readers.
+    pub(crate) queues: Queues,
+    pub(super) budget: Budget,
 }
 
 impl ReadContext {
@@ -61,6 +66,7 @@ impl ReadContext {
             search,
             thermometer: Arc::new(Thermometer::new(temperature)),
             reads: Default::default(),
+            queues: Queues::default(),
             budget: budget.clone(),
         });
         let weak: Weak<ReadContext> = Arc::downgrade(&context);
@@ -357,9 +363,45 @@ impl ExtentHandle {
             return Err(would_block());
         }
         // Index, filters and footer are behind the blocks: one read.
-        let from = self.meta.data_bytes.min(self.meta.len.saturating_sub(FOOTER_BYTES as u64));
-        let tail = self.read("index, filters and footer", from, (self.meta.len - from) as usize)?;
-        let footer = self.decode_footer(tail.last_chunk::<FOOTER_BYTES>().map_or(&tail, |f| f))?;
+        let Range { start, end } = self.tail();
+        let tail = self.read("index, filters and footer", start, (end - start) as usize)?;
+        self.seat_table(&tail)
+    }
+
+    /// Where its index, filters and footer are.
+    fn tail(&self) -> Range<u64> {
+        self.meta.data_bytes.min(self.meta.len.saturating_sub(FOOTER_BYTES as u64))..self.meta.len
+    }
+
+    /// Where in its file something is that a reader lacks: offset and length. The table must be in memory for a block.
+    pub(super) fn place_of(&self, missing: Missing) -> Option<(&Arc<dyn File>, u64, usize)> {
+        let (offset, len) = match missing {
+            Missing::Table => (self.tail().start, (self.meta.len - self.tail().start) as usize),
+            Missing::Block(index) => {
+                let table = self.resident_now()?;
+                (table.place(index).offset, table.place(index).len as usize)
+            }
+        };
+        let (file, at) = self.file_and_offset(offset);
+        Some((file, at, len))
+    }
+
+    /// Takes what was read for a reader into memory, if it is what it should be.
+    pub(super) fn keep_read(self: &Arc<Self>, missing: Missing, bytes: &[u8]) {
+        match missing {
+            Missing::Table => drop(self.seat_table(bytes)),
+            Missing::Block(index) => {
+                if let Some(table) = self.resident_now() {
+                    drop(self.keep_frame(&table, index, bytes));
+                }
+            }
+        }
+    }
+
+    /// Takes index, filters and footer into memory.
+    fn seat_table(self: &Arc<Self>, tail: &[u8]) -> Result<Arc<CachedTable>> {
+        let from = self.tail().start;
+        let footer = self.decode_footer(tail.last_chunk::<FOOTER_BYTES>().map_or(tail, |f| f))?;
         let part = |part: &str, (offset, len): (u64, u32)| {
             let start = offset.checked_sub(from).and_then(|start| usize::try_from(start).ok());
             let found = start.and_then(|start| tail.get(start..start.checked_add(len as usize)?));
@@ -425,25 +467,6 @@ impl ExtentHandle {
         self.cache().of_use(table, blocks)
     }
 
-    /// A data block, to be kept.
-    ///
-    /// # Errors
-    /// As [`ExtentHandle::resident`].
-    pub(crate) fn block(
-        &self,
-        table: &Arc<CachedTable>,
-        index: usize,
-        access: Access,
-    ) -> Result<Arc<CachedBlock>> {
-        let pin = self.cache().pin();
-        let found = match self.cache().lookup() {
-            None => table.block_to_keep(index, &pin),
-            Some(lookup) => lookup.block(table, index, &pin),
-        };
-        drop(pin);
-        found.map_or_else(|| self.fetch_block(table, index, access), Ok)
-    }
-
     /// Reads a data block, which was missed, into memory.
     ///
     /// # Errors
@@ -457,14 +480,60 @@ impl ExtentHandle {
         if access == Access::MemoryOnly {
             return Err(would_block());
         }
+        let block = self.read_block(table, index)?;
+        Ok(self.keep(table, index, block))
+    }
+
+    /// Keeps a block that was missed, and was read.
+    fn keep(&self, table: &Arc<CachedTable>, index: usize, block: Block) -> Arc<CachedBlock> {
         let context = &self.home().context;
         let class = self.home().file.class();
         context.reads[class as usize].fetch_add(1, Ordering::Relaxed);
-        let block = self.read_block(table, index)?;
         let sizes = Sizes { held: block.bytes(), saved: table.place(index).len as usize };
         let block = context.cache.insert(table, index, block, sizes, Entrance::Missed);
         context.trim();
-        Ok(block)
+        block
+    }
+
+    /// Keeps the block of a frame that was read ahead of somebody who misses it now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`].
+    pub(super) fn keep_frame(
+        &self,
+        table: &Arc<CachedTable>,
+        index: usize,
+        frame: &[u8],
+    ) -> Result<Arc<CachedBlock>> {
+        let mut bytes = Buffer::new(frame.len(), &self.home().context.pages);
+        bytes.copy_from_slice(frame);
+        let block = self.open_block(table, index, bytes)?;
+        Ok(self.keep(table, index, block))
+    }
+
+    /// A data block, if it is in memory, to be kept.
+    pub(crate) fn block_now(
+        &self,
+        table: &Arc<CachedTable>,
+        index: usize,
+    ) -> Option<Arc<CachedBlock>> {
+        let pin = self.cache().pin();
+        match self.cache().lookup() {
+            None => table.block_to_keep(index, &pin),
+            Some(lookup) => lookup.block(table, index, &pin),
+        }
+    }
+
+    /// Whose reader reads ahead, and of what disk.
+    pub(super) fn queues_and_disk(&self) -> (&ReadContext, &dyn Disk) {
+        let home = self.home();
+        (&home.context, home.space.disk())
+    }
+
+    /// Where something in it is.
+    pub(super) fn file_and_offset(&self, offset: u64) -> (&Arc<dyn File>, u64) {
+        let home = self.home();
+        (home.file.file(), home.offset + offset)
     }
 
     /// A data block, past the cache: for compaction and verification.

@@ -28,6 +28,7 @@
 //! without decoding it. Between the keys of two neighbouring blocks there may be keys that are elsewhere: an extent holds what
 //! one compaction wrote, and what that left in place may lie in between.
 
+mod ahead;
 mod builder;
 mod check;
 mod handle;
@@ -44,6 +45,7 @@ use crate::block::BlockSearch;
 use crate::extent_meta::{Counts, ExtentId, SliceMeta};
 use crate::nodes::{self, Nodes, Way};
 
+pub(crate) use ahead::{ReadAhead, fetch_all};
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
 pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};

@@ -7,6 +7,7 @@
 //! Most steps are *near*: to a value in the same block, or in the same memtable. They cannot fail, and cost little; what is at the
 //! border of a block, a tombstone or the end is left to the steps that are not.
 
+mod ahead;
 mod memtable;
 mod run;
 

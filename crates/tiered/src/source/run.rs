@@ -3,6 +3,7 @@
 //! Within a block a source knows from where to where its rows go, so that keys are not compared with the range one by one; and whether
 //! each key there has one version, which the snapshot sees: then a step is to the next entry, in either direction.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use spillway_base::engine::Access;
 use spillway_base::{Csn, Direction, Result};
 
 use super::Bounds;
+use super::ahead::Ahead;
 use crate::block::{Entry, Row};
 use crate::extent::{CachedBlock, CachedTable, Resident};
 use crate::gaps::Gap;
@@ -108,6 +110,7 @@ pub(crate) struct RunSource {
     snapshot: Csn,
     at: Option<Standing>,
     ended: bool,
+    ahead: RefCell<Ahead>,
 }
 
 impl RunSource {
@@ -117,7 +120,8 @@ impl RunSource {
         direction: Direction,
         snapshot: Csn,
     ) -> RunSource {
-        RunSource { run, bounds, direction, snapshot, at: None, ended: false }
+        let ahead = RefCell::new(Ahead::new(direction));
+        RunSource { run, bounds, direction, snapshot, at: None, ended: false, ahead }
     }
 
     #[inline]
@@ -133,6 +137,7 @@ impl RunSource {
     pub(super) fn leap(&mut self, gap: &Gap) {
         self.bounds = self.bounds.behind(gap, self.direction);
         self.at = None;
+        self.ahead = RefCell::new(Ahead::new(self.direction));
         self.ended |= self.bounds.range().is_empty();
     }
 
@@ -172,8 +177,22 @@ impl RunSource {
         if !blocks.contains(&block) {
             return Ok(None);
         }
-        let data = slice.extent.block(&resident, block, access)?;
+        let data = match slice.extent.block_now(&resident, block) {
+            Some(data) => {
+                self.ahead.borrow_mut().pass();
+                data
+            }
+            None => self.ahead.borrow_mut().fetch(&slice.extent, &resident, block, access)?,
+        };
         Ok(Some((resident, block, data)))
+    }
+
+    /// A block that a step came to: has those behind it read, where the scan has shown that it needs them.
+    fn go_on(&self, at: &Standing, resident: &Arc<CachedTable>, access: Access) {
+        let mut ahead = self.ahead.borrow_mut();
+        if access == Access::Blocking && ahead.is_worth_it() {
+            ahead.fill(&self.run, &self.bounds, (at.slice, at.block), resident);
+        }
     }
 
     /// In a block of a slice, at its first entry.
@@ -211,12 +230,16 @@ impl RunSource {
             return Ok(None);
         }
         let next = match self.open(at.slice, |_, _| at.block + 1, access)? {
-            Some(found) => Some(self.stand(at.slice, found)),
+            Some(found) => Some((at.slice, found)),
             None => self
                 .open(at.slice + 1, |_, blocks| blocks.start, access)?
-                .map(|found| self.stand(at.slice + 1, found)),
+                .map(|found| (at.slice + 1, found)),
         };
-        Ok(next.filter(|next| !next.inside.is_empty()))
+        let Some((slice, found)) = next else { return Ok(None) };
+        let resident = found.0.clone();
+        let next = self.stand(slice, found);
+        self.go_on(&next, &resident, access);
+        Ok(Some(next).filter(|next| !next.inside.is_empty()))
     }
 
     /// The place before one in key order.
@@ -236,12 +259,15 @@ impl RunSource {
             }
             (true, None) => None,
         };
-        Ok(next.and_then(|(slice, found)| self.stand_last(slice, found)))
+        let Some((slice, found)) = next else { return Ok(None) };
+        let resident = found.0.clone();
+        let next = self.stand(slice, found);
+        self.go_on(&next, &resident, access);
+        Ok(Self::last_of(next))
     }
 
-    /// In a block of a slice, at its last entry, if that is inside of the bounds.
-    fn stand_last(&self, slice: usize, found: Found) -> Option<Standing> {
-        let at = self.stand(slice, found);
+    /// At the last entry of a block, if that is inside of the bounds.
+    fn last_of(at: Standing) -> Option<Standing> {
         let last = at.data.len() - 1;
         at.inside.contains(&last).then(|| at.at(last))
     }
@@ -288,7 +314,7 @@ impl RunSource {
         let Some(slice) = slices.checked_sub(1) else { return Ok(None) };
         let found = self.open(slice, |_, blocks| blocks.end - 1, access)?;
         self.note_seek(slice, &found);
-        Ok(found.and_then(|found| self.stand_last(slice, found)))
+        Ok(found.and_then(|found| Self::last_of(self.stand(slice, found))))
     }
 
     /// The next key's newest visible version, ascending.

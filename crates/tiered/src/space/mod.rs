@@ -123,6 +123,11 @@ impl SpaceManager {
         })
     }
 
+    /// The disk that its files are on.
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
     /// A queue for reads and writes in bulk, of the calling thread.
     pub(crate) fn bulk(&self, budget: &Budget) -> Result<Bulk> {
         Bulk::new(&*self.disk, budget)

@@ -52,6 +52,8 @@ const CHARGE_STEP: usize = 64 << 10;
 /// What a transaction may write and not be charged for: its share of what its client's connection or thread takes.
 /// Charging is four visits to memory that all threads write to.
 const FREE_BYTES: usize = 4 << 10;
+/// Keys of a multi_get whose blocks are brought into memory before they are read.
+const PREFETCHED_TOGETHER: usize = 64;
 
 /// A transaction. Dropping it rolls it back.
 ///
@@ -294,15 +296,36 @@ impl Transaction {
         Ok(self.is_there(table, key, found, value))
     }
 
-    /// Reads several keys of one table, in the order given.
+    /// Reads several keys of one table, in the order given. Those that are not in memory are read from the device together.
     ///
     /// # Errors
     /// As [`Transaction::get`].
     pub fn multi_get(&self, table: TableId, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
         let mut value = Vec::new();
-        keys.iter()
-            .map(|key| Ok(self.get(table, key, &mut value)?.then(|| value.clone())))
-            .collect()
+        let mut values = Vec::with_capacity(keys.len());
+        let mut left = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            match self.get_with(table, key, Access::MemoryOnly, &mut value) {
+                Ok(found) => values.push(found.then(|| value.clone())),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    values.push(None);
+                    left.push(at);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // What was brought into memory for some is not to make way for others before it is used.
+        for left in left.chunks(PREFETCHED_TOGETHER) {
+            if let [_, _, ..] = left {
+                let keys: Vec<&[u8]> = left.iter().map(|at| keys[*at]).collect();
+                self.engine(table)?.prefetch(table, &keys, self.snapshot());
+            }
+            for at in left {
+                let found = self.get(table, keys[*at], &mut value)?;
+                values[*at] = found.then(|| value.clone());
+            }
+        }
+        Ok(values)
     }
 
     fn check_writable(&self) -> Result<()> {

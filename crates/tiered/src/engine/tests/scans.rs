@@ -133,3 +133,109 @@ fn of_one_commit_in_two_places_the_newer_place_is_right() {
         assert!(found == left, "{direction:?}");
     }
 }
+
+/// A table of some hundred blocks, of which the cache holds few.
+fn long(disk: &SimDisk, settings: TieredSettings) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>) {
+    let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    let row = |number: u64| (format!("k{number:04}").into_bytes(), noise(number, 1500));
+    let rows: Vec<_> = (0..2000).map(row).collect();
+    let put = |(key, value): &(Vec<u8>, Vec<u8>)| {
+        let mut all = WriteBatch::new();
+        all.push(Op::Put { table: table(1), key, value });
+        all
+    };
+    for (row, csn) in rows.iter().zip(2..) {
+        bench.install(&(Csn(csn), put(row)));
+    }
+    bench.engine.compact_all().unwrap();
+    (bench, rows)
+}
+
+/// F1, F2: read ahead or not, and whatever reads fail meanwhile.
+#[test]
+fn f2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
+    for fails in [false, true] {
+        let (disk, mut rng) = (SimDisk::new(3), Rng::new(3));
+        let (bench, mut rows) = long(&disk, TieredSettings { cache_bytes: 200 << 10, ..small() });
+        let data: Vec<PathBuf> = disk.files().into_iter().map(|(path, _)| path).collect();
+        let (range, direction) = (KeyRange::ALL, Direction::Backward);
+        let access = Access::Blocking;
+        let mut cursor = bench.engine.scan(table(1), range, direction, Csn(5000), access).unwrap();
+        let (mut found, mut failed) = (Vec::new(), 0);
+        loop {
+            let failing = fails && rng.chance(1, 10);
+            if failing {
+                data.iter().for_each(|path| disk.fail_reads(path));
+            }
+            let access = if rng.chance(1, 5) { Access::MemoryOnly } else { Access::Blocking };
+            let next = cursor.next(access);
+            disk.heal();
+            match next {
+                Ok(true) => found.push((cursor.key().to_vec(), cursor.value().to_vec())),
+                Ok(false) => break,
+                Err(error) if error.kind() == ErrorKind::Io => failed += 1,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+        }
+        rows.reverse();
+        assert!(found == rows && (failed > 0) == fails);
+        let (taken, _) = bench.engine.0.context.queues.taken_and_fetched();
+        assert!(taken > if fails { 0 } else { 100 }, "{taken}");
+    }
+}
+
+/// F3: whoever goes in the middle of it waits for nothing, and the next has the queue.
+#[test]
+fn f3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
+    let (bench, rows) =
+        long(&SimDisk::new(4), TieredSettings { cache_bytes: 200 << 10, ..small() });
+    let scan = || {
+        let (range, access) = (KeyRange::ALL, Access::Blocking);
+        bench.engine.scan(table(1), range, Direction::Backward, Csn(5000), access).unwrap()
+    };
+    for steps in [100, 300, 200] {
+        let mut cursor = scan();
+        for (key, value) in rows.iter().rev().take(steps) {
+            assert!(cursor.next(Access::Blocking).unwrap());
+            assert!(cursor.key() == key && cursor.value() == value);
+        }
+    }
+    let used = bench.engine.0.context.queues.taken_and_fetched().0;
+    assert!(used > 20, "{used}");
+}
+
+#[test]
+fn what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
+    for (swizzling, read_ahead) in [(true, true), (false, true), (true, false)] {
+        let disk = SimDisk::new(5);
+        let settings = TieredSettings { cache_bytes: 8 << 20, swizzling, read_ahead, ..small() };
+        let (bench, rows) = long(&disk, settings.clone());
+        drop(bench);
+        let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+        bench.horizon.stable.store(5000, Ordering::SeqCst);
+        let keys: Vec<&[u8]> = rows.iter().step_by(17).map(|(key, _)| &key[..]).collect();
+        let absent: &[u8] = b"k0017x";
+        let keys: Vec<&[u8]> = keys.into_iter().chain([absent]).collect();
+        let data: Vec<PathBuf> = disk.files().into_iter().map(|(path, _)| path).collect();
+        data.iter().for_each(|path| disk.fail_reads(path));
+        bench.engine.prefetch(table(1), &keys, Csn(5000));
+        disk.heal();
+        let mut value = Vec::new();
+        let mut get = |key: &[u8], access| {
+            let found = bench.engine.get(table(1), key, Csn(5000), access, &mut value)?;
+            Ok::<_, Error>(found.is_value().then(|| value.clone()))
+        };
+        assert_eq!(get(keys[0], Access::MemoryOnly).unwrap_err().kind(), ErrorKind::WouldBlock);
+        bench.engine.prefetch(table(1), &keys, Csn(5000));
+        let (_, fetched) = bench.engine.0.context.queues.taken_and_fetched();
+        assert_eq!(fetched > 50, read_ahead, "{fetched}");
+        let access = if read_ahead { Access::MemoryOnly } else { Access::Blocking };
+        for key in keys {
+            let wanted =
+                rows.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
+            assert_eq!(get(key, access).unwrap(), wanted);
+        }
+        bench.engine.prefetch(table(7), &[b"k"], Csn(5000));
+    }
+}
