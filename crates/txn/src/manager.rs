@@ -308,10 +308,10 @@ impl TransactionManager {
     }
 
     /// Starts a transaction whose waits `cancel` cancels: for who runs one after another, and is to be reached by the same handle. The
-    /// one before must have ended. A cancellation that met no wait of it is taken back.
+    /// one before must have ended. A cancellation that met no wait of that one meets this one's first, unless it is taken back
+    /// ([`CancelHandle::clear`]).
     #[must_use]
     pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
-        cancel.clear();
         Transaction::new(self.0.clone(), options, Some(cancel))
     }
 

@@ -86,12 +86,13 @@ pub(super) struct Doing {
 }
 
 impl Process {
-    /// A statement begins. What was meant for one that had just ended does not meet it.
+    /// A statement begins. What was meant for one that had just ended does not meet it; what was meant for one that runs it, as EXECUTE
+    /// does, does.
     pub(super) fn begin(&self, statement: &str) {
         let mut doing = self.doing.lock();
         doing.begin(statement);
-        self.running.store(true, Ordering::Relaxed);
-        if self.stop.interrupted.load(Ordering::Acquire) {
+        let is_part = self.running.swap(true, Ordering::Relaxed);
+        if !is_part && self.stop.interrupted.load(Ordering::Acquire) {
             self.stop.interrupted.store(false, Ordering::Release);
             self.cancel.clear();
         }

@@ -110,7 +110,7 @@ fn a_share_that_was_left_behind_is_not_taken_for_more() {
     txn.commit().wait().unwrap();
 }
 
-/// One handle cancels waits of transactions that come one after another, and what met no wait of one is not meant for the next.
+/// One handle cancels waits of transactions that come one after another; what met no wait of one meets the next one's, unless it is taken back.
 #[test]
 fn a_handle_reaches_one_transaction_after_another() {
     let db = new();
@@ -124,8 +124,13 @@ fn a_handle_reaches_one_transaction_after_another() {
         assert!(txn.is_cancelled());
         assert_eq!(txn.put(TABLE, b"k", b"2").unwrap_err().kind(), ErrorKind::Interrupted);
         assert!(!txn.is_cancelled());
-        cancel.cancel();
     }
+    cancel.cancel();
+    let txn = db.manager.begin_with(options, &cancel);
+    assert_eq!(txn.put(TABLE, b"k", b"2").unwrap_err().kind(), ErrorKind::Interrupted);
+    txn.rollback();
+    cancel.cancel();
+    cancel.clear();
     let txn = db.manager.begin_with(options, &cancel);
     assert!(!txn.is_cancelled());
     txn.set_waker(Some(Waker::noop().clone()));
