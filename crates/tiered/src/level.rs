@@ -294,9 +294,9 @@ impl Run {
 
     fn seek_by(&self, head: u64, key: &[u8]) -> usize {
         let below = self.heads.largest.partition_point(|largest| *largest < head);
-        let alike = self.heads.largest[below..].iter().take_while(|largest| **largest == head);
+        let alike = self.heads.largest[below..].partition_point(|largest| *largest <= head);
         // Only their keys tell.
-        let alike = &self.slices[below..below + alike.count()];
+        let alike = &self.slices[below..below + alike];
         below + alike.partition_point(|slice| *slice.meta.largest < *key)
     }
 
