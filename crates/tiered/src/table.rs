@@ -102,7 +102,8 @@ impl Table {
     /// Rows were hidden by other than newer versions of their own, and this is in place.
     pub(crate) fn begin_era(&self, rows: &RowCache) {
         let next = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
-        self.era.store(next, Ordering::Release);
+        // Of two at once the one that comes first is part of what the other releases.
+        self.era.swap(next, Ordering::AcqRel);
     }
 
     /// Its sub-tables now, for a short look.

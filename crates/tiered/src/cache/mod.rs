@@ -53,4 +53,4 @@ pub(crate) use epochs::Pin;
 pub use trace::CacheTrace;
 
 pub(crate) use residence::{Cache, CacheSettings, Entrance, Held, Holder, Seat, Sizes, Table};
-pub(crate) use rows::{RowCache, Tag};
+pub(crate) use rows::{Looked, RowCache, Tag};

@@ -291,10 +291,11 @@ impl<H: Holder> Cache<H> {
         guard
     }
 
-    /// Bytes that may be held now (N3).
-    fn capacity(&self) -> usize {
+    /// Bytes that may be held now (N3), where so many are charged for what is.
+    fn capacity(&self, charged: usize) -> usize {
         let budget = &self.budget;
-        let others = budget.used().saturating_sub(budget.used_for(Use::Caches));
+        // Other caches are among the others.
+        let others = budget.used().saturating_sub(charged);
         let limit = budget.limit() - budget.limit() / HEADROOM_SHARE;
         let CacheSettings { bytes_min, bytes_max, .. } = self.settings;
         limit.saturating_sub(others).max(bytes_min).min(bytes_max)
@@ -489,7 +490,7 @@ impl<H: Holder> Cache<H> {
 
     /// Answers whether so many bytes more can be held.
     fn make_room(&self, state: &mut State<H>, bytes: usize, ends: &mut Ends<H>) -> bool {
-        let capacity = self.capacity();
+        let capacity = self.capacity(state.charge.bytes());
         bytes <= capacity && self.evict_to(state, capacity - bytes, ends)
     }
 

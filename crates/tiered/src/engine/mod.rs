@@ -50,7 +50,7 @@ use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
 
-use crate::cache::RowCache;
+use crate::cache::{Looked, RowCache};
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::{PartsCursor, TableCursor};
 use crate::extent::{ExtentHandle, ReadContext};
@@ -309,18 +309,22 @@ impl Inner {
             return part.view_now().find(key, snapshot, access, value);
         };
         let hash = filter::hash(key);
-        if let Some(csn) = rows.get(era, hash, key, snapshot, value) {
+        let looked = rows.get(era, hash, key, snapshot, value);
+        if let Looked::Found(csn) = looked {
             return Ok(Found::Value(csn));
         }
         let found = part.view_now().find(key, snapshot, access, value)?;
-        if found.is_value() {
-            rows.offer(era, hash, key, |value| {
+        if found.is_value() && looked == Looked::Missing {
+            let came = rows.offer(era, hash, key, value.len(), |value| {
                 // The sub-table of before may have been split since, and be told of no more commits.
                 let parts = table.parts();
                 let view = parts.of(key).view_now();
                 let newest = view.find(key, Csn::MAX, Access::MemoryOnly, value).ok()?;
                 newest.is_value().then(|| newest.csn()).flatten()
             });
+            if came {
+                self.context.make_room_for_rows();
+            }
         }
         Ok(found)
     }

@@ -116,12 +116,15 @@ fn open(disk: &SimDisk) -> Result<Bench> {
 }
 
 fn open_with(disk: Arc<dyn Disk>, settings: TieredSettings) -> Result<Bench> {
+    open_within(disk, settings, Budget::new(64 << 20))
+}
+
+fn open_within(disk: Arc<dyn Disk>, settings: TieredSettings, budget: Budget) -> Result<Bench> {
     let horizon = Arc::new(TestHorizon {
         stable: AtomicU64::new(0),
         installed: AtomicU64::new(0),
         live: Mutex::new(Vec::new()),
     });
-    let budget = Budget::new(64 << 20);
     let engine = TieredEngine::open(disk, &dir(), settings, horizon.clone(), budget)?;
     Ok(Bench { engine, horizon })
 }

@@ -74,6 +74,14 @@ impl ReadContext {
         context
     }
 
+    /// A row came in, which blocks may have to make room for.
+    pub(crate) fn make_room_for_rows(&self) {
+        let past = self.budget.used().saturating_sub(self.budget.limit());
+        if past > 0 {
+            self.cache.give_way(past + self.budget.limit() / GIVEN_SHARE);
+        }
+    }
+
     /// Pages that evicted blocks had are no use to what is not in pages.
     fn trim(&self) {
         if self.budget.used() > self.budget.limit() {
@@ -89,8 +97,8 @@ impl GiveWay for ReadContext {
         if let Some(rows) = &self.rows {
             // Each as much as it has of both.
             let (blocks, tables) = self.cache.bytes();
-            let (own, all) =
-                (rows.bytes() as u128, (rows.bytes() + blocks + tables).max(1) as u128);
+            let held = rows.held_bytes();
+            let (own, all) = (held as u128, (held + blocks + tables).max(1) as u128);
             left = left.saturating_sub(rows.give_way((bytes as u128 * own / all) as usize));
         }
         self.cache.give_way(left);

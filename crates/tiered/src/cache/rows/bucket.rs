@@ -69,6 +69,11 @@ impl Bucket {
         (state & LOCKED == 0).then_some(state)
     }
 
+    /// Whether there was no row a moment ago.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.iter().all(|slot| slot.load(Ordering::Relaxed).is_null())
+    }
+
     /// Whether a row of this hash may be there. It takes no pin to know.
     #[inline]
     pub(super) fn may_have(&self, hash: u64) -> bool {
@@ -192,17 +197,25 @@ impl Held<'_> {
         self.bucket.slots[at].load(Ordering::Relaxed).addr() & MARKS
     }
 
-    /// Puts a row into a slot, with so many marks, and takes out what was there. A row whose address has no room for both is not kept.
-    pub(super) fn put(&mut self, at: usize, hash: u64, row: Row, marks: usize) -> Option<Gone> {
+    /// Puts a row into a slot, with so many marks, and takes out what was there. Answers the bytes that came in: none where the row's
+    /// address has no room for marks.
+    pub(super) fn put(
+        &mut self,
+        at: usize,
+        hash: u64,
+        row: Row,
+        marks: usize,
+    ) -> (usize, Option<Gone>) {
+        let bytes = row.get().memory_bytes();
         let raw = row.into_raw();
         if raw.as_ptr().addr() & !ADDRESS != 0 {
             // SAFETY: it is the row's pointer, and nobody else has it.
             drop(unsafe { Row::from_raw(raw) });
-            return self.take(at);
+            return (0, self.take(at));
         }
         let extra = print_of(hash) << PRINT_SHIFT | marks.min(MARKS_MAX);
         let word = raw.as_ptr().map_addr(|addr| addr | extra);
-        self.swap(at, word)
+        (bytes, self.swap(at, word))
     }
 
     /// Takes a row out of its slot.

@@ -23,7 +23,7 @@ impl Shelf {
     }
 
     fn admit(&self) {
-        self.cache.admit(self.tag, 0, KEY, |value| {
+        let _ = self.cache.admit(self.tag, 0, KEY, |value| {
             let csn = self.newest.load(Ordering::Acquire);
             value.push(csn as u8);
             Some(Csn(csn))
@@ -37,7 +37,9 @@ impl Shelf {
 
     fn get(&self) -> Option<u64> {
         let mut value = Vec::new();
-        let csn = self.cache.get(self.tag, 0, KEY, Csn::MAX, &mut value)?;
+        let Looked::Found(csn) = self.cache.get(self.tag, 0, KEY, Csn::MAX, &mut value) else {
+            return None;
+        };
         assert_eq!(value, [csn.0 as u8]);
         Some(csn.0)
     }

@@ -8,7 +8,7 @@
 //! - **J1 (newest).** A row in the cache is the newest version of its key that is installed, or was when a commit began that is being
 //!   installed now. So a snapshot at or above its CSN sees this version, and one below it must look elsewhere, and does.
 //! - **J2 (replaced by commit).** When a commit is installed, the rows it wrote that were in the cache are there with their new values; those
-//!   that it deleted are not. Flushes and compactions change no newest version, and nothing here.
+//!   that it deleted, or made too large, are not. Flushes and compactions change no newest version, and nothing here.
 //! - **J3 (eras).** What hides rows without a version of each (a range tombstone) begins an *era* of its table: no row of an earlier era is
 //!   found once the commit can be seen.
 //! - **J4 (readers).** A hit takes no lock and no count of references; what it looks at stays in memory until it is done (X1).
@@ -65,6 +65,9 @@ const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 64 };
 /// Bytes that a stripe's account may be off from the one of all: a part of the capacity, and no more than this.
 const ACCOUNT_BYTES: isize = 64 << 10;
 const ACCOUNT_SHARE: usize = 1024;
+/// Buckets that are looked at for what may go, and bytes that go, for one who asks: it may be a commit.
+const BUCKETS_AT_ONCE: usize = 4096;
+const BYTES_AT_ONCE: usize = 1 << 20;
 /// Marks of a row that comes in: its key was missed twice.
 const MARKS_AT_FIRST: usize = 1;
 
@@ -80,6 +83,17 @@ struct Left {
 struct Stripe {
     left: Mutex<Left>,
     misses: AtomicU64,
+}
+
+/// What a look for a key found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Looked {
+    /// The version that the snapshot sees, of this commit.
+    Found(Csn),
+    /// A version that is newer than the snapshot.
+    Newer,
+    /// Nothing.
+    Missing,
 }
 
 /// A row cache.
@@ -106,6 +120,16 @@ pub(crate) struct RowCache {
 #[cfg(not(loom))]
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
+}
+
+#[cfg(not(loom))]
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    mutex.try_lock()
+}
+
+#[cfg(loom)]
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    mutex.try_lock().ok()
 }
 
 #[cfg(loom)]
@@ -161,7 +185,7 @@ impl RowCache {
         self.bucket(hash).prefetch();
     }
 
-    /// The version of a key that a snapshot sees, if it is here: its value into `value`, and its commit.
+    /// Looks for the version of a key that a snapshot sees; its value goes into `value`.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -170,38 +194,41 @@ impl RowCache {
         key: &[u8],
         snapshot: Csn,
         value: &mut Vec<u8>,
-    ) -> Option<Csn> {
+    ) -> Looked {
         let bucket = self.bucket(hash);
         if !bucket.may_have(hash) {
-            return None;
+            return Looked::Missing;
         }
         let pin = self.epochs.pin();
         // SAFETY: what leaves a bucket is released only when these readers were waited for.
         #[allow(unsafe_code)]
-        let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) }?;
+        let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) };
+        let Some(row) = row else { return Looked::Missing };
         if row.csn() > snapshot {
-            return None;
+            return Looked::Newer;
         }
         value.clear();
         value.extend_from_slice(row.value());
         pin.hit();
-        Some(row.csn())
+        Looked::Found(row.csn())
     }
 
-    /// A key was not found here, but elsewhere. If it is asked for often enough, the newest version that is installed is put in, which
+    /// A key was missing here, and found elsewhere with a value of so many bytes. If it is asked for often enough, the newest version that is installed is put in, which
     /// `newest` looks for: it answers the commit, and the value in what it is given; or `None` where there is no value, or it is not to be had
     /// without waiting. `tag` was read before the key was looked for.
+    /// Answers whether it came in.
     pub(crate) fn offer(
         &self,
         tag: Tag,
         hash: u64,
         key: &[u8],
+        value_len: usize,
         newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
-    ) {
+    ) -> bool {
         self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
-        if self.seen.again(hash) {
-            self.admit(tag, hash, key, newest);
-        }
+        Row::bytes_of(key.len(), value_len) <= ROW_BYTES_MAX
+            && self.seen.again(hash)
+            && self.admit(tag, hash, key, newest).is_some()
     }
 
     fn admit(
@@ -210,32 +237,28 @@ impl RowCache {
         hash: u64,
         key: &[u8],
         newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
-    ) {
+    ) -> Option<()> {
         let bucket = self.bucket(hash);
         // J1: before the newest version is looked for.
-        let Some(version) = bucket.version() else { return };
+        let version = bucket.version()?;
         let mut value = Vec::new();
-        let Some(csn) = newest(&mut value) else { return };
+        let csn = newest(&mut value)?;
         let bytes = Row::bytes_of(key.len(), value.len());
         if bytes > ROW_BYTES_MAX {
-            return;
+            return None;
         }
         let row = Row::new(tag, csn, key, &value);
-        let Some(mut held) = bucket.lock_at(version) else { return };
+        let mut held = bucket.lock_at(version)?;
         let known = held.find(hash, |row| row.tag().table() == tag.table() && row.key() == key);
-        let is_here = |at| held.row(at).is_some_and(|row| row.tag() == tag && row.csn() == csn);
-        if known.is_some_and(is_here) {
-            // Whoever missed it has an older snapshot.
-            return;
-        }
         let at = known.unwrap_or_else(|| held.place());
-        let gone = held.put(at, hash, row, MARKS_AT_FIRST);
+        let (came, gone) = held.put(at, hash, row, MARKS_AT_FIRST);
         drop(held);
-        self.left(bytes as isize, gone);
+        self.left(came, gone);
         let most = self.capacity();
         if self.held() > most {
             self.evict_to(most);
         }
+        Some(())
     }
 
     /// A commit was installed (J2): of the row that is here, if one is, this is the new value, or none.
@@ -254,33 +277,34 @@ impl RowCache {
         // A commit may write a key more than once: the last time counts.
         let Some(old) = held.row(at).filter(|old| old.csn() <= csn) else { return };
         let fits = |value: &&[u8]| Row::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX;
-        let (gone, more) = match value.filter(fits) {
+        let (came, gone) = match value.filter(fits) {
             Some(value) => {
                 // Of an era that has passed it stays: it is not known whether the new one began before this commit.
                 let row = Row::new(old.tag(), csn, key, value);
                 let marks = held.marks(at);
-                let more = Row::bytes_of(key.len(), value.len());
-                (held.put(at, hash, row, marks), more)
+                held.put(at, hash, row, marks)
             }
-            None => (held.take(at), 0),
+            None => (0, held.take(at)),
         };
         drop(held);
-        self.left(more as isize, gone);
+        self.left(came, gone);
     }
 
     /// So many bytes came in, and a row left.
-    fn left(&self, came: isize, gone: Option<Gone>) {
+    fn left(&self, came: usize, gone: Option<Gone>) {
         let mut left = lock(&self.stripes[stripe()].left);
-        left.change += came;
+        left.change += came as isize;
+        let mut ended = Vec::new();
         if let Some(gone) = gone {
             left.limbo.put(gone);
             if left.limbo.len() >= RELEASED_TOGETHER {
-                self.release(&mut left);
+                self.release(&mut left, &mut ended);
             }
         }
-        if left.change.abs() >= self.off_most {
-            let change = std::mem::take(&mut left.change);
-            drop(left);
+        let told = left.change.abs() >= self.off_most;
+        let change = if told { std::mem::take(&mut left.change) } else { 0 };
+        drop(left);
+        if told {
             self.account(change);
         }
     }
@@ -291,15 +315,29 @@ impl RowCache {
         charge.resize(self.fixed_bytes.saturating_add_signed(held.max(0)));
     }
 
-    /// Releases what nobody can look at any more.
-    fn release(&self, left: &mut Left) {
+    /// Releases what nobody can look at any more. The rows end when the caller lets them, with nothing locked.
+    fn release(&self, left: &mut Left, ended: &mut Vec<Row>) {
         let mut out = Vec::new();
         left.limbo.release(&self.epochs, &mut out);
         for gone in out {
             left.change -= gone.get().memory_bytes() as isize;
             // SAFETY: whoever pinned before it was taken out was waited for.
             #[allow(unsafe_code)]
-            drop(unsafe { gone.release() });
+            ended.push(unsafe { gone.release() });
+        }
+    }
+
+    /// Releases what can be of what threads have taken out, and puts it down. What others are at is left to them.
+    fn release_all(&self) {
+        for stripe in &self.stripes {
+            let Some(mut left) = try_lock(&stripe.left) else { continue };
+            let mut ended = Vec::new();
+            self.release(&mut left, &mut ended);
+            let change = std::mem::take(&mut left.change);
+            drop(left);
+            if change != 0 {
+                self.account(change);
+            }
         }
     }
 
@@ -317,47 +355,48 @@ impl RowCache {
         share.saturating_sub(self.fixed_bytes)
     }
 
-    /// Evicts rows that were not used lately until there are no more than so many bytes, or all were looked at a few times.
-    fn evict_to(&self, most: usize) {
-        let over = self.held().saturating_sub(most);
-        let mut gone = Vec::new();
-        let mut bytes = 0;
-        for _ in 0..self.buckets.len() * 4 {
-            if bytes >= over {
+    /// Evicts rows that were not used lately, about so many bytes, and looks at no more buckets than [`BUCKETS_AT_ONCE`].
+    fn evict(&self, bytes: usize) {
+        let (mut evicted, mut gone) = (0, Vec::new());
+        for _ in 0..BUCKETS_AT_ONCE.min(4 * self.buckets.len()) {
+            if evicted >= bytes {
                 break;
             }
             let at = self.hand.fetch_add(1, Ordering::Relaxed) & (self.buckets.len() - 1);
-            let Some(mut held) = self.buckets[at].try_lock() else { continue };
+            let bucket = &self.buckets[at];
+            if bucket.is_empty() {
+                continue;
+            }
+            let Some(mut held) = bucket.try_lock() else { continue };
             for way in 0..WAYS {
                 let Some(row) = held.row(way) else { continue };
                 let row_bytes = row.memory_bytes();
-                if bytes < over && !held.unmark(way) {
-                    bytes += row_bytes;
+                if evicted < bytes && !held.unmark(way) {
+                    evicted += row_bytes;
                     gone.extend(held.take(way));
                 }
             }
         }
         let mut left = lock(&self.stripes[stripe()].left);
         gone.into_iter().for_each(|gone| left.limbo.put(gone));
-        self.release(&mut left);
-        let change = std::mem::take(&mut left.change);
         drop(left);
-        self.account(change);
+        self.release_all();
     }
 
-    /// Evicts about so many bytes (J6). Answers how many fewer are charged.
+    /// Has no more than so many bytes, as far as that is done at once.
+    fn evict_to(&self, most: usize) {
+        // What has left already comes first.
+        self.release_all();
+        let over = self.held().saturating_sub(most);
+        if over > 0 {
+            self.evict(over);
+        }
+    }
+
+    /// Evicts about so many bytes, or as many as are evicted at once (J6). Answers how many fewer are charged.
     pub(crate) fn give_way(&self, bytes: usize) -> usize {
         let before = self.held();
-        self.evict_to(before.saturating_sub(bytes));
-        for stripe in &self.stripes {
-            let mut left = lock(&stripe.left);
-            self.release(&mut left);
-            let change = std::mem::take(&mut left.change);
-            drop(left);
-            if change != 0 {
-                self.account(change);
-            }
-        }
+        self.evict_to(before.saturating_sub(bytes.min(BYTES_AT_ONCE)));
         before.saturating_sub(self.held())
     }
 
@@ -371,14 +410,16 @@ impl RowCache {
     pub(crate) fn bytes(&self) -> usize {
         self.fixed_bytes + self.held()
     }
+
+    /// Of these, what can be given back.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held()
+    }
 }
 
 impl Drop for RowCache {
     fn drop(&mut self) {
-        for stripe in &self.stripes {
-            let mut left = lock(&stripe.left);
-            // Nobody has a pin of what is going.
-            self.release(&mut left);
-        }
+        // Nobody has a pin of what is going.
+        self.release_all();
     }
 }

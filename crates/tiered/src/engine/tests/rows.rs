@@ -44,7 +44,7 @@ fn warm(bench: &Bench, number: u64, snapshot: Csn) -> Option<String> {
 
 fn see(bench: &Bench, number: u64, snapshot: u64) -> Option<String> {
     let found = bench.get(table(1), &key(number), Csn(snapshot)).unwrap();
-    found.map(|value| String::from_utf8(value).unwrap())
+    found.map(|value| String::from_utf8_lossy(&value).into_owned())
 }
 
 #[test]
@@ -128,6 +128,43 @@ fn a_split_hides_no_commit_from_what_comes_in() {
         bench.install(&(Csn(5000 + number), put(number, "second")));
         assert_eq!(warm(&bench, number, Csn(9000)).as_deref(), Some("second"));
     }
+}
+
+/// D7: blocks fill the memory first, and make room for rows.
+#[test]
+fn rows_and_blocks_together_stay_within_the_budget() {
+    let budget = Budget::new(4 << 20);
+    let settings = TieredSettings {
+        cache_bytes: 4 << 20,
+        memtable_bytes: 256 << 10,
+        memtables_bytes: 1 << 20,
+        cold_compression: Compression::None,
+        ..small()
+    };
+    let disk = Arc::new(SimDisk::new(1));
+    let bench = open_within(disk, settings, budget.clone()).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    let keys = 20_000;
+    for number in 0..keys {
+        let (key, value) = (key(number), noise(number, 300));
+        let put = Op::Put { table: table(1), key: &key, value: &value };
+        bench.install(&(Csn(2 + number), batch(&[put])));
+        if number % 500 == 0 {
+            flush(&bench);
+        }
+    }
+    flush(&bench);
+    let rows = bench.engine.0.context.rows.as_ref().unwrap();
+    let mut rng = Rng::new(3);
+    let mut most = 0;
+    for round in 0..60_000 {
+        let number = if round % 3 == 0 { rng.below(keys) } else { rng.below(2000) };
+        assert!(see(&bench, number, 90_000).is_some());
+        most = most.max(budget.used());
+    }
+    assert!(rows.held_bytes() > 300 << 10 && hits(&bench) > 20_000);
+    assert!(most <= budget.limit() + (200 << 10), "{most} of {}", budget.limit());
+    assert!(budget.used() <= budget.limit());
 }
 
 #[test]
