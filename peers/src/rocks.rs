@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions, WriteBatch, WriteOptions,
-    properties,
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME, Options,
+    WaitForCompactOptions, WriteBatch, WriteOptions, properties,
 };
 use spillway_bench::recovery::{Recoverable, files_in};
 use spillway_bench::store::{Pair, Pressure, Store, Stores, Traffic};
@@ -115,7 +115,9 @@ impl Stores for RocksStores {
             options.enable_statistics();
             options.set_statistics_level(StatsLevel::ExceptDetailedTimers);
         }
-        let db = DB::open(&options, dir).map_err(|error| error.to_string())?;
+        // By its name, for calls that take a family.
+        let family = ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, options.clone());
+        let db = DB::open_cf_descriptors(&options, dir, [family]).map_err(|error| error.to_string())?;
         if self.way == Way::Recycled {
             fill_logs(&db)?;
         }
