@@ -457,6 +457,13 @@ impl View {
         std::iter::once(&self.active).chain(immutables)
     }
 
+    /// No version that was installed before the view was loaded has a larger CSN.
+    pub(crate) fn csn_max(&self) -> Csn {
+        let memtables = self.memtables().filter(|memtable| !memtable.is_empty());
+        let levels = self.levels.runs().map(|run| run.csn_max());
+        memtables.map(|memtable| memtable.csn_max()).chain(levels).max().unwrap_or_default()
+    }
+
     /// The range tombstones of all its places that have some.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Arc<RangeTombstones>> {
         let levels = &self.levels.ranges;

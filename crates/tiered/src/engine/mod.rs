@@ -313,15 +313,18 @@ impl Inner {
         if let Looked::Found(csn) = looked {
             return Ok(Found::Value(csn));
         }
-        let found = part.view_now().find(key, snapshot, access, value)?;
-        if found.is_value() && looked == Looked::Missing {
-            let came = rows.offer(era, hash, key, value.len(), |value| {
-                // The sub-table of before may have been split since, and be told of no more commits.
+        let view = part.view_now();
+        let found = view.find(key, snapshot, access, value)?;
+        if let (Found::Value(csn), Looked::Missing(ticket)) = (found, looked) {
+            // A sub-table that was closed is told of no more commits.
+            let is_newest = || view.csn_max() <= snapshot && !part.is_closed();
+            let newest = |value: &mut Vec<u8>| {
                 let parts = table.parts();
                 let view = parts.of(key).view_now();
                 let newest = view.find(key, Csn::MAX, Access::MemoryOnly, value).ok()?;
                 newest.is_value().then(|| newest.csn()).flatten()
-            });
+            };
+            let came = rows.offer((era, hash, key), ticket, (csn, value), is_newest, newest);
             if came {
                 self.context.make_room_for_rows();
             }

@@ -71,6 +71,10 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 /// Marks of a row that comes in: its key was missed twice.
 const MARKS_AT_FIRST: usize = 1;
 
+fn fits(key: &[u8], value: &[u8]) -> bool {
+    Row::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX
+}
+
 /// What threads that share a stripe have taken out, and the change of bytes that is not in the account of all yet.
 #[derive(Default)]
 struct Left {
@@ -93,8 +97,12 @@ pub(crate) enum Looked {
     /// A version that is newer than the snapshot.
     Newer,
     /// Nothing.
-    Missing,
+    Missing(Ticket),
 }
+
+/// What a bucket counted when a key was missing there, unless somebody had it locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ticket(Option<u64>);
 
 /// A row cache.
 pub(crate) struct RowCache {
@@ -196,14 +204,15 @@ impl RowCache {
         value: &mut Vec<u8>,
     ) -> Looked {
         let bucket = self.bucket(hash);
+        let ticket = Ticket(bucket.version());
         if !bucket.may_have(hash) {
-            return Looked::Missing;
+            return Looked::Missing(ticket);
         }
         let pin = self.epochs.pin();
         // SAFETY: what leaves a bucket is released only when these readers were waited for.
         #[allow(unsafe_code)]
         let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) };
-        let Some(row) = row else { return Looked::Missing };
+        let Some(row) = row else { return Looked::Missing(ticket) };
         if row.csn() > snapshot {
             return Looked::Newer;
         }
@@ -213,22 +222,27 @@ impl RowCache {
         Looked::Found(row.csn())
     }
 
-    /// A key was missing here, and found elsewhere with a value of so many bytes. If it is asked for often enough, the newest version that is installed is put in, which
-    /// `newest` looks for: it answers the commit, and the value in what it is given; or `None` where there is no value, or it is not to be had
-    /// without waiting. `tag` was read before the key was looked for.
-    /// Answers whether it came in.
+    /// A key was missing here, and found elsewhere. If it is asked for often enough, the newest version that is installed is put in.
+    /// That is what was `found`, where it `is_newest`; else `newest` looks for it, and answers the commit, and the value in what it is
+    /// given, or `None` where there is no value, or it is not to be had without waiting. `tag` was read before the key was looked for, and
+    /// all else is found out after the key was missing. Answers whether a row came in.
     pub(crate) fn offer(
         &self,
-        tag: Tag,
-        hash: u64,
-        key: &[u8],
-        value_len: usize,
+        (tag, hash, key): (Tag, u64, &[u8]),
+        ticket: Ticket,
+        found: (Csn, &[u8]),
+        is_newest: impl FnOnce() -> bool,
         newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
     ) -> bool {
         self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
-        Row::bytes_of(key.len(), value_len) <= ROW_BYTES_MAX
-            && self.seen.again(hash)
-            && self.admit(tag, hash, key, newest).is_some()
+        if !fits(key, found.1) || !self.seen.again(hash) {
+            return false;
+        }
+        let came = match ticket.0 {
+            Some(version) if is_newest() => self.put(tag, hash, key, version, found),
+            _ => self.admit(tag, hash, key, newest),
+        };
+        came.is_some()
     }
 
     fn admit(
@@ -238,17 +252,24 @@ impl RowCache {
         key: &[u8],
         newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
     ) -> Option<()> {
-        let bucket = self.bucket(hash);
         // J1: before the newest version is looked for.
-        let version = bucket.version()?;
+        let version = self.bucket(hash).version()?;
         let mut value = Vec::new();
         let csn = newest(&mut value)?;
-        let bytes = Row::bytes_of(key.len(), value.len());
-        if bytes > ROW_BYTES_MAX {
-            return None;
-        }
-        let row = Row::new(tag, csn, key, &value);
-        let mut held = bucket.lock_at(version)?;
+        if fits(key, &value) { self.put(tag, hash, key, version, (csn, &value)) } else { None }
+    }
+
+    /// Puts in the newest version, if the bucket counts yet what it did before that was looked for.
+    fn put(
+        &self,
+        tag: Tag,
+        hash: u64,
+        key: &[u8],
+        version: u64,
+        (csn, value): (Csn, &[u8]),
+    ) -> Option<()> {
+        let row = Row::new(tag, csn, key, value);
+        let mut held = self.bucket(hash).lock_at(version)?;
         let known = held.find(hash, |row| row.tag().table() == tag.table() && row.key() == key);
         let at = known.unwrap_or_else(|| held.place());
         let (came, gone) = held.put(at, hash, row, MARKS_AT_FIRST);
@@ -276,8 +297,7 @@ impl RowCache {
         let Some(at) = known else { return };
         // A commit may write a key more than once: the last time counts.
         let Some(old) = held.row(at).filter(|old| old.csn() <= csn) else { return };
-        let fits = |value: &&[u8]| Row::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX;
-        let (came, gone) = match value.filter(fits) {
+        let (came, gone) = match value.filter(|value| fits(key, value)) {
             Some(value) => {
                 // Of an era that has passed it stays: it is not known whether the new one began before this commit.
                 let row = Row::new(old.tag(), csn, key, value);

@@ -36,15 +36,24 @@ impl Reader<'_> {
                 assert_eq!(value, value_at(csn.0));
                 Some(csn.0)
             }
-            Looked::Newer | Looked::Missing => None,
+            Looked::Newer | Looked::Missing(_) => None,
         }
     }
 
     fn miss(&self, key: &[u8], newest: u64) {
-        self.cache.offer(self.tag, hash(key), key, 8, |value| {
-            value.extend_from_slice(&value_at(newest));
-            Some(Csn(newest))
-        });
+        let ticket = match self.cache.get(self.tag, hash(key), key, Csn::ZERO, &mut Vec::new()) {
+            Looked::Missing(ticket) => ticket,
+            Looked::Newer | Looked::Found(_) => return,
+        };
+        let value = value_at(newest);
+        let unasked = |_: &mut Vec<u8>| unreachable!("what was found is the newest");
+        self.cache.offer(
+            (self.tag, hash(key), key),
+            ticket,
+            (Csn(newest), &value),
+            || true,
+            unasked,
+        );
     }
 
     fn admit(&self, key: &[u8], newest: u64) {
@@ -79,12 +88,26 @@ fn j1_what_a_commit_came_in_between_of_does_not_come_in() {
     let (cache, _) = cache(1 << 20);
     let reader = reader(&cache);
     reader.miss(b"key", 5);
-    let came = cache.offer(reader.tag, hash(b"key"), b"key", 8, |value| {
-        reader.commit(b"key", 6);
-        value.extend_from_slice(&value_at(5));
-        Some(Csn(5))
-    });
-    assert!(!came);
+    let key = (reader.tag, hash(b"key"), b"key".as_slice());
+    let Looked::Missing(ticket) = cache.get(key.0, key.1, key.2, Csn(9), &mut Vec::new()) else {
+        panic!("it is not there yet");
+    };
+    let five = value_at(5);
+    let found = (Csn(5), five.as_slice());
+    let came = cache.offer(
+        key,
+        ticket,
+        found,
+        || false,
+        |value| {
+            reader.commit(b"key", 6);
+            value.extend_from_slice(&value_at(5));
+            Some(Csn(5))
+        },
+    );
+    // And where what was found was the newest by then.
+    let unasked = |_: &mut Vec<u8>| unreachable!("what was found is the newest");
+    assert!(!came && !cache.offer(key, ticket, found, || true, unasked));
     assert_eq!(reader.get(b"key", 9), None);
     reader.miss(b"key", 6);
     assert_eq!(reader.get(b"key", 9), Some(6));
@@ -217,11 +240,16 @@ fn readers_never_find_what_was_replaced_before() {
                         found += 1;
                     }
                     None => {
-                        _ = cache.offer(tag, hash(&key(number)), &key(number), 8, |value| {
+                        let looked = newest[number].load(Ordering::Acquire);
+                        let (key, value) = (key(number), value_at(looked));
+                        let all = (tag, hash(&key), key.as_slice());
+                        let found = (Csn(looked), value.as_slice());
+                        let newest = |value: &mut Vec<u8>| {
                             let csn = newest[number].load(Ordering::Acquire);
                             value.extend_from_slice(&value_at(csn));
                             Some(Csn(csn))
-                        })
+                        };
+                        cache.offer(all, Ticket(None), found, || false, newest);
                     }
                 }
             }
