@@ -119,11 +119,12 @@ pub(crate) struct SubTable {
     pub(crate) heat: Heat,
     /// Where it has no rows.
     pub(crate) gaps: Gaps,
-    /// When it was last flushed, or made: nanoseconds of [`clock::now`].
-    flushed_at: AtomicU64,
+    /// Since when it has been at rest, nanoseconds of [`clock::now`], and the bytes of its active memtable then.
+    rests_since: AtomicU64,
+    rested_at: AtomicU64,
 }
 
-/// A sub-table is at rest whose active memtable has no more than this part of the bytes in its levels.
+/// A sub-table is at rest while its active memtable does not grow by more than this part of the bytes in its levels.
 const REST_SHARE: u64 = 256;
 
 impl SubTable {
@@ -162,7 +163,8 @@ impl SubTable {
             mix: Mix::default(),
             heat: Heat::default(),
             gaps,
-            flushed_at: AtomicU64::new(clock::now().as_nanos() as u64),
+            rests_since: AtomicU64::new(clock::now().as_nanos() as u64),
+            rested_at: AtomicU64::new(0),
         }
     }
 
@@ -273,7 +275,7 @@ impl SubTable {
             let at = immutables.iter().position(|old| Arc::ptr_eq(&old.memtable, memtable));
             gone = at.map(|at| immutables.remove(at));
             self.flushed.fetch_max(csn.0, Ordering::AcqRel);
-            self.flushed_at.store(clock::now().as_nanos() as u64, Ordering::Relaxed);
+            self.rests_since.store(clock::now().as_nanos() as u64, Ordering::Relaxed);
         }
         let levels = old.levels.apply(edit).expect("an edit of a run takes out what it puts over");
         let levels = Arc::new(levels);
@@ -283,17 +285,19 @@ impl SubTable {
         }
     }
 
-    /// Whether it has hardly been written to for so long.
+    /// Whether it has hardly been written to for so long, as far as whoever asks has asked now and then.
     pub(crate) fn has_rested(&self, time: Duration, now: Duration) -> bool {
-        let flushed_at = Duration::from_nanos(self.flushed_at.load(Ordering::Relaxed));
-        if now.saturating_sub(flushed_at) < time {
-            return false;
-        }
         let view = self.view.load();
         let below: u64 = view.levels.runs().map(|run| run.bytes()).sum();
-        let active = &view.active;
-        let hardly = active.is_empty() || active.bytes() as u64 <= below / REST_SHARE;
-        view.immutables.is_empty() && hardly
+        let bytes = if view.active.is_empty() { 0 } else { view.active.bytes() as u64 };
+        let before = self.rested_at.load(Ordering::Relaxed);
+        if !view.immutables.is_empty() || bytes.abs_diff(before) > below / REST_SHARE {
+            self.rested_at.store(bytes, Ordering::Relaxed);
+            self.rests_since.store(now.as_nanos() as u64, Ordering::Relaxed);
+            return false;
+        }
+        let since = Duration::from_nanos(self.rests_since.load(Ordering::Relaxed));
+        now.saturating_sub(since) >= time
     }
 
     /// Bytes of all its memtables.
