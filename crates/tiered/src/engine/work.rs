@@ -242,7 +242,11 @@ impl Inner {
         let now = clock::now();
         let rest = |(_, part): &&(Arc<Table>, Arc<SubTable>)| {
             part.has_rested(self.settings.settle_after, now)
-                && rests_uncompressed(&part.view_now().levels, coding)
+                && rests_uncompressed(
+                    &part.view_now().levels,
+                    coding,
+                    self.recoding_bytes(part).0 / 2,
+                )
         };
         for (table, part) in parts.iter().filter(rest) {
             let pick = |bars: &Bars| {

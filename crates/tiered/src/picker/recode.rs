@@ -17,8 +17,9 @@ use crate::temperature::Warmth;
 /// Of a sub-table at rest, the least share of its bytes that is worth to be compressed above Level2.
 const SHARE_AT_REST: u64 = 10;
 
-/// Whether so much of a sub-table is above Level2, and not compressed by this coding, that it is worth the work once it is at rest.
-pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding) -> bool {
+/// Whether so much of a sub-table is above Level2, and not compressed by this coding, that it is worth the work once it is at rest: so many
+/// bytes at the least.
+pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding, bytes_least: u64) -> bool {
     let plain: u64 = levels
         .level1
         .slices()
@@ -27,7 +28,7 @@ pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding) -> bool {
         .map(|slice| slice.meta.bytes)
         .sum();
     let above = levels.level0_bytes() + plain;
-    above > 0 && above * SHARE_AT_REST >= levels.runs().map(|run| run.bytes()).sum()
+    above >= bytes_least && above * SHARE_AT_REST >= levels.runs().map(|run| run.bytes()).sum()
 }
 
 /// The first neighbours in a run that are not hot and whose extents were written with less than this coding, if they have as many bytes as are worth it, and
