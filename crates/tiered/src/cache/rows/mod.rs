@@ -209,8 +209,8 @@ impl RowCache {
             return Looked::Missing(ticket);
         }
         let pin = self.epochs.pin();
-        // SAFETY: what leaves a bucket is released only when these readers were waited for.
         #[allow(unsafe_code)]
+        // SAFETY: what leaves a bucket is released only when these readers were waited for.
         let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) };
         let Some(row) = row else { return Looked::Missing(ticket) };
         if row.csn() > snapshot {
@@ -341,8 +341,8 @@ impl RowCache {
         left.limbo.release(&self.epochs, &mut out);
         for gone in out {
             left.change -= gone.get().memory_bytes() as isize;
-            // SAFETY: whoever pinned before it was taken out was waited for.
             #[allow(unsafe_code)]
+            // SAFETY: whoever pinned before it was taken out was waited for.
             ended.push(unsafe { gone.release() });
         }
     }
