@@ -33,6 +33,26 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// How many rows of a key of 16 bytes and a value are so many times the memory.
+pub(crate) fn rows_of(memory_mib: usize, data_times: f64, value_bytes: usize) -> u64 {
+    let row_bytes = value_bytes as f64 + 16.0;
+    ((memory_mib << 20) as f64 * data_times / row_bytes) as u64
+}
+
+/// Does something with each of several, so many times; the order turns with each round, so that none is always first.
+pub(crate) fn in_turns<T>(
+    rounds: usize,
+    all: &[T],
+    mut act: impl FnMut(&T) -> Result<(), String>,
+) -> Result<(), String> {
+    for round in 0..rounds {
+        for place in 0..all.len() {
+            act(&all[(place + round) % all.len()])?;
+        }
+    }
+    Ok(())
+}
+
 /// A bar of this many steps, shown where a person looks on.
 pub(crate) fn progress(steps: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}");

@@ -5,10 +5,10 @@ use std::path::Path;
 use clap::Args;
 use spillway::Mechanism;
 
-use super::work::{Plan, Ran, run};
+use super::work::{Plan, Ran, mix_of, run};
 use crate::apart;
 use crate::machine;
-use crate::measure::progress;
+use crate::measure::{progress, rows_of};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores, mechanisms};
 
@@ -108,28 +108,19 @@ impl AmplificationArgs {
     }
 
     pub(super) fn plan(&self, sync_every: u64) -> Result<Plan, String> {
-        let memory_bytes = self.memory_mib << 20;
-        let row_bytes = self.value_bytes as f64 + 16.0;
-        let rows = (memory_bytes as f64 * self.data_times / row_bytes) as u64;
-        let mix: [u64; 4] = self.mix.clone().try_into().map_err(|_| "the mix has four shares")?;
-        if rows < 2 || self.threads == 0 || self.operations == 0 || mix.iter().sum::<u64>() == 0 {
-            return Err("rows, threads, operations and the mix are more than nothing".to_owned());
-        }
-        if self.recent_percent > 100 || !(0.0..1.0).contains(&self.skew) {
-            return Err("a share is at most 100 of a hundred, and the skew is below 1".to_owned());
-        }
-        Ok(Plan {
-            rows,
+        Plan {
+            rows: rows_of(self.memory_mib, self.data_times, self.value_bytes),
             value_bytes: self.value_bytes,
-            memory_bytes,
+            memory_bytes: self.memory_mib << 20,
             operations: self.operations,
             threads: self.threads,
-            mix,
+            mix: mix_of(&self.mix)?,
             skew: self.skew,
             recent_percent: self.recent_percent,
             sync_every,
             seed: self.common.seed,
-        })
+        }
+        .checked()
     }
 
     fn describe(&self, plan: &Plan) -> String {

@@ -12,4 +12,4 @@ mod work;
 mod tests;
 
 pub use self::command::AmplificationArgs;
-pub(crate) use self::work::{Mix, Plan};
+pub(crate) use self::work::{Mix, Plan, mix_of};

@@ -29,6 +29,25 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
+impl Plan {
+    /// The plan, if it makes sense.
+    pub(crate) fn checked(self) -> Result<Plan, String> {
+        let all: u64 = self.mix.iter().sum();
+        if self.rows < 2 || self.threads == 0 || self.operations == 0 || all == 0 {
+            return Err("rows, threads, operations and the mix are more than nothing".to_owned());
+        }
+        if self.recent_percent > 100 || !(0.0..1.0).contains(&self.skew) {
+            return Err("a share is at most 100 of a hundred, and the skew is below 1".to_owned());
+        }
+        Ok(self)
+    }
+}
+
+/// The shares of a mix, as they are given.
+pub(crate) fn mix_of(shares: &[u64]) -> Result<[u64; 4], String> {
+    shares.try_into().map_err(|_| "the mix has four shares".to_owned())
+}
+
 /// What a run on one store gave.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Ran {

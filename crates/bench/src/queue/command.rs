@@ -7,7 +7,7 @@ use spillway::Mechanism;
 
 use super::work::{Plan, Polls, run};
 use crate::machine;
-use crate::measure::{progress, quantile_us};
+use crate::measure::{in_turns, progress, quantile_us};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores};
 
@@ -81,17 +81,14 @@ impl QueueArgs {
         let load = machine::load_average();
         let last = plan.after.last().copied().unwrap_or_default();
         let bar = progress(last * (self.rounds * stores.len()) as u64);
-        for round in 0..self.rounds {
-            for place in 0..stores.len() {
-                // The order turns with each round, so that none is always first.
-                let kind = stores[(place + round) % stores.len()];
-                let name = kind.name();
-                bar.set_message(format!("rows through {name}"));
-                let all = run(kind, &plan, &self.common.dir, &bar);
-                let all = all.map_err(|error| format!("{name}: {error}"))?;
-                all.iter().for_each(|polls| report.add(row(name.clone(), polls)));
-            }
-        }
+        in_turns(self.rounds, &stores, |kind| {
+            let name = kind.name();
+            bar.set_message(format!("rows through {name}"));
+            let all = run(*kind, &plan, &self.common.dir, &bar);
+            let all = all.map_err(|error| format!("{name}: {error}"))?;
+            all.iter().for_each(|polls| report.add(row(name.clone(), polls)));
+            Ok(())
+        })?;
         bar.finish_and_clear();
         report.set("machine", machine::describe(&self.common.dir));
         report.set("load average", format!("{load} before, {} after", machine::load_average()));

@@ -9,10 +9,10 @@ use spillway_base::clock;
 
 use super::plot::draw;
 use super::series::Series;
-use crate::amplification::{Mix, Plan};
+use crate::amplification::{Mix, Plan, mix_of};
 use crate::apart;
 use crate::machine;
-use crate::measure::{fresh_folder, progress, remove_folder};
+use crate::measure::{fresh_folder, progress, remove_folder, rows_of};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStore, SpillwayStores, metrics_sum};
 
@@ -123,31 +123,22 @@ impl ReplacementArgs {
     }
 
     pub(super) fn plan(&self) -> Result<Plan, String> {
-        let memory_bytes = self.memory_mib << 20;
-        let row_bytes = self.value_bytes as f64 + 16.0;
-        let rows = (memory_bytes as f64 * self.data_times / row_bytes) as u64;
-        let mix: [u64; 4] = self.mix.clone().try_into().map_err(|_| "the mix has four shares")?;
-        let none = rows < 2 || self.threads == 0 || self.rounds == 0 || self.shares == 0;
-        if none || self.operations < self.shares || mix.iter().sum::<u64>() == 0 {
-            return Err(
-                "rows, threads, rounds, shares and their operations are more than nothing".into()
-            );
+        if self.rounds == 0 || self.shares == 0 || self.operations < self.shares {
+            return Err("rounds, shares and their operations are more than nothing".to_owned());
         }
-        if self.recent_percent > 100 || !(0.0..1.0).contains(&self.skew) {
-            return Err("a share is at most 100 of a hundred, and the skew is below 1".to_owned());
-        }
-        Ok(Plan {
-            rows,
+        Plan {
+            rows: rows_of(self.memory_mib, self.data_times, self.value_bytes),
             value_bytes: self.value_bytes,
-            memory_bytes,
+            memory_bytes: self.memory_mib << 20,
             operations: self.operations,
             threads: self.threads,
-            mix,
+            mix: mix_of(&self.mix)?,
             skew: self.skew,
             recent_percent: self.recent_percent,
             sync_every: 0,
             seed: self.common.seed,
-        })
+        }
+        .checked()
     }
 
     fn describe(&self) -> String {

@@ -5,7 +5,7 @@ use spillway::Mechanism;
 
 use super::work::{Plan, Ran, run};
 use crate::machine;
-use crate::measure::progress;
+use crate::measure::{in_turns, progress, rows_of};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores, mechanisms};
 
@@ -75,17 +75,14 @@ impl SkewArgs {
         let load = machine::load_average();
         let each = (plan.warm + plan.reads) * plan.skews.len() as u64;
         let bar = progress(each * (self.rounds * stores.len()) as u64);
-        for round in 0..self.rounds {
-            for place in 0..stores.len() {
-                // The order turns with each round, so that none is always first.
-                let kind = stores[(place + round) % stores.len()];
-                let name = kind.name();
-                bar.set_message(format!("reads of {name}"));
-                let all = run(kind, &plan, &self.common.dir, &bar);
-                let all = all.map_err(|error| format!("{name}: {error}"))?;
-                all.iter().for_each(|ran| report.add(row(name.clone(), ran)));
-            }
-        }
+        in_turns(self.rounds, &stores, |kind| {
+            let name = kind.name();
+            bar.set_message(format!("reads of {name}"));
+            let all = run(*kind, &plan, &self.common.dir, &bar);
+            let all = all.map_err(|error| format!("{name}: {error}"))?;
+            all.iter().for_each(|ran| report.add(row(name.clone(), ran)));
+            Ok(())
+        })?;
         bar.finish_and_clear();
         report.set("machine", machine::describe(&self.common.dir));
         report.set("load average", format!("{load} before, {} after", machine::load_average()));
@@ -110,8 +107,7 @@ impl SkewArgs {
 
     fn plan(&self) -> Result<Plan, String> {
         let memory_bytes = self.memory_mib << 20;
-        let row_bytes = self.value_bytes as f64 + 16.0;
-        let rows = (memory_bytes as f64 * self.data_times / row_bytes) as u64;
+        let rows = rows_of(self.memory_mib, self.data_times, self.value_bytes);
         let none = rows < 2 || self.threads == 0 || self.reads == 0 || self.skew.is_empty();
         if none || self.skew.iter().any(|skew| !(0.0..10.0).contains(skew)) {
             return Err(
