@@ -19,6 +19,8 @@
 //! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
 //!   [`File::allocate`] or an earlier write covered never meets it.
 //! - **K7.** An open file stays readable and writable after its name is removed or given to another.
+//! - **K8.** [`File::read_now`] waits for no device. What it gives is what [`File::read_at`] would have given; it tells of no
+//!   failure, and may say at any time that the device is needed.
 //!
 //! What reads and writes promise that go on beside their caller is said in [`crate::queue`] (A1 to A8).
 
@@ -118,6 +120,13 @@ pub trait File: Any + Send + Sync {
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`], also when the file ends too early.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()>;
+
+    /// Fills `bytes` from `offset` if the system has them in memory (K8). `false` where it has not, or does not know: any of the bytes
+    /// may have been changed.
+    fn read_now(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        let _ = (offset, bytes);
+        false
+    }
 
     /// Writes `bytes` at `offset`, making the file longer where needed.
     ///

@@ -1,12 +1,13 @@
 //! The machine's file system.
 //!
 //! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, where the file system has
-//! it, else a write and an fdatasync. Transfers past the page cache go through a second descriptor of the file.
+//! it, else a write and an fdatasync. [`File::read_now`] is `preadv2` with `RWF_NOWAIT`. Transfers past the page cache go through a second
+//! descriptor of the file.
 
 mod lock;
 
 use std::fs;
-use std::io::{self, ErrorKind as IoKind, IoSlice};
+use std::io::{self, ErrorKind as IoKind, IoSlice, IoSliceMut};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fcntl_getfl, statvfs};
-use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use spillway_base::{Error, ErrorKind, Result};
 
 use crate::queue::{self, IoQueue, Means, QueueSettings};
@@ -127,6 +128,8 @@ pub(crate) struct RealFile {
     path: PathBuf,
     /// Whether `RWF_DSYNC` may still be tried on this file.
     one_call: AtomicBool,
+    /// Whether `RWF_NOWAIT` may still be tried on this file.
+    now: AtomicBool,
     /// The same file for transfers past the page cache, once it was wanted; nothing where that cannot be.
     direct: OnceLock<Option<fs::File>>,
     /// Whether the file system has refused such a transfer.
@@ -139,6 +142,7 @@ impl RealFile {
             file,
             path: path.to_owned(),
             one_call: AtomicBool::new(true),
+            now: AtomicBool::new(true),
             direct: OnceLock::new(),
             direct_refused: AtomicBool::new(false),
         }
@@ -187,6 +191,23 @@ impl RealFile {
 impl File for RealFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         self.file.read_exact_at(bytes, offset).map_err(|error| self.failed("read", error))
+    }
+
+    fn read_now(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        let mut read = 0;
+        while read < bytes.len() && self.now.load(Ordering::Relaxed) {
+            let (at, rest) = (offset + read as u64, &mut bytes[read..]);
+            match preadv2(&self.file, &mut [IoSliceMut::new(rest)], at, ReadWriteFlags::NOWAIT) {
+                Ok(more @ 1..) => read += more,
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                    self.now.store(false, Ordering::Relaxed);
+                }
+                // The end of the file or a failure: a read tells of it.
+                Ok(0) | Err(_) => return false,
+            }
+        }
+        read == bytes.len()
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {

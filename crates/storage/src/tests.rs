@@ -127,6 +127,27 @@ fn k7_an_open_file_outlives_its_name() {
 }
 
 #[test]
+fn k8_what_is_read_at_once_is_what_the_file_holds() {
+    on_both(|disk, dir| {
+        disk.create_dir_all(dir).unwrap();
+        let file = disk.open(&dir.join("f"), OpenMode::Create).unwrap();
+        let written: Vec<u8> = (0..100_000_u32).map(|at| (at / 7) as u8).collect();
+        file.write_at(0, &written).unwrap();
+        for (offset, len) in [(0, 100_000), (4095, 2), (99_999, 1), (70_000, 29_000)] {
+            let mut bytes = vec![0; len];
+            if file.read_now(offset, &mut bytes) {
+                assert_eq!(bytes, written[offset as usize..offset as usize + len]);
+            }
+        }
+        for offset in [99_999, 100_000, u64::MAX] {
+            assert!(!file.read_now(offset, &mut [0; 2]), "there is not that much");
+        }
+        let mut byte = [0];
+        assert!(!file.read_now(5, &mut byte) || byte[0] == written[5]);
+    });
+}
+
+#[test]
 fn a_folder_is_locked_once() {
     on_both(|disk, dir| {
         disk.create_dir_all(dir).unwrap();

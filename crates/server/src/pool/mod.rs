@@ -26,7 +26,7 @@
 //!
 //! **How many** ([`crew`]): as many run at once as the setting says. One that has to wait within a statement says so
 //! ([`spillway_base::thread::blocking`]), and another takes its place: at once where nobody is left to watch. So, if all
-//! clients but one wait for a lock, that one's COMMIT is still read. Threads beyond the setting go to rest as soon as they
+//! clients but one wait for a lock, that one's COMMIT is still read. So does one whose row is on a device. Threads beyond the setting go to rest as soon as they
 //! have nothing in hand. And where all are long at a statement each while others are ready ([`watch`]), one more runs.
 //!
 //! Invariants:

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod client;
+mod cold;
 mod commits;
 mod framing;
 mod limits;

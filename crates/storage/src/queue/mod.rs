@@ -2,7 +2,7 @@
 //!
 //! A queue belongs to one thread at a time. It is given reads and writes of a disk's files, each with a buffer and a tag, and gives
 //! them back as they are done. [`crate::Disk::queue`] makes one: of `io_uring` where the system has it, of a few threads elsewhere, of a
-//! seeded scheduler on the simulated disk. All keep these guarantees, beside those of the disk (K1 to K7):
+//! seeded scheduler on the simulated disk. All keep these guarantees, beside those of the disk (K1 to K8):
 //!
 //! - **A1.** Every operation that was submitted is given back by [`IoQueue::wait`] once, in any order, with its tag and its buffer.
 //! - **A2.** Operations are not ordered, neither among each other nor with other calls on their files. A write *is written*, in the

@@ -102,6 +102,10 @@ impl SimFile {
 
 impl File for SimFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let hold = self.disk.0.lock().hold_reads.clone();
+        if let Some(hold) = hold {
+            hold.pass();
+        }
         self.with(|state| state.read(self.inode, &self.path, offset, bytes))
     }
 

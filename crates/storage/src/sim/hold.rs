@@ -1,4 +1,4 @@
-//! What a test has happen beside an operation: syncs that are held up, and something that is done right after a write.
+//! What a test has happen beside an operation: syncs or reads that are held up, and something that is done right after a write.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ pub(super) struct AfterWrite {
 }
 
 #[derive(Default)]
-struct Held {
+struct Count {
     waiting: usize,
     released: bool,
 }
 
-/// Where syncs wait while they are held up.
+/// Where syncs, or reads, wait while they are held up.
 #[derive(Default)]
 pub(super) struct Hold {
-    held: Mutex<Held>,
+    held: Mutex<Count>,
     changed: Condvar,
 }
 
 impl Hold {
-    /// A sync comes by.
+    /// One comes by.
     pub(super) fn pass(&self) {
         let mut held = self.held.lock();
         held.waiting += 1;
@@ -39,14 +39,22 @@ impl Hold {
     }
 }
 
-/// Syncs of files, held up before they begin: [`SimDisk::hold_syncs`]. Dropping it lets them go on.
-pub struct HeldSyncs {
+/// What is held up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    Syncs,
+    Reads,
+}
+
+/// Operations on files, held up before they begin: [`SimDisk::hold_syncs`], [`SimDisk::hold_reads`]. Dropping it lets them go on.
+pub struct HeldUp {
     pub(super) disk: SimDisk,
+    pub(super) what: Held,
     pub(super) hold: Arc<Hold>,
 }
 
-impl HeldSyncs {
-    /// Waits until this many syncs are held up.
+impl HeldUp {
+    /// Waits until this many are held up.
     pub fn wait_for(&self, count: usize) {
         let mut held = self.hold.held.lock();
         while held.waiting < count {
@@ -55,9 +63,14 @@ impl HeldSyncs {
     }
 }
 
-impl Drop for HeldSyncs {
+impl Drop for HeldUp {
     fn drop(&mut self) {
-        self.disk.0.lock().hold = None;
+        let mut state = self.disk.0.lock();
+        match self.what {
+            Held::Syncs => state.hold = None,
+            Held::Reads => state.hold_reads = None,
+        }
+        drop(state);
         self.hold.held.lock().released = true;
         self.hold.changed.notify_all();
     }

@@ -25,7 +25,8 @@
 //!   with all others in flight. A failure is told when the write is given back, and a full disk is met when it happens. At a
 //!   crash or a kill each write in flight has happened, has not, or a seeded choice of its sectors has, with the length that they
 //!   need; at a crash those are then writes that were not synced. Their queues give them back with an error.
-//! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail.
+//! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as long as a test likes. None is served
+//!   without its device (K8).
 //!
 //! Not modelled: misdirected writes, stale reads, and a loss of space that was allocated without a sync.
 //!
@@ -49,8 +50,8 @@ use spillway_base::{Error, ErrorKind, Result};
 use crate::queue::{IoQueue, QueueSettings};
 use crate::{Disk, DiskLock, File, OpenMode};
 use file::{SimFile, SimLock};
-pub use hold::HeldSyncs;
-use hold::{AfterWrite, Hold};
+pub use hold::HeldUp;
+use hold::{AfterWrite, Held, Hold};
 use queue::SimQueue;
 use state::{NameChange, State, not_there};
 
@@ -82,7 +83,7 @@ impl SimDisk {
     #[must_use]
     pub fn fork(&self) -> SimDisk {
         let mut state = self.0.lock().clone();
-        (state.hold, state.after_write) = (None, None);
+        (state.hold, state.hold_reads, state.after_write) = (None, None, None);
         state.kill();
         state.forget_flights();
         SimDisk(Arc::new(Mutex::new(state)))
@@ -131,10 +132,18 @@ impl SimDisk {
     /// Holds up every sync of a file that begins from now on, until the answer is dropped. What `write_and_sync` writes is
     /// held up with its sync.
     #[must_use]
-    pub fn hold_syncs(&self) -> HeldSyncs {
+    pub fn hold_syncs(&self) -> HeldUp {
         let hold = Arc::new(Hold::default());
         self.0.lock().hold = Some(hold.clone());
-        HeldSyncs { disk: self.clone(), hold }
+        HeldUp { disk: self.clone(), what: Held::Syncs, hold }
+    }
+
+    /// Holds up every read of a file that begins from now on, until the answer is dropped; those of queues excepted.
+    #[must_use]
+    pub fn hold_reads(&self) -> HeldUp {
+        let hold = Arc::new(Hold::default());
+        self.0.lock().hold_reads = Some(hold.clone());
+        HeldUp { disk: self.clone(), what: Held::Reads, hold }
     }
 
     /// Runs `hook` once, right after the next write that succeeds to a file with this extension, on the thread that wrote.

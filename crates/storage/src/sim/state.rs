@@ -61,6 +61,8 @@ pub(super) struct State {
     pub(super) next_sync: Option<Fault>,
     /// Where syncs wait.
     pub(super) hold: Option<Arc<Hold>>,
+    /// Where reads wait.
+    pub(super) hold_reads: Option<Arc<Hold>>,
     pub(super) after_write: Option<AfterWrite>,
     pub(super) unreadable: BTreeSet<PathBuf>,
     /// Operations of queues.
@@ -100,6 +102,7 @@ impl State {
             syncs_fail: false,
             next_sync: None,
             hold: None,
+            hold_reads: None,
             after_write: None,
             unreadable: BTreeSet::new(),
             flights: Flights::default(),

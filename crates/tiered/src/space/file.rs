@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use spillway_base::{Error, ErrorKind, Result};
+use spillway_base::{Error, ErrorKind, Result, thread};
 use spillway_storage::File;
 
 use super::DeviceClass;
+
+/// More than this is hardly ever in the system's memory as a whole.
+const AT_HAND_BYTES_MAX: usize = 256 << 10;
 
 /// A data file. Once a sync of it has failed, all later ones fail too.
 ///
@@ -35,9 +38,12 @@ impl DataFile {
         &self.file
     }
 
-    /// As [`File::read_at`].
+    /// As [`File::read_at`]. Where the device is needed it is waited for as [`thread::blocking`] has it.
     pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        self.file.read_at(offset, bytes)
+        if bytes.len() <= AT_HAND_BYTES_MAX && self.file.read_now(offset, bytes) {
+            return Ok(());
+        }
+        thread::blocking(|| self.file.read_at(offset, bytes))
     }
 
     /// Makes everything durable that was written before the call.

@@ -1,16 +1,16 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use spillway_base::rng::Rng;
-use spillway_base::{Error, ErrorKind, Result};
+use spillway_base::{Error, ErrorKind, Result, thread};
 
 use spillway_storage::sim::{Fault, SimDisk};
 use spillway_storage::{Disk, DiskLock, File, IoQueue, OpenMode, QueueSettings};
 
 use super::slots::{SlotMap, SlotRun};
-use super::{Claimed, DeviceClass, Folder, SpaceManager, Tier, claim, find};
+use super::{Claimed, DataFile, DeviceClass, Folder, SpaceManager, Tier, claim, find};
 use crate::coding::Compression;
 
 #[test]
@@ -457,4 +457,35 @@ fn records_of_folders_are_what_their_versions_say() {
     file.read_at(0, &mut bytes).unwrap();
     let owner = [&b"SWTO\x01\x00"[..], &database, &[6, 0]].concat();
     assert_eq!(bytes, sealed(owner), "bump the version, if this is meant");
+}
+
+/// Counts the waits of its threads.
+#[derive(Default)]
+struct Waits(AtomicU32);
+
+impl thread::Pool for Waits {
+    fn leave(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn come_back(&self) {}
+}
+
+#[test]
+fn a_pool_is_told_of_each_wait_for_a_device() {
+    let disk = SimDisk::new(1);
+    let file = disk.open(Path::new("/f"), OpenMode::Create).unwrap();
+    file.write_at(0, &[3; 9000]).unwrap();
+    let file = DataFile::new(file, DeviceClass::Ssd);
+    let waits = Arc::new(Waits::default());
+    thread::together(1, |_| {
+        thread::join_pool(waits.clone());
+        for reads in 1..4 {
+            let mut bytes = [0; 5000];
+            file.read_at(1000, &mut bytes).unwrap();
+            assert_eq!((bytes, waits.0.load(Ordering::Relaxed)), ([3; 5000], reads));
+        }
+        assert!(file.read_at(8000, &mut [0; 5000]).is_err());
+        assert_eq!(waits.0.load(Ordering::Relaxed), 4);
+    });
 }
