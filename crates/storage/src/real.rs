@@ -194,6 +194,10 @@ impl File for RealFile {
     }
 
     fn read_now(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        // Past these the system takes a place for another, and the last one for wherever the descriptor stands.
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > i64::MAX as u64) {
+            return false;
+        }
         let mut read = 0;
         while read < bytes.len() && self.now.load(Ordering::Relaxed) {
             let (at, rest) = (offset + read as u64, &mut bytes[read..]);
