@@ -17,7 +17,7 @@
 //!   the last good one may be relied on: it may be read back until a crash takes it, and another sync
 //!   that succeeds does not change that (DESIGN, D6). Only writing it again and syncing does.
 //! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
-//!   [`File::allocate`] or an earlier write covered never meets it.
+//!   [`File::allocate`] or an earlier write covered, and [`File::punch`] has not given back since, never meets it.
 //! - **K7.** An open file stays readable and writable after its name is removed or given to another.
 //! - **K8.** [`File::read_now`] waits for no device. What it gives is what [`File::read_at`] would have given; it tells of no
 //!   failure, and may say at any time that the device is needed.
@@ -175,4 +175,11 @@ pub trait File: Any + Send + Sync {
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
+
+    /// Gives the space of a range back, of which both ends are multiples of 4096 bytes: it reads as zeros then, and the file is as
+    /// long as before. `false` where the file system cannot: nothing has changed.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Io`]: the range may read as zeros, or as before.
+    fn punch(&self, offset: u64, len: u64) -> Result<bool>;
 }

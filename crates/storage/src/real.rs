@@ -263,6 +263,18 @@ impl File for RealFile {
             }
         }
     }
+
+    fn punch(&self, offset: u64, len: u64) -> Result<bool> {
+        loop {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            match fallocate(&self.file, flags, offset, len) {
+                Ok(()) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
+                Err(error) => return Err(self.failed("give space back of", error.into())),
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -46,6 +46,14 @@ fn k1_files_keep_what_is_written() {
         wanted.truncate(4002);
         wanted.resize(5000, 0);
         assert_eq!(content(disk, &dir.join("f")), wanted, "what is cut off does not come back");
+        file.write_at(0, &[7; 5 * 4096]).unwrap();
+        let mut wanted = vec![7; 5 * 4096];
+        if file.punch(4096, 2 * 4096).unwrap() {
+            wanted[4096..3 * 4096].fill(0);
+        }
+        assert_eq!(content(disk, &dir.join("f")), wanted, "what is given back is zero");
+        file.allocate(4096, 4096).unwrap();
+        assert_eq!(content(disk, &dir.join("f")), wanted);
         file.write_and_sync(0, b"").unwrap();
         assert!(disk.available(dir).unwrap() > 0);
     });
@@ -64,6 +72,7 @@ fn reading_past_the_end_and_writing_what_is_open_for_reading_are_errors() {
         assert_eq!(kind(file.write_and_sync(0, &[2])), ErrorKind::Io);
         assert_eq!(kind(file.allocate(0, 100)), ErrorKind::Io);
         assert_eq!(kind(file.set_len(1)), ErrorKind::Io);
+        assert_eq!(kind(file.punch(0, 4096)), ErrorKind::Io);
         assert_eq!(content(disk, &path), [1; 10]);
     });
 }

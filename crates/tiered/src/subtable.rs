@@ -122,6 +122,12 @@ pub(crate) struct SubTable {
     /// Since when it has been at rest, nanoseconds of [`clock::now`], and the bytes of its active memtable then.
     rests_since: AtomicU64,
     rested_at: AtomicU64,
+    /// The levels in which nothing was found worth compressing ([`settled_mark`]).
+    settled: AtomicU64,
+}
+
+fn settled_mark(levels: &Arc<Levels>, epoch: u32) -> u64 {
+    Arc::as_ptr(levels) as u64 ^ u64::from(epoch) << 48
 }
 
 /// A sub-table is at rest while its active memtable does not grow by more than this part of the bytes in its levels.
@@ -165,6 +171,7 @@ impl SubTable {
             gaps,
             rests_since: AtomicU64::new(clock::now().as_nanos() as u64),
             rested_at: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
         }
     }
 
@@ -298,6 +305,16 @@ impl SubTable {
         }
         let since = Duration::from_nanos(self.rests_since.load(Ordering::Relaxed));
         now.saturating_sub(since) >= time
+    }
+
+    /// Whether nothing was found worth compressing in these levels, in this epoch of the temperatures, once it rested.
+    pub(crate) fn is_settled(&self, levels: &Arc<Levels>, epoch: u32) -> bool {
+        self.settled.load(Ordering::Relaxed) == settled_mark(levels, epoch)
+    }
+
+    /// Nothing was found so. Other levels may come to be at the same address; they are looked at in the next epoch, then.
+    pub(crate) fn note_settled(&self, levels: &Arc<Levels>, epoch: u32) {
+        self.settled.store(settled_mark(levels, epoch), Ordering::Relaxed);
     }
 
     /// Bytes of all its memtables.

@@ -154,4 +154,12 @@ impl File for SimFile {
             Ok(())
         })
     }
+
+    fn punch(&self, offset: u64, len: u64) -> Result<bool> {
+        self.with(|state| {
+            self.change(state, "punch")?;
+            self.inode(state).punch(offset, len);
+            Ok(true)
+        })
+    }
 }

@@ -100,6 +100,18 @@ impl Inode {
         self.len = self.len.max(offset + len);
     }
 
+    /// Gives whole pages back.
+    pub(super) fn punch(&mut self, offset: u64, len: u64) {
+        assert!((offset | len).is_multiple_of(PAGE), "half a page cannot be given back");
+        let end = (offset + len).min(self.len.next_multiple_of(PAGE));
+        for page in pages(offset, end.saturating_sub(offset)) {
+            self.allocated.remove(&page);
+            if self.cached.remove(&page).is_some() {
+                self.dirty.insert(page, 0xFF);
+            }
+        }
+    }
+
     pub(super) fn set_len(&mut self, len: u64) {
         if len < self.len {
             let first_gone = len.div_ceil(PAGE);

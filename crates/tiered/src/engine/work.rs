@@ -35,6 +35,13 @@ use crate::subtable::{SubTable, View};
 use crate::table::Table;
 use crate::temperature::Legacy;
 
+/// Of the free slots of a device, one for each so many in use keeps its space, and at least so many do: compactions take them again.
+const FREE_SHARE: u64 = 8;
+const FREE_LEAST: u64 = 16;
+/// The same where nothing has been written for a while.
+const FREE_SHARE_AT_REST: u64 = 64;
+const FREE_LEAST_AT_REST: u64 = 1;
+
 impl Inner {
     /// The manifest, to record something in it. Work that was under way when other work failed ends here: what is
     /// told of a failed engine stays as it was (E8).
@@ -236,32 +243,39 @@ impl Inner {
             || self.settle_first(&parts, oldest)?)
     }
 
-    /// Brings together and compresses some of what is above Level2 of the first sub-table that has come to rest.
+    /// Brings together and compresses some of the first sub-table that has come to rest and has what is worth it: what is above Level2, if
+    /// that is much, and what is in Level2, also where there is less of it than is looked for while there may be more to come.
     fn settle_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)], oldest: Csn) -> Result<bool> {
         let coding = self.compression_of(Kind::Recode, Place::Level1).coding();
         let now = clock::now();
-        let rest = |(_, part): &&(Arc<Table>, Arc<SubTable>)| {
-            part.has_rested(self.settings.settle_after, now)
-                && rests_uncompressed(
-                    &part.view_now().levels,
-                    coding,
-                    self.recoding_bytes(part).0 / 2,
-                )
-        };
-        for (table, part) in parts.iter().filter(rest) {
+        let epoch = self.context.thermometer.epochs();
+        for (table, part) in parts {
+            let seen = part.view_now().levels.clone();
+            if !part.has_rested(self.settings.settle_after, now) || part.is_settled(&seen, epoch) {
+                continue;
+            }
+            let (least, most) = self.recoding_bytes(part);
+            // All there is may be little; of two extents one may be left.
+            let least = least / 2;
             let pick = |bars: &Bars| {
                 let levels = part.view().levels.clone();
-                if !levels.level0.is_empty() {
+                let above = rests_uncompressed(&levels, coding, least);
+                if above && !levels.level0.is_empty() {
                     return self.chooser(part, &levels, bars, oldest).pick(Kind::Minor);
                 }
-                let (least, most) = self.recoding_bytes(part);
-                // All there is may be little; of two extents one may be left.
-                let pick = pick_recoding(&levels.level1, Place::Level1, coding, least / 2, most)?;
+                let above = above
+                    .then(|| pick_recoding(&levels.level1, Place::Level1, coding, least, most));
+                let below = || self.pick_recoding(part, least, most);
+                let pick = above.flatten().or_else(below)?;
                 let (smallest, largest) = pick.hull();
                 (!bars.overlap(smallest, largest)).then_some(pick)
             };
+            let busy = part.is_compacting();
             if self.compact_what(table, part, pick)? {
                 return Ok(true);
+            }
+            if !busy {
+                part.note_settled(&seen, epoch);
             }
         }
         Ok(false)
@@ -271,7 +285,8 @@ impl Inner {
     fn recode_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)]) -> Result<bool> {
         for (table, part) in parts {
             let pick = |bars: &Bars| {
-                self.pick_recoding(part).filter(|pick| {
+                let (least, most) = self.recoding_bytes(part);
+                self.pick_recoding(part, least, most).filter(|pick| {
                     let (smallest, largest) = pick.hull();
                     !bars.overlap(smallest, largest)
                 })
@@ -295,11 +310,10 @@ impl Inner {
         Chooser { shape: self.shape_of(part), levels, bars, oldest, memtables_from }
     }
 
-    /// What is to be recompressed of a sub-table, for which there is time when nothing else is to be done.
-    fn pick_recoding(&self, part: &SubTable) -> Option<Pick> {
+    /// What is to be recompressed of a sub-table's Level2, for which there is time when nothing else is to be done.
+    fn pick_recoding(&self, part: &SubTable, least: u64, most: u64) -> Option<Pick> {
         let place = Place::Level2;
         let coding = self.compression_of(Kind::Recode, place).coding();
-        let (least, most) = self.recoding_bytes(part);
         pick_recoding(&part.view().levels.level2, place, coding, least, most)
     }
 
@@ -449,14 +463,20 @@ impl Inner {
         }
     }
 
-    /// Gives space back to the file system once most of a device's is free.
+    /// Gives space back to the file system: the ends of files once most of a device's is free; and of what is free within them, what is more
+    /// than is taken again soon, or nearly all where nothing was written for a while.
     pub(super) fn shrink_files(&self) -> bool {
         let bytes = self.space.bytes();
         let classes = self.space.bytes_by_class();
+        let mostly_free = classes.iter().any(|class| class.free > class.all / 2);
+        let (share, least) = match self.space.has_rested(self.settings.settle_after, clock::now()) {
+            true => (FREE_SHARE_AT_REST, FREE_LEAST_AT_REST),
+            false => (FREE_SHARE, FREE_LEAST),
+        };
         // Space that cannot be given back now is still free for extents.
-        classes.iter().any(|class| class.free > class.all / 2)
-            && self.space.shrink().is_ok()
-            && self.space.bytes().0 < bytes.0
+        let cut = mostly_free && self.space.shrink().is_ok();
+        let given = self.space.give_back(share, least);
+        (cut || given.is_ok_and(|given| given)) && self.space.bytes().0 < bytes.0
     }
 }
 

@@ -41,9 +41,9 @@ pub struct Inspection {
 pub struct FilesInspection {
     /// The class.
     pub class: DeviceClass,
-    /// Bytes of the files.
+    /// Bytes of the files that have their space on the device, as far as is known: of a folder that no engine has open, those of extents.
     pub bytes: u64,
-    /// Bytes in them that belong to no extent.
+    /// Bytes among them that belong to no extent.
     pub free_bytes: u64,
 }
 

@@ -31,8 +31,14 @@ pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding, bytes_least: u
     above >= bytes_least && above * SHARE_AT_REST >= levels.runs().map(|run| run.bytes()).sum()
 }
 
+/// Of the bytes that are worth it, the share up to which a slice that needs nothing is taken along with its neighbours.
+const BRIDGE_SHARE: u64 = 16;
+
 /// The first neighbours in a run that are not hot and whose extents were written with less than this coding, if they have as many bytes as are worth it, and
 /// as far as `bytes_most` go.
+///
+/// A small slice between them that was compressed already is taken along: merges leave such where the ends of their inputs met, every few
+/// extents, and neighbours that they part would never be worth it.
 pub(crate) fn pick_recoding(
     run: &Run,
     place: Place,
@@ -40,21 +46,26 @@ pub(crate) fn pick_recoding(
     bytes_least: u64,
     bytes_most: u64,
 ) -> Option<Pick> {
-    let (mut found, mut bytes) = (Vec::new(), 0);
+    // How many of those found there are up to the last that is to be recompressed.
+    let (mut found, mut worthy, mut bytes) = (Vec::new(), 0, 0);
     for slice in run.slices() {
         let is_hot = slice.temperature().warmth() == Warmth::Hot;
         if slice.extent.meta.coding < coding && !is_hot {
             bytes += slice.meta.bytes;
             found.push(slice.clone());
+            worthy = found.len();
             if bytes >= bytes_most {
                 break;
             }
+        } else if !is_hot && worthy > 0 && slice.meta.bytes <= bytes_least / BRIDGE_SHARE {
+            found.push(slice.clone());
         } else if bytes >= bytes_least {
             break;
         } else {
-            (found, bytes) = (Vec::new(), 0);
+            (found, worthy, bytes) = (Vec::new(), 0, 0);
         }
     }
+    found.truncate(worthy);
     let worth = bytes >= bytes_least && !found.is_empty();
     worth.then_some(Pick {
         kind: Kind::Recode,

@@ -9,6 +9,7 @@ use spillway_base::Csn;
 use spillway_base::rng::Rng;
 
 use super::{Bars, Chooser, Kind, Pick, Shape};
+use crate::coding::Coding;
 use crate::extent::ExtentHandle;
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Run, Slice};
@@ -268,5 +269,48 @@ fn keeps_its_promises(levels: &Levels, bars: &Bars, pick: &Pick) {
                 assert!(is_chosen(older), "P1, {:?}", pick.kind);
             }
         }
+    }
+}
+
+/// A letter a slice: `p` plain, `h` plain and hot, `c` compressed, each of 100 bytes; `s` compressed, of 5. The answer is which of them are
+/// picked: from the first to the last.
+fn recoded(letters: &str, least: u64, most: u64) -> Option<(usize, usize)> {
+    let slices = letters.chars().enumerate().map(|(at, letter)| {
+        let bytes = if letter == 's' { 5 } else { 100 };
+        let text = format!("k{at:02}a-k{at:02}b*{bytes}");
+        let slice = cold_slice(at as u64, &text);
+        let coding = if "ph".contains(letter) { Coding::Stored } else { Coding::Zstd };
+        let meta = ExtentMeta { coding, ..slice.extent.meta.clone() };
+        let extent = ExtentHandle::detached(meta);
+        extent.change_live_bytes(bytes, 0);
+        let slice = Arc::new(Slice { meta: slice.meta.clone(), extent });
+        if letter == 'h' { warm(slice, &[1 << 20; 8]) } else { slice }
+    });
+    let slices: Vec<_> = slices.collect();
+    let run = Run::new(slices.clone()).unwrap();
+    let pick = super::pick_recoding(&run, Place::Level2, Coding::Zstd, least, most)?;
+    let at =
+        |picked: &Arc<Slice>| slices.iter().position(|slice| slice.meta.id() == picked.meta.id());
+    let picked: Vec<_> = pick.inputs().map(|slice| at(slice).unwrap()).collect();
+    assert!(picked.windows(2).all(|two| two[0] + 1 == two[1]), "neighbours");
+    Some((picked[0], *picked.last().unwrap()))
+}
+
+#[test]
+fn neighbours_are_recompressed_with_the_little_between_them_that_is_already() {
+    for (letters, picked) in [
+        ("ppp", None),
+        ("pppp", Some((0, 3))),
+        ("cppppc", Some((1, 4))),
+        // Too little of each; but what parts them is next to nothing.
+        ("pppcppp", None),
+        ("pppsppp", Some((0, 6))),
+        ("spsspsppss", Some((1, 7))),
+        ("ssss", None),
+        ("ppphppp", None),
+        ("ppppsh", Some((0, 3))),
+        ("pspppppppp", Some((0, 6))),
+    ] {
+        assert_eq!(recoded(letters, 400, 600), picked, "{letters}");
     }
 }

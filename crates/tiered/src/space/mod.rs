@@ -7,6 +7,11 @@
 //! free. Which slots are in use is not stored: the manifest says so, and the map is made from it at
 //! open. Slots are given back by the last handle of an extent, which is after the edit that removed it is durable
 //! and the last reader is done.
+//!
+//! - **O1.** A slot that is handed out has its space: writing it does not meet a full disk.
+//! - **O2.** Of free slots, only a few keep their space ([`SpaceManager::give_back`]): the others' is given back to the file system,
+//!   wherever in a file they are, and taken again before they are used.
+//! - **O3.** What space free slots have is not stored. After an opening none is relied on, and what a process before has left is given back.
 
 mod class;
 mod file;
@@ -18,6 +23,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use spillway_base::budget::Budget;
@@ -39,6 +45,8 @@ pub(crate) use slots::SlotRun;
 struct State {
     map: SlotMap,
     files: BTreeMap<u32, Opened>,
+    /// Whether there may be free slots of which it is not known whether they have space (O3).
+    unknown: bool,
 }
 
 /// A data file, and which folder it is in.
@@ -60,15 +68,18 @@ pub(crate) struct SpaceManager {
     growing: Mutex<()>,
     /// Slots that were taken in another class than was asked for, because that was full.
     displaced: AtomicU64,
+    /// How often slots were taken; as it was when somebody last asked, and since when it has been that.
+    taken: AtomicU64,
+    rested: Mutex<(u64, Duration)>,
 }
 
 /// How much a class of devices holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ClassBytes {
     pub(crate) class: DeviceClass,
-    /// Bytes of all slots.
+    /// Bytes of all slots that have their space.
     pub(crate) all: u64,
-    /// Bytes of the free ones.
+    /// Bytes of the free ones among them.
     pub(crate) free: u64,
 }
 
@@ -89,7 +100,7 @@ impl SpaceManager {
         file_bytes: u64,
         used: impl Iterator<Item = SlotRun>,
     ) -> Result<SpaceManager> {
-        let mut state = State { map: SlotMap::default(), files: BTreeMap::new() };
+        let mut state = State { map: SlotMap::default(), files: BTreeMap::new(), unknown: true };
         for (folder, Folder { dir, class, .. }) in folders.iter().enumerate() {
             for number in disk.list(dir)?.iter().filter_map(|name| parse_name(name)) {
                 let file = disk.open(&dir.join(file_name(number)), OpenMode::Write)?;
@@ -98,7 +109,7 @@ impl SpaceManager {
                     let message = format!("{name} is in {other} and in {}", dir.display());
                     return Err(Error::corruption(message));
                 }
-                state.map.resize(number, (file.len()? / slot_bytes) as u32);
+                state.map.resize(number, (file.len()? / slot_bytes) as u32, false);
                 state.files.insert(number, Opened { file: DataFile::new(file, *class), folder });
             }
         }
@@ -110,7 +121,7 @@ impl SpaceManager {
         let grow_slots = file_slots.div_ceil(32).clamp(1, 16);
         let state = Mutex::new(state);
         let growing = Mutex::new(());
-        let displaced = AtomicU64::new(0);
+        let (displaced, taken, rested) = Default::default();
         Ok(SpaceManager {
             disk,
             folders,
@@ -120,6 +131,8 @@ impl SpaceManager {
             state,
             growing,
             displaced,
+            taken,
+            rested,
         })
     }
 
@@ -175,17 +188,18 @@ impl SpaceManager {
         let Some(folder) = self.folders.iter().position(takes) else {
             return Err(Error::new(ErrorKind::DiskFull, format!("there is no device {class}")));
         };
+        self.taken.fetch_add(1, Ordering::Relaxed);
         let free = || {
-            let State { map, files } = &mut *self.state.lock();
+            let State { map, files, .. } = &mut *self.state.lock();
             map.allocate(count, |file| files[&file].folder == folder)
         };
-        if let Some(run) = free() {
-            return Ok(run);
+        if let Some(found) = free() {
+            return self.back(found);
         }
         let _growing = self.growing.lock();
         loop {
-            if let Some(run) = free() {
-                return Ok(run);
+            if let Some(found) = free() {
+                return self.back(found);
             }
             // A full disk may still have room for what is needed now.
             match self.grow(folder, count, self.grow_slots.max(count)) {
@@ -195,6 +209,16 @@ impl SpaceManager {
                 grown => grown?,
             }
         }
+    }
+
+    /// Sees to it that slots which were taken have their space (O1).
+    fn back(&self, (run, backed): (SlotRun, bool)) -> Result<SlotRun> {
+        if !backed {
+            let (file, offset) = self.locate(run)?;
+            let taken = file.allocate(offset, u64::from(run.count) * self.slot_bytes);
+            taken.inspect_err(|_| self.state.lock().map.release(run, false))?;
+        }
+        Ok(run)
     }
 
     /// Adds about `step` slots to a folder, at least `count` of them in one piece. Only `growing` is held while the device
@@ -214,7 +238,7 @@ impl SpaceManager {
                 let more = u64::from(grown - slots) * self.slot_bytes;
                 file.allocate(u64::from(slots) * self.slot_bytes, more)?;
                 file.sync()?;
-                self.state.lock().map.resize(number, grown);
+                self.state.lock().map.resize(number, grown, true);
             }
             None => {
                 // Of no folder any other: a number says which file it is.
@@ -233,7 +257,7 @@ impl SpaceManager {
                 }
                 let mut state = self.state.lock();
                 state.files.insert(number, Opened { file, folder });
-                state.map.resize(number, step);
+                state.map.resize(number, step, true);
             }
         }
         Ok(())
@@ -241,7 +265,7 @@ impl SpaceManager {
 
     /// Gives slots back.
     pub(crate) fn release(&self, run: SlotRun) {
-        self.state.lock().map.release(run);
+        self.state.lock().map.release(run, true);
     }
 
     /// The file of a run of slots, and where in it the run begins.
@@ -289,13 +313,56 @@ impl SpaceManager {
             let keep = keep.next_multiple_of(self.grow_slots);
             if state.map.slots(number).is_some_and(|slots| keep < slots) {
                 state.files[&number].file.set_len(u64::from(keep) * self.slot_bytes)?;
-                state.map.resize(number, keep);
+                state.map.resize(number, keep, false);
             }
         }
         Ok(())
     }
 
-    /// Bytes of all slots, and of the free ones.
+    /// Whether no slots have been taken for so long, as far as whoever asks has asked now and then.
+    pub(crate) fn has_rested(&self, time: Duration, now: Duration) -> bool {
+        let taken = self.taken.load(Ordering::Relaxed);
+        let (before, since) = &mut *self.rested.lock();
+        if taken != *before || since.is_zero() {
+            (*before, *since) = (taken, now);
+        }
+        now.saturating_sub(*since) >= time
+    }
+
+    /// Gives the space of free slots back, but for some of each class (O2): about one for each `share` in use, and at least `least`. Whether
+    /// there was such space.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: what was to be given back then is free, and is not known to have its space.
+    pub(crate) fn give_back(&self, share: u64, least: u64) -> Result<bool> {
+        let _growing = self.growing.lock();
+        let mut spare = Vec::new();
+        {
+            let State { map, files, unknown } = &mut *self.state.lock();
+            for folder in 0..self.folders.len() {
+                let of = |file: u32| files[&file].folder == folder;
+                let (all, free) = map.totals(of);
+                let keep = least.max((all - free) / share);
+                // Not for a slot or two again and again.
+                if *unknown || free > 2 * keep {
+                    spare.extend(map.take_spare(of, keep, *unknown));
+                }
+            }
+            *unknown = false;
+        }
+        let mut outcome = Ok(());
+        for &run in &spare {
+            let given = self.locate(run).and_then(|(file, offset)| {
+                file.file().punch(offset, u64::from(run.count) * self.slot_bytes)
+            });
+            // Where that cannot be done, files only ever grew by slots with space.
+            self.state.lock().map.release(run, matches!(given, Ok(false)));
+            outcome = outcome.and(given.map(drop));
+        }
+        outcome.map(|()| !spare.is_empty())
+    }
+
+    /// Bytes of all slots that have their space, and of the free ones among them.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         let (all, free) = self.state.lock().map.totals(|_| true);
         (all * self.slot_bytes, free * self.slot_bytes)

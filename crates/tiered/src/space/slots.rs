@@ -46,40 +46,59 @@ impl std::fmt::Display for SlotRun {
     }
 }
 
-/// One bit for each slot of a data file; set means in use.
+/// The slots of a data file, a bit of each word for one.
 #[derive(Clone, Debug, Default)]
 struct FileSlots {
-    words: Vec<u64>,
+    /// Those in use.
+    used: Vec<u64>,
+    /// Those that are known to have their space. All in use have.
+    backed: Vec<u64>,
     slots: u32,
     free: u32,
+    /// Free ones that are not known to have space.
+    bare: u32,
+}
+
+fn bit(words: &[u64], slot: u32) -> bool {
+    words[slot as usize / 64] >> (slot % 64) & 1 == 1
+}
+
+fn set_bit(words: &mut [u64], slot: u32, on: bool) {
+    let (word, bit) = (&mut words[slot as usize / 64], 1 << (slot % 64));
+    if on { *word |= bit } else { *word &= !bit }
 }
 
 impl FileSlots {
     fn is_used(&self, slot: u32) -> bool {
-        self.words[slot as usize / 64] >> (slot % 64) & 1 == 1
+        bit(&self.used, slot)
     }
 
-    fn set(&mut self, slot: u32, used: bool) {
-        let bit = 1 << (slot % 64);
-        let word = &mut self.words[slot as usize / 64];
-        if used {
-            *word |= bit;
-            self.free -= 1;
-        } else {
-            *word &= !bit;
-            self.free += 1;
-        }
+    /// Takes a free slot, whose space the caller sees to.
+    fn take(&mut self, slot: u32) {
+        self.free -= 1;
+        self.bare -= u32::from(!bit(&self.backed, slot));
+        set_bit(&mut self.used, slot, true);
+        set_bit(&mut self.backed, slot, true);
+    }
+
+    /// Gives a slot back, with its space or without.
+    fn give(&mut self, slot: u32, backed: bool) {
+        self.free += 1;
+        self.bare += u32::from(!backed);
+        set_bit(&mut self.used, slot, false);
+        set_bit(&mut self.backed, slot, backed);
     }
 
     /// The first of `count` consecutive free slots, lowest first, so that the end of a file is the
-    /// part most likely to fall empty.
-    fn find(&self, count: u32) -> Option<u32> {
-        if self.free < count {
+    /// part most likely to fall empty; such that have their space, or any.
+    fn find(&self, count: u32, backed: bool) -> Option<u32> {
+        if self.free - if backed { self.bare } else { 0 } < count {
             return None;
         }
         let (mut first, mut slot) = (0, 0);
         while slot < self.slots {
-            let word = self.words[slot as usize / 64];
+            let at = slot as usize / 64;
+            let word = self.used[at] | if backed { !self.backed[at] } else { 0 };
             if slot.is_multiple_of(64) && word == u64::MAX {
                 slot += 64;
                 first = slot;
@@ -95,20 +114,26 @@ impl FileSlots {
         None
     }
 
-    fn resize(&mut self, slots: u32) {
-        if slots > self.slots {
-            self.free += slots - self.slots;
-        } else {
-            self.free -= (slots..self.slots).filter(|&slot| !self.is_used(slot)).count() as u32;
+    /// Gives the file more slots, which have their space or do not, or fewer.
+    fn resize(&mut self, slots: u32, backed: bool) {
+        let words = (slots as usize).div_ceil(64);
+        for slot in slots..self.slots {
+            self.free -= 1;
+            self.bare -= u32::from(!bit(&self.backed, slot));
+            set_bit(&mut self.backed, slot, false);
+        }
+        self.used.resize(words, 0);
+        self.backed.resize(words, 0);
+        for slot in self.slots..slots {
+            self.give(slot, backed);
         }
         self.slots = slots;
-        self.words.resize((slots as usize).div_ceil(64), 0);
     }
 
     /// The slots up to and including the last one in use.
     fn used_end(&self) -> u32 {
-        let word = self.words.iter().rposition(|&word| word != 0);
-        word.map_or(0, |at| at as u32 * 64 + 64 - self.words[at].leading_zeros())
+        let word = self.used.iter().rposition(|&word| word != 0);
+        word.map_or(0, |at| at as u32 * 64 + 64 - self.used[at].leading_zeros())
     }
 }
 
@@ -129,11 +154,11 @@ impl SlotMap {
         self.files.iter().map(|(&file, slots)| (file, slots.slots))
     }
 
-    /// Gives a file this many slots. New slots are free; slots that go must be free.
-    pub(crate) fn resize(&mut self, file: u32, slots: u32) {
+    /// Gives a file this many slots. New slots are free, and have their space or are not known to; slots that go must be free.
+    pub(crate) fn resize(&mut self, file: u32, slots: u32, backed: bool) {
         let entry = self.files.entry(file).or_default();
         assert!(entry.used_end() <= slots, "a slot in use cannot be cut off its data file");
-        entry.resize(slots);
+        entry.resize(slots, backed);
     }
 
     /// Marks slots as used at open.
@@ -155,35 +180,78 @@ impl SlotMap {
                 run.file
             )));
         }
-        (run.first..end).for_each(|slot| slots.set(slot, true));
+        (run.first..end).for_each(|slot| slots.take(slot));
         Ok(())
     }
 
-    /// Takes `count` consecutive free slots, if one of these files has them.
-    pub(crate) fn allocate(&mut self, count: u32, of: impl Fn(u32) -> bool) -> Option<SlotRun> {
-        let mut files = self.files.iter().filter(|(file, _)| of(**file));
-        let (file, first) = files.find_map(|(&file, slots)| Some((file, slots.find(count)?)))?;
+    /// Takes `count` consecutive free slots, if one of these files has them, and says whether they have their space: where they have not, the
+    /// caller sees to it, or gives them back ([`SlotMap::release`]) without.
+    pub(crate) fn allocate(
+        &mut self,
+        count: u32,
+        of: impl Fn(u32) -> bool,
+    ) -> Option<(SlotRun, bool)> {
+        let find = |backed: bool| {
+            let mut files = self.files.iter().filter(|(file, _)| of(**file));
+            let at = |(&file, slots): (&u32, &FileSlots)| Some((file, slots.find(count, backed)?));
+            files.find_map(at).map(|found| (found, backed))
+        };
+        let ((file, first), backed) = find(true).or_else(|| find(false))?;
         let run = SlotRun { file, first, count };
-        let slots = self.files.get_mut(&file)?;
-        (first..run.end()).for_each(|slot| slots.set(slot, true));
-        Some(run)
+        self.take(run);
+        Some((run, backed))
     }
 
-    /// Gives slots back.
-    pub(crate) fn release(&mut self, run: SlotRun) {
+    fn take(&mut self, run: SlotRun) {
+        let slots = self.files.get_mut(&run.file).expect("free slots belong to a data file");
+        (run.first..run.end()).for_each(|slot| slots.take(slot));
+    }
+
+    /// Gives slots back, with their space or without.
+    pub(crate) fn release(&mut self, run: SlotRun, backed: bool) {
         let slots = self.files.get_mut(&run.file).expect("released slots belong to a data file");
         for slot in run.first..run.end() {
             assert!(slots.is_used(slot), "slot {slot} of data file {} was freed twice", run.file);
-            slots.set(slot, false);
+            slots.give(slot, backed);
         }
     }
 
-    /// The slots in these files, and how many of them are free.
+    /// The slots in these files that have their space, and how many of them are free.
     pub(crate) fn totals(&self, of: impl Fn(u32) -> bool) -> (u64, u64) {
         let files = self.files.iter().filter(|(file, _)| of(**file));
         files.fold((0, 0), |(all, free), (_, slots)| {
-            (all + u64::from(slots.slots), free + u64::from(slots.free))
+            let bare = u64::from(slots.bare);
+            (all + u64::from(slots.slots) - bare, free + u64::from(slots.free) - bare)
         })
+    }
+
+    /// Takes free slots of these files whose space is to be given back: those that have it, from the last down, but for so many; and with
+    /// `unknown` those of which it is not known.
+    pub(crate) fn take_spare(
+        &mut self,
+        of: impl Fn(u32) -> bool,
+        keep: u64,
+        unknown: bool,
+    ) -> Vec<SlotRun> {
+        let mut spare = self.totals(&of).1.saturating_sub(keep);
+        let mut taken: Vec<SlotRun> = Vec::new();
+        for (&file, slots) in self.files.iter_mut().rev().filter(|(file, _)| of(**file)) {
+            for slot in (0..slots.slots).rev() {
+                let backed = bit(&slots.backed, slot);
+                if slots.is_used(slot) || (backed && spare == 0) || (!backed && !unknown) {
+                    continue;
+                }
+                spare -= u64::from(backed);
+                slots.take(slot);
+                match taken.last_mut() {
+                    Some(run) if run.file == file && run.first == slot + 1 => {
+                        (run.first, run.count) = (slot, run.count + 1);
+                    }
+                    _ => taken.push(SlotRun { file, first: slot, count: 1 }),
+                }
+            }
+        }
+        taken
     }
 
     /// For each file whose last slots are free: its number and the slots it must keep.

@@ -17,42 +17,73 @@ use crate::coding::Compression;
 fn slots_are_never_given_out_twice() {
     let mut rng = Rng::new(3);
     let mut map = SlotMap::default();
-    map.resize(0, 130);
-    map.resize(4, 64);
+    map.resize(0, 130, true);
+    map.resize(4, 64, false);
     let mut held: Vec<SlotRun> = Vec::new();
     let mut used = BTreeSet::new();
+    let mut backed: BTreeSet<_> = (0..130).map(|slot| (0, slot)).collect();
     for _ in 0..20_000 {
-        if rng.chance(1, 2) && !held.is_empty() {
+        let slots_of = |run: SlotRun| (run.first..run.end()).map(move |slot| (run.file, slot));
+        if rng.chance(1, 100) {
+            let (keep, unknown) = (rng.below(100), rng.chance(1, 2));
+            let free = backed.difference(&used).count() as u64;
+            let taken = map.take_spare(|_| true, keep, unknown);
+            let spare: BTreeSet<_> = taken.iter().flat_map(|&run| slots_of(run)).collect();
+            assert!(spare.is_disjoint(&used));
+            let given = spare.intersection(&backed).count() as u64;
+            assert_eq!(given, free.saturating_sub(keep));
+            let unknown_all = 194 - backed.union(&used).count();
+            let unknown_taken = spare.difference(&backed).count();
+            assert_eq!(unknown_taken, if unknown { unknown_all } else { 0 });
+            taken.into_iter().for_each(|run| map.release(run, false));
+            backed.retain(|slot| !spare.contains(slot));
+        } else if rng.chance(1, 2) && !held.is_empty() {
             let run = held.swap_remove(rng.below(held.len() as u64) as usize);
-            map.release(run);
-            (run.first..run.end()).for_each(|slot| assert!(used.remove(&(run.file, slot))));
+            let keeps_space = rng.chance(1, 2);
+            map.release(run, keeps_space);
+            slots_of(run).for_each(|slot| {
+                assert!(used.remove(&slot));
+                if !keeps_space {
+                    backed.remove(&slot);
+                }
+            });
         } else {
             let count = 1 + rng.below(6) as u32;
-            let free_run = [(0, 130), (4, 64)].iter().any(|&(file, slots): &(u32, u32)| {
-                (0..slots.saturating_sub(count - 1))
-                    .any(|first| (first..first + count).all(|slot| !used.contains(&(file, slot))))
-            });
+            let is_run = |with_space: bool| {
+                [(0, 130), (4, 64)].iter().any(|&(file, slots): &(u32, u32)| {
+                    (0..slots.saturating_sub(count - 1)).any(|first| {
+                        (first..first + count).map(|slot| (file, slot)).all(|slot| {
+                            !used.contains(&slot) && (!with_space || backed.contains(&slot))
+                        })
+                    })
+                })
+            };
+            let (any, with_space) = (is_run(false), is_run(true));
             let run = map.allocate(count, |_| true);
-            assert_eq!(run.is_some(), free_run, "{count} consecutive slots");
-            if let Some(run) = run {
+            assert_eq!(run.is_some(), any, "{count} consecutive slots");
+            if let Some((run, has_space)) = run {
+                assert_eq!(has_space, with_space, "such as have their space come first (O1)");
                 assert_eq!(run.count, count);
-                (run.first..run.end()).for_each(|slot| assert!(used.insert((run.file, slot))));
+                assert!(!has_space || slots_of(run).all(|slot| backed.contains(&slot)));
+                slots_of(run).for_each(|slot| assert!(used.insert(slot)));
+                backed.extend(slots_of(run));
                 held.push(run);
             }
         }
-        assert_eq!(map.totals(|_| true), (194, 194 - used.len() as u64));
+        let free = backed.difference(&used).count() as u64;
+        assert_eq!(map.totals(|_| true), (backed.len() as u64, free));
     }
     let kept: Vec<_> = map.free_tails().collect();
     for (file, slots) in kept {
         assert!((slots..).take(130).all(|slot| !used.contains(&(file, slot))));
-        map.resize(file, slots);
+        map.resize(file, slots, false);
     }
 }
 
 #[test]
 fn a_slot_referenced_twice_or_past_the_end_is_corruption() {
     let mut map = SlotMap::default();
-    map.resize(1, 10);
+    map.resize(1, 10, false);
     map.mark(SlotRun { file: 1, first: 2, count: 3 }).unwrap();
     for (run, message) in [
         (SlotRun { file: 1, first: 4, count: 1 }, "slot 4 of data file 1 is referenced twice"),
@@ -67,6 +98,7 @@ fn a_slot_referenced_twice_or_past_the_end_is_corruption() {
 }
 
 const DATA: &str = "/db/tiered";
+const SLOT: u64 = 4096;
 
 fn tier(class: DeviceClass, dir: &str) -> Tier {
     Tier { class, dir: dir.into(), compression: None }
@@ -334,12 +366,15 @@ impl File for FullFile {
         }
         self.0.allocate(offset, len)
     }
+
+    fn punch(&self, offset: u64, len: u64) -> Result<bool> {
+        self.0.punch(offset, len)
+    }
 }
 
 /// Slots are where they are asked for, and where there is room when that is full; their files' numbers are theirs alone.
 #[test]
 fn slots_are_on_their_class_or_the_next_with_room() {
-    const SLOT: u64 = 4096;
     let folders = || {
         let leaving = Folder { leaving: true, ..Folder::only(Path::new(DATA)) };
         let of = |class, dir: &str| Folder { dir: dir.into(), class, leaving: false };
@@ -406,6 +441,74 @@ fn slots_are_on_their_class_or_the_next_with_room() {
     let twice = Path::new("/fast").join(name("/ssd").file_name().unwrap());
     sim.rename(&name("/hdd"), &twice).unwrap();
     assert_eq!(open(&[]).err().unwrap().kind(), ErrorKind::Corruption);
+}
+
+/// A disk with room for so many slots and a few bytes more.
+fn small(slots: u64) -> (Arc<SimDisk>, impl Fn(&[SlotRun]) -> SpaceManager) {
+    let disk = Arc::new(SimDisk::new(1));
+    disk.create_dir_all(Path::new(DATA)).unwrap();
+    disk.set_capacity(Some(slots * SLOT));
+    let on = disk.clone();
+    let open = move |used: &[SlotRun]| {
+        let folders = vec![Folder::only(Path::new(DATA))];
+        SpaceManager::open(on.clone(), folders, SLOT, 64 * SLOT, used.iter().copied()).unwrap()
+    };
+    (disk, open)
+}
+
+#[test]
+fn o1_o2_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used() {
+    let (disk, open) = small(40);
+    let space = open(&[]);
+    let runs: Vec<_> = (0..40).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
+    assert_eq!(space.bytes(), (40 * SLOT, 0));
+    let (kept, given) = runs.split_at(8);
+    given.iter().step_by(2).for_each(|run| space.release(*run));
+    assert!(space.give_back(8, 2).unwrap());
+    // One for each eight in use, and those lowest in the file.
+    assert_eq!(space.bytes(), (27 * SLOT, 3 * SLOT));
+    assert_eq!(disk.available(Path::new(DATA)).unwrap(), 13 * SLOT);
+    assert!(!space.give_back(8, 2).unwrap(), "what is left is kept");
+    // Others take the room: what is free and has its space can be had, and nothing else.
+    let other = disk.open(Path::new("/db/other"), OpenMode::Create).unwrap();
+    other.allocate(0, 12 * SLOT).unwrap();
+    for _ in 0..4 {
+        let run = space.allocate(1, DeviceClass::Ssd).unwrap();
+        let (file, offset) = space.locate(run).unwrap();
+        file.file().write_at(offset, &[1; SLOT as usize]).unwrap();
+    }
+    let full = space.allocate(1, DeviceClass::Ssd).unwrap_err();
+    assert_eq!((full.kind(), space.bytes()), (ErrorKind::DiskFull, (28 * SLOT, 0)));
+    disk.set_capacity(Some(60 * SLOT));
+    space.allocate(1, DeviceClass::Ssd).unwrap();
+    // What is in use was not touched.
+    for run in kept {
+        assert!(space.locate(*run).is_ok());
+    }
+}
+
+#[test]
+fn o3_after_an_opening_no_free_slot_is_relied_on_and_all_of_them_are_given_back() {
+    let (disk, open) = small(40);
+    let space = open(&[]);
+    let runs: Vec<_> = (0..8).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
+    runs[..4].iter().for_each(|run| space.release(*run));
+    drop(space);
+    let space = open(&runs[4..]);
+    assert_eq!(space.bytes(), (4 * SLOT, 0));
+    assert!(space.give_back(8, 2).unwrap());
+    assert_eq!(disk.available(Path::new(DATA)).unwrap(), 36 * SLOT);
+    // A disk that cannot give them back keeps them for what comes.
+    let before = disk.operations();
+    disk.fail_operation(before + 1, Fault::Io);
+    space.release(runs[4]);
+    space.release(runs[5]);
+    space.release(runs[6]);
+    assert_eq!(space.give_back(8, 0).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(space.bytes(), (SLOT, 0));
+    for _ in 0..39 {
+        space.allocate(1, DeviceClass::Ssd).unwrap();
+    }
 }
 
 #[test]
