@@ -103,6 +103,55 @@ impl Collation {
         }
     }
 
+    /// Appends bytes that are the same for texts that compare equal, and for no others: about as many as the text has.
+    pub fn equal_key(self, text: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Collation::Binary => out.extend_from_slice(text),
+            Collation::Bin => out.extend_from_slice(trim(text)),
+            Collation::GeneralCi => {
+                let text = trim(text);
+                let ascii = text.iter().position(|byte| !byte.is_ascii()).unwrap_or(text.len());
+                let start = out.len();
+                out.extend_from_slice(&text[..ascii]);
+                out[start..].make_ascii_uppercase();
+                for weight in weights(&text[ascii..]) {
+                    match u8::try_from(weight) {
+                        Ok(byte) if byte.is_ascii() => out.push(byte),
+                        // No byte of the others is this one.
+                        _ => {
+                            out.push(0xFF);
+                            out.extend_from_slice(&weight.to_be_bytes()[1..]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The beginning of a text as a number: of two texts, that of the lesser is not greater. Equal heads say nothing.
+    #[must_use]
+    pub fn head(self, text: &[u8]) -> u64 {
+        let mut head = [0; 8];
+        let text = if self == Collation::Binary { text } else { trim(text) };
+        let len = text.len().min(8);
+        head[..len].copy_from_slice(&text[..len]);
+        if self == Collation::GeneralCi {
+            let ascii = head[..len].iter().position(|byte| !byte.is_ascii()).unwrap_or(len);
+            head[..ascii].make_ascii_uppercase();
+            head[ascii..].fill(0);
+            if ascii < len {
+                for (byte, weight) in head[ascii..].iter_mut().zip(weights(&text[ascii..])) {
+                    *byte = weight.min(0xFF) as u8;
+                    if *byte == 0xFF {
+                        // What weighs more than fits is told apart by nobody behind it.
+                        break;
+                    }
+                }
+            }
+        }
+        u64::from_be_bytes(head)
+    }
+
     /// What a character counts for in comparisons.
     #[must_use]
     pub fn weight(self, c: char) -> u32 {

@@ -289,6 +289,19 @@ fn a_comparison_agrees_with_the_keys_and_the_weights() {
             assert_eq!(order, key.cmp(&other), "{a:?} {b:?}");
         }
     }
+    for collation in Collation::ALL {
+        for (a, b) in texts.iter().flat_map(|a| texts.iter().map(move |b| (a, b))) {
+            let [same, other] = [a, b].map(|text| {
+                let mut key = vec![7];
+                collation.equal_key(text.as_bytes(), &mut key);
+                key
+            });
+            let order = collation.compare(a.as_bytes(), b.as_bytes());
+            assert_eq!(order.is_eq(), same == other, "{collation:?} {a:?} {b:?}");
+            let heads = collation.head(a.as_bytes()).cmp(&collation.head(b.as_bytes()));
+            assert!(heads.is_eq() || heads == order, "{collation:?} {a:?} {b:?}");
+        }
+    }
 }
 
 #[test]

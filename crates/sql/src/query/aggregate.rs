@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use foldhash::quality::RandomState;
 use spillway_types::column::LobSize;
 use spillway_types::convert::{to_decimal, to_double};
 use spillway_types::value::write_text;
@@ -119,7 +120,7 @@ pub(crate) struct State {
     bits: Option<u64>,
     /// The texts that are put together, each behind what it is sorted by.
     parts: Vec<(Row, Vec<u8>)>,
-    seen: HashSet<Vec<u8>>,
+    seen: HashSet<Vec<u8>, RandomState>,
 }
 
 impl State {

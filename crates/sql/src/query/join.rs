@@ -1,6 +1,5 @@
 //! Joins: nested loops over the sources of a query, with rows that were read whole found again by hash.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use spillway::{LockMode, LockWait};
@@ -8,7 +7,7 @@ use spillway_types::{Collation, Value};
 
 use super::run::Emit;
 use super::scan::read_source;
-use super::sort::{Held, group_key};
+use super::sort::{Held, KeyMap, group_key};
 use super::{Row, SelectPlan, Source, SourceKind};
 use crate::errors::Result;
 use crate::expr::{Context, Expr};
@@ -16,7 +15,7 @@ use crate::expr::{Context, Expr};
 /// Rows of a source that was read whole, found again by the sides of its equalities.
 pub(super) struct Kept {
     rows: Vec<Row>,
-    by_hash: HashMap<Vec<u8>, Vec<usize>>,
+    by_hash: KeyMap<Vec<usize>>,
     /// For each equality, the classes of the values that its side has here.
     classes: Vec<u8>,
     /// What all of it is charged to.
@@ -140,7 +139,7 @@ impl<'c, 'p> Rows<'c, 'p> {
         let source = &self.plan.sources[level];
         let own = source.offset..source.offset + source.width;
         let mut held = Held::new(self.context);
-        let (mut rows, mut by_hash) = (Vec::new(), HashMap::<Vec<u8>, Vec<usize>>::new());
+        let (mut rows, mut by_hash) = (Vec::new(), KeyMap::<Vec<usize>>::default());
         let mut classes = vec![0; source.hash.len()];
         let mut row = vec![Value::Null; self.plan.width];
         let context = self.context;

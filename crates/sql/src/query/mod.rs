@@ -5,6 +5,7 @@ mod aggregate;
 mod arrange;
 mod from;
 mod full_group;
+mod gather;
 mod join;
 mod plan;
 mod project;

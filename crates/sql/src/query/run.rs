@@ -1,7 +1,6 @@
 //! Running a plan: nested loops over its sources, then groups, order and limit.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
 
 use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Value, ValueRef};
@@ -9,7 +8,7 @@ use sqlparser::ast;
 
 use super::aggregate::State;
 use super::join::Rows;
-use super::sort::{Held, Sorter, group_key, order_of};
+use super::sort::{Held, KeyMap, Keys, Sorter, group_key, group_key_into, order_of};
 use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, spans, steps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr, reshape};
@@ -128,7 +127,8 @@ pub(crate) fn run_refs(
         if left == 0 {
             return Ok(());
         }
-        return steps::run_direct(context, select, direct, &mut |values| {
+        let most = left.saturating_add(skip);
+        return steps::run_direct(context, select, direct, most, &mut |values| {
             if skip > 0 {
                 skip -= 1;
                 return Ok(true);
@@ -185,7 +185,7 @@ fn run_set(
     match op {
         SetOp::Union => rows.extend(others),
         SetOp::Intersect | SetOp::Except => {
-            let mut there: HashMap<Vec<u8>, usize> = HashMap::new();
+            let mut there: KeyMap<usize> = KeyMap::default();
             for row in others {
                 let key = group_key(&row, &collations);
                 others_held.add_bytes(key.len())?;
@@ -204,10 +204,10 @@ fn run_set(
         }
     }
     if !all {
-        let mut seen = Seen::new(context, &collations);
+        let mut seen = Keys::new(context, collations.clone());
         let mut once = Vec::new();
         for row in rows {
-            if seen.is_new(&row)? {
+            if seen.insert(row.iter().map(Value::as_ref))? {
                 once.push(row);
             }
         }
@@ -243,7 +243,7 @@ fn run_select(
         return Ok(());
     }
     let mut output: Row = Vec::with_capacity(plan.projections.len());
-    let mut seen = plan.distinct.then(|| Seen::new(context, &plan.collations));
+    let mut seen = plan.distinct.then(|| Keys::new(context, plan.collations.clone()));
     if plan.order.is_empty() || comes_in_order(context, plan)? {
         return rows.run(&mut |row| {
             output.clear();
@@ -251,7 +251,7 @@ fn run_select(
                 output.push(context.eval(e, row)?);
             }
             if let Some(seen) = &mut seen
-                && !seen.is_new(&output)?
+                && !seen.insert(output.iter().map(Value::as_ref))?
             {
                 return Ok(true);
             }
@@ -264,7 +264,7 @@ fn run_select(
         let values =
             plan.projections.iter().map(|e| context.eval(e, row)).collect::<Result<Row>>()?;
         if let Some(seen) = &mut seen
-            && !seen.is_new(&values)?
+            && !seen.insert(values.iter().map(Value::as_ref))?
         {
             return Ok(true);
         }
@@ -272,28 +272,6 @@ fn run_select(
         Ok(true)
     })?;
     sorter.finish(emit)
-}
-
-/// The rows that came already, of those that come once.
-struct Seen<'p> {
-    collations: &'p [Collation],
-    keys: HashSet<Vec<u8>>,
-    held: Held,
-}
-
-impl<'p> Seen<'p> {
-    fn new(context: &Context<'_>, collations: &'p [Collation]) -> Seen<'p> {
-        Seen { collations, keys: HashSet::new(), held: Held::new(context) }
-    }
-
-    fn is_new(&mut self, row: &[Value]) -> Result<bool> {
-        let key = group_key(row, self.collations);
-        if self.keys.contains(&key) {
-            return Ok(false);
-        }
-        self.held.add_bytes(key.len())?;
-        Ok(self.keys.insert(key))
-    }
 }
 
 fn run_grouped(
@@ -306,7 +284,8 @@ fn run_grouped(
 ) -> Result<()> {
     let collations: Vec<Collation> = plan.group.iter().map(|(_, collation)| *collation).collect();
     let fresh = || plan.aggregates.iter().map(|_| State::default()).collect::<Vec<State>>();
-    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut places: KeyMap<usize> = KeyMap::default();
+    let mut key = Vec::new();
     let mut groups: Vec<(Row, Vec<State>)> = Vec::new();
     let mut held = Held::new(context);
     if !never {
@@ -322,13 +301,14 @@ fn run_grouped(
                     .iter()
                     .map(|(e, _)| context.eval(e, row))
                     .collect::<Result<Row>>()?;
-                let key = group_key(&values, &collations);
+                key.clear();
+                group_key_into(values.iter().map(Value::as_ref), &collations, &mut key);
                 match places.get(&key) {
                     Some(at) => *at,
                     None => {
                         held.add(row)?;
                         held.add_bytes(key.len() + size_of::<State>() * plan.aggregates.len())?;
-                        places.insert(key, groups.len());
+                        places.insert(key.clone(), groups.len());
                         groups.push((row.to_vec(), fresh()));
                         groups.len() - 1
                     }
@@ -343,7 +323,7 @@ fn run_grouped(
     if groups.is_empty() && plan.group.is_empty() {
         groups.push((vec![Value::Null; plan.width], fresh()));
     }
-    let mut seen = plan.distinct.then(|| Seen::new(context, &plan.collations));
+    let mut seen = plan.distinct.then(|| Keys::new(context, plan.collations.clone()));
     let mut sorter =
         Sorter::new(context, &plan.order, &plan.projections, most.filter(|_| !plan.distinct));
     for (mut row, states) in groups {
@@ -362,7 +342,7 @@ fn run_grouped(
         let values =
             plan.projections.iter().map(|e| context.eval(e, &row)).collect::<Result<Row>>()?;
         if let Some(seen) = &mut seen
-            && !seen.is_new(&values)?
+            && !seen.insert(values.iter().map(Value::as_ref))?
         {
             continue;
         }

@@ -1,12 +1,14 @@
 //! Order, groups, and the rows that a statement holds for them.
 
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
+use foldhash::quality::RandomState;
 use spillway::Budget;
 use spillway_base::budget::{Charge, Use};
 use spillway_types::convert::to_decimal;
 use spillway_types::value::write_text;
-use spillway_types::{Collation, Value};
+use spillway_types::{Collation, Value, ValueRef};
 
 use super::Row;
 use super::run::Emit;
@@ -27,41 +29,85 @@ pub(crate) fn order_of(a: &Value, b: &Value, ascending: bool, collation: Collati
 /// Bytes that are equal where values are, for grouping and joining.
 pub(crate) fn group_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     let mut out = Vec::new();
-    for (value, collation) in values.iter().zip(collations) {
+    group_key_into(values.iter().map(Value::as_ref), collations, &mut out);
+    out
+}
+
+/// Appends the bytes of [`group_key`].
+pub(crate) fn group_key_into<'v>(
+    values: impl Iterator<Item = ValueRef<'v>>,
+    collations: &[Collation],
+    out: &mut Vec<u8>,
+) {
+    for (value, collation) in values.zip(collations) {
         let start = out.len();
         match value {
-            Value::Null => out.push(0),
-            Value::Text(text) => {
+            ValueRef::Null => out.push(0),
+            ValueRef::Text(text) => {
                 out.push(1);
-                collation.sort_key(text.as_bytes(), &mut out);
+                collation.equal_key(text.as_bytes(), out);
             }
-            Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => {
-                out.push(2);
-                let number = to_decimal(&value.as_ref()).map(|n| n.to_string()).unwrap_or_default();
+            ValueRef::Int(number) => number_key(number, out),
+            ValueRef::UInt(number) => number_key(number, out),
+            ValueRef::Decimal(_) => {
+                let number = to_decimal(&value).map(|n| n.to_string()).unwrap_or_default();
                 let number = if number.contains('.') {
                     number.trim_end_matches('0').trim_end_matches('.')
                 } else {
                     &number
                 };
+                out.push(2);
                 out.extend_from_slice(number.as_bytes());
             }
-            Value::Float(number) => {
-                out.push(3);
-                out.extend_from_slice(&(f64::from(*number) + 0.0).to_bits().to_be_bytes());
-            }
-            Value::Double(number) => {
-                out.push(3);
-                out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
-            }
+            ValueRef::Float(number) => double_key(f64::from(number), out),
+            ValueRef::Double(number) => double_key(number, out),
             other => {
                 out.push(4);
-                write_text(&other.as_ref(), &mut out);
+                write_text(&other, out);
             }
         }
         let len = (out.len() - start) as u32;
         out.extend_from_slice(&len.to_be_bytes());
     }
-    out
+}
+
+fn number_key(number: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.push(2);
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+fn double_key(number: f64, out: &mut Vec<u8>) {
+    out.push(3);
+    out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
+}
+
+/// A map by keys that clients choose: whoever does not know its seed cannot choose them so that they fall together.
+pub(crate) type KeyMap<V> = HashMap<Vec<u8>, V, RandomState>;
+
+/// The rows that came already, of those that come once.
+pub(super) struct Keys {
+    collations: Vec<Collation>,
+    keys: HashSet<Box<[u8]>, RandomState>,
+    buffer: Vec<u8>,
+    held: Held,
+}
+
+impl Keys {
+    pub(super) fn new(context: &Context<'_>, collations: Vec<Collation>) -> Keys {
+        let held = Held::new(context);
+        Keys { collations, keys: HashSet::default(), buffer: Vec::new(), held }
+    }
+
+    /// Notes a row; `false` where it came already.
+    pub(super) fn insert<'v>(&mut self, row: impl Iterator<Item = ValueRef<'v>>) -> Result<bool> {
+        self.buffer.clear();
+        group_key_into(row, &self.collations, &mut self.buffer);
+        if self.keys.contains(self.buffer.as_slice()) {
+            return Ok(false);
+        }
+        self.held.add_bytes(self.buffer.len())?;
+        Ok(self.keys.insert(self.buffer.as_slice().into()))
+    }
 }
 
 /// Memory that a statement holds rows in, charged for as long as this lives.
@@ -74,6 +120,9 @@ pub(crate) struct Held {
 impl Held {
     /// What is charged at once.
     const STEP: usize = 1 << 20;
+
+    /// What it takes to keep one row's bytes apart from others'.
+    pub(super) const APART: usize = 64;
 
     /// What is not worth a charge.
     const FREE: usize = 64 << 10;
@@ -90,7 +139,7 @@ impl Held {
 
     /// So many bytes more, and what it takes to keep them apart.
     pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<()> {
-        self.bytes += bytes + 64;
+        self.bytes += bytes + Held::APART;
         let charged = self.charge.as_ref().map_or(0, Charge::bytes);
         if self.bytes <= charged.max(Held::FREE) {
             return Ok(());
@@ -111,6 +160,11 @@ impl Held {
             }
         }
         Ok(())
+    }
+
+    /// Some of it was let go: so many bytes are left. What is charged stays so, for what comes.
+    pub(super) fn shrink(&mut self, bytes: usize) {
+        self.bytes = bytes;
     }
 
     fn size_of(row: &[Value]) -> usize {
@@ -170,7 +224,7 @@ impl<'c> Sorter<'c> {
             self.sort();
             self.rows.truncate(most);
             let rows = self.rows.iter().flat_map(|(keys, values)| [keys, values]);
-            self.held.bytes = rows.map(|row| Held::size_of(row) + 64).sum();
+            self.held.shrink(rows.map(|row| Held::size_of(row) + Held::APART).sum());
         }
         Ok(())
     }

@@ -9,12 +9,14 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use smallvec::SmallVec;
+use spillway_types::key::{self, Lookup};
 use spillway_types::{Collation, ColumnType, Value, ValueRef};
 
 use super::aggregate::State;
-use super::spans::Places;
+use super::gather::{Gatherer, Gathering, Key};
+use super::spans::{Places, Span};
 use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
-use crate::catalog::TableDef;
+use crate::catalog::{TableDef, end_of};
 use crate::errors::Result;
 use crate::expr::{Context, Expr, Op};
 use crate::rows::Stored;
@@ -180,6 +182,45 @@ fn compare(
 }
 
 impl Ready<'_> {
+    /// Whether it holds for all rows in these ranges of an access, which are in order, as their bounds say: it compares the first column of
+    /// the primary key with a whole number, and keys are in order of that.
+    fn is_met_by(&self, table: &TableDef, access: &Access, spans: &[Span]) -> bool {
+        let Ready::Compare { column, op, value, collation } = self else {
+            let Ready::All(tests) = self else { return false };
+            return tests.iter().all(|test| test.is_met_by(table, access, spans));
+        };
+        let (Some(part), [first, .., last] | [first @ last]) = (table.primary.first(), spans)
+        else {
+            return false;
+        };
+        let ty = &table.columns[*column].ty;
+        let whole = matches!(ty, ColumnType::Int { .. });
+        if access.index.is_some() || part.column != *column || !whole {
+            return false;
+        }
+        let (Value::Int(_) | Value::UInt(_), Lookup::At(value)) =
+            (&**value, key::lookup(value, ty))
+        else {
+            return false;
+        };
+        let mut at = Vec::new();
+        key::write_part(&value.as_ref(), ty, *collation, None, &mut at);
+        // The keys with this value are those from `at` to before `end`.
+        let end = || end_of(&at);
+        let ends_by = |bound: &[u8]| last.end.as_deref().is_some_and(|end| end <= bound);
+        let begins_behind = || end().is_some_and(|end| first.start >= end);
+        let ends_within = || end().is_none_or(|end| ends_by(&end));
+        let begins_within = || first.start >= at;
+        match op {
+            Op::Gt => begins_behind(),
+            Op::GtEq => begins_within(),
+            Op::Lt => ends_by(&at),
+            Op::LtEq => ends_within(),
+            Op::Eq => begins_within() && ends_within(),
+            _ => false,
+        }
+    }
+
     /// Whether it holds for a row; `None` where that is not known, which counts as not.
     fn holds(&self, context: &Context<'_>, row: &Stored<'_>) -> Result<Option<bool>> {
         match self {
@@ -235,7 +276,10 @@ pub(super) fn scan_stored(
     (access, places): (&Access, &Places<'_>),
     take: &mut dyn FnMut(&Stored<'_>, &[u8]) -> Result<bool>,
 ) -> Result<()> {
-    let tests: SmallVec<[Ready<'_>; FEW]> = all_ready(context, &source.tests)?;
+    let mut tests: SmallVec<[Ready<'_>; FEW]> = all_ready(context, &source.tests)?;
+    if let Places::Spans(spans) = places {
+        tests.retain(|test| !test.is_met_by(table, access, spans));
+    }
     scan::each_row(context, table, access, places, None, |bytes, key, _| {
         let stored = Stored::new(bytes, &source.versions)?;
         for test in &tests {
@@ -252,6 +296,8 @@ pub(super) fn scan_stored(
 pub(crate) enum Direct {
     /// These columns, as they are.
     Columns(Vec<usize>),
+    /// Columns in an order that no index gives, or each once.
+    Gathered(Gathering),
     /// Totals of columns; `None` counts rows.
     Totals(Vec<Option<usize>>),
 }
@@ -260,7 +306,7 @@ pub(crate) enum Direct {
 pub(super) fn direct(plan: &SelectPlan) -> Option<Direct> {
     let [source] = plan.sources.as_slice() else { return None };
     let SourceKind::Table(table) = &source.kind else { return None };
-    if !source.rest.is_empty() || source.outer.is_some() || plan.distinct || plan.lock.is_some() {
+    if !source.rest.is_empty() || source.outer.is_some() || plan.lock.is_some() {
         return None;
     }
     let column = |expr: &Expr| match expr {
@@ -273,14 +319,20 @@ pub(super) fn direct(plan: &SelectPlan) -> Option<Direct> {
         return None;
     }
     if !plan.grouped {
-        let sorted = plan.order.is_empty() || plan.ordered;
         let columns = plan.projections.iter().map(column).collect::<Option<Vec<usize>>>()?;
         // A TIMESTAMP is shown in the session's time zone.
         let shifted = |at: &usize| matches!(table.columns[*at].ty, ColumnType::Timestamp(_));
         if columns.iter().any(shifted) {
             return None;
         }
-        return sorted.then_some(Direct::Columns(columns));
+        let sorted = plan.order.is_empty() || plan.ordered;
+        if sorted && !plan.distinct {
+            return Some(Direct::Columns(columns));
+        }
+        return gathering(plan, table, columns, sorted, column).map(Direct::Gathered);
+    }
+    if plan.distinct {
+        return None;
     }
     // Projections over totals alone: a column would be that of a row that nobody keeps.
     let totals_alone = |expr: &Expr| {
@@ -322,17 +374,54 @@ pub(super) fn direct(plan: &SelectPlan) -> Option<Direct> {
         .map(Direct::Totals)
 }
 
+/// How these columns are put in order, and come once, if they have to.
+fn gathering(
+    plan: &SelectPlan,
+    table: &TableDef,
+    mut columns: Vec<usize>,
+    sorted: bool,
+    column: impl Fn(&Expr) -> Option<usize>,
+) -> Option<Gathering> {
+    // What these are compared as hangs on more than what is stored.
+    let plain = |at: &usize| {
+        !matches!(
+            table.columns[*at].ty,
+            ColumnType::Enum(_)
+                | ColumnType::Set(_)
+                | ColumnType::Bit(_)
+                | ColumnType::Json
+                | ColumnType::Timestamp(_)
+        )
+    };
+    let shown = columns.len();
+    if plan.distinct && !columns.iter().all(plain) {
+        return None;
+    }
+    let mut order = Vec::new();
+    for (expr, ascending, collation) in plan.order.iter().filter(|_| !sorted) {
+        let at = column(expr).filter(plain)?;
+        let place = columns.iter().position(|other| *other == at).unwrap_or_else(|| {
+            columns.push(at);
+            columns.len() - 1
+        });
+        order.push(Key { place, ascending: *ascending, collation: *collation });
+    }
+    let once = plan.distinct.then(|| plan.collations.clone());
+    Some(Gathering { columns, shown, order, once })
+}
+
 /// Takes a row's values where they lie; `false` when it wants no more.
 pub(super) type EmitRefs<'e> = dyn FnMut(&[ValueRef<'_>]) -> Result<bool> + 'e;
 
 /// Columns that a row's values are gathered for without asking for memory.
-const GATHERED: usize = 16;
+pub(super) const GATHERED: usize = 16;
 
-/// Runs a query by its steps.
+/// Runs a query by its steps. No more than `most` rows are wanted.
 pub(super) fn run_direct(
     context: &Context<'_>,
     plan: &SelectPlan,
     direct: &Direct,
+    most: u64,
     emit: &mut EmitRefs<'_>,
 ) -> Result<()> {
     let [source] = plan.sources.as_slice() else { return Ok(()) };
@@ -344,19 +433,17 @@ pub(super) fn run_direct(
     let (access, places) = spans::choose(context, source, table, &[])?;
     let way = (access, &places);
     match direct {
-        Direct::Columns(_) if never => Ok(()),
+        Direct::Columns(_) | Direct::Gathered(_) if never => Ok(()),
         Direct::Columns(columns) => scan_stored(context, source, table, way, &mut |row, _| {
-            if columns.len() <= GATHERED {
-                let mut values = [ValueRef::Null; GATHERED];
-                for (value, column) in values.iter_mut().zip(columns) {
-                    *value = row.get(*column)?;
-                }
-                return emit(&values[..columns.len()]);
-            }
-            let values =
-                columns.iter().map(|column| row.get(*column)).collect::<Result<Vec<_>>>()?;
-            emit(&values)
+            with_columns(row, columns, &mut *emit)
         }),
+        Direct::Gathered(gathering) => {
+            let mut gatherer = Gatherer::new(context, gathering, Some(most));
+            scan_stored(context, source, table, way, &mut |row, _| {
+                with_columns(row, &gathering.columns, &mut |values| gatherer.take(values, emit))
+            })?;
+            gatherer.finish(emit)
+        }
         Direct::Totals(totals) => {
             let mut states: Vec<State> = totals.iter().map(|_| State::default()).collect();
             if !never {
@@ -383,4 +470,17 @@ pub(super) fn run_direct(
             emit(&refs).map(drop)
         }
     }
+}
+
+/// Gives `take` columns of a stored row, where they lie.
+fn with_columns(row: &Stored<'_>, columns: &[usize], take: &mut EmitRefs<'_>) -> Result<bool> {
+    if columns.len() <= GATHERED {
+        let mut values = [ValueRef::Null; GATHERED];
+        for (value, column) in values.iter_mut().zip(columns) {
+            *value = row.get(*column)?;
+        }
+        return take(&values[..columns.len()]);
+    }
+    let values = columns.iter().map(|column| row.get(*column)).collect::<Result<Vec<_>>>()?;
+    take(&values)
 }

@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use foldhash::quality::RandomState;
 use spillway_types::{Collation, Value};
 
 use super::join::{hash_class, hash_key};
@@ -25,7 +26,7 @@ pub(crate) struct Answer {
 /// The rows as a set.
 struct Members {
     /// Of rows without a NULL.
-    keys: HashSet<Vec<u8>>,
+    keys: HashSet<Vec<u8>, RandomState>,
     /// For each column, the classes of its values.
     classes: Vec<u8>,
     /// Whether a row has a NULL.
@@ -71,7 +72,7 @@ impl Members {
     fn of(rows: &[Row], collations: &[Collation]) -> Members {
         let width = rows.first().map_or(0, Vec::len);
         let mut members = Members {
-            keys: HashSet::new(),
+            keys: HashSet::default(),
             classes: vec![0; width],
             nulls: false,
             collations: collations.to_vec(),

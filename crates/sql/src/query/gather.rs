@@ -1,0 +1,313 @@
+//! Columns of one table's rows, gathered to be put in order, or to come once each.
+//!
+//! Rows go from their pages into one piece of memory, and from there to the client: none is made into values, and none has memory of its
+//! own. Beside a row's place stand the first bytes of what it is sorted by, as a number; most comparisons look at nothing else.
+//!
+//! - **G1.** Rows come in the order that is asked for, and those that are equal in it in the order in which they were taken.
+//! - **G2.** Of rows that are equal in all columns that are shown, with DISTINCT, the first that was taken comes and no other.
+//! - **G3.** Of rows of which only the first so many are wanted, about twice as many are held; of rows that come once, about twice the
+//!   different ones. What is held is charged ([`Held`]).
+
+use std::cmp::Ordering;
+
+use spillway_types::{Collation, ValueRef};
+
+use super::order_of;
+use super::sort::{Held, Keys};
+use super::steps::{EmitRefs, GATHERED};
+use crate::errors::Result;
+use crate::expr::Context;
+
+/// What is gathered of a table's rows, and how they are given.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    /// The columns that are shown, and behind them others that the order needs.
+    pub(crate) columns: Vec<usize>,
+    /// How many are shown.
+    pub(crate) shown: usize,
+    /// The order, by places among the columns; none where rows may go as they come.
+    pub(crate) order: Vec<Key>,
+    /// Whether rows come once, and by which collations they are told apart.
+    pub(crate) once: Option<Vec<Collation>>,
+}
+
+/// A column of an order.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Key {
+    pub(crate) place: usize,
+    pub(crate) ascending: bool,
+    pub(crate) collation: Collation,
+}
+
+impl Gathering {
+    /// Whether rows that are equal in what is shown are those that are equal in order, and so lie side by side in it.
+    fn sorts_equals_together(&self, collations: &[Collation]) -> bool {
+        let of = |place| self.order.iter().find(|key| key.place == place);
+        self.order.iter().all(|key| key.place < self.shown)
+            && (0..self.shown).all(|at| of(at).is_some_and(|key| key.collation == collations[at]))
+    }
+}
+
+/// A value that is kept: text and bytes in the piece of memory that all share.
+#[derive(Clone, Copy)]
+enum Kept {
+    Plain(ValueRef<'static>),
+    Text { at: usize, len: usize },
+    Bytes { at: usize, len: usize },
+}
+
+/// A row in its order.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Orders as the first key does, as far as it differs.
+    head: u64,
+    row: usize,
+}
+
+/// What the first key's values are; heads of different kinds do not compare.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HeadKind {
+    Int,
+    UInt,
+    Text,
+    Bytes,
+    Other,
+}
+
+/// How rows that come once are told apart.
+enum Once {
+    /// They need not be.
+    No,
+    /// They lie side by side.
+    ByOrder,
+    /// By what was there already.
+    Seen(Keys),
+}
+
+/// Rows that are gathered.
+pub(super) struct Gatherer<'g> {
+    gathering: &'g Gathering,
+    once: Once,
+    most: Option<usize>,
+    bytes: Vec<u8>,
+    values: Vec<Kept>,
+    places: Vec<Place>,
+    kind: Option<HeadKind>,
+    /// Whether heads say nothing, as values were of several kinds.
+    headless: bool,
+    /// With so many rows, those are let go that will not be given.
+    full_at: usize,
+    held: Held,
+}
+
+/// So many rows are held whatever is asked for.
+const ROWS_LEAST: usize = 1024;
+
+impl<'g> Gatherer<'g> {
+    /// `most` is how many rows are wanted at the most.
+    pub(super) fn new(
+        context: &Context<'_>,
+        gathering: &'g Gathering,
+        most: Option<u64>,
+    ) -> Gatherer<'g> {
+        let once = match &gathering.once {
+            None => Once::No,
+            Some(collations) if gathering.sorts_equals_together(collations) => Once::ByOrder,
+            Some(collations) => Once::Seen(Keys::new(context, collations.clone())),
+        };
+        let most = most.and_then(|most| usize::try_from(most).ok());
+        let most = most.filter(|_| gathering.once.is_none());
+        let full_at = match (&once, most) {
+            (Once::ByOrder, _) => ROWS_LEAST,
+            (_, Some(most)) => most.saturating_mul(2).max(ROWS_LEAST),
+            _ => usize::MAX,
+        };
+        Gatherer {
+            gathering,
+            once,
+            most,
+            bytes: Vec::new(),
+            values: Vec::new(),
+            places: Vec::new(),
+            kind: None,
+            headless: false,
+            full_at,
+            held: Held::new(context),
+        }
+    }
+
+    /// Takes a row's columns; where rows go as they come, hands it on. `false` when no more are wanted.
+    pub(super) fn take(
+        &mut self,
+        values: &[ValueRef<'_>],
+        emit: &mut EmitRefs<'_>,
+    ) -> Result<bool> {
+        let shown = &values[..self.gathering.shown];
+        if let Once::Seen(keys) = &mut self.once
+            && !keys.insert(shown.iter().copied())?
+        {
+            return Ok(true);
+        }
+        let Some(first) = self.gathering.order.first() else { return emit(shown) };
+        let head = self.head(values[first.place], *first);
+        let before = self.bytes.len();
+        for value in values {
+            let kept = self.keep(*value);
+            self.values.push(kept);
+        }
+        let row = self.places.len();
+        self.places.push(Place { head, row });
+        let bytes = self.bytes.len() - before + size_of_val(values) + size_of::<Place>();
+        self.held.add_bytes(bytes)?;
+        if self.places.len() >= self.full_at {
+            self.let_go();
+        }
+        Ok(true)
+    }
+
+    /// Hands the rows on in their order.
+    pub(super) fn finish(mut self, emit: &mut EmitRefs<'_>) -> Result<()> {
+        self.settle();
+        for place in &self.places {
+            let mut room = [ValueRef::Null; GATHERED];
+            let all = self.row(place.row);
+            let shown = &all[..self.gathering.shown];
+            let more = if shown.len() <= GATHERED {
+                for (value, kept) in room.iter_mut().zip(shown) {
+                    *value = self.value(kept);
+                }
+                emit(&room[..shown.len()])?
+            } else {
+                let values: Vec<_> = shown.iter().map(|kept| self.value(kept)).collect();
+                emit(&values)?
+            };
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, value: ValueRef<'_>) -> Kept {
+        let at = self.bytes.len();
+        match value {
+            ValueRef::Text(text) => {
+                self.bytes.extend_from_slice(text.as_bytes());
+                Kept::Text { at, len: text.len() }
+            }
+            ValueRef::Bytes(bytes) => {
+                self.bytes.extend_from_slice(bytes);
+                Kept::Bytes { at, len: bytes.len() }
+            }
+            ValueRef::Null => Kept::Plain(ValueRef::Null),
+            ValueRef::Int(value) => Kept::Plain(ValueRef::Int(value)),
+            ValueRef::UInt(value) => Kept::Plain(ValueRef::UInt(value)),
+            ValueRef::Float(value) => Kept::Plain(ValueRef::Float(value)),
+            ValueRef::Double(value) => Kept::Plain(ValueRef::Double(value)),
+            ValueRef::Decimal(value) => Kept::Plain(ValueRef::Decimal(value)),
+            ValueRef::Date(value) => Kept::Plain(ValueRef::Date(value)),
+            ValueRef::Time(value) => Kept::Plain(ValueRef::Time(value)),
+            ValueRef::DateTime(value) => Kept::Plain(ValueRef::DateTime(value)),
+        }
+    }
+
+    fn row(&self, row: usize) -> &[Kept] {
+        let columns = self.gathering.columns.len();
+        &self.values[row * columns..(row + 1) * columns]
+    }
+
+    fn value(&self, kept: &Kept) -> ValueRef<'_> {
+        match *kept {
+            Kept::Plain(value) => value,
+            Kept::Bytes { at, len } => ValueRef::Bytes(&self.bytes[at..at + len]),
+            Kept::Text { at, len } => {
+                let text = std::str::from_utf8(&self.bytes[at..at + len]);
+                ValueRef::Text(text.expect("text is kept as it came"))
+            }
+        }
+    }
+
+    /// The head of a row by the value of its first key.
+    fn head(&mut self, value: ValueRef<'_>, key: Key) -> u64 {
+        let (kind, head) = match value {
+            // Before all others, and the same as the least of them.
+            ValueRef::Null => return if key.ascending { 0 } else { u64::MAX },
+            ValueRef::Int(value) => (HeadKind::Int, value as u64 ^ 1 << 63),
+            ValueRef::UInt(value) => (HeadKind::UInt, value),
+            ValueRef::Text(text) => (HeadKind::Text, key.collation.head(text.as_bytes())),
+            ValueRef::Bytes(bytes) => (HeadKind::Bytes, Collation::Binary.head(bytes)),
+            _ => (HeadKind::Other, 0),
+        };
+        if *self.kind.get_or_insert(kind) != kind {
+            self.headless = true;
+        }
+        if key.ascending { head } else { !head }
+    }
+
+    /// How two rows compare in order, apart from their heads.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let (a, b) = (self.row(a), self.row(b));
+        for Key { place, ascending, collation } in &self.gathering.order {
+            let (a, b) = (self.value(&a[*place]), self.value(&b[*place]));
+            let order = match (a, b) {
+                (ValueRef::Int(a), ValueRef::Int(b)) => a.cmp(&b),
+                (ValueRef::Text(a), ValueRef::Text(b)) => {
+                    collation.compare(a.as_bytes(), b.as_bytes())
+                }
+                (a, b) => order_of(&a.to_owned(), &b.to_owned(), true, *collation),
+            };
+            if order.is_ne() {
+                return if *ascending { order } else { order.reverse() };
+            }
+        }
+        Ordering::Equal
+    }
+
+    /// Puts what there is in order, without those that will not be given.
+    fn settle(&mut self) {
+        let mut places = std::mem::take(&mut self.places);
+        if self.headless {
+            places.iter_mut().for_each(|place| place.head = 0);
+        }
+        places.sort_unstable_by(|a, b| {
+            let by_head = a.head.cmp(&b.head);
+            by_head.then_with(|| self.compare(a.row, b.row)).then(a.row.cmp(&b.row))
+        });
+        if matches!(self.once, Once::ByOrder) {
+            places.dedup_by(|b, a| a.head == b.head && self.compare(a.row, b.row).is_eq());
+        }
+        places.truncate(self.most.unwrap_or(usize::MAX));
+        self.places = places;
+    }
+
+    /// Lets go of the rows that will not be given, and of their memory.
+    fn let_go(&mut self) {
+        self.settle();
+        let (bytes, values) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.values));
+        let columns = self.gathering.columns.len();
+        for at in 0..self.places.len() {
+            let row = self.places[at].row;
+            for kept in &values[row * columns..(row + 1) * columns] {
+                let moved = self.bytes.len();
+                let kept = match *kept {
+                    Kept::Plain(value) => Kept::Plain(value),
+                    Kept::Text { at, len } => {
+                        self.bytes.extend_from_slice(&bytes[at..at + len]);
+                        Kept::Text { at: moved, len }
+                    }
+                    Kept::Bytes { at, len } => {
+                        self.bytes.extend_from_slice(&bytes[at..at + len]);
+                        Kept::Bytes { at: moved, len }
+                    }
+                };
+                self.values.push(kept);
+            }
+            self.places[at].row = at;
+        }
+        let each = size_of::<Place>() + columns * size_of::<Kept>();
+        self.held.shrink(self.bytes.len() + self.places.len() * (each + Held::APART));
+        if matches!(self.once, Once::ByOrder) {
+            self.full_at = (2 * self.places.len()).max(ROWS_LEAST);
+        }
+    }
+}
