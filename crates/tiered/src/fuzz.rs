@@ -26,7 +26,7 @@ fn open_block(frame: &[u8]) -> Result<Block> {
     let decoding = Decoding {
         dictionaries: &dictionaries,
         pages: &pages,
-        body_bytes_max: 1 << 20,
+        body_bytes_max: &|| 1 << 20,
         search: BlockSearch::best(),
     };
     Block::open(frame, ID, &decoding)

@@ -82,6 +82,8 @@ pub(super) struct Checked<'a> {
     /// Whether no two are of one key.
     pub(super) distinct: bool,
     pub(super) csn_max: Csn,
+    /// Bytes of the shortest key, and of the longest.
+    pub(super) key_bytes: (usize, usize),
 }
 
 fn bad(what: &str) -> Error {
@@ -116,20 +118,24 @@ impl Shape {
         Ok(self)
     }
 
-    /// Checks that all entries lie inside and in order; `note` is told where each begins.
+    /// Checks that all entries lie inside and in order; `note` is told of each its number, where it begins, and where its key does.
+    /// A read that misses spends much of its time here.
     pub(super) fn check<'a>(
         &self,
         entries: &'a [u8],
-        mut note: impl FnMut(usize, usize) -> Result<()>,
+        mut note: impl FnMut(usize, usize, usize) -> Result<()>,
     ) -> Result<Checked<'a>> {
-        let mut reader = Reader::new(entries);
+        let mut rest = entries;
         let mut first: &[u8] = &[];
         let (mut distinct, mut csn_max) = (true, Csn::ZERO);
+        let (mut key_min, mut key_max) = (usize::MAX, 0);
         let mut last: Option<Entry<'_>> = None;
         for index in 0..self.entries {
-            note(index, reader.offset())?;
-            let entry = read_entry(&mut reader, self.csn_bytes)?;
-            let ordered = last.is_none_or(|last| match last.key.cmp(entry.key) {
+            let at = entries.len() - rest.len();
+            let (entry, behind) = next_entry(rest, self.csn_bytes)?;
+            note(index, at, entries.len() - behind.len() - entry.payload())?;
+            rest = behind;
+            let ordered = last.is_none_or(|last| match compare(last.key, entry.key) {
                 Ordering::Less => true,
                 Ordering::Equal => {
                     distinct = false;
@@ -138,6 +144,8 @@ impl Shape {
                 Ordering::Greater => false,
             });
             csn_max = csn_max.max(entry.csn);
+            key_min = key_min.min(entry.key.len());
+            key_max = key_max.max(entry.key.len());
             if !ordered {
                 return Err(bad("keys' order"));
             }
@@ -146,11 +154,46 @@ impl Shape {
             }
             last = Some(entry);
         }
-        match last.filter(|_| reader.is_empty()) {
-            Some(last) => Ok(Checked { first, last: last.key, distinct, csn_max }),
+        match last.filter(|_| rest.is_empty()) {
+            Some(last) => {
+                let key_bytes = (key_min, key_max);
+                Ok(Checked { first, last: last.key, distinct, csn_max, key_bytes })
+            }
             None => Err(bad("lengths")),
         }
     }
+}
+
+/// As two keys compare, which most often differ late, and within few bytes: a call for so few takes longer than to compare them.
+#[inline]
+fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    let (words, _) = a.as_chunks();
+    let (others, _) = b.as_chunks();
+    for (word, other) in words.iter().zip(others) {
+        let (word, other) = (u64::from_be_bytes(*word), u64::from_be_bytes(*other));
+        if word != other {
+            return word.cmp(&other);
+        }
+    }
+    let alike = words.len().min(others.len()) * size_of::<u64>();
+    a[alike..].cmp(&b[alike..])
+}
+
+/// The entry that begins here, and what is behind it.
+#[inline]
+fn next_entry(bytes: &[u8], csn_bytes: u8) -> Result<(Entry<'_>, &[u8])> {
+    if let Some((key_len, rest)) = short_varint(bytes)
+        && let Some((value_len, rest)) = short_varint(rest)
+        && let Some(eight) = rest.first_chunk()
+        && let Some((key, rest)) = rest[usize::from(csn_bytes)..].split_at_checked(key_len)
+        && let Some((value, rest)) = rest.split_at_checked(value_len.saturating_sub(1))
+    {
+        let csn = Csn(u64::from_le_bytes(*eight) & mask(csn_bytes));
+        return Ok((Entry { key, csn, value: (value_len > 0).then_some(value) }, rest));
+    }
+    let mut reader = Reader::new(bytes);
+    let entry = read_entry(&mut reader, csn_bytes)?;
+    Ok((entry, reader.rest()))
 }
 
 /// The entry that begins here. Reads and scans spend most of their time here, and most lengths have one or two bytes.
@@ -238,7 +281,7 @@ pub(crate) fn renewed(body: &[u8]) -> Result<Vec<u8>> {
     let shape = Shape::of_one(body)?;
     let (entries, offsets) = body.split_at(shape.entries_bytes);
     let mut offsets = Reader::new(offsets);
-    shape.check(entries, |_, at| match offsets.u32()? as usize == at {
+    shape.check(entries, |_, at, _| match offsets.u32()? as usize == at {
         true => Ok(()),
         false => Err(bad("offsets")),
     })?;
@@ -247,4 +290,47 @@ pub(crate) fn renewed(body: &[u8]) -> Result<Vec<u8>> {
     read_all(entries, 8).for_each(|entry| put_entry(&mut renewed, &entry, csn_bytes));
     put_trailer(&mut renewed, shape.entries, csn_bytes);
     Ok(renewed)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use spillway_base::rng::Rng;
+
+    use super::*;
+
+    #[test]
+    fn keys_compare_as_their_bytes_do() {
+        let mut rng = Rng::new(1);
+        for _ in 0..20_000 {
+            let mut key = vec![0; rng.below(20) as usize];
+            key.iter_mut().for_each(|byte| *byte = [0, 1, 0x7F, 0x80, 0xFF][rng.below(5) as usize]);
+            let mut other = key.clone();
+            other.truncate(rng.below(20) as usize);
+            if rng.chance(1, 2) && !other.is_empty() {
+                let at = rng.below(other.len() as u64) as usize;
+                other[at] = rng.next_u64() as u8;
+            }
+            other.resize(other.len() + rng.below(3) as usize, 0);
+            assert_eq!(compare(&key, &other), key.cmp(&other), "{key:x?} and {other:x?}");
+        }
+    }
+
+    /// Both ways to read an entry, of any bytes.
+    #[test]
+    fn the_next_entry_is_what_the_reader_makes_of_it() {
+        let mut rng = Rng::new(2);
+        let mut whole = 0;
+        for _ in 0..20_000 {
+            let mut bytes = vec![0; rng.below(60) as usize];
+            rng.fill(&mut bytes);
+            bytes.iter_mut().take(4).for_each(|byte| *byte &= [0x0F, 0x83][rng.below(2) as usize]);
+            let csn_bytes = rng.below(9) as u8;
+            let mut reader = Reader::new(&bytes);
+            let expected = read_entry(&mut reader, csn_bytes).ok();
+            let expected = expected.map(|entry| (entry, reader.rest()));
+            assert_eq!(next_entry(&bytes, csn_bytes).ok(), expected, "{bytes:x?}");
+            whole += u32::from(expected.is_some());
+        }
+        assert!(whole > 5000, "{whole}");
+    }
 }

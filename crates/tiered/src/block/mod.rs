@@ -56,6 +56,10 @@ pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 /// Bytes of a frame beside its body.
 pub(crate) const FRAME_BYTES: usize = 12;
 const CHECKSUM_AT: usize = 8;
+/// Bytes that are checked before a frame's body: which frame it is, and what is before the checksum.
+const ID_BYTES: usize = 20 + CHECKSUM_AT;
+/// Bytes of a key's head.
+const WORD: usize = size_of::<u32>();
 
 /// One version, borrowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,9 +88,13 @@ pub(crate) struct FrameId {
 
 impl FrameId {
     fn checksum(&self, frame: &[u8], body: &[u8]) -> u32 {
-        let crc = crc32c_append(crc32c(&self.table.0.to_le_bytes()), &self.extent.0.to_le_bytes());
-        let crc = crc32c_append(crc, &self.offset.to_le_bytes());
-        crc32c_append(crc32c_append(crc, &frame[..CHECKSUM_AT]), body)
+        // What is short comes together first: each piece that is checked by itself takes a moment.
+        let mut id = [0; ID_BYTES];
+        id[..4].copy_from_slice(&self.table.0.to_le_bytes());
+        id[4..12].copy_from_slice(&self.extent.0.to_le_bytes());
+        id[12..20].copy_from_slice(&self.offset.to_le_bytes());
+        id[20..].copy_from_slice(&frame[..CHECKSUM_AT]);
+        crc32c_append(crc32c(&id), body)
     }
 }
 
@@ -194,8 +202,8 @@ pub(crate) struct Decoding<'a> {
     pub(crate) dictionaries: &'a Dictionaries,
     /// The memory of blocks.
     pub(crate) pages: &'a PagePool,
-    /// Bytes that its body has at the most.
-    pub(crate) body_bytes_max: usize,
+    /// Bytes that its body has at the most; asked only where it is coded.
+    pub(crate) body_bytes_max: &'a dyn Fn() -> usize,
     pub(crate) search: BlockSearch,
 }
 
@@ -269,7 +277,7 @@ impl Block {
         let memory = if coding == Coding::Stored {
             frame.into()
         } else {
-            let coded = Coded::open(coding, body, decoding.body_bytes_max)?;
+            let coded = Coded::open(coding, body, (decoding.body_bytes_max)())?;
             let dictionary = decoding.dictionaries.get(dictionary);
             let mut decoded = Buffer::new(FRAME_BYTES + coded.body_bytes(), decoding.pages);
             coded.decode(version, dictionary.as_deref(), &mut decoded[FRAME_BYTES..])?;
@@ -306,15 +314,30 @@ impl Block {
             BlockSearch::Nodes(way) => way,
             BlockSearch::Halving => Way::Scalar,
         };
-        // Where entries begin is noted first; what keys begin with alike is known once the last is found.
+        // Where entries and their keys begin is noted first; what keys begin with alike is known once the last is found.
         let places = Nodes::new(shape.entries, &[], &[], way);
-        let checked = shape.check(entries, |index, at| {
-            places.set_word(behind, index, at as u32);
+        let checked = shape.check(entries, |index, at, key_at| {
+            places.set(behind, index, at as u32, key_at as u32);
             Ok(())
         })?;
-        let body::Checked { first, last, distinct, csn_max } = checked;
+        let body::Checked { first, last, distinct, csn_max, key_bytes } = checked;
         let nodes = Nodes::new(shape.entries, first, last, way);
-        nodes.fill(behind, |at| body::entry(&entries[at as usize..], shape.csn_bytes).key);
+        let prefix = nodes.prefix_bytes();
+        match key_bytes.0 - prefix {
+            // What is behind a shorter key is no part of its head; the body ends with more bytes than a head has.
+            rest if rest >= WORD || key_bytes.0 == key_bytes.1 => {
+                let known = u32::MAX.checked_shl(8 * WORD.saturating_sub(rest) as u32);
+                nodes.fill(behind, |_, key_at| {
+                    let head = front[FRAME_BYTES + key_at as usize + prefix..].first_chunk();
+                    let head = u32::from_be_bytes(*head.expect("a body ends behind its keys"));
+                    head & known.unwrap_or(0)
+                });
+            }
+            _ => {
+                let key = |at| body::entry(&entries[at as usize..], shape.csn_bytes).key;
+                nodes.fill(behind, |at, _| nodes.head(key(at)));
+            }
+        }
         let [entries_end, body_end, nodes_at] =
             [entries_end, body_end, nodes_at].map(|number| number as u32);
         let halving = search == BlockSearch::Halving;

@@ -30,8 +30,13 @@ fn open_block_by(frame: &[u8], search: BlockSearch) -> Result<Block> {
     let budget = Budget::new(usize::MAX);
     let dictionaries = crate::coding::DictionaryStore::new(&budget).of(ID.table);
     let pages = Block::pool(&budget);
-    let (dictionaries, pages, body_bytes_max) = (&dictionaries, &pages, 64 << 10);
-    Block::open(frame, ID, &Decoding { dictionaries, pages, body_bytes_max, search })
+    let decoding = Decoding {
+        dictionaries: &dictionaries,
+        pages: &pages,
+        body_bytes_max: &|| 64 << 10,
+        search,
+    };
+    Block::open(frame, ID, &decoding)
 }
 
 /// The frame of a block, coded so.
@@ -203,5 +208,39 @@ fn rows_are_the_entries_from_either_side() {
             from += own.len();
         }
         assert_eq!(from, entries.len());
+    }
+}
+
+/// Keys of one length, whose heads are read as they lie, and of several; with less behind what they begin with alike than a head has, and
+/// with more.
+#[test]
+fn keys_of_any_length_are_found() {
+    let mut rng = Rng::new(9);
+    for (prefix, least, more) in
+        [(0, 4, 0), (14, 2, 0), (14, 0, 3), (3, 5, 0), (3, 4, 9), (0, 1, 0), (30, 1, 40)]
+    {
+        let mut keys: Vec<Vec<u8>> = (0..150)
+            .map(|_| {
+                let mut key = vec![7; prefix + least + rng.below(more + 1) as usize];
+                key[prefix..]
+                    .iter_mut()
+                    .for_each(|byte| *byte = [0, 1, 254, 255][rng.below(4) as usize]);
+                key
+            })
+            .collect();
+        keys.sort();
+        keys.dedup();
+        let mut writer = BlockWriter::default();
+        keys.iter().for_each(|key| writer.push(&Entry { key, csn: Csn(3), value: Some(b"v") }));
+        let [mut built] = <[BuiltBlock; 1]>::try_from(writer.finish()).unwrap();
+        seal_frame(&mut built.frame, ID);
+        for search in Way::all().into_iter().map(BlockSearch::Nodes) {
+            let block = open_block_by(&built.frame, search).unwrap();
+            for (at, key) in keys.iter().enumerate() {
+                let past = [key, &[0][..]].concat();
+                let below = |key: &[u8]| keys.partition_point(|other| &other[..] < key);
+                assert_eq!((block.seek(key), block.seek(&past)), (at, below(&past)), "{key:x?}");
+            }
+        }
     }
 }

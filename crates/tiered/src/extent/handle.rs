@@ -497,7 +497,8 @@ impl ExtentHandle {
         let context = &self.home().context;
         let class = self.home().file.class();
         context.reads[class as usize].fetch_add(1, Ordering::Relaxed);
-        let sizes = Sizes { held: block.bytes(), saved: table.place(index).len as usize };
+        let saved = (table.offset(index + 1) - table.offset(index)) as usize;
+        let sizes = Sizes { held: block.bytes(), saved };
         let block = context.cache.insert(table, index, block, sizes, Entrance::Missed);
         context.trim();
         block
@@ -571,9 +572,8 @@ impl ExtentHandle {
 
     /// The frames of consecutive blocks, unchecked, past the cache.
     pub(crate) fn read_blocks(&self, resident: &Resident, blocks: Range<usize>) -> Result<Buffer> {
-        let (first, last) = (resident.place(blocks.start), resident.place(blocks.end - 1));
-        let len = (last.offset - first.offset) as usize + last.len as usize;
-        self.read("data block", first.offset, len)
+        let (from, to) = (resident.offset(blocks.start), resident.offset(blocks.end));
+        self.read("data block", from, (to - from) as usize)
     }
 
     /// The block of a frame that was read.
@@ -583,15 +583,14 @@ impl ExtentHandle {
         index: usize,
         frame: impl Into<Buffer> + Deref<Target = [u8]>,
     ) -> Result<Block> {
-        let place = resident.place(index);
         let home = self.home();
         let decoding = Decoding {
             dictionaries: &home.dictionaries,
             pages: &home.context.pages,
-            body_bytes_max: place.counts.body_bytes_most(),
+            body_bytes_max: &|| resident.counts(index).body_bytes_most(),
             search: home.context.search,
         };
-        Block::open(frame, self.frame(place.offset), &decoding)
+        Block::open(frame, self.frame(resident.offset(index)), &decoding)
             .map_err(|error| self.damaged_block(resident, index, &error))
     }
 
@@ -602,7 +601,7 @@ impl ExtentHandle {
         index: usize,
         frame: &[u8],
     ) -> Result<Coding> {
-        let id = self.frame(resident.place(index).offset);
+        let id = self.frame(resident.offset(index));
         check_frame(frame, id).map_err(|error| self.damaged_block(resident, index, &error))
     }
 

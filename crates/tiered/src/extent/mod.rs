@@ -219,8 +219,8 @@ impl Resident {
         let blocks = self.blocks();
         let nodes = Nodes::new(blocks, self.last(0), self.last(blocks - 1), way);
         let mut bytes = vec![0; nodes::bytes_of(blocks)].into_boxed_slice();
-        (0..blocks).for_each(|block| nodes.set_word(&mut bytes, block, block as u32));
-        nodes.fill(&mut bytes, |block| self.last(block as usize));
+        (0..blocks).for_each(|block| nodes.set(&mut bytes, block, block as u32, 0));
+        nodes.fill(&mut bytes, |block, _| nodes.head(self.last(block as usize)));
         (nodes, bytes)
     }
 

@@ -83,32 +83,42 @@ impl Nodes {
         Nodes { keys, root, leaves, prefix_bytes: prefix_bytes as u32, prefix, way }
     }
 
-    /// Fills in the heads. `key_of` gives the key that a word is for; the words are set.
+    /// Fills in the heads; the words are set. `head_of` gives the head ([`Nodes::head`]) of the key that a word is for, and is given what
+    /// [`Nodes::set`] noted with it, too.
     ///
     /// # Panics
     /// When `bytes` are not [`bytes_of`] the number of keys.
-    pub(crate) fn fill<'k>(&self, bytes: &mut [u8], key_of: impl Fn(u32) -> &'k [u8]) {
+    pub(crate) fn fill(&self, bytes: &mut [u8], head_of: impl Fn(u32, u32) -> u32) {
         assert_eq!(bytes.len(), bytes_of(self.len()), "nodes have their own length (N3)");
-        let prefix = self.prefix_bytes as usize;
-        let (root, leaves) = (self.root as usize, self.leaves as usize);
+        let (root, leaves) = bytes.split_at_mut(self.leaves as usize);
         // The largest there is fills up nodes that have fewer heads.
-        bytes[..leaves].fill(0xFF);
-        for index in 0..self.len().next_multiple_of(LEAF_HEADS) {
-            let (leaf, place) = (index / LEAF_HEADS, index % LEAF_HEADS);
-            let known = index < self.len();
-            let head = match known {
-                true => head_of(&key_of(self.word(bytes, index))[prefix..]),
-                false => u32::MAX,
-            };
-            let mut put = |at: usize| bytes[at..at + WORD].copy_from_slice(&head.to_ne_bytes());
-            put(leaves + leaf * LEAF_BYTES + place * WORD);
-            if place == 0 {
-                put(root + leaf * WORD);
-                if root > 0 && leaf.is_multiple_of(NODE_HEADS) {
-                    put(leaf / NODE_HEADS * WORD);
-                }
+        root.fill(0xFF);
+        let (above, root) = root.split_at_mut(self.root as usize);
+        for (leaf, bytes) in leaves.chunks_exact_mut(LEAF_BYTES).enumerate() {
+            let known = (self.len() - leaf * LEAF_HEADS).min(LEAF_HEADS);
+            let (heads, words) = bytes.split_at_mut(LEAF_HEADS * WORD);
+            let (heads, _) = heads.as_chunks_mut::<WORD>();
+            let (words, _) = words.as_chunks::<WORD>();
+            for (head, word) in heads.iter_mut().zip(words).take(known) {
+                let (word, noted) = (u32::from_ne_bytes(*word), u32::from_ne_bytes(*head));
+                *head = head_of(word, noted).to_ne_bytes();
+            }
+            heads[known..].fill([0xFF; WORD]);
+            root[leaf * WORD..][..WORD].copy_from_slice(&heads[0]);
+            if !above.is_empty() && leaf.is_multiple_of(NODE_HEADS) {
+                above[leaf / NODE_HEADS * WORD..][..WORD].copy_from_slice(&heads[0]);
             }
         }
+    }
+
+    /// The head of a key of these.
+    pub(crate) fn head(&self, key: &[u8]) -> u32 {
+        head_of(&key[self.prefix_bytes()..])
+    }
+
+    /// How many bytes all keys begin with alike.
+    pub(crate) fn prefix_bytes(&self) -> usize {
+        self.prefix_bytes as usize
     }
 
     /// How many keys there are.
@@ -131,10 +141,14 @@ impl Nodes {
         u32::from_ne_bytes(bytes[at..at + WORD].first_chunk().copied().unwrap_or_default())
     }
 
-    /// Sets the word beside a key's head.
-    pub(crate) fn set_word(&self, bytes: &mut [u8], index: usize, word: u32) {
-        let at = self.word_at(index);
-        bytes[at..at + WORD].copy_from_slice(&word.to_ne_bytes());
+    /// Sets the word beside a key's head, and notes a number for [`Nodes::fill`] where the head will be.
+    #[inline]
+    pub(crate) fn set(&self, bytes: &mut [u8], index: usize, word: u32, noted: u32) {
+        let leaf = self.leaves as usize + index / LEAF_HEADS * LEAF_BYTES;
+        let leaf = &mut bytes[leaf..leaf + LEAF_BYTES];
+        let place = index % LEAF_HEADS * WORD;
+        leaf[place..place + WORD].copy_from_slice(&noted.to_ne_bytes());
+        leaf[LEAF_HEADS * WORD + place..][..WORD].copy_from_slice(&word.to_ne_bytes());
     }
 
     /// How many keys are below `key`: where it is, or would be. `key_at` gives any of them.
@@ -199,18 +213,14 @@ impl<'k, F: Fn(usize) -> &'k [u8]> Search<'_, F> {
     fn leaves(&self, lanes: impl Lanes, head: u32) -> (usize, usize) {
         let leaves = self.nodes.len().div_ceil(LEAF_HEADS);
         let root = self.nodes.root as usize;
-        let node = |at: usize| {
-            let heads = self.bytes[at..].first_chunk().expect("a node lies inside its nodes (N3)");
-            lanes.of_node(heads, head)
-        };
         if root == 0 {
-            let (below, upto) = node(0);
+            let (below, upto) = self.node(lanes, 0, head);
             return (below.min(leaves), upto.min(leaves));
         }
         let nodes = leaves.div_ceil(NODE_HEADS);
         let mut begun = 0;
         for above in (0..nodes).step_by(NODE_HEADS) {
-            let (below, _) = node(above * WORD);
+            let (below, _) = self.node(lanes, above * WORD, head);
             begun += below.min(nodes - above);
             if below < NODE_HEADS {
                 break;
@@ -218,20 +228,33 @@ impl<'k, F: Fn(usize) -> &'k [u8]> Search<'_, F> {
         }
         // The last node that begins below it; those behind may only begin with it.
         let mut number = begun.saturating_sub(1);
-        let of_node = |number: usize| {
-            let known = (leaves - number * NODE_HEADS).min(NODE_HEADS);
-            let (below, upto) = node(root + number * NODE_BYTES);
-            (below.min(known), upto.min(known))
-        };
-        let (below, mut upto) = of_node(number);
+        let (below, mut upto) = self.root_node(lanes, number, head);
         let below = number * NODE_HEADS + below;
         let mut last = number * NODE_HEADS + upto;
         while upto == NODE_HEADS && number + 1 < nodes {
             number += 1;
-            upto = of_node(number).1;
+            upto = self.root_node(lanes, number, head).1;
             last += upto;
         }
         (below, last)
+    }
+
+    // No closures: the compiler makes functions of them that may not use the processor's vectors, and calls one for each instruction.
+
+    /// Of the node that begins here.
+    #[inline(always)]
+    fn node(&self, lanes: impl Lanes, at: usize, head: u32) -> (usize, usize) {
+        let heads = self.bytes[at..].first_chunk().expect("a node lies inside its nodes (N3)");
+        lanes.of_node(heads, head)
+    }
+
+    /// Of a node of the root's.
+    #[inline(always)]
+    fn root_node(&self, lanes: impl Lanes, number: usize, head: u32) -> (usize, usize) {
+        let leaves = self.nodes.len().div_ceil(LEAF_HEADS);
+        let known = (leaves - number * NODE_HEADS).min(NODE_HEADS);
+        let (below, upto) = self.node(lanes, self.nodes.root as usize + number * NODE_BYTES, head);
+        (below.min(known), upto.min(known))
     }
 
     /// Of keys whose heads say nothing, how many are below the one that is looked for.

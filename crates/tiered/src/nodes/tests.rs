@@ -8,9 +8,12 @@ fn nodes_of(keys: &[Vec<u8>], way: Way) -> (Nodes, Vec<u8>) {
     let nodes = Nodes::new(keys.len(), first, last, way);
     let mut bytes = vec![0xAA; bytes_of(keys.len())];
     for index in 0..keys.len() {
-        nodes.set_word(&mut bytes, index, index as u32);
+        nodes.set(&mut bytes, index, index as u32, 7 * index as u32);
     }
-    nodes.fill(&mut bytes, |word| &keys[word as usize]);
+    nodes.fill(&mut bytes, |word, noted| {
+        assert_eq!(noted, 7 * word, "what was noted with a word comes with it");
+        nodes.head(&keys[word as usize])
+    });
     (nodes, bytes)
 }
 
