@@ -142,6 +142,7 @@ impl Database {
             block_nodes: settings.has(Mechanism::BlockNodes),
             simd: settings.has(Mechanism::Simd),
             replacement: settings.has(Mechanism::Replacement),
+            row_cache_sample: settings.has(Mechanism::RowSample),
             straight_flush: settings.has(Mechanism::StraightFlush),
             swizzling: settings.has(Mechanism::Swizzling),
             read_ahead: settings.has(Mechanism::ReadAhead),

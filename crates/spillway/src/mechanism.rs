@@ -32,6 +32,8 @@ pub enum Mechanism {
     HotSplits,
     /// Rows that are asked for often are cached by themselves.
     RowCache,
+    /// While hardly any row is found there, the cache of single rows looks for a sample of them.
+    RowSample,
     /// What is in memory of extents is reached by pointers, and not looked up.
     Swizzling,
     /// Blocks are read before a scan has come to them.
@@ -46,7 +48,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 16] = [
+    pub const ALL: [Mechanism; 17] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -58,6 +60,7 @@ impl Mechanism {
         Mechanism::Gaps,
         Mechanism::HotSplits,
         Mechanism::RowCache,
+        Mechanism::RowSample,
         Mechanism::Swizzling,
         Mechanism::ReadAhead,
         Mechanism::BlockNodes,
@@ -80,6 +83,7 @@ impl Mechanism {
             Mechanism::Gaps => "gaps",
             Mechanism::HotSplits => "hot-splits",
             Mechanism::RowCache => "row-cache",
+            Mechanism::RowSample => "row-sample",
             Mechanism::Swizzling => "swizzling",
             Mechanism::ReadAhead => "read-ahead",
             Mechanism::BlockNodes => "block-nodes",

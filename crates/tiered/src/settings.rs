@@ -27,6 +27,8 @@ pub struct TieredSettings {
     pub cache_bytes_min: usize,
     /// The share of what the budget leaves to caches that single rows may have, which are asked for often. None of the caches is for rows at 0.
     pub row_cache_share: f64,
+    /// Whether a sample of the rows is looked for there while hardly any are found.
+    pub row_cache_sample: bool,
     /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
     pub swizzling: bool,
     /// Whether blocks are read before a scan has come to them, and others while it goes through those.
@@ -122,6 +124,7 @@ impl TieredSettings {
             cache_bytes: bytes,
             cache_bytes_min: bytes / 8,
             row_cache_share: 0.25,
+            row_cache_sample: true,
             swizzling: true,
             read_ahead: true,
             slot_bytes: 2 << 20,

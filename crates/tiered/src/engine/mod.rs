@@ -201,7 +201,7 @@ impl TieredEngine {
             used.map(|extent| extent.meta.slots),
         )?);
         let (cache, search) = (settings.cache(), settings.block_search());
-        let rows = RowCache::new(settings.row_cache_share, &budget);
+        let rows = RowCache::new(settings.row_cache_share, settings.row_cache_sample, &budget);
         let context = ReadContext::new(cache, rows, search, settings.temperature, &budget);
         if settings.read_ahead {
             context.queues.allow();

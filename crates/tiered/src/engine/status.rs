@@ -163,6 +163,7 @@ impl Inner {
         let rows = self.context.rows.as_ref();
         let (row_hits, row_misses) = rows.map(RowCache::hits_and_misses).unwrap_or_default();
         let row_bytes = rows.map_or(0, RowCache::bytes);
+        let rows_sampled = f64::from(u8::from(rows.is_some_and(RowCache::is_sampled)));
         let (bytes, free) = self.space.bytes();
         let debt = self.debt();
         let mut all = vec![
@@ -250,11 +251,16 @@ impl Inner {
             },
             Metric {
                 name: "tiered_row_cache_misses_total",
-                help: "Point reads that found their row elsewhere.",
+                help: "Point reads that found their row elsewhere, though the row cache looked for it.",
                 counter: true,
                 value: row_misses as f64,
             },
             gauge("tiered_row_cache_bytes", "Bytes of the row cache.", row_bytes as f64),
+            gauge(
+                "tiered_row_cache_sampled",
+                "Whether the row cache looks for one row in sixteen, as hardly any are found.",
+                rows_sampled,
+            ),
             gauge("tiered_cache_bytes", "Bytes of cached blocks.", block_bytes as f64),
             gauge(
                 "tiered_resident_bytes",

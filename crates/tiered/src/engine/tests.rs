@@ -68,6 +68,7 @@ fn small() -> TieredSettings {
         block_nodes: true,
         simd: true,
         replacement: true,
+        row_cache_sample: true,
         tiers: Vec::new(),
         hot_compression: Compression::Lz4,
         cold_compression: Compression::ZSTD,

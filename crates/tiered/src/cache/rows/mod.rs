@@ -16,6 +16,8 @@
 //!   once, put nothing out.
 //! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget, and have at most their share of what it
 //!   leaves to caches. They give way with the block cache (Y1, Y2).
+//! - **J7 (of little use, of little cost).** While hardly any look finds its row, rows of a sample of the buckets are looked for and come
+//!   in, in as much less memory. All others are known to be missing without a look at memory that anybody writes.
 //!
 //! # How J1 is kept
 //!
@@ -34,6 +36,7 @@ mod row;
 mod seen;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod worth;
 
 use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 
@@ -47,6 +50,7 @@ use spillway_base::{Csn, TableId};
 use self::bucket::{Bucket, WAYS};
 use self::row::{Gone, Row};
 use self::seen::Seen;
+use self::worth::{Looks, SAMPLE, Worth};
 use super::epochs::{Epochs, Limbo, STRIPES, stripe};
 
 pub(crate) use self::row::Tag;
@@ -68,6 +72,11 @@ const ACCOUNT_SHARE: usize = 1024;
 /// Buckets that are looked at for what may go, and bytes that go, for one who asks: it may be a commit.
 const BUCKETS_AT_ONCE: usize = 4096;
 const BYTES_AT_ONCE: usize = 1 << 20;
+/// And for one who puts a row in, who makes room for later ones, too: this part of all, or half of that.
+const BYTES_FOR_A_ROW: usize = 64 << 10;
+const SPARE_SHARE: usize = 128;
+/// So many misses of a stripe are judged together.
+const JUDGED_TOGETHER: u64 = 1024;
 /// Marks of a row that comes in: its key was missed twice.
 const MARKS_AT_FIRST: usize = 1;
 
@@ -98,6 +107,8 @@ pub(crate) enum Looked {
     Newer,
     /// Nothing.
     Missing(Ticket),
+    /// It was not looked for (J7).
+    Passed,
 }
 
 /// What a bucket counted when a key was missing there, unless somebody had it locked.
@@ -110,6 +121,9 @@ pub(crate) struct RowCache {
     buckets: Box<[Bucket]>,
     seen: Seen,
     stripes: [Stripe; STRIPES],
+    worth: Worth,
+    /// Looks that it was judged by last.
+    judged: Mutex<Looks>,
     budget: Budget,
     /// Of what the budget leaves to caches, the part that rows may have.
     share: f64,
@@ -146,15 +160,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl RowCache {
-    /// A cache that has at most such a share of what the budget leaves to caches; `None` of a share or a budget for which it is not worth
-    /// while.
-    pub(crate) fn new(share: f64, budget: &Budget) -> Option<RowCache> {
+    /// A cache that has at most such a share of what the budget leaves to caches, and looks for a sample while hardly any are found, where
+    /// it `may_sample`; `None` of a share or a budget for which it is not worth while.
+    pub(crate) fn new(share: f64, may_sample: bool, budget: &Budget) -> Option<RowCache> {
         let bytes = (budget.limit().min(1 << 46) as f64 * share) as usize;
         let buckets = bytes / ROW_BYTES / WAYS;
         if buckets == 0 {
             return None;
         }
-        Some(RowCache::of(buckets.next_power_of_two(), share, budget))
+        let mut cache = RowCache::of(buckets.next_power_of_two(), share, budget);
+        if !may_sample {
+            cache.worth = Worth::never();
+        }
+        Some(cache)
     }
 
     fn of(buckets: usize, share: f64, budget: &Budget) -> RowCache {
@@ -165,6 +183,8 @@ impl RowCache {
             buckets: (0..buckets).map(|_| Bucket::default()).collect(),
             seen: Seen::new(places),
             stripes: std::array::from_fn(|_| Stripe::default()),
+            worth: Worth::new(buckets),
+            judged: Mutex::default(),
             budget: budget.clone(),
             share,
             off_most: ACCOUNT_BYTES.min((budget.limit() / ACCOUNT_SHARE) as isize),
@@ -184,7 +204,12 @@ impl RowCache {
 
     #[inline]
     fn bucket(&self, hash: u64) -> &Bucket {
-        &self.buckets[(hash >> 20) as usize & (self.buckets.len() - 1)]
+        &self.buckets[self.number(hash)]
+    }
+
+    #[inline]
+    fn number(&self, hash: u64) -> usize {
+        (hash >> 20) as usize & (self.buckets.len() - 1)
     }
 
     /// Asks the processor for what [`RowCache::replace`] will need.
@@ -203,6 +228,12 @@ impl RowCache {
         snapshot: Csn,
         value: &mut Vec<u8>,
     ) -> Looked {
+        if self.worth.passes(self.number(hash)) {
+            if self.worth.note_pass() {
+                self.judge();
+            }
+            return Looked::Passed;
+        }
         let bucket = self.bucket(hash);
         let ticket = Ticket(bucket.version());
         if !bucket.may_have(hash) {
@@ -234,7 +265,10 @@ impl RowCache {
         is_newest: impl FnOnce() -> bool,
         newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
     ) -> bool {
-        self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
+        let misses = self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
+        if misses % JUDGED_TOGETHER == JUDGED_TOGETHER - 1 {
+            self.judge();
+        }
         if !fits(key, found.1) || !self.seen.again(hash) {
             return false;
         }
@@ -243,6 +277,18 @@ impl RowCache {
             _ => self.admit(tag, hash, key, newest),
         };
         came.is_some()
+    }
+
+    #[cold]
+    fn judge(&self) {
+        let Some(mut judged) = try_lock(&self.judged) else { return };
+        let (hits, misses) = self.hits_and_misses();
+        self.worth.judge(Looks { hits, misses }, &mut judged);
+        drop(judged);
+        // Of a sample hardly any row may come in, which would put others out.
+        if self.worth.is_sampled() {
+            self.evict_to(self.capacity(), BYTES_AT_ONCE);
+        }
     }
 
     fn admit(
@@ -277,7 +323,9 @@ impl RowCache {
         self.left(came, gone);
         let most = self.capacity();
         if self.held() > most {
-            self.evict_to(most);
+            // A little more, so that not each row looks for another to put out.
+            let spare = (most / SPARE_SHARE).min(BYTES_FOR_A_ROW / 2);
+            self.evict_to(most - spare, BYTES_FOR_A_ROW);
         }
         Some(())
     }
@@ -371,8 +419,8 @@ impl RowCache {
         let (limit, used) = (self.budget.limit(), self.budget.used());
         let others = used.saturating_sub(self.budget.used_for(Use::Caches));
         let caches = limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others);
-        let share = (caches as f64 * self.share) as usize;
-        share.saturating_sub(self.fixed_bytes)
+        let share = ((caches as f64 * self.share) as usize).saturating_sub(self.fixed_bytes);
+        if self.worth.is_sampled() { share / SAMPLE } else { share }
     }
 
     /// Evicts rows that were not used lately, about so many bytes, and looks at no more buckets than [`BUCKETS_AT_ONCE`].
@@ -403,11 +451,11 @@ impl RowCache {
         self.release_all();
     }
 
-    /// Has no more than so many bytes, as far as that is done at once.
-    fn evict_to(&self, most: usize) {
+    /// Has no more than so many bytes, or fewer by as many as go at once.
+    fn evict_to(&self, most: usize, at_once: usize) {
         // What has left already comes first.
         self.release_all();
-        let over = self.held().saturating_sub(most);
+        let over = self.held().saturating_sub(most).min(at_once);
         if over > 0 {
             self.evict(over);
         }
@@ -416,11 +464,16 @@ impl RowCache {
     /// Evicts about so many bytes, or as many as are evicted at once (J6). Answers how many fewer are charged.
     pub(crate) fn give_way(&self, bytes: usize) -> usize {
         let before = self.held();
-        self.evict_to(before.saturating_sub(bytes.min(BYTES_AT_ONCE)));
+        self.evict_to(before.saturating_sub(bytes), BYTES_AT_ONCE);
         before.saturating_sub(self.held())
     }
 
-    /// Reads that found their row, and those that did not.
+    /// Whether only rows of a sample are looked for (J7).
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.worth.is_sampled()
+    }
+
+    /// Reads that found their row, and those that looked for it here and found it elsewhere.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
         let misses = self.stripes.iter().map(|stripe| stripe.misses.load(Ordering::Relaxed)).sum();
         (self.epochs.hits(), misses)

@@ -11,9 +11,10 @@ use crate::filter::hash;
 
 const TABLE: TableId = TableId(3);
 
+/// A cache that all rows are looked for in, however few are found.
 fn cache(bytes: usize) -> (Arc<RowCache>, Budget) {
     let budget = Budget::new(bytes);
-    (Arc::new(RowCache::new(0.5, &budget).unwrap()), budget)
+    (Arc::new(RowCache::new(0.5, false, &budget).unwrap()), budget)
 }
 
 fn value_at(csn: u64) -> Vec<u8> {
@@ -36,14 +37,14 @@ impl Reader<'_> {
                 assert_eq!(value, value_at(csn.0));
                 Some(csn.0)
             }
-            Looked::Newer | Looked::Missing(_) => None,
+            Looked::Newer | Looked::Missing(_) | Looked::Passed => None,
         }
     }
 
     fn miss(&self, key: &[u8], newest: u64) {
         let ticket = match self.cache.get(self.tag, hash(key), key, Csn::ZERO, &mut Vec::new()) {
             Looked::Missing(ticket) => ticket,
-            Looked::Newer | Looked::Found(_) => return,
+            Looked::Newer | Looked::Found(_) | Looked::Passed => return,
         };
         let value = value_at(newest);
         let unasked = |_: &mut Vec<u8>| unreachable!("what was found is the newest");
@@ -54,6 +55,13 @@ impl Reader<'_> {
             || true,
             unasked,
         );
+    }
+
+    /// A read of a key, wherever its row is.
+    fn ask(&self, key: &[u8], newest: u64) {
+        if self.get(key, newest).is_none() {
+            self.miss(key, newest);
+        }
     }
 
     fn admit(&self, key: &[u8], newest: u64) {
@@ -275,4 +283,78 @@ fn readers_never_find_what_was_replaced_before() {
     assert!(found > 0);
     drop(cache);
     assert_eq!(budget.used(), 0);
+}
+
+/// Reads of keys that are all asked for alike, which are many times what there is room for.
+fn read_many(reader: &Reader<'_>, rng: &mut Rng, reads: u64) {
+    (0..reads).for_each(|_| reader.ask(&rng.below(400_000).to_le_bytes(), 5));
+}
+
+/// Keys of which there are few.
+fn few(count: u64) -> Vec<[u8; 8]> {
+    (1 << 40..(1 << 40) + count).map(u64::to_le_bytes).collect()
+}
+
+#[test]
+fn j7_where_it_is_of_no_use_a_sample_is_looked_for() {
+    let cache = RowCache::new(0.5, true, &Budget::new(4 << 20)).unwrap();
+    let reader = reader(&cache);
+    let mut rng = Rng::new(1);
+    let full = cache.capacity();
+    read_many(&reader, &mut rng, 60_000);
+    assert!(cache.worth.is_sampled());
+    let looks = || {
+        let (hits, misses) = cache.hits_and_misses();
+        hits + misses
+    };
+    let before = looks();
+    read_many(&reader, &mut rng, 160_000);
+    let looked = looks() - before;
+    assert!((9_000..11_000).contains(&looked), "{looked} of 160,000");
+    // It has as much less memory, and gives back what it had.
+    assert!(cache.worth.is_sampled() && cache.capacity() <= full / SAMPLE);
+    assert!(cache.held() <= full / SAMPLE + BYTES_FOR_A_ROW, "{} of {full}", cache.held());
+    // Others are asked for, and few.
+    let few = few(1000);
+    let asked = few.iter().cycle().take_while(|key| {
+        reader.ask(&key[..], 7);
+        cache.worth.is_sampled()
+    });
+    let asked = asked.count();
+    assert!(asked < 20_000, "{asked}");
+    few.iter().cycle().take(4000).for_each(|key| reader.ask(key, 7));
+    let found = few.iter().filter(|key| reader.get(&key[..], 9) == Some(7)).count();
+    assert!(found > 950 && cache.capacity() == full, "{found}");
+}
+
+/// J1, J2: rows that came in before stay what they should be.
+#[test]
+fn j7_commits_replace_what_is_not_looked_for() {
+    let cache = RowCache::new(0.5, true, &Budget::new(4 << 20)).unwrap();
+    let reader = reader(&cache);
+    let few = few(200);
+    few.iter().for_each(|key| reader.admit(key, 5));
+    (0..10_000_u64).for_each(|number| reader.ask(&number.to_le_bytes(), 5));
+    assert!(cache.worth.is_sampled());
+    let found = || few.iter().filter_map(|key| reader.get(key, 9)).collect::<Vec<_>>();
+    assert!(found().len() < 40, "only those of the sample are found");
+    few.iter().for_each(|key| reader.commit(key, 6));
+    few.iter().cycle().take(40_000).for_each(|key| reader.ask(key, 6));
+    assert!(!cache.worth.is_sampled());
+    let found = found();
+    assert!(found.len() > 190 && found.iter().all(|csn| *csn == 6), "{found:?}");
+}
+
+/// Reads of which none is of a key that was asked for before put no row in, and those that are there leave nevertheless.
+#[test]
+fn j7_what_is_not_looked_for_gives_its_memory_back() {
+    let cache = RowCache::new(0.5, true, &Budget::new(4 << 20)).unwrap();
+    let reader = reader(&cache);
+    let full = cache.capacity();
+    few(2000).iter().for_each(|key| reader.admit(key, 40));
+    cache.release_all();
+    assert!(cache.held() > 3 * full / 2 / SAMPLE, "{} of {full}", cache.held());
+    (0..400_000_u64).for_each(|number| reader.ask(&number.to_le_bytes(), 5));
+    assert!(cache.worth.is_sampled());
+    assert!(cache.held() <= full / SAMPLE, "{} of {full}", cache.held());
 }

@@ -1,0 +1,142 @@
+//! Whether it is worth while to look for rows (J7).
+//!
+//! A look that finds nothing costs a line of memory or two, and a row that comes in and is not asked for again costs more. Where the rows
+//! asked for are too many, and all alike, that is all that a row cache does. So it is noted how many looks find their row. While hardly any
+//! do, rows of a *sample* of the buckets are looked for, as before, and all others pass. Rows of the sample have a part of the memory
+//! that is as large as the sample's part of the buckets; so what is found of them is what would be found of all, were all looked for, and
+//! tells when they are to be again.
+//!
+//! Rejected: to look now and then for any row. A row comes in after it was missed twice, so that of such looks hardly one would find
+//! anything, whatever is asked for.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One of so many buckets is in the sample.
+pub(super) const SAMPLE: usize = 16;
+/// Of looks, the part that find their row, below which only the sample is looked for, and from which on all are again.
+const LEAST_SHARE: u64 = 32;
+const ENOUGH_SHARE: u64 = 16;
+/// Looks for each bucket by which it is judged, and their least number: a cache that others fill anew, as other rows are asked for than
+/// before, is to find some by then.
+const LOOKS_PER_BUCKET: u64 = 2;
+const LOOKS_LEAST: u64 = 4096;
+/// So many looks of a thread pass until it is seen to that somebody judges.
+const PASSES: u32 = 4096;
+
+thread_local!(static PASSES_LEFT: Cell<u32> = const { Cell::new(PASSES) });
+
+/// Looks that were counted when it was judged last: those that found their row, and those that did not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Looks {
+    pub(super) hits: u64,
+    pub(super) misses: u64,
+}
+
+/// What hardly ever changes is in a line of its own.
+#[repr(align(128))]
+pub(super) struct Worth {
+    is_sampled: AtomicBool,
+    /// The buckets; none where there are too few for a sample.
+    buckets: u64,
+}
+
+impl Worth {
+    /// For so many buckets, a power of two. All rows are looked for.
+    pub(super) fn new(buckets: usize) -> Worth {
+        let enough = buckets >= SAMPLE && !cfg!(loom);
+        let buckets = if enough { buckets as u64 } else { 0 };
+        Worth { is_sampled: AtomicBool::new(false), buckets }
+    }
+
+    /// All rows are looked for, always.
+    pub(super) fn never() -> Worth {
+        Worth::new(0)
+    }
+
+    /// Whether only rows of the sample are looked for.
+    #[inline]
+    pub(super) fn is_sampled(&self) -> bool {
+        self.is_sampled.load(Ordering::Relaxed)
+    }
+
+    /// Whether rows of this bucket are not looked for.
+    #[inline]
+    pub(super) fn passes(&self, bucket: usize) -> bool {
+        self.is_sampled() && !bucket.is_multiple_of(SAMPLE)
+    }
+
+    /// A look passed. Answers whether the caller is to judge: where all of the sample are found no other would.
+    #[inline]
+    pub(super) fn note_pass(&self) -> bool {
+        let left = PASSES_LEFT.get() - 1;
+        PASSES_LEFT.set(if left == 0 { PASSES } else { left });
+        left == 0
+    }
+
+    /// Judges by the looks there were so far, of which it was `judged` before; one thread at a time.
+    pub(super) fn judge(&self, now: Looks, judged: &mut Looks) {
+        let hits = now.hits.wrapping_sub(judged.hits);
+        let looks = hits.wrapping_add(now.misses.wrapping_sub(judged.misses));
+        let is_sampled = self.is_sampled();
+        let all = (LOOKS_PER_BUCKET * self.buckets).max(LOOKS_LEAST);
+        let least = if is_sampled { all / SAMPLE as u64 } else { all };
+        if self.buckets == 0 || looks < least {
+            return;
+        }
+        *judged = now;
+        let changes = match is_sampled {
+            true => hits * ENOUGH_SHARE >= looks,
+            false => hits * LEAST_SHARE < looks,
+        };
+        if changes {
+            self.is_sampled.store(!is_sampled, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Looks, of which so many of a thousand find their row, until it is judged; what is then.
+    fn judged(worth: &Worth, looks: &mut (Looks, Looks), thousandths: u64) -> bool {
+        let (now, before) = looks;
+        let old = *before;
+        while *before == old {
+            now.hits += thousandths;
+            now.misses += 1000 - thousandths;
+            worth.judge(*now, before);
+        }
+        worth.is_sampled()
+    }
+
+    #[test]
+    fn the_sample_is_left_for_more_than_leads_to_it() {
+        let worth = Worth::new(1 << 14);
+        let looks = &mut (Looks::default(), Looks::default());
+        let told = [50, 32, 31, 31, 62, 40, 63, 32, 0].map(|share| judged(&worth, looks, share));
+        assert_eq!(told, [false, false, true, true, true, true, false, false, true]);
+    }
+
+    #[test]
+    fn of_the_sample_fewer_looks_do() {
+        let worth = Worth::new(1 << 14);
+        let looks = &mut (Looks::default(), Looks::default());
+        assert!(judged(&worth, looks, 0));
+        let of_all = looks.1.misses;
+        assert!((32_000..34_000).contains(&of_all), "{of_all}");
+        assert!(judged(&worth, looks, 0));
+        let of_sample = looks.1.misses - of_all;
+        assert!((2000..4000).contains(&of_sample), "{of_sample}");
+        assert!(!worth.passes(0) && !worth.passes(SAMPLE) && worth.passes(SAMPLE + 1));
+    }
+
+    #[test]
+    fn few_buckets_are_never_sampled() {
+        let worth = Worth::new(SAMPLE / 2);
+        let mut before = Looks::default();
+        worth.judge(Looks { hits: 0, misses: 1 << 40 }, &mut before);
+        assert!(!worth.is_sampled() && !worth.passes(1));
+    }
+}
