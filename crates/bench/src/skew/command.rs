@@ -34,7 +34,7 @@ pub struct SkewArgs {
     #[arg(long, default_value_t = 2)]
     pub threads: u64,
     /// Run Spillway without these as well, each by itself
-    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::RowCache])]
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::RowCache, Mechanism::RowSample])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]
@@ -138,6 +138,8 @@ fn empty() -> Report {
             figure("rows hit %", 1),
             figure("blocks hit %", 1),
             figure("blocks read", 3),
+            figure("kernel us", 2),
+            figure("recovered k", 0),
         ],
     )
 }
@@ -153,6 +155,8 @@ fn row(subject: String, ran: &Ran) -> Row {
             percent(ran.rows_hit),
             percent(ran.blocks_hit),
             ran.device_reads.unwrap_or(f64::NAN),
+            ran.kernel_us,
+            ran.recovered_after.map_or(f64::NAN, |reads| reads / 1e3),
         ],
     }
 }

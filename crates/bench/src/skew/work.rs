@@ -7,9 +7,14 @@ use spillway_base::clock;
 use spillway_base::rng::Rng;
 
 use crate::keys::Keys;
-use crate::machine;
-use crate::measure::{Values, fresh_folder, key, remove_folder};
+use crate::machine::{self, Cpu};
+use crate::measure::{Values, fresh_folder, key, read_through, remove_folder};
 use crate::store::{CacheHits, Store, Stores, by_threads, load};
+
+/// Reads after a jump that are looked at together, as a part of those that are measured.
+const STEP_SHARE: u64 = 50;
+/// Other rows are as good as those before once so many times as many blocks are read for them at the most.
+const RECOVERED: f64 = 1.1;
 
 /// What a run does.
 #[derive(Clone, Debug)]
@@ -30,11 +35,16 @@ pub(super) struct Ran {
     pub(super) skew: f64,
     pub(super) reads_per_s: f64,
     pub(super) cpu_us: f64,
+    /// Of that, the kernel's.
+    pub(super) kernel_us: f64,
     /// Of the reads, and of the blocks that were looked for, the shares that were in memory, where the store tells.
     pub(super) rows_hit: Option<f64>,
     pub(super) blocks_hit: Option<f64>,
     /// Blocks read from the device for each read, where the store tells.
     pub(super) device_reads: Option<f64>,
+    /// Reads after all popular rows were exchanged for others at once until the caches are as good as before; infinite where as many reads
+    /// as were measured did not do. Where the store tells of its caches, and some rows are more popular than others.
+    pub(super) recovered_after: Option<f64>,
 }
 
 /// Runs the plan on a store in a fresh folder, which is removed; `bar` moves by a read.
@@ -49,6 +59,7 @@ pub(super) fn run(
     let store = stores.open(&folder, plan.memory_bytes)?;
     load(&*store, &stores.name(), plan.rows, &Values::new(plan.seed, plan.value_bytes))?;
     store.compact()?;
+    read_through(&folder)?;
     let measure = |skew: &f64| measure(&*store, plan, *skew, bar);
     let all = plan.skews.iter().map(measure).collect::<Result<_, _>>()?;
     drop(store);
@@ -58,29 +69,60 @@ pub(super) fn run(
 
 fn measure(store: &dyn Store, plan: &Plan, skew: f64, bar: &ProgressBar) -> Result<Ran, String> {
     let keys = Keys::new(plan.rows, skew);
-    read(store, plan, &keys, plan.warm, 1, bar)?;
-    let (before, cpu, begin) = (store.cache_hits(), machine::own_time(), clock::now());
-    read(store, plan, &keys, plan.reads, 2, bar)?;
+    let asked = |row| row;
+    read(store, plan, (&keys, &asked), plan.warm, 1, bar)?;
+    let (before, kernel) = (store.cache_hits(), Cpu::own());
+    let (cpu, begin) = (machine::own_time(), clock::now());
+    read(store, plan, (&keys, &asked), plan.reads, 2, bar)?;
     let seconds = (clock::now() - begin).as_secs_f64();
     let cpu = machine::own_time() - cpu;
+    let kernel = Cpu::own().since(kernel).system;
     let hits = store.cache_hits().zip(before).map(|(after, before)| after.since(before));
     let share = |hits: f64, misses: f64| hits / (hits + misses).max(1.0);
     let reads = plan.reads as f64;
+    let device_reads = hits.map(|hits| hits.blocks_missed / reads);
+    let recovered_after = match device_reads.filter(|_| skew > 0.0) {
+        Some(before) => Some(recover(store, plan, &keys, before, bar)?),
+        None => None,
+    };
     Ok(Ran {
         skew,
         reads_per_s: reads / seconds,
         cpu_us: cpu.as_secs_f64() * 1e6 / reads,
+        kernel_us: kernel.as_secs_f64() * 1e6 / reads,
         rows_hit: hits.map(|hits| hits.rows_hit / reads),
         blocks_hit: hits.map(|hits: CacheHits| share(hits.blocks_hit, hits.blocks_missed)),
-        device_reads: hits.map(|hits| hits.blocks_missed / reads),
+        device_reads,
+        recovered_after,
     })
 }
 
-/// So many reads, over all threads.
-fn read(
+/// The popular rows are others from now on: how many reads it takes until no more blocks are read for each than `before`, about.
+fn recover(
     store: &dyn Store,
     plan: &Plan,
     keys: &Keys,
+    before: f64,
+    bar: &ProgressBar,
+) -> Result<f64, String> {
+    let step = (plan.reads / STEP_SHARE).max(1);
+    let others = |row| (row + plan.rows / 2) % plan.rows;
+    let missed = || store.cache_hits().map_or(f64::NAN, |hits| hits.blocks_missed);
+    for done in 0..STEP_SHARE {
+        let earlier = missed();
+        read(store, plan, (keys, &others), step, 3 + done, bar)?;
+        if missed() - earlier <= RECOVERED * before * step as f64 {
+            return Ok((step * (done + 1)) as f64);
+        }
+    }
+    Ok(f64::INFINITY)
+}
+
+/// So many reads, over all threads, of rows that are drawn, and then taken for others.
+fn read(
+    store: &dyn Store,
+    plan: &Plan,
+    (keys, taken_for): (&Keys, &(dyn Fn(u64) -> u64 + Sync)),
     reads: u64,
     phase: u64,
     bar: &ProgressBar,
@@ -90,7 +132,7 @@ fn read(
         let mut value = Vec::new();
         let mut done = 0;
         for _ in (thread..reads).step_by(plan.threads as usize) {
-            let row = keys.draw(&mut rng);
+            let row = taken_for(keys.draw(&mut rng));
             if !store.get(&key(row), &mut value)? || value.len() != plan.value_bytes {
                 return Err(format!("row {row} is missing"));
             }
