@@ -12,7 +12,7 @@ use spillway_base::rng::Rng;
 
 use super::Row;
 use crate::machine::Cpu;
-use crate::measure::{Values, fresh_folder, histogram, key, progress, remove_folder};
+use crate::measure::{KEY_BYTES, Values, fresh_folder, histogram, key, progress, remove_folder};
 use crate::store::{Store, Stores};
 
 /// One of db_bench's shapes.
@@ -27,6 +27,8 @@ pub enum Workload {
     FillSync,
     /// Gets of random keys that exist.
     ReadRandom,
+    /// Gets of keys that are not there, each right behind one that is; all rows are in data files.
+    ReadMissing,
     /// Seeks to random keys, reading ten pairs from each.
     SeekRandom,
     /// Gets of random keys while one more thread puts without pause.
@@ -35,11 +37,12 @@ pub enum Workload {
 
 impl Workload {
     /// Every workload, in the order a run takes them.
-    pub const ALL: [Workload; 6] = [
+    pub const ALL: [Workload; 7] = [
         Workload::FillSeq,
         Workload::FillRandom,
         Workload::FillSync,
         Workload::ReadRandom,
+        Workload::ReadMissing,
         Workload::SeekRandom,
         Workload::ReadWhileWriting,
     ];
@@ -52,13 +55,14 @@ impl Workload {
             Workload::FillRandom => "fillrandom",
             Workload::FillSync => "fillsync",
             Workload::ReadRandom => "readrandom",
+            Workload::ReadMissing => "readmissing",
             Workload::SeekRandom => "seekrandom",
             Workload::ReadWhileWriting => "readwhilewriting",
         }
     }
 
     fn reads(self) -> bool {
-        matches!(self, Workload::ReadRandom | Workload::SeekRandom | Workload::ReadWhileWriting)
+        !matches!(self, Workload::FillSeq | Workload::FillRandom | Workload::FillSync)
     }
 }
 
@@ -155,6 +159,9 @@ impl<'a> Cell<'a> {
         let store = kind.open(&folder, self.plan.memory_bytes)?;
         if self.workload.reads() {
             self.fill(&*store)?;
+        }
+        if self.workload == Workload::ReadMissing {
+            store.compact()?;
         }
         let before = Cpu::own();
         let (elapsed, tally, written) = self.drive(&*store)?;
@@ -256,6 +263,12 @@ impl<'a> Cell<'a> {
                     }
                     tally.checksum = fold(tally.checksum, &key, &value);
                 }
+                Workload::ReadMissing => {
+                    if store.get(&behind(number), &mut value)? {
+                        return Err(format!("there is a key behind {number}"));
+                    }
+                    tally.checksum = tally.checksum.wrapping_add(number);
+                }
                 Workload::SeekRandom => {
                     let mut checksum = 0;
                     store.seek(&key(number), SEEK_PAIRS, &mut |key, value| {
@@ -278,6 +291,13 @@ impl<'a> Cell<'a> {
         let place = u128::from(index) * u128::from(self.step) + u128::from(self.plan.seed);
         (place % u128::from(self.plan.keys)) as u64
     }
+}
+
+/// A key behind that of a number, and before the next one's.
+fn behind(number: u64) -> [u8; KEY_BYTES + 1] {
+    let mut behind = [0; KEY_BYTES + 1];
+    behind[..KEY_BYTES].copy_from_slice(&key(number));
+    behind
 }
 
 fn fold(checksum: u64, key: &[u8], value: &[u8]) -> u64 {
