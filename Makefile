@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +129,11 @@ bench-space: setup ## What tables take on disk after a load and an hour's worth 
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway
 	scripts/bench-space $(SPACE_ARGS)
+
+bench-cold: setup ## Random rows that are on a device only, through a server, beside what the device does by itself (COLD_ARGS=)
+	@scripts/setup cold
+	cargo build --release --quiet --bin spillway
+	scripts/bench-cold $(COLD_ARGS)
 
 bench-connections: setup ## 64 and 2,000 connections with a commit in flight each, beside InnoDB and MyRocks (CONNECTIONS_ARGS=)
 	@scripts/setup sysbench

@@ -30,7 +30,8 @@
 //!   rising, and is reported by [`Engine::health`]. Stored bytes that fail their checksum are
 //!   reported to the read that met them as [`crate::ErrorKind::Corruption`], and only to it.
 //! - **E9 (no hidden wait).** A read with [`Access::MemoryOnly`] never touches a device; it answers, or
-//!   fails with [`crate::ErrorKind::WouldBlock`].
+//!   fails with [`crate::ErrorKind::WouldBlock`]. One with [`Access::AtHand`] waits for no device either, and may take what the system has
+//!   in its memory, or ask it for that.
 //! - **E10 (ranges).** [`Op::DeleteRange`] hides from reads at its commit's CSN or above, of the keys in its range, all
 //!   versions up to its `upto`, which is below that CSN, and no other; [`Found::Deleted`] names the commit then, also for
 //!   keys that never were there. The caller installs such a commit only once all that it hides is installed (E2 holds for
@@ -39,8 +40,15 @@
 //!   what the table's [`Rewrite`] makes of them, from when the commit that it was given with is stable: reads at any snapshot, also older
 //!   ones, find either form. Keys and CSNs stay, and no value becomes longer, so that the work writes no more than it read. A crash
 //!   forgets the rewriter, and nothing that it made.
+//! - **E12 (reads that go on).** What [`Engine::begin_read`] begins goes on beside its caller. Once it is over, whatever came of it, the next
+//!   call of [`Engine::end_reads`], by anybody, calls the waker; until then one of the descriptors that [`Engine::overlap_reads`] has
+//!   answered becomes readable. What was read is in memory then, for as long as it need not make room for others. What failed is told
+//!   of to nobody: the look-up that comes again with [`Access::Blocking`] meets it, and none is begun again for what was found damaged or
+//!   unreadable before that.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::task::Waker;
 
 use crate::batch::{Op, WriteBatch};
 use crate::stall::Cause;
@@ -88,6 +96,8 @@ pub enum Access {
     Blocking,
     /// Answer from memory, or fail with [`crate::ErrorKind::WouldBlock`].
     MemoryOnly,
+    /// Answer from memory, or from what the system has in its own, or fail with [`crate::ErrorKind::WouldBlock`].
+    AtHand,
 }
 
 /// What an engine may know of commits and snapshots; the transaction manager provides it.
@@ -214,6 +224,22 @@ pub trait Engine: Send + Sync {
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) {
         let _ = (table, keys, snapshot);
     }
+
+    /// Has reads go on beside who needs them from now on (E12). Answers what is readable when some are over: somebody is to call
+    /// [`Engine::end_reads`] then, each time that one has become so. Nothing where the engine, or its device, knows no such way.
+    fn overlap_reads(&self) -> Vec<OwnedFd> {
+        Vec::new()
+    }
+
+    /// Begins to read what a look-up of a key lacks, at a snapshot, which is [`Csn::MAX`] for [`Engine::newest`] (E12). `false` where it
+    /// has begun nothing and calls nobody: all is in memory, or whoever wants it has to wait for the device.
+    fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
+        let _ = (table, key, snapshot, waker);
+        false
+    }
+
+    /// Takes what has been read into memory, and calls those who wait for it (E12). It waits for nothing.
+    fn end_reads(&self) {}
 
     /// Reads the newest installed version of one key, its value into `value`, whatever else is installed meanwhile.
     ///

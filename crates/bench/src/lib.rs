@@ -13,6 +13,7 @@
 //! - [`lone`]: one durable writer beside raw writes of the same bytes;
 //! - [`extents`]: extents read and written in bulk, through queues and without;
 //! - [`connections`]: a server with thousands of connections that commit;
+//! - [`cold`]: a server whose clients read rows that are on a device only;
 //! - [`wave`]: a step of load, second by second;
 //! - [`recovery`]: opening after a crash;
 //! - [`compaction`]: one compaction of two runs of keys;
@@ -30,6 +31,7 @@
 
 pub mod amplification;
 mod apart;
+pub mod cold;
 pub mod commits;
 pub mod compaction;
 pub mod connections;

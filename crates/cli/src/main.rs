@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
 use spillway_bench::amplification::AmplificationArgs;
+use spillway_bench::cold::ColdArgs;
 use spillway_bench::commits::{CommitsArgs, Subject};
 use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
 use spillway_bench::connections::ConnectionsArgs;
@@ -118,6 +119,11 @@ enum Bench {
 
 A server with so many connections needs --max-connections and as many descriptors (ulimit -n).")]
     Connections(ConnectionsArgs),
+    /// Servers that read rows which are on a device only
+    #[command(after_help = "Examples:
+  spillway bench cold --server spillway=/run/spillway.sock --folder data   one server
+  make bench-cold                                                          with and without overlapped reads, beside fio")]
+    Cold(ColdArgs),
     /// A step of load over data larger than memory, second by second
     #[command(after_help = "Examples:
   spillway bench wave --seconds 20 --plot wave.svg                    a first impression, in two minutes
@@ -208,6 +214,7 @@ fn main() -> ExitCode {
             args.run(&Subject::in_all_styles(&spillways, &args.threads))
         }
         Command::Bench { what: Bench::Connections(args) } => args.run(),
+        Command::Bench { what: Bench::Cold(args) } => args.run(),
         Command::Bench { what: Bench::Wave(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Recovery(args) } => args.run(&[&args.spillway()]),
         Command::Bench { what: Bench::Compaction(args) } => {

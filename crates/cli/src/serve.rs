@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use spillway::{Compression, Database, Durability, Settings, Tier};
+use spillway::{Compression, Database, Durability, Mechanism, Settings, Tier};
 use spillway_server::{MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
 use spillway_sql::Instance;
 
@@ -82,6 +82,9 @@ pub(crate) struct ServeArgs {
     /// Clients at once; root may be one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
+    /// Leave these mechanisms out, to measure what they bring
+    #[arg(long, value_delimiter = ',')]
+    without: Vec<Mechanism>,
     /// Threads that run statements at once, one of which may be writing the log; by default as many as cores, and at least 2
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     worker_threads: Option<u32>,
@@ -117,6 +120,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     settings.cold_compression = args.cold_compression;
     settings.cores = args.cores.unwrap_or(settings.cores);
     settings.durability = args.durability;
+    settings.without.clone_from(&args.without);
     let workers = args.worker_threads.map_or_else(|| workers_for(settings.cores), |n| n as usize);
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| error.to_string())?;
     let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;

@@ -1,5 +1,6 @@
 //! The database: its parts, opened and joined.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ use crate::transaction::{Table, Transaction};
 
 /// How often the log is looked at, to cut it.
 const LOG_CARE: Duration = Duration::from_millis(500);
+/// So many cores give one queue its reads: that is a system call for each, and those of one queue come one after another.
+const CORES_PER_READ_QUEUE: usize = 4;
 
 struct Running {
     background: Option<Background>,
@@ -146,6 +149,10 @@ impl Database {
             straight_flush: settings.has(Mechanism::StraightFlush),
             swizzling: settings.has(Mechanism::Swizzling),
             read_ahead: settings.has(Mechanism::ReadAhead),
+            read_queues: match settings.has(Mechanism::OverlappedReads) {
+                true => settings.cores.div_ceil(CORES_PER_READ_QUEUE),
+                false => 0,
+            },
             tiers: settings.tiers.clone(),
             hot_compression: settings.hot_compression,
             cold_compression: settings.cold_compression,
@@ -351,6 +358,19 @@ impl Database {
     /// else to do and commits on their way ([`crate::CommitFuture::then`]). `false` when there was nothing to do.
     pub fn lead_flush(&self) -> bool {
         self.0.manager.lead_flush()
+    }
+
+    /// Has statements left that need a device, where their transactions allow it ([`spillway_txn::Transaction::leave_reads`]), from now on. Answers what
+    /// is readable when some of their reads are over: somebody is to call [`Database::end_reads`] then, each time that one has become
+    /// so. Nothing where the system knows no such way.
+    #[must_use]
+    pub fn overlap_reads(&self) -> Vec<OwnedFd> {
+        self.0.manager.overlap_reads()
+    }
+
+    /// Takes what has been read into memory, and calls those who wait for it.
+    pub fn end_reads(&self) {
+        self.0.manager.end_reads();
     }
 
     /// Writes everything in memory to data files.

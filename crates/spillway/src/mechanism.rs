@@ -38,6 +38,8 @@ pub enum Mechanism {
     Swizzling,
     /// Blocks are read before a scan has come to them.
     ReadAhead,
+    /// Statements that need a device are left while it reads, in place of their threads waiting for it.
+    OverlappedReads,
     /// Blocks are searched by nodes over their keys, in place of halving.
     BlockNodes,
     /// Those nodes are searched by the processor's vectors.
@@ -48,7 +50,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 17] = [
+    pub const ALL: [Mechanism; 18] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -63,6 +65,7 @@ impl Mechanism {
         Mechanism::RowSample,
         Mechanism::Swizzling,
         Mechanism::ReadAhead,
+        Mechanism::OverlappedReads,
         Mechanism::BlockNodes,
         Mechanism::Simd,
         Mechanism::Replacement,
@@ -86,6 +89,7 @@ impl Mechanism {
             Mechanism::RowSample => "row-sample",
             Mechanism::Swizzling => "swizzling",
             Mechanism::ReadAhead => "read-ahead",
+            Mechanism::OverlappedReads => "overlapped-reads",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",
             Mechanism::Replacement => "replacement",

@@ -22,7 +22,7 @@
 //! - **K8.** [`File::read_now`] waits for no device. What it gives is what [`File::read_at`] would have given; it tells of no
 //!   failure, and may say at any time that the device is needed.
 //!
-//! What reads and writes promise that go on beside their caller is said in [`crate::queue`] (A1 to A8).
+//! What reads and writes promise that go on beside their caller is said in [`crate::queue`] (A1 to A9).
 
 use std::any::Any;
 use std::path::Path;

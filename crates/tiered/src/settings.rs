@@ -33,6 +33,8 @@ pub struct TieredSettings {
     pub swizzling: bool,
     /// Whether blocks are read before a scan has come to them, and others while it goes through those.
     pub read_ahead: bool,
+    /// Queues by which blocks are read beside who needs them ([`spillway_base::engine::Engine::begin_read`]), if somebody asks for that.
+    pub read_queues: usize,
     /// Bytes of a slot. Fixed when a data folder is made.
     pub slot_bytes: usize,
     /// The largest size of a data file, in bytes.
@@ -127,6 +129,7 @@ impl TieredSettings {
             row_cache_sample: true,
             swizzling: true,
             read_ahead: true,
+            read_queues: 1,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,
             level0_target: 8,

@@ -613,7 +613,7 @@ fn find_in_slice(
 }
 
 /// What a read lacks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Missing {
     Table,
     Block(usize),

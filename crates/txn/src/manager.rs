@@ -1,5 +1,6 @@
 //! The transaction manager: what transactions of a database share.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -126,11 +127,18 @@ pub(crate) struct Shared {
     /// Waits for commits to be acknowledged, by threads that sleep until then.
     commit_waits: Tally,
     closed: AtomicBool,
+    /// Whether somebody takes into memory what engines have read beside statements.
+    overlaps_reads: AtomicBool,
     /// Those who read the log beside its writers. Held while the log is cut, which it is only when there are none.
     pub(crate) log_holds: Mutex<usize>,
 }
 
 impl Shared {
+    /// Whether look-ups may be left for a device.
+    pub(crate) fn overlaps_reads(&self) -> bool {
+        self.overlaps_reads.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             return Err(pipeline::closed());
@@ -297,6 +305,7 @@ impl TransactionManager {
             throttle: Throttle::default(),
             commit_waits: Tally::default(),
             closed: AtomicBool::new(false),
+            overlaps_reads: AtomicBool::new(false),
             log_holds: Mutex::new(0),
         }))
     }
@@ -349,6 +358,24 @@ impl TransactionManager {
     /// nothing else to do. `false` when there was nothing to do.
     pub fn lead_flush(&self) -> bool {
         self.0.pipeline.try_flush()
+    }
+
+    /// Has the engines read beside who needs what they read, from now on, where transactions leave such reads
+    /// ([`crate::Transaction::leave_reads`]). Answers what is readable when some are over, for [`TransactionManager::end_reads`]
+    /// to be called then, each time that one has become so; nothing where no engine can.
+    #[must_use]
+    pub fn overlap_reads(&self) -> Vec<OwnedFd> {
+        let descriptors: Vec<OwnedFd> =
+            self.0.engines.iter().flat_map(|engine| engine.overlap_reads()).collect();
+        if !descriptors.is_empty() {
+            self.0.overlaps_reads.store(true, Ordering::Relaxed);
+        }
+        descriptors
+    }
+
+    /// Takes what was read into memory, and calls those who have left for it.
+    pub fn end_reads(&self) {
+        self.0.engines.iter().for_each(|engine| engine.end_reads());
     }
 
     /// Cuts the log where the engines' own files have it all, and asks the engines for more when it is long.

@@ -6,11 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// A connection on which one statement at a time is under way.
-pub(super) struct Client {
+pub(crate) struct Client {
     stream: UnixStream,
     /// What has come and was not looked at.
     input: Vec<u8>,
     output: Vec<u8>,
+    /// Of the answer under way, if it has rows: ends of columns and of rows that are still to come.
+    ends_left: Option<u8>,
 }
 
 const PROTOCOL_41: u32 = 1 << 9;
@@ -19,13 +21,14 @@ const QUERY: u8 = 3;
 const OK: u8 = 0;
 const AUTH_SWITCH: u8 = 0xfe;
 const ERR: u8 = 0xff;
+const END: u8 = 0xfe;
 
 impl Client {
     /// Connects as root, who has no password.
-    pub(super) fn connect(socket: &Path) -> Result<Client, String> {
+    pub(crate) fn connect(socket: &Path) -> Result<Client, String> {
         let stream = UnixStream::connect(socket)
             .map_err(|error| format!("{}: {error}", socket.display()))?;
-        let mut client = Client { stream, input: Vec::new(), output: Vec::new() };
+        let mut client = Client { stream, input: Vec::new(), output: Vec::new(), ends_left: None };
         let (sequence, greeting) = client.packet()?;
         check(&greeting)?;
         let mut hello = (PROTOCOL_41 | SECURE_CONNECTION).to_le_bytes().to_vec();
@@ -46,27 +49,27 @@ impl Client {
     }
 
     /// From here on, an answer that is not there yet is not waited for.
-    pub(super) fn set_nonblocking(&mut self) -> Result<(), String> {
+    pub(crate) fn set_nonblocking(&mut self) -> Result<(), String> {
         self.stream.set_nonblocking(true).map_err(|error| error.to_string())
     }
 
     /// The process that serves this connection.
-    pub(super) fn server(&self) -> Option<u32> {
+    pub(crate) fn server(&self) -> Option<u32> {
         let peer = rustix::net::sockopt::socket_peercred(&self.stream).ok()?;
         u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 
     /// Sends a statement. There is room for it in the socket, as none other is under way.
-    pub(super) fn query(&mut self, sql: &[u8]) -> Result<(), String> {
+    pub(crate) fn query(&mut self, sql: &[u8]) -> Result<(), String> {
         self.send(0, &[&[QUERY], sql])
     }
 
-    /// The outcome of a statement without rows, if it has come.
-    pub(super) fn outcome(&mut self) -> Result<Option<()>, String> {
+    /// The outcome of a statement, if it has come to its end.
+    pub(crate) fn outcome(&mut self) -> Result<Option<()>, String> {
         let mut bytes = [0; 1024];
         match self.stream.read(&mut bytes) {
             Ok(0) => return Err("the server closed a connection".to_owned()),
@@ -74,21 +77,29 @@ impl Client {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.to_string()),
         }
-        match self.take() {
-            Some((_, answer)) => check(&answer).map(Some),
-            None => Ok(None),
+        while let Some((_, packet)) = self.take() {
+            let is_end = packet.first() == Some(&END) && packet.len() < 9;
+            match self.ends_left.take() {
+                // How many columns its rows have: theirs and the rows' ends follow.
+                None if matches!(packet[..], [1..=250]) => self.ends_left = Some(2),
+                None => return check(&packet).map(Some),
+                Some(_) if packet.first() == Some(&ERR) => return check(&packet).map(Some),
+                Some(1) if is_end => return Ok(Some(())),
+                Some(left) => self.ends_left = Some(left - u8::from(is_end)),
+            }
         }
+        Ok(None)
     }
 
     /// Runs a statement without rows.
-    pub(super) fn run(&mut self, sql: &str) -> Result<(), String> {
+    pub(crate) fn run(&mut self, sql: &str) -> Result<(), String> {
         self.query(sql.as_bytes())?;
         let (_, answer) = self.packet()?;
         check(&answer).map_err(|error| format!("{sql}: {error}"))
     }
 
     /// Runs a statement whose answer is one number.
-    pub(super) fn number(&mut self, sql: &str) -> Result<u64, String> {
+    pub(crate) fn number(&mut self, sql: &str) -> Result<u64, String> {
         self.query(sql.as_bytes())?;
         let (_, columns) = self.packet()?;
         if columns.first() == Some(&ERR) {
@@ -158,7 +169,7 @@ mod tests {
 
     fn pair() -> (Client, UnixStream) {
         let (stream, server) = UnixStream::pair().unwrap();
-        (Client { stream, input: Vec::new(), output: Vec::new() }, server)
+        (Client { stream, input: Vec::new(), output: Vec::new(), ends_left: None }, server)
     }
 
     #[test]
@@ -180,6 +191,21 @@ mod tests {
         assert_eq!(client.outcome(), Err("bad".to_owned()));
         drop(server);
         assert!(client.outcome().unwrap_err().contains("closed"));
+    }
+
+    #[test]
+    fn rows_end_with_their_second_end() {
+        let (mut client, mut server) = pair();
+        client.set_nonblocking().unwrap();
+        for packet in [&[1][..], b"what the column is", &[END, 0, 0, 0, 0], b"\x01x"] {
+            server.write_all(&[packet.len() as u8, 0, 0, 1]).unwrap();
+            server.write_all(packet).unwrap();
+            assert_eq!(client.outcome(), Ok(None));
+        }
+        server.write_all(&[5, 0, 0, 5, END, 0, 0, 0, 0]).unwrap();
+        assert_eq!(client.outcome(), Ok(Some(())));
+        server.write_all(&[3, 0, 0, 1, OK, 0, 0]).unwrap();
+        assert_eq!(client.outcome(), Ok(Some(())));
     }
 
     #[test]

@@ -5,14 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use hdrhistogram::Histogram;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use spillway_base::clock;
-use spillway_base::rng::Rng;
 
+use super::cell::{Measured, Plan, run};
 use super::client::Client;
-use crate::machine::{self, Cpu};
-use crate::measure::{histogram, progress, quantile_us};
+use crate::machine;
+use crate::measure::{progress, quantile_us};
 use crate::report::{Figure, OutputArgs, Report, Row};
 
 /// Many connections, each with a durable commit in flight.
@@ -44,16 +41,9 @@ pub struct ConnectionsArgs {
     pub output: OutputArgs,
 }
 
-fn server(text: &str) -> Result<(String, PathBuf), String> {
+pub(crate) fn server(text: &str) -> Result<(String, PathBuf), String> {
     let (name, socket) = text.split_once('=').ok_or("write NAME=SOCKET")?;
     Ok((name.to_owned(), socket.into()))
-}
-
-struct Measured {
-    latency_ns: Histogram<u64>,
-    elapsed: Duration,
-    server: Cpu,
-    client: Cpu,
 }
 
 impl ConnectionsArgs {
@@ -79,10 +69,20 @@ impl ConnectionsArgs {
                     let place = (place + round) % self.servers.len();
                     let name = &self.servers[place].0;
                     bar.set_message(format!("{name}, {connections} connections"));
-                    let mut cell = Cell::open(self, place, connections, round)
-                        .map_err(|error| format!("{name}: {error}"))?;
-                    let measured = cell.run().map_err(|error| format!("{name}: {error}"))?;
-                    told[place] += cell.told;
+                    let plan = Plan {
+                        socket: &self.servers[place].1,
+                        connections,
+                        rows: self.rows,
+                        time: Duration::try_from_secs_f64(self.seconds)
+                            .map_err(|error| error.to_string())?,
+                        statements: self.statements,
+                        seed: self.seed.wrapping_add(round as u64),
+                        statement: |id| {
+                            format!("UPDATE bench.connections SET c = c + 1 WHERE id = {id}")
+                        },
+                    };
+                    let measured = run(&plan).map_err(|error| format!("{name}: {error}"))?;
+                    told[place] += measured.told;
                     report.add(row(name, connections, &measured));
                     bar.inc(1);
                 }
@@ -162,111 +162,5 @@ fn row(name: &str, connections: usize, measured: &Measured) -> Row {
             us(measured.server.system),
             us(measured.client.total()),
         ],
-    }
-}
-
-/// A number of connections to one server, and what is under way on them.
-struct Cell {
-    clients: Vec<Client>,
-    /// When the statement under way was sent.
-    sent: Vec<Duration>,
-    rng: Rng,
-    rows: u64,
-    extent: (Duration, Option<u64>),
-    /// Statements sent, and updates that the server has told of.
-    begun: u64,
-    told: u64,
-    statement: String,
-}
-
-impl Cell {
-    fn open(
-        args: &ConnectionsArgs,
-        server: usize,
-        connections: usize,
-        round: usize,
-    ) -> Result<Cell, String> {
-        let time = Duration::try_from_secs_f64(args.seconds).map_err(|error| error.to_string())?;
-        let open = |_| {
-            let mut client = Client::connect(&args.servers[server].1)?;
-            client.set_nonblocking().map(|()| client)
-        };
-        Ok(Cell {
-            clients: (0..connections).map(open).collect::<Result<_, String>>()?,
-            sent: vec![Duration::ZERO; connections],
-            rng: Rng::new(args.seed.wrapping_add(round as u64)),
-            rows: args.rows,
-            extent: (time, args.statements),
-            begun: 0,
-            told: 0,
-            statement: String::new(),
-        })
-    }
-
-    fn run(&mut self) -> Result<Measured, String> {
-        let server = self.clients[0].server().ok_or("the server's process is not known")?;
-        let queue = epoll::create(CreateFlags::CLOEXEC).map_err(|error| error.to_string())?;
-        for (place, client) in self.clients.iter().enumerate() {
-            let data = EventData::new_u64(place as u64);
-            epoll::add(&queue, client.fd(), data, EventFlags::IN)
-                .map_err(|error| error.to_string())?;
-        }
-        let begin = clock::now();
-        let (time, statements) = self.extent;
-        let (measure_from, until) = match statements {
-            Some(_) => (begin, Duration::MAX),
-            None => (begin + time / 5, begin + time / 5 + time),
-        };
-        let limit = statements.unwrap_or(u64::MAX);
-        let mut under_way = 0;
-        for place in 0..self.clients.len() {
-            under_way += usize::from(self.send(place, limit)?);
-        }
-        let mut latency_ns = histogram();
-        let mut before = (Cpu::of(server), Cpu::own());
-        let mut measuring = statements.is_some();
-        let mut ready = Vec::with_capacity(1024);
-        while under_way > 0 {
-            ready.clear();
-            epoll::wait(&queue, rustix::buffer::spare_capacity(&mut ready), None)
-                .map_err(|error| error.to_string())?;
-            if !measuring && clock::now() >= measure_from {
-                measuring = true;
-                before = (Cpu::of(server), Cpu::own());
-            }
-            for event in &ready {
-                let place = event.data.u64() as usize;
-                if self.clients[place].outcome()?.is_none() {
-                    continue;
-                }
-                self.told += 1;
-                let now = clock::now();
-                if measuring && self.sent[place] >= measure_from {
-                    latency_ns.saturating_record((now - self.sent[place]).as_nanos() as u64);
-                }
-                if now >= until || !self.send(place, limit)? {
-                    under_way -= 1;
-                }
-            }
-        }
-        Ok(Measured {
-            latency_ns,
-            elapsed: clock::now() - measure_from,
-            server: Cpu::of(server).since(before.0),
-            client: Cpu::own().since(before.1),
-        })
-    }
-
-    /// Sends the next statement, unless there were enough.
-    fn send(&mut self, place: usize, limit: u64) -> Result<bool, String> {
-        if self.begun == limit {
-            return Ok(false);
-        }
-        self.begun += 1;
-        let id = self.rng.below(self.rows);
-        self.statement.clear();
-        let _ = write!(self.statement, "UPDATE bench.connections SET c = c + 1 WHERE id = {id}");
-        self.sent[place] = clock::now();
-        self.clients[place].query(self.statement.as_bytes()).map(|()| true)
     }
 }

@@ -6,7 +6,11 @@
 //!
 //! Servers take turns. In the end the rows add up to what the clients were told, or the run fails.
 
+mod cell;
 mod client;
 mod command;
 
+pub(crate) use self::cell::{Measured, Plan, run};
+pub(crate) use self::client::Client;
 pub use self::command::ConnectionsArgs;
+pub(crate) use self::command::server;

@@ -24,6 +24,10 @@
 //! queued, before all else, by whoever gives the row to it: mostly the worker whose statement had it, which then goes on
 //! with that seat itself. So a row that all clients want goes from one to the next without a thread that sleeps or wakes.
 //!
+//! **Devices are not waited for** where a statement looks rows up by their keys. It is left as for a row that is locked, and its block is
+//! read meanwhile, beside others'; that reads are over is one more thing that epoll tells, and whoever hears it takes the blocks into
+//! memory and queues those who want them. Other statements wait for their device as for anything else within a statement.
+//!
 //! **How many** ([`crew`]): as many run at once as the setting says. One that has to wait within a statement says so
 //! ([`spillway_base::thread::blocking`]), and another takes its place: at once where nobody is left to watch. So, if all
 //! clients but one wait for a lock, that one's COMMIT is still read. So does one whose row is on a device. Threads beyond the setting go to rest as soon as they
@@ -82,6 +86,8 @@ use crate::transport::Socket;
 const EVENTS: usize = 32;
 /// In place of a seat's number: the bell.
 const BELL: u64 = u64::MAX;
+/// In place of a seat's number: reads that are over.
+const READS: u64 = u64::MAX - 1;
 /// So many answers are worth waking another worker for.
 const SHARE_AT: usize = 4;
 
@@ -101,6 +107,8 @@ pub(crate) struct Pool {
     epoll: OwnedFd,
     /// Written to wake one who sleeps in epoll.
     bell: OwnedFd,
+    /// Readable when reads are over that go on beside statements.
+    _reads: Vec<OwnedFd>,
     /// Whether the bell was rung and nobody has come yet.
     rung: AtomicBool,
     seats: RwLock<FxHashMap<u64, Arc<Seat>>>,
@@ -122,12 +130,18 @@ impl Pool {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN | EventFlags::ET)?;
+        let reads = shared.instance.database().overlap_reads();
+        for over in &reads {
+            let flags = EventFlags::IN | EventFlags::ET;
+            epoll::add(&epoll, over, EventData::new_u64(READS), flags)?;
+        }
         let timer = Timer::new()?;
         let pool = Arc::new_cyclic(|me| Pool {
             me: me.clone(),
             shared,
             epoll,
             bell,
+            _reads: reads,
             rung: AtomicBool::new(false),
             seats: RwLock::default(),
             work: Mutex::default(),
@@ -354,7 +368,7 @@ impl Pool {
         if found.is_err() || events.is_empty() {
             return false;
         }
-        let mut queued = 0;
+        let (mut queued, mut read) = (0, false);
         {
             let seats = self.seats.read();
             let mut work = self.work.lock();
@@ -362,6 +376,8 @@ impl Pool {
                 let (number, flags) = (event.data.u64(), event.flags);
                 if number == BELL {
                     self.rung.store(false, Ordering::SeqCst);
+                } else if number == READS {
+                    read = true;
                 } else if let Some(seat) = seats.get(&number) {
                     let ended = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
                     if seat.stir(flags.intersects(ended)) {
@@ -370,6 +386,13 @@ impl Pool {
                     }
                 }
             }
+        }
+        if read {
+            // Those who are called are in the queue then, which this thread looks at next.
+            LOOKS_SOON.set(true);
+            self.shared.instance.database().end_reads();
+            LOOKS_SOON.set(false);
+            OWES.set(false);
         }
         if queued > 1 {
             self.ring_if_asleep();

@@ -1,19 +1,25 @@
 //! Rows that are on the device only: who waits for one keeps nobody else waiting (DESIGN, D11).
 
+use std::path::Path;
 use std::sync::Arc;
 
-use spillway::{Database, Settings};
+use spillway::{Database, Mechanism, Settings};
 use spillway_server::ServerSettings;
 use spillway_storage::sim::SimDisk;
 
-use crate::client::{Client, TestServer};
+use crate::client::{Client, TestServer, until};
 
 const ROWS: usize = 400;
 
 /// A server with one worker over a table `t` of which nothing is in memory, and another, `w`, that is there.
-fn cold(disk: &SimDisk) -> TestServer {
+fn cold(disk: &SimDisk, overlaps: bool) -> TestServer {
     let settings = ServerSettings { workers: 1, ..ServerSettings::default() };
-    let open = || Database::open_on(Arc::new(disk.clone()), "/db", Settings::default()).unwrap();
+    let without = if overlaps { Vec::new() } else { vec![Mechanism::OverlappedReads] };
+    let open = || {
+        let mut settings = Settings::default();
+        settings.without.clone_from(&without);
+        Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap()
+    };
     let server = TestServer::over(open(), settings.clone());
     let mut root = server.client();
     root.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, v VARCHAR(300))");
@@ -34,10 +40,25 @@ fn send(client: &mut Client, sql: &str) {
     client.command(3, sql.as_bytes());
 }
 
+fn figure(server: &TestServer, name: &str) -> u64 {
+    let figures = server.server.metrics()().into_iter();
+    let mut figures = figures.chain(server.instance.database().metrics());
+    figures.find(|figure| figure.name == name).unwrap().value as u64
+}
+
+/// Statements that were left for a read.
+fn left(server: &TestServer) -> u64 {
+    figure(server, "tiered_reads_begun_total") + figure(server, "tiered_reads_shared_total")
+}
+
 #[test]
 fn a_read_that_hangs_keeps_nobody_else_waiting() {
+    [false, true].into_iter().for_each(a_read_hangs);
+}
+
+fn a_read_hangs(overlaps: bool) {
     let disk = SimDisk::new(1);
-    let server = cold(&disk);
+    let server = cold(&disk, overlaps);
     let (mut one, mut other) = (server.client(), server.client());
     for (sql, answer) in [
         ("SELECT n FROM t WHERE id = 7", "7"),
@@ -53,4 +74,135 @@ fn a_read_that_hangs_keeps_nobody_else_waiting() {
         assert_eq!(one.answer().one(), answer);
     }
     assert_eq!(other.run("SELECT n FROM w").one(), "7");
+}
+
+/// Whatever looks rows up, and whatever became of it before.
+#[test]
+fn who_waits_for_a_device_costs_no_thread() {
+    let disk = SimDisk::new(1);
+    let server = cold(&disk, true);
+    let mut root = server.client();
+    let kinds = [
+        "SELECT n FROM t WHERE id = {}",
+        "UPDATE t SET n = n + 1000 WHERE id = {}",
+        "SELECT n FROM t WHERE id = {} FOR UPDATE",
+        "DELETE FROM t WHERE id = {}",
+    ];
+    let mut clients: Vec<Client> = (0..80).map(|_| server.client()).collect();
+    let held = disk.hold_reads();
+    for (at, client) in clients.iter_mut().enumerate() {
+        client.command(3, kinds[at % 4].replace("{}", &(5 * at).to_string()).as_bytes());
+    }
+    until(|| left(&server) == 80);
+    assert!(figure(&server, "workers_now") < 5);
+    // All lack the same: what says where the blocks are.
+    assert_eq!(figure(&server, "tiered_reads_begun_total"), 1);
+    assert_eq!(root.run("SELECT n FROM w").one(), "1");
+    drop(held);
+    for (at, client) in clients.iter_mut().enumerate() {
+        let answer = client.answer();
+        match at % 4 {
+            0 | 2 => assert_eq!(answer.one(), (5 * at).to_string()),
+            _ => assert_eq!(answer.affected(), 1),
+        }
+    }
+    let changed: usize = (0..20).map(|at| 1000 - 5 * (4 * at + 3)).sum();
+    let all = ROWS * (ROWS - 1) / 2;
+    assert_eq!(root.run("SELECT SUM(n) FROM t").one(), (all + changed).to_string());
+}
+
+/// What a read meets, its client is told: the same as without.
+#[test]
+fn a_read_that_fails_is_told_as_if_it_had_been_waited_for() {
+    let told = [false, true].map(|overlaps| {
+        let disk = SimDisk::new(1);
+        let server = cold(&disk, overlaps);
+        let mut client = server.client();
+        let is_data = |path: &Path| path.extension().is_some_and(|extension| extension == "data");
+        let (data, len) = disk.files().into_iter().find(|(path, _)| is_data(path)).unwrap();
+        disk.fail_reads(&data);
+        let unreadable = client.query("SELECT n FROM t WHERE id = 7");
+        disk.heal();
+        assert_eq!(client.run("SELECT n FROM t WHERE id = 7").one(), "7");
+        (0..len.min(200_000)).for_each(|at| disk.rot(&data, at, 0x10));
+        let damaged = client.query("SELECT n FROM t WHERE id = 399");
+        assert_eq!(left(&server) > 0, overlaps);
+        assert!(unreadable.code() > 0 && damaged.code() > 0);
+        format!("{unreadable:?} {damaged:?}")
+    });
+    assert_eq!(told[0], told[1]);
+}
+
+#[test]
+fn a_statement_that_is_killed_does_not_wait_for_its_device() {
+    let disk = SimDisk::new(1);
+    let server = cold(&disk, true);
+    let (mut root, mut one) = (server.client(), server.client());
+    let id = one.run("SELECT CONNECTION_ID()").one();
+    for (kill, sql) in [
+        ("KILL QUERY", "UPDATE t SET n = 0 WHERE id = 7"),
+        ("KILL QUERY", "SELECT n FROM t WHERE id = 150"),
+        ("KILL", "SELECT n FROM t WHERE id = 300"),
+    ] {
+        let held = disk.hold_reads();
+        let before = left(&server);
+        send(&mut one, sql);
+        until(|| left(&server) > before);
+        root.run(format!("{kill} {id}"));
+        assert_eq!(one.answer().code(), 1317);
+        drop(held);
+    }
+    assert_eq!(root.run("SELECT SUM(n) FROM t").one(), (ROWS * (ROWS - 1) / 2).to_string());
+}
+
+/// Its row is not locked for longer than its read takes, and its transaction is undone.
+#[test]
+fn who_goes_while_a_device_reads_leaves_nothing_behind() {
+    let disk = SimDisk::new(1);
+    let server = cold(&disk, true);
+    let mut root = server.client();
+    let held = disk.hold_reads();
+    for id in 0..10 {
+        let mut one = server.client();
+        one.run("BEGIN");
+        one.run(format!("INSERT INTO w VALUES (2 + {id}, 2)"));
+        let before = left(&server);
+        send(&mut one, &format!("UPDATE t SET n = 0 WHERE id = {id}"));
+        until(|| left(&server) > before);
+        drop(one);
+    }
+    drop(held);
+    assert_eq!(root.run("UPDATE t SET n = n + 1 WHERE id < 10").affected(), 10);
+    assert_eq!(root.run("SELECT COUNT(*) FROM w").one(), "1");
+    // The end does not wait for what nobody wants.
+    let held = disk.hold_reads();
+    let mut one = server.client();
+    let before = left(&server);
+    send(&mut one, "SELECT n FROM t WHERE id = 399");
+    let database = server.instance.database().clone();
+    until(|| left(&server) > before || figure(&server, "workers_now") > 1);
+    drop(held);
+    server.server.stop();
+    database.close().unwrap();
+}
+
+/// A row that is locked and was not looked at, as its read was left, is looked at when the statement goes on.
+#[test]
+fn no_update_is_lost_to_a_read_that_was_left() {
+    let told = [false, true].map(|overlaps| {
+        let disk = SimDisk::new(1);
+        let server = cold(&disk, overlaps);
+        let (mut one, mut other) = (server.client(), server.client());
+        one.run("BEGIN");
+        assert_eq!(one.run("SELECT n FROM w").one(), "1");
+        other.run("UPDATE t SET n = n + 1 WHERE id = 7");
+        server.instance.database().flush().unwrap();
+        let before = left(&server);
+        let refused = one.query("UPDATE t SET n = n + 1 WHERE id = 7").code();
+        assert_eq!(left(&server) > before, overlaps);
+        one.run("ROLLBACK");
+        assert_eq!(other.run("SELECT n FROM t WHERE id = 7").one(), "8");
+        refused
+    });
+    assert_eq!(told[0], told[1]);
 }

@@ -91,6 +91,11 @@ impl ChangePlan {
         Ok(ChangePlan { rules, source, order, limit, assignments: None, ignore: false })
     }
 
+    /// Whether it looks one row up by its whole primary key.
+    pub(crate) fn looks_up(&self) -> bool {
+        self.source.looks_up()
+    }
+
     /// How it finds its rows.
     pub(crate) fn explain(&self) -> Vec<Vec<Value>> {
         let kind = if self.assignments.is_some() { "UPDATE" } else { "DELETE" };

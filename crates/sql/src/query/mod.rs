@@ -63,6 +63,20 @@ impl QueryPlan {
         matches!(&self.body, Body::Select(select) if select.lock.is_some())
     }
 
+    /// Whether it looks one row up by its whole primary key, and does nothing before.
+    pub(crate) fn looks_up(&self) -> bool {
+        match &self.body {
+            Body::Select(select) => match &select.sources[..] {
+                [source] => {
+                    let plain = select.direct.is_some() || select.lock.is_some();
+                    plain && select.constant.is_empty() && source.looks_up()
+                }
+                _ => false,
+            },
+            Body::Set { .. } | Body::Values(_) => false,
+        }
+    }
+
     /// Makes numbers of an ENUM's or SET's members in its first column.
     pub(crate) fn count_members(&mut self) {
         let (Some(column), Body::Select(select)) = (self.columns.first_mut(), &mut self.body)
@@ -142,6 +156,13 @@ pub(crate) struct Source {
     pub(crate) needed: Option<Vec<usize>>,
     /// Equalities with earlier sources, by which rows that are read whole are found again.
     pub(crate) hash: Vec<(Expr, Expr, Collation)>,
+}
+
+impl Source {
+    /// Whether it is one row at the most, which is looked up by its whole primary key, before anything is found out about it.
+    pub(crate) fn looks_up(&self) -> bool {
+        self.access.index.is_none() && self.access.point
+    }
 }
 
 #[derive(Debug)]

@@ -50,6 +50,15 @@ impl Body {
             Body::Insert(_) | Body::Change(_) | Body::Joined(_) => true,
         }
     }
+
+    /// Whether it looks one row up by its whole key, and may begin anew there: it does nothing before that would be done twice.
+    pub(super) fn looks_up(&self) -> bool {
+        match self {
+            Body::Query(plan) => plan.looks_up(),
+            Body::Change(plan) => plan.looks_up(),
+            Body::Insert(_) | Body::Joined(_) => false,
+        }
+    }
 }
 
 /// What a plan depends on beside its statement: it is made anew where any of this is another.

@@ -168,10 +168,12 @@ impl Session {
         Ok(())
     }
 
-    /// Has statements from now on leave their thread where they have to wait for a row. [`Session::query`] and
+    /// Has statements from now on leave their thread where they have to wait for a row, or where they look a row up that is on a device and
+    /// the database reads beside them ([`spillway::Database::overlap_reads`]). [`Session::query`] and
     /// [`Session::execute`] then fail with nothing told to the sink, and [`Session::waits_until`] says that they only wait. When `waker` is
     /// called, or the time is over, [`Session::resume`] goes on.
     pub fn set_waker(&mut self, waker: Waker) {
+        self.process.cancel.set_reads_waker(waker.clone());
         self.waker = Some(waker);
     }
 

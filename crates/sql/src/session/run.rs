@@ -25,6 +25,9 @@ const RESTARTS: usize = 100;
 
 /// How often a statement leaves its thread to wait for a row: each time it runs anew from its start.
 const LEAVES: usize = 8;
+/// How often it leaves its thread for either, while it may do so for a device: for where its row is, for the row, and once for where a
+/// newer one might be.
+const LEAVES_FOR_READS: usize = 3;
 
 /// A statement that was left while it stands in line for a row.
 pub(super) struct Left {
@@ -111,8 +114,11 @@ impl Session {
         let times = left.map_or(0, |left| left.times);
         let leaves = !more && given.rows.is_none() && times < LEAVES;
         let outcome = self.ready(slot, params).and_then(|ready| {
-            self.set_leaving(leaves && ready.compiled.body.locks());
+            let body = &ready.compiled.body;
+            self.set_leaving(leaves && body.locks());
+            self.leave_reads(leaves && times < LEAVES_FOR_READS && body.looks_up());
             let outcome = self.run_in_transaction(&ready, given, sink);
+            self.leave_reads(false);
             self.set_leaving(false);
             slot.compiled = Some(ready.compiled);
             outcome
@@ -157,6 +163,13 @@ impl Session {
     fn set_leaving(&self, leaves: bool) {
         if let (Some(txn), Some(waker)) = (&self.txn, &self.waker) {
             txn.set_waker(leaves.then(|| waker.clone()));
+        }
+    }
+
+    /// Whether a wait for a device is to be left, if there is somebody to call.
+    fn leave_reads(&self, leaves: bool) {
+        if let (Some(txn), Some(_)) = (&self.txn, &self.waker) {
+            txn.leave_reads(leaves);
         }
     }
 
@@ -323,6 +336,8 @@ impl Session {
             context.txn.wait_until_readable()?;
             query::run_refs(context, plan, &mut |values| {
                 if !self.told.replace(true) {
+                    // What was told is not told again.
+                    context.txn.leave_reads(false);
                     sink.columns(&plan.columns)?;
                 }
                 if count == most {

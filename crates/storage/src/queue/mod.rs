@@ -22,6 +22,9 @@
 //!   ([`crate::Disk::lock`]), whom the disk has wait for that. Of the writes in flight any set of sectors is written, as in A2. A
 //!   lock that is dropped before a queue that wrote into its folder is free when that is dropped, too.
 //!
+//! - **A9.** [`IoQueue::try_wait`] waits for nothing: it gives back an operation that is done, if it knows of one. Whoever asks it until it
+//!   has none, whenever the queue's descriptor ([`IoQueue::descriptor`]) has become readable and after each submission, is given back all.
+//!
 //! The caller's part: files are those of the queue's disk; no operation is empty; a write begins at a multiple of [`ALIGN`] and is a
 //! multiple of it long ([`AlignedBuffer::pad`]); nothing is submitted to a full queue. Who does otherwise meets a panic. And a range
 //! that a write in flight changes is left alone by everybody else, or what is read or left there is unknown.
@@ -122,6 +125,7 @@ mod ring;
 mod tests;
 mod threads;
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use spillway_base::{Error, Result};
@@ -198,6 +202,13 @@ pub trait IoQueue: Send {
 
     /// Waits for an operation to be done, whichever comes first; nothing when none is in flight.
     fn wait(&mut self) -> Option<Completion>;
+
+    /// An operation that is done, if there is one now (A9).
+    fn try_wait(&mut self) -> Option<Completion>;
+
+    /// What becomes readable when an operation in flight is done, for `epoll` (A9); nothing where the queue cannot tell. It is the
+    /// caller's own, and may outlive the queue.
+    fn descriptor(&self) -> Option<OwnedFd>;
 
     /// Operations in flight at once, at most.
     fn depth(&self) -> usize;

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
@@ -50,6 +51,14 @@ pub(super) trait Carrier<O>: Send {
 
     /// Waits for one to be over. One must have been begun.
     fn finished(&mut self) -> O;
+
+    /// One that is over, if there is one now.
+    fn try_finished(&mut self) -> Option<O>;
+
+    /// What becomes readable when one is over, where it can tell.
+    fn descriptor(&self) -> Option<OwnedFd> {
+        None
+    }
 }
 
 /// Opens the best queue that the system has.
@@ -140,6 +149,19 @@ impl<C: Carrier<Operation>> IoQueue for RealQueue<C> {
         let operation = self.carrier.finished();
         self.carried -= 1;
         Some(operation.complete())
+    }
+
+    fn try_wait(&mut self) -> Option<Completion> {
+        if let Some(over) = self.over.pop_front() {
+            return Some(over.complete());
+        }
+        let operation = self.carrier.try_finished()?;
+        self.carried -= 1;
+        Some(operation.complete())
+    }
+
+    fn descriptor(&self) -> Option<OwnedFd> {
+        self.carrier.descriptor()
     }
 
     fn depth(&self) -> usize {

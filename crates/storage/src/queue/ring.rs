@@ -11,7 +11,7 @@
 use std::fs;
 use std::io;
 use std::mem;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,10 +122,20 @@ impl Carrier<Operation> for Ring {
 
     fn finished(&mut self) -> Operation {
         loop {
-            let Some(completed) = self.ring.completion().next() else {
-                self.enter(1);
-                continue;
-            };
+            if let Some(operation) = self.try_finished() {
+                return operation;
+            }
+            self.enter(1);
+        }
+    }
+
+    fn try_finished(&mut self) -> Option<Operation> {
+        if !self.ring.submission().is_empty() {
+            // The system could not take it before.
+            self.enter(0);
+        }
+        loop {
+            let completed = self.ring.completion().next()?;
             let slot = completed.user_data() as usize;
             let mut operation = self.slots[slot].take().expect("what is completed was submitted");
             operation.advance(match completed.result() {
@@ -134,11 +144,17 @@ impl Carrier<Operation> for Ring {
             });
             if operation.is_over() {
                 self.free.push(slot);
-                return operation;
+                return Some(operation);
             }
             self.slots[slot] = Some(operation);
             self.push(slot);
         }
+    }
+
+    fn descriptor(&self) -> Option<OwnedFd> {
+        // SAFETY: the ring keeps its descriptor open for as long as it lives, and is borrowed here.
+        let ring = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
+        ring.try_clone_to_owned().ok()
     }
 }
 

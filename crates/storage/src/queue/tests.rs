@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spillway_base::ErrorKind;
 use spillway_base::rng::Rng;
 
@@ -85,6 +86,44 @@ fn content(file: &dyn File) -> Vec<u8> {
     let mut bytes = vec![0; file.len().unwrap() as usize];
     file.read_at(0, &mut bytes).unwrap();
     bytes
+}
+
+#[test]
+fn a9_who_is_told_when_to_look_waits_for_nothing_and_misses_nothing() {
+    everywhere(|place| {
+        let bytes: Vec<u8> = (0..40 * PAGE).map(|at| (at / 512) as u8).collect();
+        let file = place.file("f", &bytes);
+        let mut queue = place.queue(8);
+        let descriptor = queue.descriptor();
+        assert!(queue.try_wait().is_none());
+        let (mut next, mut done) = (0, BTreeSet::new());
+        while done.len() < 40 {
+            while next < 40 && !queue.is_full() {
+                // The last one is not there.
+                let offset = if next == 39 { 40 * PAGE } else { next * PAGE + 100 };
+                queue.read(next, &file, offset, 1000, AlignedBuffer::with_capacity(0));
+                next += 1;
+            }
+            let mut any = false;
+            while let Some(read) = queue.try_wait() {
+                any = true;
+                assert!(done.insert(read.tag), "{} is given back twice", read.tag);
+                assert_eq!(read.outcome.is_ok(), read.tag != 39, "{}", place.name);
+                let from = (read.tag * PAGE + 100) as usize;
+                assert!(read.tag == 39 || read.buffer[..] == bytes[from..from + 1000]);
+            }
+            match &descriptor {
+                Some(descriptor) if !any => {
+                    let mut readable = [PollFd::new(descriptor, PollFlags::IN)];
+                    let patience = Timespec { tv_sec: 30, tv_nsec: 0 };
+                    assert_eq!(poll(&mut readable, Some(&patience)), Ok(1), "{}", place.name);
+                }
+                _ => std::thread::yield_now(),
+            }
+        }
+        assert!(queue.is_idle() && queue.try_wait().is_none() && queue.wait().is_none());
+        assert_eq!(descriptor.is_none(), place.means == Some(Means::Threads));
+    });
 }
 
 #[test]

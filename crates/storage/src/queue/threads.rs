@@ -109,6 +109,12 @@ impl<J: Job> Carrier<J> for Threads<J> {
         self.jobs -= 1;
         job
     }
+
+    fn try_finished(&mut self) -> Option<J> {
+        let job = self.shared.state.lock().finished.pop_front()?;
+        self.jobs -= 1;
+        Some(job)
+    }
 }
 
 impl<J> Drop for Threads<J> {

@@ -27,6 +27,12 @@ pub(super) struct Hold {
 }
 
 impl Hold {
+    /// One is held up elsewhere.
+    pub(super) fn note(&self) {
+        self.held.lock().waiting += 1;
+        self.changed.notify_all();
+    }
+
     /// One comes by.
     pub(super) fn pass(&self) {
         let mut held = self.held.lock();
@@ -68,7 +74,10 @@ impl Drop for HeldUp {
         let mut state = self.disk.0.lock();
         match self.what {
             Held::Syncs => state.hold = None,
-            Held::Reads => state.hold_reads = None,
+            Held::Reads => {
+                state.hold_reads = None;
+                state.ring_all();
+            }
         }
         drop(state);
         self.hold.held.lock().released = true;

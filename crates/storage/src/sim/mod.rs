@@ -84,6 +84,7 @@ impl SimDisk {
     pub fn fork(&self) -> SimDisk {
         let mut state = self.0.lock().clone();
         (state.hold, state.hold_reads, state.after_write) = (None, None, None);
+        state.bells.clear();
         state.kill();
         state.forget_flights();
         SimDisk(Arc::new(Mutex::new(state)))
@@ -138,7 +139,8 @@ impl SimDisk {
         HeldUp { disk: self.clone(), what: Held::Syncs, hold }
     }
 
-    /// Holds up every read of a file that begins from now on, until the answer is dropped; those of queues excepted.
+    /// Holds up every read of a file that begins from now on, until the answer is dropped. Of queues those hold back all that they do
+    /// which somebody listens to ([`crate::IoQueue::descriptor`]); [`HeldUp::wait_for`] counts what they are given.
     #[must_use]
     pub fn hold_reads(&self) -> HeldUp {
         let hold = Arc::new(Hold::default());

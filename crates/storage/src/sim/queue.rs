@@ -2,9 +2,11 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use rustix::event::{EventfdFlags, eventfd};
 use spillway_base::rng::Rng;
 use spillway_base::{Error, Result};
 
@@ -121,6 +123,11 @@ impl State {
         self.flights.by_number = flights;
     }
 
+    /// Has all who listen look what can be given back.
+    pub(super) fn ring_all(&mut self) {
+        self.bells.retain(|bell| bell.upgrade().inspect(|bell| ring(bell)).is_some());
+    }
+
     /// Forgets what is in flight: nobody is left who could ask for it.
     pub(super) fn forget_flights(&mut self) {
         self.flights.by_number.clear();
@@ -140,11 +147,24 @@ pub(super) struct SimQueue {
     disk: SimDisk,
     depth: usize,
     in_flight: Vec<Submitted>,
+    /// Written to when something can be given back, where somebody listens.
+    bell: OnceLock<Arc<OwnedFd>>,
+}
+
+/// Makes a bell readable.
+fn ring(bell: &OwnedFd) {
+    // It counts to more than there will ever be.
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }
 
 impl SimQueue {
     pub(super) fn new(disk: &SimDisk, settings: QueueSettings) -> SimQueue {
-        SimQueue { disk: disk.clone(), depth: settings.depth, in_flight: Vec::new() }
+        SimQueue {
+            disk: disk.clone(),
+            depth: settings.depth,
+            in_flight: Vec::new(),
+            bell: OnceLock::new(),
+        }
     }
 
     fn file(&self, file: &Arc<dyn File>) -> Arc<SimFile> {
@@ -177,8 +197,29 @@ impl SimQueue {
         };
         let number = state.launch(flight);
         state.stir();
+        let held = state.hold_reads.clone();
         drop(state);
         self.in_flight.push(Submitted { number, tag, file });
+        if let Some(bell) = self.bell.get() {
+            held.inspect(|held| held.note());
+            ring(bell);
+        }
+    }
+
+    /// Gives one back, whichever.
+    fn give_back(&mut self) -> Completion {
+        let mut state = self.disk.0.lock();
+        state.stir();
+        let place = any(&mut state.rng, self.in_flight.len());
+        let Submitted { number, tag, file } = self.in_flight.swap_remove(place);
+        let flight = state.land(number);
+        let hook = flight.has_written().then(|| state.take_hook(&file.path)).flatten();
+        drop(state);
+        if let Some(hook) = hook {
+            hook();
+        }
+        let outcome = flight.outcome.expect("it has happened");
+        Completion { tag, buffer: flight.buffer, outcome }
     }
 }
 
@@ -206,21 +247,27 @@ impl IoQueue for SimQueue {
     }
 
     fn wait(&mut self) -> Option<Completion> {
-        if self.in_flight.is_empty() {
-            return None;
-        }
-        let mut state = self.disk.0.lock();
-        state.stir();
-        let place = any(&mut state.rng, self.in_flight.len());
-        let Submitted { number, tag, file } = self.in_flight.swap_remove(place);
-        let flight = state.land(number);
-        let hook = flight.has_written().then(|| state.take_hook(&file.path)).flatten();
-        drop(state);
-        if let Some(hook) = hook {
-            hook();
-        }
-        let outcome = flight.outcome.expect("it has happened");
-        Some(Completion { tag, buffer: flight.buffer, outcome })
+        (!self.in_flight.is_empty()).then(|| self.give_back())
+    }
+
+    fn try_wait(&mut self) -> Option<Completion> {
+        let held = self.bell.get().is_some() && self.disk.0.lock().hold_reads.is_some();
+        if held { None } else { self.wait() }
+    }
+
+    fn descriptor(&self) -> Option<OwnedFd> {
+        let bell = match self.bell.get() {
+            Some(bell) => bell,
+            None => {
+                let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?;
+                self.bell.get_or_init(|| {
+                    let bell = Arc::new(bell);
+                    self.disk.0.lock().bells.push(Arc::downgrade(&bell));
+                    bell
+                })
+            }
+        };
+        bell.try_clone().ok()
     }
 
     fn depth(&self) -> usize {

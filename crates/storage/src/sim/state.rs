@@ -1,8 +1,9 @@
 //! The state of a simulated machine: its files, their names, and the faults that are planned.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use spillway_base::rng::Rng;
 use spillway_base::{Error, ErrorKind, Result};
@@ -63,6 +64,8 @@ pub(super) struct State {
     pub(super) hold: Option<Arc<Hold>>,
     /// Where reads wait.
     pub(super) hold_reads: Option<Arc<Hold>>,
+    /// Of queues that somebody listens to.
+    pub(super) bells: Vec<Weak<OwnedFd>>,
     pub(super) after_write: Option<AfterWrite>,
     pub(super) unreadable: BTreeSet<PathBuf>,
     /// Operations of queues.
@@ -103,6 +106,7 @@ impl State {
             next_sync: None,
             hold: None,
             hold_reads: None,
+            bells: Vec::new(),
             after_write: None,
             unreadable: BTreeSet::new(),
             flights: Flights::default(),

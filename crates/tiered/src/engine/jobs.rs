@@ -109,6 +109,7 @@ impl TieredEngine {
         let alone = self.0.working.write();
         self.0.locks.lock().clear();
         drop(alone);
+        self.0.context.under_way.finish();
     }
 
     /// Starts background threads: one for flushes alone, and others for all work.

@@ -33,9 +33,11 @@ mod warm;
 mod work;
 mod written;
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -667,6 +669,22 @@ impl Engine for TieredEngine {
         if let Ok(table) = self.0.table_at(&tables, table, snapshot) {
             prefetch::prefetch(table, keys, snapshot);
         }
+    }
+
+    fn overlap_reads(&self) -> Vec<OwnedFd> {
+        let inner = &self.0;
+        inner.context.under_way.open(inner.space.disk(), inner.settings.read_queues)
+    }
+
+    fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
+        let tables = self.0.tables.load();
+        let Some(table) = tables.get(&table) else { return false };
+        let lacks = table.parts().of(key).view_now().missing(key, snapshot, &mut Vec::new());
+        lacks.is_some_and(|(extent, what)| self.0.context.under_way.begin(&extent, what, waker))
+    }
+
+    fn end_reads(&self) {
+        self.0.context.under_way.end();
     }
 
     fn newest(

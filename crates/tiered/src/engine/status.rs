@@ -286,6 +286,7 @@ impl Inner {
         all.extend(self.space_metrics());
         all.extend(self.metrics_of_tiers());
         let (taken, fetched) = self.context.queues.taken_and_fetched();
+        let (begun, shared) = self.context.under_way.begun_and_shared();
         let ahead = [
             (
                 "tiered_read_ahead_blocks_total",
@@ -296,6 +297,16 @@ impl Inner {
                 "tiered_prefetched_total",
                 "Blocks and indexes that were read for several gets at once.",
                 fetched,
+            ),
+            (
+                "tiered_reads_begun_total",
+                "Blocks and indexes that were read beside statements which needed them.",
+                begun,
+            ),
+            (
+                "tiered_reads_shared_total",
+                "Statements that found what they needed being read already.",
+                shared,
             ),
         ];
         all.extend(ahead.map(|(name, help, count)| Metric {

@@ -20,6 +20,7 @@ mod metamorphic;
 mod partition;
 mod races;
 mod ranges;
+mod reads;
 mod rows;
 mod scans;
 mod space;
@@ -82,6 +83,7 @@ fn small() -> TieredSettings {
         cache_bytes_min: 0,
         swizzling: true,
         read_ahead: true,
+        read_queues: 2,
         slot_bytes: 64 << 10,
         file_bytes: 1 << 20,
         compaction_order: Kind::ORDER.into(),

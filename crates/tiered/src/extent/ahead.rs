@@ -38,7 +38,7 @@ const PIECE_BYTES: u64 = 32 << 10;
 /// Queues that are kept for the next readers.
 const IDLE_MAX: usize = 8;
 /// What a read is widened by to whole pages of a file: a buffer with room for it is not made anew.
-const WIDENED_BYTES: usize = 2 * ALIGN;
+pub(super) const WIDENED_BYTES: usize = 2 * ALIGN;
 
 /// Queues of the disk for readers of extents.
 #[derive(Default)]
@@ -111,7 +111,8 @@ pub(crate) fn fetch_all(lacking: &[(Arc<ExtentHandle>, Missing)]) {
         let Some(done) = queue.wait() else { continue };
         if done.outcome.is_ok() {
             let (extent, missing) = &lacking[done.tag as usize];
-            extent.keep_read(*missing, &done.buffer);
+            // What is not as it should be, who needs it finds out.
+            let _ = extent.keep_read(*missing, &done.buffer);
             context.queues.fetched.fetch_add(1, Ordering::Relaxed);
         }
         charge.resize(charge.bytes().saturating_sub(done.buffer.len()));
@@ -251,7 +252,7 @@ impl ReadAhead {
             if piece.frames.is_some() {
                 break;
             }
-            if access == Access::MemoryOnly {
+            if access != Access::Blocking {
                 return None;
             }
             let done = self.queue.as_mut()?.wait()?;

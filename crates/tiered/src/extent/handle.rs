@@ -4,12 +4,13 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use spillway_base::budget::{Budget, GiveWay};
+use spillway_base::budget::{Budget, Charge, GiveWay, Use};
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_storage::{Disk, File};
 
 use super::ahead::Queues;
+use super::under_way::UnderWay;
 use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
 use crate::cache::{
@@ -46,6 +47,8 @@ pub(crate) struct ReadContext {
     pub(crate) reads: [AtomicU64; DeviceClass::ALL.len()],
     /// What blocks are read by beside their readers.
     pub(crate) queues: Queues,
+    /// What is read beside who needs it.
+    pub(crate) under_way: UnderWay,
     pub(super) budget: Budget,
 }
 
@@ -67,11 +70,17 @@ impl ReadContext {
             thermometer: Arc::new(Thermometer::new(temperature)),
             reads: Default::default(),
             queues: Queues::default(),
+            under_way: UnderWay::default(),
             budget: budget.clone(),
         });
         let weak: Weak<ReadContext> = Arc::downgrade(&context);
         budget.gives_way(weak);
         context
+    }
+
+    /// What bytes take that are being read.
+    pub(super) fn charge(&self, bytes: usize) -> Charge {
+        self.budget.charge(Use::Caches, bytes)
     }
 
     /// A row came in, which blocks may have to make room for.
@@ -282,7 +291,7 @@ impl ExtentHandle {
         error.context(format!("{:?}, {}, {}, {part}", home.table, self.meta.id, self.meta.slots))
     }
 
-    fn read(&self, part: &str, offset: u64, len: usize) -> Result<Buffer> {
+    fn read(&self, part: &str, offset: u64, len: usize, access: Access) -> Result<Buffer> {
         let home = self.home();
         // Before there is memory for it: a length is not to be trusted.
         if offset.checked_add(len as u64).is_none_or(|end| end > self.meta.len) {
@@ -290,7 +299,14 @@ impl ExtentHandle {
             return Err(self.damaged(part, &error));
         }
         let mut bytes = Buffer::new(len, &home.context.pages);
-        home.file.read_at(home.offset + offset, &mut bytes)?;
+        match access {
+            Access::MemoryOnly => return Err(would_block()),
+            Access::AtHand if !home.file.read_now(home.offset + offset, &mut bytes) => {
+                return Err(would_block());
+            }
+            Access::AtHand => {}
+            Access::Blocking => home.file.read_at(home.offset + offset, &mut bytes)?,
+        }
         Ok(bytes)
     }
 
@@ -316,7 +332,7 @@ impl ExtentHandle {
 
     fn footer(&self) -> Result<Footer> {
         let at = self.meta.len.saturating_sub(FOOTER_BYTES as u64);
-        self.decode_footer(&self.read("footer", at, FOOTER_BYTES)?)
+        self.decode_footer(&self.read("footer", at, FOOTER_BYTES, Access::Blocking)?)
     }
 
     /// Whom the cache of all extents is.
@@ -372,7 +388,8 @@ impl ExtentHandle {
         }
         // Index, filters and footer are behind the blocks: one read.
         let Range { start, end } = self.tail();
-        let tail = self.read("index, filters and footer", start, (end - start) as usize)?;
+        let part = "index, filters and footer";
+        let tail = self.read(part, start, (end - start) as usize, access)?;
         self.seat_table(&tail)
     }
 
@@ -395,14 +412,16 @@ impl ExtentHandle {
     }
 
     /// Takes what was read for a reader into memory, if it is what it should be.
-    pub(super) fn keep_read(self: &Arc<Self>, missing: Missing, bytes: &[u8]) {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`].
+    pub(super) fn keep_read(self: &Arc<Self>, missing: Missing, bytes: &[u8]) -> Result<()> {
         match missing {
-            Missing::Table => drop(self.seat_table(bytes)),
-            Missing::Block(index) => {
-                if let Some(table) = self.resident_now() {
-                    drop(self.keep_frame(&table, index, bytes));
-                }
-            }
+            Missing::Table => self.seat_table(bytes).map(drop),
+            Missing::Block(index) => match self.resident_now() {
+                Some(table) => self.keep_frame(&table, index, bytes).map(drop),
+                None => Ok(()),
+            },
         }
     }
 
@@ -488,7 +507,9 @@ impl ExtentHandle {
         if access == Access::MemoryOnly {
             return Err(would_block());
         }
-        let block = self.read_block(table, index)?;
+        let (from, to) = (table.offset(index), table.offset(index + 1));
+        let bytes = self.read("data block", from, (to - from) as usize, access)?;
+        let block = self.open_block(table, index, bytes)?;
         Ok(self.keep(table, index, block))
     }
 
@@ -573,7 +594,7 @@ impl ExtentHandle {
     /// The frames of consecutive blocks, unchecked, past the cache.
     pub(crate) fn read_blocks(&self, resident: &Resident, blocks: Range<usize>) -> Result<Buffer> {
         let (from, to) = (resident.offset(blocks.start), resident.offset(blocks.end));
-        self.read("data block", from, (to - from) as usize)
+        self.read("data block", from, (to - from) as usize, Access::Blocking)
     }
 
     /// The block of a frame that was read.

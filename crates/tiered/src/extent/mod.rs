@@ -34,6 +34,7 @@ mod check;
 mod handle;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod under_way;
 
 use std::ops::Range;
 

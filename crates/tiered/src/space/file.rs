@@ -46,6 +46,11 @@ impl DataFile {
         thread::blocking(|| self.file.read_at(offset, bytes))
     }
 
+    /// As [`File::read_now`].
+    pub(crate) fn read_now(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        self.file.read_now(offset, bytes)
+    }
+
     /// Makes everything durable that was written before the call.
     ///
     /// # Errors

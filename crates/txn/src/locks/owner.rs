@@ -1,7 +1,7 @@
 //! A transaction as the lock table sees it.
 
 use std::cell::{OnceCell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -126,6 +126,8 @@ impl LockOwner {
 pub(crate) struct Wait {
     granted: AtomicBool,
     interrupted: AtomicBool,
+    /// Who is called when a read is over that the owner has left.
+    reader: OnceLock<Waker>,
     /// Held while either of the two is changed for a sleeper to see. Who is called in place of a sleeper.
     changing: Mutex<Option<Waker>>,
     changed: Condvar,
@@ -141,6 +143,16 @@ impl Wait {
         self.wake();
     }
 
+    /// Sets who is called when a read is over; the first one stays.
+    pub(crate) fn set_reader(&self, waker: Waker) {
+        let _ = self.reader.set(waker);
+    }
+
+    /// Who is called when a read is over.
+    pub(crate) fn reader(&self) -> Option<&Waker> {
+        self.reader.get()
+    }
+
     /// Takes back an interruption that met no wait.
     pub(crate) fn clear_interrupt(&self) {
         self.interrupted.store(false, Ordering::Release);
@@ -150,8 +162,9 @@ impl Wait {
         self.interrupted.load(Ordering::Acquire)
     }
 
-    /// Called with the shard held, before the owner is put in line. With a waker, nobody sleeps.
-    pub(super) fn prepare(&self, waker: Option<Waker>) -> Result<()> {
+    /// Called with the shard held, before the owner is put in line; or by an owner that is in none, before it leaves a read. With a
+    /// waker, nobody sleeps.
+    pub(crate) fn prepare(&self, waker: Option<Waker>) -> Result<()> {
         if self.interrupted.swap(false, Ordering::AcqRel) {
             return Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"));
         }

@@ -3,7 +3,6 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::Transaction;
@@ -94,10 +93,10 @@ impl Transaction {
     }
 
     /// When the wait that [`ErrorKind::WouldBlock`] told of will have taken too long, in the time of
-    /// [`spillway_base::clock::now`]. `None` where there is no such wait.
+    /// [`spillway_base::clock::now`]; or when to begin anew what was left for a device. `None` where there was no such wait.
     #[must_use]
     pub fn waits_until(&self) -> Option<Duration> {
-        self.owner.left_until()
+        self.owner.left_until().or(self.reads_until.get())
     }
 
     /// First committer wins: refuses a row that was written after this transaction's snapshot.
@@ -110,7 +109,9 @@ impl Transaction {
             return Ok(());
         };
         let mut value = Vec::new();
-        let newest = self.engine(table)?.newest(table, key, Access::Blocking, &mut value)?;
+        // The lock stays, and nobody has looked where that fails.
+        let newest =
+            self.look_up(table, key, None, &mut value).inspect_err(|_| self.unchecked.set(true))?;
         if newest.csn() > Some(snapshot) {
             self.unchecked.set(true);
             return Err(Error::new(

@@ -24,6 +24,7 @@ mod buffer;
 mod future;
 mod lock;
 mod range;
+mod reads;
 mod scan;
 
 use std::cell::{Cell, RefCell};
@@ -77,6 +78,10 @@ pub struct Transaction {
     unchecked: Cell<bool>,
     /// The newest version of the keys that are locked, where each was looked at; a snapshot to come must see it.
     locked_at: Cell<Option<Csn>>,
+    /// Whether look-ups are left where they would wait for a device.
+    leaves_reads: Cell<bool>,
+    /// Until when whoever left one waits to be called.
+    reads_until: Cell<Option<Duration>>,
     ended: Cell<bool>,
 }
 
@@ -129,6 +134,8 @@ impl Transaction {
             seen: Cell::new(Csn::ZERO),
             unchecked: Cell::new(false),
             locked_at: Cell::new(Some(Csn::ZERO)),
+            leaves_reads: Cell::new(false),
+            reads_until: Cell::new(None),
             ended: Cell::new(false),
         }
     }
@@ -242,7 +249,8 @@ impl Transaction {
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`], [`ErrorKind::Io`], [`ErrorKind::NotFound`] for a table that is
-    /// gone; under SERIALIZABLE also [`ErrorKind::SerializationFailure`].
+    /// gone; under SERIALIZABLE also [`ErrorKind::SerializationFailure`]; where reads are left
+    /// ([`Transaction::leave_reads`]) [`ErrorKind::WouldBlock`] and [`ErrorKind::Interrupted`].
     pub fn get(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         self.get_with(table, key, Access::Blocking, value)
     }
@@ -272,7 +280,10 @@ impl Transaction {
         if self.serializable() {
             self.shared().serializable.read(self.owner.id(), snapshot, table, key)?;
         }
-        let found = self.engine(table)?.get(table, key, snapshot, access, value)?;
+        let found = match access {
+            Access::Blocking => self.look_up(table, key, Some(snapshot), value)?,
+            _ => self.engine(table)?.get(table, key, snapshot, access, value)?,
+        };
         self.note_seen(found.csn().unwrap_or(Csn::ZERO));
         Ok(self.is_there(table, key, found, value))
     }
@@ -289,7 +300,7 @@ impl Transaction {
 
     /// Reads the newest version of a key that this transaction has locked.
     fn get_newest(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let found = self.engine(table)?.newest(table, key, Access::Blocking, value)?;
+        let found = self.look_up(table, key, None, value)?;
         let csn = found.csn().unwrap_or(Csn::ZERO);
         self.note_seen(csn);
         self.locked_at.set(self.locked_at.get().map(|newest| newest.max(csn)));

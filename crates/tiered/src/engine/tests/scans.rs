@@ -135,7 +135,7 @@ fn of_one_commit_in_two_places_the_newer_place_is_right() {
 }
 
 /// A table of some hundred blocks, of which the cache holds few.
-fn long(disk: &SimDisk, settings: TieredSettings) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>) {
+pub(super) fn long(disk: &SimDisk, settings: TieredSettings) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>) {
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     let row = |number: u64| (format!("k{number:04}").into_bytes(), noise(number, 1500));

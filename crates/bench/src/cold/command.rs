@@ -1,0 +1,223 @@
+//! The command line of a run, and the run.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use rustix::fs::{Advice, fadvise};
+use spillway_base::clock::Clock;
+use spillway_base::rng::Rng;
+use spillway_base::thread;
+
+use crate::connections::{Client, Measured, Plan, run, server};
+use crate::machine;
+use crate::measure::{in_turns, progress, quantile_us};
+use crate::report::{Figure, OutputArgs, Report, Row};
+
+/// How often what the system has of the data files is dropped.
+const DROP_EVERY: Duration = Duration::from_millis(100);
+/// Rows of one INSERT.
+const ROWS_TOGETHER: u64 = 200;
+
+/// Random rows that are on a device only, one in flight on each connection.
+#[derive(Args, Clone, Debug)]
+pub struct ColdArgs {
+    /// A server as NAME=SOCKET; its root has no password. May be given more than once
+    #[arg(long = "server", value_name = "NAME=SOCKET", required = true, value_parser = server)]
+    pub servers: Vec<(String, PathBuf)>,
+    /// Folders of their data files, which are dropped from the page cache all the time
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Vec<PathBuf>,
+    /// Connections
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64])]
+    pub connections: Vec<usize>,
+    /// Rows
+    #[arg(long, default_value_t = 2_000_000)]
+    pub rows: u64,
+    /// Bytes of a row's value, which cannot be compressed much
+    #[arg(long, default_value_t = 400)]
+    pub value_bytes: usize,
+    /// Whether the rows are there from a run before
+    #[arg(long)]
+    pub loaded: bool,
+    /// Seconds of each cell that are measured, after a fifth of them that is not
+    #[arg(long, default_value_t = 5.0)]
+    pub seconds: f64,
+    /// Statements of each cell, instead of seconds
+    #[arg(long)]
+    pub statements: Option<u64>,
+    /// Times to run everything; the report gives medians over them
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// What all random choices come from
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Where the report goes
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl ColdArgs {
+    /// Runs the reads on each server and gives the report.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or the first failure of a run, in words.
+    pub fn run(&self) -> Result<(), String> {
+        if self.rounds == 0 || self.rows == 0 || self.connections.contains(&0) {
+            return Err("a run needs a round, a row and a connection".to_owned());
+        }
+        let time = Duration::try_from_secs_f64(self.seconds).map_err(|error| error.to_string())?;
+        for (name, socket) in self.servers.iter().filter(|_| !self.loaded) {
+            let loaded = Client::connect(socket).and_then(|mut client| self.load(&mut client));
+            loaded.map_err(|error| format!("{name}: {error}"))?;
+        }
+        let mut report = self.empty();
+        let bar = progress((self.rounds * self.connections.len() * self.servers.len()) as u64);
+        let mut seed = self.seed;
+        let files = data_files(&self.folder)?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let ends = ended.clone();
+        let dropping = thread::spawn("drop-cached", move || {
+            while !ends.load(Ordering::Relaxed) {
+                drop_cached(&files);
+                Clock::system().sleep(DROP_EVERY);
+            }
+        });
+        let dropping = dropping.map_err(|error| error.to_string())?;
+        let cells = self.connections.iter().try_for_each(|&connections| {
+            in_turns(self.rounds, &self.servers, |(name, socket)| {
+                bar.set_message(format!("{name}, {connections} connections"));
+                seed = seed.wrapping_add(1);
+                let plan = Plan {
+                    socket,
+                    connections,
+                    rows: self.rows,
+                    time,
+                    statements: self.statements,
+                    seed,
+                    statement: |id| format!("SELECT v FROM bench.cold WHERE id = {id}"),
+                };
+                let measured = run(&plan).map_err(|error| format!("{name}: {error}"))?;
+                report.add(row(name, connections, &measured));
+                bar.inc(1);
+                Ok(())
+            })
+        });
+        ended.store(true, Ordering::Relaxed);
+        dropping.join().map_err(|_| "what drops cached pages has panicked")?;
+        bar.finish_and_clear();
+        cells?;
+        self.output.give(&report)
+    }
+
+    fn load(&self, client: &mut Client) -> Result<(), String> {
+        client.run("CREATE DATABASE IF NOT EXISTS bench")?;
+        client.run("DROP TABLE IF EXISTS bench.cold")?;
+        client.run(&format!(
+            "CREATE TABLE bench.cold (id INT PRIMARY KEY, v VARCHAR({}) CHARACTER SET utf8mb4 NOT NULL)",
+            self.value_bytes
+        ))?;
+        let bar = progress(self.rows);
+        let mut rng = Rng::new(self.seed);
+        for first in (0..self.rows).step_by(ROWS_TOGETHER as usize) {
+            let last = (first + ROWS_TOGETHER).min(self.rows);
+            let mut insert = "INSERT INTO bench.cold VALUES ".to_owned();
+            for id in first..last {
+                let comma = if id > first { "," } else { "" };
+                let _ = write!(insert, "{comma}({id},'{}')", value(&mut rng, self.value_bytes));
+            }
+            client.run(&insert)?;
+            bar.set_position(last);
+        }
+        client.run("FLUSH TABLES")?;
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    fn empty(&self) -> Report {
+        let figure = |name, decimals| Figure { name, decimals };
+        let figures = [
+            figure("reads/s", 0),
+            figure("p50 ms", 3),
+            figure("p99 ms", 3),
+            figure("server user us", 1),
+            figure("server sys us", 1),
+            figure("client cpu us", 1),
+            figure("device KiB", 1),
+        ];
+        let mut report = Report::new(&["connections"], &figures);
+        report.set("machine", machine::describe(Path::new(".")));
+        report.set("load average", machine::load_average());
+        let extent = match self.statements {
+            Some(statements) => format!("{statements} statements"),
+            None => format!("{} s after a fifth of it unmeasured", self.seconds),
+        };
+        report.set(
+            "run",
+            format!(
+                "one SELECT of one of {} rows of {} bytes in flight on each connection, {extent} a cell, {} rounds in turn, seed {}; \
+                 the page cache of the data files dropped every {} ms; processor time for each read, and what the device read for it",
+                self.rows,
+                self.value_bytes,
+                self.rounds,
+                self.seed,
+                DROP_EVERY.as_millis()
+            ),
+        );
+        report
+    }
+}
+
+/// Characters of which none says much of the next.
+pub(super) fn value(rng: &mut Rng, bytes: usize) -> String {
+    const CHARACTERS: &[u8; 64] =
+        b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+    (0..bytes).map(|_| char::from(CHARACTERS[rng.below(64) as usize])).collect()
+}
+
+/// The data files in folders, and in those below them.
+pub(super) fn data_files(folders: &[PathBuf]) -> Result<Vec<File>, String> {
+    let mut files = Vec::new();
+    let mut left = folders.to_vec();
+    while let Some(folder) = left.pop() {
+        let failed = |error| format!("{}: {error}", folder.display());
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.is_dir() {
+                left.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "data") {
+                files.push(File::open(&path).map_err(failed)?);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn drop_cached(files: &[File]) {
+    // A system that keeps them shows in what the device reads.
+    for file in files {
+        let _ = fadvise(file, 0, None, Advice::DontNeed);
+    }
+}
+
+fn row(name: &str, connections: usize, measured: &Measured) -> Row {
+    let reads = measured.latency_ns.len().max(1) as f64;
+    let us = |time: Duration| time.as_secs_f64() * 1e6 / reads;
+    Row {
+        case: vec![connections.to_string()],
+        subject: name.to_owned(),
+        figures: vec![
+            measured.latency_ns.len() as f64 / measured.elapsed.as_secs_f64(),
+            quantile_us(&measured.latency_ns, 0.5) / 1e3,
+            quantile_us(&measured.latency_ns, 0.99) / 1e3,
+            us(measured.server.user),
+            us(measured.server.system),
+            us(measured.client.total()),
+            measured.read_bytes as f64 / 1024.0 / reads,
+        ],
+    }
+}

@@ -1,0 +1,145 @@
+//! Reads that go on beside who needs them (`extent::under_way`).
+
+use std::sync::atomic::AtomicUsize;
+use std::task::{Wake, Waker};
+
+use super::scans::long;
+use super::*;
+
+/// Counts its calls.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// One who wants something, and how often it was called.
+fn caller() -> (Waker, impl Fn() -> usize) {
+    let calls = Arc::new(Calls::default());
+    (Waker::from(calls.clone()), move || calls.0.load(Ordering::SeqCst))
+}
+
+type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// An engine of which nothing is in memory, and what its table has.
+fn cold(disk: &SimDisk, cache_bytes: usize) -> (Bench, Rows) {
+    let settings = TieredSettings { cache_bytes, ..small() };
+    let (bench, rows) = long(disk, settings.clone());
+    drop(bench);
+    let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+    bench.horizon.stable.store(5000, Ordering::SeqCst);
+    (bench, rows)
+}
+
+impl Bench {
+    fn look(&self, key: &[u8], access: Access) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        let found = self.engine.get(table(1), key, Csn(5000), access, &mut value)?;
+        Ok(found.is_value().then_some(value))
+    }
+
+    fn begin(&self, key: &[u8], waker: &Waker) -> bool {
+        self.engine.begin_read(table(1), key, Csn(5000), waker)
+    }
+}
+
+/// E12, Z1, Z3: whatever fails meanwhile, everybody is called, and comes to its row or its failure.
+#[test]
+fn z1_everybody_is_called_and_finds_its_row() {
+    for (seed, fails) in [(1, false), (2, true), (3, true)] {
+        let (disk, mut rng) = (SimDisk::new(seed), Rng::new(seed));
+        let (bench, rows) = cold(&disk, 300 << 10);
+        assert!(!bench.begin(&rows[0].0, Waker::noop()), "nobody takes back what is read");
+        assert_eq!(bench.engine.overlap_reads().len(), 2);
+        let data: Vec<PathBuf> = disk.files().into_iter().map(|(path, _)| path).collect();
+        let (mut left, mut failed) = (0, 0);
+        for _ in 0..400 {
+            let wanted: Vec<_> =
+                (0..1 + rng.below(8)).map(|_| rng.below(rows.len() as u64)).collect();
+            for at in wanted {
+                let (key, value) = &rows[at as usize];
+                for time in 0.. {
+                    let failing = fails && rng.chance(1, 8);
+                    if failing {
+                        data.iter().for_each(|path| disk.fail_reads(path));
+                    }
+                    let (waker, called) = caller();
+                    let looked = match bench.look(key, Access::AtHand) {
+                        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                            if bench.begin(key, &waker) {
+                                bench.engine.end_reads();
+                                assert_eq!(called(), 1);
+                                left += 1;
+                                disk.heal();
+                                assert!(time < 20, "it comes for ever");
+                                continue;
+                            }
+                            bench.look(key, Access::Blocking)
+                        }
+                        looked => looked,
+                    };
+                    disk.heal();
+                    match looked {
+                        Ok(found) => assert_eq!(found.as_ref(), Some(value)),
+                        Err(error) => {
+                            assert!(failing && error.kind() == ErrorKind::Io);
+                            failed += 1;
+                        }
+                    }
+                    break;
+                }
+            }
+        }
+        assert!(left > 100 && (failed > 0) == fails, "{left} left, {failed} failed");
+    }
+}
+
+/// Z2, Z4, Z5.
+#[test]
+fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
+    let disk = SimDisk::new(5);
+    let (bench, rows) = cold(&disk, 8 << 20);
+    bench.engine.overlap_reads();
+    // What says where the blocks are.
+    for (key, _) in &rows {
+        while let Err(error) = bench.look(key, Access::AtHand) {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            assert!(bench.begin(key, Waker::noop()));
+            bench.engine.end_reads();
+        }
+    }
+    drop(bench);
+    let settings = TieredSettings { cache_bytes: 8 << 20, ..small() };
+    let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+    bench.horizon.stable.store(5000, Ordering::SeqCst);
+    bench.engine.overlap_reads();
+    let held = disk.hold_reads();
+    let counts = || bench.engine.0.context.under_way.begun_and_shared();
+    let callers: Vec<_> = (0..50).map(|_| caller()).collect();
+    let (key, value) = &rows[7];
+    callers.iter().for_each(|(waker, _)| assert!(bench.begin(key, waker)));
+    assert_eq!(counts(), (1, 49));
+    bench.engine.end_reads();
+    assert!(callers.iter().all(|(_, called)| called() == 0));
+    assert_eq!(bench.look(key, Access::AtHand).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(held);
+    bench.engine.end_reads();
+    assert!(callers.iter().all(|(_, called)| called() == 1));
+    assert!(bench.begin(key, &callers[0].0), "the block");
+    bench.engine.end_reads();
+    assert_eq!(bench.look(key, Access::MemoryOnly).unwrap().as_ref(), Some(value));
+    assert!(!bench.begin(key, &callers[0].0), "it is in memory");
+    let held = disk.hold_reads();
+    let begun = rows.iter().filter(|(key, _)| bench.begin(key, &callers[1].0)).count();
+    assert!(begun > 10);
+    let under_way = Arc::downgrade(&bench.engine.0.context);
+    drop(held);
+    bench.engine.close();
+    assert!(callers[1].1() > 1, "whoever waits is called at the end");
+    assert!(!bench.begin(&rows[rows.len() - 1].0, Waker::noop()));
+    drop(bench);
+    assert!(under_way.upgrade().is_none(), "a read under way keeps its extent");
+}

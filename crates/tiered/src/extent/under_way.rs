@@ -1,0 +1,206 @@
+//! Reads that go on beside who needs them: what look-ups lack, while their threads do something else.
+//!
+//! A thread that waits for a device is one that another has to take the place of, and to be woken after. A look-up that is told instead
+//! that its block is on the way costs no thread: as many as the device does at once are under way, and whoever is told that one is there
+//! takes it into memory and calls those who want it.
+//!
+//! # Guarantees
+//! - **Z1 (everybody is called).** Who is told that a read is under way is called once it is over, whatever came of it, by whoever calls
+//!   [`UnderWay::end`] next. The queues' descriptors say when.
+//! - **Z2 (one read for all).** Of a table or a block one read is under way at a time, of which all are told who want it.
+//! - **Z3 (no failure is lost, none is made up).** What could not be read, or is damaged, is not begun again before somebody has come for it
+//!   and was told that nothing is under way: that one reads it itself, and meets what there is to meet. So nobody comes for ever.
+//! - **Z4 (bounded).** Each queue has [`DEPTH`] reads under way at the most, charged to the budget with their memory. Who comes to a full one
+//!   is told that nothing is under way.
+//! - **Z5 (nothing is kept).** A read under way keeps its extent, and so all that reads go through. After [`UnderWay::finish`] none is, or begins.
+//!
+//! Reads go through the page cache: a look-up asks first for what the system has there ([`spillway_storage::File::read_now`]), and
+//! Linux begins to read what it has not when it is asked so. Past the page cache the same bytes would be read twice.
+
+use std::hash::BuildHasher;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+
+use parking_lot::Mutex;
+use rustc_hash::FxBuildHasher;
+use spillway_base::budget::Charge;
+use spillway_storage::{AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
+
+use super::ahead::WIDENED_BYTES;
+use super::handle::ExtentHandle;
+use crate::extent_meta::ExtentId;
+use crate::subtable::Missing;
+
+/// Reads of one queue under way at once.
+const DEPTH: usize = 128;
+/// Buffers of a queue that are kept for the next reads.
+const SPARE_MAX: usize = 16;
+/// What could not be read and nobody has come for, of one queue: those before are forgotten.
+const FAILED_MAX: usize = 64;
+
+/// A read that is under way.
+struct Flight {
+    extent: Arc<ExtentHandle>,
+    missing: Missing,
+    wanted_by: Vec<Waker>,
+    _charge: Charge,
+}
+
+impl Flight {
+    fn is(&self, extent: &Arc<ExtentHandle>, missing: Missing) -> bool {
+        self.missing == missing && Arc::ptr_eq(&self.extent, extent)
+    }
+}
+
+/// A queue and what it has under way, by its tags.
+struct Lane {
+    queue: Box<dyn IoQueue>,
+    flights: Vec<Option<Flight>>,
+    free: Vec<usize>,
+    spare: Vec<AlignedBuffer>,
+    failed: Vec<(ExtentId, Missing)>,
+    /// Whether nothing begins any more.
+    closed: bool,
+}
+
+impl Lane {
+    fn over(queue: Box<dyn IoQueue>) -> Lane {
+        Lane {
+            queue,
+            flights: (0..DEPTH).map(|_| None).collect(),
+            free: (0..DEPTH).collect(),
+            spare: Vec::new(),
+            failed: Vec::new(),
+            closed: false,
+        }
+    }
+
+    fn land(&mut self, done: &Completion) -> Option<Flight> {
+        let at = done.tag as usize;
+        self.free.push(at);
+        self.flights[at].take()
+    }
+}
+
+/// Reads that are under way, by queues that no two threads use at once.
+#[derive(Default)]
+pub(crate) struct UnderWay {
+    lanes: OnceLock<Box<[Mutex<Lane>]>>,
+    begun: AtomicU64,
+    shared: AtomicU64,
+}
+
+impl UnderWay {
+    /// Opens so many queues, unless they are open, if the disk has such as tell when a read is over. Answers what does.
+    pub(crate) fn open(&self, disk: &dyn Disk, lanes: usize) -> Vec<OwnedFd> {
+        let settings = QueueSettings { depth: DEPTH, cache: Cache::Through };
+        let open = || {
+            let queues = (0..lanes).map_while(|_| disk.queue(settings).ok());
+            let telling = queues.take_while(|queue| queue.descriptor().is_some());
+            telling.map(|queue| Mutex::new(Lane::over(queue))).collect()
+        };
+        let lanes = self.lanes.get_or_init(open);
+        lanes.iter().filter_map(|lane| lane.lock().queue.descriptor()).collect()
+    }
+
+    /// Reads that were begun, and wants that found theirs under way.
+    pub(crate) fn begun_and_shared(&self) -> (u64, u64) {
+        (self.begun.load(Ordering::Relaxed), self.shared.load(Ordering::Relaxed))
+    }
+
+    /// Begins to read something, unless it is under way; `waker` is called when it is over. `false` where it is not under way, and nobody is
+    /// called: there is no place, or it was tried and failed.
+    pub(crate) fn begin(
+        &self,
+        extent: &Arc<ExtentHandle>,
+        missing: Missing,
+        waker: &Waker,
+    ) -> bool {
+        let Some(lanes) = self.lanes.get().filter(|lanes| !lanes.is_empty()) else { return false };
+        let hash = FxBuildHasher.hash_one((extent.meta.id.0, missing));
+        let whole = &lanes[(hash >> 32) as usize % lanes.len()];
+        let mut lane = whole.lock();
+        if let Some(flight) = lane.flights.iter_mut().flatten().find(|one| one.is(extent, missing))
+        {
+            self.shared.fetch_add(1, Ordering::Relaxed);
+            if !flight.wanted_by.iter().any(|other| other.will_wake(waker)) {
+                flight.wanted_by.push(waker.clone());
+            }
+            return true;
+        }
+        let name = (extent.meta.id, missing);
+        if let Some(at) = lane.failed.iter().position(|failed| *failed == name) {
+            lane.failed.swap_remove(at);
+            return false;
+        }
+        if lane.closed {
+            return false;
+        }
+        let Some((file, offset, len)) = extent.place_of(missing) else { return false };
+        let Some(at) = lane.free.pop() else { return false };
+        let buffer = lane.spare.pop();
+        let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
+        lane.flights[at] = Some(Flight {
+            extent: extent.clone(),
+            missing,
+            wanted_by: vec![waker.clone()],
+            _charge: extent.queues_and_disk().0.charge(len),
+        });
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        lane.queue.read(at as u64, file, offset, len, buffer);
+        // Of what is over at once no descriptor tells.
+        let over = lane.queue.try_wait().map(|done| (lane.land(&done), done));
+        drop(lane);
+        if let Some((flight, done)) = over {
+            land(whole, flight, done);
+        }
+        true
+    }
+
+    /// Takes into memory what has been read, and calls those who want it (Z1).
+    pub(crate) fn end(&self) {
+        for lane in self.lanes.get().into_iter().flatten() {
+            loop {
+                let mut taken = lane.lock();
+                let Some(done) = taken.queue.try_wait() else { break };
+                let flight = taken.land(&done);
+                drop(taken);
+                land(lane, flight, done);
+            }
+        }
+    }
+
+    /// Waits for all that is under way, and has nothing begin any more (Z5).
+    pub(crate) fn finish(&self) {
+        for lane in self.lanes.get().into_iter().flatten() {
+            lane.lock().closed = true;
+            loop {
+                let mut taken = lane.lock();
+                let Some(done) = taken.queue.wait() else { break };
+                let flight = taken.land(&done);
+                drop(taken);
+                land(lane, flight, done);
+            }
+        }
+    }
+}
+
+/// Sees to a read that is over, with its queue free for others.
+fn land(lane: &Mutex<Lane>, flight: Option<Flight>, done: Completion) {
+    let Some(Flight { extent, missing, wanted_by, _charge }) = flight else { return };
+    let kept = done.outcome.and_then(|()| extent.keep_read(missing, &done.buffer));
+    let mut taken = lane.lock();
+    if kept.is_err() {
+        if taken.failed.len() >= FAILED_MAX {
+            taken.failed.remove(0);
+        }
+        taken.failed.push((extent.meta.id, missing));
+    }
+    if taken.spare.len() < SPARE_MAX {
+        taken.spare.push(done.buffer);
+    }
+    drop(taken);
+    wanted_by.into_iter().for_each(Waker::wake);
+}

@@ -1,0 +1,96 @@
+//! Look-ups of keys in the engines, which may be left where they would wait for a device (DESIGN, D11).
+//!
+//! A look-up that is left has begun to read what it lacks, and answers [`ErrorKind::WouldBlock`]; the waker of the transaction's
+//! [`CancelHandle`] is called when that is over. Whoever runs the statement begins it anew then, and finds what it has read in memory. It
+//! may have been evicted again, or the next look-up may lack something else: who begins anew too often is to let its reads wait.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use spillway_base::clock;
+use spillway_base::engine::{Access, Engine, Found};
+use spillway_base::{Csn, ErrorKind, Result, TableId};
+
+use super::{CancelHandle, Transaction};
+
+/// A statement that was left for a device is begun anew after this at the latest. A device that takes so long has its threads wait.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl CancelHandle {
+    /// Whom to call, from any thread, when a look-up that was left can go on ([`Transaction::leave_reads`]), or is cancelled. The first
+    /// one that was given stays.
+    pub fn set_reads_waker(&self, waker: Waker) {
+        self.0.set_reader(waker);
+    }
+}
+
+impl Transaction {
+    /// Has look-ups of single keys answer [`ErrorKind::WouldBlock`] from now on, in place of waiting for a device, or not any more. They are
+    /// left only where there is somebody to call ([`CancelHandle::set_reads_waker`]) and somebody who takes what was read into memory
+    /// ([`crate::TransactionManager::overlap_reads`]).
+    ///
+    /// What the failed operation's statement has written before may be undone and done again, as after
+    /// [`Transaction::set_waker`]; [`Transaction::waits_until`] says until when to wait for the call.
+    pub fn leave_reads(&self, leave: bool) {
+        self.leaves_reads.set(leave && self.shared().overlaps_reads());
+    }
+
+    /// Looks a key up at a snapshot, or its newest version.
+    pub(super) fn look_up(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Option<Csn>,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
+        let engine = self.engine(table)?;
+        if !self.leaves_reads.get() {
+            return look_up(&**engine, table, key, snapshot, Access::Blocking, value);
+        }
+        match look_up(&**engine, table, key, snapshot, Access::AtHand, value) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if self.begin_read(&**engine, table, key, snapshot)? {
+                    return Err(error);
+                }
+                look_up(&**engine, table, key, snapshot, Access::Blocking, value)
+            }
+            found => found,
+        }
+    }
+
+    /// Begins to read what a look-up lacks, if it may be left.
+    #[cold]
+    fn begin_read(
+        &self,
+        engine: &dyn Engine,
+        table: TableId,
+        key: &[u8],
+        snapshot: Option<Csn>,
+    ) -> Result<bool> {
+        // One that stands in line for a row is called for that, and has nothing else to be called for.
+        let wait = self.owner.wait();
+        let Some(waker) = wait.reader().filter(|_| !self.owner.has_left()) else {
+            return Ok(false);
+        };
+        wait.prepare(Some(waker.clone()))?;
+        if !engine.begin_read(table, key, snapshot.unwrap_or(Csn::MAX), waker) {
+            return Ok(false);
+        }
+        self.reads_until.set(Some(clock::now() + PATIENCE));
+        Ok(true)
+    }
+}
+
+fn look_up(
+    engine: &dyn Engine,
+    table: TableId,
+    key: &[u8],
+    snapshot: Option<Csn>,
+    access: Access,
+    value: &mut Vec<u8>,
+) -> Result<Found> {
+    match snapshot {
+        Some(snapshot) => engine.get(table, key, snapshot, access, value),
+        None => engine.newest(table, key, access, value),
+    }
+}
