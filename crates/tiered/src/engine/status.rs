@@ -251,7 +251,7 @@ impl Inner {
             },
             Metric {
                 name: "tiered_row_cache_misses_total",
-                help: "Point reads that found their row elsewhere, though the row cache looked for it.",
+                help: "Point reads that looked into the row cache and did not find their row.",
                 counter: true,
                 value: row_misses as f64,
             },

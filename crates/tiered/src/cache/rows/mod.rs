@@ -237,13 +237,17 @@ impl RowCache {
         let bucket = self.bucket(hash);
         let ticket = Ticket(bucket.version());
         if !bucket.may_have(hash) {
+            self.note_miss();
             return Looked::Missing(ticket);
         }
         let pin = self.epochs.pin();
         #[allow(unsafe_code)]
         // SAFETY: what leaves a bucket is released only when these readers were waited for.
         let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) };
-        let Some(row) = row else { return Looked::Missing(ticket) };
+        let Some(row) = row else {
+            self.note_miss();
+            return Looked::Missing(ticket);
+        };
         if row.csn() > snapshot {
             return Looked::Newer;
         }
@@ -265,10 +269,6 @@ impl RowCache {
         is_newest: impl FnOnce() -> bool,
         newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
     ) -> bool {
-        let misses = self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
-        if misses % JUDGED_TOGETHER == JUDGED_TOGETHER - 1 {
-            self.judge();
-        }
         if !fits(key, found.1) || !self.seen.again(hash) {
             return false;
         }
@@ -277,6 +277,15 @@ impl RowCache {
             _ => self.admit(tag, hash, key, newest),
         };
         came.is_some()
+    }
+
+    /// A look found nothing, whether or not there is a row elsewhere.
+    #[inline]
+    fn note_miss(&self) {
+        let misses = self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
+        if misses % JUDGED_TOGETHER == JUDGED_TOGETHER - 1 {
+            self.judge();
+        }
     }
 
     #[cold]
@@ -473,7 +482,7 @@ impl RowCache {
         self.worth.is_sampled()
     }
 
-    /// Reads that found their row, and those that looked for it here and found it elsewhere.
+    /// Reads that found their row, and those that looked for it here and did not.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
         let misses = self.stripes.iter().map(|stripe| stripe.misses.load(Ordering::Relaxed)).sum();
         (self.epochs.hits(), misses)
