@@ -116,7 +116,8 @@ impl TieredSettings {
     #[must_use]
     pub fn for_memory(bytes: usize) -> TieredSettings {
         let memtables_bytes = (bytes / 4).max(4 << 20);
-        let memtable_bytes = (memtables_bytes / 4).clamp(1 << 20, 128 << 20);
+        // One fills and one is flushed, with room between: the larger they are, the fewer times what they hold is brought together.
+        let memtable_bytes = (memtables_bytes / 3).clamp(1 << 20, 128 << 20);
         TieredSettings {
             memtables_bytes,
             memtable_bytes,
@@ -132,7 +133,7 @@ impl TieredSettings {
             read_queues: 1,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,
-            level0_target: 8,
+            level0_target: 12,
             level0_bytes: 2 * memtable_bytes as u64,
             level0_limit: 40,
             level0_share: 1.0 / 8.0,
