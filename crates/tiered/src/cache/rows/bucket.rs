@@ -119,7 +119,8 @@ impl Bucket {
     fn take_lock(&self, state: u64) -> Option<Held<'_>> {
         let locked =
             self.state.compare_exchange(state, state | LOCKED, Ordering::AcqRel, Ordering::Relaxed);
-        locked.is_ok().then_some(Held { bucket: self, state })
+        // Made only where it is locked: one that is dropped unlocks.
+        locked.is_ok().then(|| Held { bucket: self, state })
     }
 
     /// Locks it, unless somebody has it locked, or had since it was at a version.

@@ -225,6 +225,20 @@ fn rows_that_are_used_outlast_those_that_are_not() {
     assert!(there > 475, "{there} of {hot}");
 }
 
+/// J1: one who comes too late, or while the bucket is locked, leaves the lock as it is.
+#[test]
+fn a_bucket_that_could_not_be_locked_stays_with_who_has_it() {
+    let bucket = Bucket::default();
+    let before = bucket.version().unwrap();
+    let held = bucket.lock();
+    assert!(bucket.lock_at(before).is_none());
+    assert!(bucket.version().is_none() && bucket.try_lock().is_none());
+    drop(held);
+    let after = bucket.version().unwrap();
+    assert!(after > before && bucket.lock_at(before).is_none());
+    assert_eq!(bucket.version(), Some(after), "it counts who locked it, and nobody else");
+}
+
 /// J1 and J4 with readers, commits and evictions beside each other: nobody finds what was replaced before it looked.
 #[test]
 fn readers_never_find_what_was_replaced_before() {
