@@ -122,12 +122,9 @@ pub(crate) struct SubTable {
     /// Since when it has been at rest, nanoseconds of [`clock::now`], and the bytes of its active memtable then.
     rests_since: AtomicU64,
     rested_at: AtomicU64,
-    /// The levels in which nothing was found worth compressing ([`settled_mark`]).
+    /// How often its levels changed, and when nothing in them was found worth compressing ([`SubTable::settled_mark`]).
+    edits: AtomicU64,
     settled: AtomicU64,
-}
-
-fn settled_mark(levels: &Arc<Levels>, epoch: u32) -> u64 {
-    Arc::as_ptr(levels) as u64 ^ u64::from(epoch) << 48
 }
 
 /// A sub-table is at rest while its active memtable does not grow by more than this part of the bytes in its levels.
@@ -171,6 +168,7 @@ impl SubTable {
             gaps,
             rests_since: AtomicU64::new(clock::now().as_nanos() as u64),
             rested_at: AtomicU64::new(0),
+            edits: AtomicU64::new(0),
             settled: AtomicU64::new(0),
         }
     }
@@ -287,6 +285,7 @@ impl SubTable {
         let levels = old.levels.apply(edit).expect("an edit of a run takes out what it puts over");
         let levels = Arc::new(levels);
         self.view.store(Arc::new(View { active: old.active.clone(), immutables, levels }));
+        self.edits.fetch_add(1, Ordering::Release);
         if let Some(gone) = gone {
             gone.let_go();
         }
@@ -307,14 +306,19 @@ impl SubTable {
         now.saturating_sub(since) >= time
     }
 
-    /// Whether nothing was found worth compressing in these levels, in this epoch of the temperatures, once it rested.
-    pub(crate) fn is_settled(&self, levels: &Arc<Levels>, epoch: u32) -> bool {
-        self.settled.load(Ordering::Relaxed) == settled_mark(levels, epoch)
+    /// What its levels are now, in this epoch of the temperatures: another number after each change.
+    pub(crate) fn settled_mark(&self, epoch: u32) -> u64 {
+        (self.edits.load(Ordering::Acquire) + 1) ^ (u64::from(epoch) << 40)
     }
 
-    /// Nothing was found so. Other levels may come to be at the same address; they are looked at in the next epoch, then.
-    pub(crate) fn note_settled(&self, levels: &Arc<Levels>, epoch: u32) {
-        self.settled.store(settled_mark(levels, epoch), Ordering::Relaxed);
+    /// Whether nothing was found worth compressing as it is at this mark, once it rested.
+    pub(crate) fn is_settled(&self, mark: u64) -> bool {
+        self.settled.load(Ordering::Relaxed) == mark
+    }
+
+    /// Nothing was found so, by who took the mark before looking.
+    pub(crate) fn note_settled(&self, mark: u64) {
+        self.settled.store(mark, Ordering::Relaxed);
     }
 
     /// Bytes of all its memtables.

@@ -150,17 +150,15 @@ impl<'g> Gatherer<'g> {
         }
         let Some(first) = self.gathering.order.first() else { return emit(shown) };
         let head = self.head(values[first.place], *first);
-        let before = self.bytes.len();
         for value in values {
             let kept = self.keep(*value);
             self.values.push(kept);
         }
         let row = self.places.len();
         self.places.push(Place { head, row });
-        let bytes = self.bytes.len() - before + size_of_val(values) + size_of::<Place>();
-        self.held.add_bytes(bytes)?;
+        self.held.set_bytes(self.memory_bytes())?;
         if self.places.len() >= self.full_at {
-            self.let_go();
+            self.let_go()?;
         }
         Ok(true)
     }
@@ -186,6 +184,13 @@ impl<'g> Gatherer<'g> {
             }
         }
         Ok(())
+    }
+
+    /// What it has of memory: pieces that grow have more than is in them.
+    fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+            + self.values.capacity() * size_of::<Kept>()
+            + self.places.capacity() * size_of::<Place>()
     }
 
     fn keep(&mut self, value: ValueRef<'_>) -> Kept {
@@ -281,8 +286,11 @@ impl<'g> Gatherer<'g> {
     }
 
     /// Lets go of the rows that will not be given, and of their memory.
-    fn let_go(&mut self) {
+    fn let_go(&mut self) -> Result<()> {
         self.settle();
+        // Beside each other for a moment; the new ones are no longer than the old.
+        let both = self.memory_bytes() + self.bytes.len() + self.values.len() * size_of::<Kept>();
+        self.held.set_bytes(both)?;
         let (bytes, values) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.values));
         let columns = self.gathering.columns.len();
         for at in 0..self.places.len() {
@@ -304,10 +312,11 @@ impl<'g> Gatherer<'g> {
             }
             self.places[at].row = at;
         }
-        let each = size_of::<Place>() + columns * size_of::<Kept>();
-        self.held.shrink(self.bytes.len() + self.places.len() * (each + Held::APART));
+        drop((bytes, values));
+        self.held.set_bytes(self.memory_bytes())?;
         if matches!(self.once, Once::ByOrder) {
             self.full_at = (2 * self.places.len()).max(ROWS_LEAST);
         }
+        Ok(())
     }
 }

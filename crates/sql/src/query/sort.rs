@@ -122,7 +122,7 @@ impl Held {
     const STEP: usize = 1 << 20;
 
     /// What it takes to keep one row's bytes apart from others'.
-    pub(super) const APART: usize = 64;
+    const APART: usize = 64;
 
     /// What is not worth a charge.
     const FREE: usize = 64 << 10;
@@ -139,7 +139,12 @@ impl Held {
 
     /// So many bytes more, and what it takes to keep them apart.
     pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<()> {
-        self.bytes += bytes + Held::APART;
+        self.set_bytes(self.bytes + bytes + Held::APART)
+    }
+
+    /// So many bytes are held now.
+    pub(super) fn set_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.bytes = bytes;
         let charged = self.charge.as_ref().map_or(0, Charge::bytes);
         if self.bytes <= charged.max(Held::FREE) {
             return Ok(());
@@ -163,7 +168,7 @@ impl Held {
     }
 
     /// Some of it was let go: so many bytes are left. What is charged stays so, for what comes.
-    pub(super) fn shrink(&mut self, bytes: usize) {
+    fn shrink(&mut self, bytes: usize) {
         self.bytes = bytes;
     }
 

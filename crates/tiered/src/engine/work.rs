@@ -250,8 +250,8 @@ impl Inner {
         let now = clock::now();
         let epoch = self.context.thermometer.epochs();
         for (table, part) in parts {
-            let seen = part.view_now().levels.clone();
-            if !part.has_rested(self.settings.settle_after, now) || part.is_settled(&seen, epoch) {
+            let mark = part.settled_mark(epoch);
+            if !part.has_rested(self.settings.settle_after, now) || part.is_settled(mark) {
                 continue;
             }
             let (least, most) = self.recoding_bytes(part);
@@ -275,7 +275,7 @@ impl Inner {
                 return Ok(true);
             }
             if !busy {
-                part.note_settled(&seen, epoch);
+                part.note_settled(mark);
             }
         }
         Ok(false)
@@ -467,8 +467,7 @@ impl Inner {
     /// than is taken again soon, or nearly all where nothing was written for a while.
     pub(super) fn shrink_files(&self) -> bool {
         let bytes = self.space.bytes();
-        let classes = self.space.bytes_by_class();
-        let mostly_free = classes.iter().any(|class| class.free > class.all / 2);
+        let mostly_free = self.space.is_mostly_free();
         let (share, least) = match self.space.has_rested(self.settings.settle_after, clock::now()) {
             true => (FREE_SHARE_AT_REST, FREE_LEAST_AT_REST),
             false => (FREE_SHARE, FREE_LEAST),

@@ -41,12 +41,16 @@ pub(crate) use folders::fuzz;
 pub(crate) use folders::{Claimed, claim, find};
 use slots::SlotMap;
 pub(crate) use slots::SlotRun;
+use slots::{PAST_ALL, Spot};
+
+/// Slots whose space is given back in one go: others who need slots wait for that.
+const GIVEN_AT_ONCE: u32 = 256;
 
 struct State {
     map: SlotMap,
     files: BTreeMap<u32, Opened>,
-    /// Whether there may be free slots of which it is not known whether they have space (O3).
-    unknown: bool,
+    /// Below this, there may be free slots of which it is not known whether they have space (O3).
+    unknown: Spot,
 }
 
 /// A data file, and which folder it is in.
@@ -100,7 +104,8 @@ impl SpaceManager {
         file_bytes: u64,
         used: impl Iterator<Item = SlotRun>,
     ) -> Result<SpaceManager> {
-        let mut state = State { map: SlotMap::default(), files: BTreeMap::new(), unknown: true };
+        let mut state =
+            State { map: SlotMap::default(), files: BTreeMap::new(), unknown: PAST_ALL };
         for (folder, Folder { dir, class, .. }) in folders.iter().enumerate() {
             for number in disk.list(dir)?.iter().filter_map(|name| parse_name(name)) {
                 let file = disk.open(&dir.join(file_name(number)), OpenMode::Write)?;
@@ -216,7 +221,12 @@ impl SpaceManager {
         if !backed {
             let (file, offset) = self.locate(run)?;
             let taken = file.allocate(offset, u64::from(run.count) * self.slot_bytes);
-            taken.inspect_err(|_| self.state.lock().map.release(run, false))?;
+            taken.inspect_err(|_| {
+                // Some of them may have had it, or have it now.
+                let mut state = self.state.lock();
+                state.map.release(run, false);
+                state.unknown = PAST_ALL;
+            })?;
         }
         Ok(run)
     }
@@ -329,14 +339,15 @@ impl SpaceManager {
         now.saturating_sub(*since) >= time
     }
 
-    /// Gives the space of free slots back, but for some of each class (O2): about one for each `share` in use, and at least `least`. Whether
-    /// there was such space.
+    /// Gives the space of free slots back, but for some of each class (O2): about one for each `share` in use, and at least `least`; of no
+    /// more than [`GIVEN_AT_ONCE`] slots. Whether there was such space.
     ///
     /// # Errors
     /// [`ErrorKind::Io`]: what was to be given back then is free, and is not known to have its space.
     pub(crate) fn give_back(&self, share: u64, least: u64) -> Result<bool> {
         let _growing = self.growing.lock();
         let mut spare = Vec::new();
+        let mut left = GIVEN_AT_ONCE;
         {
             let State { map, files, unknown } = &mut *self.state.lock();
             for folder in 0..self.folders.len() {
@@ -344,22 +355,38 @@ impl SpaceManager {
                 let (all, free) = map.totals(of);
                 let keep = least.max((all - free) / share);
                 // Not for a slot or two again and again.
-                if *unknown || free > 2 * keep {
-                    spare.extend(map.take_spare(of, keep, *unknown));
+                if free > 2 * keep {
+                    let taken = map.take_spare(of, keep, &mut left);
+                    spare.extend(taken.into_iter().map(|run| (run, true)));
                 }
             }
-            *unknown = false;
+            let (taken, below) = map.take_unknown(*unknown, &mut left);
+            *unknown = below;
+            spare.extend(taken.into_iter().map(|run| (run, false)));
         }
         let mut outcome = Ok(());
-        for &run in &spare {
+        for &(run, backed) in &spare {
             let given = self.locate(run).and_then(|(file, offset)| {
                 file.file().punch(offset, u64::from(run.count) * self.slot_bytes)
             });
-            // Where that cannot be done, files only ever grew by slots with space.
-            self.state.lock().map.release(run, matches!(given, Ok(false)));
+            let mut state = self.state.lock();
+            // Where that cannot be done, those that had it have it yet.
+            state.map.release(run, backed && matches!(given, Ok(false)));
+            if given.is_err() {
+                state.unknown = PAST_ALL;
+            }
             outcome = outcome.and(given.map(drop));
         }
         outcome.map(|()| !spare.is_empty())
+    }
+
+    /// Whether most slots of a device are free, with their space or without.
+    pub(crate) fn is_mostly_free(&self) -> bool {
+        let state = self.state.lock();
+        (0..self.folders.len()).any(|folder| {
+            let (all, free) = state.map.slots_and_free(|file| state.files[&file].folder == folder);
+            free > all / 2
+        })
     }
 
     /// Bytes of all slots that have their space, and of the free ones among them.

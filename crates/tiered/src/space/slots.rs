@@ -46,6 +46,12 @@ impl std::fmt::Display for SlotRun {
     }
 }
 
+/// A data file's number, and a slot of it.
+pub(crate) type Spot = (u32, u32);
+
+/// Behind all slots.
+pub(crate) const PAST_ALL: Spot = (u32::MAX, u32::MAX);
+
 /// The slots of a data file, a bit of each word for one.
 #[derive(Clone, Debug, Default)]
 struct FileSlots {
@@ -225,23 +231,46 @@ impl SlotMap {
         })
     }
 
-    /// Takes free slots of these files whose space is to be given back: those that have it, from the last down, but for so many; and with
-    /// `unknown` those of which it is not known.
+    /// Takes free slots of these files whose space is to be given back, at most as many as are `left`: those that have it, from the last down,
+    /// but for so many.
     pub(crate) fn take_spare(
         &mut self,
         of: impl Fn(u32) -> bool,
         keep: u64,
-        unknown: bool,
+        left: &mut u32,
     ) -> Vec<SlotRun> {
-        let mut spare = self.totals(&of).1.saturating_sub(keep);
+        let spare = self.totals(&of).1.saturating_sub(keep);
+        let mut most = u32::try_from(spare).unwrap_or(u32::MAX).min(*left);
+        *left -= most;
+        let (taken, _) = self.take_free(of, PAST_ALL, true, &mut most);
+        taken
+    }
+
+    /// Takes free slots below a place of which it is not known whether they have their space, from the last down, at most as many as are
+    /// `left`. Answers the place below which there may be more.
+    pub(crate) fn take_unknown(&mut self, below: Spot, left: &mut u32) -> (Vec<SlotRun>, Spot) {
+        self.take_free(|_| true, below, false, left)
+    }
+
+    fn take_free(
+        &mut self,
+        of: impl Fn(u32) -> bool,
+        below: Spot,
+        backed: bool,
+        left: &mut u32,
+    ) -> (Vec<SlotRun>, Spot) {
         let mut taken: Vec<SlotRun> = Vec::new();
-        for (&file, slots) in self.files.iter_mut().rev().filter(|(file, _)| of(**file)) {
-            for slot in (0..slots.slots).rev() {
-                let backed = bit(&slots.backed, slot);
-                if slots.is_used(slot) || (backed && spare == 0) || (!backed && !unknown) {
+        for (&file, slots) in self.files.range_mut(..=below.0).rev().filter(|(file, _)| of(**file))
+        {
+            let end = if file == below.0 { below.1.min(slots.slots) } else { slots.slots };
+            for slot in (0..end).rev() {
+                if *left == 0 {
+                    return (taken, (file, slot + 1));
+                }
+                if slots.is_used(slot) || bit(&slots.backed, slot) != backed {
                     continue;
                 }
-                spare -= u64::from(backed);
+                *left -= 1;
                 slots.take(slot);
                 match taken.last_mut() {
                     Some(run) if run.file == file && run.first == slot + 1 => {
@@ -251,7 +280,15 @@ impl SlotMap {
                 }
             }
         }
-        taken
+        (taken, (0, 0))
+    }
+
+    /// The slots in these files, with their space or without, and how many are free.
+    pub(crate) fn slots_and_free(&self, of: impl Fn(u32) -> bool) -> (u64, u64) {
+        let files = self.files.iter().filter(|(file, _)| of(**file));
+        files.fold((0, 0), |(all, free), (_, slots)| {
+            (all + u64::from(slots.slots), free + u64::from(slots.free))
+        })
     }
 
     /// For each file whose last slots are free: its number and the slots it must keep.

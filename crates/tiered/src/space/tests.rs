@@ -9,7 +9,7 @@ use spillway_base::{Error, ErrorKind, Result, thread};
 use spillway_storage::sim::{Fault, SimDisk};
 use spillway_storage::{Disk, DiskLock, File, IoQueue, OpenMode, QueueSettings};
 
-use super::slots::{SlotMap, SlotRun};
+use super::slots::{PAST_ALL, SlotMap, SlotRun};
 use super::{Claimed, DataFile, DeviceClass, Folder, SpaceManager, Tier, claim, find};
 use crate::coding::Compression;
 
@@ -25,18 +25,30 @@ fn slots_are_never_given_out_twice() {
     for _ in 0..20_000 {
         let slots_of = |run: SlotRun| (run.first..run.end()).map(move |slot| (run.file, slot));
         if rng.chance(1, 100) {
-            let (keep, unknown) = (rng.below(100), rng.chance(1, 2));
+            let (keep, most) = (rng.below(100), rng.below(60) as u32);
             let free = backed.difference(&used).count() as u64;
-            let taken = map.take_spare(|_| true, keep, unknown);
+            let mut left = most;
+            let taken = map.take_spare(|_| true, keep, &mut left);
             let spare: BTreeSet<_> = taken.iter().flat_map(|&run| slots_of(run)).collect();
-            assert!(spare.is_disjoint(&used));
-            let given = spare.intersection(&backed).count() as u64;
-            assert_eq!(given, free.saturating_sub(keep));
-            let unknown_all = 194 - backed.union(&used).count();
-            let unknown_taken = spare.difference(&backed).count();
-            assert_eq!(unknown_taken, if unknown { unknown_all } else { 0 });
+            assert!(spare.is_disjoint(&used) && spare.is_subset(&backed));
+            let given = spare.len() as u32;
+            assert_eq!((given, left), ((free.saturating_sub(keep) as u32).min(most), most - given));
             taken.into_iter().for_each(|run| map.release(run, false));
             backed.retain(|slot| !spare.contains(slot));
+        } else if rng.chance(1, 100) {
+            let bare: BTreeSet<_> = [(0, 130), (4, 64)]
+                .iter()
+                .flat_map(|&(file, slots): &(u32, u32)| (0..slots).map(move |slot| (file, slot)))
+                .filter(|slot| !backed.contains(slot))
+                .collect();
+            let (mut below, mut all) = (PAST_ALL, BTreeSet::new());
+            while below != (0, 0) {
+                let (taken, next) = map.take_unknown(below, &mut 17);
+                taken.iter().for_each(|&run| all.extend(slots_of(run)));
+                taken.into_iter().for_each(|run| map.release(run, false));
+                below = next;
+            }
+            assert_eq!(all, bare, "each once, however few go at once");
         } else if rng.chance(1, 2) && !held.is_empty() {
             let run = held.swap_remove(rng.below(held.len() as u64) as usize);
             let keeps_space = rng.chance(1, 2);
@@ -463,6 +475,11 @@ fn o1_o2_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used()
     let runs: Vec<_> = (0..40).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
     assert_eq!(space.bytes(), (40 * SLOT, 0));
     let (kept, given) = runs.split_at(8);
+    let content = |run: SlotRun| [run.first as u8 + 1; SLOT as usize];
+    for run in kept.iter().chain(given.iter().skip(1).step_by(2)) {
+        let (file, offset) = space.locate(*run).unwrap();
+        file.file().write_at(offset, &content(*run)).unwrap();
+    }
     given.iter().step_by(2).for_each(|run| space.release(*run));
     assert!(space.give_back(8, 2).unwrap());
     // One for each eight in use, and those lowest in the file.
@@ -482,9 +499,27 @@ fn o1_o2_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used()
     disk.set_capacity(Some(60 * SLOT));
     space.allocate(1, DeviceClass::Ssd).unwrap();
     // What is in use was not touched.
-    for run in kept {
-        assert!(space.locate(*run).is_ok());
+    for run in kept.iter().chain(given.iter().skip(1).step_by(2)) {
+        let ((file, offset), mut bytes) = (space.locate(*run).unwrap(), [0; SLOT as usize]);
+        file.read_at(offset, &mut bytes).unwrap();
+        assert_eq!(bytes, content(*run), "{run}");
     }
+}
+
+/// O2: what had its space in slots that were to be taken together, and were not as the disk is full, is given back all the same.
+#[test]
+fn o2_a_full_disk_makes_no_space_forgotten() {
+    let (disk, open) = small(40);
+    let space = open(&[]);
+    let runs: Vec<_> = (0..40).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
+    runs[30..].iter().for_each(|run| space.release(*run));
+    assert!(space.give_back(1000, 4).unwrap());
+    assert_eq!(space.bytes(), (34 * SLOT, 4 * SLOT));
+    let other = disk.open(Path::new("/db/other"), OpenMode::Create).unwrap();
+    other.allocate(0, 6 * SLOT).unwrap();
+    assert_eq!(space.allocate(8, DeviceClass::Ssd).unwrap_err().kind(), ErrorKind::DiskFull);
+    assert!(space.give_back(1000, 0).unwrap());
+    assert_eq!(disk.available(Path::new(DATA)).unwrap(), 4 * SLOT);
 }
 
 #[test]
