@@ -1,7 +1,7 @@
 //! An engine over a map in memory, that keeps every version: the oracle of the real ones.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use spillway_base::batch::{Op, WriteBatch};
@@ -50,6 +50,7 @@ pub struct ModelEngine {
     memory: Mutex<Option<WaitsForMemory>>,
     replays: Mutex<Option<SeesReplay>>,
     installs: Mutex<Option<SeesInstall>>,
+    unreadable: AtomicBool,
 }
 
 type AskedForDebt = Box<dyn FnMut() -> Debt + Send>;
@@ -93,6 +94,11 @@ impl ModelEngine {
     /// Has `seen` see each commit that is about to be installed, for tests of what must be known by then.
     pub fn watch_install(&self, seen: impl FnMut(Csn) + Send + 'static) {
         *self.installs.lock() = Some(Box::new(seen));
+    }
+
+    /// Has the next look-up of a newest version fail, for tests of what a lock says then.
+    pub fn fail_newest(&self) {
+        self.unreadable.store(true, Ordering::Release);
     }
 
     fn table<T>(&self, table: TableId, read: impl FnOnce(&Table) -> T) -> Result<T> {
@@ -191,6 +197,9 @@ impl Engine for ModelEngine {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
+        if self.unreadable.swap(false, Ordering::AcqRel) {
+            return Err(Error::new(ErrorKind::Io, "the row cannot be read"));
+        }
         self.get(table, key, Csn::MAX, access, value)
     }
 

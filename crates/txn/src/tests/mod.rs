@@ -23,7 +23,7 @@ pub(crate) const TABLE: TableId = TableId(1);
 
 pub(crate) struct Db {
     pub(crate) manager: TransactionManager,
-    engine: Arc<ModelEngine>,
+    pub(crate) engine: Arc<ModelEngine>,
 }
 
 fn settings() -> ManagerSettings {

@@ -298,9 +298,13 @@ impl Transaction {
         true
     }
 
-    /// Reads the newest version of a key that this transaction has locked.
+    /// Reads the newest version of a key that this transaction has locked. Where that fails, or is left, the lock says nothing of the
+    /// snapshot, be it there or to come.
     fn get_newest(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let found = self.look_up(table, key, None, value)?;
+        let found = self.look_up(table, key, None, value).inspect_err(|_| {
+            self.unchecked.set(true);
+            self.locked_at.set(None);
+        })?;
         let csn = found.csn().unwrap_or(Csn::ZERO);
         self.note_seen(csn);
         self.locked_at.set(self.locked_at.get().map(|newest| newest.max(csn)));

@@ -171,3 +171,27 @@ fn a_scan_goes_on_behind_what_it_passed_where_its_transaction_writes_meanwhile()
         }
     }
 }
+
+/// Nobody has looked at a row whose look-up failed after it was locked: it is compared with the snapshot when it is locked again, and a
+/// snapshot that is taken later is not taken for one that sees it.
+#[test]
+fn a_row_that_could_not_be_read_is_not_taken_for_checked() {
+    let db = new();
+    db.set("k", "1");
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.take_snapshot();
+    db.set("k", "2");
+    db.engine.fail_newest();
+    assert_eq!(txn.insert(TABLE, b"k", b"3").unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(txn.put(TABLE, b"k", b"3").unwrap_err().kind(), ErrorKind::WriteConflict);
+    txn.rollback();
+
+    let txn = db.begin(Isolation::RepeatableRead);
+    let mut value = Vec::new();
+    let mut read = || txn.get_locked(TABLE, b"k", LockMode::Exclusive, LockWait::Wait, &mut value);
+    db.engine.fail_newest();
+    assert_eq!(read().unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(txn.locked_at.get(), None);
+    assert!(read().unwrap());
+    assert_eq!(value, b"2");
+}
