@@ -159,9 +159,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Whether it is one row at the most, which is looked up by its whole primary key, before anything is found out about it.
+    /// Whether it is one row at the most, which is looked up by its whole primary key, before anything is found out about it. Finding
+    /// out that key does nothing, and may be done again.
     pub(crate) fn looks_up(&self) -> bool {
-        self.access.index.is_none() && self.access.point
+        let access = &self.access;
+        access.index.is_none() && access.point && access.equal.iter().all(Expr::is_constant)
     }
 }
 

@@ -147,7 +147,8 @@ fn looks_around(expr: &Expr) -> bool {
 }
 
 /// Reads the rows at some places: their bytes, their keys, and whether they were locked before they were read, which only those are
-/// whose whole primary key is given. `take` answers `false` when it wants no more.
+/// whose whole primary key is given. `take` answers `false` when it wants no more. A statement is left for a device
+/// ([`spillway::Transaction::leave_reads`]) where it looks up one row, and no more once it knows what is there.
 pub(super) fn each_row(
     context: &Context<'_>,
     table: &TableDef,
@@ -170,10 +171,13 @@ pub(super) fn each_row(
                 Some((mode, wait)) => txn.get_locked(table.rows(), key, mode, wait, &mut bytes)?,
                 None => txn.get(table.rows(), key, &mut bytes)?,
             };
+            // What is done from here on is not done twice, and not told twice.
+            txn.leave_reads(false);
             return if found { take(&bytes, key, lock.is_some()).map(drop) } else { Ok(()) };
         }
         Places::Spans(spans) => spans,
     };
+    txn.leave_reads(false);
     let count = spans.len();
     for at in 0..count {
         let span = &spans[if access.backward { count - 1 - at } else { at }];

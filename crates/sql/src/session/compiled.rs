@@ -51,7 +51,8 @@ impl Body {
         }
     }
 
-    /// Whether it looks one row up by its whole key, and may begin anew there: it does nothing before that would be done twice.
+    /// Whether it looks one row up by its whole key, and may begin anew there: it does nothing before that would be done twice. Once
+    /// it has found what is there, it waits for devices, as what it does from then on, such as to take a lock by its name, nothing undoes.
     pub(super) fn looks_up(&self) -> bool {
         match self {
             Body::Query(plan) => plan.looks_up(),

@@ -336,8 +336,6 @@ impl Session {
             context.txn.wait_until_readable()?;
             query::run_refs(context, plan, &mut |values| {
                 if !self.told.replace(true) {
-                    // What was told is not told again.
-                    context.txn.leave_reads(false);
                     sink.columns(&plan.columns)?;
                 }
                 if count == most {
