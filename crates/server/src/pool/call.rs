@@ -29,7 +29,15 @@ impl Wake for Call {
 impl Pool {
     /// Queues a seat whose statement need not wait any more.
     fn push_called(&self, seat: Arc<Seat>) {
-        self.work.lock().called.push_back(seat);
-        self.tell_of_it();
+        let mut work = self.work.lock();
+        work.called.push_back(seat);
+        let others = work.called.len() > 1;
+        drop(work);
+        // Whoever looks soon goes on with one, and may be some time at what queues the rest.
+        if others {
+            self.ring_if_asleep();
+        } else {
+            self.tell_of_it();
+        }
     }
 }

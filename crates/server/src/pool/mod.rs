@@ -91,6 +91,18 @@ const READS: u64 = u64::MAX - 1;
 /// So many answers are worth waking another worker for.
 const SHARE_AT: usize = 4;
 
+/// So often what panics while reads are seen to is gone on with.
+const PANICS: usize = 16;
+
+/// What epoll told of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Others,
+    /// Reads that are over, perhaps beside others.
+    Reads,
+}
+
 thread_local! {
     /// Whether this thread will look at the queue by itself after what it is doing.
     static LOOKS_SOON: Cell<bool> = const { Cell::new(false) };
@@ -316,7 +328,7 @@ impl Pool {
             return item;
         }
         let waiting = self.commits.waiting() > 0;
-        if !overdue && waiting && self.collect(events, Some(Duration::ZERO)) {
+        if !overdue && waiting && self.collect(events, true) {
             return None;
         }
         if !(waiting && self.lead()) {
@@ -343,15 +355,42 @@ impl Pool {
     fn sleep(&self, events: &mut Vec<Event>) {
         self.crew.lie_down();
         // Whoever queued something before did not see who sleeps (invariant 3).
+        let mut found = Found::Nothing;
         if self.work.lock().is_empty() && self.crew.goes_on() {
-            self.collect(events, None);
+            found = self.listen(events, None);
         }
         self.crew.get_up();
         self.call_if_missed();
+        self.see_to_reads(found, true);
     }
 
-    /// Queues what epoll tells of; whether that was anything.
-    fn collect(&self, events: &mut Vec<Event>, wait: Option<Duration>) -> bool {
+    /// Queues what epoll tells of, without waiting; whether that was anything.
+    fn collect(&self, events: &mut Vec<Event>, looks_soon: bool) -> bool {
+        let found = self.listen(events, Some(Duration::ZERO));
+        self.see_to_reads(found, looks_soon);
+        found != Found::Nothing
+    }
+
+    /// Takes into memory what has been read, and queues those who want it. Who does so counts as at work. A worker, `looks_soon`,
+    /// goes on with the first of them itself; another is woken once there is one more. A panic ends no more than the block that it met,
+    /// and those who want that are called all the same.
+    fn see_to_reads(&self, found: Found, looks_soon: bool) {
+        if found != Found::Reads {
+            return;
+        }
+        let database = self.shared.instance.database();
+        LOOKS_SOON.set(looks_soon);
+        for _ in 0..PANICS {
+            // The panic hook has reported it, and nothing tells a second time of the reads that are left.
+            if catch_unwind(AssertUnwindSafe(|| database.end_reads())).is_ok() {
+                break;
+            }
+        }
+        LOOKS_SOON.set(false);
+    }
+
+    /// Queues what epoll tells of, but for reads.
+    fn listen(&self, events: &mut Vec<Event>, wait: Option<Duration>) -> Found {
         // Those who sleep are woken for one event each, and are to find it.
         let others = self.crew.sleeping() - usize::from(wait.is_none());
         events.clear();
@@ -366,7 +405,7 @@ impl Pool {
             epoll::wait(&self.epoll, spare_capacity(events), wait.as_ref())
         };
         if found.is_err() || events.is_empty() {
-            return false;
+            return Found::Nothing;
         }
         let (mut queued, mut read) = (0, false);
         {
@@ -387,17 +426,10 @@ impl Pool {
                 }
             }
         }
-        if read {
-            // Those who are called are in the queue then, which this thread looks at next.
-            LOOKS_SOON.set(true);
-            self.shared.instance.database().end_reads();
-            LOOKS_SOON.set(false);
-            OWES.set(false);
-        }
         if queued > 1 {
             self.ring_if_asleep();
         }
-        true
+        if read { Found::Reads } else { Found::Others }
     }
 
     /// Serves a client, whose seat is busy, until it has to be waited for, or others are ready.

@@ -39,7 +39,7 @@ impl Pool {
         let taken = self.taken.load(Ordering::SeqCst);
         let before = self.taken_before.swap(taken, Ordering::SeqCst);
         if taken == before {
-            self.collect(&mut Vec::new(), Some(Duration::ZERO));
+            self.collect(&mut Vec::new(), false);
             if !self.work.lock().is_empty() {
                 self.crew.stretch();
                 self.call_if_missed();

@@ -187,9 +187,19 @@ impl UnderWay {
     }
 }
 
+/// Calls those who want a read when it goes, also where that is by a panic (Z1).
+struct Wanted(Vec<Waker>);
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
+
 /// Sees to a read that is over, with its queue free for others.
 fn land(lane: &Mutex<Lane>, flight: Option<Flight>, done: Completion) {
     let Some(Flight { extent, missing, wanted_by, _charge }) = flight else { return };
+    let wanted = Wanted(wanted_by);
     let kept = done.outcome.and_then(|()| extent.keep_read(missing, &done.buffer));
     let mut taken = lane.lock();
     if kept.is_err() {
@@ -202,5 +212,35 @@ fn land(lane: &Mutex<Lane>, flight: Option<Flight>, done: Completion) {
         taken.spare.push(done.buffer);
     }
     drop(taken);
-    wanted_by.into_iter().for_each(Waker::wake);
+    drop(wanted);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Z1, whatever becomes of who took the read into memory.
+    #[test]
+    fn z1_a_panic_calls_those_who_want_a_read() {
+        let called = Arc::new(Count(AtomicUsize::new(0)));
+        let wanted = Wanted(vec![Waker::from(called.clone()), Waker::from(called.clone())]);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _wanted = wanted;
+            panic!("a block that is decoded wrong");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(called.0.load(Ordering::SeqCst), 2);
+    }
 }
