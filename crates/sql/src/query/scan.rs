@@ -148,7 +148,7 @@ fn looks_around(expr: &Expr) -> bool {
 
 /// Reads the rows at some places: their bytes, their keys, and whether they were locked before they were read, which only those are
 /// whose whole primary key is given. `take` answers `false` when it wants no more. A statement is left for a device
-/// ([`spillway::Transaction::leave_reads`]) where it looks up one row, and no more once it knows what is there.
+/// (`leave_reads`) where it looks up one row, and no more once it knows what is there.
 pub(super) fn each_row(
     context: &Context<'_>,
     table: &TableDef,
