@@ -8,10 +8,10 @@
 //! open. Slots are given back by the last handle of an extent, which is after the edit that removed it is durable
 //! and the last reader is done.
 //!
-//! - **O1.** A slot that is handed out has its space: writing it does not meet a full disk.
-//! - **O2.** Of free slots, only a few keep their space ([`SpaceManager::give_back`]): the others' is given back to the file system,
+//! - **T4.** A slot that is handed out has its space: writing it does not meet a full disk.
+//! - **T5.** Of free slots, only a few keep their space ([`SpaceManager::give_back`]): the others' is given back to the file system,
 //!   wherever in a file they are, and taken again before they are used.
-//! - **O3.** What space free slots have is not stored. After an opening none is relied on, and what a process before has left is given back.
+//! - **T6.** What space free slots have is not stored. After an opening none is relied on, and what a process before has left is given back.
 
 mod class;
 mod file;
@@ -49,7 +49,7 @@ const GIVEN_AT_ONCE: u32 = 256;
 struct State {
     map: SlotMap,
     files: BTreeMap<u32, Opened>,
-    /// Below this, there may be free slots of which it is not known whether they have space (O3).
+    /// Below this, there may be free slots of which it is not known whether they have space (T6).
     unknown: Spot,
 }
 
@@ -216,7 +216,7 @@ impl SpaceManager {
         }
     }
 
-    /// Sees to it that slots which were taken have their space (O1).
+    /// Sees to it that slots which were taken have their space (T4).
     fn back(&self, (run, backed): (SlotRun, bool)) -> Result<SlotRun> {
         if !backed {
             let (file, offset) = self.locate(run)?;
@@ -339,7 +339,7 @@ impl SpaceManager {
         now.saturating_sub(*since) >= time
     }
 
-    /// Gives the space of free slots back, but for some of each class (O2): about one for each `share` in use, and at least `least`; of no
+    /// Gives the space of free slots back, but for some of each class (T5): about one for each `share` in use, and at least `least`; of no
     /// more than [`GIVEN_AT_ONCE`] slots. Whether there was such space.
     ///
     /// # Errors

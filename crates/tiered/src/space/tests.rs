@@ -74,7 +74,7 @@ fn slots_are_never_given_out_twice() {
             let run = map.allocate(count, |_| true);
             assert_eq!(run.is_some(), any, "{count} consecutive slots");
             if let Some((run, has_space)) = run {
-                assert_eq!(has_space, with_space, "such as have their space come first (O1)");
+                assert_eq!(has_space, with_space, "such as have their space come first (T4)");
                 assert_eq!(run.count, count);
                 assert!(!has_space || slots_of(run).all(|slot| backed.contains(&slot)));
                 slots_of(run).for_each(|slot| assert!(used.insert(slot)));
@@ -469,7 +469,7 @@ fn small(slots: u64) -> (Arc<SimDisk>, impl Fn(&[SlotRun]) -> SpaceManager) {
 }
 
 #[test]
-fn o1_o2_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used() {
+fn t4_t5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used() {
     let (disk, open) = small(40);
     let space = open(&[]);
     let runs: Vec<_> = (0..40).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
@@ -506,9 +506,9 @@ fn o1_o2_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used()
     }
 }
 
-/// O2: what had its space in slots that were to be taken together, and were not as the disk is full, is given back all the same.
+/// T5: what had its space in slots that were to be taken together, and were not as the disk is full, is given back all the same.
 #[test]
-fn o2_a_full_disk_makes_no_space_forgotten() {
+fn t5_a_full_disk_makes_no_space_forgotten() {
     let (disk, open) = small(40);
     let space = open(&[]);
     let runs: Vec<_> = (0..40).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
@@ -523,7 +523,7 @@ fn o2_a_full_disk_makes_no_space_forgotten() {
 }
 
 #[test]
-fn o3_after_an_opening_no_free_slot_is_relied_on_and_all_of_them_are_given_back() {
+fn t6_after_an_opening_no_free_slot_is_relied_on_and_all_of_them_are_given_back() {
     let (disk, open) = small(40);
     let space = open(&[]);
     let runs: Vec<_> = (0..8).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
