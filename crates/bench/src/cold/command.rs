@@ -13,10 +13,10 @@ use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
 use spillway_base::thread;
 
-use crate::connections::{Client, Measured, Plan, run, server};
+use crate::connections::{Client, Measured, Plan, TurnsArgs, run};
 use crate::machine;
-use crate::measure::{in_turns, progress, quantile_us};
-use crate::report::{Figure, OutputArgs, Report, Row};
+use crate::measure::{progress, quantile_us};
+use crate::report::{Figure, Report, Row};
 
 /// How often what the system has of the data files is dropped.
 const DROP_EVERY: Duration = Duration::from_millis(100);
@@ -26,9 +26,6 @@ const ROWS_TOGETHER: u64 = 200;
 /// Random rows that are on a device only, one in flight on each connection.
 #[derive(Args, Clone, Debug)]
 pub struct ColdArgs {
-    /// A server as NAME=SOCKET; its root has no password. May be given more than once
-    #[arg(long = "server", value_name = "NAME=SOCKET", required = true, value_parser = server)]
-    pub servers: Vec<(String, PathBuf)>,
     /// Folders of their data files, which are dropped from the page cache all the time
     #[arg(long, value_name = "FOLDER")]
     pub folder: Vec<PathBuf>,
@@ -44,21 +41,9 @@ pub struct ColdArgs {
     /// Whether the rows are there from a run before
     #[arg(long)]
     pub loaded: bool,
-    /// Seconds of each cell that are measured, after a fifth of them that is not
-    #[arg(long, default_value_t = 5.0)]
-    pub seconds: f64,
-    /// Statements of each cell, instead of seconds
-    #[arg(long)]
-    pub statements: Option<u64>,
-    /// Times to run everything; the report gives medians over them
-    #[arg(long, default_value_t = 3)]
-    pub rounds: usize,
-    /// What all random choices come from
-    #[arg(long, default_value_t = 42)]
-    pub seed: u64,
-    /// Where the report goes
+    /// Which servers take turns, and how long each turn is.
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub turns: TurnsArgs,
 }
 
 impl ColdArgs {
@@ -67,17 +52,15 @@ impl ColdArgs {
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.
     pub fn run(&self) -> Result<(), String> {
-        if self.rounds == 0 || self.rows == 0 || self.connections.contains(&0) {
-            return Err("a run needs a round, a row and a connection".to_owned());
+        if self.rows == 0 {
+            return Err("a run needs a row".to_owned());
         }
-        let time = Duration::try_from_secs_f64(self.seconds).map_err(|error| error.to_string())?;
-        for (name, socket) in self.servers.iter().filter(|_| !self.loaded) {
+        let time = self.turns.time()?;
+        for (name, socket) in self.turns.servers.iter().filter(|_| !self.loaded) {
             let loaded = Client::connect(socket).and_then(|mut client| self.load(&mut client));
             loaded.map_err(|error| format!("{name}: {error}"))?;
         }
         let mut report = self.empty();
-        let bar = progress((self.rounds * self.connections.len() * self.servers.len()) as u64);
-        let mut seed = self.seed;
         let files = data_files(&self.folder)?;
         let ended = Arc::new(AtomicBool::new(false));
         let ends = ended.clone();
@@ -88,30 +71,24 @@ impl ColdArgs {
             }
         });
         let dropping = dropping.map_err(|error| error.to_string())?;
-        let cells = self.connections.iter().try_for_each(|&connections| {
-            in_turns(self.rounds, &self.servers, |(name, socket)| {
-                bar.set_message(format!("{name}, {connections} connections"));
-                seed = seed.wrapping_add(1);
-                let plan = Plan {
-                    socket,
-                    connections,
-                    rows: self.rows,
-                    time,
-                    statements: self.statements,
-                    seed,
-                    statement: |id| format!("SELECT v FROM bench.cold WHERE id = {id}"),
-                };
-                let measured = run(&plan).map_err(|error| format!("{name}: {error}"))?;
-                report.add(row(name, connections, &measured));
-                bar.inc(1);
-                Ok(())
+        let cell = |(_, socket): &(String, PathBuf), connections, seed| {
+            run(&Plan {
+                socket,
+                connections,
+                rows: self.rows,
+                time,
+                statements: self.turns.statements,
+                seed,
+                statement: |id| format!("SELECT v FROM bench.cold WHERE id = {id}"),
             })
+        };
+        let cells = self.turns.run(&self.connections, cell, |(name, _), connections, measured| {
+            report.add(row(name, connections, measured));
         });
         ended.store(true, Ordering::Relaxed);
         dropping.join().map_err(|_| "what drops cached pages has panicked")?;
-        bar.finish_and_clear();
         cells?;
-        self.output.give(&report)
+        self.turns.output.give(&report)
     }
 
     fn load(&self, client: &mut Client) -> Result<(), String> {
@@ -122,7 +99,7 @@ impl ColdArgs {
             self.value_bytes
         ))?;
         let bar = progress(self.rows);
-        let mut rng = Rng::new(self.seed);
+        let mut rng = Rng::new(self.turns.seed);
         for first in (0..self.rows).step_by(ROWS_TOGETHER as usize) {
             let last = (first + ROWS_TOGETHER).min(self.rows);
             let mut insert = "INSERT INTO bench.cold VALUES ".to_owned();
@@ -152,10 +129,7 @@ impl ColdArgs {
         let mut report = Report::new(&["connections"], &figures);
         report.set("machine", machine::describe(Path::new(".")));
         report.set("load average", machine::load_average());
-        let extent = match self.statements {
-            Some(statements) => format!("{statements} statements"),
-            None => format!("{} s after a fifth of it unmeasured", self.seconds),
-        };
+        let extent = self.turns.extent();
         report.set(
             "run",
             format!(
@@ -163,8 +137,8 @@ impl ColdArgs {
                  the page cache of the data files dropped every {} ms; processor time for each read, and what the device read for it",
                 self.rows,
                 self.value_bytes,
-                self.rounds,
-                self.seed,
+                self.turns.rounds,
+                self.turns.seed,
                 DROP_EVERY.as_millis()
             ),
         );

@@ -1,5 +1,6 @@
 //! The command line of a run, and the run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,42 +9,23 @@ use clap::Args;
 
 use super::cell::{Measured, Plan, run};
 use super::client::Client;
+use super::turns::TurnsArgs;
 use crate::machine;
 use crate::measure::{progress, quantile_us};
-use crate::report::{Figure, OutputArgs, Report, Row};
+use crate::report::{Figure, Report, Row};
 
 /// Many connections, each with a durable commit in flight.
 #[derive(Args, Clone, Debug)]
 pub struct ConnectionsArgs {
-    /// A server as NAME=SOCKET; its root has no password. May be given more than once
-    #[arg(long = "server", value_name = "NAME=SOCKET", required = true, value_parser = server)]
-    pub servers: Vec<(String, PathBuf)>,
     /// Connections
     #[arg(long, value_delimiter = ',', default_values_t = [64, 2000])]
     pub connections: Vec<usize>,
     /// Rows to update
     #[arg(long, default_value_t = 100_000)]
     pub rows: u64,
-    /// Seconds of each cell that are measured, after a fifth of them that is not
-    #[arg(long, default_value_t = 5.0)]
-    pub seconds: f64,
-    /// Statements of each cell, instead of seconds
-    #[arg(long)]
-    pub statements: Option<u64>,
-    /// Times to run everything; the report gives medians over them
-    #[arg(long, default_value_t = 3)]
-    pub rounds: usize,
-    /// What all random choices come from
-    #[arg(long, default_value_t = 42)]
-    pub seed: u64,
-    /// Where the report goes
+    /// Which servers take turns, and how long each turn is.
     #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-pub(crate) fn server(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, socket) = text.split_once('=').ok_or("write NAME=SOCKET")?;
-    Ok((name.to_owned(), socket.into()))
+    pub turns: TurnsArgs,
 }
 
 impl ConnectionsArgs {
@@ -52,50 +34,39 @@ impl ConnectionsArgs {
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.
     pub fn run(&self) -> Result<(), String> {
-        if self.rounds == 0 || self.rows == 0 || self.connections.contains(&0) {
-            return Err("a run needs a round, a row and a connection".to_owned());
+        if self.rows == 0 {
+            return Err("a run needs a row".to_owned());
         }
-        for (name, socket) in &self.servers {
+        let time = self.turns.time()?;
+        for (name, socket) in &self.turns.servers {
             self.prepare(&mut Client::connect(socket)?)
                 .map_err(|error| format!("{name}: {error}"))?;
         }
         let mut report = self.empty();
-        let mut told = vec![0; self.servers.len()];
-        let bar = progress((self.rounds * self.connections.len() * self.servers.len()) as u64);
-        for round in 0..self.rounds {
-            for &connections in &self.connections {
-                for place in 0..self.servers.len() {
-                    // The order turns with each round, so that none is always first.
-                    let place = (place + round) % self.servers.len();
-                    let name = &self.servers[place].0;
-                    bar.set_message(format!("{name}, {connections} connections"));
-                    let plan = Plan {
-                        socket: &self.servers[place].1,
-                        connections,
-                        rows: self.rows,
-                        time: Duration::try_from_secs_f64(self.seconds)
-                            .map_err(|error| error.to_string())?,
-                        statements: self.statements,
-                        seed: self.seed.wrapping_add(round as u64),
-                        statement: |id| {
-                            format!("UPDATE bench.connections SET c = c + 1 WHERE id = {id}")
-                        },
-                    };
-                    let measured = run(&plan).map_err(|error| format!("{name}: {error}"))?;
-                    told[place] += measured.told;
-                    report.add(row(name, connections, &measured));
-                    bar.inc(1);
-                }
-            }
-        }
-        bar.finish_and_clear();
-        for ((name, socket), told) in self.servers.iter().zip(told) {
+        let mut told: BTreeMap<PathBuf, u64> = BTreeMap::new();
+        let cell = |(_, socket): &(String, PathBuf), connections, seed| {
+            run(&Plan {
+                socket,
+                connections,
+                rows: self.rows,
+                time,
+                statements: self.turns.statements,
+                seed,
+                statement: |id| format!("UPDATE bench.connections SET c = c + 1 WHERE id = {id}"),
+            })
+        };
+        self.turns.run(&self.connections, cell, |(name, socket), connections, measured| {
+            *told.entry(socket.clone()).or_default() += measured.told;
+            report.add(row(name, connections, measured));
+        })?;
+        for (name, socket) in &self.turns.servers {
+            let told = told[socket];
             let sum = Client::connect(socket)?.number("SELECT SUM(c) FROM bench.connections")?;
             if sum != told {
                 return Err(format!("{name} told of {told} updates and has {sum}"));
             }
         }
-        self.output.give(&report)
+        self.turns.output.give(&report)
     }
 
     fn prepare(&self, client: &mut Client) -> Result<(), String> {
@@ -130,16 +101,13 @@ impl ConnectionsArgs {
         ];
         let mut report = Report::new(&["connections"], &figures);
         report.set("machine", machine::describe(std::path::Path::new(".")));
-        let extent = match self.statements {
-            Some(statements) => format!("{statements} statements"),
-            None => format!("{} s after a fifth of it unmeasured", self.seconds),
-        };
+        let extent = self.turns.extent();
         report.set(
             "run",
             format!(
                 "one durable UPDATE of one of {} rows in flight on each connection, {extent} a cell, {} rounds in turn, \
                  seed {}; processor time for each statement, of the server and of this client, on the same cores",
-                self.rows, self.rounds, self.seed
+                self.rows, self.turns.rounds, self.turns.seed
             ),
         );
         report

@@ -9,8 +9,9 @@
 mod cell;
 mod client;
 mod command;
+mod turns;
 
 pub(crate) use self::cell::{Measured, Plan, run};
 pub(crate) use self::client::Client;
 pub use self::command::ConnectionsArgs;
-pub(crate) use self::command::server;
+pub use self::turns::TurnsArgs;
