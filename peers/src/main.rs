@@ -73,7 +73,12 @@ fn run(what: What) -> Result<(), String> {
     match what {
         What::Kv(args) => {
             let mut stores: Vec<&dyn Stores> = vec![&spillway];
-            stores.extend(rocks.iter().filter(|rocks| rocks.way != Way::Recycled).map(|rocks| rocks as &dyn Stores));
+            stores.extend(
+                rocks
+                    .iter()
+                    .filter(|rocks| rocks.way != Way::Recycled)
+                    .map(|rocks| rocks as &dyn Stores),
+            );
             args.run(&stores)
         }
         What::Commits(args) => {
@@ -88,7 +93,8 @@ fn run(what: What) -> Result<(), String> {
         What::Lone(args) => {
             let log_dir = args.log_dir_of("spillway");
             let spillway = SpillwayStores { log_dir, ..spillway };
-            let rocks = rocks.map(|rocks| RocksStores { log_dir: args.log_dir_of(&rocks.name()), ..rocks });
+            let rocks =
+                rocks.map(|rocks| RocksStores { log_dir: args.log_dir_of(&rocks.name()), ..rocks });
             let mut stores: Vec<&dyn Stores> = vec![&spillway];
             stores.extend(rocks.iter().map(|rocks| rocks as &dyn Stores));
             args.run(&stores)
@@ -99,11 +105,16 @@ fn run(what: What) -> Result<(), String> {
             let [buffered, direct] = [false, true].map(|direct| RocksRuns { direct });
             args.run(&[&with, &without, &buffered, &direct])
         }
-        What::Amplification(args) => args.run(&[&spillway, &pipelined, &direct]),
+        What::Amplification(args) => {
+            let small = RocksStores { block_kib: 4, ..counted(Way::Pipelined) };
+            args.run(&[&spillway, &pipelined, &small, &direct])
+        }
         What::Queue(args) => args.run(&[&spillway, &RocksStores::new(Way::Pipelined)]),
         What::Skew(args) => {
-            let reads = |direct| RocksStores { direct, for_reads: true, ..RocksStores::new(Way::Plain) };
-            args.run(&[&spillway, &reads(true), &reads(false)])
+            let reads =
+                |direct| RocksStores { direct, for_reads: true, ..RocksStores::new(Way::Plain) };
+            let small = RocksStores { block_kib: 4, ..reads(false) };
+            args.run(&[&spillway, &reads(true), &reads(false), &small])
         }
         What::Fill(args) => args.run(&[&spillway, &pipelined, &direct]),
         What::Pressure(args) => args.run(&[&spillway, &pipelined, &direct]),

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use rocksdb::statistics::{StatsLevel, Ticker};
-use rocksdb::{BottommostLevelCompaction, CompactOptions, DB, IteratorMode, Options, SstFileWriter, WriteBatch, WriteOptions};
+use rocksdb::{
+    BottommostLevelCompaction, CompactOptions, DB, IteratorMode, Options, SstFileWriter,
+    WriteBatch, WriteOptions,
+};
 use spillway_bench::compaction::{Put, Rows, RunsStore, RunsStores, Work};
 
 use crate::rocks::{RocksStores, Way};
@@ -65,8 +68,14 @@ impl RocksRunsStore {
         };
         let files: Vec<u64> = (0..).map_while(files).collect();
         match &files[..] {
-            [first, between @ .., last] if *first == level0 && *last > 0 && between.iter().all(|files| *files == 0) => Ok(()),
-            _ => Err(format!("the runs are not where they should be: {files:?} files in the levels")),
+            [first, between @ .., last]
+                if *first == level0 && *last > 0 && between.iter().all(|files| *files == 0) =>
+            {
+                Ok(())
+            }
+            _ => {
+                Err(format!("the runs are not where they should be: {files:?} files in the levels"))
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rocksdb::{
-    OptimisticTransactionDB, OptimisticTransactionOptions, TransactionDB, TransactionDBOptions, TransactionOptions,
-    WriteOptions,
+    OptimisticTransactionDB, OptimisticTransactionOptions, TransactionDB, TransactionDBOptions,
+    TransactionOptions, WriteOptions,
 };
 use spillway_bench::store::{Pair, Pressure, Store, Stores};
 
@@ -42,7 +42,9 @@ impl Stores for RocksTxnStores {
     fn settings(&self) -> String {
         match self {
             RocksTxnStores::Pessimistic => "as rocksdb pipelined".to_owned(),
-            RocksTxnStores::Optimistic => "as rocksdb plain: it refuses pipelined writes".to_owned(),
+            RocksTxnStores::Optimistic => {
+                "as rocksdb plain: it refuses pipelined writes".to_owned()
+            }
         }
     }
 
@@ -50,7 +52,8 @@ impl Stores for RocksTxnStores {
         let db = match self {
             RocksTxnStores::Pessimistic => {
                 let options = RocksStores::new(Way::Pipelined).options(memory_bytes);
-                TransactionDB::open(&options, &TransactionDBOptions::default(), dir).map(Db::Pessimistic)
+                TransactionDB::open(&options, &TransactionDBOptions::default(), dir)
+                    .map(Db::Pessimistic)
             }
             RocksTxnStores::Optimistic => {
                 let options = RocksStores::new(Way::Plain).options(memory_bytes);
@@ -68,7 +71,9 @@ impl Store for RocksTxnStore {
         let committed = match &self.db {
             Db::Pessimistic(db) => {
                 let txn = db.transaction_opt(options, &TransactionOptions::default());
-                rows.iter().try_for_each(|(key, value)| txn.put(key, value)).and_then(|()| txn.commit())
+                rows.iter()
+                    .try_for_each(|(key, value)| txn.put(key, value))
+                    .and_then(|()| txn.commit())
             }
             Db::Optimistic(db) => loop {
                 let txn = db.transaction_opt(options, &OptimisticTransactionOptions::default());

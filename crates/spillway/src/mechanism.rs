@@ -36,6 +36,8 @@ pub enum Mechanism {
     RowSample,
     /// What is in memory of extents is reached by pointers, and not looked up.
     Swizzling,
+    /// A scan reads a block of a run only when it has come to where a range filter tells of a key.
+    RangeFilters,
     /// Blocks are read before a scan has come to them.
     ReadAhead,
     /// Statements that need a device are left while it reads, in place of their threads waiting for it.
@@ -50,7 +52,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 18] = [
+    pub const ALL: [Mechanism; 19] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -64,6 +66,7 @@ impl Mechanism {
         Mechanism::RowCache,
         Mechanism::RowSample,
         Mechanism::Swizzling,
+        Mechanism::RangeFilters,
         Mechanism::ReadAhead,
         Mechanism::OverlappedReads,
         Mechanism::BlockNodes,
@@ -88,6 +91,7 @@ impl Mechanism {
             Mechanism::RowCache => "row-cache",
             Mechanism::RowSample => "row-sample",
             Mechanism::Swizzling => "swizzling",
+            Mechanism::RangeFilters => "range-filters",
             Mechanism::ReadAhead => "read-ahead",
             Mechanism::OverlappedReads => "overlapped-reads",
             Mechanism::BlockNodes => "block-nodes",

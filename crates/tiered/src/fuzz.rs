@@ -108,6 +108,21 @@ pub fn filter(bytes: &[u8]) {
         let built = filter::build(kind, &hashes);
         assert!(hashes.iter().all(|hash| filter::may_contain(&built, *hash)));
     }
+    let mut keys: Vec<&[u8]> = bytes.chunks(3).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return };
+    let bits = filter::build_range((first, last), keys.len(), keys.iter().copied());
+    let Some(range) = filter::RangeFilter::new(&bits, first, last) else { return };
+    let mut bound = Vec::new();
+    for place in bytes.windows(4).filter(|place| (first..=last).contains(&place)) {
+        range.least_from(place, &mut bound);
+        let next = keys.iter().find(|key| **key >= place);
+        assert!(place <= &*bound && next.is_some_and(|next| &*bound <= *next), "I6");
+        range.past_before(place, &mut bound);
+        let before = keys.iter().rfind(|key| **key < place);
+        assert!(&*bound <= place && before.is_none_or(|before| *before < &*bound), "I6");
+    }
 }
 
 /// An extent's index and filter.

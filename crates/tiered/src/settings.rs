@@ -31,6 +31,8 @@ pub struct TieredSettings {
     pub row_cache_sample: bool,
     /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
     pub swizzling: bool,
+    /// Whether a scan reads a block of a run only when it has come to where a range filter tells of a key.
+    pub range_filters: bool,
     /// Whether blocks are read before a scan has come to them, and others while it goes through those.
     pub read_ahead: bool,
     /// Queues by which blocks are read beside who needs them ([`spillway_base::engine::Engine::begin_read`]), if somebody asks for that.
@@ -129,6 +131,7 @@ impl TieredSettings {
             row_cache_share: 0.25,
             row_cache_sample: true,
             swizzling: true,
+            range_filters: true,
             read_ahead: true,
             read_queues: 1,
             slot_bytes: 2 << 20,
@@ -203,6 +206,11 @@ impl TieredSettings {
             Place::Level0(_) | Place::Level1 => DeviceClass::Fast,
             Place::Level2 => DeviceClass::Hdd,
         }
+    }
+
+    /// Whether blocks at a place have range filters: where runs have few of a table's rows.
+    pub(crate) fn has_range_filters(place: Place) -> bool {
+        !matches!(place, Place::Level2)
     }
 
     /// How blocks are compressed at a place, on a device of a class.

@@ -131,6 +131,10 @@ fn verify_extent<'a>(
             if !resident.may_contain(index, crate::filter::hash(entry.key)) {
                 return wrong("a key is missing from its filter");
             }
+            let range = resident.range_filter(index);
+            if range.is_some_and(|range| !range.may_contain(entry.key)) {
+                return wrong("a key is missing from its range filter");
+            }
             let begins = last.as_deref() != Some(entry.key);
             if begins && last.as_deref().is_some_and(|last| last > entry.key) {
                 return wrong("keys are out of order");

@@ -21,7 +21,7 @@ pub struct BuiltBlock {
     pub last: Box<[u8]>,
     /// What is in it.
     pub counts: Counts,
-    /// The filter of its keys.
+    /// The filters of its keys.
     pub filter: Vec<u8>,
 }
 
@@ -115,6 +115,8 @@ impl Open {
     }
 
     fn finish(&mut self) -> BuiltBlock {
+        let keys = read_all(&self.body, self.csn_bytes).map(|entry| entry.key);
+        let range = filter::build_range((&self.first, &self.last), self.hashes.len(), keys);
         put_trailer(&mut self.body, self.entries, self.csn_bytes);
         let mut frame = Vec::with_capacity(super::FRAME_BYTES + self.body.len());
         put_block_frame(&mut frame, &self.body);
@@ -123,7 +125,7 @@ impl Open {
             first: self.first.as_slice().into(),
             last: self.last.as_slice().into(),
             counts: self.counts,
-            filter: filter::build(FilterKind::Ribbon, &self.hashes),
+            filter: filter::with_range(&range, filter::build(FilterKind::Ribbon, &self.hashes)),
         };
         self.clear();
         block

@@ -2,7 +2,8 @@
 //!
 //! The next row is that of the source with the next key; of equal keys the newest version hides the others. Sources are the leaves of a
 //! tree of losers ([`tree`]): a step moves one source, and compares its key once for each level of the tree. Where there is one
-//! source, as in a table that lies in one level, there is no tree.
+//! source, as in a table that lies in one level, there is no tree. A source takes its place in the tree before it has read a block, by
+//! what it knows of its first row, and reads the block when it is first: a scan that ends before has done without.
 //!
 //! Nothing is allocated or copied for a row, but for what [`Cursor::last_key`] needs: where a step may fail, or pass rows that are
 //! hidden, the key is kept that the cursor stood on. Keys and values are read where they lie, when they are asked for.
@@ -25,10 +26,17 @@ use crate::subtable::{SubTable, View};
 
 struct Merged {
     source: Source,
-    /// Whether it stands on a row that was not passed yet.
+    /// Whether it stands on a row that was not passed yet, or before one.
     ready: bool,
     /// Whether it must step before it is compared.
     behind: bool,
+}
+
+impl Merged {
+    #[inline]
+    fn is_before(&self) -> bool {
+        self.ready && !self.source.is_on_row()
+    }
 }
 
 /// What of the merge is to be done before the next row is looked at.
@@ -46,6 +54,8 @@ pub(crate) struct TableCursor {
     sources: Vec<Merged>,
     tree: Tree,
     due: Due,
+    /// Whether a source's block is read only when it is first.
+    late: bool,
     direction: Direction,
     snapshot: Csn,
     /// Whether the first source stands on the row that was given last.
@@ -86,6 +96,7 @@ impl TableCursor {
             sources,
             tree: Tree::default(),
             due: Due::Tree,
+            late: false,
             direction,
             snapshot,
             given: false,
@@ -98,11 +109,20 @@ impl TableCursor {
         }
     }
 
+    /// Has sources stand before what they have until it is needed, where there are several.
+    pub(crate) fn late(mut self) -> TableCursor {
+        self.late = self.sources.len() > 1;
+        self
+    }
+
     /// Makes the tree, once all sources stand where they should.
     fn plant(&mut self, access: Access) -> Result<()> {
         for merged in &mut self.sources {
             if merged.behind {
-                merged.ready = merged.source.advance(access)?;
+                merged.ready = match self.late {
+                    true => merged.source.approach(access)?,
+                    false => merged.source.advance(access)?,
+                };
                 merged.behind = false;
             }
         }
@@ -124,6 +144,16 @@ impl TableCursor {
         first.ready =
             first.ready && (first.source.advance_near() || first.source.advance(access)?);
         self.tree.replay(&Stand { sources: &self.sources, direction });
+        Ok(())
+    }
+
+    /// Has the first source stand on a row, if it is before one: nobody has another that comes before.
+    fn settle(&mut self, access: Access) -> Result<()> {
+        while let Some(top) = self.tree.first().filter(|top| self.sources[*top].is_before()) {
+            let first = &mut self.sources[top];
+            first.ready = first.source.advance(access)?;
+            self.tree.replay(&Stand { sources: &self.sources, direction: self.direction });
+        }
         Ok(())
     }
 
@@ -151,7 +181,7 @@ impl TableCursor {
         self.due = Due::Tree;
         for merged in &mut self.sources {
             // Those that stand behind the gap stay, and those that have ended.
-            if merged.ready && gap.covers(merged.source.entry().key) {
+            if merged.ready && gap.covers(merged.source.key_and_csn().0) {
                 merged.source.leap(&gap);
                 merged.behind = true;
             }
@@ -180,6 +210,7 @@ impl TableCursor {
                 Due::Nothing => {}
             }
             self.due = Due::Nothing;
+            self.settle(access)?;
             let Some(top) = self.tree.first().filter(|top| self.sources[*top].ready) else {
                 self.finish();
                 return Ok(false);
@@ -217,12 +248,12 @@ impl Contest for Stand<'_> {
         if !one.ready || !other.ready {
             return (one.ready, false);
         }
-        let (one, other) = (one.source.entry(), other.source.entry());
+        let (one, other) = (one.source.key_and_csn(), other.source.key_and_csn());
         let order = match self.direction {
-            Direction::Forward => one.key.cmp(other.key),
-            Direction::Backward => other.key.cmp(one.key),
+            Direction::Forward => one.0.cmp(other.0),
+            Direction::Backward => other.0.cmp(one.0),
         };
-        (order.then(other.csn.cmp(&one.csn)).then(age).is_lt(), order.is_eq())
+        (order.then(other.1.cmp(&one.1)).then(age).is_lt(), order.is_eq())
     }
 }
 

@@ -184,7 +184,10 @@ impl Inner {
         let policy = self.settings.reuse_policy(others_from);
         let coder = self.codes_of_flush();
         let rules = (&rule, &known.ripe);
-        let (stays, tally) = self.weave(table, sources, rules, policy, coder, &mut written)?;
+        let (stays, tally) = {
+            let written = (Place::Level0(0), &mut written);
+            self.weave(table, sources, rules, policy, coder, written)?
+        };
         // Of a table that the manifest has forgotten nothing is looked for after a crash.
         match table.is_gone() {
             true => written.finish()?,

@@ -523,6 +523,7 @@ fn cursor_over(
     range: KeyRange<'_>,
     direction: Direction,
     snapshot: Csn,
+    late: bool,
 ) -> Box<dyn Cursor> {
     let cursor = |part: &Arc<SubTable>| {
         let view = part.view();
@@ -532,7 +533,9 @@ fn cursor_over(
         let sources = sources(&view, left, direction, snapshot);
         let hidden = view.hidden(left, snapshot);
         let part = part.clone();
-        TableCursor::new(sources, direction, snapshot, part, view, hidden, gap.as_deref())
+        let cursor =
+            TableCursor::new(sources, direction, snapshot, part, view, hidden, gap.as_deref());
+        if late { cursor.late() } else { cursor }
     };
     if let [only] = parts {
         return Box::new(cursor(only));
@@ -714,7 +717,8 @@ impl Engine for TieredEngine {
         let parts = table.parts();
         let parts = parts.within(range);
         self.0.note_use(parts[0].mix.read());
-        Ok(cursor_over(parts, range, direction, snapshot))
+        let late = self.0.settings.range_filters;
+        Ok(cursor_over(parts, range, direction, snapshot, late))
     }
 
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {

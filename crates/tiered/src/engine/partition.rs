@@ -230,6 +230,9 @@ impl Inner {
             if !apart.is_empty() {
                 let slot_bytes = self.space.slot_bytes();
                 let mut builder = ExtentBuilder::new(table.id, slot_bytes, Coding::Stored);
+                if !TieredSettings::has_range_filters(place) {
+                    builder = builder.without_range_filters();
+                }
                 let halves = cut(slice, apart, &key)?;
                 halves[0].iter().for_each(|block| builder.push(&block.into()));
                 builder.cut();

@@ -82,6 +82,7 @@ fn small() -> TieredSettings {
         cache_bytes: 1 << 20,
         cache_bytes_min: 0,
         swizzling: true,
+        range_filters: true,
         read_ahead: true,
         read_queues: 2,
         slot_bytes: 64 << 10,

@@ -30,6 +30,7 @@ use crate::manifest::{Edit, Manifest, Place};
 use crate::memtable::Memtable;
 use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding, rests_uncompressed};
 use crate::ranges::RangeTombstones;
+use crate::settings::TieredSettings;
 use crate::space::DeviceClass;
 use crate::subtable::{SubTable, View};
 use crate::table::Table;
@@ -172,9 +173,12 @@ impl Inner {
         (rule, ripe): (&DropRule<'_>, &RangeTombstones),
         policy: Policy,
         coder: Coder,
-        written: &mut Written<'_>,
+        (place, written): (Place, &mut Written<'_>),
     ) -> Result<(Vec<Arc<Slice>>, Tally)> {
-        let builder = ExtentBuilder::new(table.id, self.space.slot_bytes(), coder.coding());
+        let mut builder = ExtentBuilder::new(table.id, self.space.slot_bytes(), coder.coding());
+        if !TieredSettings::has_range_filters(place) {
+            builder = builder.without_range_filters();
+        }
         let accelerator = self.accelerator.load_full();
         let mut weaver = Weaver::new(builder, rule, policy, &**accelerator, coder, written);
         let mut planner = Planner::new(sources, policy, ripe);
@@ -408,7 +412,8 @@ impl Inner {
             _ => {}
         }
         let rules = (&rule, &known.ripe);
-        let (stays, tally) = self.weave(table, sources, rules, policy, coder, &mut written)?;
+        let (stays, tally) =
+            self.weave(table, sources, rules, policy, coder, (pick.target, &mut written))?;
         written.sync()?;
         let mut manifest = self.recording()?;
         if table.is_gone() {

@@ -7,6 +7,7 @@ use super::{FOOTER_BYTES, Footer, VERSION};
 use crate::block::{BuiltBlock, FRAME_BYTES, FrameId, put_frame, seal_frame};
 use crate::coding::Coding;
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
+use crate::filter;
 use crate::space::SlotRun;
 
 /// Bytes that the index takes for a block at the most, beside its keys.
@@ -58,6 +59,8 @@ pub(crate) struct ExtentBuilder {
     /// Whether the next block begins a slice.
     is_cut: bool,
     largest: Vec<u8>,
+    /// Whether blocks keep their range filters.
+    has_range_filters: bool,
 }
 
 impl ExtentBuilder {
@@ -74,7 +77,18 @@ impl ExtentBuilder {
             slices: Vec::new(),
             is_cut: true,
             largest: Vec::new(),
+            has_range_filters: true,
         }
+    }
+
+    /// Has blocks leave their range filters behind: what is built goes where those are worth less than their memory.
+    pub(crate) fn without_range_filters(mut self) -> ExtentBuilder {
+        self.has_range_filters = false;
+        self
+    }
+
+    fn filter_of<'b>(&self, block: &BlockParts<'b>) -> &'b [u8] {
+        if self.has_range_filters { block.filter } else { filter::split_range(block.filter).1 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -84,7 +98,7 @@ impl ExtentBuilder {
     /// Whether the extent must be finished before this block.
     pub(crate) fn is_full_for(&self, block: &BlockParts<'_>) -> bool {
         let index = self.index.len() + block.first.len() + block.last.len() + INDEX_ENTRY_BYTES;
-        let filters = self.filters.len() + block.filter.len();
+        let filters = self.filters.len() + self.filter_of(block).len();
         let bytes = self.bytes.len() + block.frame.len() + index + filters;
         let goes_on = self.largest == block.first;
         !self.is_empty() && !goes_on && bytes + 2 * FRAME_BYTES + FOOTER_BYTES > self.slot_bytes
@@ -101,8 +115,9 @@ impl ExtentBuilder {
         put_varint(&mut self.index, offset);
         put_varint(&mut self.index, block.frame.len() as u64);
         block.counts.encode(&mut self.index);
-        put_varint(&mut self.index, block.filter.len() as u64);
-        self.filters.extend_from_slice(block.filter);
+        let filter = self.filter_of(block);
+        put_varint(&mut self.index, filter.len() as u64);
+        self.filters.extend_from_slice(filter);
         self.largest.clear();
         self.largest.extend_from_slice(block.last);
         match self.slices.last_mut().filter(|_| !self.is_cut) {
@@ -132,8 +147,11 @@ impl ExtentBuilder {
 
     /// Finishes the extent under this number, and starts over.
     pub(crate) fn finish(&mut self, id: ExtentId) -> BuiltExtent {
-        let mut done =
-            std::mem::replace(self, ExtentBuilder::new(self.table, self.slot_bytes, self.coding));
+        let next = ExtentBuilder {
+            has_range_filters: self.has_range_filters,
+            ..ExtentBuilder::new(self.table, self.slot_bytes, self.coding)
+        };
+        let mut done = std::mem::replace(self, next);
         let data_bytes = done.bytes.len() as u64;
         let blocks = done.frames.len() as u32;
         let mut part = |body: &[u8]| {

@@ -14,7 +14,8 @@
 //! filter        a frame, whose body is the blocks' filters (see [`crate::filter`]), one after another
 //! footer        64 bytes:
 //!    0  magic      8  "SPWYEXTN"
-//!    8  version    u32  3; 2 where filters are Bloom filters without a byte in front
+//!    8  version    u32  4; 3 where no filter begins with a range filter; 2 where filters are Bloom filters without a
+//!                        byte in front
 //!   12  table      u32
 //!   16  extent id  u64
 //!   24  index      offset u64, length u32
@@ -44,6 +45,7 @@ use spillway_base::{Error, Result, TableId};
 
 use crate::block::BlockSearch;
 use crate::extent_meta::{Counts, ExtentId, SliceMeta};
+use crate::filter::RangeFilter;
 use crate::nodes::{self, Nodes, Way};
 
 pub(crate) use ahead::{ReadAhead, fetch_all};
@@ -52,7 +54,7 @@ pub(crate) use check::check_extent;
 pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Its filters do not say of which kind they are.
 const VERSION_OF_BLOOM: u32 = 2;
 pub(crate) const FOOTER_BYTES: usize = 64;
@@ -304,6 +306,12 @@ impl Resident {
         crate::filter::may_contain(self.filter(block), hash)
     }
 
+    /// Where the keys of a block are, as far as that is known.
+    pub(crate) fn range_filter(&self, block: usize) -> Option<RangeFilter<'_>> {
+        let (range, _) = crate::filter::split_range(self.filter(block));
+        RangeFilter::new(range?, self.first(block), self.last(block))
+    }
+
     /// The record of a slice of these blocks.
     pub(crate) fn slice(&self, extent: ExtentId, blocks: Range<usize>) -> SliceMeta {
         let mut counts = Counts::NONE;
@@ -328,7 +336,7 @@ pub(crate) mod fuzz {
         let Some(bytes) = bytes.first_chunk::<FOOTER_BYTES>() else { return };
         let mut bytes = *bytes;
         if bytes[0] & 1 == 1 {
-            let version = VERSION - u32::from(bytes[0] >> 1 & 1);
+            let version = VERSION - u32::from(bytes[0] >> 1) % 3;
             bytes[..8].copy_from_slice(MAGIC);
             bytes[8..12].copy_from_slice(&version.to_le_bytes());
         }
@@ -341,7 +349,7 @@ pub(crate) mod fuzz {
     pub(crate) fn resident(bytes: &[u8]) {
         let mut reader = Reader::new(bytes);
         let Ok(version) = reader.u8() else { return };
-        let version = VERSION - u32::from(version & 1);
+        let version = VERSION - u32::from(version) % 3;
         let (Ok(len), Ok(index)) = (reader.u32(), reader.bytes()) else { return };
         let filter = reader.rest();
         let search = BlockSearch::best();
@@ -354,6 +362,13 @@ pub(crate) mod fuzz {
             let place = resident.place(block);
             assert!(place.offset + u64::from(place.len) <= len.into());
             resident.may_contain(block, crate::filter::hash(resident.last(block)));
+            if let Some(range) = resident.range_filter(block) {
+                let mut bound = Vec::new();
+                range.least_from(resident.first(block), &mut bound);
+                assert!(bound.as_slice() >= resident.first(block));
+                range.past_before(resident.last(block), &mut bound);
+                assert!(bound.as_slice() <= resident.last(block));
+            }
         }
         assert!(resident.bytes() > 0);
     }

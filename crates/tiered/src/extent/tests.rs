@@ -91,12 +91,14 @@ fn the_format_is_what_its_version_says() {
         writer.finish().iter().for_each(|block| builder.push(&block.into()));
     }
     let extent = builder.finish(ExtentId(7));
-    let bytes = crate::fixtures::same("extent-3", extent.bytes);
+    let bytes = crate::fixtures::same("extent-4", extent.bytes);
     assert_eq!(extent.meta.blocks, 2);
     check_extent(&bytes, table(), &extent.meta).unwrap();
-    // With Bloom filters, and with blocks of version 1, which extents of their time have.
+    // With Bloom filters, and with blocks of version 1, which extents of their time have; and without range filters.
     let keys: [&[&[u8]]; 2] = [&[b"", b"apple"], &[b"apple", b"pear", b"plum"]];
-    for (name, kind) in [("extent-2", 0), ("extent-2-blocks-2", 0), ("extent-3", 1)] {
+    for (name, kind) in
+        [("extent-2", 0), ("extent-2-blocks-2", 0), ("extent-3", 1), ("extent-4", 128)]
+    {
         let old = crate::fixtures::old(name);
         let meta = crate::extent_meta::ExtentMeta { len: old.len() as u64, ..extent.meta };
         check_extent(&old, table(), &meta).unwrap();
@@ -114,6 +116,9 @@ fn the_format_is_what_its_version_says() {
                 resident.filter(block).len() > 1 && resident.filter(block)[0] == kind,
                 "{name}"
             );
+            let range = resident.range_filter(block);
+            assert_eq!(range.is_some(), kind == 128, "{name}");
+            assert!(keys.iter().all(|key| range.as_ref().is_none_or(|r| r.may_contain(key))));
             let hashes = keys.iter().map(|key| crate::filter::hash(key));
             assert!(hashes.clone().all(|hash| resident.may_contain(block, hash)), "{name}: I1");
             let others = (0..1000_u32).map(|other| crate::filter::hash(&other.to_le_bytes()));
@@ -121,6 +126,57 @@ fn the_format_is_what_its_version_says() {
             assert!(passed < 40, "{name}: I2, {passed}");
         }
     }
+}
+
+/// What goes down to where range filters are worth less than their memory leaves them behind, blocks that are carried included.
+#[test]
+fn an_extent_can_be_without_range_filters() {
+    let keys: Vec<_> = (0..3000_u32).map(|key| (7 * key).to_be_bytes()).collect();
+    let value = [7; 100];
+    let mut writer = BlockWriter::default();
+    for key in &keys {
+        writer.push(&Entry { key, csn: Csn(4), value: Some(&value) });
+    }
+    let blocks = writer.finish();
+    let slot = 64 << 10;
+    let with = ExtentBuilder::new(table(), slot, Coding::Stored);
+    let without = ExtentBuilder::new(table(), slot, Coding::Stored).without_range_filters();
+    for (mut builder, has) in [(with, true), (without, false)] {
+        let mut of_block = Vec::new();
+        let mut extents = Vec::new();
+        for block in &blocks {
+            if builder.is_full_for(&block.into()) {
+                extents.push(builder.finish(ExtentId(1)));
+            }
+            builder.push(&block.into());
+        }
+        extents.push(builder.finish(ExtentId(1)));
+        assert!(extents.len() > 2, "what comes after the first is as the first");
+        for extent in &extents {
+            check_extent(&extent.bytes, table(), &extent.meta).unwrap();
+            let resident = open_resident(extent);
+            for block in 0..resident.blocks() {
+                assert_eq!(resident.range_filter(block).is_some(), has);
+                assert!(resident.may_contain(block, crate::filter::hash(resident.last(block))));
+                of_block.push(resident.filter(block).to_vec());
+            }
+        }
+        let wanted = blocks.iter().map(|block| match has {
+            true => &*block.filter,
+            false => crate::filter::split_range(&block.filter).1,
+        });
+        assert!(of_block.iter().map(|filter| &**filter).eq(wanted));
+    }
+}
+
+fn open_resident(built: &BuiltExtent) -> Resident {
+    let footer = Footer::decode(built.bytes.last_chunk::<FOOTER_BYTES>().unwrap()).unwrap();
+    let open = |(offset, len): (u64, u32)| {
+        let frame = &built.bytes[offset as usize..][..len as usize];
+        open_frame(frame, FrameId { table: table(), extent: built.meta.id, offset }).unwrap()
+    };
+    let (index, filters) = (open(footer.index), open(footer.filter));
+    Resident::decode(VERSION, index, filters, built.meta.len, BlockSearch::best()).unwrap()
 }
 
 /// An index that is searched by nodes answers what one does that is halved, also of some of its blocks.

@@ -1,4 +1,4 @@
-//! Filters over the distinct keys of a block: whether a key may be there.
+//! Filters over the distinct keys of a block: whether a key may be there, and where the next one may be.
 //!
 //! # Guarantees
 //!
@@ -7,6 +7,7 @@
 //! - **I3 (it can always be built).** Of any hashes, also equal ones, in time and memory in proportion to their number.
 //! - **I4 (the same bytes for the same keys).** What is built is a function of the hashes in their order.
 //! - **I5 (any bytes can be asked).** Bytes that are no filter answer something, and bytes of a kind that is not known say yes.
+//! - **I6 (no key is passed).** Between a place and what a range filter answers for it, in either direction, the block has no key.
 //!
 //! # Format
 //!
@@ -15,7 +16,8 @@
 //! ```text
 //! 0          a Bloom filter of lines of 64 bytes (see `bloom`)
 //! 1..=127    a ribbon, of which this is the seed (see `ribbon`)
-//! 128..=255  not given yet
+//! 128        a range filter (see `range`): its length (varint), itself, and then a filter of another kind
+//! 129..=255  not given yet
 //! ```
 //!
 //! Extents of version 2 have Bloom filters without that byte. It is put in front of them where they are read, and so is there when they
@@ -33,25 +35,31 @@
 //! authors' rule for three places a key; with four 1.42), of eight bits each: 11.4 bits, and 9.0 only of millions of keys. And a filter
 //! over an extent, whatever its kind, would have to be made anew of keys that nobody decodes.
 //!
-//! # Prefixes
+//! # Scans
 //!
-//! A scan of all keys with a prefix, as of a SQL index's rows of one value, asks no filter. It could ask one that has the prefixes as
-//! well, and would be spared a block of each run without that prefix, but for 1 in 128. But the engine would have to be told
-//! where a key's prefix ends, and each prefix takes as much as a key: 14.6 bits for each entry of an index whose values differ,
-//! 8.0 where ten entries have the same (`spillway bench filters`, "with prefixes"). That is memory which point reads of the table
-//! itself do without, and all that it spares are the first blocks of a few runs: Level0 of a table that is mostly read has at most a
-//! quarter of its runs. So filters have whole keys alone.
+//! A scan asks the range filters of Level0 and Level1, where runs have few of a table's rows, and most have none of those that a short
+//! scan gives. Level2 has none: nearly each scan that comes there finds rows, and a byte for each key is more than point reads of it
+//! can spare. What is carried there without being decoded leaves its range filter behind (`ExtentBuilder`).
+//!
+//! Rejected: prefixes beside the keys in the point filters, for scans of all keys with one. The engine would have to be told where a
+//! key's prefix ends, each prefix takes as much as a key (14.6 bits for each entry of an index whose values differ, 8.0 where ten have
+//! the same; `spillway bench filters`, "with prefixes"), and a scan with any other range would gain nothing.
 
 mod bloom;
+mod range;
 mod ribbon;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::fmt;
 
+use spillway_base::codec::{Reader, put_bytes};
 use xxhash_rust::xxh3::xxh3_64;
 
+pub(crate) use self::range::{RangeFilter, build as build_range};
+
 const BLOOM: u8 = 0;
+const RANGE: u8 = 128;
 
 /// A way to tell which keys are in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,10 +105,33 @@ pub(crate) fn tagged(lines: &[u8]) -> Vec<u8> {
     [&[BLOOM], lines].concat()
 }
 
+/// A filter with a range filter before it, if that tells anything.
+pub(crate) fn with_range(range: &[u8], filter: Vec<u8>) -> Vec<u8> {
+    if range.is_empty() {
+        return filter;
+    }
+    let mut both = Vec::with_capacity(range.len() + filter.len() + 4);
+    both.push(RANGE);
+    put_bytes(&mut both, range);
+    both.extend_from_slice(&filter);
+    both
+}
+
+/// The range filter, if there is one, and the filter without it. What is cut off within is a filter without any.
+pub(crate) fn split_range(filter: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    let Some((&RANGE, rest)) = filter.split_first() else { return (None, filter) };
+    let mut reader = Reader::new(rest);
+    match reader.bytes() {
+        Ok(range) => (Some(range), reader.rest()),
+        Err(_) => (None, filter),
+    }
+}
+
 /// Whether a key of this hash may be among those the filter was built of.
 #[inline]
 #[must_use]
 pub fn may_contain(filter: &[u8], hash: u64) -> bool {
+    let (_, filter) = split_range(filter);
     match filter.split_first() {
         Some((&seed @ 1..=ribbon::SEED_MAX, columns)) => ribbon::may_contain(columns, seed, hash),
         Some((&BLOOM, lines)) => bloom::may_contain(lines, hash),

@@ -92,3 +92,124 @@ fn the_format_is_what_its_version_says() {
     let kept = fixtures::same("bloom-few", build(FilterKind::Bloom, &hashes(0..30)));
     assert!(hashes(0..30).iter().all(|&hash| may_contain(&kept, hash)));
 }
+
+/// Ascending distinct keys: numbers far apart or close, or with parts that repeat, of one length or of several.
+fn some_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
+    let (count, way, bits) = (1 + rng.below(200), rng.below(4), 1 + rng.below(63));
+    let mut keys: Vec<Vec<u8>> = (0..count)
+        .map(|number| {
+            let any = rng.next_u64() >> (64 - bits);
+            match way {
+                0 => key(any).to_vec(),
+                1 => key(number).to_vec(),
+                // In crowds.
+                2 => [&(any % 5).to_be_bytes()[..], &number.to_be_bytes()[..]].concat(),
+                // Of any length, and zeros at the end.
+                _ => any.to_be_bytes()[..rng.below(9) as usize].to_vec(),
+            }
+        })
+        .collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+fn range_of(keys: &[Vec<u8>]) -> (Vec<u8>, &[u8], &[u8]) {
+    let (first, last) = (&*keys[0], &*keys[keys.len() - 1]);
+    (build_range((first, last), keys.len(), keys.iter().map(|key| &**key)), first, last)
+}
+
+#[test]
+fn i6_no_key_is_between_a_place_and_what_is_answered_for_it() {
+    let (mut rng, mut told) = (Rng::new(6), 0);
+    for round in 0..400 {
+        let keys = some_keys(&mut rng);
+        let (bits, first, last) = range_of(&keys);
+        assert!(bits.len() <= keys.len(), "a byte for each key");
+        let Some(range) = RangeFilter::new(&bits, first, last) else { continue };
+        assert!(keys.iter().all(|key| range.may_contain(key)), "round {round}");
+        let mut bound = Vec::new();
+        for _ in 0..50 {
+            let mut place = keys[rng.below(keys.len() as u64) as usize].clone();
+            match rng.below(4) {
+                0 => {}
+                1 => place.push(0),
+                2 => place.extend_from_slice(&rng.next_u64().to_be_bytes()),
+                _ => {
+                    let at = rng.below(place.len().max(1) as u64) as usize;
+                    place.iter_mut().skip(at).for_each(|byte| *byte = rng.next_u64() as u8);
+                }
+            }
+            if !(first..=last).contains(&&*place) {
+                continue;
+            }
+            range.least_from(&place, &mut bound);
+            assert!(place <= bound, "round {round}");
+            let next = keys.iter().find(|key| **key >= place).unwrap();
+            assert!(bound <= *next, "round {round}: {place:?} {bound:?} {next:?}");
+            told += u64::from(place < bound);
+            range.past_before(&place, &mut bound);
+            assert!(bound <= place, "round {round}");
+            let before = keys.iter().rfind(|key| **key < place);
+            assert!(before.is_none_or(|before| *before < bound), "round {round}: {place:?}");
+            told += u64::from(bound < place);
+        }
+    }
+    assert!(told > 2000, "it has told of places without keys {told} times");
+}
+
+/// What it is for: of places among keys that are spread evenly, few are in a cell with a key.
+#[test]
+fn a_range_filter_tells_of_most_places_that_no_key_is_near() {
+    let mut rng = Rng::new(7);
+    let mut keys: Vec<Vec<u8>> = (0..75).map(|_| key(rng.next_u64()).to_vec()).collect();
+    keys.sort();
+    let (bits, first, last) = range_of(&keys);
+    let range = RangeFilter::new(&bits, first, last).unwrap();
+    let (mut asked, mut near, mut bound) = (0, 0, Vec::new());
+    while asked < 2000 {
+        let place = key(rng.next_u64());
+        if (first..=last).contains(&&place[..]) {
+            asked += 1;
+            range.least_from(&place, &mut bound);
+            near += u64::from(bound == place);
+        }
+    }
+    assert!(near * 6 < asked, "{near} of {asked}");
+}
+
+#[test]
+fn a_range_filter_stands_before_another_and_is_left_out_of_it() {
+    let filter = build(FilterKind::Ribbon, &hashes(0..70));
+    let both = with_range(&[1, 2, 3], filter.clone());
+    assert_eq!(split_range(&both), (Some(&[1, 2, 3][..]), &filter[..]));
+    assert_eq!(split_range(&filter), (None, &filter[..]));
+    assert_eq!(with_range(&[], filter.clone()), filter);
+    assert!(hashes(0..70).iter().all(|hash| may_contain(&both, *hash)));
+    let others = hashes(70..2000).iter().filter(|hash| may_contain(&both, **hash)).count();
+    assert!(others < 40, "{others}");
+}
+
+/// I5, of range filters: any bytes, beside any two keys.
+#[test]
+fn i5_any_bytes_can_be_a_range_filter() {
+    let (mut rng, mut bound) = (Rng::new(5), Vec::new());
+    for len in 0..300 {
+        let mut bits = vec![0; len % 40];
+        rng.fill(&mut bits);
+        let mut ends = [rng.next_u64(), rng.next_u64()];
+        ends.sort_unstable();
+        let [first, last] = ends.map(|end| key(end >> rng.below(64)));
+        if let Some(range) = RangeFilter::new(&bits, &first, &last) {
+            for place in [first, last, key(rng.next_u64()).clamp(first, last)] {
+                range.least_from(&place, &mut bound);
+                assert!(*bound >= place[..]);
+                range.past_before(&place, &mut bound);
+                range.may_contain(&place);
+            }
+        }
+        let mut cut = with_range(&bits, vec![9; 3]);
+        cut.truncate(rng.below(cut.len() as u64 + 1) as usize);
+        let _ = may_contain(&cut, 1);
+    }
+}

@@ -4,6 +4,14 @@
 //! of one direction. It can be asked again after [`spillway_base::ErrorKind::WouldBlock`]: until a step succeeds, it
 //! stands where it stood.
 //!
+//! # Guarantees
+//! - **S1 (late).** [`Source::approach`] reads no block: of a run it asks the index and, where there is one, a block's range filter.
+//! - **S2 (no row is passed).** A source that has approached and stands on no row has none before its key, in its direction. Its key is
+//!   then inside of the bounds, if it has rows at all.
+//! - **S3 (a row comes after what may hide it).** Where that key is another source's row's as well, it counts as newer.
+//!
+//! # Steps
+//!
 //! Most steps are *near*: to a value in the same block, or in the same memtable. They cannot fail, and cost little; what is at the
 //! border of a block, a tombstone or the end is left to the steps that are not.
 
@@ -14,7 +22,7 @@ mod run;
 use std::sync::Arc;
 
 use spillway_base::engine::Access;
-use spillway_base::{Direction, KeyRange, Result};
+use spillway_base::{Csn, Direction, KeyRange, Result};
 
 pub(crate) use self::memtable::MemtableSource;
 pub(crate) use self::run::RunSource;
@@ -64,6 +72,36 @@ impl Source {
         match self {
             Source::Run(source) => source.advance_near(),
             Source::Memtable(source) => source.advance_near(),
+        }
+    }
+
+    /// Comes as near to its first row as is known without reading a block (S1, S2); `false` where it has none. The next step is to
+    /// that row.
+    pub(crate) fn approach(&mut self, access: Access) -> Result<bool> {
+        match self {
+            Source::Memtable(source) => Ok(source.advance()),
+            Source::Run(source) => source.approach(access),
+        }
+    }
+
+    /// Whether it stands on a row, and not before one.
+    #[inline]
+    pub(crate) fn is_on_row(&self) -> bool {
+        match self {
+            Source::Memtable(_) => true,
+            Source::Run(source) => source.is_on_row(),
+        }
+    }
+
+    /// The key and the commit it is compared by (S2, S3).
+    #[inline]
+    pub(crate) fn key_and_csn(&self) -> (&[u8], Csn) {
+        match self {
+            Source::Run(source) => source.key_and_csn(),
+            Source::Memtable(source) => {
+                let entry = source.entry();
+                (entry.key, entry.csn)
+            }
         }
     }
 

@@ -36,6 +36,17 @@ struct Standing {
 /// A block that was found: its extent's table, its number there, and itself.
 type Found = (Arc<CachedTable>, usize, Arc<CachedBlock>);
 
+/// A block that a bound was sought in: its slice, its extent's table, and its number there.
+type Sought = (usize, Arc<CachedTable>, usize);
+
+/// What is known of the first row before a block is read.
+enum Near {
+    Nothing,
+    /// The bound is that of a slice.
+    Slice,
+    Block(Sought),
+}
+
 impl Standing {
     fn key(&self) -> &[u8] {
         self.data.key_of(&self.row)
@@ -110,6 +121,10 @@ pub(crate) struct RunSource {
     snapshot: Csn,
     at: Option<Standing>,
     ended: bool,
+    /// Where it does not stand on a row yet: what no row is before, in its direction.
+    bound: Vec<u8>,
+    /// The block in which the start or the end of the bounds is, if that was asked for.
+    sought: Option<Sought>,
     ahead: RefCell<Ahead>,
 }
 
@@ -121,13 +136,106 @@ impl RunSource {
         snapshot: Csn,
     ) -> RunSource {
         let ahead = RefCell::new(Ahead::new(direction));
-        RunSource { run, bounds, direction, snapshot, at: None, ended: false, ahead }
+        RunSource {
+            run,
+            bounds,
+            direction,
+            snapshot,
+            at: None,
+            ended: false,
+            bound: Vec::new(),
+            sought: None,
+            ahead,
+        }
     }
 
     #[inline]
     pub(super) fn entry(&self) -> Entry<'_> {
         let at = self.at.as_ref().expect("the source stands on a row");
         at.data.entry_of(&at.row)
+    }
+
+    #[inline]
+    pub(super) fn key_and_csn(&self) -> (&[u8], Csn) {
+        match &self.at {
+            Some(at) => (at.key(), at.row.csn()),
+            None => (&self.bound, Csn::MAX),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_on_row(&self) -> bool {
+        self.at.is_some()
+    }
+
+    /// Comes as near to the first row as is known without reading a block (S1, S2). `false` where there is none.
+    pub(super) fn approach(&mut self, access: Access) -> Result<bool> {
+        debug_assert!(self.at.is_none(), "a source approaches before it stands");
+        let mut bound = std::mem::take(&mut self.bound);
+        bound.clear();
+        let near = match self.direction {
+            Direction::Forward => self.least(access, &mut bound),
+            Direction::Backward => self.greatest(access, &mut bound),
+        };
+        self.bound = bound;
+        let is_there = match near? {
+            Near::Nothing => false,
+            Near::Slice => true,
+            Near::Block(sought) => {
+                self.sought = Some(sought);
+                true
+            }
+        };
+        self.ended |= !is_there || !self.bounds.reaches(&self.bound, self.direction);
+        Ok(!self.ended)
+    }
+
+    /// What no row from the start on is below.
+    fn least(&self, access: Access, bound: &mut Vec<u8>) -> Result<Near> {
+        let start = &*self.bounds.start;
+        let at = self.run.seek(start);
+        let Some(slice) = self.run.slices().get(at) else { return Ok(Near::Nothing) };
+        if *start <= *slice.meta.smallest {
+            bound.extend_from_slice(&slice.meta.smallest);
+            return Ok(Near::Slice);
+        }
+        let table = slice.extent.resident(access)?;
+        let blocks = slice.meta.block_range();
+        // The slice ends at or behind the start, and so does one of its blocks.
+        let block = table.seek(blocks.clone(), start).min(blocks.end - 1);
+        match table.range_filter(block) {
+            _ if start <= table.first(block) => bound.extend_from_slice(table.first(block)),
+            Some(range) => range.least_from(start, bound),
+            None => bound.extend_from_slice(start),
+        }
+        Ok(Near::Block((at, table, block)))
+    }
+
+    /// What all rows below the end are below, or are.
+    fn greatest(&self, access: Access, bound: &mut Vec<u8>) -> Result<Near> {
+        let slices = self.run.slices();
+        let end = self.bounds.end.as_deref();
+        let at = end.map_or(slices.len(), |end| self.run.seek(end));
+        let Some((end, slice)) =
+            end.zip(slices.get(at)).filter(|(end, slice)| *slice.meta.smallest < **end)
+        else {
+            let before = at.checked_sub(1).and_then(|before| slices.get(before));
+            bound.extend(before.iter().flat_map(|slice| &*slice.meta.largest));
+            return Ok(if before.is_some() { Near::Slice } else { Near::Nothing });
+        };
+        let table = slice.extent.resident(access)?;
+        let blocks = slice.meta.block_range();
+        // The slice ends at or behind the end, and so does one of its blocks.
+        let block = table.seek(blocks.clone(), end).min(blocks.end - 1);
+        match table.range_filter(block) {
+            // The slice begins below the end, and so does the block before.
+            _ if end <= table.first(block) => {
+                bound.extend_from_slice(table.last(block.max(blocks.start + 1) - 1));
+            }
+            Some(range) => range.past_before(end, bound),
+            None => bound.extend_from_slice(end),
+        }
+        Ok(Near::Block((at, table, block)))
     }
 
     pub(super) fn start(&self) -> &[u8] {
@@ -137,6 +245,7 @@ impl RunSource {
     pub(super) fn leap(&mut self, gap: &Gap) {
         self.bounds = self.bounds.behind(gap, self.direction);
         self.at = None;
+        self.sought = None;
         self.ahead = RefCell::new(Ahead::new(self.direction));
         self.ended |= self.bounds.range().is_empty();
     }
@@ -170,21 +279,42 @@ impl RunSource {
         block: impl FnOnce(&Resident, Range<usize>) -> usize,
         access: Access,
     ) -> Result<Option<Found>> {
-        let Some(slice) = self.run.slices().get(slice) else { return Ok(None) };
-        let resident = slice.extent.resident(access)?;
-        let blocks = slice.meta.block_range();
+        let Some(there) = self.run.slices().get(slice) else { return Ok(None) };
+        let resident = there.extent.resident(access)?;
+        let blocks = there.meta.block_range();
         let block = block(&resident, blocks.clone());
         if !blocks.contains(&block) {
             return Ok(None);
         }
-        let data = match slice.extent.block_now(&resident, block) {
+        self.read((slice, resident, block), access).map(Some)
+    }
+
+    fn read(&self, (slice, resident, block): Sought, access: Access) -> Result<Found> {
+        let extent = &self.run.slices()[slice].extent;
+        let data = match extent.block_now(&resident, block) {
             Some(data) => {
                 self.ahead.borrow_mut().pass();
                 data
             }
-            None => self.ahead.borrow_mut().fetch(&slice.extent, &resident, block, access)?,
+            None => self.ahead.borrow_mut().fetch(extent, &resident, block, access)?,
         };
-        Ok(Some((resident, block, data)))
+        Ok((resident, block, data))
+    }
+
+    /// The block that would have a key, of the first slice that ends at or behind it.
+    fn seek(&self, key: &[u8], access: Access) -> Result<Option<(usize, Found)>> {
+        let (slice, found) = match &self.sought {
+            Some(sought) => (sought.0, Some(self.read(sought.clone(), access)?)),
+            None => {
+                let slice = self.run.seek(key);
+                (slice, self.open(slice, |resident, blocks| resident.seek(blocks, key), access)?)
+            }
+        };
+        if let Some((_, block, _)) = found {
+            // A scan begins at a block: one that goes on from there is no reason to keep what it passes.
+            self.run.slices()[slice].extent.note_read(block);
+        }
+        Ok(found.map(|found| (slice, found)))
     }
 
     /// A block that a step came to: has those behind it read, where the scan has shown that it needs them.
@@ -272,19 +402,9 @@ impl RunSource {
         at.inside.contains(&last).then(|| at.at(last))
     }
 
-    /// A scan begins at a block: one that goes on from there is no reason to keep what it passes.
-    fn note_seek(&self, slice: usize, found: &Option<Found>) {
-        if let Some((_, block, _)) = found {
-            self.run.slices()[slice].extent.note_read(*block);
-        }
-    }
-
     fn first(&self, access: Access) -> Result<Option<Standing>> {
         let start = &self.bounds.start;
-        let slice = self.run.seek(start);
-        let found = self.open(slice, |resident, blocks| resident.seek(blocks, start), access)?;
-        self.note_seek(slice, &found);
-        let Some(found) = found else { return Ok(None) };
+        let Some((slice, found)) = self.seek(start, access)? else { return Ok(None) };
         let at = self.stand(slice, found);
         match at.data.seek(start) {
             entry if entry < at.inside.end => Ok(Some(at.at(entry))),
@@ -301,19 +421,18 @@ impl RunSource {
         let slices = self.run.slices().len();
         // The place of the first entry at or past the end, then one back.
         if let Some(end) = &self.bounds.end
-            && let slice = self.run.seek(end)
-            && slice < slices
+            && self.run.seek(end) < slices
         {
-            let found = self.open(slice, |resident, blocks| resident.seek(blocks, end), access)?;
-            self.note_seek(slice, &found);
-            let Some(found) = found else { return Ok(None) };
+            let Some((slice, found)) = self.seek(end, access)? else { return Ok(None) };
             let mut at = self.stand(slice, found);
             at.entry = at.data.seek(end);
             return self.before(at, access);
         }
         let Some(slice) = slices.checked_sub(1) else { return Ok(None) };
         let found = self.open(slice, |_, blocks| blocks.end - 1, access)?;
-        self.note_seek(slice, &found);
+        if let Some((_, block, _)) = &found {
+            self.run.slices()[slice].extent.note_read(*block);
+        }
         Ok(found.and_then(|found| Self::last_of(self.stand(slice, found))))
     }
 

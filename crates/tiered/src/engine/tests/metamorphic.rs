@@ -254,6 +254,7 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         cache_bytes_min: 0,
         row_cache_share: if rng.chance(3, 4) { 0.25 } else { 0.0 },
         swizzling: rng.chance(3, 4),
+        range_filters: rng.chance(3, 4),
         read_ahead: rng.chance(3, 4),
         slot_bytes,
         file_bytes: slot * [4, 16, 64][rng.below(3) as usize],

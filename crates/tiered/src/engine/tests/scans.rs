@@ -239,3 +239,68 @@ fn what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
         bench.engine.prefetch(table(7), &[b"k"], Csn(5000));
     }
 }
+
+/// S1, S2: what a short scan reads of many sparse runs, and that its rows are all there in either direction.
+#[test]
+fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
+    let (sparse, rows) = (8, 20_000_u64);
+    let key = |number: u64| (number * 1_000_003).to_be_bytes();
+    let mut reads = Vec::new();
+    for range_filters in [true, false] {
+        let settings = TieredSettings {
+            range_filters,
+            compaction_order: Vec::new(),
+            level0_bytes: 1 << 30,
+            level0_target: 100,
+            level0_limit: 100,
+            cache_bytes: 0,
+            row_cache_share: 0.0,
+            ..small()
+        };
+        let bench = open_with(Arc::new(SimDisk::new(3)), settings).unwrap();
+        let mut csn = 1_u64;
+        bench.install(&(Csn(csn), batch(&[Op::CreateTable(table(1))])));
+        let mut newest = std::collections::BTreeMap::<[u8; 8], Option<[u8; 8]>>::new();
+        for run in 0..=sparse {
+            for number in (0..rows).filter(|number| run == 0 || number % 200 == 13 * run) {
+                csn += 1;
+                let (key, value) = (key(number), csn.to_be_bytes());
+                let deleted = number % 1000 == 13;
+                let op = match deleted {
+                    false => Op::Put { table: table(1), key: &key, value: &value },
+                    true => Op::Delete { table: table(1), key: &key },
+                };
+                bench.install(&(Csn(csn), batch(&[op])));
+                newest.insert(key, (!deleted).then_some(value));
+            }
+            bench.engine.request_persist(Csn(csn));
+            bench.work().unwrap();
+        }
+        let runs = bench.part(1).1.view().levels.runs().count();
+        assert!(runs as u64 > sparse, "nothing was brought together: {runs} runs");
+        newest.retain(|_, value| value.is_some());
+        let read = || bench.engine.0.context.reads.iter().map(|r| r.load(Ordering::Relaxed)).sum();
+        let before: u64 = read();
+        let mut rng = Rng::new(9);
+        for _ in 0..300 {
+            let from = rng.below(rows * 1_000_003).to_be_bytes();
+            let (forward, backward) = (newest.range(from..), newest.range(..from).rev());
+            let wanted: [Vec<_>; 2] = [forward.take(5).collect(), backward.take(5).collect()];
+            let ranges = [KeyRange::new(&from, None), KeyRange::new(&[], Some(&from))];
+            for ((range, direction), wanted) in
+                ranges.into_iter().zip([Direction::Forward, Direction::Backward]).zip(wanted)
+            {
+                let cursor =
+                    bench.engine.scan(table(1), range, direction, Csn(csn), Access::Blocking);
+                let mut cursor = cursor.unwrap();
+                for (key, value) in wanted {
+                    assert!(cursor.next(Access::Blocking).unwrap());
+                    let value: &[u8] = value.as_ref().unwrap();
+                    assert!(cursor.key() == key && cursor.value() == value);
+                }
+            }
+        }
+        reads.push(read() - before);
+    }
+    assert!(reads[0] * 2 < reads[1], "blocks read with range filters and without: {reads:?}");
+}
