@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::Rows;
+use common::{Rows, code, in_memory, run};
 use spillway::{Database, Settings};
 use spillway_base::thread;
 use spillway_sql::{Instance, Session};
@@ -447,4 +447,30 @@ fn workers_at_a_queue_are_not_refused_under_serializable() {
     let refused: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
     assert_eq!(refused, [false; 5]);
     assert_eq!(bench.rows().len(), 2 * TAKEN);
+}
+
+/// A change of several tables locks the rows that it reads, also those that it leaves alone.
+#[test]
+fn a_change_of_several_tables_waits_for_what_it_reads() {
+    let instance = in_memory();
+    let open = |id| {
+        let mut session = instance.session("root", "localhost", id);
+        session.use_database("test").unwrap();
+        session
+    };
+    let (mut one, mut two) = (open(1), open(2));
+    for table in ["t", "s"] {
+        run(&mut one, &format!("CREATE TABLE {table} (id INT PRIMARY KEY, a INT, KEY (a))"))
+            .unwrap();
+        run(&mut one, &format!("INSERT INTO {table} VALUES (1, 1), (2, 2)")).unwrap();
+    }
+    run(&mut two, "SET innodb_lock_wait_timeout = 1").unwrap();
+    run(&mut one, "BEGIN").unwrap();
+    run(&mut one, "UPDATE s SET a = 7 WHERE id = 1").unwrap();
+    assert_eq!(code(&mut two, "UPDATE t JOIN s ON s.id = t.id SET t.a = s.a WHERE t.id = 1"), 1205);
+    assert_eq!(code(&mut two, "DELETE t FROM t JOIN s ON s.id = t.id WHERE t.id = 1"), 1205);
+    assert_eq!(code(&mut two, "UPDATE t JOIN s ON s.id = t.id SET t.a = s.a WHERE t.id = 2"), 0);
+    run(&mut one, "COMMIT").unwrap();
+    assert_eq!(code(&mut two, "UPDATE t JOIN s ON s.id = t.id SET t.a = s.a WHERE t.id = 1"), 0);
+    assert_eq!(run(&mut two, "SELECT a FROM t WHERE id = 1").unwrap(), ["7"]);
 }

@@ -79,7 +79,8 @@ fn plan(
     projection: Vec<ast::Expr>,
     targets: &[&Joined],
 ) -> Result<(QueryPlan, Vec<bool>)> {
-    let mut query = crate::parse::parse_query("SELECT 1 FOR UPDATE")?;
+    // Without a table, FOR would be the name of what is shown.
+    let mut query = crate::parse::parse_query("SELECT 1 FROM t FOR UPDATE")?;
     if let ast::SetExpr::Select(select) = &mut *query.body {
         select.from = from.to_vec();
         select.selection = selection.cloned();
@@ -90,6 +91,7 @@ fn plan(
     let Body::Select(select) = &mut plan.body else {
         return Err(SqlError::new(1105, "a SELECT has no plan of one"));
     };
+    assert!(select.lock.is_some(), "a change locks the rows that it reads");
     let mut full = Vec::new();
     for target in targets {
         let source = select.sources.iter_mut().find(|source| match &source.kind {
