@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use spillway_types::key::{part_len, write_part};
+use spillway_types::key::{is_exact, part_len, read_part, write_part};
 use spillway_types::column::LobSize;
 use spillway_types::{Collation, ColumnType, ValueRef};
 
@@ -22,8 +22,37 @@ fn ordered(a: ValueRef<'_>, b: ValueRef<'_>, column: &ColumnType, wanted: Orderi
     assert!(part(ValueRef::Null, column, None) < part(a, column, None));
 }
 
+/// A part that is read is written as it was, but for bytes that no part has.
+fn read(bytes: &[u8], column: &ColumnType) {
+    assert!(is_exact(column, Collation::Binary, None));
+    let mut room = b"before".to_vec();
+    let Some((found, len)) = read_part(bytes, column, &mut room) else { return };
+    assert!(len <= bytes.len());
+    let Some(value) = found.value(&room) else { return };
+    let mut again = Vec::new();
+    write_part(&value, column, Collation::Binary, None, &mut again);
+    let mut other_room = Vec::new();
+    let (other, other_len) = read_part(&again, column, &mut other_room).expect("a part that was written");
+    assert_eq!(other_len, again.len());
+    assert_eq!(format!("{:?}", other.value(&other_room)), format!("{:?}", Some(value)));
+}
+
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let (double, blob) = (ColumnType::Double, ColumnType::Blob(LobSize::Long));
+    for column in [
+        &blob,
+        &ColumnType::INT,
+        &ColumnType::UBIGINT,
+        &ColumnType::Decimal { precision: 20, scale: 3, unsigned: false },
+        &ColumnType::Enum(vec!["a".to_owned(), "b".to_owned()]),
+        &ColumnType::Date,
+        &ColumnType::Time(2),
+        &ColumnType::DateTime(6),
+        &ColumnType::VarChar(9),
+        &ColumnType::Bit(9),
+    ] {
+        read(bytes, column);
+    }
     for column in [&double, &blob, &ColumnType::Date] {
         if let Some(len) = part_len(bytes, column) {
             assert!(len <= bytes.len());

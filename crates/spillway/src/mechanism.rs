@@ -42,6 +42,8 @@ pub enum Mechanism {
     ReadAhead,
     /// Statements that need a device are left while it reads, in place of their threads waiting for it.
     OverlappedReads,
+    /// Indexes that have all that a query reads are read alone, and not the rows that they find.
+    IndexOnly,
     /// Blocks are searched by nodes over their keys, in place of halving.
     BlockNodes,
     /// Those nodes are searched by the processor's vectors.
@@ -52,7 +54,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 19] = [
+    pub const ALL: [Mechanism; 20] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -69,6 +71,7 @@ impl Mechanism {
         Mechanism::RangeFilters,
         Mechanism::ReadAhead,
         Mechanism::OverlappedReads,
+        Mechanism::IndexOnly,
         Mechanism::BlockNodes,
         Mechanism::Simd,
         Mechanism::Replacement,
@@ -94,6 +97,7 @@ impl Mechanism {
             Mechanism::RangeFilters => "range-filters",
             Mechanism::ReadAhead => "read-ahead",
             Mechanism::OverlappedReads => "overlapped-reads",
+            Mechanism::IndexOnly => "index-only",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",
             Mechanism::Replacement => "replacement",

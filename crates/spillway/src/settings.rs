@@ -94,7 +94,8 @@ impl Settings {
     }
 
     /// Whether a mechanism is not left out.
-    pub(crate) fn has(&self, mechanism: Mechanism) -> bool {
+    #[must_use]
+    pub fn has(&self, mechanism: Mechanism) -> bool {
         !self.without.contains(&mechanism)
     }
 

@@ -30,6 +30,7 @@ use spillway_types::{ColumnType, Value, ValueRef};
 
 use crate::catalog::{ColumnDef, Layout, TableDef};
 use crate::errors::Result;
+use crate::query::Entry;
 
 /// The most versions that rows may have beside the newest; a change that would make one more writes the rows anew.
 pub(crate) const LAYOUTS_MAX: usize = 64;
@@ -45,7 +46,7 @@ pub(crate) struct Versions {
 
 /// Rows of an earlier version.
 #[derive(Clone, Debug)]
-struct Older {
+pub(crate) struct Older {
     schema: u16,
     /// Where they have each column, and its type.
     places: Vec<Option<(usize, ColumnType)>>,
@@ -79,44 +80,53 @@ impl Versions {
     }
 }
 
-/// A stored row, read in place.
-pub(crate) struct Stored<'r> {
-    reader: RowReader<'r>,
-    versions: &'r Versions,
-    /// `None` for a row of the newest version.
-    older: Option<&'r Older>,
+/// A row as it is stored, read in place.
+pub(crate) enum Stored<'r> {
+    /// At its primary key, under the newest version.
+    Row(RowReader<'r>, &'r Versions),
+    /// The same, under an earlier one.
+    Older(RowReader<'r>, &'r Versions, &'r Older),
+    /// As an entry of an index has it (`query/cover`).
+    Entry(&'r Entry<'r>),
 }
 
 impl<'r> Stored<'r> {
     #[inline]
     pub(crate) fn new(bytes: &'r [u8], versions: &'r Versions) -> Result<Stored<'r>> {
         let reader = RowReader::new(bytes)?;
-        let older = match reader.schema() {
-            newest if newest == versions.newest => None,
-            schema => Some(versions.older(schema)?),
-        };
-        Ok(Stored { reader, versions, older })
+        Ok(match reader.schema() {
+            newest if newest == versions.newest => Stored::Row(reader, versions),
+            schema => Stored::Older(reader, versions, versions.older(schema)?),
+        })
     }
 
-    /// A column.
+    /// A column; of an entry, one that was asked for.
     #[inline]
     pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'r>> {
-        match self.older {
-            None => Ok(match self.reader.get(column)? {
+        match self {
+            Stored::Row(reader, versions) => Ok(match reader.get(column)? {
                 Some(value) => value,
-                None => self.versions.initial(column),
+                None => versions.initial(column),
             }),
-            Some(older) => self.get_older(older, column),
+            Stored::Entry(entry) => entry.get(column),
+            Stored::Older(reader, versions, older) => {
+                Stored::get_older(reader, versions, older, column)
+            }
         }
     }
 
     #[cold]
-    fn get_older(&self, older: &'r Older, column: usize) -> Result<ValueRef<'r>> {
+    fn get_older(
+        reader: &RowReader<'r>,
+        versions: &'r Versions,
+        older: &'r Older,
+        column: usize,
+    ) -> Result<ValueRef<'r>> {
         let Some(Some((at, ty))) = older.places.get(column) else {
-            return Ok(self.versions.initial(column));
+            return Ok(versions.initial(column));
         };
-        let value = self.reader.get(*at)?;
-        Ok(value.map_or_else(|| self.versions.initial(column), |value| widened(value, ty)))
+        let value = reader.get(*at)?;
+        Ok(value.map_or_else(|| versions.initial(column), |value| widened(value, ty)))
     }
 }
 
@@ -135,7 +145,7 @@ impl Newest {
 impl Rewrite for Newest {
     fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool {
         let Ok(row) = Stored::new(value, &self.0) else { return false };
-        if row.older.is_none() {
+        if !matches!(row, Stored::Older(..)) {
             return false;
         }
         let columns = (0..self.0.initial.len()).map(|column| row.get(column));

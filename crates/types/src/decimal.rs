@@ -299,6 +299,14 @@ impl Decimal {
         bytes[0] ^= 0x80;
         bytes
     }
+
+    /// The number of this scale whose [`Decimal::to_ordered_bytes`] these are.
+    #[must_use]
+    pub fn from_ordered_bytes(bytes: &[u8; 32], scale: u8) -> Decimal {
+        let mut bytes = *bytes;
+        bytes[0] ^= 0x80;
+        Decimal { digits: I256::from_be_bytes(bytes), scale: scale.min(SCALE_MAX) }
+    }
 }
 
 impl PartialEq for Decimal {

@@ -11,8 +11,10 @@
 //! ```
 //!
 //! Every part ends by itself, so a key of the first parts is a prefix of all keys that begin with those values.
+//!
+//! Parts of most types are read back as well ([`read_part`]); which, [`is_exact`] says.
 
-use crate::{Collation, ColumnType, Value, ValueRef};
+use crate::{Collation, ColumnType, Date, DateTime, Decimal, Time, Value, ValueRef};
 
 const GROUP: usize = 8;
 
@@ -67,6 +69,136 @@ pub fn write_part(
             out.extend_from_slice(&at.date.year.to_be_bytes());
             out.extend_from_slice(&[at.date.month, at.date.day]);
             out.extend_from_slice(&at.micros.to_be_bytes());
+        }
+    }
+}
+
+/// Whether a part of a key tells which value it was made of, to the last bit, so that [`read_part`] gives that back. It does not
+/// where the key has the beginning of a value only, a text's weights, or a text without the spaces at its end (which a CHAR has not
+/// anyway); nor for floats, of which 0 and -0 have one key.
+#[must_use]
+pub fn is_exact(column: &ColumnType, collation: Collation, prefix: Option<u32>) -> bool {
+    use ColumnType as T;
+    let told = match column {
+        T::Int { .. } | T::Decimal { .. } | T::Bit(_) | T::Year | T::Enum(_) => true,
+        T::Date | T::Time(_) | T::DateTime(_) | T::Timestamp(_) => true,
+        T::Binary(_) | T::VarBinary(_) | T::Blob(_) => true,
+        T::Char(_) => collation != Collation::GeneralCi,
+        T::VarChar(_) | T::Text(_) => collation == Collation::Binary,
+        T::Float | T::Double | T::Set(_) | T::Json => false,
+    };
+    told && prefix.is_none()
+}
+
+/// What a part of a key was made of.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'c> {
+    /// This value.
+    Value(ValueRef<'c>),
+    /// The text that begins at `at` in the room, of `len` bytes.
+    Text {
+        /// Bytes before it.
+        at: usize,
+        /// Bytes of it.
+        len: usize,
+    },
+    /// The bytes there.
+    Bytes {
+        /// Bytes before them.
+        at: usize,
+        /// How many they are.
+        len: usize,
+    },
+}
+
+impl<'c> Part<'c> {
+    /// The value; `None` when what is in the room is no text.
+    #[must_use]
+    #[inline]
+    pub fn value<'r>(&self, room: &'r [u8]) -> Option<ValueRef<'r>>
+    where
+        'c: 'r,
+    {
+        Some(match *self {
+            Part::Value(value) => value,
+            Part::Text { at, len } => {
+                ValueRef::Text(std::str::from_utf8(room.get(at..at + len)?).ok()?)
+            }
+            Part::Bytes { at, len } => ValueRef::Bytes(room.get(at..at + len)?),
+        })
+    }
+}
+
+/// Reads the part at the front of a key, of a column that [`is_exact`], and answers how long it is. Texts and bytes, which lie in
+/// pieces there, are put together at the end of `room`. `None` when the bytes are no such part.
+#[inline]
+pub fn read_part<'c>(
+    key: &[u8],
+    column: &'c ColumnType,
+    room: &mut Vec<u8>,
+) -> Option<(Part<'c>, usize)> {
+    let (kind, rest) = key.split_first()?;
+    if *kind == 0 {
+        return Some((Part::Value(ValueRef::Null), 1));
+    }
+    let eight = || rest.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
+    let signed = |bits: u64| (bits ^ 1 << 63) as i64;
+    let (value, len) = match column {
+        ColumnType::Int { unsigned: false, .. } | ColumnType::Year => {
+            (ValueRef::Int(signed(eight()?)), 8)
+        }
+        ColumnType::Int { unsigned: true, .. } | ColumnType::Bit(_) => {
+            (ValueRef::UInt(eight()?), 8)
+        }
+        ColumnType::Decimal { scale, .. } => {
+            (ValueRef::Decimal(Decimal::from_ordered_bytes(rest.first_chunk()?, *scale)), 32)
+        }
+        ColumnType::Enum(names) => {
+            let name = match usize::try_from(eight()?).ok()?.checked_sub(1) {
+                // What is none of the members is stored as this.
+                None => "",
+                Some(at) => names.get(at)?.as_str(),
+            };
+            (ValueRef::Text(name), 8)
+        }
+        ColumnType::Date => (ValueRef::Date(read_date(rest)?), 4),
+        ColumnType::Time(_) => (ValueRef::Time(Time { micros: signed(eight()?) }), 8),
+        ColumnType::DateTime(_) | ColumnType::Timestamp(_) => {
+            let micros = u64::from_be_bytes(*rest.get(4..)?.first_chunk()?);
+            (ValueRef::DateTime(DateTime { date: read_date(rest)?, micros }), 12)
+        }
+        ColumnType::Float | ColumnType::Double | ColumnType::Set(_) | ColumnType::Json => {
+            return None;
+        }
+        text_or_bytes => {
+            let at = room.len();
+            let groups = read_groups(rest, room)?;
+            let len = room.len() - at;
+            let part = match text_or_bytes.is_text() {
+                true => Part::Text { at, len },
+                false => Part::Bytes { at, len },
+            };
+            return Some((part, 1 + groups));
+        }
+    };
+    Some((Part::Value(value), 1 + len))
+}
+
+fn read_date(bytes: &[u8]) -> Option<Date> {
+    let [high, low, month, day] = *bytes.first_chunk()?;
+    Date::new(u16::from_be_bytes([high, low]), month, day)
+}
+
+/// Puts groups together, and answers how many bytes they take.
+fn read_groups(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let group = bytes.get(at..)?.first_chunk::<{ GROUP + 1 }>()?;
+        let used = usize::from(group[GROUP]);
+        at += GROUP + 1;
+        out.extend_from_slice(&group[..used.min(GROUP)]);
+        if used <= GROUP {
+            return Some(at);
         }
     }
 }

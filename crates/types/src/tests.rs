@@ -250,6 +250,88 @@ fn keys_compare_as_values_do() {
     );
 }
 
+/// What is exact reads back as it was, whatever is before it in the room and behind it in the key; nothing that is cut short is read.
+#[test]
+fn exact_parts_of_keys_are_read_back() {
+    use crate::column::LobSize;
+    let texts = ["", "a", "abcdefgh", "abcdefghi", "a ", "é\u{0}", "sixteen bytes .."];
+    let at = DateTime::parse("2024-02-29 12:34:56.789").unwrap();
+    let price = ColumnType::Decimal { precision: 65, scale: 30, unsigned: false };
+    let member = ColumnType::Enum(vec!["b".into(), "a".into()]);
+    let ints = [i64::MIN, -1, 0, 7, i64::MAX].map(Value::Int).to_vec();
+    let uints = [0, 1 << 63, u64::MAX].map(Value::UInt).to_vec();
+    let bytes = |text: &&str| Value::Bytes(text.as_bytes().to_vec());
+    let cases: Vec<(ColumnType, Collation, Vec<Value>)> = vec![
+        (ColumnType::BIGINT, Collation::Binary, ints),
+        (ColumnType::UBIGINT, Collation::Binary, uints.clone()),
+        (ColumnType::Bit(64), Collation::Binary, uints),
+        (ColumnType::Year, Collation::Binary, vec![Value::Int(0), Value::Int(2155)]),
+        (
+            price,
+            Collation::Binary,
+            [
+                "0",
+                "-1",
+                "99999999999999999999999999999999999.5",
+                "-0.000000000000000000000000000001",
+            ]
+            .map(|text| Value::Decimal(decimal(text).round(30)))
+            .to_vec(),
+        ),
+        (member, Collation::GeneralCi, ["b", "a", ""].map(Value::from).to_vec()),
+        (
+            ColumnType::Date,
+            Collation::Binary,
+            vec![Value::Date(at.date), Value::Date(Date::default())],
+        ),
+        (
+            ColumnType::Time(6),
+            Collation::Binary,
+            vec![Value::Time(Time { micros: -3_020_399_000_000 })],
+        ),
+        (ColumnType::DateTime(6), Collation::Binary, vec![Value::DateTime(at)]),
+        (ColumnType::Timestamp(6), Collation::Binary, vec![Value::DateTime(DateTime::default())]),
+        (ColumnType::VarBinary(20), Collation::Binary, texts.iter().map(bytes).collect()),
+        (ColumnType::Blob(LobSize::Tiny), Collation::Binary, texts.iter().map(bytes).collect()),
+        (ColumnType::VarChar(20), Collation::Binary, texts.map(Value::from).to_vec()),
+        (ColumnType::Char(20), Collation::Bin, ["", "a", "abcdefgh"].map(Value::from).to_vec()),
+    ];
+    for (column, collation, mut values) in cases {
+        assert!(key::is_exact(&column, collation, None), "{column}");
+        assert!(!key::is_exact(&column, collation, Some(3)), "{column}");
+        values.push(Value::Null);
+        for value in values {
+            let mut part = Vec::new();
+            key::write_part(&value.as_ref(), &column, collation, None, &mut part);
+            let mut room = b"before".to_vec();
+            for cut in 0..part.len() {
+                assert!(key::read_part(&part[..cut], &column, &mut room).is_none(), "{value:?}");
+            }
+            room.truncate(6);
+            let len = part.len();
+            part.extend_from_slice(&[9; 20]);
+            let (read, read_len) = key::read_part(&part, &column, &mut room).unwrap();
+            assert_eq!(read_len, len);
+            assert_eq!(key::part_len(&part, &column), Some(len));
+            let found = read.value(&room).unwrap();
+            assert_eq!(format!("{found:?}"), format!("{:?}", value.as_ref()), "{column}");
+        }
+    }
+    let told = |column: &ColumnType, collation| key::is_exact(column, collation, None);
+    for collation in Collation::ALL {
+        assert!(!told(&ColumnType::Double, collation) && !told(&ColumnType::Float, collation));
+        assert!(!told(&ColumnType::Set(vec!["a".into()]), collation));
+        let text = collation == Collation::Binary;
+        assert_eq!(told(&ColumnType::VarChar(9), collation), text);
+        assert_eq!(told(&ColumnType::Char(9), collation), collation != Collation::GeneralCi);
+    }
+    // What no part has is none: a member that the type does not have, a day that there is not.
+    let mut room = Vec::new();
+    let enumeration = ColumnType::Enum(vec!["a".into()]);
+    assert!(key::read_part(&[1, 0, 0, 0, 0, 0, 0, 0, 2], &enumeration, &mut room).is_none());
+    assert!(key::read_part(&[1, 7, 231, 2, 30], &ColumnType::Date, &mut room).is_none());
+}
+
 #[test]
 fn a_comparison_agrees_with_the_keys_and_the_weights() {
     let texts = [

@@ -74,8 +74,12 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
         (T::Time(old), T::Time(new))
         | (T::DateTime(old), T::DateTime(new))
         | (T::Timestamp(old), T::Timestamp(new)) => old <= new,
-        // An entry has a name's number, a row the name.
-        (T::Enum(old), T::Enum(new)) | (T::Set(old), T::Set(new)) => new.starts_with(old),
+        // An entry has a name's number, a row the name. What was none of them is the empty text with the number 0, which a new member
+        // of that name would give another.
+        (T::Enum(old), T::Enum(new)) => new
+            .strip_prefix(old.as_slice())
+            .is_some_and(|added| !added.iter().any(String::is_empty)),
+        (T::Set(old), T::Set(new)) => new.starts_with(old),
         (old, new) => old == new,
     };
     as_is.then_some(AS_IS)

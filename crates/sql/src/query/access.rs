@@ -7,6 +7,7 @@ use spillway_types::{Collation, ColumnType, Value};
 
 use sqlparser::ast;
 
+use super::Cover;
 use crate::catalog::{ColumnDef, IndexPart, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Expr, Op};
@@ -25,6 +26,8 @@ pub(crate) struct Access {
     pub(crate) ordered: bool,
     /// Whether at most one row can be found.
     pub(crate) point: bool,
+    /// How the index's entries give all that the query reads, where they do and are read alone.
+    pub(crate) cover: Option<Cover>,
 }
 
 /// An end of an interval, and whether it belongs to it.
@@ -59,6 +62,7 @@ pub(super) static WHOLE: Access = Access {
     backward: false,
     ordered: false,
     point: false,
+    cover: None,
 };
 
 impl Access {
@@ -274,30 +278,53 @@ impl Hints {
     }
 }
 
+/// All rows: as they lie, or by the shortest entries of an index that covers the query.
+pub(super) fn whole(
+    table: &TableDef,
+    hints: &Hints,
+    cover: &dyn Fn(usize) -> Option<Cover>,
+) -> Access {
+    let indexes = (0..table.indexes.len()).filter(|index| hints.allow(Some(*index)));
+    let covering = indexes.filter_map(|index| Some((index, cover(index)?)));
+    let shortest = covering.min_by_key(|(index, _)| super::cover::entry_bytes(table, *index));
+    match shortest {
+        Some((index, cover))
+            if super::cover::entry_bytes(table, index) < super::cover::row_bytes(table) =>
+        {
+            Access { index: Some(index), cover: Some(cover), ..Access::default() }
+        }
+        _ => Access::default(),
+    }
+}
+
 /// The ways to a table's rows, for conditions that all hold of them: the one that seems best first. Others follow where only
-/// the data can tell which is better.
+/// the data can tell which is better. `cover` says how an index covers the query, if it does.
 pub(crate) fn choose_access(
     table: &TableDef,
     offset: usize,
     conditions: &[Expr],
     hints: &Hints,
     known: &dyn Fn(usize) -> bool,
+    cover: &dyn Fn(usize) -> Option<Cover>,
 ) -> (Access, Vec<Access>) {
     let mut found: Vec<Access> = std::iter::once(None)
         .chain((0..table.indexes.len()).map(Some))
         .filter(|index| hints.allow(*index))
         .map(|index| index_access(table, index, offset, conditions, known))
         .filter(|access| !access.is_full())
+        .map(|access| Access { cover: access.index.and_then(cover), ..access })
         .collect();
-    found.sort_by_key(|access| std::cmp::Reverse(access.score()));
+    found.sort_by_key(|access| std::cmp::Reverse((access.score(), access.cover.is_some())));
     let mut found = found.into_iter();
-    let Some(best) = found.next() else { return (Access::default(), Vec::new()) };
+    let Some(best) = found.next() else { return (whole(table, hints, cover), Vec::new()) };
     if best.point || best.index.is_none() && best.intervals.is_empty() {
         return (best, Vec::new());
     }
     let points =
         best.intervals.iter().all(Interval::is_point) && best.intervals.len() < POINTS_MANY;
-    let whole = best.index.filter(|_| !points && !hints.forced).map(|_| Access::default());
+    // By entries alone no row is read that need not be.
+    let dear = best.index.is_some() && best.cover.is_none();
+    let whole = (dear && !points && !hints.forced).then(|| whole(table, hints, cover));
     let others = found.filter(|access| best.equal.is_empty() || !access.equal.is_empty());
     let others = others.chain(whole).collect();
     (best, others)

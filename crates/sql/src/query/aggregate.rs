@@ -107,6 +107,13 @@ pub(crate) struct Aggregate {
     pub(crate) ty: ColumnType,
 }
 
+impl Aggregate {
+    /// What it looks at of a row.
+    pub(super) fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        self.args.iter().chain(self.order.iter().map(|(expr, ..)| expr))
+    }
+}
+
 /// An aggregate while its rows come in.
 #[derive(Default)]
 pub(crate) struct State {
@@ -213,6 +220,11 @@ impl State {
             _ => {}
         }
         self.count += 1;
+    }
+
+    /// That of the least or the greatest value, once that is found.
+    pub(super) fn of_end(value: Value) -> State {
+        State { count: 1, best: value, ..State::default() }
     }
 
     pub(crate) fn finish(mut self, aggregate: &Aggregate, context: &Context<'_>) -> Value {

@@ -31,7 +31,9 @@ pub(super) fn arrange(
                 SourceKind::Table(table) => {
                     let served = |expr: &&Expr| index_serves(expr, source, table, &placed);
                     let served: Vec<Expr> = usable.iter().filter(served).cloned().collect();
-                    choose_access(table, source.offset, &served, &source.hints, &filled)
+                    let cover = |index| source.cover(table, index);
+                    let (offset, hints) = (source.offset, &source.hints);
+                    choose_access(table, offset, &served, hints, &filled, &cover)
                 }
                 _ => Default::default(),
             };
@@ -175,8 +177,14 @@ pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -
     if !fits(&access) && access.is_full() {
         let indexes = (0..table.indexes.len())
             .filter(|index| source.hints.allow(Some(*index)))
-            .map(|index| Access { index: Some(index), ..Access::default() });
-        match indexes.into_iter().find(|access| fits(access)) {
+            .map(|index| Access {
+                index: Some(index),
+                cover: source.cover(table, index),
+                ..Access::default()
+            });
+        let ways = std::iter::once(Access::default()).chain(indexes).filter(fits);
+        // Rows as they lie come first, and then by what is read alone.
+        match ways.min_by_key(|access| access.index.is_some() && access.cover.is_none()) {
             Some(found) => access = found,
             None => return false,
         }
@@ -190,8 +198,8 @@ pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -
     is_ordered
 }
 
-/// Finds which columns of each table anybody asks for.
-pub(super) fn find_needed(plan: &mut SelectPlan) {
+/// Finds which columns of each table anybody asks for: in these expressions, or to join.
+pub(super) fn find_needed<'e>(sources: &mut [Source], expressions: impl Iterator<Item = &'e Expr>) {
     let mut used: Vec<usize> = Vec::new();
     let mut all = false;
     {
@@ -202,23 +210,13 @@ pub(super) fn find_needed(plan: &mut SelectPlan) {
                 _ => {}
             });
         };
-        plan.projections.iter().for_each(&mut note);
-        plan.having.iter().for_each(&mut note);
-        plan.group.iter().for_each(|(expr, _)| note(expr));
-        plan.order.iter().for_each(|(expr, ..)| note(expr));
-        for aggregate in &plan.aggregates {
-            aggregate.args.iter().for_each(&mut note);
-            aggregate.order.iter().for_each(|(expr, ..)| note(expr));
-        }
-        for source in &plan.sources {
-            source.filters.iter().for_each(&mut note);
-            source.outer.iter().flatten().for_each(&mut note);
-        }
+        expressions.for_each(&mut note);
+        sources.iter().flat_map(|source| source.outer.iter().flatten()).for_each(&mut note);
     }
     if all {
         return;
     }
-    for source in &mut plan.sources {
+    for source in sources {
         let own = source.offset..source.offset + source.width - 1;
         let mut needed: Vec<usize> = used
             .iter()
@@ -238,7 +236,7 @@ pub(crate) fn plan_table(
     conditions: Vec<Expr>,
     hints: Hints,
 ) -> Source {
-    let (access, others) = choose_access(table, 0, &conditions, &hints, &|_| false);
+    let (access, others) = choose_access(table, 0, &conditions, &hints, &|_| false, &|_| None);
     Source {
         kind: SourceKind::Table(table.clone()),
         alias: alias.to_owned(),
@@ -253,6 +251,7 @@ pub(crate) fn plan_table(
         tests: Vec::new(),
         versions: table.versions.clone(),
         needed: None,
+        index_only: false,
         hash: Vec::new(),
     }
 }

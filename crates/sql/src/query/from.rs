@@ -49,6 +49,7 @@ impl From<'_, '_> {
             rest: Vec::new(),
             versions: Arc::default(),
             needed: None,
+            index_only: false,
             hash: Vec::new(),
         });
         self.width += width;

@@ -3,6 +3,8 @@
 mod access;
 mod aggregate;
 mod arrange;
+mod cover;
+mod ends;
 mod from;
 mod full_group;
 mod gather;
@@ -29,6 +31,7 @@ use crate::rows::Versions;
 pub(crate) use access::{Access, Hints, Interval, choose_access};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use arrange::{by_order, plan_table};
+pub(crate) use cover::{Cover, Entry};
 pub(crate) use from::table_scope;
 pub(crate) use plan::plan_query;
 pub(crate) use run::{bind_count, count, run_query, run_refs};
@@ -154,11 +157,19 @@ pub(crate) struct Source {
     pub(crate) versions: Arc<Versions>,
     /// Columns that anybody asks for; all where it is `None`.
     pub(crate) needed: Option<Vec<usize>>,
+    /// Whether an index that has them all may be read alone.
+    pub(crate) index_only: bool,
     /// Equalities with earlier sources, by which rows that are read whole are found again.
     pub(crate) hash: Vec<(Expr, Expr, Collation)>,
 }
 
 impl Source {
+    /// How an index of the table that it is covers what is asked for, if it does and may be read alone.
+    pub(crate) fn cover(&self, table: &TableDef, index: usize) -> Option<Cover> {
+        let needed = self.needed.as_ref().filter(|_| self.index_only)?;
+        Cover::of(table, index, needed)
+    }
+
     /// Whether it is one row at the most, which is looked up by its whole primary key, before anything is found out about it. Finding
     /// out that key does nothing, and may be done again.
     pub(crate) fn looks_up(&self) -> bool {

@@ -15,12 +15,12 @@ use super::from::From;
 use super::full_group::Grouped;
 use super::project::{group_by, order_by, project};
 use super::steps;
-use super::{Body, QueryPlan, SelectPlan, SetOp};
+use super::{Aggregate, Body, QueryPlan, SelectPlan, SetOp};
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Expr, Typed};
-use crate::session::FULL_GROUP_BY;
+use crate::session::{FULL_GROUP_BY, INDEX_ONLY};
 
 pub(super) type Vars<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
 type Ctes = [(String, Arc<QueryPlan>)];
@@ -351,7 +351,7 @@ fn plan_select(
     for tables in &select.from {
         from.joins(tables, variables)?;
     }
-    let From { sources, mut conditions, width, straight, shown, .. } = from;
+    let From { mut sources, mut conditions, width, straight, shown, .. } = from;
     binder.scope.star = shown;
     if let Some(selection) = &select.selection {
         binder.place = "where clause";
@@ -383,6 +383,13 @@ fn plan_select(
         check.check("HAVING clause", having.iter())?;
         check.check("ORDER BY clause", order.iter().map(|(expr, ..)| expr))?;
     }
+    let aggregates = std::mem::take(&mut binder.aggregates);
+    let shown = projections.iter().map(|typed| &typed.expr).chain(&having).chain(&conditions);
+    let arranged = group.iter().map(|(expr, _)| expr).chain(order.iter().map(|(expr, ..)| expr));
+    let asked = shown.chain(arranged).chain(aggregates.iter().flat_map(Aggregate::expressions));
+    find_needed(&mut sources, asked);
+    let index_only = lock.is_none() && variables(INDEX_ONLY, "").is_some();
+    sources.iter_mut().for_each(|source| source.index_only = index_only);
     let mut constant = Vec::new();
     conditions.retain(|expr| {
         let is = expr.reach() == 0 && available(expr, &|_| false);
@@ -397,7 +404,7 @@ fn plan_select(
         constant,
         grouped,
         group,
-        aggregates: std::mem::take(&mut binder.aggregates),
+        aggregates,
         having,
         collations: projections.iter().map(|typed| typed.collation).collect(),
         projections: projections.into_iter().map(|typed| typed.expr).collect(),
@@ -408,7 +415,6 @@ fn plan_select(
         direct: None,
     };
     use_index_order(&mut plan);
-    find_needed(&mut plan);
     plan.sources.iter_mut().for_each(steps::split);
     plan.direct = steps::direct(&plan);
     Ok(QueryPlan {

@@ -121,6 +121,7 @@ pub(crate) fn run_refs(
     if let Body::Select(select) = &plan.body
         && let Some(direct) = select.direct.as_ref().filter(|_| !plan.counted)
         && (!select.ordered || comes_in_order(context, select)?)
+        && direct.is_open(context, select)?
     {
         let mut left = count(context, plan.limit.as_ref())?.unwrap_or(u64::MAX);
         let mut skip = count(context, plan.offset.as_ref())?.unwrap_or(0);

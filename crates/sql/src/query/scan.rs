@@ -1,10 +1,10 @@
 //! Reading the rows of a source into its slots.
 
-use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait, Met};
+use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait, Met, Scan};
 use spillway_base::TableId;
 use spillway_types::{Value, key};
 
-use super::spans::Places;
+use super::spans::{Places, Span};
 use super::{Access, Row, Source, SourceKind, spans, steps, subquery};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::Result;
@@ -160,11 +160,7 @@ pub(super) fn each_row(
     let txn = context.txn;
     let mut bytes = context.room.row();
     let whole_key = access.index.is_none() && access.point;
-    let since = access.index.map_or(table.since, |at| table.indexes[at].since.max(table.since));
-    if since > Csn::ZERO && !txn.sees(since) {
-        // What is read was being built when the transaction began to read.
-        return Err(Error::new(ErrorKind::NotFound, "the rows are newer than the snapshot").into());
-    }
+    check_readable(context, table, access)?;
     let spans = match places {
         Places::Row(key) => {
             let found = match lock {
@@ -178,9 +174,7 @@ pub(super) fn each_row(
         Places::Spans(spans) => spans,
     };
     txn.leave_reads(false);
-    let count = spans.len();
-    for at in 0..count {
-        let span = &spans[if access.backward { count - 1 - at } else { at }];
+    for span in in_order(access, spans) {
         if whole_key && exact_point(table, &span.start) {
             let key = &span.start;
             let found = match lock {
@@ -192,33 +186,71 @@ pub(super) fn each_row(
             }
             continue;
         }
-        let range = KeyRange::new(&span.start, span.end.as_deref());
-        if range.is_empty() {
-            continue;
-        }
-        let direction = if access.backward { Direction::Backward } else { Direction::Forward };
-        let space = access.index.map_or(table.rows(), |at| TableId(table.indexes[at].space));
-        let mut scan = txn.scan(space, range, direction)?;
-        let mut seen = 0_u32;
-        while scan.advance()? {
-            seen = seen.wrapping_add(1);
-            if seen.is_multiple_of(256) {
-                context.check_killed()?;
+        let more = each_in(context, table, access, span, |scan| match access.index {
+            None => take(scan.value(), scan.key(), false),
+            Some(index) => {
+                let key = row_key(table, index, scan.key())?;
+                // An entry of a row that this snapshot does not see is none.
+                Ok(!txn.get(table.rows(), key, &mut bytes)? || take(&bytes, key, false)?)
             }
-            let more = match access.index {
-                None => take(scan.value(), scan.key(), false)?,
-                Some(index) => {
-                    let key = row_key(table, index, scan.key())?;
-                    // An entry of a row that this snapshot does not see is none.
-                    !txn.get(table.rows(), key, &mut bytes)? || take(&bytes, key, false)?
-                }
-            };
-            if !more {
-                return Ok(());
-            }
+        })?;
+        if !more {
+            return Ok(());
         }
     }
     Ok(())
+}
+
+/// Whether the transaction's snapshot has all that an access reads: what was being built when it was taken, it has not.
+pub(super) fn is_readable(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
+    let since = access.index.map_or(table.since, |at| table.indexes[at].since.max(table.since));
+    since == Csn::ZERO || context.txn.sees(since)
+}
+
+pub(super) fn check_readable(
+    context: &Context<'_>,
+    table: &TableDef,
+    access: &Access,
+) -> Result<()> {
+    if !is_readable(context, table, access) {
+        return Err(Error::new(ErrorKind::NotFound, "the rows are newer than the snapshot").into());
+    }
+    Ok(())
+}
+
+/// An access's spans, in the order in which it reads them.
+pub(super) fn in_order<'s>(access: &Access, spans: &'s [Span]) -> impl Iterator<Item = &'s Span> {
+    let count = spans.len();
+    let backward = access.backward;
+    (0..count).map(move |at| &spans[if backward { count - 1 - at } else { at }])
+}
+
+/// Goes through the keys of an access in one of its spans. `take` answers `false` when it wants no more, and so does this.
+pub(super) fn each_in(
+    context: &Context<'_>,
+    table: &TableDef,
+    access: &Access,
+    span: &Span,
+    mut take: impl FnMut(&Scan<'_>) -> Result<bool>,
+) -> Result<bool> {
+    let range = KeyRange::new(&span.start, span.end.as_deref());
+    if range.is_empty() {
+        return Ok(true);
+    }
+    let direction = if access.backward { Direction::Backward } else { Direction::Forward };
+    let space = access.index.map_or(table.rows(), |at| TableId(table.indexes[at].space));
+    let mut scan = context.txn.scan(space, range, direction)?;
+    let mut seen = 0_u32;
+    while scan.advance()? {
+        seen = seen.wrapping_add(1);
+        if seen.is_multiple_of(256) {
+            context.check_killed()?;
+        }
+        if !take(&scan)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether a key has all parts of the primary key, and nothing was left to check.

@@ -6,7 +6,7 @@ use spillway_types::key::{self, Lookup};
 use spillway_types::{ColumnType, Value};
 
 use super::access::WHOLE;
-use super::{Access, Interval, Source};
+use super::{Access, Interval, Source, scan};
 use crate::catalog::{IndexPart, TableDef, end_of, moved};
 use crate::errors::Result;
 use crate::expr::{Buffer, Context, Expr};
@@ -86,8 +86,11 @@ fn choose_spans<'s>(
     row: &[Value],
 ) -> Result<(&'s Access, Vec<Span>)> {
     let mut best = (&source.access, spans(context, &source.access, table, row)?);
-    // An index that cannot look up its values has no more to say than the table.
-    if best.0.index.is_some() && !best.0.ordered && are_all(&best.1) {
+    // An index that cannot look up its values has no more to say than the table, unless it is read alone; and nobody asked for that one
+    // where it was built after the snapshot.
+    let is_dear = best.0.index.is_some() && best.0.cover.is_none();
+    let of_no_use = || is_dear || best.0.is_full() && !scan::is_readable(context, table, best.0);
+    if !best.0.ordered && are_all(&best.1) && best.0.index.is_some() && of_no_use() {
         best = (&WHOLE, vec![Span::of(Vec::new())]);
     }
     if source.others.is_empty() {
@@ -113,7 +116,10 @@ fn cost(context: &Context<'_>, table: &TableDef, access: &Access, spans: &[Span]
     let db = context.instance.database();
     let (space, each) = match access.index {
         None => (table.rows(), 1),
-        Some(index) => (TableId(table.indexes[index].space), LOOKUP_COST),
+        Some(index) => {
+            let each = if access.cover.is_some() { 1 } else { LOOKUP_COST };
+            (TableId(table.indexes[index].space), each)
+        }
     };
     let sample = &spans[..spans.len().min(SAMPLE)];
     let keys: u64 = sample

@@ -13,6 +13,8 @@ use spillway_types::key::{self, Lookup};
 use spillway_types::{Collation, ColumnType, Value, ValueRef};
 
 use super::aggregate::State;
+use super::cover::each_entry;
+use super::ends::{Ends, ends};
 use super::gather::{Gatherer, Gathering, Key};
 use super::spans::{Places, Span};
 use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
@@ -280,14 +282,20 @@ pub(super) fn scan_stored(
     if let Places::Spans(spans) = places {
         tests.retain(|test| !test.is_met_by(table, access, spans));
     }
-    scan::each_row(context, table, access, places, None, |bytes, key, _| {
-        let stored = Stored::new(bytes, &source.versions)?;
+    let mut take = |stored: &Stored<'_>, key: &[u8]| {
         for test in &tests {
-            if test.holds(context, &stored)? != Some(true) {
+            if test.holds(context, stored)? != Some(true) {
                 return Ok(true);
             }
         }
-        take(&stored, key)
+        take(stored, key)
+    };
+    if let (Some(cover), Places::Spans(spans)) = (&access.cover, places) {
+        // Nobody who is content with some columns asks for the key.
+        return each_entry(context, table, (access, cover), spans, |entry| take(entry, &[]));
+    }
+    scan::each_row(context, table, access, places, None, |bytes, key, _| {
+        take(&Stored::new(bytes, &source.versions)?, key)
     })
 }
 
@@ -300,6 +308,20 @@ pub(crate) enum Direct {
     Gathered(Gathering),
     /// Totals of columns; `None` counts rows.
     Totals(Vec<Option<usize>>),
+    /// The least or the greatest values of columns, which are found at ends of indexes.
+    Ends(Ends),
+}
+
+impl Direct {
+    /// Whether the query can be run so, for the values that it has now.
+    pub(super) fn is_open(&self, context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
+        match (self, plan.sources.as_slice()) {
+            (Direct::Ends(ends), [Source { kind: SourceKind::Table(table), .. }]) => {
+                ends.are_known(context, table)
+            }
+            _ => Ok(true),
+        }
+    }
 }
 
 /// The steps of a query, where it is one for them.
@@ -349,6 +371,9 @@ pub(super) fn direct(plan: &SelectPlan) -> Option<Direct> {
         || !plan.projections.iter().all(totals_alone)
     {
         return None;
+    }
+    if let Some(ends) = ends(plan, source, table) {
+        return Some(Direct::Ends(ends));
     }
     plan.aggregates
         .iter()
@@ -430,9 +455,14 @@ pub(super) fn run_direct(
         .constant
         .iter()
         .try_fold(false, |never, e| context.holds(e, &[]).map(|holds| never | !holds))?;
+    if let Direct::Ends(ends) = direct {
+        let states = ends.find(context, source, table, never)?;
+        return emit_totals(context, plan, states, emit);
+    }
     let (access, places) = spans::choose(context, source, table, &[])?;
     let way = (access, &places);
     match direct {
+        Direct::Ends(_) => Ok(()),
         Direct::Columns(_) | Direct::Gathered(_) if never => Ok(()),
         Direct::Columns(columns) => scan_stored(context, source, table, way, &mut |row, _| {
             with_columns(row, columns, &mut *emit)
@@ -458,18 +488,25 @@ pub(super) fn run_direct(
                     Ok(true)
                 })?;
             }
-            let mut row = vec![Value::Null; plan.width];
-            let finished = states.into_iter().zip(&plan.aggregates);
-            row.extend(finished.map(|(state, aggregate)| state.finish(aggregate, context)));
-            let values = plan
-                .projections
-                .iter()
-                .map(|e| context.eval(e, &row))
-                .collect::<Result<Vec<_>>>()?;
-            let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-            emit(&refs).map(drop)
+            emit_totals(context, plan, states, emit)
         }
     }
+}
+
+/// Gives the one row that a query of totals has.
+fn emit_totals(
+    context: &Context<'_>,
+    plan: &SelectPlan,
+    states: Vec<State>,
+    emit: &mut EmitRefs<'_>,
+) -> Result<()> {
+    let mut row = vec![Value::Null; plan.width];
+    let finished = states.into_iter().zip(&plan.aggregates);
+    row.extend(finished.map(|(state, aggregate)| state.finish(aggregate, context)));
+    let values = plan.projections.iter().map(|e| context.eval(e, &row));
+    let values = values.collect::<Result<Vec<_>>>()?;
+    let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+    emit(&refs).map(drop)
 }
 
 /// Gives `take` columns of a stored row, where they lie.

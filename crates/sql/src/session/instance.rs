@@ -11,7 +11,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use spillway::{
-    CancelHandle, Csn, Database, Durability, LockMode, LockWait, Transaction, TransactionOptions,
+    CancelHandle, Csn, Database, Durability, LockMode, LockWait, Mechanism, Transaction,
+    TransactionOptions,
 };
 use spillway_base::stall::{Cause, Ledger, Waits};
 use spillway_types::Collation;
@@ -137,6 +138,8 @@ pub(super) struct Inner {
     /// Statements of sessions that have ended.
     pub(super) questions: AtomicU64,
     pub(super) started: Duration,
+    /// Whether indexes that cover a query are read alone.
+    pub(super) index_only: bool,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
     /// Asked when the instance is shut down, for work that is no session's.
     pub(super) closing: Arc<Stop>,
@@ -177,6 +180,7 @@ impl Instance {
         globals.insert(durability::NAME.to_owned(), durability::text(durability));
         globals.insert(durability::ALIAS.to_owned(), durability::number(durability).to_owned());
         let instance = Instance(Arc::new(Inner {
+            index_only: db.settings().has(Mechanism::IndexOnly),
             db,
             version: AtomicU64::new(catalog.version),
             catalog: ArcSwap::from_pointee(catalog),

@@ -55,7 +55,7 @@ pub use self::instance::Instance;
 pub(crate) use self::named::Patience;
 pub use self::prepared::Prepared;
 pub(crate) use self::tables::path_of;
-pub(crate) use self::variables::{FULL_GROUP_BY, LITERALS, Variables};
+pub(crate) use self::variables::{FULL_GROUP_BY, INDEX_ONLY, LITERALS, Variables};
 
 /// What clients are told of the version. Clients look at the number before the first dash to learn which SQL they may use.
 pub const VERSION: &str = "8.0.36-Spillway-0.1.0";

@@ -367,6 +367,9 @@ impl Session {
         if scope == FULL_GROUP_BY {
             return variables.often.full_group_by.then_some(Value::Int(1));
         }
+        if scope == INDEX_ONLY {
+            return self.instance.0.index_only.then_some(Value::Int(1));
+        }
         self.asked.set(true);
         let text = match (scope, canonical(name)) {
             ("global", name) => self.instance.0.globals.lock().get(name).cloned()?,
@@ -411,6 +414,9 @@ pub(crate) const LITERALS: &str = "literals";
 
 /// The scope in which planning asks whether a grouped query is held to its groups.
 pub(crate) const FULL_GROUP_BY: &str = "full group by";
+
+/// The scope in which planning asks whether indexes that cover a query are read alone.
+pub(crate) const INDEX_ONLY: &str = "index only";
 
 /// The offset of a time zone, in microseconds. Named zones other than UTC are not known.
 pub(super) fn time_offset(zone: &str) -> Option<i64> {

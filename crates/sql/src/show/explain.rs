@@ -3,7 +3,7 @@
 use spillway_types::{ColumnType, Value};
 
 use super::{TEXT, int, text};
-use crate::query::{Body, QueryPlan, Source, SourceKind};
+use crate::query::{Body, Direct, QueryPlan, Source, SourceKind};
 
 /// The columns of EXPLAIN.
 pub(crate) fn explain_columns() -> Vec<(&'static str, ColumnType)> {
@@ -70,6 +70,9 @@ fn source_line(id: i64, kind: &str, source: &Source, more: &[&str]) -> Vec<Value
     if !source.filters.is_empty() {
         extra.push("Using where");
     }
+    if source.access.cover.is_some() {
+        extra.push("Using index");
+    }
     if !source.hash.is_empty() {
         extra.push("Using join buffer (hash join)");
     }
@@ -102,6 +105,11 @@ fn explain_into(plan: &QueryPlan, id: i64, kind: &str, rows: &mut Vec<Vec<Value>
         Body::Select(select) => {
             if select.sources.is_empty() {
                 rows.push(none());
+            }
+            if let Some(Direct::Ends(_)) = select.direct {
+                let extra = "Select tables optimized away";
+                rows.push(line(id, kind, Value::Null, Value::Null, Value::Null, extra));
+                return;
             }
             for (at, source) in select.sources.iter().enumerate() {
                 let mut more = Vec::new();

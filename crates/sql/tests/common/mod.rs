@@ -20,7 +20,9 @@ impl ResultSink for Rows {
         let cells = values.iter().map(|value| {
             let mut out = Vec::new();
             write_text(value, &mut out);
-            if value.is_null() { "NULL".to_owned() } else { String::from_utf8(out).unwrap() }
+            let text = String::from_utf8(out);
+            let text = text.unwrap_or_else(|wrong| wrong.as_bytes().escape_ascii().to_string());
+            if value.is_null() { "NULL".to_owned() } else { text }
         });
         self.0.push(cells.collect::<Vec<_>>().join(" "));
         Ok(())

@@ -7,16 +7,16 @@ SELECT id FROM t WHERE k BETWEEN 5 AND 15 OR k BETWEEN 12 AND 22 OR k = 50;
 -- [id]
 -- 1
 -- 2
--- 5
 -- 6
+-- 5
 EXPLAIN SELECT id FROM t WHERE k BETWEEN 5 AND 15 OR k BETWEEN 12 AND 22 OR k = 50;
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
--- 1 | SIMPLE | t | NULL | range | by_k | by_k | NULL | NULL | NULL | NULL | Using where
+-- 1 | SIMPLE | t | NULL | range | by_k | by_k | NULL | NULL | NULL | NULL | Using where; Using index
 SELECT id FROM t WHERE k < 0 OR k IS NULL OR k > 45;
 -- [id]
 -- 4
--- 5
 -- 7
+-- 5
 SELECT id FROM t WHERE k IN (20, NULL, 30) AND c >= 'b' ORDER BY id;
 -- [id]
 -- 2
@@ -105,7 +105,7 @@ EXPLAIN DELETE FROM t WHERE id = 3;
 EXPLAIN INSERT INTO t (id) SELECT id + 100 FROM t WHERE k > 5;
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
 -- 1 | INSERT | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
--- 1 | SIMPLE | t | NULL | range | by_k | by_k | NULL | NULL | NULL | NULL | Using where
+-- 1 | SIMPLE | t | NULL | range | by_k | by_k | NULL | NULL | NULL | NULL | Using where; Using index
 EXPLAIN INSERT INTO t (id) VALUES (200);
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
 -- 1 | INSERT | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
@@ -116,13 +116,13 @@ EXPLAIN UPDATE t JOIN t AS u ON u.id = t.k SET t.c = u.c;
 # Hints about indexes are obeyed.
 EXPLAIN SELECT id FROM t IGNORE INDEX (by_k) WHERE k = 20;
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
--- 1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | Using where
+-- 1 | SIMPLE | t | NULL | index | by_c | by_c | NULL | NULL | NULL | NULL | Using where; Using index
 EXPLAIN SELECT id FROM t USE INDEX (by_c) WHERE k = 20 AND c = 'b';
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
 -- 1 | SIMPLE | t | NULL | ref | by_c | by_c | NULL | NULL | NULL | NULL | Using where
 EXPLAIN SELECT id FROM t FORCE INDEX (by_k) WHERE k > 0 AND id = 3;
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
--- 1 | SIMPLE | t | NULL | range | by_k | by_k | NULL | NULL | NULL | NULL | Using where
+-- 1 | SIMPLE | t | NULL | range | by_k | by_k | NULL | NULL | NULL | NULL | Using where; Using index
 EXPLAIN SELECT id FROM t USE INDEX () WHERE id = 3;
 -- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
 -- 1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | Using where
@@ -357,3 +357,95 @@ SELECT id FROM texts WHERE v >= '1';
 -- 1
 -- 2
 -- 5
+# An index that has all that is read is read alone; of all rows, the one with the shortest entries.
+CREATE TABLE wide (id INT PRIMARY KEY, a INT, b INT UNSIGNED, word VARCHAR(20), pad CHAR(60), KEY ab (a, b), KEY a (a), KEY word (word));
+-- ok, 0 rows
+INSERT INTO wide VALUES (1, 10, 5, 'one', 'x'), (2, 10, 4, 'two', 'x'), (3, NULL, 3, 'three', 'x'), (4, -7, NULL, 'four', 'x');
+-- ok, 4 rows
+EXPLAIN SELECT COUNT(*) FROM wide;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | index | a | a | NULL | NULL | NULL | NULL | Using index
+SELECT COUNT(*), COUNT(a), SUM(a) FROM wide;
+-- [COUNT(*), COUNT(a), SUM(a)]
+-- 4 | 3 | 13
+EXPLAIN SELECT id, b FROM wide WHERE a = 10;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | ref | ab | ab | NULL | NULL | NULL | NULL | Using where; Using index
+SELECT id, b FROM wide WHERE a = 10;
+-- [id, b]
+-- 2 | 4
+-- 1 | 5
+EXPLAIN SELECT id, word FROM wide WHERE word > 'o';
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | range | word | word | NULL | NULL | NULL | NULL | Using where
+EXPLAIN SELECT COUNT(*) FROM wide WHERE word > 'o';
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | range | word | word | NULL | NULL | NULL | NULL | Using where
+SELECT COUNT(*) FROM wide WHERE word > 'o';
+-- [COUNT(*)]
+-- 3
+EXPLAIN SELECT COUNT(id) FROM wide WHERE word = 'one';
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | ref | word | word | NULL | NULL | NULL | NULL | Using where
+EXPLAIN SELECT a, b FROM wide WHERE b > 3;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | index | ab | ab | NULL | NULL | NULL | NULL | Using where; Using index
+SELECT a, b FROM wide WHERE b > 3;
+-- [a, b]
+-- 10 | 4
+-- 10 | 5
+EXPLAIN SELECT id FROM wide WHERE a > 3 FOR UPDATE;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | range | ab | ab | NULL | NULL | NULL | NULL | Using where
+EXPLAIN SELECT a FROM wide ORDER BY a DESC, b DESC LIMIT 2;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | index | ab | ab | NULL | NULL | NULL | NULL | Using index; Backward index scan
+SELECT a, b FROM wide ORDER BY a DESC, b DESC;
+-- [a, b]
+-- 10 | 5
+-- 10 | 4
+-- -7 | NULL
+-- NULL | 3
+EXPLAIN SELECT id, a FROM wide ORDER BY id LIMIT 2;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+EXPLAIN SELECT x.id, y.id FROM wide x JOIN wide y ON y.a = x.b + 5;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | x | NULL | index | ab | ab | NULL | NULL | NULL | NULL | Using index
+-- 1 | SIMPLE | y | NULL | ref | ab | ab | NULL | NULL | NULL | NULL | Using where; Using index
+EXPLAIN SELECT a, COUNT(*) FROM wide GROUP BY a;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | index | a | a | NULL | NULL | NULL | NULL | Using index; Using temporary
+EXPLAIN SELECT MIN(a), MAX(b), MAX(id) FROM wide;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | index | ab | ab | NULL | NULL | NULL | NULL | Using index
+EXPLAIN SELECT MIN(a), MAX(a), MAX(id) FROM wide;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | NULL | NULL | NULL | NULL | NULL | NULL | NULL | NULL | NULL | Select tables optimized away
+SELECT MIN(a), MAX(a), MAX(id), MAX(a) - MIN(a) AS spread FROM wide;
+-- [MIN(a), MAX(a), MAX(id), spread]
+-- -7 | 10 | 4 | 17
+SELECT MIN(a), MAX(a) FROM wide WHERE a < 10;
+-- [MIN(a), MAX(a)]
+-- -7 | -7
+SELECT MIN(b), MAX(b) FROM wide WHERE a = 10;
+-- [MIN(b), MAX(b)]
+-- 4 | 5
+SELECT MIN(b), MAX(b) FROM wide WHERE a IS NULL;
+-- [MIN(b), MAX(b)]
+-- 3 | 3
+SELECT MIN(b), MAX(b) FROM wide WHERE a = 11;
+-- [MIN(b), MAX(b)]
+-- NULL | NULL
+SELECT MIN(a) FROM wide WHERE 1 = 0;
+-- [MIN(a)]
+-- NULL
+EXPLAIN SELECT MIN(a) FROM wide WHERE word = 'two';
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | ref | word | word | NULL | NULL | NULL | NULL | Using where
+EXPLAIN SELECT MIN(word) FROM wide;
+-- [id, select_type, table, partitions, type, possible_keys, key, key_len, ref, rows, filtered, Extra]
+-- 1 | SIMPLE | wide | NULL | ALL | NULL | NULL | NULL | NULL | NULL | NULL | 
+SELECT MIN(a), MAX(a) FROM wide IGNORE INDEX (a, ab);
+-- [MIN(a), MAX(a)]
+-- -7 | 10

@@ -1,0 +1,155 @@
+//! Index-only reads: where an index has all columns of a table that a query reads, its entries are read in place of the rows.
+//!
+//! The planner finds out which indexes cover a query ([`Cover::of`]), and notes it with the access. What runs over rows as they are stored then
+//! is given [`Entry`]s as [`Stored`] rows: conditions, projections and totals do not know the difference.
+//!
+//! # Guarantees
+//!
+//! - **S1.** An entry that a statement reads is of a row that is there at the statement's snapshot and has these values, and each such row has
+//!   exactly one: an entry comes and goes in the transaction that changes its row, so a snapshot sees both or neither, and so does who
+//!   wrote them before the commit, and after a rollback to a savepoint. Of an index that was built beside changes, `ddl/online` says the same
+//!   (O2, O3), and snapshots from before it was done are refused (O7).
+//! - **S2.** A column is taken from an entry only where that tells its value to the last bit ([`key::is_exact`]); the value is what the row
+//!   reads as under the table's present definition. A change of the definition that would make an entry say something else has the index built
+//!   anew (`ddl/instant`).
+//! - **S3.** Who locks rows, or changes them, reads the rows.
+//! - **S4.** Under SERIALIZABLE, the part of the index that was read counts as read, and nothing of the rows: who changes, adds or takes away what
+//!   an entry there says writes that entry; who changes other columns of the row has changed nothing that was read.
+//! - **S5.** A query answers the same with and without; but where it asks for no order, rows may come in another.
+//! - **S6.** However many ranges a query joins by OR, an entry is read once: what is read are spans apart from each other (`spans`).
+
+use spillway_types::key::{self, Part};
+use spillway_types::{Collation, ColumnType, ValueRef};
+
+use super::spans::Span;
+use super::{Access, scan};
+use crate::catalog::{ColumnDef, IndexPart, TableDef};
+use crate::errors::Result;
+use crate::expr::Context;
+use crate::rows::Stored;
+
+/// Which parts of an index's entries have the columns that a query reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Cover {
+    /// From the front of the key on, up to the last that is needed: the column, and whether it is read from this part.
+    parts: Vec<(usize, bool)>,
+}
+
+impl Cover {
+    /// How an index's entries give these columns; `None` where they do not give all of them (S2).
+    pub(super) fn of(table: &TableDef, index: usize, columns: &[usize]) -> Option<Cover> {
+        let key = || table.indexes[index].parts.iter().chain(&table.primary);
+        let tells = |part: &IndexPart| {
+            let column = &table.columns[part.column];
+            key::is_exact(&column.ty, column.collation, part.prefix)
+        };
+        let mut parts: Vec<(usize, bool)> = key().map(|part| (part.column, false)).collect();
+        let mut len = 0;
+        for column in columns {
+            let at = key().position(|part| part.column == *column && tells(part))?;
+            parts[at].1 = true;
+            len = len.max(at + 1);
+        }
+        parts.truncate(len);
+        Some(Cover { parts })
+    }
+}
+
+/// About how many bytes an entry of an index has before its row's key.
+pub(super) fn entry_bytes(table: &TableDef, index: usize) -> u64 {
+    let part = |part: &IndexPart| {
+        let column = &table.columns[part.column];
+        let weights =
+            if column.ty.is_text() && column.collation == Collation::GeneralCi { 3 } else { 1 };
+        match long_bytes(&column.ty) {
+            Some(long) => 2 + part.prefix.map_or(long, |prefix| long.min(prefix.into())) * weights,
+            None => 9,
+        }
+    };
+    table.indexes[index].parts.iter().map(part).sum()
+}
+
+/// About how many bytes a row has beside its key.
+pub(super) fn row_bytes(table: &TableDef) -> u64 {
+    let column = |column: &ColumnDef| 5 + long_bytes(&column.ty).unwrap_or(8);
+    5 + table.columns.iter().map(column).sum::<u64>()
+}
+
+/// About how many bytes a value has, where its type says no more than how many at the most.
+fn long_bytes(ty: &ColumnType) -> Option<u64> {
+    const FILLED: u64 = 32;
+    match ty {
+        ColumnType::Char(most) | ColumnType::VarChar(most) => Some(FILLED.min((*most).into())),
+        ColumnType::Binary(most) | ColumnType::VarBinary(most) => Some(FILLED.min((*most).into())),
+        ColumnType::Text(_) | ColumnType::Blob(_) | ColumnType::Json => Some(FILLED),
+        ColumnType::Decimal { .. } => Some(FILLED),
+        _ => None,
+    }
+}
+
+/// An entry of an index, with the columns that are read from it.
+pub(crate) struct Entry<'t> {
+    values: Vec<(usize, Part<'t>)>,
+    /// Texts and bytes of them.
+    room: Vec<u8>,
+}
+
+impl<'t> Entry<'t> {
+    fn new() -> Entry<'t> {
+        Entry { values: Vec::new(), room: Vec::new() }
+    }
+
+    /// Becomes the entry with this key.
+    #[inline]
+    fn read(&mut self, cover: &Cover, table: &'t TableDef, key: &[u8]) -> Result<()> {
+        const WRONG: &str = "an index key makes no sense";
+        self.values.clear();
+        self.room.clear();
+        let mut rest = key;
+        for (column, is_read) in &cover.parts {
+            let ty = &table.columns[*column].ty;
+            let len = if *is_read {
+                let (part, len) = key::read_part(rest, ty, &mut self.room).ok_or(WRONG)?;
+                self.values.push((*column, part));
+                len
+            } else {
+                key::part_len(rest, ty).ok_or(WRONG)?
+            };
+            rest = rest.get(len..).ok_or(WRONG)?;
+        }
+        Ok(())
+    }
+
+    /// A column that is read from it.
+    #[inline]
+    pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'_>> {
+        let part = self.values.iter().find(|(at, _)| *at == column).map(|(_, part)| part);
+        Ok(part
+            .ok_or("a column that its index does not give")?
+            .value(&self.room)
+            .ok_or("a text in an index is not UTF-8")?)
+    }
+}
+
+/// Reads the entries in some spans of an access that covers. `take` answers `false` when it wants no more.
+pub(super) fn each_entry(
+    context: &Context<'_>,
+    table: &TableDef,
+    (access, cover): (&Access, &Cover),
+    spans: &[Span],
+    mut take: impl FnMut(&Stored<'_>) -> Result<bool>,
+) -> Result<()> {
+    let mut entry = Entry::new();
+    scan::check_readable(context, table, access)?;
+    context.txn.leave_reads(false);
+    for span in scan::in_order(access, spans) {
+        let more = scan::each_in(context, table, access, span, |scan| {
+            entry.read(cover, table, scan.key())?;
+            take(&Stored::Entry(&entry))
+        })?;
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}
