@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,6 +134,12 @@ bench-cold: setup ## Random rows that are on a device only, through a server, be
 	@scripts/setup cold
 	cargo build --release --quiet --bin spillway
 	scripts/bench-cold $(COLD_ARGS)
+
+bench-affinity: setup ## Servers with and without --affinity in turn, and the library's threads with and without cores of their own (AFFINITY_ARGS=)
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	target/release/spillway bench homes
+	scripts/bench-affinity $(AFFINITY_ARGS)
 
 bench-connections: setup ## 64 and 2,000 connections with a commit in flight each, beside InnoDB and MyRocks (CONNECTIONS_ARGS=)
 	@scripts/setup sysbench

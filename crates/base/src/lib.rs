@@ -9,6 +9,7 @@
 //! - [`batch`]: what one transaction writes, as bytes that go to the log unchanged;
 //! - [`engine`]: the contract a table engine keeps;
 //! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their causes;
+//! - [`home`]: on which core the data is at home that a thread uses;
 //! - [`clock`], [`rng`], [`thread`], [`sync`]: the seams a simulation takes over;
 //! - [`error`]: what went wrong and what the caller can do next.
 
@@ -19,6 +20,7 @@ pub mod clock;
 pub mod codec;
 pub mod engine;
 pub mod error;
+pub mod home;
 pub mod ids;
 pub mod range;
 pub mod rng;

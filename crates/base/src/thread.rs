@@ -20,18 +20,29 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     let name = name.into();
-    Builder::new().name(name.clone()).spawn(body).map_err(|source| {
+    let pool = POOL.with(|pool| pool.borrow().clone());
+    let start = move || {
+        if let Some(pool) = pool {
+            pool.started();
+        }
+        body()
+    };
+    Builder::new().name(name.clone()).spawn(start).map_err(|source| {
         Error::with_source(ErrorKind::MemoryFull, format!("cannot start thread {name}"), source)
     })
 }
 
-/// A pool, as a thread of it sees it. Its calls come in pairs, on that thread.
+/// A pool, as a thread of it sees it. Its calls come in pairs, on that thread, but for the last.
 pub trait Pool: Send + Sync {
     /// The thread is about to wait, perhaps for long.
     fn leave(&self);
 
     /// The thread goes on.
     fn come_back(&self);
+
+    /// Called on a thread that one of the pool's has started, before anything else: what it has from that one beside its work, such as the
+    /// core to keep to, is not its own.
+    fn started(&self) {}
 }
 
 thread_local! {
@@ -95,6 +106,7 @@ mod tests {
     struct Counts {
         away: AtomicI32,
         left: AtomicU32,
+        started: AtomicU32,
     }
 
     impl Pool for Counts {
@@ -105,6 +117,10 @@ mod tests {
 
         fn come_back(&self) {
             self.away.fetch_sub(1, Ordering::SeqCst);
+        }
+
+        fn started(&self) {
+            self.started.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -125,6 +141,9 @@ mod tests {
             }));
             assert!(panicked.is_err());
             assert_eq!(blocking(away), 1);
+            // It is told of what its threads start, which are none of its own.
+            spawn("started", || blocking(|| ())).unwrap().join().unwrap();
+            assert_eq!(pool.started.load(Ordering::SeqCst), 1);
         });
         assert_eq!(pool.left.load(Ordering::SeqCst), 3);
         assert_eq!(away(), 0);

@@ -13,6 +13,8 @@
 //! - [`lone`]: one durable writer beside raw writes of the same bytes;
 //! - [`extents`]: extents read and written in bulk, through queues and without;
 //! - [`connections`]: a server with thousands of connections that commit;
+//! - [`affinity`]: servers that keep statements to the cores of their data, and servers that do not;
+//! - [`homes`]: the same of the library, with threads that keep to cores and tables;
 //! - [`cold`]: a server whose clients read rows that are on a device only;
 //! - [`wave`]: a step of load, second by second;
 //! - [`recovery`]: opening after a crash;
@@ -29,6 +31,7 @@
 //! - [`replacement`]: the cache's hit rate over time, with compactions in the background;
 //! - [`temperature`]: what it brings to know how often extents are read.
 
+pub mod affinity;
 pub mod amplification;
 mod apart;
 pub mod cold;
@@ -39,6 +42,7 @@ pub mod eviction;
 pub mod extents;
 pub mod fill;
 pub mod filters;
+pub mod homes;
 mod keys;
 pub mod kv;
 pub mod lone;

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
+use spillway_bench::affinity::AffinityArgs;
 use spillway_bench::amplification::AmplificationArgs;
 use spillway_bench::cold::ColdArgs;
 use spillway_bench::commits::{CommitsArgs, Subject};
@@ -19,6 +20,7 @@ use spillway_bench::eviction::EvictionArgs;
 use spillway_bench::extents::ExtentsArgs;
 use spillway_bench::fill::FillArgs;
 use spillway_bench::filters::FiltersArgs;
+use spillway_bench::homes::HomesArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::metadata::MetadataArgs;
@@ -119,6 +121,16 @@ enum Bench {
 
 A server with so many connections needs --max-connections and as many descriptors (ulimit -n).")]
     Connections(ConnectionsArgs),
+    /// Servers that keep statements to the cores of their data, and servers that do not
+    #[command(after_help = "Examples:
+  spillway bench affinity --server off=/run/a.sock --server homes=/run/b.sock --kinds select   two servers
+  make bench-affinity                                                 with each setting of --affinity, in turn")]
+    Affinity(AffinityArgs),
+    /// Threads that keep to cores and to their tables, with the library alone
+    #[command(after_help = "Examples:
+  spillway bench homes --gets 500000 --rounds 3                       a first impression
+  spillway bench homes --tables 32 --threads 2,4,8,16                 with more threads")]
+    Homes(HomesArgs),
     /// Servers that read rows which are on a device only
     #[command(after_help = "Examples:
   spillway bench cold --server spillway=/run/spillway.sock --folder data   one server
@@ -226,6 +238,8 @@ fn main() -> ExitCode {
             args.run(&[&SpillwayStores::default()])
         }
         Command::Bench { what: Bench::Metadata(args) } => args.run(),
+        Command::Bench { what: Bench::Affinity(args) } => args.run(),
+        Command::Bench { what: Bench::Homes(args) } => args.run(),
         Command::Bench { what: Bench::Queue(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Skew(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Fill(args) } => args.run(&[&SpillwayStores::default()]),

@@ -8,7 +8,7 @@ use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use spillway::{Compression, Database, Durability, Mechanism, Settings, Tier};
-use spillway_server::{MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
+use spillway_server::{Affinity, MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
 use spillway_sql::Instance;
 
 #[derive(Args)]
@@ -88,6 +88,10 @@ pub(crate) struct ServeArgs {
     /// Threads that run statements at once, one of which may be writing the log; by default as many as cores, and at least 2
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     worker_threads: Option<u32>,
+    /// Whether those keep to cores: `off`; `cores`, one each; or `homes`, and each sub-table has one of them as its home, where
+    /// statements about it run if they need not wait for that
+    #[arg(long, value_name = "HOW", default_value_t = Affinity::Off)]
+    affinity: Affinity,
 }
 
 /// A durability, as the variable `durability` takes it.
@@ -138,6 +142,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
             socket: args.socket.clone(),
             connections_max: args.max_connections as usize,
             workers,
+            affinity: args.affinity,
             tls: Some(tls),
             require_secure_transport: args.require_secure_transport,
         },
@@ -157,6 +162,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     ));
     if let Some(socket) = &args.socket {
         say(format_args!("or with:      mariadb -S {} -u root test", socket.display()));
+    }
+    if let Some(why) = server.unbound() {
+        eprintln!("spillway: {why}; they run on any");
     }
     let page = args.metrics_addr.map(|address| show_metrics(address, &server, &db)).transpose()?;
     let _ = signals.forever().next();

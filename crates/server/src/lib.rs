@@ -5,7 +5,7 @@
 //! - `listener`: listening, and the graceful stop; `server`: what connections share, their limits and counters;
 //! - `transport`: a client's bytes, plain or in TLS (`tls`); `packet`: packets of them, each response in one write;
 //! - `capabilities`, `auth`, `login`: who the client is, and whether it can prove it;
-//! - `pool`: the threads that serve clients, and what they do next;
+//! - `pool`: the threads that serve clients, and what they do next; `affinity`: whether they keep to cores;
 //! - `connection`: its commands; `escape`: statements that are no UTF-8; `params`: parameters of prepared statements;
 //! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes;
 //! - `metrics`: the figures of all that, over `http`;
@@ -14,6 +14,7 @@
 //! A client costs memory and no thread: a few workers serve whoever has sent something, run each statement to its end, and
 //! wait neither for clients nor for commits. How, and why, is said in `pool`.
 
+mod affinity;
 mod auth;
 mod capabilities;
 mod codec;
@@ -36,6 +37,7 @@ mod server;
 mod tls;
 mod transport;
 
+pub use affinity::Affinity;
 pub use listener::Server;
 pub use loopback::Loopback;
 pub use metrics::MetricsPage;

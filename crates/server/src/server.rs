@@ -14,6 +14,7 @@ use spillway::Metric;
 use spillway_base::budget::{Charge, Use};
 use spillway_sql::{Front, Instance, SqlError};
 
+use crate::affinity::{Affinity, Ran, Tally};
 use crate::auth::{CACHING, NATIVE};
 use crate::login::too_many;
 use crate::tls::TlsFiles;
@@ -32,6 +33,8 @@ pub struct ServerSettings {
     pub connections_max: usize,
     /// Threads that run statements at once; others wait in line, but for those that wait for a lock.
     pub workers: usize,
+    /// Whether those keep to cores, and statements to the workers of their data.
+    pub affinity: Affinity,
     /// The certificate and key for TLS; none for no TLS.
     pub tls: Option<TlsFiles>,
     /// Whether clients over a network must use TLS.
@@ -46,6 +49,7 @@ impl Default for ServerSettings {
             socket: None,
             connections_max: 512,
             workers: workers_for(std::thread::available_parallelism().map_or(2, usize::from)),
+            affinity: Affinity::Off,
             tls: None,
             require_secure_transport: false,
         }
@@ -98,6 +102,7 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) counters: Counters,
     pub(crate) traffic: Arc<Traffic>,
+    pub(crate) homes: Tally,
     clients: Arc<Clients>,
     ids: AtomicU64,
     /// Decides which plugin a name is asked for that no user has.
@@ -137,6 +142,7 @@ impl Shared {
         tls: Option<Arc<ServerConfig>>,
     ) -> Shared {
         Shared {
+            homes: Tally::new(settings.workers),
             instance,
             settings,
             tls,
@@ -248,6 +254,30 @@ impl Shared {
                 traffic(&self.traffic.received),
             ),
             ("sent_bytes_total", "Bytes sent to clients.", true, traffic(&self.traffic.sent)),
+            (
+                "statements_at_home_total",
+                "Statements that ran on the core where their rows are at home.",
+                true,
+                self.homes.statements(Ran::AtHome),
+            ),
+            (
+                "statements_away_total",
+                "Statements that ran on another core than where their rows are at home.",
+                true,
+                self.homes.statements(Ran::Away),
+            ),
+            (
+                "statements_spread_total",
+                "Statements whose rows are at home on several cores.",
+                true,
+                self.homes.statements(Ran::Spread),
+            ),
+            (
+                "connections_moved_total",
+                "Times that a connection has become at home on a core.",
+                true,
+                self.homes.moves(),
+            ),
         ];
         figures
             .into_iter()
@@ -269,6 +299,10 @@ impl Front for Shared {
             ("Connections", counters.connections.get()),
             ("Max_used_connections", counters.connections_most.load(Ordering::Relaxed)),
             ("Prepared_stmt_count", self.instance.prepared_statements() as u64),
+            ("Spillway_connections_moved", self.homes.moves()),
+            ("Spillway_statements_at_home", self.homes.statements(Ran::AtHome)),
+            ("Spillway_statements_away", self.homes.statements(Ran::Away)),
+            ("Spillway_statements_spread", self.homes.statements(Ran::Spread)),
             ("Ssl_finished_accepts", counters.tls_accepted.get()),
         ];
         figures.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()

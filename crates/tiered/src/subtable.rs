@@ -11,7 +11,8 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use spillway_base::engine::{Access, Found};
-use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, clock};
+use spillway_base::home::Place;
+use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId, clock};
 
 use crate::cache::Pin;
 use crate::engine::{Heat, Mix};
@@ -95,12 +96,19 @@ struct Quarantine {
     error: Error,
 }
 
+/// The first key of a sub-table, and that of the next.
+pub(crate) type Bounds = (Box<[u8]>, Option<Box<[u8]>>);
+
 /// A sub-table.
 pub(crate) struct SubTable {
+    /// Whose it is.
+    table: TableId,
     /// Its keys are those from here on.
     pub(crate) start: Box<[u8]>,
     /// And before this one.
     pub(crate) end: Option<Box<[u8]>>,
+    /// Where it is at home, which whoever comes with a key is told of.
+    pub(crate) place: Place,
     /// Commits up to this one are in extents.
     flushed: AtomicU64,
     view: ArcSwap<View>,
@@ -127,24 +135,30 @@ pub(crate) struct SubTable {
     settled: AtomicU64,
 }
 
+/// Tables that were made one after another are numbered so; of one that was split the first half stays at home.
+fn place_of(table: TableId, start: &[u8]) -> Place {
+    let part = if start.is_empty() { 0 } else { filter::hash(start) as u32 };
+    Place(table.ordinal().wrapping_add(part))
+}
+
 /// A sub-table is at rest while its active memtable does not grow by more than this part of the bytes in its levels.
 const REST_SHARE: u64 = 256;
 
 impl SubTable {
     pub(crate) fn new(
-        start: Box<[u8]>,
-        end: Option<Box<[u8]>>,
+        table: TableId,
+        bounds: Bounds,
         flushed: Csn,
         levels: Levels,
         gaps: Gaps,
         accounts: &Accounts,
     ) -> SubTable {
-        SubTable::with(start, end, flushed, Vec::new(), levels, gaps, accounts)
+        SubTable::with(table, bounds, flushed, Vec::new(), levels, gaps, accounts)
     }
 
     fn with(
-        start: Box<[u8]>,
-        end: Option<Box<[u8]>>,
+        table: TableId,
+        (start, end): Bounds,
         flushed: Csn,
         immutables: Vec<Immutable>,
         levels: Levels,
@@ -154,6 +168,8 @@ impl SubTable {
         let active = Arc::new(Memtable::new(accounts));
         let view = View { active, immutables, levels: Arc::new(levels) };
         SubTable {
+            table,
+            place: place_of(table, &start),
             start,
             end,
             flushed: AtomicU64::new(flushed.0),
@@ -424,10 +440,9 @@ impl SubTable {
         let shared = immutables.iter().map(Immutable::share).collect();
         let half = |start: &[u8], end: Option<&[u8]>, immutables| {
             let levels = levels.within(KeyRange::new(start, end));
-            let (start, end) = (start.into(), end.map(Into::into));
             SubTable::with(
-                start,
-                end,
+                self.table,
+                (start.into(), end.map(Into::into)),
                 self.flushed(),
                 immutables,
                 levels,
@@ -461,8 +476,8 @@ impl SubTable {
         }
         let levels = one.levels.joined(&other.levels);
         let flushed = self.flushed().min(next.flushed());
-        let (start, end) = (self.start.clone(), next.end.clone());
-        SubTable::with(start, end, flushed, immutables, levels, self.gaps.anew(), accounts)
+        let bounds = (self.start.clone(), next.end.clone());
+        SubTable::with(self.table, bounds, flushed, immutables, levels, self.gaps.anew(), accounts)
     }
 
     /// Lets nobody write to it any more: others will take its place. The view stays as it is. Who would write looks

@@ -79,7 +79,7 @@ impl ColdArgs {
                 time,
                 statements: self.turns.statements,
                 seed,
-                statement: |id| format!("SELECT v FROM bench.cold WHERE id = {id}"),
+                statement: &|_, id| format!("SELECT v FROM bench.cold WHERE id = {id}"),
             })
         };
         let cells = self.turns.run(&self.connections, cell, |(name, _), connections, measured| {

@@ -24,8 +24,8 @@ pub(crate) struct Plan<'a> {
     /// So many statements, in place of a time.
     pub(crate) statements: Option<u64>,
     pub(crate) seed: u64,
-    /// A statement about this row.
-    pub(crate) statement: fn(u64) -> String,
+    /// The statement of a connection, by its place among them, about this row.
+    pub(crate) statement: &'a dyn Fn(usize, u64) -> String,
 }
 
 /// What was seen.
@@ -142,7 +142,7 @@ impl Cell<'_> {
             return Ok(false);
         }
         self.begun += 1;
-        let statement = (self.plan.statement)(self.rng.below(self.plan.rows));
+        let statement = (self.plan.statement)(place, self.rng.below(self.plan.rows));
         self.sent[place] = clock::now();
         self.clients[place].query(statement.as_bytes()).map(|()| true)
     }

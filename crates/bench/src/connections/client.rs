@@ -113,6 +113,27 @@ impl Client {
         text.parse().map_err(|_| format!("{sql}: {text:?} is no number"))
     }
 
+    /// A figure of SHOW GLOBAL STATUS, if the server has one of this name.
+    pub(crate) fn status(&mut self, name: &str) -> Result<Option<String>, String> {
+        self.query(format!("SHOW GLOBAL STATUS LIKE '{name}'").as_bytes())?;
+        let (_, columns) = self.packet()?;
+        if columns.first() == Some(&ERR) {
+            check(&columns)?;
+        }
+        let (mut ends, mut figure) = (0, None);
+        while ends < 2 {
+            let (_, packet) = self.packet()?;
+            if packet.first() == Some(&END) && packet.len() < 9 {
+                ends += 1;
+            } else if ends == 1 {
+                // Two short texts: the name and the figure.
+                let value = packet.get(2 + name.len()..).unwrap_or_default();
+                figure = Some(String::from_utf8_lossy(value).into_owned());
+            }
+        }
+        Ok(figure)
+    }
+
     fn send(&mut self, sequence: u8, parts: &[&[u8]]) -> Result<(), String> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         self.output.clear();

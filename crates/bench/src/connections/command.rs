@@ -52,7 +52,9 @@ impl ConnectionsArgs {
                 time,
                 statements: self.turns.statements,
                 seed,
-                statement: |id| format!("UPDATE bench.connections SET c = c + 1 WHERE id = {id}"),
+                statement: &|_, id| {
+                    format!("UPDATE bench.connections SET c = c + 1 WHERE id = {id}")
+                },
             })
         };
         self.turns.run(&self.connections, cell, |(name, socket), connections, measured| {

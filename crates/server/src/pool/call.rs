@@ -30,8 +30,8 @@ impl Pool {
     /// Queues a seat whose statement need not wait any more.
     fn push_called(&self, seat: Arc<Seat>) {
         let mut work = self.work.lock();
-        work.called.push_back(seat);
-        let others = work.called.len() > 1;
+        work.put_called(seat);
+        let others = work.called() > 1;
         drop(work);
         // Whoever looks soon goes on with one, and may be some time at what queues the rest.
         if others {

@@ -7,7 +7,8 @@
 //!
 //! **What is ready** comes from three sides, and goes through one queue that all workers take from ([`work::Work`]):
 //! clients whose bytes have come, which one epoll instance tells; answers whose commits have become durable, which go first;
-//! and clients who have kept quiet for too long ([`timer`]).
+//! and clients who have kept quiet for too long ([`timer`]). Where workers keep to cores, the queue has a shelf for each, from which
+//! its worker takes first, and others all the same ([`homes`]).
 //!
 //! **A client** has a [`seat::Seat`], and costs memory only. Epoll tells of changes (`EPOLLET`) and not of states, so nothing
 //! has to be armed again after each command; the seat's word of state sees to it that one worker serves it at a time, and
@@ -47,6 +48,7 @@
 mod call;
 mod commits;
 mod crew;
+mod homes;
 mod seat;
 #[cfg(test)]
 mod tests;
@@ -69,11 +71,12 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use spillway::Metric;
-use spillway_base::{clock, thread};
+use spillway_base::{clock, home, thread};
 use spillway_sql::SqlError;
 
 use self::commits::Commits;
 use self::crew::Crew;
+use self::homes::Homes;
 use self::seat::{Left, Seat, Sitting};
 use self::timer::Timer;
 use self::work::{Item, Work};
@@ -127,6 +130,7 @@ pub(crate) struct Pool {
     work: Mutex<Work>,
     commits: Commits,
     crew: Crew,
+    homes: Homes,
     timer: Timer,
     /// What was taken from the queue.
     taken: AtomicU64,
@@ -148,6 +152,7 @@ impl Pool {
             epoll::add(&epoll, over, EventData::new_u64(READS), flags)?;
         }
         let timer = Timer::new()?;
+        let homes = Homes::new(shared.settings.affinity, workers);
         let pool = Arc::new_cyclic(|me| Pool {
             me: me.clone(),
             shared,
@@ -156,9 +161,10 @@ impl Pool {
             _reads: reads,
             rung: AtomicBool::new(false),
             seats: RwLock::default(),
-            work: Mutex::default(),
+            work: Mutex::new(Work::new(homes.count())),
             commits: Commits::default(),
             crew: Crew::new(workers),
+            homes,
             timer,
             taken: AtomicU64::new(0),
             taken_before: AtomicU64::new(0),
@@ -210,6 +216,11 @@ impl Pool {
             }
         }
         next.into_iter().chain(watch_at).min()
+    }
+
+    /// Why workers do not keep to cores, though they are to.
+    pub(crate) fn unbound(&self) -> Option<&str> {
+        self.homes.refused()
     }
 
     /// What is counted of it.
@@ -272,7 +283,7 @@ impl Pool {
 
     /// Queues a seat that has just become busy.
     fn push(&self, seat: Arc<Seat>) {
-        self.work.lock().commands.push_back(seat);
+        self.work.lock().put_command(seat);
         self.ring_if_asleep();
     }
 
@@ -293,9 +304,13 @@ impl Pool {
                 // What this one would have seen to is left to another.
                 self.ring_if_asleep();
             }
+            if self.crew.is_over() {
+                self.homes.leave();
+            }
             if !self.crew.stays() {
                 break;
             }
+            self.homes.settle();
             let Some(item) = self.next(&mut events) else { continue };
             self.taken.fetch_add(1, Ordering::SeqCst);
             if self.crew.sleeping() == 0
@@ -309,17 +324,23 @@ impl Pool {
                 Item::Command(seat) => self.serve(seat, None),
             }
         }
+        self.homes.leave();
         // The next one is to hear it as well.
         self.ring();
     }
 
     /// Something to do. `None` after a sleep, or a write of the log.
     fn next(&self, events: &mut Vec<Event>) -> Option<Item> {
+        if self.homes.count() > 0 && self.work.lock().is_far_only(self.homes.here()) {
+            // There may be something of its own by now, and whoever is at home where the rest is may come to it.
+            self.collect(events, true);
+        }
         let overdue = self.commits.are_overdue();
         OWES.set(false);
         let (item, shares) = {
             let mut work = self.work.lock();
-            (work.next(overdue), !work.called.is_empty() || work.answers.len() >= SHARE_AT)
+            let item = work.next(overdue, self.homes.here());
+            (item, work.called() > 0 || work.answers() >= SHARE_AT)
         };
         if item.is_some() {
             if shares {
@@ -420,7 +441,7 @@ impl Pool {
                 } else if let Some(seat) = seats.get(&number) {
                     let ended = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
                     if seat.stir(flags.intersects(ended)) {
-                        work.commands.push_back(seat.clone());
+                        work.put_command(seat.clone());
                         queued += 1;
                     }
                 }
@@ -439,10 +460,13 @@ impl Pool {
         loop {
             let left = seat.look();
             LOOKS_SOON.set(true);
-            let step = catch_unwind(AssertUnwindSafe(|| {
-                self.step(&seat, &mut sitting, outcome.take(), left)
-            }));
+            let (step, touched) = home::within(self.homes.count(), || {
+                catch_unwind(AssertUnwindSafe(|| {
+                    self.step(&seat, &mut sitting, outcome.take(), left)
+                }))
+            });
             LOOKS_SOON.set(false);
+            self.homes.note(&seat, touched, &self.shared.homes);
             match step {
                 Ok(Step::Again) => {
                     if !self.work.lock().is_empty() {
@@ -518,7 +542,7 @@ impl Pool {
     }
 
     fn tell(&self, seat: Arc<Seat>, outcome: Result<(), SqlError>) {
-        self.work.lock().answers.push_back((seat, outcome));
+        self.work.lock().put_answer(seat, outcome);
         self.commits.end();
         self.tell_of_it();
     }
@@ -539,12 +563,18 @@ impl thread::Pool for Pool {
         if OWES.take() {
             self.ring_if_asleep();
         }
+        self.homes.leave();
         self.crew.leave();
         self.call_if_missed();
     }
 
     fn come_back(&self) {
         self.crew.come_back();
+        self.homes.settle();
         LOOKS_SOON.set(LOOKED_SOON.get());
+    }
+
+    fn started(&self) {
+        self.homes.set_free();
     }
 }

@@ -16,7 +16,7 @@ fn one_worker() -> TestServer {
     TestServer::with(settings, Settings::default())
 }
 
-fn send(client: &mut Client, sql: &str) {
+pub(crate) fn send(client: &mut Client, sql: &str) {
     client.command(3, sql.as_bytes());
 }
 
@@ -27,13 +27,13 @@ pub(crate) fn packet(sql: &str) -> Vec<u8> {
     packet
 }
 
-fn figure(server: &TestServer, name: &str) -> usize {
+pub(crate) fn figure(server: &TestServer, name: &str) -> usize {
     let figures = server.server.metrics()();
     figures.into_iter().find(|figure| figure.name == name).unwrap().value as usize
 }
 
 /// How many sessions are within a statement that begins so.
-fn running(root: &mut Client, sql: &str) -> usize {
+pub(crate) fn running(root: &mut Client, sql: &str) -> usize {
     let list = root.run("SHOW FULL PROCESSLIST");
     let begins = |row: &&Vec<_>| row.last().is_some_and(|info| shown(info).starts_with(sql));
     list.rows().iter().filter(begins).count()

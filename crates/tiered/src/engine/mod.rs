@@ -227,7 +227,7 @@ impl TieredEngine {
             let levels = levels
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
             let gaps = || Gaps::new(settings.gaps, gap_figures.clone());
-            let parts = parts_of(stored, &levels, gaps, &accounts)
+            let parts = parts_of((id, stored), &levels, gaps, &accounts)
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
             tables.insert(id, Arc::new(Table::new(id, stored.created, parts, true)));
         }
@@ -303,6 +303,7 @@ impl Inner {
     ) -> Result<Found> {
         let parts = table.parts();
         let part = parts.of(key);
+        part.place.touch();
         self.note_use(part.mix.read());
         let Some(rows) = &self.context.rows else {
             return part.view_now().find(key, snapshot, access, value);
@@ -361,6 +362,7 @@ impl Inner {
         loop {
             let parts = table.parts();
             let part = parts.of(key);
+            part.place.touch();
             if csn <= part.flushed() {
                 return;
             }
@@ -498,7 +500,7 @@ impl Inner {
 
 /// The sub-tables that the manifest tells of.
 fn parts_of(
-    stored: &TableState,
+    (id, stored): (TableId, &TableState),
     levels: &Levels,
     gaps: impl Fn() -> Gaps,
     accounts: &Accounts,
@@ -512,7 +514,8 @@ fn parts_of(
     for (at, (start, flushed)) in starts.iter().enumerate() {
         let end = starts.get(at + 1).map(|(end, _)| (*end).clone());
         let levels = levels.within(KeyRange::new(start, end.as_deref()));
-        parts.push(SubTable::new((*start).clone(), end, **flushed, levels, gaps(), accounts));
+        let bounds = ((*start).clone(), end);
+        parts.push(SubTable::new(id, bounds, **flushed, levels, gaps(), accounts));
     }
     Ok(parts)
 }
@@ -613,10 +616,10 @@ impl Engine for TieredEngine {
                 }
                 inner.change_tables(|tables| {
                     tables.entry(id).or_insert_with(|| {
-                        let (all, levels) = (Box::default(), Levels::default());
+                        let (all, levels) = ((Box::default(), None), Levels::default());
                         let gaps = inner.new_gaps();
                         let accounts = &inner.accounts;
-                        let part = SubTable::new(all, None, Csn::ZERO, levels, gaps, accounts);
+                        let part = SubTable::new(id, all, Csn::ZERO, levels, gaps, accounts);
                         Arc::new(Table::new(id, csn, vec![part], false))
                     });
                 });
@@ -716,6 +719,8 @@ impl Engine for TieredEngine {
         let table = self.0.table_at(&tables, table, snapshot)?;
         let parts = table.parts();
         let parts = parts.within(range);
+        parts[0].place.touch();
+        parts[parts.len() - 1].place.touch();
         self.0.note_use(parts[0].mix.read());
         let late = self.0.settings.range_filters;
         Ok(cursor_over(parts, range, direction, snapshot, late))
