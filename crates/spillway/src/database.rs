@@ -132,6 +132,9 @@ impl Database {
         if !settings.has(Mechanism::RowCache) {
             defaults.row_cache_share = 0.0;
         }
+        if !settings.has(Mechanism::SmallBlocks) {
+            defaults.hot_block_bytes = TieredSettings::BLOCK_BYTES;
+        }
         if settings.has(Mechanism::HotSplits) {
             defaults.write_cores = settings.cores;
         }

@@ -36,6 +36,8 @@ pub enum Mechanism {
     RowSample,
     /// What is in memory of extents is reached by pointers, and not looked up.
     Swizzling,
+    /// Blocks of Level0 and Level1 are half as large as those of Level2.
+    SmallBlocks,
     /// A scan reads a block of a run only when it has come to where a range filter tells of a key.
     RangeFilters,
     /// Blocks are read before a scan has come to them.
@@ -54,7 +56,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 20] = [
+    pub const ALL: [Mechanism; 21] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -68,6 +70,7 @@ impl Mechanism {
         Mechanism::RowCache,
         Mechanism::RowSample,
         Mechanism::Swizzling,
+        Mechanism::SmallBlocks,
         Mechanism::RangeFilters,
         Mechanism::ReadAhead,
         Mechanism::OverlappedReads,
@@ -94,6 +97,7 @@ impl Mechanism {
             Mechanism::RowCache => "row-cache",
             Mechanism::RowSample => "row-sample",
             Mechanism::Swizzling => "swizzling",
+            Mechanism::SmallBlocks => "small-blocks",
             Mechanism::RangeFilters => "range-filters",
             Mechanism::ReadAhead => "read-ahead",
             Mechanism::OverlappedReads => "overlapped-reads",

@@ -204,6 +204,29 @@ impl State {
     }
 }
 
+/// Pools of pages of several sizes, for what is of any size.
+#[derive(Clone)]
+pub(crate) struct PagePools(Box<[PagePool]>);
+
+impl PagePools {
+    /// Pools of pages of these sizes, which ascend, none of which keeps free regions.
+    pub(crate) fn new(page_bytes: &[usize], budget: &Budget, what: Use) -> PagePools {
+        assert!(page_bytes.is_sorted(), "the first size that fits is the best");
+        PagePools(page_bytes.iter().map(|bytes| PagePool::new(*bytes, 0, budget, what)).collect())
+    }
+
+    /// The pool whose pages so many bytes fill by more than half, if there is one.
+    fn for_bytes(&self, len: usize) -> Option<&PagePool> {
+        let fits = self.0.iter().find(|pool| len <= pool.page_bytes());
+        fits.filter(|pool| len > pool.page_bytes() / 2)
+    }
+
+    /// Gives the system back what it can of free pages, in regions that are in use.
+    pub(crate) fn trim(&self) {
+        self.0.iter().for_each(PagePool::trim);
+    }
+}
+
 /// A page, its holder's alone until it is dropped.
 pub(crate) struct Page {
     memory: NonNull<u8>,
@@ -249,7 +272,7 @@ impl Drop for Page {
     }
 }
 
-/// Bytes in memory of a pool whose pages hold nothing else, or in the heap where they would waste half of a page.
+/// Bytes in memory of pools whose pages hold nothing else, or in the heap where they would waste half of a page.
 pub(crate) struct Buffer {
     bytes: NonNull<[u8]>,
     /// Where they are, if not in the heap.
@@ -263,10 +286,8 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Of this many bytes, of any value.
-    pub(crate) fn new(len: usize, pool: &PagePool) -> Buffer {
-        if len > pool.page_bytes() || len <= pool.page_bytes() / 2 {
-            return Buffer::from(Box::from(vec![0; len]));
-        }
+    pub(crate) fn new(len: usize, pools: &PagePools) -> Buffer {
+        let Some(pool) = pools.for_bytes(len) else { return Buffer::from(Box::from(vec![0; len])) };
         let page = pool.take();
         Buffer { bytes: NonNull::slice_from_raw_parts(page.memory, len), page: Some(page) }
     }
@@ -275,14 +296,14 @@ impl Buffer {
     ///
     /// # Panics
     /// When it has more.
-    pub(crate) fn lengthened(mut self, len: usize, pool: Option<&PagePool>) -> Buffer {
+    pub(crate) fn lengthened(mut self, len: usize, pools: Option<&PagePools>) -> Buffer {
         assert!(self.len() <= len, "a buffer is made longer, never shorter");
         if let Some(page) = self.page.as_ref().filter(|page| len <= page.pool.page_bytes) {
             self.bytes = NonNull::slice_from_raw_parts(page.memory, len);
             return self;
         }
-        let mut longer = match pool {
-            Some(pool) => Buffer::new(len, pool),
+        let mut longer = match pools {
+            Some(pools) => Buffer::new(len, pools),
             None => Buffer::from(Box::from(vec![0; len])),
         };
         longer[..self.len()].copy_from_slice(&self);
@@ -346,9 +367,15 @@ mod tests {
         (PagePool::new(page_bytes, spare_bytes, &budget, Use::Caches), budget)
     }
 
+    /// One pool alone, and the same as several.
+    fn pools(page_bytes: usize) -> (PagePool, PagePools, Budget) {
+        let (pool, budget) = pool(page_bytes, 0);
+        (pool.clone(), PagePools([pool].into()), budget)
+    }
+
     #[test]
     fn pages_are_their_holders_alone_and_serve_again() {
-        let (pool, budget) = pool(16 << 10, 0);
+        let (pool, pools, budget) = pools(16 << 10);
         let mut rng = Rng::new(1);
         let mut held: Vec<(Buffer, u8)> = Vec::new();
         for round in 0..3000_u32 {
@@ -356,7 +383,7 @@ mod tests {
                 let (buffer, value) = held.swap_remove(rng.below(held.len() as u64) as usize);
                 assert!(buffer.iter().all(|byte| *byte == value), "of round {value}");
             } else if held.len() < 300 {
-                let mut buffer = Buffer::new((9 << 10) + rng.below(7 << 10) as usize, &pool);
+                let mut buffer = Buffer::new((9 << 10) + rng.below(7 << 10) as usize, &pools);
                 buffer.fill(round as u8);
                 held.push((buffer, round as u8));
             }
@@ -384,8 +411,8 @@ mod tests {
     /// The test that has pages whose owners are mixed: the pool's charge is what the system holds.
     #[test]
     fn the_system_takes_the_inside_of_free_pages_back() {
-        let (pool, budget) = pool(16 << 10 | 64, 0);
-        let mut held: Vec<Buffer> = (0..300).map(|_| Buffer::new(16 << 10, &pool)).collect();
+        let (pool, pools, budget) = pools(16 << 10 | 64);
+        let mut held: Vec<Buffer> = (0..300).map(|_| Buffer::new(16 << 10, &pools)).collect();
         held.iter_mut().for_each(|buffer| buffer.fill(7));
         let mut odd = false;
         held.retain(|_| {
@@ -400,7 +427,7 @@ mod tests {
         assert_eq!(budget.used(), left, "there is nothing more to take");
         assert!(held.iter().all(|buffer| buffer.iter().all(|byte| *byte == 7)), "others' stay");
         // They serve again, and the count stays right.
-        let again: Vec<Buffer> = (0..150).map(|_| Buffer::new(16 << 10, &pool)).collect();
+        let again: Vec<Buffer> = (0..150).map(|_| Buffer::new(16 << 10, &pools)).collect();
         assert_eq!(budget.used(), 0);
         drop((held, again));
         assert_eq!((pool.mapped_and_free(), budget.used()), ((0, 0), 0));
@@ -408,10 +435,10 @@ mod tests {
 
     #[test]
     fn what_is_made_longer_begins_as_it_was() {
-        let (pool, _) = pool(1 << 10, 0);
+        let (_, pools, _) = pools(1 << 10);
         for (before, after, stays) in [(600, 1024, true), (600, 1025, false), (100, 900, false)] {
-            for given in [Some(&pool), None] {
-                let mut buffer = Buffer::new(before, &pool);
+            for given in [Some(&pools), None] {
+                let mut buffer = Buffer::new(before, &pools);
                 buffer.fill(7);
                 let at = buffer.as_ptr();
                 let longer = buffer.lengthened(after, given);
@@ -423,8 +450,9 @@ mod tests {
 
     #[test]
     fn what_would_waste_half_of_a_page_is_in_the_heap() {
-        let (pool, _) = pool(1 << 10, 0);
-        let bytes = |len| Buffer::new(len, &pool).memory_bytes();
-        assert_eq!([512, 513, 1024, 1025].map(bytes), [512, 1024, 1024, 1025]);
+        let pools = PagePools::new(&[512, 1280], &Budget::new(usize::MAX), Use::Caches);
+        let bytes = |len| Buffer::new(len, &pools).memory_bytes();
+        let lens = [256, 257, 512, 513, 640, 641, 1280, 1281];
+        assert_eq!(lens.map(bytes), [256, 512, 512, 513, 640, 1280, 1280, 1281]);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spillway_base::Csn;
 
-use crate::block::{BLOCK_BYTES, BlockSearch};
+use crate::block::{BLOCK_BYTES, BlockSearch, HOT_BLOCK_BYTES};
 use crate::cache::CacheSettings;
 use crate::coding::{Coding, Compression};
 use crate::compaction::Policy;
@@ -73,6 +73,8 @@ pub struct TieredSettings {
     /// Folders for data files on other devices, one of each class. The data folder is the `ssd` unless another is given, from which on it
     /// takes nothing new. Level0 and Level1 are on the fastest, Level2 is on the slowest.
     pub tiers: Vec<Tier>,
+    /// Bytes that blocks of Level0 and Level1 have in memory when they are full; those of Level2 have 16 KiB.
+    pub hot_block_bytes: usize,
     /// How blocks of Level0 and Level1 are compressed, which are written often and read often.
     pub hot_compression: Compression,
     /// How blocks of Level2 are compressed, where nearly all data is.
@@ -105,6 +107,9 @@ const LEVEL2_TIMES: f64 = 3.0;
 const DICTIONARY_BYTES: usize = 16 << 10;
 
 impl TieredSettings {
+    /// Bytes that blocks of Level2 have in memory when they are full.
+    pub const BLOCK_BYTES: usize = BLOCK_BYTES;
+
     /// How blocks are searched.
     pub(crate) fn block_search(&self) -> BlockSearch {
         match (self.block_nodes, self.simd) {
@@ -152,6 +157,7 @@ impl TieredSettings {
             simd: true,
             replacement: true,
             tiers: Vec::new(),
+            hot_block_bytes: HOT_BLOCK_BYTES,
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
             settle_after: Duration::from_secs(10),
@@ -184,7 +190,7 @@ impl TieredSettings {
     }
 
     /// What a compaction may leave alone, where others may hold versions from this CSN on.
-    pub(crate) fn reuse_policy(&self, others_from: Csn) -> Policy {
+    pub(crate) fn reuse_policy(&self, place: Place, others_from: Csn) -> Policy {
         let extent = self.slot_bytes as u64;
         Policy {
             reuse: self.data_reuse,
@@ -192,6 +198,15 @@ impl TieredSettings {
             slice_bytes_min: extent / 8,
             used_bytes_min: extent / 2,
             coding_min: Coding::Stored,
+            block_bytes: self.block_bytes_at(place),
+        }
+    }
+
+    /// Bytes that blocks at a place have in memory when they are full.
+    pub(crate) fn block_bytes_at(&self, place: Place) -> usize {
+        match place {
+            Place::Level0(_) | Place::Level1 => self.hot_block_bytes,
+            Place::Level2 => BLOCK_BYTES,
         }
     }
 

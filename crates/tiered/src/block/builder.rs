@@ -141,6 +141,7 @@ impl Open {
 
 /// Makes blocks of sorted entries. No block but the only one is small: what is left at the end goes into the one before.
 pub(crate) struct BlockWriter {
+    block_bytes: usize,
     open: Open,
     /// Full, and kept back until it is known what follows.
     held: Open,
@@ -149,14 +150,19 @@ pub(crate) struct BlockWriter {
 
 impl Default for BlockWriter {
     fn default() -> BlockWriter {
-        BlockWriter { open: Open::new(), held: Open::new(), blocks: Vec::new() }
+        BlockWriter::new(BLOCK_BYTES)
     }
 }
 
 impl BlockWriter {
+    /// Makes blocks that have so many bytes in memory when they are full.
+    pub(crate) fn new(block_bytes: usize) -> BlockWriter {
+        BlockWriter { block_bytes, open: Open::new(), held: Open::new(), blocks: Vec::new() }
+    }
+
     /// Adds the next entry in order.
     pub(crate) fn push(&mut self, entry: &Entry<'_>) {
-        if !self.open.is_empty() && self.open.bytes_with(entry) > BLOCK_BYTES {
+        if !self.open.is_empty() && self.open.bytes_with(entry) > self.block_bytes {
             if !self.held.is_empty() {
                 self.blocks.push(self.held.finish());
             }
@@ -174,7 +180,10 @@ impl BlockWriter {
 
     /// Ends the last block, and gives all that were not given.
     pub(crate) fn finish(&mut self) -> Vec<BuiltBlock> {
-        if !self.held.is_empty() && !self.open.is_empty() && self.open.bytes() < SMALL_BYTES {
+        if !self.held.is_empty()
+            && !self.open.is_empty()
+            && self.open.bytes() < SMALL_BYTES.min(self.block_bytes / 4)
+        {
             self.held.append(&mut self.open);
             self.open.clear();
         }

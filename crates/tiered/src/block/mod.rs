@@ -42,7 +42,7 @@ use spillway_base::{Csn, Error, Result, TableId};
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
 use crate::nodes::{self, Nodes, Way};
-use crate::pages::{Buffer, PAGE_ALIGN, PagePool};
+use crate::pages::{Buffer, PAGE_ALIGN, PagePools};
 
 use self::body::Shape;
 #[cfg(all(test, not(loom)))]
@@ -53,6 +53,8 @@ pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 
 /// Bytes that a block has in memory when it is full: its body, and the nodes over its keys.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
+/// The same of blocks of Level0 and Level1: a read there is of few rows, and what else comes with them is in memory for nothing.
+pub(crate) const HOT_BLOCK_BYTES: usize = BLOCK_BYTES / 2;
 /// Bytes of a frame beside its body.
 pub(crate) const FRAME_BYTES: usize = 12;
 const CHECKSUM_AT: usize = 8;
@@ -201,7 +203,7 @@ impl BlockSearch {
 pub(crate) struct Decoding<'a> {
     pub(crate) dictionaries: &'a Dictionaries,
     /// The memory of blocks.
-    pub(crate) pages: &'a PagePool,
+    pub(crate) pages: &'a PagePools,
     /// Bytes that its body has at the most; asked only where it is coded.
     pub(crate) body_bytes_max: &'a dyn Fn() -> usize,
     pub(crate) search: BlockSearch,
@@ -257,11 +259,12 @@ impl Row {
 }
 
 impl Block {
-    /// A pool for the memory of blocks.
-    pub(crate) fn pool(budget: &Budget) -> PagePool {
+    /// Pools for the memory of blocks.
+    pub(crate) fn pools(budget: &Budget) -> PagePools {
         // Nodes begin at a line of the cache.
-        let page_bytes = (FRAME_BYTES + BLOCK_BYTES + PAGE_ALIGN).next_multiple_of(PAGE_ALIGN);
-        PagePool::new(page_bytes, 0, budget, Use::Caches)
+        let page_bytes =
+            |block: usize| (FRAME_BYTES + block + PAGE_ALIGN).next_multiple_of(PAGE_ALIGN);
+        PagePools::new(&[HOT_BLOCK_BYTES, BLOCK_BYTES].map(page_bytes), budget, Use::Caches)
     }
 
     /// Checks a frame, and takes it or what it decodes to.
@@ -302,7 +305,7 @@ impl Block {
         Block::of_memory(frame.into(), None, BlockSearch::Nodes(Way::Scalar))
     }
 
-    fn of_memory(memory: Buffer, pages: Option<&PagePool>, search: BlockSearch) -> Result<Block> {
+    fn of_memory(memory: Buffer, pages: Option<&PagePools>, search: BlockSearch) -> Result<Block> {
         let body_end = memory.len();
         let shape = Shape::of(memory.get(FRAME_BYTES..).unwrap_or_default())?;
         let nodes_at = body_end.next_multiple_of(PAGE_ALIGN);

@@ -44,9 +44,16 @@ impl Piece {
 pub struct MergeTask {
     /// Of each source, the newest first, its pieces in key order.
     pub(crate) sources: Vec<Vec<Piece>>,
+    pub(crate) block_bytes: usize,
 }
 
 impl MergeTask {
+    /// Bytes that a block of the outcome has in memory, its nodes included, when it is full.
+    #[must_use]
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
     /// Of each source, the newest first, its pieces in key order.
     #[must_use]
     pub fn sources(&self) -> &[Vec<Piece>] {
@@ -164,7 +171,7 @@ fn order(a: (&Entry<'_>, usize), b: (&Entry<'_>, usize)) -> Ordering {
 }
 
 fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
-    let mut writer = BlockWriter::default();
+    let mut writer = BlockWriter::new(task.block_bytes);
     let mut sieve = Sieve::new(rule);
     let sources = task.sources.iter().enumerate();
     let mut readers: Vec<Reader<'_>> =

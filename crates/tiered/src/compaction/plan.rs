@@ -28,6 +28,8 @@ pub(crate) struct Policy {
     pub(crate) used_bytes_min: u64,
     /// The coding that an extent must have been written with for its slices to stay where they are.
     pub(crate) coding_min: Coding,
+    /// Bytes of a full block in memory.
+    pub(crate) block_bytes: usize,
 }
 
 impl Policy {
@@ -288,7 +290,7 @@ impl<'a> Planner<'a> {
             self.sources[source].give_back(unit);
         }
         group.pieces.retain(|pieces| !pieces.is_empty());
-        Ok(MergeTask { sources: group.pieces })
+        Ok(MergeTask { sources: group.pieces, block_bytes: self.policy.block_bytes })
     }
 }
 

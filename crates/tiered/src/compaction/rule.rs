@@ -150,7 +150,8 @@ mod tests {
             let rule = DropRule { live: &live, others_from, ranges: &NONE, rewrite: None };
             let mut kept = History::new();
             let mut last: Option<(Vec<u8>, Csn)> = None;
-            let task = MergeTask { sources: vec![pieces(&old), pieces(&new)] };
+            let sources = vec![pieces(&old), pieces(&new)];
+            let task = MergeTask { sources, block_bytes: crate::block::BLOCK_BYTES };
             for block in Cpu.merge(&[task], &rule).unwrap().concat() {
                 let block = Block::of_built(&block.frame).unwrap();
                 for entry in (0..block.len()).map(|at| block.entry(at)) {

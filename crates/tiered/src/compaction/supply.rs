@@ -109,8 +109,9 @@ impl<'a> Supply<'a> {
         memtable: &'a Memtable,
         range: KeyRange<'a>,
         rule: &'a DropRule<'a>,
+        block_bytes: usize,
     ) -> Supply<'a> {
-        let blocks = Box::new(MemtableBlocks::new(memtable, range, rule));
+        let blocks = Box::new(MemtableBlocks::new(memtable, range, rule, block_bytes));
         Supply::new(Rest::Memtable(blocks), None)
     }
 
@@ -242,13 +243,14 @@ impl<'a> MemtableBlocks<'a> {
         memtable: &'a Memtable,
         range: KeyRange<'a>,
         rule: &'a DropRule<'a>,
+        block_bytes: usize,
     ) -> MemtableBlocks<'a> {
         MemtableBlocks {
             memtable,
             range,
             place: Some(memtable.seek(range.start)),
             sieve: Sieve::new(rule),
-            writer: BlockWriter::default(),
+            writer: BlockWriter::new(block_bytes),
             ready: std::collections::VecDeque::new(),
         }
     }

@@ -18,7 +18,7 @@ use super::rule::Sieve;
 use super::supply::{Origin, Supply};
 use super::weave::{Coder, Output, Tally, Weaver};
 use super::{Bulk, DropRule};
-use crate::block::{Block, BlockSearch, BlockWriter, BuiltBlock, Entry};
+use crate::block::{BLOCK_BYTES, Block, BlockSearch, BlockWriter, BuiltBlock, Entry};
 use crate::cache::CacheSettings;
 use crate::coding::{Coding, Compression};
 use crate::extent::{BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext};
@@ -136,6 +136,7 @@ fn policy(slot: usize) -> Policy {
         slice_bytes_min: extent / 8,
         used_bytes_min: extent / 2,
         coding_min: Coding::Stored,
+        block_bytes: BLOCK_BYTES,
     }
 }
 
@@ -466,7 +467,7 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     let rule = DropRule { live: &live, others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let range = spillway_base::KeyRange::ALL;
     let supplies = vec![
-        Supply::of_memtable(&memtable, range, &rule),
+        Supply::of_memtable(&memtable, range, &rule, BLOCK_BYTES),
         Supply::of_slices(vec![lower.clone()], &yard.bulk),
     ];
     let mut planner = Planner::new(supplies, policy(SLOT), &NONE);
@@ -497,7 +498,8 @@ fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
     let old = Some(&b"old"[..]);
     for newer in [vec![entry(2, 7, None)], vec![entry(1, 3, old), entry(2, 7, None)]] {
         for older in [vec![entry(2, 7, old)], vec![entry(1, 2, old), entry(2, 7, old)]] {
-            let task = MergeTask { sources: vec![piece(&newer), piece(&older)] };
+            let sources = vec![piece(&newer), piece(&older)];
+            let task = MergeTask { sources, block_bytes: BLOCK_BYTES };
             let rule =
                 DropRule { live: &[Csn(9)], others_from: Csn::ZERO, ranges: &NONE, rewrite: None };
             let blocks = Cpu.merge(&[task], &rule).unwrap().concat();

@@ -176,16 +176,20 @@ impl Inner {
         // A tombstone hides what is in the other inputs until it has met them.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
         let alone = DropRule { others_from: alone, ..rule };
-        let mut sources = vec![Supply::of_memtable(&oldest.memtable, part.range(), &alone)];
+        // What goes straight to Level1 meets little there, and will likely go on to Level2 as it is.
+        let place = if matches!(way, Way::Level0) { Place::Level0(0) } else { Place::Level2 };
+        let policy = self.settings.reuse_policy(place, others_from);
+        let memtable = &*oldest.memtable;
+        let mut sources =
+            vec![Supply::of_memtable(memtable, part.range(), &alone, policy.block_bytes)];
         if !inputs.is_empty() {
             sources.push(Supply::of_slices(inputs.clone(), &written.bulk));
         }
         let replaced = self.replaced(inputs.clone());
-        let policy = self.settings.reuse_policy(others_from);
         let coder = self.codes_of_flush();
         let rules = (&rule, &known.ripe);
         let (stays, tally) = {
-            let written = (Place::Level0(0), &mut written);
+            let written = (place, &mut written);
             self.weave(table, sources, rules, policy, coder, written)?
         };
         // Of a table that the manifest has forgotten nothing is looked for after a crash.

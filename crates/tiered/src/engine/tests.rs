@@ -71,6 +71,7 @@ fn small() -> TieredSettings {
         replacement: true,
         row_cache_sample: true,
         tiers: Vec::new(),
+        hot_block_bytes: TieredSettings::BLOCK_BYTES,
         hot_compression: Compression::Lz4,
         cold_compression: Compression::ZSTD,
         settle_after: Duration::MAX,

@@ -403,7 +403,7 @@ impl Inner {
         let supply = |slices| Supply::of_slices(slices, &written.bulk);
         let sources = sources.into_iter().map(supply).collect();
         let (coder, codes) = self.codes_of(table, pick)?;
-        let mut policy = self.settings.reuse_policy(others_from);
+        let mut policy = self.settings.reuse_policy(pick.target, others_from);
         match pick.kind {
             Kind::Recode => {
                 policy.coding_min = self.compression_of(pick.kind, pick.target).coding();

@@ -19,7 +19,7 @@ use crate::cache::{
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
-use crate::pages::{Buffer, PagePool};
+use crate::pages::{Buffer, PagePools};
 use crate::space::{DataFile, DeviceClass, SpaceManager};
 use crate::subtable::Missing;
 use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
@@ -37,7 +37,7 @@ pub(crate) struct ReadContext {
     pub(crate) cache: Cache<ExtentHandle>,
     pub(crate) rows: Option<RowCache>,
     /// The memory of blocks.
-    pub(crate) pages: PagePool,
+    pub(crate) pages: PagePools,
     /// What blocks are decoded with.
     pub(crate) dictionaries: DictionaryStore,
     /// How blocks are searched.
@@ -64,7 +64,7 @@ impl ReadContext {
         let context = Arc::new(ReadContext {
             cache: Cache::new(cache, budget),
             rows,
-            pages: Block::pool(budget),
+            pages: Block::pools(budget),
             dictionaries: DictionaryStore::new(budget),
             search,
             thermometer: Arc::new(Thermometer::new(temperature)),

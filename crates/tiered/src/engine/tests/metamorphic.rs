@@ -242,6 +242,7 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         data_reuse: rng.chance(3, 4),
         straight_flush: rng.chance(1, 2),
         tiers: tiers_of(rng),
+        hot_block_bytes: 512 << rng.below(6),
         hot_compression: compression(rng),
         cold_compression: compression(rng),
         settle_after: if rng.chance(1, 4) { Duration::ZERO } else { Duration::MAX },
