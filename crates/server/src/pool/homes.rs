@@ -9,13 +9,17 @@
 //! home; so no statement is read twice or asked beforehand, whatever it is, and nothing hangs on the answer but where the connection's *next*
 //! statements are put. A connection that is mostly about one home is *at home* there: when it has something ready it is put on that
 //! home's shelf of the one queue, from which that home's worker takes first ([`super::work`]). It stays registered where it is, so that it
-//! moves for nothing, and nobody is woken for it: whoever is awake and has nothing of its own takes it.
+//! moves for nothing, and nobody is woken for it: whoever is awake and has nothing of its own takes it, once it has looked whether epoll has
+//! something of its own.
 //!
 //! **Rejected:** an epoll instance for each worker, to which connections are moved: whoever sleeps in its own hears nothing of others', so a
 //! client of a worker that is long at a statement would wait for a timer, or each event would have to wake others. Handing over each
 //! statement by itself, for connections that go to another sub-table each time: it is known where a row is only when the
 //! statement has been read and bound, half its work, and what has to follow it (the session, its memory, its socket) is more than
 //! what a look-up finds in the caches of its home.
+//!
+//! Homes whose workers keep to no core: the system had all of them and their client on one or two cores as it liked, about half ran at home, and
+//! nothing was gained.
 //!
 //! Guarantees:
 //! - **S1.** What is ready is given to one worker, once, on whichever shelf it is.
