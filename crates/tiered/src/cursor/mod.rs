@@ -24,6 +24,9 @@ use crate::ranges::RangeTombstones;
 use crate::source::Source;
 use crate::subtable::{SubTable, View};
 
+/// Hidden rows in a row from which on a source leaps out of what is hidden: a leap seeks, which a few steps cost less than.
+const WALKED_HIDDEN_MAX: usize = 8;
+
 struct Merged {
     source: Source,
     /// Whether it stands on a row that was not passed yet, or before one.
@@ -64,6 +67,8 @@ pub(crate) struct TableCursor {
     left: Option<Vec<u8>>,
     /// What was passed since the last row.
     stretch: Stretch,
+    /// Rows among that which range tombstones hide.
+    walked_hidden: usize,
     /// Whether there was a row.
     found: bool,
     part: Arc<SubTable>,
@@ -102,6 +107,7 @@ impl TableCursor {
             given: false,
             left: None,
             stretch,
+            walked_hidden: 0,
             found: false,
             hidden,
             part,
@@ -168,14 +174,25 @@ impl TableCursor {
         }
     }
 
-    /// Leaps, from a tombstone or a hidden row that is not the current row, if there is a gap over it.
+    /// Leaps, from a tombstone or a hidden row that is not the current row, if there is a gap over it; or out of a range of which its
+    /// source has nothing that is not hidden.
     fn pass(&mut self, chosen: usize) {
         self.due = Due::Step;
         let source = &self.sources[chosen].source;
-        let key = source.entry().key;
+        let Entry { key, csn, .. } = source.entry();
         let Some(gap) = self.part.gaps.over(key, self.snapshot) else {
             let from = (!self.found).then(|| source.start());
-            return self.stretch.walk(self.direction, key, from);
+            self.stretch.walk(self.direction, key, from);
+            if let Some((range, upto)) = self.hidden.as_ref().and_then(|all| all.around(key, csn)) {
+                self.walked_hidden += 1;
+                let first = &mut self.sources[chosen];
+                let leaps = self.walked_hidden > WALKED_HIDDEN_MAX;
+                if leaps && first.source.leap_hidden(range, upto) {
+                    first.behind = true;
+                    self.due = Due::Tree;
+                }
+            }
+            return;
         };
         self.stretch.leap(self.direction, &gap);
         self.due = Due::Tree;
@@ -190,6 +207,7 @@ impl TableCursor {
 
     /// There is a row, or an end: tells others of what was passed up to it.
     fn finish(&mut self) {
+        self.walked_hidden = 0;
         if let Some(gap) = self.stretch.finish(self.snapshot, &self.part.gaps) {
             self.part.gaps.publish(gap, |act| self.part.view_after(act));
         }

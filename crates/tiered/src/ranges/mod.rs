@@ -176,6 +176,12 @@ impl RangeTombstones {
         self.find(key).is_some_and(|fragment| fragment.upto() >= version)
     }
 
+    /// The keys around one of which it hides the same versions, and up to which: at least this one.
+    pub(crate) fn around(&self, key: &[u8], version: Csn) -> Option<(KeyRange<'_>, Csn)> {
+        let fragment = self.find(key)?;
+        (fragment.upto() >= version).then(|| (fragment.range(), fragment.upto()))
+    }
+
     /// The first commit that hid a version of a key.
     pub(crate) fn hidden_from(&self, key: &[u8], version: Csn) -> Option<Csn> {
         let hiding = self.find(key)?.marks.iter().filter(|mark| mark.upto >= version);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spillway_base::{Csn, Direction};
+use spillway_base::{Csn, Direction, KeyRange};
 
 use super::Bounds;
 use crate::block::Entry;
@@ -85,6 +85,16 @@ impl MemtableSource {
 
     pub(super) fn start(&self) -> &[u8] {
         &self.bounds.start
+    }
+
+    pub(super) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
+        // What is installed from now on is no row to this snapshot.
+        let is_hidden = self.memtable.csn_max() <= upto;
+        if is_hidden {
+            self.bounds = self.bounds.past(hidden, self.direction);
+            self.place = None;
+        }
+        is_hidden
     }
 
     pub(super) fn leap(&mut self, gap: &Gap) {

@@ -57,6 +57,19 @@ impl Bounds {
     fn behind(&self, gap: &Gap, direction: Direction) -> Arc<Bounds> {
         Bounds::of(gap.leave(self.range(), direction))
     }
+
+    /// What of them is left behind a range in which the direction has come to stand.
+    fn past(&self, hidden: KeyRange<'_>, direction: Direction) -> Arc<Bounds> {
+        let own = self.range();
+        Bounds::of(match (direction, hidden.end) {
+            (Direction::Forward, Some(end)) => KeyRange::new(own.start.max(end), own.end),
+            (Direction::Forward, None) => KeyRange::new(own.start, Some(own.start)),
+            (Direction::Backward, _) => {
+                let end = own.end.map_or(hidden.start, |end| end.min(hidden.start));
+                KeyRange::new(own.start, Some(end))
+            }
+        })
+    }
 }
 
 /// A source of rows.
@@ -127,6 +140,15 @@ impl Source {
         match self {
             Source::Memtable(source) => source.start(),
             Source::Run(source) => source.start(),
+        }
+    }
+
+    /// Goes on behind a range in which it stands, if nothing it has there is newer than `upto`, as far as that is known without reading:
+    /// the next step is to the first row there. Answers whether it has moved.
+    pub(crate) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
+        match self {
+            Source::Memtable(source) => source.leap_hidden(hidden, upto),
+            Source::Run(source) => source.leap_hidden(hidden, upto),
         }
     }
 

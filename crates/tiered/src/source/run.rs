@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use spillway_base::engine::Access;
-use spillway_base::{Csn, Direction, Result};
+use spillway_base::range::successor;
+use spillway_base::{Csn, Direction, KeyRange, Result};
 
 use super::Bounds;
 use super::ahead::Ahead;
@@ -242,8 +243,26 @@ impl RunSource {
         &self.bounds.start
     }
 
+    pub(super) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
+        let Some(at) = &self.at else { return false };
+        let slice = &self.run.slices()[at.slice].meta;
+        let end = successor(&slice.largest);
+        let of_slice = KeyRange::new(&slice.smallest, Some(&end));
+        let bounds = match (self.run.csn_max() <= upto, slice.counts.csn_max <= upto) {
+            (true, _) => self.bounds.past(hidden, self.direction),
+            (false, true) => self.bounds.past(hidden.intersection(of_slice), self.direction),
+            (false, false) => return false,
+        };
+        self.go_to(bounds);
+        true
+    }
+
     pub(super) fn leap(&mut self, gap: &Gap) {
-        self.bounds = self.bounds.behind(gap, self.direction);
+        self.go_to(self.bounds.behind(gap, self.direction));
+    }
+
+    fn go_to(&mut self, bounds: Arc<Bounds>) {
+        self.bounds = bounds;
         self.at = None;
         self.sought = None;
         self.ahead = RefCell::new(Ahead::new(self.direction));

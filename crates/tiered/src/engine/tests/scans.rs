@@ -304,3 +304,59 @@ fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
     }
     assert!(reads[0] * 2 < reads[1], "blocks read with range filters and without: {reads:?}");
 }
+
+/// The first scan over what a range tombstone hides passes it by seeks, and finds what came after it.
+#[test]
+fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
+    let rows = 20_000_u64;
+    let key = |number: u64| number.to_be_bytes();
+    for late in [true, false] {
+        let settings = TieredSettings {
+            memtables_bytes: 64 << 20,
+            memtable_bytes: 32 << 20,
+            compaction_order: Vec::new(),
+            range_filters: late,
+            gaps: false,
+            ..small()
+        };
+        let bench = open_with(Arc::new(SimDisk::new(3)), settings).unwrap();
+        bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+        let mut csn = 1_u64;
+        let mut put = |number: u64| {
+            csn += 1;
+            let op = Op::Put { table: table(1), key: &key(number), value: &csn.to_be_bytes() };
+            bench.install(&(Csn(csn), batch(&[op])));
+            csn
+        };
+        let flush = || {
+            bench.engine.request_persist(bench.horizon.stable());
+            bench.work().unwrap();
+        };
+        (0..rows).for_each(|number| _ = put(number));
+        flush();
+        let upto = put(rows - 5);
+        flush();
+        let csn = upto + 1;
+        let (low, high) = (key(10), key(rows - 10));
+        let range = KeyRange::new(&low, Some(&high));
+        let op = Op::DeleteRange { table: table(1), range, upto: Csn(upto) };
+        bench.install(&(Csn(csn), batch(&[op])));
+        let later = Op::Put { table: table(1), key: &key(7000), value: b"later" };
+        bench.install(&(Csn(csn + 1), batch(&[later])));
+        for direction in [Direction::Forward, Direction::Backward] {
+            let all = KeyRange::ALL;
+            let scan = bench.engine.scan(table(1), all, direction, Csn(csn + 1), Access::Blocking);
+            let (mut cursor, mut found) = (scan.unwrap(), Vec::new());
+            while cursor.next(Access::Blocking).unwrap() {
+                found.push(u64::from_be_bytes(cursor.key().try_into().unwrap()));
+            }
+            let mut wanted: Vec<u64> = (0..10).chain([7000]).chain(rows - 10..rows).collect();
+            if direction == Direction::Backward {
+                wanted.reverse();
+            }
+            assert_eq!(found, wanted);
+        }
+        let walked = bench.engine.0.gap_figures.walked.load(Ordering::Relaxed);
+        assert!(walked < 400, "{walked} of {rows} rows were walked over, twice");
+    }
+}
