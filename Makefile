@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-hot-row bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,6 +114,11 @@ bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interle
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway
 	scripts/bench-sysbench $(SYSBENCH_ARGS)
+
+bench-ranges: setup ## Queries of 10 to 1000 rows, and of whole tables, by key and by index, beside InnoDB (RANGES_ARGS=)
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	scripts/bench-ranges $(RANGES_ARGS)
 
 bench-writes: setup ## The scripts of sysbench that only write, at 32 and 64 threads, with thread pools too (ROUNDS=)
 	@scripts/setup sysbench

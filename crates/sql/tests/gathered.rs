@@ -109,16 +109,26 @@ fn conditions_on_the_key_hold_as_they_do_row_by_row() {
     session.use_database("test").unwrap();
     let mut rng = Rng::new(12);
     for (name, ty) in [("s", "INT"), ("u", "BIGINT UNSIGNED"), ("d", "DECIMAL(6,1)")] {
-        let create = format!("CREATE TABLE {name} (a {ty}, b INT, c INT, PRIMARY KEY (a, b))");
+        let create = format!(
+            "CREATE TABLE {name} (a {ty}, b INT, c INT, n {ty}, PRIMARY KEY (a, b), KEY ba (b, a), KEY nb (n, b))"
+        );
         run(&mut session, &create).unwrap();
         let from = if name == "u" { 0 } else { -20 };
         let rows: Vec<String> = (from..40)
-            .flat_map(|a| (0..3).map(move |b| format!("({a}, {b}, {})", a * 3 + b)))
+            .flat_map(|a| (0..3).map(move |b| (a, b)))
+            .map(|(a, b)| {
+                let n = if (a + b) % 4 == 0 { "NULL".to_owned() } else { a.to_string() };
+                format!("({a}, {b}, {}, {n})", a * 3 + b)
+            })
             .collect();
         run(&mut session, &format!("INSERT INTO {name} VALUES {}", rows.join(", "))).unwrap();
     }
-    run(&mut session, "INSERT INTO u VALUES (18446744073709551615, 1, 1)").unwrap();
-    run(&mut session, "INSERT INTO s VALUES (2147483647, 1, 1), (-2147483648, 1, 1)").unwrap();
+    run(&mut session, "INSERT INTO u VALUES (18446744073709551615, 1, 1, 0)").unwrap();
+    run(
+        &mut session,
+        "INSERT INTO s VALUES (2147483647, 1, 1, NULL), (-2147483648, 1, 1, -2147483648)",
+    )
+    .unwrap();
     let values = [
         "-21",
         "-20",
@@ -141,9 +151,10 @@ fn conditions_on_the_key_hold_as_they_do_row_by_row() {
     for _ in 0..3000 {
         let value = |rng: &mut Rng| values[rng.below(values.len() as u64) as usize];
         let one = |rng: &mut Rng| {
-            let column = if rng.chance(4, 5) { "a" } else { "b" };
+            let column = ["a", "a", "b", "n", "n"][rng.below(5) as usize];
             let op = ["<", "<=", "=", ">", ">=", "<>", "<=>"][rng.below(7) as usize];
-            match rng.below(4) {
+            match rng.below(5) {
+                0 if rng.chance(1, 3) => format!("{column} IS NULL"),
                 0 => format!("{column} BETWEEN {} AND {}", value(rng), value(rng)),
                 1 => format!("{column} IN ({}, {})", value(rng), value(rng)),
                 _ => format!("{column} {op} {}", value(rng)),
@@ -156,9 +167,15 @@ fn conditions_on_the_key_hold_as_they_do_row_by_row() {
         let table = ["s", "u", "d"][rng.below(3) as usize];
         let direct = run(&mut session, &format!("SELECT a, b FROM {table} WHERE {all}"));
         let derived = format!("SELECT a, b FROM (SELECT * FROM {table}) AS t WHERE {all}");
-        let (direct, derived) = (direct.unwrap(), run(&mut session, &derived).unwrap());
+        let (mut direct, mut derived) = (direct.unwrap(), run(&mut session, &derived).unwrap());
+        direct.sort();
+        derived.sort();
         assert_eq!(direct, derived, "{table}: {all}");
         found += direct.len();
+        let totals = "SELECT COUNT(*), COUNT(b), COUNT(n), SUM(b) FROM";
+        let direct = run(&mut session, &format!("{totals} {table} WHERE {all}")).unwrap();
+        let derived = format!("{totals} (SELECT * FROM {table}) AS t WHERE {all}");
+        assert_eq!(direct, run(&mut session, &derived).unwrap(), "{table}: {all}");
     }
     assert!(found > 10_000);
 }

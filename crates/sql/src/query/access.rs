@@ -1,7 +1,9 @@
 //! How the rows of a table are found: whole, or through the index that narrows them the most.
 //!
 //! Conditions that an index serves are checked on the rows all the same, so a range may be wider than they say, and
-//! never narrower.
+//! never narrower. They are left out where the ranges say the same: the planner finds out which conditions an access's values are from
+//! ([`answered`]), and the ranges, when their values are known, whether each was looked up as it is ([`super::spans::Spans::exact`]), which
+//! is so of whole numbers alone.
 
 use spillway_types::{Collation, ColumnType, Value};
 
@@ -26,6 +28,9 @@ pub(crate) struct Access {
     pub(crate) ordered: bool,
     /// Whether at most one row can be found.
     pub(crate) point: bool,
+    /// Which of the source's tests say no more than the equalities and intervals do, and so hold for all that is found where those are looked up
+    /// as they are.
+    pub(crate) answered: Vec<usize>,
     /// How the index's entries give all that the query reads, where they do and are read alone.
     pub(crate) cover: Option<Cover>,
 }
@@ -62,6 +67,7 @@ pub(super) static WHOLE: Access = Access {
     backward: false,
     ordered: false,
     point: false,
+    answered: Vec::new(),
     cover: None,
 };
 
@@ -158,7 +164,7 @@ impl Target<'_> {
             Expr::Binary(Op::And, ..) => {
                 let mut parts = Vec::new();
                 expr.clone().conjuncts(&mut parts);
-                self.narrowest(parts.iter())
+                self.narrowest(parts.iter()).map(|found| found.intervals)
             }
             Expr::Binary(op, a, b, collation) if op.is_comparison() && *op != Op::NotEq => {
                 let (op, value) = if self.is(a) && self.value(b) {
@@ -198,30 +204,58 @@ impl Target<'_> {
 
     /// The best that conditions say which all hold: a single point, else several, else a range between the bounds that
     /// different conditions give.
-    fn narrowest<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<Vec<Interval>> {
-        let mut best: Option<Vec<Interval>> = None;
+    fn narrowest<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<Narrowest> {
+        let mut best: Option<Narrowest> = None;
         let (mut low, mut high) = (None, None);
-        for found in conditions.filter_map(|expr| self.intervals(expr)) {
+        let mut from = Vec::new();
+        let found = conditions.enumerate();
+        for (at, found) in found.filter_map(|(at, expr)| Some((at, self.intervals(expr)?))) {
             if let [Interval::Range { low: l, high: h }] = found.as_slice() {
+                // What there is already another for is left out.
+                if !(l.is_some() && low.is_some() || h.is_some() && high.is_some()) {
+                    from.push(at);
+                }
                 low = low.or_else(|| l.clone());
                 high = high.or_else(|| h.clone());
                 continue;
             }
             let rank = |all: &[Interval]| (!all.iter().all(Interval::is_point), all.len());
-            if best.as_ref().is_none_or(|best| rank(&found) < rank(best)) {
-                best = Some(found);
+            if best.as_ref().is_none_or(|best| rank(&found) < rank(&best.intervals)) {
+                best = Some(Narrowest { intervals: found, from: vec![at] });
             }
         }
         if low.is_some() || high.is_some() {
             let closed = low.is_some() && high.is_some();
-            let range = vec![Interval::Range { low, high }];
+            let intervals = vec![Interval::Range { low, high }];
             match &best {
-                Some(best) if !closed || best.iter().all(Interval::is_point) => {}
-                _ => best = Some(range),
+                Some(best) if !closed || best.intervals.iter().all(Interval::is_point) => {}
+                _ => best = Some(Narrowest { intervals, from }),
             }
         }
         best
     }
+
+    /// Whether the intervals of a condition have all that it says, and nothing else.
+    fn is_all(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Binary(Op::Or, a, b, _) => self.is_all(a) && self.is_all(b),
+            Expr::Binary(Op::And, ..) => {
+                let mut parts = Vec::new();
+                expr.clone().conjuncts(&mut parts);
+                let found = self.narrowest(parts.iter());
+                found.is_some_and(|found| found.from.len() == parts.len())
+                    && parts.iter().all(|part| self.is_all(part))
+            }
+            other => self.intervals(other).is_some(),
+        }
+    }
+}
+
+/// What conditions that all hold say of a column.
+struct Narrowest {
+    intervals: Vec<Interval>,
+    /// The conditions that the intervals are from, and from no others, each with all of its own.
+    from: Vec<usize>,
 }
 
 /// Which indexes a table's hints leave: `None` among them is the primary key.
@@ -348,7 +382,7 @@ fn index_access(
         let target =
             Target { column: &table.columns[part.column], slot: offset + part.column, known };
         let Some(found) = target.narrowest(conditions.iter()) else { break };
-        match <[Interval; 1]>::try_from(found) {
+        match <[Interval; 1]>::try_from(found.intervals) {
             Ok([Interval::Point(value)]) => access.equal.push(value),
             Ok([Interval::Same(value)]) => {
                 nulls = true;
@@ -367,4 +401,27 @@ fn index_access(
     let unique = index.is_none_or(|index| table.indexes[index].unique);
     access.point = unique && !nulls && !parts.is_empty() && access.equal.len() == parts.len();
     access
+}
+
+/// Which of a source's conditions an access answers, for values that can be looked up as they are: those that its equalities and intervals
+/// have come from. It is the only source, so that all that was known of it is there again.
+pub(super) fn answered(
+    table: &TableDef,
+    access: &Access,
+    offset: usize,
+    conditions: &[Expr],
+) -> Vec<usize> {
+    let mut answered = Vec::new();
+    let looked_up = access.equal.len() + usize::from(!access.intervals.is_empty());
+    for part in &access.parts(table)[..looked_up] {
+        let column = &table.columns[part.column];
+        if !matches!(column.ty, ColumnType::Int { .. }) {
+            // What these are compared as is not always what an index has in order.
+            continue;
+        }
+        let target = Target { column, slot: offset + part.column, known: &|_| false };
+        let Some(found) = target.narrowest(conditions.iter()) else { continue };
+        answered.extend(found.from.into_iter().filter(|at| target.is_all(&conditions[*at])));
+    }
+    answered
 }

@@ -131,11 +131,19 @@ impl<'t> Entry<'t> {
     }
 }
 
+/// Which entries are read, and how.
+pub(super) struct Entries<'a> {
+    pub(super) access: &'a Access,
+    pub(super) cover: &'a Cover,
+    /// Whether anybody looks at columns of them: else it is enough that they are there.
+    pub(super) is_read: bool,
+}
+
 /// Reads the entries in some spans of an access that covers. `take` answers `false` when it wants no more.
 pub(super) fn each_entry(
     context: &Context<'_>,
     table: &TableDef,
-    (access, cover): (&Access, &Cover),
+    Entries { access, cover, is_read }: &Entries<'_>,
     spans: &[Span],
     mut take: impl FnMut(&Stored<'_>) -> Result<bool>,
 ) -> Result<()> {
@@ -144,7 +152,9 @@ pub(super) fn each_entry(
     context.txn.leave_reads(false);
     for span in scan::in_order(access, spans) {
         let more = scan::each_in(context, table, access, span, |scan| {
-            entry.read(cover, table, scan.key())?;
+            if *is_read {
+                entry.read(cover, table, scan.key())?;
+            }
             take(&Stored::Entry(&entry))
         })?;
         if !more {

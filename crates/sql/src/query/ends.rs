@@ -107,7 +107,8 @@ impl Ends {
             let mut found = Value::Null;
             if !never {
                 let places = Places::Spans(spans(context, access, table, &[])?);
-                steps::scan_stored(context, source, table, (access, &places), &mut |row, _| {
+                let way = (access, &places);
+                steps::scan_stored(context, source, table, way, true, &mut |row, _| {
                     found = row.get(*column)?.to_owned();
                     Ok(found.is_null())
                 })?;

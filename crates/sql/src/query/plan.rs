@@ -415,7 +415,8 @@ fn plan_select(
         direct: None,
     };
     use_index_order(&mut plan);
-    plan.sources.iter_mut().for_each(steps::split);
+    let alone = plan.sources.len() == 1;
+    plan.sources.iter_mut().for_each(|source| steps::split(source, alone));
     plan.direct = steps::direct(&plan);
     Ok(QueryPlan {
         columns,

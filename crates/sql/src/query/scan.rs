@@ -75,6 +75,7 @@ pub(crate) fn scan_table(
             source,
             table,
             (access, &places),
+            true,
             &mut |stored, key| {
                 fetched.read(stored, key, row)?;
                 take(row)
@@ -111,7 +112,7 @@ pub(crate) fn delete_rows(
     let mut fetched = Fetched { context, source, table, lock: None };
     let is_bare = source.filters.is_empty() && table.maintained().next().is_none();
     let (mut deleted, mut seen) = (0, 0_u32);
-    for span in &spans {
+    for span in &spans.all {
         let range = KeyRange::new(&span.start, span.end.as_deref());
         let choose = |key: &[u8], bytes: &[u8], met| -> Result<bool> {
             seen = seen.wrapping_add(1);
@@ -171,7 +172,7 @@ pub(super) fn each_row(
             txn.leave_reads(false);
             return if found { take(&bytes, key, lock.is_some()).map(drop) } else { Ok(()) };
         }
-        Places::Spans(spans) => spans,
+        Places::Spans(spans) => &spans.all,
     };
     txn.leave_reads(false);
     for span in in_order(access, spans) {

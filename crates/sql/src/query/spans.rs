@@ -22,8 +22,21 @@ pub(super) struct Span {
 pub(super) enum Places<'c> {
     /// At the one row with this primary key, all of it, if that is there.
     Row(Buffer<'c>),
-    /// In these ranges: in order, and apart from each other.
-    Spans(Vec<Span>),
+    /// In these ranges.
+    Spans(Spans),
+}
+
+/// The ranges that an access reads: in order, and apart from each other.
+pub(super) struct Spans {
+    pub(super) all: Vec<Span>,
+    /// Whether they have exactly what the access's equalities and intervals say, as far as those are about whole numbers.
+    pub(super) exact: bool,
+}
+
+impl Spans {
+    fn wide(span: Span) -> Spans {
+        Spans { all: vec![span], exact: false }
+    }
 }
 
 impl Span {
@@ -72,7 +85,9 @@ fn primary_key<'c>(
         let value = context.value(expr, row)?;
         match write_lookup(context, table, part, &value, &mut key) {
             Written::Yes => {}
-            Written::Nowhere => return Ok(Some(Places::Spans(Vec::new()))),
+            Written::Nowhere => {
+                return Ok(Some(Places::Spans(Spans { all: Vec::new(), exact: true })));
+            }
             Written::Unknown => return Ok(None),
         }
     }
@@ -84,22 +99,22 @@ fn choose_spans<'s>(
     source: &'s Source,
     table: &TableDef,
     row: &[Value],
-) -> Result<(&'s Access, Vec<Span>)> {
+) -> Result<(&'s Access, Spans)> {
     let mut best = (&source.access, spans(context, &source.access, table, row)?);
     // An index that cannot look up its values has no more to say than the table, unless it is read alone; and nobody asked for that one
     // where it was built after the snapshot.
     let is_dear = best.0.index.is_some() && best.0.cover.is_none();
     let of_no_use = || is_dear || best.0.is_full() && !scan::is_readable(context, table, best.0);
-    if !best.0.ordered && are_all(&best.1) && best.0.index.is_some() && of_no_use() {
-        best = (&WHOLE, vec![Span::of(Vec::new())]);
+    if !best.0.ordered && are_all(&best.1.all) && best.0.index.is_some() && of_no_use() {
+        best = (&WHOLE, Spans::wide(Span::of(Vec::new())));
     }
     if source.others.is_empty() {
         return Ok(best);
     }
-    let mut least = cost(context, table, best.0, &best.1);
+    let mut least = cost(context, table, best.0, &best.1.all);
     for access in &source.others {
         let spans = spans(context, access, table, row)?;
-        let cost = cost(context, table, access, &spans);
+        let cost = cost(context, table, access, &spans.all);
         if cost < least {
             (best, least) = ((access, spans), cost);
         }
@@ -129,37 +144,44 @@ fn cost(context: &Context<'_>, table: &TableDef, access: &Access, spans: &[Span]
     each * keys * spans.len() as u64 / (sample.len() as u64).max(1)
 }
 
-/// The ranges that an access reads, for the row so far: in order, and apart from each other. None when nothing can be found.
+/// The ranges that an access reads, for the row so far. None when nothing can be found.
 pub(super) fn spans(
     context: &Context<'_>,
     access: &Access,
     table: &TableDef,
     row: &[Value],
-) -> Result<Vec<Span>> {
+) -> Result<Spans> {
     let parts = access.parts(table);
     let mut prefix = Vec::with_capacity(KEY_BYTES);
+    let mut exact = true;
     for (expr, part) in access.equal.iter().zip(parts) {
         let value = context.value(expr, row)?;
+        // What is NULL finds what is, and is equal to none.
+        exact &= is_whole(&value);
         match write_lookup(context, table, part, &value, &mut prefix) {
             Written::Yes => {}
-            Written::Nowhere => return Ok(Vec::new()),
+            Written::Nowhere => return Ok(Spans { all: Vec::new(), exact: true }),
             // No key of this column is equal by index; the rows are checked one by one.
-            Written::Unknown => return Ok(vec![Span::of(prefix)]),
+            Written::Unknown => return Ok(Spans::wide(Span::of(prefix))),
         }
     }
     let (Some(part), false) = (parts.get(access.equal.len()), access.intervals.is_empty()) else {
-        return Ok(vec![Span::of(prefix)]);
+        return Ok(Spans { all: vec![Span::of(prefix)], exact });
     };
-    let mut ends = Ends { context, table, part, prefix: &prefix, row };
+    let mut ends = Ends { context, table, part, prefix: &prefix, row, exact };
     let mut spans = Vec::with_capacity(access.intervals.len());
     for interval in &access.intervals {
         match ends.span(interval)? {
             Found::Nothing => {}
             Found::Span(span) => spans.push(span),
-            Found::Anywhere => return Ok(vec![Span::of(prefix)]),
+            Found::Anywhere => return Ok(Spans::wide(Span::of(prefix))),
         }
     }
-    Ok(apart(spans))
+    Ok(Spans { exact: ends.exact, all: apart(spans) })
+}
+
+fn is_whole(value: &Value) -> bool {
+    matches!(value, Value::Int(_) | Value::UInt(_))
 }
 
 /// Whether the columns that an access has values for are looked up by them, so that its rows are in the order of the next.
@@ -228,6 +250,8 @@ struct Ends<'a, 'c> {
     part: &'a IndexPart,
     prefix: &'a [u8],
     row: &'a [Value],
+    /// Whether all that was looked up so far are whole numbers, or NULL, and every end of a range is where it says.
+    exact: bool,
 }
 
 impl Ends<'_, '_> {
@@ -236,6 +260,7 @@ impl Ends<'_, '_> {
         if value.is_null() {
             return Ok(End::Null);
         }
+        self.exact &= is_whole(&value);
         let mut key = self.prefix.to_vec();
         Ok(match write_lookup(self.context, self.table, self.part, &value, &mut key) {
             Written::Yes => End::Key(key),
@@ -275,7 +300,7 @@ impl Ends<'_, '_> {
                 End::Null => return Ok(Found::Nothing),
                 End::Key(key) if *included => start = key,
                 End::Key(key) => start = end_of(&key).unwrap_or_else(|| successor(&key)),
-                End::Nowhere | End::Unknown => {}
+                End::Nowhere | End::Unknown => self.exact = false,
             }
         }
         if let Some((value, included)) = high {
@@ -283,7 +308,7 @@ impl Ends<'_, '_> {
                 End::Null => return Ok(Found::Nothing),
                 End::Key(key) if *included => end = end_of(&key),
                 End::Key(key) => end = Some(key),
-                End::Nowhere | End::Unknown => {}
+                End::Nowhere | End::Unknown => self.exact = false,
             }
         }
         if end.as_ref().is_some_and(|end| *end <= start) {

@@ -9,16 +9,16 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use smallvec::SmallVec;
-use spillway_types::key::{self, Lookup};
 use spillway_types::{Collation, ColumnType, Value, ValueRef};
 
+use super::access::answered;
 use super::aggregate::State;
-use super::cover::each_entry;
+use super::cover::{Entries, each_entry};
 use super::ends::{Ends, ends};
 use super::gather::{Gatherer, Gathering, Key};
-use super::spans::{Places, Span};
+use super::spans::Places;
 use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
-use crate::catalog::{TableDef, end_of};
+use crate::catalog::TableDef;
 use crate::errors::Result;
 use crate::expr::{Context, Expr, Op};
 use crate::rows::Stored;
@@ -106,8 +106,9 @@ fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
     }
 }
 
-/// Takes the conditions of a source apart: those that are tests, and the rest.
-pub(super) fn split(source: &mut Source) {
+/// Takes the conditions of a source apart: those that are tests, and the rest. Of a source that is `alone` it is found out which tests its
+/// accesses answer.
+pub(super) fn split(source: &mut Source, alone: bool) {
     let SourceKind::Table(table) = &source.kind else {
         source.rest.clone_from(&source.filters);
         return;
@@ -118,10 +119,21 @@ pub(super) fn split(source: &mut Source) {
         source.rest.clone_from(&source.filters);
         return;
     }
-    for filter in &source.filters {
+    let mut tested = Vec::new();
+    for (at, filter) in source.filters.iter().enumerate() {
         match test_of(filter, table, source.offset) {
-            Some(test) => source.tests.push(test),
+            Some(test) => {
+                tested.push(at);
+                source.tests.push(test);
+            }
             None => source.rest.push(filter.clone()),
+        }
+    }
+    if alone {
+        for access in std::iter::once(&mut source.access).chain(&mut source.others) {
+            let filters = answered(table, access, source.offset, &source.filters);
+            let test_of = |filter: &usize| tested.iter().position(|at| at == filter);
+            access.answered = filters.iter().filter_map(test_of).collect();
         }
     }
 }
@@ -184,45 +196,6 @@ fn compare(
 }
 
 impl Ready<'_> {
-    /// Whether it holds for all rows in these ranges of an access, which are in order, as their bounds say: it compares the first column of
-    /// the primary key with a whole number, and keys are in order of that.
-    fn is_met_by(&self, table: &TableDef, access: &Access, spans: &[Span]) -> bool {
-        let Ready::Compare { column, op, value, collation } = self else {
-            let Ready::All(tests) = self else { return false };
-            return tests.iter().all(|test| test.is_met_by(table, access, spans));
-        };
-        let (Some(part), [first, .., last] | [first @ last]) = (table.primary.first(), spans)
-        else {
-            return false;
-        };
-        let ty = &table.columns[*column].ty;
-        let whole = matches!(ty, ColumnType::Int { .. });
-        if access.index.is_some() || part.column != *column || !whole {
-            return false;
-        }
-        let (Value::Int(_) | Value::UInt(_), Lookup::At(value)) =
-            (&**value, key::lookup(value, ty))
-        else {
-            return false;
-        };
-        let mut at = Vec::new();
-        key::write_part(&value.as_ref(), ty, *collation, None, &mut at);
-        // The keys with this value are those from `at` to before `end`.
-        let end = || end_of(&at);
-        let ends_by = |bound: &[u8]| last.end.as_deref().is_some_and(|end| end <= bound);
-        let begins_behind = || end().is_some_and(|end| first.start >= end);
-        let ends_within = || end().is_none_or(|end| ends_by(&end));
-        let begins_within = || first.start >= at;
-        match op {
-            Op::Gt => begins_behind(),
-            Op::GtEq => begins_within(),
-            Op::Lt => ends_by(&at),
-            Op::LtEq => ends_within(),
-            Op::Eq => begins_within() && ends_within(),
-            _ => false,
-        }
-    }
-
     /// Whether it holds for a row; `None` where that is not known, which counts as not.
     fn holds(&self, context: &Context<'_>, row: &Stored<'_>) -> Result<Option<bool>> {
         match self {
@@ -270,18 +243,23 @@ impl Ready<'_> {
 }
 
 /// Reads the stored rows that a source's tests hold for, without locks: their bytes and their keys. `take` answers `false`
-/// when it wants no more.
+/// when it wants no more; with `asks` it looks at columns.
 pub(super) fn scan_stored(
     context: &Context<'_>,
     source: &Source,
     table: &TableDef,
     (access, places): (&Access, &Places<'_>),
+    asks: bool,
     take: &mut dyn FnMut(&Stored<'_>, &[u8]) -> Result<bool>,
 ) -> Result<()> {
-    let mut tests: SmallVec<[Ready<'_>; FEW]> = all_ready(context, &source.tests)?;
-    if let Places::Spans(spans) = places {
-        tests.retain(|test| !test.is_met_by(table, access, spans));
-    }
+    // What the places that are read answer already is asked of no row.
+    let answered = match places {
+        Places::Spans(spans) if spans.exact => access.answered.as_slice(),
+        _ => &[],
+    };
+    let asked = source.tests.iter().enumerate().filter(|(at, _)| !answered.contains(at));
+    let tests: SmallVec<[Ready<'_>; FEW]> =
+        asked.map(|(_, test)| ready(context, test)).collect::<Result<_>>()?;
     let mut take = |stored: &Stored<'_>, key: &[u8]| {
         for test in &tests {
             if test.holds(context, stored)? != Some(true) {
@@ -292,7 +270,8 @@ pub(super) fn scan_stored(
     };
     if let (Some(cover), Places::Spans(spans)) = (&access.cover, places) {
         // Nobody who is content with some columns asks for the key.
-        return each_entry(context, table, (access, cover), spans, |entry| take(entry, &[]));
+        let entries = Entries { access, cover, is_read: asks || !tests.is_empty() };
+        return each_entry(context, table, &entries, &spans.all, |entry| take(entry, &[]));
     }
     scan::each_row(context, table, access, places, None, |bytes, key, _| {
         take(&Stored::new(bytes, &source.versions)?, key)
@@ -386,6 +365,9 @@ pub(super) fn direct(plan: &SelectPlan) -> Option<Direct> {
                 [Expr::Column(_)] => {
                     let at = column(&aggregate.args[0])?;
                     let whole = matches!(table.columns[at].ty, ColumnType::Int { .. });
+                    if aggregate.kind == K::Count && !table.columns[at].nullable {
+                        return Some(None);
+                    }
                     (aggregate.kind == K::Count || whole).then_some(Some(at))
                 }
                 [Expr::Const(value)] if !value.is_null() && aggregate.kind == K::Count => {
@@ -464,12 +446,14 @@ pub(super) fn run_direct(
     match direct {
         Direct::Ends(_) => Ok(()),
         Direct::Columns(_) | Direct::Gathered(_) if never => Ok(()),
-        Direct::Columns(columns) => scan_stored(context, source, table, way, &mut |row, _| {
-            with_columns(row, columns, &mut *emit)
-        }),
+        Direct::Columns(columns) => {
+            scan_stored(context, source, table, way, true, &mut |row, _| {
+                with_columns(row, columns, &mut *emit)
+            })
+        }
         Direct::Gathered(gathering) => {
             let mut gatherer = Gatherer::new(context, gathering, Some(most));
-            scan_stored(context, source, table, way, &mut |row, _| {
+            scan_stored(context, source, table, way, true, &mut |row, _| {
                 with_columns(row, &gathering.columns, &mut |values| gatherer.take(values, emit))
             })?;
             gatherer.finish(emit)
@@ -477,7 +461,8 @@ pub(super) fn run_direct(
         Direct::Totals(totals) => {
             let mut states: Vec<State> = totals.iter().map(|_| State::default()).collect();
             if !never {
-                scan_stored(context, source, table, way, &mut |row, _| {
+                let asks = totals.iter().any(Option::is_some);
+                scan_stored(context, source, table, way, asks, &mut |row, _| {
                     for (state, column) in states.iter_mut().zip(totals) {
                         let value = match column {
                             Some(column) => row.get(*column)?,
