@@ -36,6 +36,8 @@ pub(super) struct Left {
     /// Whether its transaction began with it.
     pub(super) opened: bool,
     times: usize,
+    /// When it must have ended, which does not move while it waits.
+    deadline: Option<Duration>,
 }
 
 /// A statement that can run now, and the catalog it was made for.
@@ -111,13 +113,14 @@ impl Session {
             self.begin();
         }
         let params = given.params;
+        let deadline = left.as_ref().map_or_else(|| self.deadline(), |left| left.deadline);
         let times = left.map_or(0, |left| left.times);
         let leaves = !more && given.rows.is_none() && times < LEAVES;
         let outcome = self.ready(slot, params).and_then(|ready| {
             let body = &ready.compiled.body;
             self.set_leaving(leaves && body.locks());
             self.leave_reads(leaves && times < LEAVES_FOR_READS && body.looks_up());
-            let outcome = self.run_in_transaction(&ready, given, sink);
+            let outcome = self.run_in_transaction(&ready, given, deadline, sink);
             self.leave_reads(false);
             self.set_leaving(false);
             slot.compiled = Some(ready.compiled);
@@ -147,7 +150,7 @@ impl Session {
             }
             Err(error) if error.waits => {
                 let (slot, params) = (slot.copy(), params.to_vec());
-                self.left = Some(Left { slot, params, opened, times: times + 1 });
+                self.left = Some(Left { slot, params, opened, times: times + 1, deadline });
                 Err(error)
             }
             Err(error) => {
@@ -201,6 +204,7 @@ impl Session {
         &mut self,
         ready: &Ready,
         mut given: Given<'_, '_>,
+        deadline: Option<Duration>,
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Changed>> {
         self.forget_warnings();
@@ -217,7 +221,7 @@ impl Session {
             self.variables.borrow_mut().assigned.clear();
             let mut context = self.context(txn, &ready.catalog, given.params);
             if matches!(ready.compiled.body, Body::Query(_)) {
-                context.deadline = self.deadline();
+                context.deadline = deadline;
             }
             let outcome = match &ready.compiled.body {
                 Body::Query(plan) => self.select(&context, plan, sink).map(|()| None),
@@ -296,7 +300,7 @@ impl Session {
         }
     }
 
-    /// When a query that begins now must have ended.
+    /// When a query that begins now must have ended, however often it begins anew.
     fn deadline(&self) -> Option<Duration> {
         let most = self.variables.borrow().often.time_max;
         (most > 0).then(|| spillway_base::clock::now() + Duration::from_millis(most))

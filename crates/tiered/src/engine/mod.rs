@@ -14,6 +14,7 @@
 mod change;
 mod coding;
 mod debt;
+mod estimate;
 mod flush;
 mod hidden;
 mod inspect;
@@ -728,7 +729,7 @@ impl Engine for TieredEngine {
 
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {
         let tables = self.0.tables.load();
-        tables.get(&table).map(|table| status::estimate(table, range)).unwrap_or_default()
+        tables.get(&table).map(|table| estimate::estimate(table, range)).unwrap_or_default()
     }
 
     fn set_rewrite(&self, table: TableId, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {

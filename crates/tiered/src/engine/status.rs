@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spillway_base::engine::{Metric, RangeEstimate};
-use spillway_base::{KeyRange, TableId};
+use spillway_base::TableId;
+use spillway_base::engine::Metric;
 
 use super::{Inner, TableUse, TieredEngine};
 use crate::cache::RowCache;
@@ -12,7 +12,6 @@ use crate::level::Run;
 use crate::picker::Kind;
 use crate::space::{ClassBytes, DeviceClass};
 use crate::subtable::{SubTable, View};
-use crate::table::Table;
 
 /// One level of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -54,60 +53,6 @@ fn level<'a>(runs: impl Iterator<Item = &'a Run>) -> LevelStatus {
         status.versions += slice.meta.counts.versions;
     }
     status
-}
-
-/// Slices whose records are looked at one by one; of more, the rest is assumed like them.
-const SAMPLE: usize = 64;
-
-/// Estimates a range from slices' records: those inside count whole, those at its ends by half.
-pub(super) fn estimate(table: &Table, range: KeyRange<'_>) -> RangeEstimate {
-    let mut estimate = RangeEstimate::default();
-    for part in table.parts().within(range) {
-        let range = part.range().intersection(range);
-        add_estimate(&mut estimate, &part.view(), range);
-    }
-    estimate
-}
-
-fn add_estimate(estimate: &mut RangeEstimate, view: &View, range: KeyRange<'_>) {
-    for run in view.levels.runs() {
-        let slices = run.within(range);
-        let sample = &slices[..slices.len().min(SAMPLE)];
-        let (mut keys, mut bytes) = (0, 0);
-        for slice in sample {
-            let inside = *slice.meta.smallest >= *range.start
-                && range.end.is_none_or(|end| *slice.meta.largest < *end);
-            let parts = if inside { 2 } else { 1 };
-            keys += slice.meta.counts.keys * parts / 2;
-            bytes += slice.meta.counts.payload_bytes * parts / 2;
-        }
-        let share = slices.len() as u64;
-        estimate.keys += keys * share / (sample.len() as u64).max(1);
-        estimate.bytes += bytes * share / (sample.len() as u64).max(1);
-    }
-    let memtables = view.immutables.iter().map(|old| &old.memtable).chain([&view.active]);
-    for memtable in memtables {
-        let keys = count_in_memory(memtable, range);
-        estimate.keys += keys;
-        estimate.bytes += keys * memtable.bytes() as u64 / (memtable.keys() as u64).max(1);
-    }
-}
-
-/// Keys of a memtable in a range: counted up to a bound, guessed past it.
-fn count_in_memory(memtable: &crate::memtable::Memtable, range: KeyRange<'_>) -> u64 {
-    if range == KeyRange::ALL {
-        return memtable.keys() as u64;
-    }
-    let mut place = memtable.seek(range.start);
-    let mut count = 0;
-    while count < SAMPLE as u64 {
-        match memtable.key(place) {
-            Some(key) if range.contains(key) => count += 1,
-            _ => return count,
-        }
-        place = memtable.after(place);
-    }
-    (memtable.keys() as u64 / 4).max(count)
 }
 
 impl TieredEngine {

@@ -56,7 +56,7 @@ use std::fmt;
 use spillway_base::codec::{Reader, put_bytes};
 use xxhash_rust::xxh3::xxh3_64;
 
-pub(crate) use self::range::{RangeFilter, build as build_range};
+pub(crate) use self::range::{RangeFilter, build as build_range, place_between};
 
 const BLOOM: u8 = 0;
 const RANGE: u8 = 128;

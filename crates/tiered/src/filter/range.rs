@@ -21,6 +21,20 @@ fn head(key: &[u8], prefix_bytes: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
+/// Where a key is between two others, if keys lie evenly: 0 at or below the first, 1 past the last.
+pub(crate) fn place_between(first: &[u8], last: &[u8], key: &[u8]) -> f64 {
+    if key <= first {
+        return 0.0;
+    }
+    if key > last {
+        return 1.0;
+    }
+    let prefix_bytes = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+    let [first, last, key] = [first, last, key].map(|key| head(key, prefix_bytes) as f64);
+    // Alike as far as is looked: somewhere between.
+    if first < last { (key - first) / (last - first) } else { 0.5 }
+}
+
 /// The span of a block, cut into cells.
 #[derive(Clone, Copy)]
 struct Cells {

@@ -143,3 +143,41 @@ fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     drop(bench);
     assert!(under_way.upgrade().is_none(), "a read under way keeps its extent");
 }
+
+/// What planners go by: of a range of few keys an estimate is not of many, wherever they are, and whether the index is in memory or not.
+#[test]
+fn an_estimate_of_a_range_is_near_its_keys() {
+    let (rows, step) = (30_000_u64, 7_919);
+    let key = |number: u64| [b"index".as_slice(), &(number * step).to_be_bytes()].concat();
+    let settings =
+        TieredSettings { memtables_bytes: 64 << 20, memtable_bytes: 32 << 20, ..small() };
+    for place in ["memtable", "levels", "levels, index in memory"] {
+        let bench = open_with(Arc::new(SimDisk::new(3)), settings.clone()).unwrap();
+        bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+        for number in 0..rows {
+            let op = Op::Put { table: table(1), key: &key(number), value: &[] };
+            bench.install(&(Csn(number + 2), batch(&[op])));
+        }
+        if place != "memtable" {
+            bench.engine.request_persist(Csn(rows + 1));
+            bench.work().unwrap();
+            bench.engine.compact_all().unwrap();
+        }
+        if place.ends_with("in memory") {
+            (0..rows)
+                .step_by(50)
+                .for_each(|number| _ = bench.get(table(1), &key(number), Csn(rows)));
+        }
+        for wanted in [1, 10, 100, 1000, 10_000] {
+            for from in [0, 5, 7000, 15_001, 19_000] {
+                let (low, high) = (key(from), key(from + wanted));
+                let range = KeyRange::new(&low, Some(&high));
+                let keys = bench.engine.estimate(table(1), range).keys;
+                let near = wanted / 2..=wanted * 3 / 2 + 2;
+                assert!(near.contains(&keys), "{place}: {wanted} keys from {from}: {keys}");
+            }
+        }
+        let all = bench.engine.estimate(table(1), KeyRange::ALL).keys;
+        assert!((rows * 9 / 10..=rows * 11 / 10).contains(&all), "{place}: {all}");
+    }
+}
