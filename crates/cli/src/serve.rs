@@ -88,8 +88,8 @@ pub(crate) struct ServeArgs {
     /// Threads that run statements at once, one of which may be writing the log; by default as many as cores, and at least 2
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     worker_threads: Option<u32>,
-    /// Whether those keep to cores: `off`; `cores`, one each; or `homes`, and each sub-table has one of them as its home, where
-    /// statements about it run if they need not wait for that
+    /// Whether worker threads keep to cores: `off`; `cores`, one each; or `homes`, and each sub-table has one of them as its home,
+    /// where statements about it run if they need not wait for that
     #[arg(long, value_name = "HOW", default_value_t = Affinity::Off)]
     affinity: Affinity,
 }

@@ -28,7 +28,7 @@
 //! - **S3.** Nothing is kept back for its home. Whoever takes looks at one home besides, each in its turn, and what came first there goes before
 //!   anything of its own that came more than [`super::work::LATE`] others later.
 //! - **S4.** A home is one running worker's at a time. One that waits within a statement gives it up, and takes one that is free when it goes
-//!   on; who finds none takes from all, on any core.
+//!   on; who finds none takes from all, on any core. While it waits it is still bound to its core, beside who has its home then.
 //! - **S5.** A connection is at home where three of four of its statements went lately, of each what it touched first; it has none while they
 //!   go anywhere.
 //! - **S6.** Where the system does not let threads keep to cores, all else goes on, and it is told why.
@@ -281,7 +281,10 @@ mod tests {
         thread::together(1, |_| {
             let before = allowed().unwrap();
             let homes = Homes::new(Affinity::Cores, 2);
-            assert_eq!(homes.refused(), None);
+            if homes.refused().is_some() {
+                // Where it is forbidden nothing is bound (S6).
+                return;
+            }
             homes.settle();
             assert_eq!((homes.count(), allowed().unwrap()), (0, vec![before[0]]));
             thread::together(1, |_| {

@@ -340,7 +340,9 @@ impl Pool {
         let (item, shares) = {
             let mut work = self.work.lock();
             let item = work.next(overdue, self.homes.here());
-            (item, work.called() > 0 || work.answers() >= SHARE_AT)
+            // What is at home elsewhere was passed, and who is at home there may sleep.
+            let passed = self.homes.count() > 0 && !work.is_empty();
+            (item, passed || work.called() > 0 || work.answers() >= SHARE_AT)
         };
         if item.is_some() {
             if shares {

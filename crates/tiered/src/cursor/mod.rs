@@ -188,7 +188,9 @@ impl TableCursor {
                 let first = &mut self.sources[chosen];
                 let leaps = self.walked_hidden > WALKED_HIDDEN_MAX;
                 if leaps && first.source.leap_hidden(range, upto) {
+                    self.stretch.leap_hidden(self.direction, range);
                     first.behind = true;
+                    self.walked_hidden = 0;
                     self.due = Due::Tree;
                 }
             }
@@ -206,9 +208,11 @@ impl TableCursor {
     }
 
     /// There is a row, or an end: tells others of what was passed up to it.
-    fn finish(&mut self) {
+    fn finish(&mut self, row: Option<usize>) {
         self.walked_hidden = 0;
-        if let Some(gap) = self.stretch.finish(self.snapshot, &self.part.gaps) {
+        let found = row.map(|top| self.sources[top].source.entry().key);
+        let gaps = &self.part.gaps;
+        if let Some(gap) = self.stretch.finish(self.direction, found, self.snapshot, gaps) {
             self.part.gaps.publish(gap, |act| self.part.view_after(act));
         }
     }
@@ -230,14 +234,14 @@ impl TableCursor {
             self.due = Due::Nothing;
             self.settle(access)?;
             let Some(top) = self.tree.first().filter(|top| self.sources[*top].ready) else {
-                self.finish();
+                self.finish(None);
                 return Ok(false);
             };
             let entry = self.sources[top].source.entry();
             let hidden = self.hidden.as_ref();
             let hidden = hidden.is_some_and(|ranges| ranges.hides(entry.key, entry.csn));
             if entry.value.is_some() && !hidden {
-                self.finish();
+                self.finish(Some(top));
                 (self.found, self.given, self.due) = (true, true, Due::Step);
                 return Ok(true);
             }

@@ -5,7 +5,7 @@
 //! - **I1 (no key is missed).** Of a key that the filter was built of it says yes.
 //! - **I2 (few others pass).** Of other keys it says yes of 1 in 128, whatever the keys are: hashes alone decide.
 //! - **I3 (it can always be built).** Of any hashes, also equal ones, in time and memory in proportion to their number.
-//! - **I4 (the same bytes for the same keys).** What is built is a function of the hashes in their order.
+//! - **I4 (the same bytes for the same keys).** What is built is a function of the hashes, or the keys, in their order.
 //! - **I5 (any bytes can be asked).** Bytes that are no filter answer something, and bytes of a kind that is not known say yes.
 //! - **I6 (no key is passed).** Between a place and what a range filter answers for it, in either direction, the block has no key.
 //!

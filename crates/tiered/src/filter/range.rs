@@ -95,20 +95,16 @@ impl<'a> RangeFilter<'a> {
     fn write(&self, head: u64, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.first[..self.cells.prefix_bytes]);
-        out.extend_from_slice(&head.to_be_bytes());
+        // Of keys that differ in zeros at their ends alone the shortest is the least, and all have this head.
+        let zeros = (head.trailing_zeros() / u8::BITS).min(size_of::<u64>() as u32) as usize;
+        out.extend_from_slice(&head.to_be_bytes()[..size_of::<u64>() - zeros]);
     }
 
     /// Writes what no key of the block is below that is not below `key`, a key of the span; at least `key` (I6).
     pub(crate) fn least_from(&self, key: &[u8], out: &mut Vec<u8>) {
         let cell = self.cells.cell(key);
         match self.next(cell).filter(|next| *next > cell).and_then(|next| self.cells.begin(next)) {
-            Some(head) => {
-                self.write(head, out);
-                // Of keys that differ in zeros at their ends alone the shortest is the least.
-                let prefix = self.cells.prefix_bytes;
-                let zeros = out[prefix..].iter().rev().take_while(|byte| **byte == 0).count();
-                out.truncate(out.len() - zeros);
-            }
+            Some(head) => self.write(head, out),
             None => {
                 out.clear();
                 out.extend_from_slice(key);

@@ -190,6 +190,16 @@ fn a_range_filter_stands_before_another_and_is_left_out_of_it() {
     assert!(others < 40, "{others}");
 }
 
+/// A key that is shorter than what is looked at of it, and that a cell begins with.
+#[test]
+fn i6_what_is_answered_for_a_short_key_is_not_past_it() {
+    let (first, last) = (&[0, 255, 255, 255, 255, 255, 255, 200][..], &[1][..]);
+    let range = RangeFilter::new(&[0x40], first, last).unwrap();
+    let mut bound = Vec::new();
+    range.past_before(last, &mut bound);
+    assert_eq!(bound, last);
+}
+
 /// I5, of range filters: any bytes, beside any two keys.
 #[test]
 fn i5_any_bytes_can_be_a_range_filter() {
@@ -205,6 +215,7 @@ fn i5_any_bytes_can_be_a_range_filter() {
                 range.least_from(&place, &mut bound);
                 assert!(*bound >= place[..]);
                 range.past_before(&place, &mut bound);
+                assert!(*bound <= place[..]);
                 range.may_contain(&place);
             }
         }

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::atomic::Ordering;
 
 use spillway_base::range::successor;
-use spillway_base::{Csn, Direction};
+use spillway_base::{Csn, Direction, KeyRange};
 
 use super::{Gap, Gaps, WALKED_MIN};
 
@@ -21,6 +21,8 @@ pub(crate) struct Stretch {
     last: Option<Vec<u8>>,
     pub(super) walked: u64,
     leapt: u32,
+    /// Where the furthest of the ranges ends, in the direction, out of which sources have leapt.
+    hidden: Option<Vec<u8>>,
 }
 
 fn set(key: &mut Vec<u8>, to: &[u8]) {
@@ -69,25 +71,55 @@ impl Stretch {
         self.last = None;
     }
 
-    /// There is a row, or an end. What was passed up to here, seen at a snapshot, is a gap if it is worth one.
-    pub(crate) fn finish(&mut self, snapshot: Csn, gaps: &Gaps) -> Option<Gap> {
+    /// A source leapt out of a range in which a range tombstone hides all it has. What is left of it is passed once there is a row, which may be
+    /// another source's in that range.
+    pub(crate) fn leap_hidden(&mut self, direction: Direction, range: KeyRange<'_>) {
+        let end = match direction {
+            Direction::Forward => range.end,
+            Direction::Backward => Some(range.start),
+        };
+        let Some(end) = end else { return };
+        let further = |known: &Vec<u8>| match direction {
+            Direction::Forward => **known < *end,
+            Direction::Backward => *end < **known,
+        };
+        if self.hidden.as_ref().is_none_or(further) {
+            set(self.hidden.get_or_insert_default(), end);
+        }
+    }
+
+    /// There is a row, `found`, or an end. What was passed up to here, seen at a snapshot, is a gap if it is worth one.
+    pub(crate) fn finish(
+        &mut self,
+        direction: Direction,
+        found: Option<&[u8]>,
+        snapshot: Csn,
+        gaps: &Gaps,
+    ) -> Option<Gap> {
         if self.is_empty() {
             return None;
         }
-        let passed = mem::take(self);
+        let mut passed = mem::take(self);
         if passed.walked > 0 {
             gaps.figures.walked.fetch_add(passed.walked, Ordering::Relaxed);
         }
-        if !gaps.on || (passed.walked < WALKED_MIN && passed.leapt < 2) {
+        // Up to the row nothing is left of what was leapt out of.
+        let hidden = passed.hidden.as_deref().zip(found);
+        if !gaps.on || (passed.walked < WALKED_MIN && passed.leapt < 2 && hidden.is_none()) {
             return None;
         }
-        let end = passed.last.map_or(passed.end, |last| successor(&last));
-        Some(Gap {
-            start: passed.start.into(),
-            end: end.into(),
-            first: passed.first.into(),
-            csn: snapshot,
-            spares: passed.walked,
-        })
+        let mut end = passed.last.map_or(passed.end, |last| successor(&last));
+        match (direction, hidden) {
+            (Direction::Forward, Some((reach, found))) if *end < *reach.min(found) => {
+                end = reach.min(found).to_vec();
+            }
+            (Direction::Backward, Some((reach, found))) if *reach < *passed.start => {
+                passed.start = reach.to_vec().max(successor(found));
+            }
+            _ => {}
+        }
+        let spares = if hidden.is_some() { passed.walked + WALKED_MIN } else { passed.walked };
+        let [start, end, first] = [passed.start, end, passed.first].map(Box::from);
+        Some(Gap { start, end, first, csn: snapshot, spares })
     }
 }

@@ -219,7 +219,7 @@ mod stretches {
         }
         // So many that it counts.
         stretch.walked += WALKED_MIN;
-        stretch.finish(Csn(5), &gaps())
+        stretch.finish(direction, None, Csn(5), &gaps())
     }
 
     fn of(gap: Option<Gap>) -> (String, String, String) {
@@ -250,6 +250,24 @@ mod stretches {
         assert_eq!(of(passed(backward, None, &["b..e", "a"])), is("a", "a", "e"));
     }
 
+    /// G1: what sources leapt out of is passed up to the row that was found, and not where the scan ended without one.
+    #[test]
+    fn what_was_leapt_out_of_is_in_it_up_to_the_row_that_was_found() {
+        let passed = |direction, found: Option<&str>| {
+            let mut stretch = Stretch::default();
+            stretch.walk(direction, b"m", None);
+            stretch.leap_hidden(direction, KeyRange::new(b"f", Some(b"r")));
+            stretch.leap_hidden(direction, KeyRange::new(b"h", Some(b"p")));
+            stretch.finish(direction, found.map(str::as_bytes), Csn(5), &gaps())
+        };
+        let (forward, backward) = (Direction::Forward, Direction::Backward);
+        assert_eq!(of(passed(forward, Some("x"))), is("m", "m", "r"));
+        assert_eq!(of(passed(forward, Some("o"))), is("m", "m", "o"));
+        assert_eq!(of(passed(backward, Some("a"))), is("f", "m", "m+"));
+        assert_eq!(of(passed(backward, Some("g"))), is("g+", "m", "m+"));
+        assert_eq!((passed(forward, None), passed(backward, None)), (None, None));
+    }
+
     #[test]
     fn few_tombstones_are_not_worth_one_but_two_gaps_are() {
         let gaps = gaps();
@@ -258,14 +276,17 @@ mod stretches {
             for at in 1..WALKED_MIN {
                 stretch.walk(Direction::Forward, format!("{at:03}").as_bytes(), None);
             }
-            assert!(stretch.finish(Csn(1), &gaps).is_none());
+            assert!(stretch.finish(Direction::Forward, None, Csn(1), &gaps).is_none());
         }
-        assert!(stretch.finish(Csn(1), &gaps).is_none(), "nothing was passed since");
+        assert!(
+            stretch.finish(Direction::Forward, None, Csn(1), &gaps).is_none(),
+            "nothing was passed since"
+        );
         stretch.leap(Direction::Forward, &gap("b", "d", 1));
-        assert!(stretch.finish(Csn(1), &gaps).is_none());
+        assert!(stretch.finish(Direction::Forward, None, Csn(1), &gaps).is_none());
         stretch.leap(Direction::Forward, &gap("b", "d", 1));
         stretch.leap(Direction::Forward, &gap("e", "g", 1));
-        assert!(stretch.finish(Csn(1), &gaps).is_some());
+        assert!(stretch.finish(Direction::Forward, None, Csn(1), &gaps).is_some());
         assert_eq!(gaps.figures.walked.load(Ordering::Relaxed), 2 * (WALKED_MIN - 1));
     }
 }

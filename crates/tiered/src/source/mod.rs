@@ -6,8 +6,8 @@
 //!
 //! # Guarantees
 //! - **S1 (late).** [`Source::approach`] reads no block: of a run it asks the index and, where there is one, a block's range filter.
-//! - **S2 (no row is passed).** A source that has approached and stands on no row has none before its key, in its direction. Its key is
-//!   then inside of the bounds, if it has rows at all.
+//! - **S2 (no row is passed).** A source that has approached and stands on no row has none before its key, in its direction. Where there is
+//!   none at all inside of the bounds it says so, or is found to have none by its next step.
 //! - **S3 (a row comes after what may hide it).** Where that key is another source's row's as well, it counts as newer.
 //!
 //! # Steps

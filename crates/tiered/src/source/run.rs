@@ -246,12 +246,14 @@ impl RunSource {
     pub(super) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
         let Some(at) = &self.at else { return false };
         let slice = &self.run.slices()[at.slice].meta;
-        let end = successor(&slice.largest);
-        let of_slice = KeyRange::new(&slice.smallest, Some(&end));
-        let bounds = match (self.run.csn_max() <= upto, slice.counts.csn_max <= upto) {
-            (true, _) => self.bounds.past(hidden, self.direction),
-            (false, true) => self.bounds.past(hidden.intersection(of_slice), self.direction),
-            (false, false) => return false,
+        let bounds = if self.run.csn_max() <= upto {
+            self.bounds.past(hidden, self.direction)
+        } else if slice.counts.csn_max <= upto {
+            let end = successor(&slice.largest);
+            let of_slice = KeyRange::new(&slice.smallest, Some(&end));
+            self.bounds.past(hidden.intersection(of_slice), self.direction)
+        } else {
+            return false;
         };
         self.go_to(bounds);
         true
