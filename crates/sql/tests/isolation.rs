@@ -449,22 +449,27 @@ fn workers_at_a_queue_are_not_refused_under_serializable() {
     assert_eq!(bench.rows().len(), 2 * TAKEN);
 }
 
-/// A change of several tables locks the rows that it reads, also those that it leaves alone.
-#[test]
-fn a_change_of_several_tables_waits_for_what_it_reads() {
+/// Two sessions, of which the second waits for no lock for long, and two tables of the same rows.
+fn two_tables() -> [Session; 2] {
     let instance = in_memory();
-    let open = |id| {
+    let [mut one, mut two] = [1, 2].map(|id| {
         let mut session = instance.session("root", "localhost", id);
         session.use_database("test").unwrap();
         session
-    };
-    let (mut one, mut two) = (open(1), open(2));
+    });
     for table in ["t", "s"] {
         run(&mut one, &format!("CREATE TABLE {table} (id INT PRIMARY KEY, a INT, KEY (a))"))
             .unwrap();
         run(&mut one, &format!("INSERT INTO {table} VALUES (1, 1), (2, 2)")).unwrap();
     }
     run(&mut two, "SET innodb_lock_wait_timeout = 1").unwrap();
+    [one, two]
+}
+
+/// A change of several tables locks the rows that it reads, also those that it leaves alone.
+#[test]
+fn a_change_of_several_tables_waits_for_what_it_reads() {
+    let [mut one, mut two] = two_tables();
     run(&mut one, "BEGIN").unwrap();
     run(&mut one, "UPDATE s SET a = 7 WHERE id = 1").unwrap();
     assert_eq!(code(&mut two, "UPDATE t JOIN s ON s.id = t.id SET t.a = s.a WHERE t.id = 1"), 1205);
@@ -473,4 +478,61 @@ fn a_change_of_several_tables_waits_for_what_it_reads() {
     run(&mut one, "COMMIT").unwrap();
     assert_eq!(code(&mut two, "UPDATE t JOIN s ON s.id = t.id SET t.a = s.a WHERE t.id = 1"), 0);
     assert_eq!(run(&mut two, "SELECT a FROM t WHERE id = 1").unwrap(), ["7"]);
+}
+
+/// Of a table that a change only reads it locks rows shared: others may read them for changes of their own, and change them once it is over.
+#[test]
+fn changes_of_several_tables_share_what_they_only_read() {
+    let lookups = [
+        // By a key, by an index, and whole.
+        "JOIN s ON s.id = t.a - t.a + 1",
+        "JOIN s ON s.a = t.a - t.a + 1",
+        "JOIN s ON s.id + 0 = 1 AND s.a + t.a > 0",
+    ];
+    for lookup in lookups {
+        let changes = [
+            format!("UPDATE t {lookup} SET t.a = t.a + s.a WHERE t.id = "),
+            format!("DELETE t FROM t {lookup} WHERE t.id = "),
+        ];
+        for change in changes {
+            let [mut one, mut two] = two_tables();
+            run(&mut one, "BEGIN").unwrap();
+            run(&mut one, &format!("{change}1")).unwrap();
+            assert_eq!(code(&mut two, &format!("{change}2")), 0, "{change}");
+            let target = "SELECT a FROM t WHERE id = 1 FOR SHARE NOWAIT";
+            assert_eq!(code(&mut two, target), 3572, "{change}");
+            let of_lookup = "UPDATE s SET a = 9 WHERE id = 1";
+            assert_eq!(code(&mut two, of_lookup), 1205, "{change}");
+            run(&mut one, "COMMIT").unwrap();
+            assert_eq!(code(&mut two, of_lookup), 0, "{change}");
+        }
+    }
+    // What may be changed is locked for that, also where nothing is joined to it in the end.
+    let [mut one, mut two] = two_tables();
+    run(&mut one, "BEGIN").unwrap();
+    run(&mut one, "UPDATE t JOIN s ON s.id = t.a + 100 SET t.a = 5 WHERE t.id = 2").unwrap();
+    assert_eq!(code(&mut two, "SELECT a FROM t WHERE id = 2 FOR SHARE NOWAIT"), 3572);
+    // What is changed as well is locked so, too.
+    let [mut one, mut two] = two_tables();
+    run(&mut one, "BEGIN").unwrap();
+    run(&mut one, "UPDATE t JOIN s ON s.id = t.id SET t.a = 5, s.a = 5 WHERE t.id = 2").unwrap();
+    for table in ["t", "s"] {
+        let locked = format!("SELECT a FROM {table} WHERE id = 2 FOR SHARE NOWAIT");
+        assert_eq!(code(&mut two, &locked), 3572, "{table}");
+    }
+}
+
+/// The same table is read and changed, by its two names.
+#[test]
+fn a_change_of_a_table_joined_with_itself_shares_what_it_reads_of_it() {
+    let [mut one, mut two] = two_tables();
+    run(&mut one, "BEGIN").unwrap();
+    run(&mut one, "UPDATE t JOIN t AS o ON o.id = 2 SET t.a = o.a + 5 WHERE t.id = 1").unwrap();
+    assert_eq!(code(&mut two, "SELECT a FROM t WHERE id = 2 FOR SHARE NOWAIT"), 0);
+    assert_eq!(code(&mut two, "SELECT a FROM t WHERE id = 2 FOR UPDATE NOWAIT"), 3572);
+    assert_eq!(code(&mut two, "SELECT a FROM t WHERE id = 1 FOR SHARE NOWAIT"), 3572);
+    // What it has shared alone it may change after.
+    run(&mut one, "UPDATE t JOIN t AS o ON o.id = t.id SET t.a = o.a + 1").unwrap();
+    run(&mut one, "COMMIT").unwrap();
+    assert_eq!(run(&mut two, "SELECT a FROM t ORDER BY id").unwrap(), ["8", "3"]);
 }

@@ -1,7 +1,7 @@
 //! UPDATE and DELETE of several tables.
 //!
 //! The tables are joined by a query of their own, which gives for each joined row the values to assign and the keys of the rows
-//! to change, and locks all that it reads. A row that is joined more than once is changed once, by the first, as in MySQL.
+//! to change, and locks all that it reads: shared in tables that it does not change. A row that is joined more than once is changed once, by the first, as in MySQL.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -92,6 +92,7 @@ fn plan(
         return Err(SqlError::new(1105, "a SELECT has no plan of one"));
     };
     assert!(select.lock.is_some(), "a change locks the rows that it reads");
+    select.sources.iter_mut().for_each(|source| source.shared = true);
     let mut full = Vec::new();
     for target in targets {
         let source = select.sources.iter_mut().find(|source| match &source.kind {
@@ -102,6 +103,7 @@ fn plan(
             SqlError::new(1109, format!("Unknown table '{}' in MULTI DELETE", target.alias))
         })?;
         full.push(source.access.is_full());
+        source.shared = false;
         // The key comes with whole rows alone.
         source.needed = None;
         select.projections.push(Expr::Column(source.offset + source.width - 1));

@@ -252,6 +252,7 @@ pub(crate) fn plan_table(
         versions: table.versions.clone(),
         needed: None,
         index_only: false,
+        shared: false,
         hash: Vec::new(),
     }
 }

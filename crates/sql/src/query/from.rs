@@ -50,6 +50,7 @@ impl From<'_, '_> {
             versions: Arc::default(),
             needed: None,
             index_only: false,
+            shared: false,
             hash: Vec::new(),
         });
         self.width += width;

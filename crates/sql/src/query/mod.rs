@@ -159,6 +159,8 @@ pub(crate) struct Source {
     pub(crate) needed: Option<Vec<usize>>,
     /// Whether an index that has them all may be read alone.
     pub(crate) index_only: bool,
+    /// Whether a change of several tables reads it and does not change it: its rows are locked shared then.
+    pub(crate) shared: bool,
     /// Equalities with earlier sources, by which rows that are read whole are found again.
     pub(crate) hash: Vec<(Expr, Expr, Collation)>,
 }

@@ -56,9 +56,9 @@ pub(super) fn read_source(
 
 /// Reads a table's rows into the source's slots; the last slot has the row's key.
 ///
-/// A locking read locks each row that the conditions hold for, reads it anew, and checks them again. Where the whole primary
-/// key is given it locks before it reads anything, so that the statement's snapshot is never older than the row (DESIGN,
-/// D12).
+/// A locking read locks shared what a change of several tables only reads ([`Source::shared`]), whatever `lock` says for the others. It
+/// locks each row that the conditions hold for, reads it anew, and checks them again. Where the whole primary key is given it locks before
+/// it reads anything, so that the statement's snapshot is never older than the row (DESIGN, D12).
 pub(crate) fn scan_table(
     context: &Context<'_>,
     source: &Source,
@@ -68,6 +68,7 @@ pub(crate) fn scan_table(
     take: &mut Take<'_>,
 ) -> Result<()> {
     let (access, places) = spans::choose(context, source, table, row)?;
+    let lock = lock.map(|(mode, wait)| (if source.shared { LockMode::Shared } else { mode }, wait));
     let mut fetched = Fetched { context, source, table, lock };
     if lock.is_none() {
         return steps::scan_stored(

@@ -101,11 +101,10 @@ fn choose_spans<'s>(
     row: &[Value],
 ) -> Result<(&'s Access, Spans)> {
     let mut best = (&source.access, spans(context, &source.access, table, row)?);
-    // An index that cannot look up its values has no more to say than the table, unless it is read alone; and nobody asked for that one
-    // where it was built after the snapshot.
+    // An index that cannot look up its values has no more to say than the table, unless it is read alone.
     let is_dear = best.0.index.is_some() && best.0.cover.is_none();
-    let of_no_use = || is_dear || best.0.is_full() && !scan::is_readable(context, table, best.0);
-    if !best.0.ordered && are_all(&best.1.all) && best.0.index.is_some() && of_no_use() {
+    let of_no_use = is_dear && !best.0.ordered && are_all(&best.1.all);
+    if of_no_use || is_too_new(context, table, best.0) {
         best = (&WHOLE, Spans::wide(Span::of(Vec::new())));
     }
     if source.others.is_empty() {
@@ -113,6 +112,11 @@ fn choose_spans<'s>(
     }
     let mut least = cost(context, table, best.0, &best.1.all);
     for access in &source.others {
+        let access = match access {
+            access if scan::is_readable(context, table, access) => access,
+            access if access.is_full() => &WHOLE,
+            _ => continue,
+        };
         let spans = spans(context, access, table, row)?;
         let cost = cost(context, table, access, &spans.all);
         if cost < least {
@@ -120,6 +124,12 @@ fn choose_spans<'s>(
         }
     }
     Ok(best)
+}
+
+/// Whether an access reads all rows by the entries of an index that was built after the snapshot. The query has asked for the rows, and not
+/// for that index: they are read as they lie, and sorted where its order was counted on.
+pub(super) fn is_too_new(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
+    access.is_full() && access.cover.is_some() && !scan::is_readable(context, table, access)
 }
 
 /// Whether spans are all keys, or all but those that begin with NULL.
