@@ -12,9 +12,6 @@ use crate::machine;
 use crate::measure::{progress, quantile_us};
 use crate::report::{Figure, Report, Row};
 
-/// Rows of one INSERT.
-const ROWS_TOGETHER: u64 = 500;
-
 /// What a statement does with its row.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Statement {
@@ -144,23 +141,12 @@ impl AffinityArgs {
     }
 
     fn prepare(&self, client: &mut Client) -> Result<(), String> {
-        client.run("CREATE DATABASE IF NOT EXISTS bench")?;
         let bar = progress(self.rows * self.tables);
         for table in 0..self.tables {
-            client.run(&format!("DROP TABLE IF EXISTS bench.home{table}"))?;
-            client.run(&format!(
-                "CREATE TABLE bench.home{table} (id INT PRIMARY KEY, c BIGINT NOT NULL, v VARCHAR(100) NOT NULL)"
-            ))?;
-            for first in (0..self.rows).step_by(ROWS_TOGETHER as usize) {
-                let last = (first + ROWS_TOGETHER).min(self.rows);
-                let mut insert = format!("INSERT INTO bench.home{table} VALUES ");
-                for id in first..last {
-                    let comma = if id > first { "," } else { "" };
-                    let _ = write!(insert, "{comma}({id},0,'{id:0100}')");
-                }
-                client.run(&insert)?;
-                bar.inc(last - first);
-            }
+            let name = format!("home{table}");
+            let columns = "id INT PRIMARY KEY, c BIGINT NOT NULL, v VARCHAR(100) NOT NULL";
+            let row = |out: &mut String, id| _ = write!(out, "{id},0,'{id:0100}'");
+            client.make_table((&name, columns), self.rows, row, |more| bar.inc(more))?;
         }
         client.run("FLUSH TABLES")?;
         bar.finish_and_clear();

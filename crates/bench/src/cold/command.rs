@@ -20,8 +20,6 @@ use crate::report::{Figure, Report, Row};
 
 /// How often what the system has of the data files is dropped.
 const DROP_EVERY: Duration = Duration::from_millis(100);
-/// Rows of one INSERT.
-const ROWS_TOGETHER: u64 = 200;
 
 /// Random rows that are on a device only, one in flight on each connection.
 #[derive(Args, Clone, Debug)]
@@ -92,24 +90,13 @@ impl ColdArgs {
     }
 
     fn load(&self, client: &mut Client) -> Result<(), String> {
-        client.run("CREATE DATABASE IF NOT EXISTS bench")?;
-        client.run("DROP TABLE IF EXISTS bench.cold")?;
-        client.run(&format!(
-            "CREATE TABLE bench.cold (id INT PRIMARY KEY, v VARCHAR({}) CHARACTER SET utf8mb4 NOT NULL)",
-            self.value_bytes
-        ))?;
         let bar = progress(self.rows);
         let mut rng = Rng::new(self.turns.seed);
-        for first in (0..self.rows).step_by(ROWS_TOGETHER as usize) {
-            let last = (first + ROWS_TOGETHER).min(self.rows);
-            let mut insert = "INSERT INTO bench.cold VALUES ".to_owned();
-            for id in first..last {
-                let comma = if id > first { "," } else { "" };
-                let _ = write!(insert, "{comma}({id},'{}')", value(&mut rng, self.value_bytes));
-            }
-            client.run(&insert)?;
-            bar.set_position(last);
-        }
+        let bytes = self.value_bytes;
+        let columns =
+            format!("id INT PRIMARY KEY, v VARCHAR({bytes}) CHARACTER SET utf8mb4 NOT NULL");
+        let row = |out: &mut String, id| _ = write!(out, "{id},'{}'", value(&mut rng, bytes));
+        client.make_table(("cold", &columns), self.rows, row, |more| bar.inc(more))?;
         client.run("FLUSH TABLES")?;
         bar.finish_and_clear();
         Ok(())

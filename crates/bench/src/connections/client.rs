@@ -15,6 +15,9 @@ pub(crate) struct Client {
     ends_left: Option<u8>,
 }
 
+/// Rows of one statement that fills a table.
+const ROWS_TOGETHER: u64 = 250;
+
 const PROTOCOL_41: u32 = 1 << 9;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const QUERY: u8 = 3;
@@ -96,6 +99,31 @@ impl Client {
         self.query(sql.as_bytes())?;
         let (_, answer) = self.packet()?;
         check(&answer).map_err(|error| format!("{sql}: {error}"))
+    }
+
+    /// Makes a table of so many rows, whose values `row` writes given a row's number; `told` is told how many more there are.
+    pub(crate) fn make_table(
+        &mut self,
+        (table, columns): (&str, &str),
+        rows: u64,
+        mut row: impl FnMut(&mut String, u64),
+        told: impl Fn(u64),
+    ) -> Result<(), String> {
+        self.run("CREATE DATABASE IF NOT EXISTS bench")?;
+        self.run(&format!("DROP TABLE IF EXISTS bench.{table}"))?;
+        self.run(&format!("CREATE TABLE bench.{table} ({columns})"))?;
+        for first in (0..rows).step_by(ROWS_TOGETHER as usize) {
+            let last = (first + ROWS_TOGETHER).min(rows);
+            let mut insert = format!("INSERT INTO bench.{table} VALUES ");
+            for number in first..last {
+                insert.push_str(if number > first { ",(" } else { "(" });
+                row(&mut insert, number);
+                insert.push(')');
+            }
+            self.run(&insert)?;
+            told(last - first);
+        }
+        Ok(())
     }
 
     /// Runs a statement whose answer is one number.
