@@ -3,14 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::connections::{Client, Measured, Plan, TurnsArgs, run};
+use crate::connections::{Client, Figures, TurnsArgs};
 use crate::machine;
-use crate::measure::{progress, quantile_us};
+use crate::measure::progress;
 use crate::report::{Figure, Report, Row};
+
+/// What the report gives.
+const FIGURES: Figures = Figures {
+    rate: "statements/s",
+    quantiles: &[("p50 ms", 0.5), ("p99 ms", 0.99)],
+    ms_decimals: 3,
+    us_decimals: 2,
+};
 
 /// What a statement does with its row.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +102,6 @@ impl AffinityArgs {
         told: &mut BTreeMap<PathBuf, u64>,
         report: &mut Report,
     ) -> Result<(), String> {
-        let time = self.turns.time()?;
         let statement = |place: usize, number: u64| {
             let table = match of {
                 Of::Own => place as u64 % self.tables,
@@ -110,17 +116,11 @@ impl AffinityArgs {
             }
         };
         let mut homes = Vec::new();
-        let cell = |(_, socket): &(String, PathBuf), connections, seed| {
+        let cell = |server: &(String, PathBuf), connections, seed| {
+            let socket = &server.1;
             let before = AtHome::of(socket)?;
-            let measured = run(&Plan {
-                socket,
-                connections,
-                rows: self.tables * self.rows,
-                time,
-                statements: self.turns.statements,
-                seed,
-                statement: &statement,
-            })?;
+            let rows = self.tables * self.rows;
+            let measured = self.turns.measure(server, connections, seed, rows, &statement)?;
             homes.push(AtHome::of(socket)?.share_since(before));
             Ok(measured)
         };
@@ -129,7 +129,7 @@ impl AffinityArgs {
             if kind == Statement::Update {
                 *told.entry(socket.clone()).or_default() += measured.told;
             }
-            rows.push((name.clone(), connections, figures(measured)));
+            rows.push((name.clone(), connections, FIGURES.of(measured)));
         })?;
         for ((subject, connections, mut figures), at_home) in rows.into_iter().zip(homes) {
             figures.push(at_home * 100.0);
@@ -154,16 +154,8 @@ impl AffinityArgs {
     }
 
     fn empty(&self) -> Report {
-        let figure = |name, decimals| Figure { name, decimals };
-        let figures = [
-            figure("statements/s", 0),
-            figure("p50 ms", 3),
-            figure("p99 ms", 3),
-            figure("server user us", 2),
-            figure("server sys us", 2),
-            figure("client cpu us", 2),
-            figure("at home %", 0),
-        ];
+        let mut figures = FIGURES.columns();
+        figures.push(Figure { name: "at home %", decimals: 0 });
         let mut report = Report::new(&["statement", "tables", "connections"], &figures);
         report.set("machine", machine::describe(Path::new(".")));
         let extent = self.turns.extent();
@@ -201,19 +193,4 @@ impl AtHome {
     fn share_since(self, earlier: AtHome) -> f64 {
         (self.at_home - earlier.at_home) as f64 / (self.all - earlier.all) as f64
     }
-}
-
-/// All figures but the last.
-fn figures(measured: &Measured) -> Vec<f64> {
-    let statements = measured.latency_ns.len().max(1) as f64;
-    let ms = |quantile| quantile_us(&measured.latency_ns, quantile) / 1e3;
-    let us = |time: Duration| time.as_secs_f64() * 1e6 / statements;
-    vec![
-        measured.latency_ns.len() as f64 / measured.elapsed.as_secs_f64(),
-        ms(0.5),
-        ms(0.99),
-        us(measured.server.user),
-        us(measured.server.system),
-        us(measured.client.total()),
-    ]
 }

@@ -13,13 +13,21 @@ use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
 use spillway_base::thread;
 
-use crate::connections::{Client, Measured, Plan, TurnsArgs, run};
+use crate::connections::{Client, Figures, Measured, TurnsArgs};
 use crate::machine;
-use crate::measure::{progress, quantile_us};
+use crate::measure::progress;
 use crate::report::{Figure, Report, Row};
 
 /// How often what the system has of the data files is dropped.
 const DROP_EVERY: Duration = Duration::from_millis(100);
+
+/// What the report gives.
+const FIGURES: Figures = Figures {
+    rate: "reads/s",
+    quantiles: &[("p50 ms", 0.5), ("p99 ms", 0.99)],
+    ms_decimals: 3,
+    us_decimals: 1,
+};
 
 /// Random rows that are on a device only, one in flight on each connection.
 #[derive(Args, Clone, Debug)]
@@ -53,7 +61,8 @@ impl ColdArgs {
         if self.rows == 0 {
             return Err("a run needs a row".to_owned());
         }
-        let time = self.turns.time()?;
+        // Before anything is made for it.
+        self.turns.time()?;
         for (name, socket) in self.turns.servers.iter().filter(|_| !self.loaded) {
             let loaded = Client::connect(socket).and_then(|mut client| self.load(&mut client));
             loaded.map_err(|error| format!("{name}: {error}"))?;
@@ -69,16 +78,9 @@ impl ColdArgs {
             }
         });
         let dropping = dropping.map_err(|error| error.to_string())?;
-        let cell = |(_, socket): &(String, PathBuf), connections, seed| {
-            run(&Plan {
-                socket,
-                connections,
-                rows: self.rows,
-                time,
-                statements: self.turns.statements,
-                seed,
-                statement: &|_, id| format!("SELECT v FROM bench.cold WHERE id = {id}"),
-            })
+        let statement = |_, id| format!("SELECT v FROM bench.cold WHERE id = {id}");
+        let cell = |server: &(String, PathBuf), connections, seed| {
+            self.turns.measure(server, connections, seed, self.rows, &statement)
         };
         let cells = self.turns.run(&self.connections, cell, |(name, _), connections, measured| {
             report.add(row(name, connections, measured));
@@ -103,16 +105,8 @@ impl ColdArgs {
     }
 
     fn empty(&self) -> Report {
-        let figure = |name, decimals| Figure { name, decimals };
-        let figures = [
-            figure("reads/s", 0),
-            figure("p50 ms", 3),
-            figure("p99 ms", 3),
-            figure("server user us", 1),
-            figure("server sys us", 1),
-            figure("client cpu us", 1),
-            figure("device KiB", 1),
-        ];
+        let mut figures = FIGURES.columns();
+        figures.push(Figure { name: "device KiB", decimals: 1 });
         let mut report = Report::new(&["connections"], &figures);
         report.set("machine", machine::describe(Path::new(".")));
         report.set("load average", machine::load_average());
@@ -167,18 +161,7 @@ fn drop_cached(files: &[File]) {
 
 fn row(name: &str, connections: usize, measured: &Measured) -> Row {
     let reads = measured.latency_ns.len().max(1) as f64;
-    let us = |time: Duration| time.as_secs_f64() * 1e6 / reads;
-    Row {
-        case: vec![connections.to_string()],
-        subject: name.to_owned(),
-        figures: vec![
-            measured.latency_ns.len() as f64 / measured.elapsed.as_secs_f64(),
-            quantile_us(&measured.latency_ns, 0.5) / 1e3,
-            quantile_us(&measured.latency_ns, 0.99) / 1e3,
-            us(measured.server.user),
-            us(measured.server.system),
-            us(measured.client.total()),
-            measured.read_bytes as f64 / 1024.0 / reads,
-        ],
-    }
+    let mut figures = FIGURES.of(measured);
+    figures.push(measured.read_bytes as f64 / 1024.0 / reads);
+    Row { case: vec![connections.to_string()], subject: name.to_owned(), figures }
 }

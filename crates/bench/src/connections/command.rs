@@ -3,16 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 
-use super::cell::{Measured, Plan, run};
+use super::cell::Measured;
 use super::client::Client;
-use super::turns::TurnsArgs;
+use super::turns::{Figures, TurnsArgs};
 use crate::machine;
-use crate::measure::{progress, quantile_us};
-use crate::report::{Figure, Report, Row};
+use crate::measure::progress;
+use crate::report::{Report, Row};
+
+/// What the report gives.
+const FIGURES: Figures = Figures {
+    rate: "commits/s",
+    quantiles: &[("p50 ms", 0.5), ("p95 ms", 0.95), ("p99 ms", 0.99)],
+    ms_decimals: 2,
+    us_decimals: 1,
+};
 
 /// Many connections, each with a durable commit in flight.
 #[derive(Args, Clone, Debug)]
@@ -37,25 +44,17 @@ impl ConnectionsArgs {
         if self.rows == 0 {
             return Err("a run needs a row".to_owned());
         }
-        let time = self.turns.time()?;
+        // Before anything is made for it.
+        self.turns.time()?;
         for (name, socket) in &self.turns.servers {
             self.prepare(&mut Client::connect(socket)?)
                 .map_err(|error| format!("{name}: {error}"))?;
         }
         let mut report = self.empty();
         let mut told: BTreeMap<PathBuf, u64> = BTreeMap::new();
-        let cell = |(_, socket): &(String, PathBuf), connections, seed| {
-            run(&Plan {
-                socket,
-                connections,
-                rows: self.rows,
-                time,
-                statements: self.turns.statements,
-                seed,
-                statement: &|_, id| {
-                    format!("UPDATE bench.connections SET c = c + 1 WHERE id = {id}")
-                },
-            })
+        let statement = |_, id| format!("UPDATE bench.connections SET c = c + 1 WHERE id = {id}");
+        let cell = |server: &(String, PathBuf), connections, seed| {
+            self.turns.measure(server, connections, seed, self.rows, &statement)
         };
         self.turns.run(&self.connections, cell, |(name, socket), connections, measured| {
             *told.entry(socket.clone()).or_default() += measured.told;
@@ -72,36 +71,16 @@ impl ConnectionsArgs {
     }
 
     fn prepare(&self, client: &mut Client) -> Result<(), String> {
-        client.run("CREATE DATABASE IF NOT EXISTS bench")?;
-        client.run("DROP TABLE IF EXISTS bench.connections")?;
-        client.run("CREATE TABLE bench.connections (id INT PRIMARY KEY, c BIGINT NOT NULL)")?;
         let bar = progress(self.rows);
-        for first in (0..self.rows).step_by(1000) {
-            let last = (first + 1000).min(self.rows);
-            let mut insert = "INSERT INTO bench.connections VALUES ".to_owned();
-            for id in first..last {
-                let comma = if id > first { "," } else { "" };
-                let _ = write!(insert, "{comma}({id},0)");
-            }
-            client.run(&insert)?;
-            bar.set_position(last);
-        }
+        let columns = "id INT PRIMARY KEY, c BIGINT NOT NULL";
+        let row = |out: &mut String, id| _ = write!(out, "{id},0");
+        client.make_table(("connections", columns), self.rows, row, |more| bar.inc(more))?;
         bar.finish_and_clear();
         Ok(())
     }
 
     fn empty(&self) -> Report {
-        let figure = |name, decimals| Figure { name, decimals };
-        let figures = [
-            figure("commits/s", 0),
-            figure("p50 ms", 2),
-            figure("p95 ms", 2),
-            figure("p99 ms", 2),
-            figure("server user us", 1),
-            figure("server sys us", 1),
-            figure("client cpu us", 1),
-        ];
-        let mut report = Report::new(&["connections"], &figures);
+        let mut report = Report::new(&["connections"], &FIGURES.columns());
         report.set("machine", machine::describe(std::path::Path::new(".")));
         let extent = self.turns.extent();
         report.set(
@@ -117,20 +96,6 @@ impl ConnectionsArgs {
 }
 
 fn row(name: &str, connections: usize, measured: &Measured) -> Row {
-    let statements = measured.latency_ns.len().max(1) as f64;
-    let ms = |quantile| quantile_us(&measured.latency_ns, quantile) / 1e3;
-    let us = |time: Duration| time.as_secs_f64() * 1e6 / statements;
-    Row {
-        case: vec![connections.to_string()],
-        subject: name.to_owned(),
-        figures: vec![
-            measured.latency_ns.len() as f64 / measured.elapsed.as_secs_f64(),
-            ms(0.5),
-            ms(0.95),
-            ms(0.99),
-            us(measured.server.user),
-            us(measured.server.system),
-            us(measured.client.total()),
-        ],
-    }
+    let case = vec![connections.to_string()];
+    Row { case, subject: name.to_owned(), figures: FIGURES.of(measured) }
 }

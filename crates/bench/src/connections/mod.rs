@@ -11,7 +11,8 @@ mod client;
 mod command;
 mod turns;
 
-pub(crate) use self::cell::{Measured, Plan, run};
+pub(crate) use self::cell::Measured;
 pub(crate) use self::client::Client;
 pub use self::command::ConnectionsArgs;
+pub(crate) use self::turns::Figures;
 pub use self::turns::TurnsArgs;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::cell::Measured;
-use crate::measure::{in_turns, progress};
-use crate::report::OutputArgs;
+use super::cell::{Measured, Plan, run};
+use crate::measure::{in_turns, progress, quantile_us};
+use crate::report::{Figure, OutputArgs};
 
 /// Which servers take turns, and how long each turn is.
 #[derive(Args, Clone, Debug)]
@@ -51,6 +51,19 @@ impl TurnsArgs {
         }
     }
 
+    /// Measures a server: statements about random ones of so many rows, as [`Plan`] has it.
+    pub(crate) fn measure(
+        &self,
+        (_, socket): &(String, PathBuf),
+        connections: usize,
+        seed: u64,
+        rows: u64,
+        statement: &dyn Fn(usize, u64) -> String,
+    ) -> Result<Measured, String> {
+        let (time, statements) = (self.time()?, self.statements);
+        run(&Plan { socket, connections, rows, time, statements, seed, statement })
+    }
+
     /// Measures each server with each number of connections, in turns. `cell` is given a server, a number of connections and a seed.
     pub(crate) fn run(
         &self,
@@ -76,5 +89,39 @@ impl TurnsArgs {
         }
         bar.finish_and_clear();
         Ok(())
+    }
+}
+
+/// What a report gives of each cell: statements a second, quantiles of their latency, and processor time for each.
+pub(crate) struct Figures {
+    /// What the statements are called.
+    pub(crate) rate: &'static str,
+    /// By their names, of milliseconds.
+    pub(crate) quantiles: &'static [(&'static str, f64)],
+    pub(crate) ms_decimals: usize,
+    pub(crate) us_decimals: usize,
+}
+
+impl Figures {
+    /// Their columns.
+    pub(crate) fn columns(&self) -> Vec<Figure> {
+        let figure = |name, decimals| Figure { name, decimals };
+        let quantiles = self.quantiles.iter().map(|(name, _)| figure(*name, self.ms_decimals));
+        let times = ["server user us", "server sys us", "client cpu us"];
+        let times = times.into_iter().map(|name| figure(name, self.us_decimals));
+        std::iter::once(figure(self.rate, 0)).chain(quantiles).chain(times).collect()
+    }
+
+    /// What was seen, in the order of the columns.
+    pub(crate) fn of(&self, measured: &Measured) -> Vec<f64> {
+        let statements = measured.latency_ns.len() as f64;
+        let ms = |(_, quantile): &(_, f64)| quantile_us(&measured.latency_ns, *quantile) / 1e3;
+        let us = |time: Duration| time.as_secs_f64() * 1e6 / statements.max(1.0);
+        let (server, client) = (&measured.server, &measured.client);
+        let times = [server.user, server.system, client.total()].map(us);
+        std::iter::once(statements / measured.elapsed.as_secs_f64())
+            .chain(self.quantiles.iter().map(ms))
+            .chain(times)
+            .collect()
     }
 }

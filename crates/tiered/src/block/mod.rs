@@ -1,4 +1,4 @@
-//! Data blocks: sorted versions, about 16 KB of them.
+//! Data blocks: sorted versions, about 16 KB of them, or half of that in Level0 and Level1.
 //!
 //! # Format
 //! Little-endian; varints are LEB128.
