@@ -148,6 +148,7 @@ impl Database {
             block_nodes: settings.has(Mechanism::BlockNodes),
             simd: settings.has(Mechanism::Simd),
             replacement: settings.has(Mechanism::Replacement),
+            adaptive_share: settings.has(Mechanism::AdaptiveShare),
             row_cache_sample: settings.has(Mechanism::RowSample),
             straight_flush: settings.has(Mechanism::StraightFlush),
             swizzling: settings.has(Mechanism::Swizzling),

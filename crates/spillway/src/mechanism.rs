@@ -32,6 +32,8 @@ pub enum Mechanism {
     HotSplits,
     /// Rows that are asked for often are cached by themselves.
     RowCache,
+    /// What part of the memory that cache has follows from what it is worth. It is a fixed one without.
+    AdaptiveShare,
     /// While hardly any row is found there, the cache of single rows looks for a sample of them.
     RowSample,
     /// What is in memory of extents is reached by pointers, and not looked up.
@@ -56,7 +58,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 21] = [
+    pub const ALL: [Mechanism; 22] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -68,6 +70,7 @@ impl Mechanism {
         Mechanism::Gaps,
         Mechanism::HotSplits,
         Mechanism::RowCache,
+        Mechanism::AdaptiveShare,
         Mechanism::RowSample,
         Mechanism::Swizzling,
         Mechanism::SmallBlocks,
@@ -95,6 +98,7 @@ impl Mechanism {
             Mechanism::Gaps => "gaps",
             Mechanism::HotSplits => "hot-splits",
             Mechanism::RowCache => "row-cache",
+            Mechanism::AdaptiveShare => "adaptive-share",
             Mechanism::RowSample => "row-sample",
             Mechanism::Swizzling => "swizzling",
             Mechanism::SmallBlocks => "small-blocks",

@@ -25,8 +25,11 @@ pub struct TieredSettings {
     pub cache_bytes: usize,
     /// Bytes that they may have whatever else needs memory.
     pub cache_bytes_min: usize,
-    /// The share of what the budget leaves to caches that single rows may have, which are asked for often. None of the caches is for rows at 0.
+    /// The share of what the budget leaves to caches that single rows may have at first, which are asked for often. None of the caches is for
+    /// rows at 0.
     pub row_cache_share: f64,
+    /// Whether that share follows what it is worth.
+    pub adaptive_share: bool,
     /// Whether a sample of the rows is looked for there while hardly any are found.
     pub row_cache_sample: bool,
     /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
@@ -134,6 +137,7 @@ impl TieredSettings {
             cache_bytes: bytes,
             cache_bytes_min: bytes / 8,
             row_cache_share: 0.25,
+            adaptive_share: true,
             row_cache_sample: true,
             swizzling: true,
             range_filters: true,
@@ -173,6 +177,7 @@ impl TieredSettings {
             bytes_min: self.cache_bytes_min.min(self.cache_bytes),
             bytes_max: self.cache_bytes,
             swizzling: self.swizzling,
+            regrets: self.adaptive_share && self.row_cache_share > 0.0,
         }
     }
 

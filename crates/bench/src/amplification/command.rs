@@ -49,7 +49,7 @@ pub struct AmplificationArgs {
     #[arg(long)]
     pub quick: bool,
     /// Run Spillway without these as well, each by itself
-    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::Reuse, Mechanism::LargeLevel0])]
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::Reuse, Mechanism::LargeLevel0, Mechanism::AdaptiveShare])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]

@@ -26,8 +26,8 @@
 //! # The parts
 //!
 //! [`swip`]: a pointer that is null or leads to something in memory; marks are in its low bits. [`epochs`]: which readers may still look at
-//! what was taken out of a swip. [`order`]: what is evicted next. [`residence`]: the cache itself. [`rows`]: single rows, beside
-//! blocks.
+//! what was taken out of a swip. [`order`]: what is evicted next. [`departed`]: what was evicted lately. [`residence`]: the cache itself. [`rows`]: single rows, beside
+//! blocks. [`balance`]: what part of the memory is for those.
 //!
 //! Whoever changes what is in memory, at a miss, an eviction, or the end of an extent, holds the one lock of the cache. A miss reads a
 //! device and checks and decodes a block, against which the lock is held for a moment; and one order over all blocks knows better than
@@ -37,6 +37,8 @@
 //! read. And a hash map from block to memory, as was before (and is, without `Mechanism::Swizzling`): a look-up is a hash, a lock, two counts
 //! and several lines of the cache, for each block that a read passes.
 
+mod balance;
+mod departed;
 mod epochs;
 mod lookup;
 #[cfg(all(test, loom))]
@@ -49,6 +51,7 @@ mod swip;
 mod tests;
 mod trace;
 
+pub(crate) use balance::Balance;
 pub(crate) use epochs::Pin;
 pub use trace::CacheTrace;
 

@@ -28,7 +28,7 @@ pub(super) enum Queue {
     Tables,
 }
 
-const QUEUES: [Queue; 3] = [Queue::Small, Queue::Main, Queue::Tables];
+pub(super) const QUEUES: [Queue; 3] = [Queue::Small, Queue::Main, Queue::Tables];
 
 /// What is to become of an entry that the hand has come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,6 +212,11 @@ impl<I> Order<I> {
             }
         }
         None
+    }
+
+    /// Bytes of an entry.
+    pub(super) fn bytes_of(&self, id: u32) -> usize {
+        self.entries[id as usize].bytes
     }
 
     /// Where an entry stands.

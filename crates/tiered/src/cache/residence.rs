@@ -15,6 +15,8 @@ use spillway_base::sync::thread;
 #[cfg(loom)]
 use spillway_base::sync::{Mutex, MutexGuard};
 
+use super::balance::GHOST_SHARE;
+use super::departed::Departed;
 use super::epochs::{Epochs, Limbo, Pin};
 use super::lookup::Lookup;
 use super::order::{NONE, Order, Queue, Verdict};
@@ -142,6 +144,11 @@ impl<H: Holder> Table<H> {
     }
 }
 
+/// How a table is known once it has left: as a block that no extent has.
+fn ghost_of_table(key: u64) -> u64 {
+    (key << 24 ^ 0xFF_FFFF).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
 /// A block, and its place in the order.
 #[repr(align(8))]
 pub(crate) struct Held<B> {
@@ -182,7 +189,7 @@ pub(crate) enum Entrance {
 }
 
 enum Item<H: Holder> {
-    Table { holder: Weak<H>, blocks: usize },
+    Table { holder: Weak<H>, key: u64, blocks: u32 },
     Block { table: Arc<Table<H>>, index: u32 },
 }
 
@@ -193,6 +200,8 @@ enum Gone<H: Holder> {
 
 struct State<H: Holder> {
     order: Order<Item<H>>,
+    /// What was evicted lately, where it is asked what that costs.
+    departed: Option<Departed>,
     /// Bytes of what is in the order.
     held: usize,
     limbo: Limbo<Gone<H>>,
@@ -226,12 +235,14 @@ pub(crate) struct CacheSettings {
     pub(crate) bytes_max: usize,
     /// Whether readers follow pointers. They look blocks up without it.
     pub(crate) swizzling: bool,
+    /// Whether it is counted what is read for want of a little more memory ([`Cache::read_and_regretted`]).
+    pub(crate) regrets: bool,
 }
 
 impl CacheSettings {
     /// Of so many bytes at the most, and of fewer only where others need them.
     pub(crate) fn fixed(bytes: usize) -> CacheSettings {
-        CacheSettings { bytes_min: 0, bytes_max: bytes, swizzling: true }
+        CacheSettings { bytes_min: 0, bytes_max: bytes, swizzling: true, regrets: false }
     }
 }
 
@@ -243,6 +254,9 @@ pub(crate) struct Cache<H: Holder> {
     state: Mutex<State<H>>,
     lookup: Option<Lookup<H>>,
     misses: AtomicU64,
+    /// Bytes that were read for what was missed, and of them, for what had left lately.
+    read: AtomicU64,
+    regret: AtomicU64,
     /// Of the state, for those who only want to know.
     held: AtomicUsize,
     table_bytes: AtomicUsize,
@@ -254,6 +268,7 @@ impl<H: Holder> Cache<H> {
     pub(crate) fn new(settings: CacheSettings, budget: &Budget) -> Cache<H> {
         let state = State {
             order: Order::default(),
+            departed: settings.regrets.then(Departed::default),
             held: 0,
             limbo: Limbo::default(),
             in_limbo: 0,
@@ -267,6 +282,8 @@ impl<H: Holder> Cache<H> {
             state: Mutex::new(state),
             lookup: (!settings.swizzling).then(Lookup::default),
             misses: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+            regret: AtomicU64::new(0),
             held: AtomicUsize::new(0),
             table_bytes: AtomicUsize::new(0),
             limbo_bytes: AtomicUsize::new(0),
@@ -331,8 +348,9 @@ impl<H: Holder> Cache<H> {
             }
             return there;
         }
+        self.note_read(&mut state, ghost_of_table(key), sizes.saved);
         if self.make_room(&mut state, bytes, &mut ends) {
-            let item = Item::Table { holder: Arc::downgrade(holder), blocks: 0 };
+            let item = Item::Table { holder: Arc::downgrade(holder), key, blocks: 0 };
             let entry = state.order.insert(Queue::Tables, item, bytes, sizes.saved);
             table.entry.store(entry, Ordering::Relaxed);
             state.held += bytes;
@@ -369,6 +387,9 @@ impl<H: Holder> Cache<H> {
                 lookup.insert_block(table.key, index as u32, &there);
             }
             return there;
+        }
+        if entrance == Entrance::Missed {
+            self.note_read(&mut state, table.ghost(index as u32), sizes.saved);
         }
         let seated = |table: &Table<H>| table.entry.load(Ordering::Relaxed) != NONE;
         // What makes room may be the table itself.
@@ -488,6 +509,19 @@ impl<H: Holder> Cache<H> {
         (self.epochs.hits() + looked_up, self.misses.load(Ordering::Relaxed))
     }
 
+    /// So many bytes were read for what comes in.
+    fn note_read(&self, state: &mut State<H>, ghost: u64, bytes: usize) {
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        if state.departed.as_mut().is_some_and(|departed| departed.comes(ghost)) {
+            self.regret.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes that were read for what was missed, and of them, for what a little more memory would have kept.
+    pub(crate) fn read_and_regretted(&self) -> (u64, u64) {
+        (self.read.load(Ordering::Relaxed), self.regret.load(Ordering::Relaxed))
+    }
+
     /// Answers whether so many bytes more can be held.
     fn make_room(&self, state: &mut State<H>, bytes: usize, ends: &mut Ends<H>) -> bool {
         let capacity = self.capacity(state.charge.bytes());
@@ -500,6 +534,7 @@ impl<H: Holder> Cache<H> {
             let over = state.order.bytes(Queue::Tables) > tables_most;
             let judge = |queue, item: &Item<H>| judge(queue, item, over, &mut ends.holders);
             let Some(id) = state.order.victim(bytes, tables_most, judge) else { return false };
+            state.note_departure(id);
             if let Item::Table { holder, .. } = state.order.get_mut(id) {
                 // It was just there: `ends` keeps it.
                 let holder = holder.upgrade().expect("a judged holder is there");
@@ -608,8 +643,21 @@ impl<H: Holder> State<H> {
         self.charge.resize(self.held + self.in_limbo - self.forgiven);
     }
 
+    /// An entry is about to be evicted: what left within a part of the capacity is remembered, of each queue as much as it has of all.
+    fn note_departure(&mut self, id: u32) {
+        let Some(departed) = &mut self.departed else { return };
+        let queue = self.order.queue(id);
+        let within = self.order.bytes(queue) / GHOST_SHARE;
+        let bytes = self.order.bytes_of(id);
+        let key = match self.order.get_mut(id) {
+            Item::Table { key, .. } => ghost_of_table(*key),
+            Item::Block { table, index } => table.ghost(*index),
+        };
+        departed.leaves(queue, key, bytes, within);
+    }
+
     /// A table has one block more, or one less.
-    fn count_block(&mut self, table: &Table<H>, change: isize) {
+    fn count_block(&mut self, table: &Table<H>, change: i32) {
         let entry = table.entry.load(Ordering::Relaxed);
         if entry != NONE
             && let Item::Table { blocks, .. } = self.order.get_mut(entry)

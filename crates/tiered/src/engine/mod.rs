@@ -53,10 +53,10 @@ use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
 
-use crate::cache::{Looked, RowCache};
+use crate::cache::{Balance, Looked, RowCache};
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::{PartsCursor, TableCursor};
-use crate::extent::{ExtentHandle, ReadContext};
+use crate::extent::{ExtentHandle, ReadContext, read_by_this_thread};
 use crate::filter;
 use crate::gaps::{self, Gaps};
 use crate::inspect::History;
@@ -204,7 +204,8 @@ impl TieredEngine {
             used.map(|extent| extent.meta.slots),
         )?);
         let (cache, search) = (settings.cache(), settings.block_search());
-        let rows = RowCache::new(settings.row_cache_share, settings.row_cache_sample, &budget);
+        let balance = Arc::new(Balance::new(settings.row_cache_share, settings.adaptive_share));
+        let rows = RowCache::new(balance, settings.row_cache_sample, &budget);
         let context = ReadContext::new(cache, rows, search, settings.temperature, &budget);
         if settings.read_ahead {
             context.queues.allow();
@@ -317,8 +318,14 @@ impl Inner {
         if let Looked::Found(csn) = looked {
             return Ok(Found::Value(csn));
         }
+        let left_lately = matches!(looked, Looked::Missing(_)) && rows.left_lately(hash);
+        let before = if left_lately { read_by_this_thread() } else { 0 };
         let view = part.view_now();
-        let found = view.find(key, snapshot, access, value)?;
+        let found = view.find(key, snapshot, access, value);
+        if left_lately {
+            self.context.regret_row(before, &found);
+        }
+        let found = found?;
         if let (Found::Value(csn), Looked::Missing(ticket)) = (found, looked) {
             // A sub-table that was closed is told of no more commits.
             let is_newest = || view.csn_max() <= snapshot && !part.is_closed();

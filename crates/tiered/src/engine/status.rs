@@ -108,6 +108,9 @@ impl Inner {
         let rows = self.context.rows.as_ref();
         let (row_hits, row_misses) = rows.map(RowCache::hits_and_misses).unwrap_or_default();
         let row_bytes = rows.map_or(0, RowCache::bytes);
+        let row_share = rows.map_or(0.0, RowCache::share);
+        let row_regret = rows.map_or(0, RowCache::regrets);
+        let (_, block_regret) = self.context.cache.read_and_regretted();
         let rows_sampled = f64::from(u8::from(rows.is_some_and(RowCache::is_sampled)));
         let (bytes, free) = self.space.bytes();
         let debt = self.debt();
@@ -201,6 +204,23 @@ impl Inner {
                 value: row_misses as f64,
             },
             gauge("tiered_row_cache_bytes", "Bytes of the row cache.", row_bytes as f64),
+            gauge(
+                "tiered_row_cache_share",
+                "Of the memory of caches, the share that the row cache may have.",
+                row_share,
+            ),
+            Metric {
+                name: "tiered_row_cache_regret_bytes_total",
+                help: "Bytes read for rows that a little more memory of the row cache would have kept.",
+                counter: true,
+                value: row_regret as f64,
+            },
+            Metric {
+                name: "tiered_block_cache_regret_bytes_total",
+                help: "Bytes read for blocks and indexes that a little more memory would have kept.",
+                counter: true,
+                value: block_regret as f64,
+            },
             gauge(
                 "tiered_row_cache_sampled",
                 "Whether the row cache looks for one row in sixteen, as hardly any are found.",

@@ -23,6 +23,7 @@ mod ranges;
 mod reads;
 mod rows;
 mod scans;
+mod shares;
 mod space;
 mod temperature;
 mod tiers;
@@ -62,6 +63,7 @@ fn table(ordinal: u32) -> TableId {
 fn small() -> TieredSettings {
     TieredSettings {
         row_cache_share: 0.25,
+        adaptive_share: true,
         paced_compaction: true,
         data_reuse: true,
         straight_flush: false,

@@ -1,18 +1,19 @@
 //! An extent that is in use: its record, its file, and what of it is in memory.
 
+use std::cell::Cell;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use spillway_base::budget::{Budget, Charge, GiveWay, Use};
-use spillway_base::engine::Access;
+use spillway_base::engine::{Access, Found};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_storage::{Disk, File};
 
 use super::ahead::Queues;
 use super::under_way::UnderWay;
 use super::{FOOTER_BYTES, Footer, Resident};
-use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
+use crate::block::{BLOCK_BYTES, Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
 use crate::cache::{
     Cache, CacheSettings, Entrance, Held, Holder, Pin, RowCache, Seat, Sizes, Table,
 };
@@ -31,6 +32,13 @@ pub(crate) type CachedTable = Table<ExtentHandle>;
 
 /// What is asked to give way gives this part of the budget more, so that it is not asked at every step of others.
 const GIVEN_SHARE: usize = 64;
+
+thread_local!(static READ_BYTES: Cell<u64> = const { Cell::new(0) });
+
+/// Bytes that the calling thread has read of extents for what it missed, ever.
+pub(crate) fn read_by_this_thread() -> u64 {
+    READ_BYTES.get()
+}
 
 /// What reads of extents go through.
 pub(crate) struct ReadContext {
@@ -89,6 +97,24 @@ impl ReadContext {
         if past > 0 {
             self.cache.give_way(past + self.budget.limit() / GIVEN_SHARE);
         }
+    }
+
+    /// Something that was missed has come in: now and then rows and blocks are weighed against each other, and rows that are past
+    /// their share leave.
+    fn weigh(&self) {
+        if let Some(rows) = &self.rows {
+            rows.weigh(self.cache.read_and_regretted());
+        }
+    }
+
+    /// A row that had left lately was looked for in extents, of which the thread had read so much before. What is left to be read beside it
+    /// is taken to be a block.
+    #[cold]
+    pub(crate) fn regret_row(&self, read_before: u64, found: &Result<Found>) {
+        let Some(rows) = &self.rows else { return };
+        let read = read_by_this_thread() - read_before;
+        let waits = found.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        rows.regret(read + if waits { BLOCK_BYTES as u64 } else { 0 });
     }
 
     /// Pages that evicted blocks had are no use to what is not in pages.
@@ -390,6 +416,7 @@ impl ExtentHandle {
         let Range { start, end } = self.tail();
         let part = "index, filters and footer";
         let tail = self.read(part, start, (end - start) as usize, access)?;
+        READ_BYTES.set(READ_BYTES.get() + (end - start));
         self.seat_table(&tail)
     }
 
@@ -452,6 +479,7 @@ impl ExtentHandle {
         let sizes = Sizes { held: resident.bytes(), saved };
         let blocks = resident.blocks();
         let table = self.cache().seat(self, self.meta.id.0, resident, blocks, sizes);
+        self.home().context.weigh();
         self.home().context.trim();
         Ok(table)
     }
@@ -509,6 +537,7 @@ impl ExtentHandle {
         }
         let (from, to) = (table.offset(index), table.offset(index + 1));
         let bytes = self.read("data block", from, (to - from) as usize, access)?;
+        READ_BYTES.set(READ_BYTES.get() + (to - from));
         let block = self.open_block(table, index, bytes)?;
         Ok(self.keep(table, index, block))
     }
@@ -521,6 +550,7 @@ impl ExtentHandle {
         let saved = (table.offset(index + 1) - table.offset(index)) as usize;
         let sizes = Sizes { held: block.bytes(), saved };
         let block = context.cache.insert(table, index, block, sizes, Entrance::Missed);
+        context.weigh();
         context.trim();
         block
     }

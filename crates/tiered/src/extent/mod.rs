@@ -51,7 +51,7 @@ use crate::nodes::{self, Nodes, Way};
 pub(crate) use ahead::{ReadAhead, fetch_all};
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
-pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};
+pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext, read_by_this_thread};
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";
 const VERSION: u32 = 4;

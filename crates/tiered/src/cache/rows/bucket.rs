@@ -193,6 +193,11 @@ impl Held<'_> {
         at
     }
 
+    /// The part of the key's hash that is kept of a slot's row.
+    pub(super) fn print(&self, at: usize) -> u64 {
+        (self.bucket.slots[at].load(Ordering::Relaxed).addr() >> PRINT_SHIFT) as u64
+    }
+
     /// The marks of a slot's row.
     pub(super) fn marks(&self, at: usize) -> usize {
         self.bucket.slots[at].load(Ordering::Relaxed).addr() & MARKS

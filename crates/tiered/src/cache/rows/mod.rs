@@ -15,7 +15,7 @@
 //! - **J5 (admission).** A row comes in when its key is missed a second time while few others were. Scans, and reads that ask for each key
 //!   once, put nothing out.
 //! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget, and have at most their share of what it
-//!   leaves to caches. They give way with the block cache (Y1, Y2).
+//!   leaves to caches, which follows what they are worth (`super::balance`, O1 to O6). They give way with the block cache (Y1, Y2).
 //! - **J7 (of little use, of little cost).** While hardly any look finds its row, rows of a sample of the buckets are looked for and come
 //!   in, in as much less memory. All others are known to be missing without a look at memory that anybody writes.
 //!
@@ -30,6 +30,7 @@
 //! flush would have to keep others from putting rows in for as long as it takes.
 
 mod bucket;
+mod ghosts;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod row;
@@ -38,6 +39,7 @@ mod seen;
 mod tests;
 mod worth;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(not(loom))]
@@ -48,9 +50,11 @@ use spillway_base::sync::{Mutex, MutexGuard};
 use spillway_base::{Csn, TableId};
 
 use self::bucket::{Bucket, WAYS};
+use self::ghosts::Ghosts;
 use self::row::{Gone, Row};
 use self::seen::Seen;
 use self::worth::{Looks, SAMPLE, Worth};
+use super::balance::{Balance, GHOST_SHARE, Regrets};
 use super::epochs::{Epochs, Limbo, STRIPES, stripe};
 
 pub(crate) use self::row::Tag;
@@ -126,7 +130,11 @@ pub(crate) struct RowCache {
     judged: Mutex<Looks>,
     budget: Budget,
     /// Of what the budget leaves to caches, the part that rows may have.
-    share: f64,
+    balance: Arc<Balance>,
+    /// What was evicted, where the part moves.
+    ghosts: Option<Ghosts>,
+    /// Bytes read for rows that had left lately.
+    regret: AtomicU64,
     /// The most bytes that a stripe's account is off.
     off_most: isize,
     /// Bytes of rows, and of those that left and are not released.
@@ -160,24 +168,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl RowCache {
-    /// A cache that has at most such a share of what the budget leaves to caches, and looks for a sample while hardly any are found, where
+    /// A cache that has at most its share of what the budget leaves to caches, and looks for a sample while hardly any are found, where
     /// it `may_sample`; `None` of a share or a budget for which it is not worth while.
-    pub(crate) fn new(share: f64, may_sample: bool, budget: &Budget) -> Option<RowCache> {
-        let bytes = (budget.limit().min(1 << 46) as f64 * share) as usize;
+    pub(crate) fn new(
+        balance: Arc<Balance>,
+        may_sample: bool,
+        budget: &Budget,
+    ) -> Option<RowCache> {
+        let bytes = (budget.limit().min(1 << 46) as f64 * balance.share()) as usize;
         let buckets = bytes / ROW_BYTES / WAYS;
         if buckets == 0 {
             return None;
         }
-        let mut cache = RowCache::of(buckets.next_power_of_two(), share, budget);
+        let mut cache = RowCache::of(buckets.next_power_of_two(), balance, budget);
         if !may_sample {
             cache.worth = Worth::never();
         }
         Some(cache)
     }
 
-    fn of(buckets: usize, share: f64, budget: &Budget) -> RowCache {
+    fn of(buckets: usize, balance: Arc<Balance>, budget: &Budget) -> RowCache {
         let places = buckets * SEEN_PER_BUCKET;
-        let fixed_bytes = buckets * size_of::<Bucket>() + Seen::bytes_of(places);
+        let ghosts = balance.moves().then(|| Ghosts::new(buckets, budget.limit()));
+        let ghost_bytes = ghosts.as_ref().map_or(0, |_| Ghosts::bytes_of(buckets));
+        let fixed_bytes = buckets * size_of::<Bucket>() + Seen::bytes_of(places) + ghost_bytes;
         RowCache {
             epochs: Epochs::default(),
             buckets: (0..buckets).map(|_| Bucket::default()).collect(),
@@ -186,7 +200,9 @@ impl RowCache {
             worth: Worth::new(buckets),
             judged: Mutex::default(),
             budget: budget.clone(),
-            share,
+            balance,
+            ghosts,
+            regret: AtomicU64::new(0),
             off_most: ACCOUNT_BYTES.min((budget.limit() / ACCOUNT_SHARE) as isize),
             held: AtomicIsize::new(0),
             charge: Mutex::new(budget.charge(Use::Caches, fixed_bytes)),
@@ -277,6 +293,26 @@ impl RowCache {
             _ => self.admit(tag, hash, key, newest),
         };
         came.is_some()
+    }
+
+    /// Whether the row of a key that is missing was evicted lately: a little more memory would have kept it.
+    #[inline]
+    pub(crate) fn left_lately(&self, hash: u64) -> bool {
+        let Some(ghosts) = &self.ghosts else { return false };
+        let number = self.number(hash);
+        number.is_multiple_of(ghosts::SAMPLE)
+            && ghosts.left_lately(number, hash, self.caches() / GHOST_SHARE)
+    }
+
+    /// So many bytes were read for a row that had left lately.
+    #[cold]
+    pub(crate) fn regret(&self, bytes: u64) {
+        self.regret.fetch_add(bytes * ghosts::SAMPLE as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes that were read for rows that had left lately, about.
+    pub(crate) fn regrets(&self) -> u64 {
+        self.regret.load(Ordering::Relaxed)
     }
 
     /// A look found nothing, whether or not there is a row elsewhere.
@@ -423,13 +459,21 @@ impl RowCache {
         self.held.load(Ordering::Relaxed).max(0).unsigned_abs()
     }
 
-    /// Bytes that rows may have now.
-    fn capacity(&self) -> usize {
+    /// Bytes that the budget leaves to caches now.
+    pub(crate) fn caches(&self) -> usize {
         let (limit, used) = (self.budget.limit(), self.budget.used());
         let others = used.saturating_sub(self.budget.used_for(Use::Caches));
-        let caches = limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others);
-        let share = ((caches as f64 * self.share) as usize).saturating_sub(self.fixed_bytes);
-        if self.worth.is_sampled() { share / SAMPLE } else { share }
+        limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others)
+    }
+
+    /// Bytes that rows may have now.
+    fn capacity(&self) -> usize {
+        let bytes =
+            |share: f64| ((self.caches() as f64 * share) as usize).saturating_sub(self.fixed_bytes);
+        match self.worth.is_sampled() {
+            true => bytes(self.balance.first()) / SAMPLE,
+            false => bytes(self.balance.share()),
+        }
     }
 
     /// Evicts rows that were not used lately, about so many bytes, and looks at no more buckets than [`BUCKETS_AT_ONCE`].
@@ -450,9 +494,15 @@ impl RowCache {
                 let row_bytes = row.memory_bytes();
                 if evicted < bytes && !held.unmark(way) {
                     evicted += row_bytes;
+                    if let Some(ghosts) = &self.ghosts {
+                        ghosts.leaves(at, held.print(way));
+                    }
                     gone.extend(held.take(way));
                 }
             }
+        }
+        if let Some(ghosts) = &self.ghosts {
+            ghosts.have_left(evicted);
         }
         let mut left = lock(&self.stripes[stripe()].left);
         gone.into_iter().for_each(|gone| left.limbo.put(gone));
@@ -470,11 +520,32 @@ impl RowCache {
         }
     }
 
+    /// Something else was read, so much since the begin, and of that what had left lately: now and then it is weighed against rows, and
+    /// what is past the share they have then leaves, some each time (O1, O4).
+    pub(crate) fn weigh(&self, (read, others): (u64, u64)) {
+        if !self.balance.moves() {
+            return;
+        }
+        if self.balance.is_due(read, self.caches()) {
+            let regrets = Regrets { rows: self.regrets(), others };
+            self.balance.weigh(regrets, self.is_sampled());
+        }
+        let most = self.capacity();
+        if self.held() > most + BYTES_FOR_A_ROW {
+            self.evict_to(most, BYTES_FOR_A_ROW);
+        }
+    }
+
     /// Evicts about so many bytes, or as many as are evicted at once (J6). Answers how many fewer are charged.
     pub(crate) fn give_way(&self, bytes: usize) -> usize {
         let before = self.held();
         self.evict_to(before.saturating_sub(bytes), BYTES_AT_ONCE);
         before.saturating_sub(self.held())
+    }
+
+    /// Of what the budget leaves to caches, the part that rows may have.
+    pub(crate) fn share(&self) -> f64 {
+        self.balance.share()
     }
 
     /// Whether only rows of a sample are looked for (J7).

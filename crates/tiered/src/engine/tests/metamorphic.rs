@@ -268,6 +268,7 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         block_nodes: rng.chance(3, 4),
         simd: rng.chance(1, 2),
         replacement: rng.chance(2, 3),
+        adaptive_share: rng.chance(1, 2),
         row_cache_sample: rng.chance(1, 2),
         manifest_bytes: [512, 8 << 10, 1 << 20][rng.below(3) as usize],
         ..small()

@@ -139,6 +139,8 @@ fn rows_and_blocks_together_stay_within_the_budget() {
         memtable_bytes: 256 << 10,
         memtables_bytes: 1 << 20,
         cold_compression: Compression::None,
+        // What is asked for lies together: rows would leave their memory to its blocks.
+        adaptive_share: false,
         ..small()
     };
     let disk = Arc::new(SimDisk::new(1));

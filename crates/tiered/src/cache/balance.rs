@@ -1,0 +1,229 @@
+//! How what the budget leaves to caches is divided between single rows and all else: by what a byte more would spare to either.
+//!
+//! What a row in memory is worth hangs on who asks. Where few rows are asked for, among many in their blocks, a byte of rows
+//! spares more reading than one of blocks does; where scans ask, none. Neither can be told beforehand, and both change.
+//!
+//! So each side remembers what it evicted last, as much as a part more of memory would have kept (a *ghost* of it, after ARC: Megiddo,
+//! Modha, "ARC: a self-tuning, low overhead replacement cache", 2003). When that is asked for, what is read from devices for want of it is
+//! that side's *regret*. Bytes move to the side that regrets more: the regret of a side is what it would gain by the next bytes, and about
+//! what it would lose with the last ones.
+//!
+//! # Guarantees
+//!
+//! - **O1 (to where it is worth more).** The share of rows rises while rows regret more than blocks and tables do, and falls while they regret
+//!   less. Both regret what was read, in bytes: a row whose block was in memory was no loss.
+//! - **O2 (steady).** Nothing moves while both regret about as much, nor before much has been read since the last time. Steps are small, and
+//!   grow only while they all go to the same side.
+//! - **O3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
+//! - **O4 (within the budget).** A move changes only what may be held. Rows that are past it leave, some with each block that is read,
+//!   and blocks come into what they leave; blocks give way to rows as those come in (J6, N3).
+//! - **O5 (hits cost nothing).** What is found in memory is not counted for this. Evictions and misses are, of rows in a sample of the buckets.
+//! - **O6 (rests).** While only a sample of the rows is looked for (J7) nothing moves, and rows of the sample have their part of the share that all
+//!   had at first: whether any are found is not to hang on what they were worth before.
+//!
+//! Rejected: to climb hills, as Caffeine does, which moves the share and looks at what is read then. What is read changes by itself, from
+//! compaction to compaction, by more than a step does. And to simulate other shares with samples of the keys ("miniature simulations"):
+//! what a row spares hangs on whether its block is in memory, and a sample of rows knows nothing of blocks that others share.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// The least and the most that rows may have of what the budget leaves to caches.
+pub(super) const SHARE_LEAST: f64 = 1.0 / 64.0;
+pub(super) const SHARE_MOST: f64 = 0.5;
+/// Of what the budget leaves to caches, the part of which each side remembers what it evicted.
+pub(super) const GHOST_SHARE: usize = 16;
+/// Of it, what is read until both sides are weighed again.
+const READ_SHARE: u64 = 4;
+/// The smallest and the largest step.
+const STEP_LEAST: f64 = 1.0 / 128.0;
+const STEP_MOST: f64 = 1.0 / 32.0;
+/// Of what both sides regret, the part that the one must be ahead of the other by.
+const AHEAD: f64 = 1.0 / 10.0;
+/// Of what was regretted before, the part that is remembered when both are weighed.
+const REMEMBERED: f64 = 0.5;
+/// What a share is counted in.
+const WHOLE: f64 = (1_u32 << 24) as f64;
+
+/// What is remembered from one weighing to the next.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Scale {
+    share: f64,
+    /// The last step: towards rows, or, below zero, away from them. None at zero.
+    step: f64,
+    rows: f64,
+    blocks: f64,
+}
+
+impl Scale {
+    fn new(share: f64) -> Scale {
+        Scale { share, step: 0.0, rows: 0.0, blocks: 0.0 }
+    }
+
+    /// Takes in what either side regrets since the last time, and moves the share (O1 to O3).
+    fn weigh(&mut self, rows: u64, blocks: u64) {
+        self.rows = self.rows * REMEMBERED + rows as f64;
+        self.blocks = self.blocks * REMEMBERED + blocks as f64;
+        let ahead = self.rows - self.blocks;
+        if ahead.abs() <= (self.rows + self.blocks) * AHEAD {
+            self.step = 0.0;
+            return;
+        }
+        let size = if self.step * ahead > 0.0 { 2.0 * self.step.abs() } else { STEP_LEAST };
+        self.step = size.min(STEP_MOST).copysign(ahead);
+        self.share = (self.share + self.step).clamp(SHARE_LEAST, SHARE_MOST);
+    }
+}
+
+/// The division between rows and all else.
+pub(crate) struct Balance {
+    /// What rows had at first.
+    first: f64,
+    /// Of [`WHOLE`].
+    share: AtomicU32,
+    /// Whether it ever moves.
+    moves: bool,
+    /// Bytes read when both sides are weighed again.
+    due: AtomicU64,
+    scale: Mutex<(Scale, Regrets)>,
+}
+
+/// What either side regrets, since the begin: bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Regrets {
+    pub(super) rows: u64,
+    pub(super) others: u64,
+}
+
+impl Balance {
+    /// Rows have such a share at first; for good, unless it `moves`.
+    pub(crate) fn new(share: f64, moves: bool) -> Balance {
+        Balance {
+            first: share,
+            share: AtomicU32::new((share * WHOLE) as u32),
+            moves,
+            due: AtomicU64::new(0),
+            scale: Mutex::new((Scale::new(share), Regrets::default())),
+        }
+    }
+
+    /// The share that rows may have now.
+    pub(crate) fn share(&self) -> f64 {
+        f64::from(self.share.load(Ordering::Relaxed)) / WHOLE
+    }
+
+    /// The share that rows had at first.
+    pub(super) fn first(&self) -> f64 {
+        self.first
+    }
+
+    /// Whether it ever moves: nobody has to regret anything where it does not.
+    pub(super) fn moves(&self) -> bool {
+        self.moves
+    }
+
+    /// Whether enough was read to weigh both sides, where so many bytes were read since the begin, and caches may have so many.
+    pub(super) fn is_due(&self, read: u64, caches: usize) -> bool {
+        let due = self.due.load(Ordering::Relaxed);
+        if !self.moves || read < due {
+            return false;
+        }
+        let next = read + (caches as u64 / READ_SHARE).max(1);
+        let is_mine = self.due.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
+        is_mine.is_ok()
+    }
+
+    /// Moves the share by what either side regrets since the begin; where it `rests`, that is only taken note of (O6).
+    pub(super) fn weigh(&self, now: Regrets, rests: bool) {
+        let Some(mut scale) = self.scale.try_lock() else { return };
+        let (scale, before) = &mut *scale;
+        let [rows, others] =
+            [now.rows.wrapping_sub(before.rows), now.others.wrapping_sub(before.others)];
+        *before = now;
+        if rests {
+            *scale = Scale::new(scale.share);
+            return;
+        }
+        scale.weigh(rows, others);
+        self.share.store((scale.share * WHOLE) as u32, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use spillway_base::rng::Rng;
+
+    use super::*;
+
+    /// Weighs sides that regret as a share leaves them to, with noise, and answers where the share went.
+    fn shares(scale: &mut Scale, rounds: usize, regrets: impl Fn(f64) -> [f64; 2]) -> Vec<f64> {
+        let mut rng = Rng::new(5);
+        let mut noisy = |regret: f64| (regret * (0.9 + rng.below(200) as f64 / 1000.0)) as u64;
+        let weigh = |_| {
+            let [rows, blocks] = regrets(scale.share);
+            let (rows, blocks) = (noisy(rows), noisy(blocks));
+            scale.weigh(rows, blocks);
+            scale.share
+        };
+        (0..rounds).map(weigh).collect()
+    }
+
+    /// O1: both sides gain less by each byte the more they have, as Zipf's distributions do.
+    #[test]
+    fn o1_the_share_goes_to_where_both_regret_alike() {
+        for best in [0.05, 0.2, 0.4] {
+            for begin in [0.02, 0.25, 0.5] {
+                let mut scale = Scale::new(begin);
+                let regrets = |share: f64| [1e6 * best / share, 1e6 * (1.0 - best) / (1.0 - share)];
+                let shares = shares(&mut scale, 200, regrets);
+                let far = shares[60..].iter().map(|share| (share - best).abs()).fold(0.0, f64::max);
+                assert!(far < best / 2.0, "{best} from {begin}: {far}");
+            }
+        }
+    }
+
+    /// O2: with noise, and where both regret alike.
+    #[test]
+    fn o2_it_stays_where_both_regret_alike() {
+        let mut scale = Scale::new(0.25);
+        let shares = shares(&mut scale, 1000, |_| [1e6, 1e6]);
+        assert!(shares.iter().all(|share| *share == 0.25), "{shares:?}");
+        let mut scale = Scale::new(0.25);
+        let moved =
+            [(9, 1), (9, 1), (9, 1), (1, 99), (1, 9), (5, 5), (0, 0)].map(|(rows, blocks)| {
+                let before = scale.share;
+                scale.weigh(rows * 100, blocks * 100);
+                ((scale.share - before) / STEP_LEAST).round() as i32
+            });
+        assert_eq!(moved, [1, 2, 4, -1, -2, -4, -4], "what was regretted fades");
+    }
+
+    #[test]
+    fn o3_it_has_bounds() {
+        let mut scale = Scale::new(0.25);
+        (0..100).for_each(|_| scale.weigh(100, 0));
+        assert!((scale.share - SHARE_MOST).abs() < 1e-9);
+        (0..100).for_each(|_| scale.weigh(0, 100));
+        assert!((scale.share - SHARE_LEAST).abs() < 1e-9);
+    }
+
+    #[test]
+    fn o2_it_is_weighed_when_much_was_read() {
+        let balance = Balance::new(0.25, true);
+        let due = [0, 1, 249, 250, 251, 600].map(|read| balance.is_due(read, 1000));
+        assert_eq!(due, [true, false, false, true, false, true]);
+        assert!(!Balance::new(0.25, false).is_due(1 << 40, 1000));
+    }
+
+    #[test]
+    fn o6_it_rests() {
+        let balance = Balance::new(0.25, true);
+        let regrets = |rows, others| Regrets { rows, others };
+        balance.weigh(regrets(0, 1 << 20), true);
+        assert!((balance.share() - 0.25).abs() < 1e-6);
+        // What was regretted meanwhile is not what moves it.
+        balance.weigh(regrets(100, 1 << 20), false);
+        assert!(balance.share() > 0.25);
+    }
+}

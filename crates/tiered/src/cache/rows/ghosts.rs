@@ -1,0 +1,104 @@
+//! Rows that were evicted lately, of a sample of the buckets: as many as a part more of memory would have kept (`super::super::balance`).
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Of so many buckets one is in the sample.
+pub(super) const SAMPLE: usize = 4;
+/// Rows that are remembered of a bucket.
+const EACH: usize = 8;
+/// What has left is counted in this part of the budget.
+const UNITS: usize = 1024;
+/// When nothing has left that is known: long ago for half of all times, and never asked for in the others but by mistake.
+const NOTHING: u32 = 1 << 15;
+
+/// Of a bucket, for each row a part of its key's hash, and when it left.
+#[derive(Debug)]
+#[repr(align(32))]
+struct Group([AtomicU32; EACH]);
+
+/// Rows that left.
+pub(super) struct Ghosts {
+    groups: Box<[Group]>,
+    /// Bytes that have left.
+    left: AtomicU64,
+    unit: u64,
+}
+
+fn word(hash: u64, time: u16) -> u32 {
+    (hash as u32 & 0xFFFF) << 16 | u32::from(time)
+}
+
+impl Ghosts {
+    /// For so many buckets, and a budget.
+    pub(super) fn new(buckets: usize, budget: usize) -> Ghosts {
+        let group = |_| Group(std::array::from_fn(|_| AtomicU32::new(NOTHING)));
+        Ghosts {
+            groups: (0..buckets / SAMPLE).map(group).collect(),
+            left: AtomicU64::new(0),
+            unit: (budget / UNITS).max(1) as u64,
+        }
+    }
+
+    /// Bytes of memory for so many buckets.
+    pub(super) fn bytes_of(buckets: usize) -> usize {
+        buckets / SAMPLE * size_of::<Group>()
+    }
+
+    #[inline]
+    fn group(&self, bucket: usize) -> Option<&Group> {
+        if bucket.is_multiple_of(SAMPLE) { self.groups.get(bucket / SAMPLE) } else { None }
+    }
+
+    fn now(&self) -> u16 {
+        (self.left.load(Ordering::Relaxed) / self.unit) as u16
+    }
+
+    /// Rows of so many bytes left.
+    pub(super) fn have_left(&self, bytes: usize) {
+        self.left.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The row of a hash, of which the lowest bits tell here, leaves a bucket that the caller has locked.
+    pub(super) fn leaves(&self, bucket: usize, hash: u64) {
+        let Some(Group(words)) = self.group(bucket) else { return };
+        let now = self.now();
+        let age = |word: &AtomicU32| now.wrapping_sub(word.load(Ordering::Relaxed) as u16);
+        let oldest = words.iter().max_by_key(|word| age(word)).expect("a group has places");
+        oldest.store(word(hash, now), Ordering::Relaxed);
+    }
+
+    /// Whether the row of a hash left its bucket within so many bytes. `false` of buckets that are not in the sample.
+    #[inline]
+    pub(super) fn left_lately(&self, bucket: usize, hash: u64, within: usize) -> bool {
+        let Some(Group(words)) = self.group(bucket) else { return false };
+        let (now, most) = (self.now(), (within as u64 / self.unit) as u16);
+        words.iter().any(|known| {
+            let known = known.load(Ordering::Relaxed);
+            known >> 16 == hash as u32 & 0xFFFF && now.wrapping_sub(known as u16) <= most
+        })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_known_that_left_lately() {
+        let ghosts = Ghosts::new(16, 1 << 20);
+        assert!((0..1 << 16).all(|hash| !ghosts.left_lately(4, hash, 16 << 10)));
+        for hash in 0..20 {
+            ghosts.leaves(4, hash);
+            ghosts.leaves(5, hash);
+            ghosts.have_left(1 << 10);
+        }
+        let known = |bucket: usize, within: usize| {
+            (0..100).filter(|hash| ghosts.left_lately(bucket, *hash, within)).collect::<Vec<_>>()
+        };
+        assert_eq!(known(4, 5 << 10), [15, 16, 17, 18, 19]);
+        assert_eq!(known(4, 1 << 20).len(), EACH, "as many as there are places");
+        assert_eq!((known(0, 1 << 20), known(5, 1 << 20)), (vec![], vec![]));
+        ghosts.have_left(100 << 10);
+        assert_eq!(known(4, 16 << 10), []);
+    }
+}

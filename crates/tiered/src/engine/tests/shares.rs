@@ -1,0 +1,121 @@
+//! What part of the memory rows have, under reads of two kinds (`crate::cache`, O1 to O6).
+
+use super::*;
+
+const ROWS: u64 = 40_000;
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key{number:05}").into_bytes()
+}
+
+/// A table of which a small part fits into memory, all of it in extents.
+fn larger_than_memory(adaptive: bool) -> (Bench, Budget) {
+    let budget = Budget::new(4 << 20);
+    let settings = TieredSettings {
+        adaptive_share: adaptive,
+        cache_bytes: 4 << 20,
+        hot_compression: Compression::None,
+        cold_compression: Compression::None,
+        memtables_bytes: 1 << 20,
+        memtable_bytes: 256 << 10,
+        ..small()
+    };
+    let bench = open_within(Arc::new(SimDisk::new(1)), settings, budget.clone()).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    for number in 0..ROWS {
+        let value = noise(number, 200);
+        let put = Op::Put { table: table(1), key: &key(number), value: &value };
+        bench.install(&(Csn(2 + number), batch(&[put])));
+        if number % 1000 == 0 {
+            bench.work().unwrap();
+        }
+    }
+    bench.engine.request_persist(bench.horizon.stable());
+    bench.work().unwrap();
+    (bench, budget)
+}
+
+impl Bench {
+    fn share(&self) -> f64 {
+        self.engine.0.context.rows.as_ref().unwrap().share()
+    }
+}
+
+/// Gets of few rows mostly, each among others that nobody asks for.
+fn get_some(bench: &Bench, budget: &Budget, rng: &mut Rng, reads: u64) {
+    for _ in 0..reads {
+        let part = rng.below(1 << 30) as f64 / f64::from(1 << 30);
+        let rank = (ROWS as f64).powf(part) as u64;
+        let number = rank * 7919 % ROWS;
+        assert!(bench.get(table(1), &key(number), Csn::MAX).unwrap().is_some());
+        // O4, whatever moves.
+        assert!(budget.used() <= budget.limit() + (256 << 10), "{}", budget.used());
+    }
+}
+
+/// Scans of what lies together, from the begin of a few ranges.
+fn scan_some(bench: &Bench, budget: &Budget, rng: &mut Rng, scans: u64) {
+    for _ in 0..scans {
+        let start = key(rng.below(300) * 100);
+        let range = KeyRange::new(&start, None);
+        let scan =
+            bench.engine.scan(table(1), range, Direction::Forward, Csn::MAX, Access::Blocking);
+        let mut cursor = scan.unwrap();
+        (0..100).for_each(|_| assert!(cursor.next(Access::Blocking).unwrap()));
+        assert!(budget.used() <= budget.limit() + (256 << 10), "{}", budget.used());
+    }
+}
+
+/// O1, O3, O4: the share goes up, down, and up again.
+#[test]
+fn o1_the_share_follows_what_is_asked_for() {
+    let (bench, budget) = larger_than_memory(true);
+    let mut rng = Rng::new(3);
+    let begin = bench.share();
+    get_some(&bench, &budget, &mut rng, 12_000);
+    let of_gets = bench.share();
+    assert!(of_gets > begin + 0.03, "{of_gets} from {begin}");
+    scan_some(&bench, &budget, &mut rng, 2500);
+    let of_scans = bench.share();
+    assert!(of_scans < 0.02, "{of_scans} from {of_gets}");
+    get_some(&bench, &budget, &mut rng, 12_000);
+    let again = bench.share();
+    assert!(again > 0.1, "{again} from {of_scans}");
+}
+
+/// O6: reads of all rows alike leave a sample of the rows to be looked for; the share stays as it is, and the sample finds what is asked for
+/// again however little rows were worth before.
+#[test]
+fn o6_nothing_moves_while_a_sample_is_looked_for() {
+    let (bench, budget) = larger_than_memory(true);
+    let rows = bench.engine.0.context.rows.as_ref().unwrap();
+    let mut rng = Rng::new(3);
+    scan_some(&bench, &budget, &mut rng, 2000);
+    let share = bench.share();
+    assert!(share < 0.02, "{share}");
+    let get = |number: u64| {
+        assert!(bench.get(table(1), &key(number), Csn::MAX).unwrap().is_some());
+    };
+    while !rows.is_sampled() {
+        get(rng.below(ROWS));
+    }
+    let share = bench.share();
+    (0..3000).for_each(|_| get(rng.below(ROWS)));
+    assert!(rows.is_sampled());
+    assert!((bench.share() - share).abs() < f64::EPSILON);
+    let asked = (0..60_000).take_while(|at| {
+        get(at % 2000 * 19);
+        rows.is_sampled()
+    });
+    assert!(asked.count() < 50_000);
+}
+
+/// Without the mechanism the share is the one of the settings.
+#[test]
+fn a_share_that_does_not_follow_stays() {
+    let (bench, budget) = larger_than_memory(false);
+    let mut rng = Rng::new(3);
+    get_some(&bench, &budget, &mut rng, 1000);
+    scan_some(&bench, &budget, &mut rng, 200);
+    assert!((bench.share() - 0.25).abs() < 1e-6);
+}
