@@ -40,7 +40,9 @@
 //!   what the table's [`Rewrite`] makes of them, from when the commit that it was given with is stable: reads at any snapshot, also older
 //!   ones, find either form. Keys and CSNs stay, and no value becomes longer, so that the work writes no more than it read. A crash
 //!   forgets the rewriter, and nothing that it made.
-//! - **E12 (reads that go on).** What [`Engine::begin_read`] begins goes on beside its caller. Once it is over, whatever came of it, the next
+//! - **E12 (reads that go on).** What [`Engine::begin_read`] begins goes on beside its caller, once it is handed over to a device: it may
+//!   be kept for others to go along, as [`Engine::keeps_reads`] tells, and then waits for the next [`Engine::submit_reads`] or
+//!   [`Engine::end_reads`], by anybody, and for one more where the first answers `false`. Once it is over, whatever came of it, the next
 //!   call of [`Engine::end_reads`], by anybody, calls the waker; until then one of the descriptors that [`Engine::overlap_reads`] has
 //!   answered becomes readable. What was read is in memory then, for as long as it need not make room for others. What failed is told
 //!   of to nobody: the look-up that comes again with [`Access::Blocking`] meets it, and none is begun again for what was found damaged or
@@ -236,6 +238,17 @@ pub trait Engine: Send + Sync {
     fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
         let _ = (table, key, snapshot, waker);
         false
+    }
+
+    /// Whether [`Engine::submit_reads`] has something to hand over.
+    fn keeps_reads(&self) -> bool {
+        false
+    }
+
+    /// Hands over to devices what [`Engine::begin_read`] has kept, so that several reads go together (E12). `false` where a device takes some
+    /// only later: it is to be called again soon.
+    fn submit_reads(&self) -> bool {
+        true
     }
 
     /// Takes what has been read into memory, and calls those who wait for it (E12). It waits for nothing.

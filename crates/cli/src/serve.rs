@@ -82,6 +82,10 @@ pub(crate) struct ServeArgs {
     /// Clients at once; root may be one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
+    /// Read data files past the system's page cache: what is in memory is in the budget then, once, and reads that need their device
+    /// take less of the processor. Without it the system keeps what was read lately in memory that nobody needs
+    #[arg(long)]
+    direct_reads: bool,
     /// Leave these mechanisms out, to measure what they bring
     #[arg(long, value_delimiter = ',')]
     without: Vec<Mechanism>,
@@ -124,6 +128,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     settings.cold_compression = args.cold_compression;
     settings.cores = args.cores.unwrap_or(settings.cores);
     settings.durability = args.durability;
+    settings.direct_reads = args.direct_reads;
     settings.without.clone_from(&args.without);
     let workers = args.worker_threads.map_or_else(|| workers_for(settings.cores), |n| n as usize);
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| error.to_string())?;
@@ -165,6 +170,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     }
     if let Some(why) = server.unbound() {
         eprintln!("spillway: {why}; they run on any");
+    }
+    if let Some(folder) = db.refuses_direct_reads() {
+        let folder = folder.display();
+        eprintln!(
+            "spillway: the file system of {folder} has no way past the page cache; reads go through it"
+        );
     }
     let page = args.metrics_addr.map(|address| show_metrics(address, &server, &db)).transpose()?;
     let _ = signals.forever().next();

@@ -158,6 +158,8 @@ impl Database {
                 true => settings.cores.div_ceil(CORES_PER_READ_QUEUE),
                 false => 0,
             },
+            gathered_reads: settings.has(Mechanism::GatheredReads),
+            direct_reads: settings.direct_reads,
             tiers: settings.tiers.clone(),
             hot_compression: settings.hot_compression,
             cold_compression: settings.cold_compression,
@@ -371,6 +373,27 @@ impl Database {
     #[must_use]
     pub fn overlap_reads(&self) -> Vec<OwnedFd> {
         self.0.manager.overlap_reads()
+    }
+
+    /// The first of the folders with data files whose reads cannot go past the system's page cache, though they are to
+    /// ([`Settings::direct_reads`]). They go through it.
+    #[must_use]
+    pub fn refuses_direct_reads(&self) -> Option<PathBuf> {
+        let data = data_dir(&self.0.path);
+        let tiers = self.0.settings.tiers.iter().map(|tier| tier.dir.clone());
+        let mut folders = std::iter::once(data).chain(tiers);
+        folders.find(|dir| self.0.settings.direct_reads && !self.0.disk.goes_past_cache(dir))
+    }
+
+    /// Whether statements were left whose reads wait to be handed over together ([`Database::submit_reads`]).
+    #[must_use]
+    pub fn keeps_reads(&self) -> bool {
+        self.0.manager.keeps_reads()
+    }
+
+    /// Hands reads of statements that were left over to their device. `false` where it takes some only later: somebody is to call again soon.
+    pub fn submit_reads(&self) -> bool {
+        self.0.manager.submit_reads()
     }
 
     /// Takes what has been read into memory, and calls those who wait for it.

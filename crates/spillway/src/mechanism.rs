@@ -46,6 +46,8 @@ pub enum Mechanism {
     ReadAhead,
     /// Statements that need a device are left while it reads, in place of their threads waiting for it.
     OverlappedReads,
+    /// Reads of statements that were left are handed over to their device several at once.
+    GatheredReads,
     /// Indexes that have all that a query reads are read alone, and not the rows that they find.
     IndexOnly,
     /// Blocks are searched by nodes over their keys, in place of halving.
@@ -58,7 +60,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 22] = [
+    pub const ALL: [Mechanism; 23] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -77,6 +79,7 @@ impl Mechanism {
         Mechanism::RangeFilters,
         Mechanism::ReadAhead,
         Mechanism::OverlappedReads,
+        Mechanism::GatheredReads,
         Mechanism::IndexOnly,
         Mechanism::BlockNodes,
         Mechanism::Simd,
@@ -105,6 +108,7 @@ impl Mechanism {
             Mechanism::RangeFilters => "range-filters",
             Mechanism::ReadAhead => "read-ahead",
             Mechanism::OverlappedReads => "overlapped-reads",
+            Mechanism::GatheredReads => "gathered-reads",
             Mechanism::IndexOnly => "index-only",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",

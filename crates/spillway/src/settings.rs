@@ -47,6 +47,10 @@ pub struct Settings {
     pub hot_compression: Compression,
     /// How all other data is compressed: Level2.
     pub cold_compression: Compression,
+    /// Whether reads of data files go past the system's page cache, where the file system can: what is in memory is in the budget then, once,
+    /// and a read that needs its device takes half of the system's time. Without it the system keeps what was read lately in
+    /// memory that nobody else needs, beside the budget.
+    pub direct_reads: bool,
     /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default only pays in
     /// tests.
     pub slot_bytes: usize,
@@ -73,6 +77,7 @@ impl Default for Settings {
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
+            direct_reads: false,
             slot_bytes: 2 << 20,
         }
     }

@@ -21,8 +21,10 @@
 //! - **K7.** An open file stays readable and writable after its name is removed or given to another.
 //! - **K8.** [`File::read_now`] waits for no device. What it gives is what [`File::read_at`] would have given; it tells of no
 //!   failure, and may say at any time that the device is needed.
+//! - **K9.** [`File::read_past`] gives what [`File::read_at`] would have given, and fails as that would have failed; only the system's page
+//!   cache is left as it is, as far as the file system can. A buffer with room for the bytes and two times [`crate::ALIGN`] keeps its memory.
 //!
-//! What reads and writes promise that go on beside their caller is said in [`crate::queue`] (A1 to A9).
+//! What reads and writes promise that go on beside their caller is said in [`crate::queue`] (A1 to A10).
 
 use std::any::Any;
 use std::path::Path;
@@ -30,7 +32,7 @@ use std::sync::Arc;
 
 use spillway_base::Result;
 
-use crate::queue::{IoQueue, QueueSettings};
+use crate::queue::{AlignedBuffer, IoQueue, QueueSettings};
 
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,6 +104,12 @@ pub trait Disk: Send + Sync {
     /// [`spillway_base::ErrorKind::Io`].
     fn available(&self, path: &Path) -> Result<u64>;
 
+    /// Whether files in a folder can be read and written past the system's page cache, as far as can be known beforehand.
+    fn goes_past_cache(&self, dir: &Path) -> bool {
+        let _ = dir;
+        true
+    }
+
     /// A queue for this disk's files, for the calling thread.
     ///
     /// # Errors
@@ -126,6 +134,22 @@ pub trait File: Any + Send + Sync {
     fn read_now(&self, offset: u64, bytes: &mut [u8]) -> bool {
         let _ = (offset, bytes);
         false
+    }
+
+    /// Reads `len` bytes from `offset` into a buffer, past the system's page cache where that can be (K9). The buffer comes back either
+    /// way; after a failure it has any bytes.
+    ///
+    /// # Errors
+    /// As [`File::read_at`].
+    fn read_past(
+        self: Arc<Self>,
+        offset: u64,
+        len: usize,
+        mut buffer: AlignedBuffer,
+    ) -> (AlignedBuffer, Result<()>) {
+        buffer.frame(offset, len);
+        let outcome = self.read_at(offset, &mut buffer);
+        (buffer, outcome)
     }
 
     /// Writes `bytes` at `offset`, making the file longer where needed.

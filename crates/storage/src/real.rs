@@ -1,8 +1,8 @@
 //! The machine's file system.
 //!
 //! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, where the file system has
-//! it, else a write and an fdatasync. [`File::read_now`] is `preadv2` with `RWF_NOWAIT`. Transfers past the page cache go through a second
-//! descriptor of the file.
+//! it, else a write and an fdatasync. [`File::read_now`] is `preadv2` with `RWF_NOWAIT`. Transfers past the page cache, as those of
+//! [`File::read_past`], go through a second descriptor of the file; one that the file system refuses goes through the page cache.
 
 mod lock;
 
@@ -18,7 +18,7 @@ use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fcntl_getfl, statvfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use spillway_base::{Error, ErrorKind, Result};
 
-use crate::queue::{self, IoQueue, Means, QueueSettings};
+use crate::queue::{self, AlignedBuffer, Completion, IoQueue, Means, QueueSettings};
 use crate::{Disk, DiskLock, File, OpenMode};
 
 /// The machine's file system.
@@ -108,6 +108,12 @@ impl Disk for RealDisk {
     fn available(&self, path: &Path) -> Result<u64> {
         let stat = statvfs(path).map_err(|error| failed("measure", path, error.into()))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn goes_past_cache(&self, dir: &Path) -> bool {
+        let flags = OFlags::TMPFILE | OFlags::DIRECT | OFlags::RDWR | OFlags::CLOEXEC;
+        // Of a file system that has no files without names nothing is known.
+        !matches!(rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR), Err(Errno::INVAL))
     }
 
     fn queue(&self, settings: QueueSettings) -> Result<Box<dyn IoQueue>> {
@@ -212,6 +218,16 @@ impl File for RealFile {
             }
         }
         read == bytes.len()
+    }
+
+    fn read_past(
+        self: Arc<Self>,
+        offset: u64,
+        len: usize,
+        buffer: AlignedBuffer,
+    ) -> (AlignedBuffer, Result<()>) {
+        let Completion { buffer, outcome, .. } = queue::read_now_past(self, offset, len, buffer);
+        (buffer, outcome)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spillway_base::ErrorKind;
 
 use crate::sim::SimDisk;
-use crate::{Disk, File, OpenMode, RealDisk};
+use crate::{ALIGN, AlignedBuffer, Disk, File, OpenMode, RealDisk};
 
 /// Runs a test on both disks, in a folder of their own.
 fn on_both(test: impl Fn(&dyn Disk, &Path)) {
@@ -154,6 +154,48 @@ fn k8_what_is_read_at_once_is_what_the_file_holds() {
         let mut byte = [0];
         assert!(!file.read_now(5, &mut byte) || byte[0] == written[5]);
     });
+}
+
+/// K9, and A3 for who waits.
+#[test]
+fn k9_what_is_read_past_the_cache_is_what_the_file_holds() {
+    on_both(|disk, dir| {
+        disk.create_dir_all(dir).unwrap();
+        let file = disk.open(&dir.join("f"), OpenMode::Create).unwrap();
+        let written: Vec<u8> = (0..100_000_u32).map(|at| (at / 7) as u8).collect();
+        file.write_at(0, &written).unwrap();
+        let mut buffer = AlignedBuffer::with_capacity(2 * ALIGN + 30_000);
+        let memory = buffer.capacity();
+        for (offset, len) in [(0, 30_000), (4095, 2), (99_999, 1), (8192, 8192), (70_001, 29_999)] {
+            let (read, outcome) = file.clone().read_past(offset, len, buffer);
+            outcome.unwrap();
+            assert_eq!(read[..], written[offset as usize..offset as usize + len]);
+            assert_eq!(read.capacity(), memory, "it keeps its memory");
+            buffer = read;
+        }
+        for offset in [99_999, 100_000, u64::MAX - 1] {
+            let (read, outcome) = file.clone().read_past(offset, 2, buffer);
+            assert_eq!(kind(outcome), ErrorKind::Io, "there is not that much");
+            buffer = read;
+        }
+    });
+}
+
+/// K9, of the simulated disk's failures.
+#[test]
+fn k9_a_read_past_the_cache_fails_as_any() {
+    let disk = SimDisk::new(1);
+    let file = disk.open(Path::new("/f"), OpenMode::Create).unwrap();
+    file.write_at(0, &[3; 5000]).unwrap();
+    disk.fail_reads(Path::new("/f"));
+    let (buffer, outcome) = file.clone().read_past(0, 10, AlignedBuffer::with_capacity(0));
+    assert_eq!(kind(outcome), ErrorKind::Io);
+    disk.heal();
+    let (buffer, outcome) = file.clone().read_past(0, 10, buffer);
+    outcome.unwrap();
+    assert_eq!(buffer[..], [3; 10]);
+    disk.kill();
+    assert_eq!(kind(file.read_past(0, 10, buffer).1), ErrorKind::Io);
 }
 
 #[test]

@@ -40,6 +40,11 @@ pub struct TieredSettings {
     pub read_ahead: bool,
     /// Queues by which blocks are read beside who needs them ([`spillway_base::engine::Engine::begin_read`]), if somebody asks for that.
     pub read_queues: usize,
+    /// Whether what is read so is handed over to the device several reads at once.
+    pub gathered_reads: bool,
+    /// Whether readers read data files past the system's page cache, as far as file systems can. Flushes and compactions, and what is read
+    /// ahead, go past it anyway.
+    pub direct_reads: bool,
     /// Bytes of a slot. Fixed when a data folder is made.
     pub slot_bytes: usize,
     /// The largest size of a data file, in bytes.
@@ -143,6 +148,8 @@ impl TieredSettings {
             range_filters: true,
             read_ahead: true,
             read_queues: 1,
+            gathered_reads: true,
+            direct_reads: false,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,
             level0_target: 12,

@@ -9,9 +9,7 @@ use spillway_base::engine::Access;
 use spillway_base::{Error, Result, TableId};
 use spillway_storage::Disk;
 
-use crate::block::BlockSearch;
-use crate::cache::CacheSettings;
-use crate::extent::{ExtentHandle, ReadContext};
+use crate::extent::{ExtentHandle, ReadContext, ReadSettings};
 use crate::extent_meta::{Counts, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest;
@@ -62,8 +60,7 @@ pub fn verify(
         }
     };
     let budget = Budget::new(usize::MAX);
-    let context =
-        ReadContext::new(CacheSettings::fixed(64 << 20), None, BlockSearch::best(), false, &budget);
+    let context = ReadContext::new(ReadSettings::once(64 << 20), None, &budget);
     let all = || state.tables.values().flat_map(|table| table.extents.values());
     let used = all().map(|extent| extent.meta.slots);
     let opened = find(&**disk, dir).and_then(|folders| {

@@ -373,6 +373,17 @@ impl TransactionManager {
         descriptors
     }
 
+    /// Whether [`TransactionManager::submit_reads`] has something to hand over.
+    #[must_use]
+    pub fn keeps_reads(&self) -> bool {
+        self.0.engines.iter().any(|engine| engine.keeps_reads())
+    }
+
+    /// Hands over to devices what was begun and kept. `false` where it is to be called again soon.
+    pub fn submit_reads(&self) -> bool {
+        self.0.engines.iter().filter(|engine| !engine.submit_reads()).count() == 0
+    }
+
     /// Takes what was read into memory, and calls those who have left for it.
     pub fn end_reads(&self) {
         self.0.engines.iter().for_each(|engine| engine.end_reads());

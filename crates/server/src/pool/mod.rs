@@ -94,6 +94,12 @@ const READS: u64 = u64::MAX - 1;
 /// So many answers are worth waking another worker for.
 const SHARE_AT: usize = 4;
 
+/// Reads of statements that were left are handed over to the device together, and the first of them this long after it was begun, where
+/// so much else is ready.
+const GATHER: Duration = Duration::from_micros(50);
+/// A device that does not take them is asked again after this.
+const REFUSED: Duration = Duration::from_millis(1);
+
 /// So often what panics while reads are seen to is gone on with.
 const PANICS: usize = 16;
 
@@ -132,6 +138,8 @@ pub(crate) struct Pool {
     crew: Crew,
     homes: Homes,
     timer: Timer,
+    /// Since when reads are kept that are not handed over to the device yet, in nanoseconds of the clock; zero where it is not known.
+    kept_since_ns: AtomicU64,
     /// What was taken from the queue.
     taken: AtomicU64,
     /// As much as that was when it was last looked at whether all workers are stuck.
@@ -166,6 +174,7 @@ impl Pool {
             crew: Crew::new(workers),
             homes,
             timer,
+            kept_since_ns: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             taken_before: AtomicU64::new(0),
             watch_at_ns: AtomicU64::new(0),
@@ -324,6 +333,7 @@ impl Pool {
                 Item::Command(seat) => self.serve(seat, None),
             }
         }
+        self.hand_over(Duration::ZERO);
         self.homes.leave();
         // The next one is to hear it as well.
         self.ring();
@@ -348,8 +358,10 @@ impl Pool {
             if shares {
                 self.ring_if_asleep();
             }
+            self.hand_over(GATHER);
             return item;
         }
+        self.hand_over(Duration::ZERO);
         let waiting = self.commits.waiting() > 0;
         if !overdue && waiting && self.collect(events, true) {
             return None;
@@ -358,6 +370,26 @@ impl Pool {
             self.sleep(events);
         }
         None
+    }
+
+    /// Hands over to the device what statements were left for, where that has been kept for so long.
+    fn hand_over(&self, after: Duration) {
+        let database = self.shared.instance.database();
+        if !database.keeps_reads() {
+            return;
+        }
+        if !after.is_zero() {
+            let now = clock::now();
+            let since = self.kept_since_ns.load(Ordering::Relaxed);
+            if since == 0 {
+                return self.kept_since_ns.store(now.as_nanos() as u64, Ordering::Relaxed);
+            }
+            if now < Duration::from_nanos(since) + after {
+                return;
+            }
+        }
+        self.kept_since_ns.store(0, Ordering::Relaxed);
+        database.submit_reads();
     }
 
     /// Writes the log. Whether there was anything to be written by this thread.
@@ -380,7 +412,9 @@ impl Pool {
         // Whoever queued something before did not see who sleeps (invariant 3).
         let mut found = Found::Nothing;
         if self.work.lock().is_empty() && self.crew.goes_on() {
-            found = self.listen(events, None);
+            // What the device has not taken is handed over again.
+            let keeps = self.shared.instance.database().keeps_reads();
+            found = self.listen(events, keeps.then_some(REFUSED));
         }
         self.crew.get_up();
         self.call_if_missed();
@@ -567,6 +601,7 @@ impl thread::Pool for Pool {
         }
         self.homes.leave();
         self.crew.leave();
+        self.hand_over(Duration::ZERO);
         self.call_if_missed();
     }
 

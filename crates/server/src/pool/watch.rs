@@ -36,6 +36,7 @@ impl Pool {
 
     /// Has one more worker run where something is ready and none took anything since the last look.
     fn help_out(&self) {
+        self.hand_over(Duration::ZERO);
         let taken = self.taken.load(Ordering::SeqCst);
         let before = self.taken_before.swap(taken, Ordering::SeqCst);
         if taken == before {

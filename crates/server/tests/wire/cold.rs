@@ -13,6 +13,11 @@ const ROWS: usize = 400;
 
 /// A server with one worker over a table `t` of which nothing is in memory, and another, `w`, that is there.
 fn cold(disk: &SimDisk, overlaps: bool) -> TestServer {
+    cold_with(disk, overlaps, false)
+}
+
+/// The same, of which data files may be read past the page cache.
+fn cold_with(disk: &SimDisk, overlaps: bool, direct: bool) -> TestServer {
     let settings = ServerSettings { workers: 1, ..ServerSettings::default() };
     // What is changed is on the device after a flush, whatever is remembered of reads before.
     let mut without = vec![Mechanism::RowCache, Mechanism::Replacement];
@@ -20,6 +25,7 @@ fn cold(disk: &SimDisk, overlaps: bool) -> TestServer {
     let open = || {
         let mut settings = Settings::default();
         settings.without.clone_from(&without);
+        settings.direct_reads = direct;
         Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap()
     };
     let server = TestServer::over(open(), settings.clone());
@@ -55,12 +61,14 @@ fn left(server: &TestServer) -> u64 {
 
 #[test]
 fn a_read_that_hangs_keeps_nobody_else_waiting() {
-    [false, true].into_iter().for_each(a_read_hangs);
+    for (overlaps, direct) in [(false, false), (false, true), (true, false), (true, true)] {
+        a_read_hangs(overlaps, direct);
+    }
 }
 
-fn a_read_hangs(overlaps: bool) {
+fn a_read_hangs(overlaps: bool, direct: bool) {
     let disk = SimDisk::new(1);
-    let server = cold(&disk, overlaps);
+    let server = cold_with(&disk, overlaps, direct);
     let (mut one, mut other) = (server.client(), server.client());
     for (sql, answer) in [
         ("SELECT n FROM t WHERE id = 7", "7"),
@@ -116,23 +124,42 @@ fn who_waits_for_a_device_costs_no_thread() {
 /// What a read meets, its client is told: the same as without.
 #[test]
 fn a_read_that_fails_is_told_as_if_it_had_been_waited_for() {
-    let told = [false, true].map(|overlaps| {
-        let disk = SimDisk::new(1);
-        let server = cold(&disk, overlaps);
-        let mut client = server.client();
-        let is_data = |path: &Path| path.extension().is_some_and(|extension| extension == "data");
-        let (data, len) = disk.files().into_iter().find(|(path, _)| is_data(path)).unwrap();
-        disk.fail_reads(&data);
-        let unreadable = client.query("SELECT n FROM t WHERE id = 7");
-        disk.heal();
-        assert_eq!(client.run("SELECT n FROM t WHERE id = 7").one(), "7");
-        (0..len.min(200_000)).for_each(|at| disk.rot(&data, at, 0x10));
-        let damaged = client.query("SELECT n FROM t WHERE id = 399");
-        assert_eq!(left(&server) > 0, overlaps);
-        assert!(unreadable.code() > 0 && damaged.code() > 0);
-        format!("{unreadable:?} {damaged:?}")
-    });
-    assert_eq!(told[0], told[1]);
+    let told =
+        [(false, false), (true, false), (false, true), (true, true)].map(|(overlaps, direct)| {
+            let disk = SimDisk::new(1);
+            let server = cold_with(&disk, overlaps, direct);
+            let mut client = server.client();
+            let is_data =
+                |path: &Path| path.extension().is_some_and(|extension| extension == "data");
+            let (data, len) = disk.files().into_iter().find(|(path, _)| is_data(path)).unwrap();
+            disk.fail_reads(&data);
+            let unreadable = client.query("SELECT n FROM t WHERE id = 7");
+            disk.heal();
+            assert_eq!(client.run("SELECT n FROM t WHERE id = 7").one(), "7");
+            (0..len.min(200_000)).for_each(|at| disk.rot(&data, at, 0x10));
+            let damaged = client.query("SELECT n FROM t WHERE id = 399");
+            assert_eq!(left(&server) > 0, overlaps);
+            assert!(unreadable.code() > 0 && damaged.code() > 0);
+            format!("{unreadable:?} {damaged:?}")
+        });
+    assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
+}
+
+/// What the system does not take from a statement, nobody has to come by for: it is asked again.
+#[test]
+fn a_read_that_the_system_refuses_is_handed_over_later() {
+    let disk = SimDisk::new(1);
+    let server = cold(&disk, true);
+    let (mut one, mut other) = (server.client(), server.client());
+    disk.refuse_submissions(true);
+    let before = left(&server);
+    send(&mut one, "SELECT n FROM t WHERE id = 7");
+    until(|| left(&server) > before);
+    for _ in 0..3 {
+        assert_eq!(other.run("UPDATE w SET n = n + 1").affected(), 1);
+    }
+    disk.refuse_submissions(false);
+    assert_eq!(one.answer().one(), "7");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! A queue belongs to one thread at a time. It is given reads and writes of a disk's files, each with a buffer and a tag, and gives
 //! them back as they are done. [`crate::Disk::queue`] makes one: of `io_uring` where the system has it, of a few threads elsewhere, of a
-//! seeded scheduler on the simulated disk. All keep these guarantees, beside those of the disk (K1 to K8):
+//! seeded scheduler on the simulated disk. All keep these guarantees, beside those of the disk (K1 to K9):
 //!
 //! - **A1.** Every operation that was submitted is given back by [`IoQueue::wait`] once, in any order, with its tag and its buffer.
 //! - **A2.** Operations are not ordered, neither among each other nor with other calls on their files. A write *is written*, in the
@@ -24,6 +24,8 @@
 //!
 //! - **A9.** [`IoQueue::try_wait`] waits for nothing: it gives back an operation that is done, if it knows of one. Whoever asks it until it
 //!   has none, whenever the queue's descriptor ([`IoQueue::descriptor`]) has become readable and after each submission, is given back all.
+//! - **A10.** A queue that gathers ([`IoQueue::gather`]) may keep what it is given, and what it has to go on with, until
+//!   [`IoQueue::submit`] or [`IoQueue::wait`]; its caller comes to one of them. Once `submit` has answered `true`, nothing is kept.
 //!
 //! The caller's part: files are those of the queue's disk; no operation is empty; a write begins at a multiple of [`ALIGN`] and is a
 //! multiple of it long ([`AlignedBuffer::pad`]); nothing is submitted to a full queue. Who does otherwise meets a panic. And a range
@@ -131,6 +133,7 @@ use std::sync::Arc;
 use spillway_base::{Error, Result};
 
 pub use buffer::{ALIGN, AlignedBuffer};
+pub(crate) use operation::read_now_past;
 pub use real::Means;
 pub(crate) use real::{open, open_by};
 
@@ -199,6 +202,16 @@ pub trait IoQueue: Send {
     /// # Panics
     /// When the queue is full, the buffer is empty, offset or length are no multiples of [`ALIGN`], or the file is of another disk.
     fn write(&mut self, tag: u64, file: &Arc<dyn File>, offset: u64, buffer: AlignedBuffer);
+
+    /// Whether what is given from now on may be kept until [`IoQueue::submit`], to be handed over together (A10).
+    fn gather(&mut self, gathers: bool) {
+        let _ = gathers;
+    }
+
+    /// Hands over what was kept, or was not taken before. `false` where the system takes something only later: it is to be asked again.
+    fn submit(&mut self) -> bool {
+        true
+    }
 
     /// Waits for an operation to be done, whichever comes first; nothing when none is in flight.
     fn wait(&mut self) -> Option<Completion>;

@@ -55,6 +55,14 @@ pub(super) trait Carrier<O>: Send {
     /// One that is over, if there is one now.
     fn try_finished(&mut self) -> Option<O>;
 
+    /// As [`IoQueue::gather`].
+    fn gather(&mut self, _gathers: bool) {}
+
+    /// As [`IoQueue::submit`].
+    fn submit(&mut self) -> bool {
+        true
+    }
+
     /// What becomes readable when one is over, where it can tell.
     fn descriptor(&self) -> Option<OwnedFd> {
         None
@@ -137,6 +145,14 @@ impl<C: Carrier<Operation>> IoQueue for RealQueue<C> {
         check_write(self, offset, buffer.len());
         let cache = self.settings.cache;
         self.begin(Operation::write(tag, real(file), offset, buffer, cache));
+    }
+
+    fn gather(&mut self, gathers: bool) {
+        self.carrier.gather(gathers);
+    }
+
+    fn submit(&mut self) -> bool {
+        self.carrier.submit()
     }
 
     fn wait(&mut self) -> Option<Completion> {

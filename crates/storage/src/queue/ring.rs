@@ -1,7 +1,8 @@
 //! Operations carried out by the system itself, through `io_uring`.
 //!
 //! Each operation is handed over as soon as it is given, so that it goes on while the caller does something else; a system call
-//! for each is little beside the transfers that compactions do.
+//! for each is little beside the transfers that compactions do. For a read of a block it is not: a queue that gathers hands several over with
+//! one call, of which the device is told once.
 //!
 //! When a process is killed the system goes on with what its rings have in flight, and nobody waits for that. A8 holds since a
 //! ring has the locks of the folders that it writes into among its registered files: the system gives those back after the
@@ -39,6 +40,8 @@ pub(super) struct Ring {
     free: Vec<usize>,
     /// Locks that are registered with the ring, in this order.
     locks: Vec<Arc<fs::File>>,
+    /// Whether what is pushed is kept until somebody submits it.
+    gathers: bool,
 }
 
 impl Ring {
@@ -56,7 +59,7 @@ impl Ring {
         // Places for locks, with none in them.
         ring.submitter().register_files(&[-1; LOCKS_MAX])?;
         let slots = (0..operations).map(|_| None).collect();
-        Ok(Ring { ring, slots, free: (0..operations).collect(), locks: Vec::new() })
+        Ok(Ring { ring, slots, free: (0..operations).collect(), locks: Vec::new(), gathers: false })
     }
 
     /// Hands the next step of an operation to the system.
@@ -74,7 +77,9 @@ impl Ring {
         // completed. Where it is never completed, `Drop` lets neither of them go.
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
         pushed.expect("the ring has an entry for each operation");
-        self.enter(0);
+        if !self.gathers {
+            self.enter(0);
+        }
     }
 
     /// Submits what was pushed, and waits for so many completions. Where the system cannot take it now, it stays in the ring until
@@ -130,9 +135,9 @@ impl Carrier<Operation> for Ring {
     }
 
     fn try_finished(&mut self) -> Option<Operation> {
-        if !self.ring.submission().is_empty() {
-            // The system could not take it before.
-            self.enter(0);
+        if !self.gathers {
+            // What the system could not take before.
+            self.submit();
         }
         loop {
             let completed = self.ring.completion().next()?;
@@ -149,6 +154,17 @@ impl Carrier<Operation> for Ring {
             self.slots[slot] = Some(operation);
             self.push(slot);
         }
+    }
+
+    fn gather(&mut self, gathers: bool) {
+        self.gathers = gathers;
+    }
+
+    fn submit(&mut self) -> bool {
+        if !self.ring.submission().is_empty() {
+            self.enter(0);
+        }
+        self.ring.submission().is_empty()
     }
 
     fn descriptor(&self) -> Option<OwnedFd> {

@@ -127,6 +127,43 @@ fn a9_who_is_told_when_to_look_waits_for_nothing_and_misses_nothing() {
 }
 
 #[test]
+fn a10_what_is_gathered_comes_back_once_it_was_handed_over() {
+    everywhere(|place| {
+        let bytes: Vec<u8> = (0..8 * PAGE).map(|at| (at / 512) as u8).collect();
+        let file = place.file("f", &bytes);
+        let mut queue = place.queue(8);
+        queue.gather(true);
+        let read = |queue: &mut dyn IoQueue, tag| {
+            queue.read(tag, &file, tag * PAGE + 9, 4000, AlignedBuffer::with_capacity(0));
+        };
+        for round in 0..3 {
+            (0..8).for_each(|tag| read(&mut *queue, tag));
+            assert!(queue.is_full(), "what is kept counts as in flight");
+            if place.means != Some(Means::Threads) {
+                assert!(queue.try_wait().is_none(), "{}: it was kept", place.name);
+            }
+            // By whom it is handed over does not matter.
+            let mut done = match round {
+                0 => drain(&mut *queue),
+                _ => {
+                    assert!(queue.submit() && queue.submit());
+                    drain(&mut *queue)
+                }
+            };
+            assert_eq!(done.len(), 8);
+            for (tag, read) in &mut done {
+                let from = (tag * PAGE + 9) as usize;
+                read.outcome.as_ref().unwrap();
+                assert_eq!(read.buffer[..], bytes[from..from + 4000], "{}", place.name);
+            }
+        }
+        // A queue that goes waits for what it kept.
+        read(&mut *queue, 1);
+        drop(queue);
+    });
+}
+
+#[test]
 fn a1_each_operation_comes_back_once_with_its_tag_and_its_buffer() {
     everywhere(|place| {
         let mut queue = place.queue(3);

@@ -148,6 +148,11 @@ impl SimDisk {
         HeldUp { disk: self.clone(), what: Held::Reads, hold }
     }
 
+    /// Whether the system takes no reads from queues for now, as one that is short of memory: they stay where they were given.
+    pub fn refuse_submissions(&self, refuses: bool) {
+        self.0.lock().refuses_submissions = refuses;
+    }
+
     /// Runs `hook` once, right after the next write that succeeds to a file with this extension, on the thread that wrote.
     pub fn after_next_write(&self, extension: &'static str, hook: impl FnOnce() + Send + 'static) {
         let hook = Arc::new(Mutex::new(Some(Box::new(hook) as Box<dyn FnOnce() + Send>)));

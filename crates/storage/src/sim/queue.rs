@@ -1,7 +1,7 @@
 //! Operations in flight on the simulated disk, and the queues that they are of.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -142,11 +142,22 @@ struct Submitted {
     file: Arc<SimFile>,
 }
 
+/// A read that is not handed over.
+struct Kept {
+    tag: u64,
+    file: Arc<SimFile>,
+    offset: u64,
+    buffer: AlignedBuffer,
+}
+
 /// A queue of the simulated disk. Its operations happen when somebody uses a queue of the disk, and are given back in any order.
 pub(super) struct SimQueue {
     disk: SimDisk,
     depth: usize,
     in_flight: Vec<Submitted>,
+    /// Whether reads are kept until they are handed over, and those that are.
+    gathers: bool,
+    kept: VecDeque<Kept>,
     /// Written to when something can be given back, where somebody listens.
     bell: OnceLock<Arc<OwnedFd>>,
 }
@@ -163,6 +174,8 @@ impl SimQueue {
             disk: disk.clone(),
             depth: settings.depth,
             in_flight: Vec::new(),
+            gathers: false,
+            kept: VecDeque::new(),
             bell: OnceLock::new(),
         }
     }
@@ -177,7 +190,7 @@ impl SimQueue {
         file
     }
 
-    fn submit(
+    fn submit_one(
         &mut self,
         tag: u64,
         file: Arc<SimFile>,
@@ -203,6 +216,13 @@ impl SimQueue {
         if let Some(bell) = self.bell.get() {
             held.inspect(|held| held.note());
             ring(bell);
+        }
+    }
+
+    /// Hands over all that is kept.
+    fn launch_all(&mut self) {
+        while let Some(Kept { tag, file, offset, buffer }) = self.kept.pop_front() {
+            self.submit_one(tag, file, offset, buffer, |_| Ok(Doing::Read));
         }
     }
 
@@ -234,25 +254,45 @@ impl IoQueue for SimQueue {
     ) {
         check_read(self, len);
         buffer.frame(offset, len);
-        self.submit(tag, self.file(file), offset, buffer, |_| Ok(Doing::Read));
+        let file = self.file(file);
+        if self.gathers || self.disk.0.lock().refuses_submissions {
+            self.kept.push_back(Kept { tag, file, offset, buffer });
+        } else {
+            self.submit_one(tag, file, offset, buffer, |_| Ok(Doing::Read));
+        }
     }
 
     fn write(&mut self, tag: u64, file: &Arc<dyn File>, offset: u64, buffer: AlignedBuffer) {
         check_write(self, offset, buffer.len());
         let file = self.file(file);
         let writer = file.clone();
-        self.submit(tag, file, offset, buffer, |state| {
+        self.submit_one(tag, file, offset, buffer, |state| {
             Ok(Doing::Write { short: writer.change(state, "write")? })
         });
     }
 
+    fn gather(&mut self, gathers: bool) {
+        self.gathers = gathers;
+    }
+
+    fn submit(&mut self) -> bool {
+        if !self.disk.0.lock().refuses_submissions {
+            self.launch_all();
+        }
+        self.kept.is_empty()
+    }
+
     fn wait(&mut self) -> Option<Completion> {
+        self.launch_all();
         (!self.in_flight.is_empty()).then(|| self.give_back())
     }
 
     fn try_wait(&mut self) -> Option<Completion> {
+        if !self.gathers {
+            self.submit();
+        }
         let held = self.bell.get().is_some() && self.disk.0.lock().hold_reads.is_some();
-        if held { None } else { self.wait() }
+        (!held && !self.in_flight.is_empty()).then(|| self.give_back())
     }
 
     fn descriptor(&self) -> Option<OwnedFd> {
@@ -275,12 +315,13 @@ impl IoQueue for SimQueue {
     }
 
     fn in_flight(&self) -> usize {
-        self.in_flight.len()
+        self.in_flight.len() + self.kept.len()
     }
 }
 
 impl Drop for SimQueue {
     fn drop(&mut self) {
+        self.launch_all();
         while !self.in_flight.is_empty() {
             let mut state = self.disk.0.lock();
             let place = any(&mut state.rng, self.in_flight.len());

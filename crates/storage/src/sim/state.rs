@@ -64,6 +64,8 @@ pub(super) struct State {
     pub(super) hold: Option<Arc<Hold>>,
     /// Where reads wait.
     pub(super) hold_reads: Option<Arc<Hold>>,
+    /// Whether queues are not given reads just now.
+    pub(super) refuses_submissions: bool,
     /// Of queues that somebody listens to.
     pub(super) bells: Vec<Weak<OwnedFd>>,
     pub(super) after_write: Option<AfterWrite>,
@@ -106,6 +108,7 @@ impl State {
             next_sync: None,
             hold: None,
             hold_reads: None,
+            refuses_submissions: false,
             bells: Vec::new(),
             after_write: None,
             unreadable: BTreeSet::new(),

@@ -18,10 +18,11 @@ use super::rule::Sieve;
 use super::supply::{Origin, Supply};
 use super::weave::{Coder, Output, Tally, Weaver};
 use super::{Bulk, DropRule};
-use crate::block::{BLOCK_BYTES, Block, BlockSearch, BlockWriter, BuiltBlock, Entry};
-use crate::cache::CacheSettings;
+use crate::block::{BLOCK_BYTES, Block, BlockWriter, BuiltBlock, Entry};
 use crate::coding::{Coding, Compression};
-use crate::extent::{BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext};
+use crate::extent::{
+    BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext, ReadSettings,
+};
 use crate::extent_meta::ExtentId;
 use crate::level::Slice;
 use crate::memtable::{Accounts, Memtable};
@@ -54,13 +55,7 @@ impl Yard {
             64 << 20,
             [].into_iter(),
         );
-        let context = ReadContext::new(
-            CacheSettings::fixed(64 << 20),
-            None,
-            BlockSearch::best(),
-            false,
-            &budget,
-        );
+        let context = ReadContext::new(ReadSettings::once(64 << 20), None, &budget);
         let space = Arc::new(space.unwrap());
         let bulk = space.bulk(&budget).unwrap();
         Yard { bulk, space, context, next: 1, slices: Vec::new() }

@@ -56,7 +56,7 @@ use spillway_storage::{ALIGN, Disk, DiskLock};
 use crate::cache::{Balance, Looked, RowCache};
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::{PartsCursor, TableCursor};
-use crate::extent::{ExtentHandle, ReadContext, read_by_this_thread};
+use crate::extent::{ExtentHandle, ReadContext, ReadSettings, read_by_this_thread};
 use crate::filter;
 use crate::gaps::{self, Gaps};
 use crate::inspect::History;
@@ -206,7 +206,9 @@ impl TieredEngine {
         let (cache, search) = (settings.cache(), settings.block_search());
         let balance = Arc::new(Balance::new(settings.row_cache_share, settings.adaptive_share));
         let rows = RowCache::new(balance, settings.row_cache_sample, &budget);
-        let context = ReadContext::new(cache, rows, search, settings.temperature, &budget);
+        let TieredSettings { temperature, direct_reads: direct, .. } = settings;
+        let reads = ReadSettings { cache, search, temperature, direct };
+        let context = ReadContext::new(reads, rows, &budget);
         if settings.read_ahead {
             context.queues.allow();
         }
@@ -687,7 +689,8 @@ impl Engine for TieredEngine {
 
     fn overlap_reads(&self) -> Vec<OwnedFd> {
         let inner = &self.0;
-        inner.context.under_way.open(inner.space.disk(), inner.settings.read_queues)
+        let TieredSettings { read_queues, direct_reads, gathered_reads, .. } = inner.settings;
+        inner.context.under_way.open(inner.space.disk(), read_queues, direct_reads, gathered_reads)
     }
 
     fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
@@ -695,6 +698,14 @@ impl Engine for TieredEngine {
         let Some(table) = tables.get(&table) else { return false };
         let lacks = table.parts().of(key).view_now().missing(key, snapshot, &mut Vec::new());
         lacks.is_some_and(|(extent, what)| self.0.context.under_way.begin(&extent, what, waker))
+    }
+
+    fn keeps_reads(&self) -> bool {
+        self.0.context.under_way.keeps_some()
+    }
+
+    fn submit_reads(&self) -> bool {
+        self.0.context.under_way.submit()
     }
 
     fn end_reads(&self) {

@@ -88,6 +88,8 @@ fn small() -> TieredSettings {
         range_filters: true,
         read_ahead: true,
         read_queues: 2,
+        gathered_reads: true,
+        direct_reads: false,
         slot_bytes: 64 << 10,
         file_bytes: 1 << 20,
         compaction_order: Kind::ORDER.into(),

@@ -11,6 +11,7 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_storage::{Disk, File};
 
 use super::ahead::Queues;
+use super::past::{Bytes, read_past};
 use super::under_way::UnderWay;
 use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{BLOCK_BYTES, Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
@@ -57,18 +58,38 @@ pub(crate) struct ReadContext {
     pub(crate) queues: Queues,
     /// What is read beside who needs it.
     pub(crate) under_way: UnderWay,
+    /// Whether readers' reads go past the system's page cache.
+    pub(super) direct: bool,
     pub(super) budget: Budget,
 }
 
+/// How extents are read.
+pub(crate) struct ReadSettings {
+    pub(crate) cache: CacheSettings,
+    /// How blocks are searched.
+    pub(crate) search: BlockSearch,
+    /// Whether it is counted how often extents are read.
+    pub(crate) temperature: bool,
+    /// Whether readers' reads go past the system's page cache.
+    pub(crate) direct: bool,
+}
+
+impl ReadSettings {
+    /// Through the page cache, with nothing counted, for who reads each block once.
+    pub(crate) fn once(cache_bytes: usize) -> ReadSettings {
+        let (cache, search) = (CacheSettings::fixed(cache_bytes), BlockSearch::best());
+        ReadSettings { cache, search, temperature: false, direct: false }
+    }
+}
+
 impl ReadContext {
-    /// Caches that give way to others, of blocks that are searched so, and of rows. `temperature` is whether reads of extents are counted.
+    /// Caches that give way to others, of what is read so, and of rows.
     pub(crate) fn new(
-        cache: CacheSettings,
+        settings: ReadSettings,
         rows: Option<RowCache>,
-        search: BlockSearch,
-        temperature: bool,
         budget: &Budget,
     ) -> Arc<ReadContext> {
+        let ReadSettings { cache, search, temperature, direct } = settings;
         let context = Arc::new(ReadContext {
             cache: Cache::new(cache, budget),
             rows,
@@ -79,6 +100,7 @@ impl ReadContext {
             reads: Default::default(),
             queues: Queues::default(),
             under_way: UnderWay::default(),
+            direct,
             budget: budget.clone(),
         });
         let weak: Weak<ReadContext> = Arc::downgrade(&context);
@@ -317,23 +339,41 @@ impl ExtentHandle {
         error.context(format!("{:?}, {}, {}, {part}", home.table, self.meta.id, self.meta.slots))
     }
 
-    fn read(&self, part: &str, offset: u64, len: usize, access: Access) -> Result<Buffer> {
+    /// Reads a part of it, and gives it to `then`.
+    fn read<T>(
+        &self,
+        part: &str,
+        offset: u64,
+        len: usize,
+        access: Access,
+        then: impl FnOnce(Bytes<'_>) -> Result<T>,
+    ) -> Result<T> {
         let home = self.home();
         // Before there is memory for it: a length is not to be trusted.
         if offset.checked_add(len as u64).is_none_or(|end| end > self.meta.len) {
             let error = Error::corruption("it lies outside of its extent");
             return Err(self.damaged(part, &error));
         }
-        let mut bytes = Buffer::new(len, &home.context.pages);
-        match access {
-            Access::MemoryOnly => return Err(would_block()),
-            Access::AtHand if !home.file.read_now(home.offset + offset, &mut bytes) => {
-                return Err(would_block());
+        let (at, pages) = (home.offset + offset, &home.context.pages);
+        match (access, home.context.direct) {
+            // Past its page cache the system has nothing at hand.
+            (Access::MemoryOnly, _) | (Access::AtHand, true) => Err(would_block()),
+            (Access::AtHand, false) => {
+                let mut bytes = Buffer::new(len, pages);
+                match home.file.read_now(at, &mut bytes) {
+                    true => then(Bytes::Own(bytes)),
+                    false => Err(would_block()),
+                }
             }
-            Access::AtHand => {}
-            Access::Blocking => home.file.read_at(home.offset + offset, &mut bytes)?,
+            (Access::Blocking, true) => {
+                read_past(&home.file, at, len, |bytes| then(Bytes::Lent(bytes, pages)))
+            }
+            (Access::Blocking, false) => {
+                let mut bytes = Buffer::new(len, pages);
+                home.file.read_at(at, &mut bytes)?;
+                then(Bytes::Own(bytes))
+            }
         }
-        Ok(bytes)
     }
 
     /// All its bytes, unchecked.
@@ -358,7 +398,8 @@ impl ExtentHandle {
 
     fn footer(&self) -> Result<Footer> {
         let at = self.meta.len.saturating_sub(FOOTER_BYTES as u64);
-        self.decode_footer(&self.read("footer", at, FOOTER_BYTES, Access::Blocking)?)
+        let decode = |bytes: Bytes<'_>| self.decode_footer(&bytes);
+        self.read("footer", at, FOOTER_BYTES, Access::Blocking, decode)
     }
 
     /// Whom the cache of all extents is.
@@ -415,9 +456,10 @@ impl ExtentHandle {
         // Index, filters and footer are behind the blocks: one read.
         let Range { start, end } = self.tail();
         let part = "index, filters and footer";
-        let tail = self.read(part, start, (end - start) as usize, access)?;
+        let seat = |tail: Bytes<'_>| self.seat_table(&tail);
+        let table = self.read(part, start, (end - start) as usize, access, seat)?;
         READ_BYTES.set(READ_BYTES.get() + (end - start));
-        self.seat_table(&tail)
+        Ok(table)
     }
 
     /// Where its index, filters and footer are.
@@ -536,9 +578,9 @@ impl ExtentHandle {
             return Err(would_block());
         }
         let (from, to) = (table.offset(index), table.offset(index + 1));
-        let bytes = self.read("data block", from, (to - from) as usize, access)?;
+        let open = |bytes: Bytes<'_>| self.open_block(table, index, bytes);
+        let block = self.read("data block", from, (to - from) as usize, access, open)?;
         READ_BYTES.set(READ_BYTES.get() + (to - from));
-        let block = self.open_block(table, index, bytes)?;
         Ok(self.keep(table, index, block))
     }
 
@@ -565,9 +607,8 @@ impl ExtentHandle {
         index: usize,
         frame: &[u8],
     ) -> Result<Arc<CachedBlock>> {
-        let mut bytes = Buffer::new(frame.len(), &self.home().context.pages);
-        bytes.copy_from_slice(frame);
-        let block = self.open_block(table, index, bytes)?;
+        let frame = Bytes::Lent(frame, &self.home().context.pages);
+        let block = self.open_block(table, index, frame)?;
         Ok(self.keep(table, index, block))
     }
 
@@ -624,7 +665,8 @@ impl ExtentHandle {
     /// The frames of consecutive blocks, unchecked, past the cache.
     pub(crate) fn read_blocks(&self, resident: &Resident, blocks: Range<usize>) -> Result<Buffer> {
         let (from, to) = (resident.offset(blocks.start), resident.offset(blocks.end));
-        self.read("data block", from, (to - from) as usize, Access::Blocking)
+        let own = |bytes: Bytes<'_>| Ok(bytes.into());
+        self.read("data block", from, (to - from) as usize, Access::Blocking, own)
     }
 
     /// The block of a frame that was read.

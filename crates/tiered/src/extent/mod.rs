@@ -33,6 +33,7 @@ mod ahead;
 mod builder;
 mod check;
 mod handle;
+mod past;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod under_way;
@@ -51,7 +52,9 @@ use crate::nodes::{self, Nodes, Way};
 pub(crate) use ahead::{ReadAhead, fetch_all};
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
-pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext, read_by_this_thread};
+pub(crate) use handle::{
+    CachedBlock, CachedTable, ExtentHandle, ReadContext, ReadSettings, read_by_this_thread,
+};
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";
 const VERSION: u32 = 4;

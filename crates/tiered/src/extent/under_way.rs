@@ -13,17 +13,23 @@
 //! - **Z4 (bounded).** Each queue has [`DEPTH`] reads under way at the most, charged to the budget with their memory. Who comes to a full one
 //!   is told that nothing is under way.
 //! - **Z5 (nothing is kept).** A read under way keeps its extent, and so all that reads go through. After [`UnderWay::finish`] none is, or begins.
+//! - **Z6 (together).** A read that was begun may be kept for others to go along, [`GATHERED_MAX`] of a queue at the most, until
+//!   [`UnderWay::submit`] or [`UnderWay::end`]. [`UnderWay::keeps_some`] says so, until the system has taken all.
 //!
-//! Reads go through the page cache: a look-up asks first for what the system has there ([`spillway_storage::File::read_now`]), and
-//! Linux begins to read what it has not when it is asked so. Past the page cache the same bytes would be read twice.
+//! A device is told of several reads with one call, which is much of what a read costs in a virtual machine. Whoever begins reads goes on with
+//! what else is ready and submits them then: with nothing else ready that is at once.
+//!
+//! Reads go through the page cache, unless readers are to go past it: a look-up asks first for what the system has there
+//! ([`spillway_storage::File::read_now`]), and Linux begins to read what it has not when it is asked so. Past the page cache the same
+//! bytes would be read twice then. Where readers go past it nobody asks.
 
 use std::hash::BuildHasher;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxBuildHasher;
 use spillway_base::budget::Charge;
 use spillway_storage::{AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
@@ -36,7 +42,9 @@ use crate::subtable::Missing;
 /// Reads of one queue under way at once.
 const DEPTH: usize = 128;
 /// Buffers of a queue that are kept for the next reads.
-const SPARE_MAX: usize = 16;
+const SPARE_MAX: usize = 64;
+/// Reads that are handed over together at the most.
+const GATHERED_MAX: usize = 8;
 /// What could not be read and nobody has come for, of one queue: those before are forgotten.
 const FAILED_MAX: usize = 64;
 
@@ -57,6 +65,9 @@ impl Flight {
 /// A queue and what it has under way, by its tags.
 struct Lane {
     queue: Box<dyn IoQueue>,
+    /// Whether reads are handed over several at once, and how many were not yet.
+    gathers: bool,
+    kept: usize,
     flights: Vec<Option<Flight>>,
     free: Vec<usize>,
     spare: Vec<AlignedBuffer>,
@@ -66,9 +77,12 @@ struct Lane {
 }
 
 impl Lane {
-    fn over(queue: Box<dyn IoQueue>) -> Lane {
+    fn over(mut queue: Box<dyn IoQueue>, gathers: bool) -> Lane {
+        queue.gather(gathers);
         Lane {
             queue,
+            gathers,
+            kept: 0,
             flights: (0..DEPTH).map(|_| None).collect(),
             free: (0..DEPTH).collect(),
             spare: Vec::new(),
@@ -90,16 +104,25 @@ pub(crate) struct UnderWay {
     lanes: OnceLock<Box<[Mutex<Lane>]>>,
     begun: AtomicU64,
     shared: AtomicU64,
+    /// Whether some were begun that may not be handed over yet.
+    kept: AtomicBool,
 }
 
 impl UnderWay {
     /// Opens so many queues, unless they are open, if the disk has such as tell when a read is over. Answers what does.
-    pub(crate) fn open(&self, disk: &dyn Disk, lanes: usize) -> Vec<OwnedFd> {
-        let settings = QueueSettings { depth: DEPTH, cache: Cache::Through };
+    pub(crate) fn open(
+        &self,
+        disk: &dyn Disk,
+        lanes: usize,
+        direct: bool,
+        gathers: bool,
+    ) -> Vec<OwnedFd> {
+        let cache = if direct { Cache::Bypass } else { Cache::Through };
+        let settings = QueueSettings { depth: DEPTH, cache };
         let open = || {
             let queues = (0..lanes).map_while(|_| disk.queue(settings).ok());
             let telling = queues.take_while(|queue| queue.descriptor().is_some());
-            telling.map(|queue| Mutex::new(Lane::over(queue))).collect()
+            telling.map(|queue| Mutex::new(Lane::over(queue, gathers))).collect()
         };
         let lanes = self.lanes.get_or_init(open);
         lanes.iter().filter_map(|lane| lane.lock().queue.descriptor()).collect()
@@ -150,25 +173,69 @@ impl UnderWay {
         });
         self.begun.fetch_add(1, Ordering::Relaxed);
         lane.queue.read(at as u64, file, offset, len, buffer);
-        // Of what is over at once no descriptor tells.
+        lane.kept += 1;
+        if lane.gathers && lane.kept < GATHERED_MAX {
+            self.kept.store(true, Ordering::SeqCst);
+            return true;
+        }
+        self.submit_of(whole, lane);
+        true
+    }
+
+    /// Hands over what a lane has kept, and takes into memory what was over at once: of that no descriptor tells.
+    fn submit_of(&self, whole: &Mutex<Lane>, mut lane: MutexGuard<'_, Lane>) {
+        match lane.queue.submit() {
+            true => lane.kept = 0,
+            false => self.kept.store(true, Ordering::SeqCst),
+        }
         let over = lane.queue.try_wait().map(|done| (lane.land(&done), done));
         drop(lane);
         if let Some((flight, done)) = over {
             land(whole, flight, done);
         }
-        true
+    }
+
+    /// Whether [`UnderWay::submit`] has something to do.
+    pub(crate) fn keeps_some(&self) -> bool {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// Hands over to the device what was begun and kept. `false` where it is to be asked again soon.
+    pub(crate) fn submit(&self) -> bool {
+        if !self.kept.swap(false, Ordering::SeqCst) {
+            return true;
+        }
+        for lane in self.lanes.get().into_iter().flatten() {
+            let taken = lane.lock();
+            if taken.kept > 0 {
+                self.submit_of(lane, taken);
+            }
+        }
+        !self.kept.load(Ordering::SeqCst)
     }
 
     /// Takes into memory what has been read, and calls those who want it (Z1).
     pub(crate) fn end(&self) {
+        self.submit();
         for lane in self.lanes.get().into_iter().flatten() {
             loop {
                 let mut taken = lane.lock();
-                let Some(done) = taken.queue.try_wait() else { break };
+                let Some(done) = taken.queue.try_wait() else {
+                    // A read that its device has done a part of goes on.
+                    self.submit_rest(&mut taken);
+                    break;
+                };
                 let flight = taken.land(&done);
                 drop(taken);
                 land(lane, flight, done);
             }
+        }
+    }
+
+    fn submit_rest(&self, lane: &mut Lane) {
+        if !lane.queue.submit() {
+            lane.kept += 1;
+            self.kept.store(true, Ordering::SeqCst);
         }
     }
 

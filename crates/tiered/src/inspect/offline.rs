@@ -10,9 +10,7 @@ use spillway_base::{Csn, Result, TableId};
 use spillway_storage::Disk;
 
 use super::{Inspection, Ledger, Piece, SliceInspection, SubTableInspection, TableInspection};
-use crate::block::BlockSearch;
-use crate::cache::CacheSettings;
-use crate::extent::{ExtentHandle, ReadContext};
+use crate::extent::{ExtentHandle, ReadContext, ReadSettings};
 use crate::extent_meta::SliceMeta;
 use crate::manifest::{self, Place, State, TableState};
 use crate::space::{DeviceClass, SpaceManager, find};
@@ -118,13 +116,7 @@ impl Offline {
     ) -> Result<()> {
         let Some(stored) = self.state.tables.get(&table) else { return Ok(()) };
         let budget = Budget::new(usize::MAX);
-        let context = ReadContext::new(
-            CacheSettings::fixed(CACHE_BYTES),
-            None,
-            BlockSearch::best(),
-            false,
-            &budget,
-        );
+        let context = ReadContext::new(ReadSettings::once(CACHE_BYTES), None, &budget);
         let dictionaries = context.dictionaries.of(table);
         stored.dictionaries(|dictionary| dictionaries.add(Arc::new(dictionary)))?;
         for extent in stored.extents.values() {

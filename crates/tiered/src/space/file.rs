@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use spillway_base::{Error, ErrorKind, Result, thread};
-use spillway_storage::File;
+use spillway_storage::{AlignedBuffer, File};
 
 use super::DeviceClass;
 
@@ -44,6 +44,16 @@ impl DataFile {
             return Ok(());
         }
         thread::blocking(|| self.file.read_at(offset, bytes))
+    }
+
+    /// As [`File::read_past`]. The device is waited for as [`thread::blocking`] has it.
+    pub(crate) fn read_past(
+        &self,
+        offset: u64,
+        len: usize,
+        buffer: AlignedBuffer,
+    ) -> (AlignedBuffer, Result<()>) {
+        thread::blocking(|| self.file.clone().read_past(offset, len, buffer))
     }
 
     /// As [`File::read_now`].

@@ -40,6 +40,23 @@ fn a1_operations_come_back_in_any_order() {
 }
 
 #[test]
+fn a10_what_the_system_refuses_is_handed_over_later() {
+    for gathers in [false, true] {
+        let (disk, file) = disk(1, 4);
+        let mut queue = queue(&disk);
+        queue.gather(gathers);
+        disk.refuse_submissions(true);
+        (0..3).for_each(|tag| queue.read(tag, &file, tag * PAGE, ALIGN, empty()));
+        assert!(!queue.submit() && queue.try_wait().is_none());
+        assert_eq!(queue.in_flight(), 3);
+        disk.refuse_submissions(false);
+        assert!(queue.submit());
+        let tags: BTreeSet<u64> = std::iter::from_fn(|| queue.try_wait()).map(|d| d.tag).collect();
+        assert_eq!(tags, BTreeSet::from([0, 1, 2]));
+    }
+}
+
+#[test]
 fn a2_operations_happen_in_any_order() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..200 {

@@ -257,6 +257,7 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         swizzling: rng.chance(3, 4),
         range_filters: rng.chance(3, 4),
         read_ahead: rng.chance(3, 4),
+        direct_reads: rng.chance(1, 2),
         slot_bytes,
         file_bytes: slot * [4, 16, 64][rng.below(3) as usize],
         compaction_order,

@@ -25,8 +25,8 @@ fn caller() -> (Waker, impl Fn() -> usize) {
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// An engine of which nothing is in memory, and what its table has.
-fn cold(disk: &SimDisk, cache_bytes: usize) -> (Bench, Rows) {
-    let settings = TieredSettings { cache_bytes, ..small() };
+fn cold(disk: &SimDisk, cache_bytes: usize, direct_reads: bool) -> (Bench, Rows) {
+    let settings = TieredSettings { cache_bytes, direct_reads, ..small() };
     let (bench, rows) = long(disk, settings.clone());
     drop(bench);
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
@@ -49,9 +49,10 @@ impl Bench {
 /// E12, Z1, Z3: whatever fails meanwhile, everybody is called, and comes to its row or its failure.
 #[test]
 fn z1_everybody_is_called_and_finds_its_row() {
-    for (seed, fails) in [(1, false), (2, true), (3, true)] {
+    let kinds = [(1, false, false), (2, true, false), (3, true, true), (4, false, true)];
+    for (seed, fails, direct) in kinds {
         let (disk, mut rng) = (SimDisk::new(seed), Rng::new(seed));
-        let (bench, rows) = cold(&disk, 300 << 10);
+        let (bench, rows) = cold(&disk, 300 << 10, direct);
         assert!(!bench.begin(&rows[0].0, Waker::noop()), "nobody takes back what is read");
         assert_eq!(bench.engine.overlap_reads().len(), 2);
         let data: Vec<PathBuf> = disk.files().into_iter().map(|(path, _)| path).collect();
@@ -101,7 +102,7 @@ fn z1_everybody_is_called_and_finds_its_row() {
 #[test]
 fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     let disk = SimDisk::new(5);
-    let (bench, rows) = cold(&disk, 8 << 20);
+    let (bench, rows) = cold(&disk, 8 << 20, false);
     bench.engine.overlap_reads();
     // What says where the blocks are.
     for (key, _) in &rows {
@@ -142,6 +143,53 @@ fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     assert!(!bench.begin(&rows[rows.len() - 1].0, Waker::noop()));
     drop(bench);
     assert!(under_way.upgrade().is_none(), "a read under way keeps its extent");
+}
+
+/// Z6, E12: what is kept for others to go along is handed over when somebody says so, and where the system takes it later, then.
+#[test]
+fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
+    let disk = SimDisk::new(6);
+    let (bench, rows) = cold(&disk, 8 << 20, true);
+    bench.engine.overlap_reads();
+    let bring = |key: &[u8]| {
+        while bench.begin(key, Waker::noop()) {
+            bench.engine.end_reads();
+        }
+    };
+    // Where blocks are, is known of all extents then; of most of their blocks nothing is in memory.
+    rows.iter().step_by(60).for_each(|(key, _)| bring(key));
+    let lacking: Vec<_> = rows
+        .iter()
+        .filter(|(key, _)| bench.look(key, Access::MemoryOnly).is_err())
+        .step_by(4)
+        .collect();
+    assert!(lacking.len() > 20, "{}", lacking.len());
+    let engine = &bench.engine;
+    assert!(!engine.keeps_reads() && engine.submit_reads());
+    let mut waiting = Vec::new();
+    for (key, value) in lacking.iter().take(3) {
+        let (waker, called) = caller();
+        assert!(bench.begin(key, &waker) && engine.keeps_reads());
+        waiting.push((key, value, called));
+    }
+    disk.refuse_submissions(true);
+    assert!(!engine.submit_reads() && engine.keeps_reads());
+    engine.end_reads();
+    assert!(engine.keeps_reads() && waiting.iter().all(|(_, _, called)| called() == 0));
+    disk.refuse_submissions(false);
+    assert!(engine.submit_reads() && !engine.keeps_reads());
+    engine.end_reads();
+    for (key, value, called) in waiting {
+        assert_eq!(called(), 1);
+        assert_eq!(bench.look(key, Access::MemoryOnly).unwrap().as_ref(), Some(value));
+    }
+    // So many go together at the most, whoever says nothing.
+    let held = disk.hold_reads();
+    let begun = lacking.iter().skip(3).filter(|(key, _)| bench.begin(key, Waker::noop())).count();
+    assert!(begun > 16, "{begun}");
+    held.wait_for(16);
+    drop(held);
+    bench.engine.close();
 }
 
 /// What planners go by: of a range of few keys an estimate is not of many, wherever they are, and whether the index is in memory or not.

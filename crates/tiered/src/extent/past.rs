@@ -1,0 +1,71 @@
+//! Reads past the system's page cache, into memory that each thread has for them.
+//!
+//! What the page cache holds of a data file is held a second time, and not as it is used: coded, and in whole pages. A read through it has
+//! the system find pages, file them and throw others out, and copies what the device has written there. Past it the device writes into
+//! memory of the reader's, from which a block is decoded at once.
+
+use std::cell::Cell;
+use std::ops::Deref;
+
+use spillway_base::Result;
+use spillway_storage::AlignedBuffer;
+
+use super::ahead::WIDENED_BYTES;
+use crate::pages::{Buffer, PagePools};
+use crate::space::DataFile;
+
+/// Bytes that a thread keeps for its next read: blocks, and tables of extents of the usual size.
+const KEPT_BYTES: usize = 64 << 10;
+
+thread_local! {
+    static SPARE: Cell<Option<AlignedBuffer>> = const { Cell::new(None) };
+}
+
+/// Bytes that were read.
+pub(super) enum Bytes<'a> {
+    /// Where they can stay.
+    Own(Buffer),
+    /// Where something else will be: who keeps them copies them, into these pages.
+    Lent(&'a [u8], &'a PagePools),
+}
+
+impl Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Own(bytes) => bytes,
+            Bytes::Lent(bytes, _) => bytes,
+        }
+    }
+}
+
+impl From<Bytes<'_>> for Buffer {
+    fn from(bytes: Bytes<'_>) -> Buffer {
+        match bytes {
+            Bytes::Own(bytes) => bytes,
+            Bytes::Lent(bytes, pages) => {
+                let mut own = Buffer::new(bytes.len(), pages);
+                own.copy_from_slice(bytes);
+                own
+            }
+        }
+    }
+}
+
+/// Reads from a file past the page cache, as far as its file system can, waits for the device, and gives `then` what was read.
+pub(super) fn read_past<T>(
+    file: &DataFile,
+    offset: u64,
+    len: usize,
+    then: impl FnOnce(&[u8]) -> Result<T>,
+) -> Result<T> {
+    let spare = SPARE.take();
+    let buffer = spare.unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
+    let (buffer, outcome) = file.read_past(offset, len, buffer);
+    let found = outcome.and_then(|()| then(&buffer));
+    if buffer.capacity() <= KEPT_BYTES {
+        SPARE.set(Some(buffer));
+    }
+    found
+}
