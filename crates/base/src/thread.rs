@@ -40,6 +40,12 @@ pub trait Pool: Send + Sync {
     /// The thread goes on.
     fn come_back(&self);
 
+    /// Whether all of the pool's threads but the calling one have nothing to do, and one of them would see what comes: to wait keeps nobody
+    /// waiting then, and wakes nobody. It may be otherwise by the time that it is answered.
+    fn is_quiet(&self) -> bool {
+        false
+    }
+
     /// Called on a thread that one of the pool's has started, before anything else: what it has from that one beside its work, such as the
     /// core to keep to, is not its own.
     fn started(&self) {}
@@ -54,6 +60,12 @@ thread_local! {
 /// Makes the calling thread one of a pool's, until it ends.
 pub fn join_pool(pool: Arc<dyn Pool>) {
     POOL.with(|mine| *mine.borrow_mut() = Some(pool));
+}
+
+/// Whether the calling thread is one of a pool in which nothing else is to be done ([`Pool::is_quiet`]).
+#[must_use]
+pub fn is_quiet() -> bool {
+    POOL.with(|pool| pool.borrow().as_ref().is_some_and(|pool| pool.is_quiet()))
 }
 
 /// Runs `wait`, which may block for long for others than the processor. A wait within it is part of it.
@@ -119,6 +131,10 @@ mod tests {
             self.away.fetch_sub(1, Ordering::SeqCst);
         }
 
+        fn is_quiet(&self) -> bool {
+            self.away.load(Ordering::SeqCst) == 0
+        }
+
         fn started(&self) {
             self.started.fetch_add(1, Ordering::SeqCst);
         }
@@ -133,7 +149,9 @@ mod tests {
                 // Nobody's.
                 return blocking(|| ());
             }
+            assert!(!is_quiet(), "of no pool");
             join_pool(pool.clone());
+            assert!(is_quiet() && !blocking(is_quiet));
             assert_eq!(blocking(|| blocking(away) + away()), 2);
             assert_eq!(away(), 0);
             let panicked = catch_unwind(AssertUnwindSafe(|| {
@@ -145,7 +163,7 @@ mod tests {
             spawn("started", || blocking(|| ())).unwrap().join().unwrap();
             assert_eq!(pool.started.load(Ordering::SeqCst), 1);
         });
-        assert_eq!(pool.left.load(Ordering::SeqCst), 3);
+        assert_eq!(pool.left.load(Ordering::SeqCst), 4);
         assert_eq!(away(), 0);
     }
 }

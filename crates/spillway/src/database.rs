@@ -159,6 +159,7 @@ impl Database {
                 false => 0,
             },
             gathered_reads: settings.has(Mechanism::GatheredReads),
+            lone_waits: settings.has(Mechanism::LoneWaits),
             direct_reads: settings.direct_reads,
             tiers: settings.tiers.clone(),
             hot_compression: settings.hot_compression,

@@ -48,6 +48,8 @@ pub enum Mechanism {
     OverlappedReads,
     /// Reads of statements that were left are handed over to their device several at once.
     GatheredReads,
+    /// A statement that needs a device waits for it where a server has nothing else to do.
+    LoneWaits,
     /// Indexes that have all that a query reads are read alone, and not the rows that they find.
     IndexOnly,
     /// Blocks are searched by nodes over their keys, in place of halving.
@@ -60,7 +62,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 23] = [
+    pub const ALL: [Mechanism; 24] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -80,6 +82,7 @@ impl Mechanism {
         Mechanism::ReadAhead,
         Mechanism::OverlappedReads,
         Mechanism::GatheredReads,
+        Mechanism::LoneWaits,
         Mechanism::IndexOnly,
         Mechanism::BlockNodes,
         Mechanism::Simd,
@@ -109,6 +112,7 @@ impl Mechanism {
             Mechanism::ReadAhead => "read-ahead",
             Mechanism::OverlappedReads => "overlapped-reads",
             Mechanism::GatheredReads => "gathered-reads",
+            Mechanism::LoneWaits => "lone-waits",
             Mechanism::IndexOnly => "index-only",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",

@@ -9,6 +9,7 @@ use crate::cache::CacheSettings;
 use crate::coding::{Coding, Compression};
 use crate::compaction::Policy;
 use crate::engine::TableUse;
+use crate::extent::{ReadSettings, UnderWaySettings};
 use crate::manifest::Place;
 use crate::nodes::Way;
 use crate::picker::{CompactionKind, Shape};
@@ -42,6 +43,8 @@ pub struct TieredSettings {
     pub read_queues: usize,
     /// Whether what is read so is handed over to the device several reads at once.
     pub gathered_reads: bool,
+    /// Whether one that would be alone is waited for in place of that, where the caller's threads have nothing else to do.
+    pub lone_waits: bool,
     /// Whether readers read data files past the system's page cache, as far as file systems can. Flushes and compactions, and what is read
     /// ahead, go past it anyway.
     pub direct_reads: bool,
@@ -149,6 +152,7 @@ impl TieredSettings {
             read_ahead: true,
             read_queues: 1,
             gathered_reads: true,
+            lone_waits: true,
             direct_reads: false,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,
@@ -178,8 +182,28 @@ impl TieredSettings {
         }
     }
 
+    /// How extents are read.
+    pub(crate) fn reads(&self) -> ReadSettings {
+        ReadSettings {
+            cache: self.cache(),
+            search: self.block_search(),
+            temperature: self.temperature,
+            direct: self.direct_reads,
+        }
+    }
+
+    /// How they are read beside who needs that.
+    pub(crate) fn under_way(&self) -> UnderWaySettings {
+        UnderWaySettings {
+            lanes: self.read_queues,
+            direct: self.direct_reads,
+            gathers: self.gathered_reads,
+            waits_alone: self.lone_waits,
+        }
+    }
+
     /// What a cache may hold.
-    pub(crate) fn cache(&self) -> CacheSettings {
+    fn cache(&self) -> CacheSettings {
         CacheSettings {
             bytes_min: self.cache_bytes_min.min(self.cache_bytes),
             bytes_max: self.cache_bytes,

@@ -28,6 +28,7 @@ pub(super) struct Crew {
     extra: AtomicUsize,
     running: AtomicUsize,
     sleeping: AtomicUsize,
+    waiting: AtomicUsize,
     /// As in the state, for who only wants to know.
     ending: std::sync::atomic::AtomicBool,
     state: Mutex<State>,
@@ -41,6 +42,7 @@ impl Crew {
             extra: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             sleeping: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             ending: false.into(),
             state: Mutex::default(),
             call: Condvar::new(),
@@ -80,17 +82,25 @@ impl Crew {
 
     /// The calling worker waits.
     pub(super) fn leave(&self) {
+        self.waiting.fetch_add(1, SeqCst);
         self.running.fetch_sub(1, SeqCst);
     }
 
     /// The calling worker goes on; there may be too many then, until one has nothing in hand.
     pub(super) fn come_back(&self) {
         self.running.fetch_add(1, SeqCst);
+        self.waiting.fetch_sub(1, SeqCst);
     }
 
     /// Whether there is place for another, and nobody who would see what comes.
     pub(super) fn is_short(&self) -> bool {
         self.sleeping() == 0 && self.running.load(SeqCst) < self.most()
+    }
+
+    /// Whether none waits, and of those that run all but one sleep, one at the least.
+    pub(super) fn is_one_at_work(&self) -> bool {
+        let sleeping = self.sleeping();
+        sleeping > 0 && self.running.load(SeqCst) == sleeping + 1 && self.waiting.load(SeqCst) == 0
     }
 
     /// Whether it is not the end.
@@ -173,5 +183,30 @@ impl Crew {
         self.ending.store(true, SeqCst);
         self.call.notify_all();
         std::mem::take(&mut state.threads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_at_work_where_another_sleeps_and_none_waits() {
+        let crew = Crew::new(4);
+        let start = || spillway_base::thread::spawn("worker", || ());
+        crew.call(start).unwrap();
+        assert!(!crew.is_one_at_work(), "nobody would see what comes");
+        crew.call(start).unwrap();
+        assert!(!crew.is_one_at_work(), "both are at work");
+        crew.lie_down();
+        assert!(crew.is_one_at_work());
+        crew.call(start).unwrap();
+        assert!(!crew.is_one_at_work());
+        crew.leave();
+        assert!(!crew.is_one_at_work(), "one waits");
+        crew.come_back();
+        crew.lie_down();
+        assert!(crew.is_one_at_work());
+        crew.end().into_iter().for_each(|thread| thread.join().unwrap());
     }
 }

@@ -27,7 +27,8 @@
 //!
 //! **Devices are not waited for** where a statement looks rows up by their keys. It is left as for a row that is locked, and its block is
 //! read meanwhile, beside others'; that reads are over is one more thing that epoll tells, and whoever hears it takes the blocks into
-//! memory and queues those who want them. Other statements wait for their device as for anything else within a statement.
+//! memory and queues those who want them. Other statements wait for their device as for anything else within a statement, and so does one
+//! with which nothing else is to be done ([`thread::Pool::is_quiet`]): to be left and to begin anew would only cost it time.
 //!
 //! **How many** ([`crew`]): as many run at once as the setting says. One that has to wait within a statement says so
 //! ([`spillway_base::thread::blocking`]), and another takes its place: at once where nobody is left to watch. So, if all
@@ -389,7 +390,8 @@ impl Pool {
             }
         }
         self.kept_since_ns.store(0, Ordering::Relaxed);
-        database.submit_reads();
+        // What is over at once comes into memory here: a panic there is reported by the panic hook, and ends no more than its block.
+        let _ = catch_unwind(AssertUnwindSafe(|| database.submit_reads()));
     }
 
     /// Writes the log. Whether there was anything to be written by this thread.
@@ -609,6 +611,10 @@ impl thread::Pool for Pool {
         self.crew.come_back();
         self.homes.settle();
         LOOKS_SOON.set(LOOKED_SOON.get());
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.crew.is_one_at_work() && self.work.lock().is_empty()
     }
 
     fn started(&self) {

@@ -18,7 +18,12 @@ fn cold(disk: &SimDisk, overlaps: bool) -> TestServer {
 
 /// The same, of which data files may be read past the page cache.
 fn cold_with(disk: &SimDisk, overlaps: bool, direct: bool) -> TestServer {
-    let settings = ServerSettings { workers: 1, ..ServerSettings::default() };
+    cold_for(disk, overlaps, direct, 1)
+}
+
+/// With so many workers.
+fn cold_for(disk: &SimDisk, overlaps: bool, direct: bool, workers: usize) -> TestServer {
+    let settings = ServerSettings { workers, ..ServerSettings::default() };
     // What is changed is on the device after a flush, whatever is remembered of reads before.
     let mut without = vec![Mechanism::RowCache, Mechanism::Replacement];
     without.extend((!overlaps).then_some(Mechanism::OverlappedReads));
@@ -143,6 +148,25 @@ fn a_read_that_fails_is_told_as_if_it_had_been_waited_for() {
             format!("{unreadable:?} {damaged:?}")
         });
     assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
+}
+
+/// Z7: whether the first one waits with its thread or is left, whoever comes meanwhile is served.
+#[test]
+fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
+    let disk = SimDisk::new(1);
+    let server = cold_for(&disk, true, true, 3);
+    let (mut one, mut other) = (server.client(), server.client());
+    let held = disk.hold_reads();
+    send(&mut one, "SELECT n FROM t WHERE id = 399");
+    held.wait_for(1);
+    for _ in 0..3 {
+        assert_eq!(other.run("UPDATE w SET n = n + 1").affected(), 1);
+    }
+    send(&mut other, "SELECT n FROM t WHERE id = 1");
+    held.wait_for(2);
+    assert_eq!(server.client().run("SELECT n FROM w").one(), "4");
+    drop(held);
+    assert_eq!((one.answer().one(), other.answer().one()), ("399".into(), "1".into()));
 }
 
 /// What the system does not take from a statement, nobody has to come by for: it is asked again.

@@ -56,7 +56,7 @@ use spillway_storage::{ALIGN, Disk, DiskLock};
 use crate::cache::{Balance, Looked, RowCache};
 use crate::compaction::{Accelerator, Cpu};
 use crate::cursor::{PartsCursor, TableCursor};
-use crate::extent::{ExtentHandle, ReadContext, ReadSettings, read_by_this_thread};
+use crate::extent::{ExtentHandle, ReadContext, read_by_this_thread};
 use crate::filter;
 use crate::gaps::{self, Gaps};
 use crate::inspect::History;
@@ -203,12 +203,9 @@ impl TieredEngine {
             settings.file_bytes,
             used.map(|extent| extent.meta.slots),
         )?);
-        let (cache, search) = (settings.cache(), settings.block_search());
         let balance = Arc::new(Balance::new(settings.row_cache_share, settings.adaptive_share));
         let rows = RowCache::new(balance, settings.row_cache_sample, &budget);
-        let TieredSettings { temperature, direct_reads: direct, .. } = settings;
-        let reads = ReadSettings { cache, search, temperature, direct };
-        let context = ReadContext::new(reads, rows, &budget);
+        let context = ReadContext::new(settings.reads(), rows, &budget);
         if settings.read_ahead {
             context.queues.allow();
         }
@@ -689,8 +686,7 @@ impl Engine for TieredEngine {
 
     fn overlap_reads(&self) -> Vec<OwnedFd> {
         let inner = &self.0;
-        let TieredSettings { read_queues, direct_reads, gathered_reads, .. } = inner.settings;
-        inner.context.under_way.open(inner.space.disk(), read_queues, direct_reads, gathered_reads)
+        inner.context.under_way.open(inner.space.disk(), inner.settings.under_way())
     }
 
     fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {

@@ -89,6 +89,7 @@ fn small() -> TieredSettings {
         read_ahead: true,
         read_queues: 2,
         gathered_reads: true,
+        lone_waits: true,
         direct_reads: false,
         slot_bytes: 64 << 10,
         file_bytes: 1 << 20,

@@ -55,6 +55,7 @@ pub(crate) use check::check_extent;
 pub(crate) use handle::{
     CachedBlock, CachedTable, ExtentHandle, ReadContext, ReadSettings, read_by_this_thread,
 };
+pub(crate) use under_way::UnderWaySettings;
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";
 const VERSION: u32 = 4;

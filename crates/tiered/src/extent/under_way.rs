@@ -15,6 +15,8 @@
 //! - **Z5 (nothing is kept).** A read under way keeps its extent, and so all that reads go through. After [`UnderWay::finish`] none is, or begins.
 //! - **Z6 (together).** A read that was begun may be kept for others to go along, [`GATHERED_MAX`] of a queue at the most, until
 //!   [`UnderWay::submit`] or [`UnderWay::end`]. [`UnderWay::keeps_some`] says so, until the system has taken all.
+//! - **Z7 (alone).** Where nothing is under way, and the caller's threads have nothing else to do ([`thread::is_quiet`]), nothing is begun, if it is
+//!   said so when the queues are opened: whoever wants it waits for the device, which is the shorter way.
 //!
 //! A device is told of several reads with one call, which is much of what a read costs in a virtual machine. Whoever begins reads goes on with
 //! what else is ready and submits them then: with nothing else ready that is at once.
@@ -25,13 +27,14 @@
 
 use std::hash::BuildHasher;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxBuildHasher;
 use spillway_base::budget::Charge;
+use spillway_base::thread;
 use spillway_storage::{AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
 
 use super::ahead::WIDENED_BYTES;
@@ -106,23 +109,35 @@ pub(crate) struct UnderWay {
     shared: AtomicU64,
     /// Whether some were begun that may not be handed over yet.
     kept: AtomicBool,
+    /// Reads that were begun and are not over.
+    count: AtomicUsize,
+    /// Whether one that would be alone is not begun.
+    waits_alone: AtomicBool,
+}
+
+/// How reads go on beside who needs them.
+#[derive(Clone, Copy)]
+pub(crate) struct UnderWaySettings {
+    /// Queues.
+    pub(crate) lanes: usize,
+    /// Whether they go past the system's page cache.
+    pub(crate) direct: bool,
+    /// Whether they are handed over several at once (Z6).
+    pub(crate) gathers: bool,
+    /// Whether one that would be alone is not begun (Z7).
+    pub(crate) waits_alone: bool,
 }
 
 impl UnderWay {
-    /// Opens so many queues, unless they are open, if the disk has such as tell when a read is over. Answers what does.
-    pub(crate) fn open(
-        &self,
-        disk: &dyn Disk,
-        lanes: usize,
-        direct: bool,
-        gathers: bool,
-    ) -> Vec<OwnedFd> {
-        let cache = if direct { Cache::Bypass } else { Cache::Through };
+    /// Opens queues, unless they are open, if the disk has such as tell when a read is over. Answers what does.
+    pub(crate) fn open(&self, disk: &dyn Disk, how: UnderWaySettings) -> Vec<OwnedFd> {
+        self.waits_alone.store(how.waits_alone, Ordering::Relaxed);
+        let cache = if how.direct { Cache::Bypass } else { Cache::Through };
         let settings = QueueSettings { depth: DEPTH, cache };
         let open = || {
-            let queues = (0..lanes).map_while(|_| disk.queue(settings).ok());
+            let queues = (0..how.lanes).map_while(|_| disk.queue(settings).ok());
             let telling = queues.take_while(|queue| queue.descriptor().is_some());
-            telling.map(|queue| Mutex::new(Lane::over(queue, gathers))).collect()
+            telling.map(|queue| Mutex::new(Lane::over(queue, how.gathers))).collect()
         };
         let lanes = self.lanes.get_or_init(open);
         lanes.iter().filter_map(|lane| lane.lock().queue.descriptor()).collect()
@@ -142,6 +157,10 @@ impl UnderWay {
         waker: &Waker,
     ) -> bool {
         let Some(lanes) = self.lanes.get().filter(|lanes| !lanes.is_empty()) else { return false };
+        let waits_alone = self.waits_alone.load(Ordering::Relaxed);
+        if waits_alone && self.count.load(Ordering::Relaxed) == 0 && thread::is_quiet() {
+            return false;
+        }
         let hash = FxBuildHasher.hash_one((extent.meta.id.0, missing));
         let whole = &lanes[(hash >> 32) as usize % lanes.len()];
         let mut lane = whole.lock();
@@ -172,6 +191,7 @@ impl UnderWay {
             _charge: extent.queues_and_disk().0.charge(len),
         });
         self.begun.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
         lane.queue.read(at as u64, file, offset, len, buffer);
         lane.kept += 1;
         if lane.gathers && lane.kept < GATHERED_MAX {
@@ -191,7 +211,7 @@ impl UnderWay {
         let over = lane.queue.try_wait().map(|done| (lane.land(&done), done));
         drop(lane);
         if let Some((flight, done)) = over {
-            land(whole, flight, done);
+            self.land(whole, flight, done);
         }
     }
 
@@ -227,7 +247,7 @@ impl UnderWay {
                 };
                 let flight = taken.land(&done);
                 drop(taken);
-                land(lane, flight, done);
+                self.land(lane, flight, done);
             }
         }
     }
@@ -248,9 +268,29 @@ impl UnderWay {
                 let Some(done) = taken.queue.wait() else { break };
                 let flight = taken.land(&done);
                 drop(taken);
-                land(lane, flight, done);
+                self.land(lane, flight, done);
             }
         }
+    }
+
+    /// Sees to a read that is over, with its queue free for others.
+    fn land(&self, lane: &Mutex<Lane>, flight: Option<Flight>, done: Completion) {
+        let Some(Flight { extent, missing, wanted_by, _charge }) = flight else { return };
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        let wanted = Wanted(wanted_by);
+        let kept = done.outcome.and_then(|()| extent.keep_read(missing, &done.buffer));
+        let mut taken = lane.lock();
+        if kept.is_err() {
+            if taken.failed.len() >= FAILED_MAX {
+                taken.failed.remove(0);
+            }
+            taken.failed.push((extent.meta.id, missing));
+        }
+        if taken.spare.len() < SPARE_MAX {
+            taken.spare.push(done.buffer);
+        }
+        drop(taken);
+        drop(wanted);
     }
 }
 
@@ -261,25 +301,6 @@ impl Drop for Wanted {
     fn drop(&mut self) {
         self.0.drain(..).for_each(Waker::wake);
     }
-}
-
-/// Sees to a read that is over, with its queue free for others.
-fn land(lane: &Mutex<Lane>, flight: Option<Flight>, done: Completion) {
-    let Some(Flight { extent, missing, wanted_by, _charge }) = flight else { return };
-    let wanted = Wanted(wanted_by);
-    let kept = done.outcome.and_then(|()| extent.keep_read(missing, &done.buffer));
-    let mut taken = lane.lock();
-    if kept.is_err() {
-        if taken.failed.len() >= FAILED_MAX {
-            taken.failed.remove(0);
-        }
-        taken.failed.push((extent.meta.id, missing));
-    }
-    if taken.spare.len() < SPARE_MAX {
-        taken.spare.push(done.buffer);
-    }
-    drop(taken);
-    drop(wanted);
 }
 
 #[cfg(test)]

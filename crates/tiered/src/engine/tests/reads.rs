@@ -1,6 +1,6 @@
 //! Reads that go on beside who needs them (`extent::under_way`).
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::task::{Wake, Waker};
 
 use super::scans::long;
@@ -190,6 +190,46 @@ fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     held.wait_for(16);
     drop(held);
     bench.engine.close();
+}
+
+/// Threads of which one has something to do, or more.
+struct Quiet(AtomicBool);
+
+impl spillway_base::thread::Pool for Quiet {
+    fn leave(&self) {}
+    fn come_back(&self) {}
+
+    fn is_quiet(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Z7: nothing is begun for one who is alone, and who is not, or may not wait, is not kept from anything.
+#[test]
+fn z7_who_is_alone_waits_for_the_device() {
+    for lone_waits in [true, false] {
+        let disk = SimDisk::new(7);
+        let (bench, rows) = cold(&disk, 8 << 20, true);
+        drop(bench);
+        let settings = TieredSettings { cache_bytes: 8 << 20, lone_waits, ..small() };
+        let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+        bench.horizon.stable.store(5000, Ordering::SeqCst);
+        bench.engine.overlap_reads();
+        let pool = Arc::new(Quiet(AtomicBool::new(true)));
+        spillway_base::thread::together(1, |_| {
+            spillway_base::thread::join_pool(pool.clone());
+            let (first, last) = (&rows[0].0, &rows[rows.len() - 1].0);
+            assert_eq!(bench.begin(first, Waker::noop()), !lone_waits);
+            bench.engine.end_reads();
+            pool.0.store(false, Ordering::SeqCst);
+            assert!(bench.begin(first, Waker::noop()), "others have something to do");
+            pool.0.store(true, Ordering::SeqCst);
+            assert!(bench.begin(last, Waker::noop()), "another read is under way");
+            bench.engine.end_reads();
+            assert_eq!(bench.begin(last, Waker::noop()), !lone_waits, "all are over");
+            bench.engine.end_reads();
+        });
+    }
 }
 
 /// What planners go by: of a range of few keys an estimate is not of many, wherever they are, and whether the index is in memory or not.
