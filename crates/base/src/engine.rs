@@ -316,6 +316,16 @@ pub trait Engine: Send + Sync {
 }
 
 /// A position in a scan. It starts before the first key.
+///
+/// A cursor gives one row at a time, or several that lie together, as its caller asks from one step to the next:
+///
+/// - **C1 (the same rows).** Both ways give the same rows in the same order, each once.
+/// - **C2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last of the rows that it gave: the next step goes on behind
+///   it, whether they were looked at or not.
+/// - **C3 (lent).** The rows stay where they lie, and are read when they are asked for. Until the next step they may be
+///   asked for again.
+/// - **C4 (no wait for more).** Rows are given together only as far as nothing has to be read from a device for it: a step that fails has
+///   given none.
 pub trait Cursor: Send {
     /// Moves to the next key in the scan's direction; `false` past the last.
     ///
@@ -323,6 +333,22 @@ pub trait Cursor: Send {
     /// As [`Engine::get`]. After [`crate::ErrorKind::WouldBlock`] the cursor has not moved, and may
     /// be asked again with another [`Access`].
     fn next(&mut self, access: Access) -> Result<bool>;
+
+    /// Moves to the next rows in the scan's direction: at least one and at most so many, as it is cheap. Answers how many, which is none
+    /// past the last.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`].
+    fn next_rows(&mut self, access: Access, most: usize) -> Result<usize> {
+        let _ = most;
+        self.next(access).map(usize::from)
+    }
+
+    /// Gives the keys and values of the rows that the last step came to, in the scan's direction, until `take` answers `false`. Call it only
+    /// after a step that came to some.
+    fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        take(self.key(), self.value());
+    }
 
     /// The key at the cursor. Call it only after `next` answered `true`.
     fn key(&self) -> &[u8];

@@ -21,10 +21,12 @@ pub(crate) fn put_text_row(out: &mut Vec<u8>, values: &[ValueRef<'_>], forms: &[
 
 /// Appends a row of a prepared statement's result.
 pub(crate) fn put_binary_row(out: &mut Vec<u8>, values: &[ValueRef<'_>], forms: &[Form]) {
-    out.push(0);
-    let nulls = out.len();
+    let nulls = out.len() + 1;
     // The bitmap begins with two bits that mean nothing here.
-    out.resize(nulls + (values.len() + 2).div_ceil(8), 0);
+    match (values.len() + 2).div_ceil(8) {
+        1 => out.extend_from_slice(&[0; 2]),
+        bytes => out.resize(nulls + bytes, 0),
+    }
     for (at, (value, form)) in values.iter().zip(forms).enumerate() {
         if value.is_null() {
             out[nulls + (at + 2) / 8] |= 1 << ((at + 2) % 8);

@@ -52,6 +52,8 @@ pub enum Mechanism {
     LoneWaits,
     /// Indexes that have all that a query reads are read alone, and not the rows that they find.
     IndexOnly,
+    /// Rows that lie together are handed to queries together, and counted without being looked at.
+    RowBatches,
     /// Blocks are searched by nodes over their keys, in place of halving.
     BlockNodes,
     /// Those nodes are searched by the processor's vectors.
@@ -62,7 +64,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 24] = [
+    pub const ALL: [Mechanism; 25] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -84,6 +86,7 @@ impl Mechanism {
         Mechanism::GatheredReads,
         Mechanism::LoneWaits,
         Mechanism::IndexOnly,
+        Mechanism::RowBatches,
         Mechanism::BlockNodes,
         Mechanism::Simd,
         Mechanism::Replacement,
@@ -114,6 +117,7 @@ impl Mechanism {
             Mechanism::GatheredReads => "gathered-reads",
             Mechanism::LoneWaits => "lone-waits",
             Mechanism::IndexOnly => "index-only",
+            Mechanism::RowBatches => "row-batches",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",
             Mechanism::Replacement => "replacement",

@@ -223,7 +223,7 @@ impl Engine for ModelEngine {
         if direction == Direction::Forward {
             rows.reverse();
         }
-        Ok(Box::new(ModelCursor { rows, row: None }))
+        Ok(Box::new(ModelCursor { rows, given: Vec::new() }))
     }
 
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {
@@ -259,23 +259,34 @@ impl Engine for ModelEngine {
 type Row = (Vec<u8>, Vec<u8>, Csn);
 
 struct ModelCursor {
+    /// Those that are to come, the next one last.
     rows: Vec<Row>,
-    /// The row that was given last.
-    row: Option<Row>,
+    /// Those that were given last.
+    given: Vec<Row>,
 }
 
 impl ModelCursor {
     fn row(&self) -> &Row {
-        self.row.as_ref().expect("a cursor is asked for a row that it stands on")
+        self.given.last().expect("a cursor is asked for a row that it stands on")
     }
 }
 
 impl Cursor for ModelCursor {
-    fn next(&mut self, _access: Access) -> Result<bool> {
-        let next = self.rows.pop();
-        let found = next.is_some();
-        self.row = next.or(self.row.take());
-        Ok(found)
+    fn next(&mut self, access: Access) -> Result<bool> {
+        self.next_rows(access, 1).map(|rows| rows > 0)
+    }
+
+    fn next_rows(&mut self, _access: Access, most: usize) -> Result<usize> {
+        let rows = self.rows.len().min(most);
+        if rows > 0 {
+            self.given = self.rows.split_off(self.rows.len() - rows);
+            self.given.reverse();
+        }
+        Ok(rows)
+    }
+
+    fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        let _ = self.given.iter().all(|(key, value, _)| take(key, value));
     }
 
     fn key(&self) -> &[u8] {
@@ -291,6 +302,6 @@ impl Cursor for ModelCursor {
     }
 
     fn last_key(&self) -> Option<&[u8]> {
-        self.row.as_ref().map(|row| &*row.0)
+        self.given.last().map(|row| &*row.0)
     }
 }

@@ -137,12 +137,21 @@ pub fn read_part<'c>(
     column: &'c ColumnType,
     room: &mut Vec<u8>,
 ) -> Option<(Part<'c>, usize)> {
+    let signed = |bits: u64| (bits ^ 1 << 63) as i64;
+    // Most parts of keys are whole numbers.
+    if let (ColumnType::Int { unsigned, .. }, Some([1, bits @ ..])) =
+        (column, key.first_chunk::<9>())
+        && let Some(bits) = bits.first_chunk()
+    {
+        let bits = u64::from_be_bytes(*bits);
+        let value = if *unsigned { ValueRef::UInt(bits) } else { ValueRef::Int(signed(bits)) };
+        return Some((Part::Value(value), 9));
+    }
     let (kind, rest) = key.split_first()?;
     if *kind == 0 {
         return Some((Part::Value(ValueRef::Null), 1));
     }
     let eight = || rest.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
-    let signed = |bits: u64| (bits ^ 1 << 63) as i64;
     let (value, len) = match column {
         ColumnType::Int { unsigned: false, .. } | ColumnType::Year => {
             (ValueRef::Int(signed(eight()?)), 8)

@@ -108,6 +108,7 @@ impl<'a> RowReader<'a> {
     ///
     /// # Errors
     /// When the bytes are no row.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<RowReader<'a>, RowError> {
         let (head, rest) = bytes.split_at_checked(3).ok_or("the row has no head")?;
         let (schema, rest) = match head[0] {
@@ -137,6 +138,7 @@ impl<'a> RowReader<'a> {
         self.columns
     }
 
+    #[inline]
     fn end(&self, column: usize) -> usize {
         let bytes = self.ends[4 * column..].first_chunk().copied().unwrap_or_default();
         u32::from_le_bytes(bytes) as usize
@@ -146,6 +148,7 @@ impl<'a> RowReader<'a> {
     ///
     /// # Errors
     /// When the column's bytes are no value.
+    #[inline]
     pub fn get(&self, column: usize) -> Result<Option<ValueRef<'a>>, RowError> {
         if column >= self.columns {
             return Ok(None);
@@ -160,6 +163,7 @@ impl<'a> RowReader<'a> {
     }
 }
 
+#[inline]
 fn read_value(bytes: &[u8]) -> Result<ValueRef<'_>, RowError> {
     const SHORT: RowError = "a value is cut short";
     let (kind, rest) = bytes.split_first().ok_or(SHORT)?;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use spillway::{Database, Settings};
+use spillway::{Database, Mechanism, Settings};
 use spillway_server::Loopback;
 use spillway_sql::Instance;
 
@@ -26,7 +26,9 @@ const TEXT: [u8; 2] = [253, 0];
 
 /// Parameters that none of is NULL, of these types.
 fn put_types(out: &mut Vec<u8>, types: &[[u8; 2]]) {
-    out.extend_from_slice(&[0, 1]);
+    let nulls = types.len().div_ceil(8);
+    out.extend_from_slice(&[0; 2][..nulls]);
+    out.push(1);
     types.iter().for_each(|ty| out.extend_from_slice(ty));
 }
 
@@ -47,7 +49,27 @@ fn put_text(out: &mut Vec<u8>, seed: u32, len: u8) {
 const FRESH: u32 = 1_000_000;
 const FRESH_TEXT: u32 = 1_000_000_000;
 
-pub(crate) const CASES: [Case; 10] = [
+/// Rows of the ranges that are read.
+const RANGE: u32 = 100;
+
+/// A range of rows, or of entries of the index.
+fn put_range(key: u32, out: &mut Vec<u8>) {
+    put_types(out, &[INT, INT]);
+    out.extend_from_slice(&key.to_le_bytes());
+    out.extend_from_slice(&(key + RANGE - 1).to_le_bytes());
+}
+
+/// Five ranges of a tenth of that, apart from each other.
+fn put_ranges(key: u32, out: &mut Vec<u8>) {
+    put_types(out, &[INT; 10]);
+    for at in 0..5 {
+        let from = key + at * 2 * RANGE / 10;
+        out.extend_from_slice(&from.to_le_bytes());
+        out.extend_from_slice(&(from + RANGE / 10 - 1).to_le_bytes());
+    }
+}
+
+pub(crate) const CASES: [Case; 15] = [
     Case { name: "ping", sql: "", command: |_, out| out.push(0x0E) },
     Case {
         name: "constant",
@@ -129,6 +151,32 @@ pub(crate) const CASES: [Case; 10] = [
             out.extend_from_slice(b"')");
         },
     },
+    Case {
+        name: "range columns",
+        sql: "SELECT c FROM ranges WHERE id BETWEEN ? AND ?",
+        command: put_range,
+    },
+    Case {
+        name: "range sum",
+        sql: "SELECT SUM(k) FROM ranges WHERE id BETWEEN ? AND ?",
+        command: put_range,
+    },
+    Case {
+        name: "range covered",
+        sql: "SELECT k, id FROM ranges WHERE k BETWEEN ? AND ?",
+        command: put_range,
+    },
+    Case {
+        name: "range count",
+        sql: "SELECT COUNT(k) FROM ranges WHERE k BETWEEN ? AND ?",
+        command: put_range,
+    },
+    Case {
+        name: "ranges count",
+        sql: "SELECT COUNT(k) FROM ranges WHERE k BETWEEN ? AND ? OR k BETWEEN ? AND ? OR k BETWEEN ? AND ? \
+              OR k BETWEEN ? AND ? OR k BETWEEN ? AND ?",
+        command: put_ranges,
+    },
 ];
 
 /// A client over a table that was loaded, with one case's statement ready.
@@ -144,9 +192,14 @@ pub(crate) struct Prepared<'a> {
     pub(crate) checksum: u64,
 }
 
-/// A database in memory with sysbench's table, whose rows are in blocks.
-pub(crate) fn load(rows: u32) -> Instance {
-    let database = Database::open_in_memory(Settings::default()).expect("memory opens");
+/// How far from each other in the index rows are that lie beside each other.
+const STRIDE: u64 = 7919;
+
+/// A database in memory with sysbench's table, and one to read ranges of. Rows are in blocks, or where they are not `settled` in memtables.
+pub(crate) fn load(rows: u32, settled: bool, without: &[Mechanism]) -> Instance {
+    let mut settings = Settings::default();
+    settings.without = without.to_vec();
+    let database = Database::open_in_memory(settings).expect("memory opens");
     let instance = Instance::open(database).expect("a new catalog opens");
     let mut client = Loopback::connect(&instance, 1).expect("root comes in");
     let mut run = |sql: &[u8]| {
@@ -169,7 +222,24 @@ pub(crate) fn load(rows: u32) -> Instance {
         }
         run(&sql);
     }
-    run(b"FLUSH TABLES");
+    run(b"CREATE TABLE ranges (id INT NOT NULL, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, \
+          PRIMARY KEY (id), KEY k_1 (k))");
+    for from in (0..rows).step_by(500) {
+        let mut sql = b"INSERT INTO ranges VALUES ".to_vec();
+        for id in from..rows.min(from + 500) {
+            let (comma, k) =
+                (if id > from { "," } else { "" }, u64::from(id) * STRIDE % u64::from(rows));
+            let _ = write!(sql, "{comma}({id},{k},'");
+            put_digits(&mut sql, id, 119);
+            sql.extend_from_slice(b"','");
+            put_digits(&mut sql, id, 59);
+            sql.extend_from_slice(b"')");
+        }
+        run(&sql);
+    }
+    if settled {
+        run(b"FLUSH TABLES");
+    }
     instance
 }
 

@@ -8,6 +8,7 @@ mod counting;
 
 use clap::Parser;
 use rustix::time::{ClockId, clock_gettime};
+use spillway::Mechanism;
 
 use cases::{CASES, Case, Prepared, load};
 
@@ -29,6 +30,12 @@ struct Args {
     /// Rows of the table
     #[arg(long, default_value_t = 10_000)]
     rows: u32,
+    /// Leaves the tables in memtables
+    #[arg(long)]
+    unsettled: bool,
+    /// Measures without this
+    #[arg(long)]
+    without: Vec<Mechanism>,
     /// Looks at no clock: valgrind has none of a thread's processor time
     #[arg(long)]
     untimed: bool,
@@ -66,7 +73,7 @@ fn measure(prepared: &mut Prepared<'_>, count: u32, clock: fn() -> u64) -> Cost 
 }
 
 fn bench(args: &Args) {
-    let instance = load(args.rows);
+    let instance = load(args.rows, !args.unsettled, &args.without);
     let clock = if args.untimed { || 0 } else { thread_ns };
     let asked = |case: &&Case| args.case.as_ref().is_none_or(|name| name == case.name);
     let mut clients: Vec<(&Case, Prepared<'_>, Vec<Cost>)> = CASES
@@ -113,7 +120,7 @@ const ALLOCATIONS_MAX: [(&str, f64); 9] = [
 ];
 
 fn test() {
-    let instance = load(500);
+    let instance = load(500, true, &[]);
     for case in &CASES {
         let mut prepared = Prepared::new(&instance, case, 500);
         prepared.run(100);

@@ -222,6 +222,12 @@ impl State {
         self.count += 1;
     }
 
+    /// Counts so many rows more.
+    pub(super) fn add_rows(&mut self, rows: u64) {
+        self.whole += i128::from(rows);
+        self.count += rows;
+    }
+
     /// That of the least or the greatest value, once that is found.
     pub(super) fn of_end(value: Value) -> State {
         State { count: 1, best: value, ..State::default() }

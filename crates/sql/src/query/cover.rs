@@ -151,9 +151,9 @@ pub(super) fn each_entry(
     scan::check_readable(context, table, access)?;
     context.txn.leave_reads(false);
     for span in scan::in_order(access, spans) {
-        let more = scan::each_in(context, table, access, span, |scan| {
+        let more = scan::each_in(context, table, access, span, true, |key, _| {
             if *is_read {
-                entry.read(cover, table, scan.key())?;
+                entry.read(cover, table, key)?;
             }
             take(&Stored::Entry(&entry))
         })?;

@@ -108,7 +108,7 @@ impl Ends {
             if !never {
                 let places = Places::Spans(spans(context, access, table, &[])?);
                 let way = (access, &places);
-                steps::scan_stored(context, source, table, way, true, &mut |row, _| {
+                steps::scan_stored(context, source, table, way, true, |row, _| {
                     found = row.get(*column)?.to_owned();
                     Ok(found.is_null())
                 })?;

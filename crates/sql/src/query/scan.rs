@@ -77,7 +77,7 @@ pub(crate) fn scan_table(
             table,
             (access, &places),
             true,
-            &mut |stored, key| {
+            |stored, key| {
                 fetched.read(stored, key, row)?;
                 take(row)
             },
@@ -188,14 +188,17 @@ pub(super) fn each_row(
             }
             continue;
         }
-        let more = each_in(context, table, access, span, |scan| match access.index {
-            None => take(scan.value(), scan.key(), false),
-            Some(index) => {
-                let key = row_key(table, index, scan.key())?;
-                // An entry of a row that this snapshot does not see is none.
-                Ok(!txn.get(table.rows(), key, &mut bytes)? || take(&bytes, key, false)?)
-            }
-        })?;
+        // Who locks rows may change them, and then looks at what comes after.
+        let together = lock.is_none();
+        let more =
+            each_in(context, table, access, span, together, |key, value| match access.index {
+                None => take(value, key, false),
+                Some(index) => {
+                    let key = row_key(table, index, key)?;
+                    // An entry of a row that this snapshot does not see is none.
+                    Ok(!txn.get(table.rows(), key, &mut bytes)? || take(&bytes, key, false)?)
+                }
+            })?;
         if !more {
             return Ok(());
         }
@@ -227,32 +230,98 @@ pub(super) fn in_order<'s>(access: &Access, spans: &'s [Span]) -> impl Iterator<
     (0..count).map(move |at| &spans[if backward { count - 1 - at } else { at }])
 }
 
-/// Goes through the keys of an access in one of its spans. `take` answers `false` when it wants no more, and so does this.
+/// The keys of an access in one of its spans; `None` where there can be none.
+fn scan_of<'c>(
+    context: &'c Context<'_>,
+    table: &TableDef,
+    access: &Access,
+    span: &Span,
+) -> Result<Option<Scan<'c>>> {
+    let range = KeyRange::new(&span.start, span.end.as_deref());
+    if range.is_empty() {
+        return Ok(None);
+    }
+    let direction = if access.backward { Direction::Backward } else { Direction::Forward };
+    let space = access.index.map_or(table.rows(), |at| TableId(table.indexes[at].space));
+    Ok(Some(context.txn.scan(space, range, direction)?))
+}
+
+/// Rows that are taken together at the most; after as many it is asked whether the statement was ended.
+const TOGETHER_MAX: usize = 1024;
+
+/// Goes through the keys of an access in one of its spans, and their values. `take` answers `false` when it wants no more, and so does this.
+/// Rows that lie together may be taken `together`: what `take` writes is not seen among them.
+#[inline]
 pub(super) fn each_in(
     context: &Context<'_>,
     table: &TableDef,
     access: &Access,
     span: &Span,
-    mut take: impl FnMut(&Scan<'_>) -> Result<bool>,
+    together: bool,
+    mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>,
 ) -> Result<bool> {
-    let range = KeyRange::new(&span.start, span.end.as_deref());
-    if range.is_empty() {
+    let Some(mut scan) = scan_of(context, table, access, span)? else { return Ok(true) };
+    let mut seen = 0;
+    if !together || !context.instance.takes_batches() {
+        while scan.advance()? {
+            check_now_and_then(context, &mut seen, 1)?;
+            if !take(scan.key(), scan.value())? {
+                return Ok(false);
+            }
+        }
         return Ok(true);
     }
-    let direction = if access.backward { Direction::Backward } else { Direction::Forward };
-    let space = access.index.map_or(table.rows(), |at| TableId(table.indexes[at].space));
-    let mut scan = context.txn.scan(space, range, direction)?;
-    let mut seen = 0_u32;
-    while scan.advance()? {
-        seen = seen.wrapping_add(1);
-        if seen.is_multiple_of(256) {
-            context.check_killed()?;
+    let mut taken = Ok(true);
+    loop {
+        let rows = scan.advance_rows(TOGETHER_MAX)?;
+        if rows == 0 {
+            return Ok(true);
         }
-        if !take(&scan)? {
-            return Ok(false);
+        check_now_and_then(context, &mut seen, rows)?;
+        scan.rows(&mut |key, value| match take(key, value) {
+            Ok(true) => true,
+            other => {
+                taken = other;
+                false
+            }
+        });
+        if !matches!(taken, Ok(true)) {
+            return taken;
         }
     }
-    Ok(true)
+}
+
+/// How many keys an access has in one of its spans.
+pub(super) fn count_in(
+    context: &Context<'_>,
+    table: &TableDef,
+    access: &Access,
+    span: &Span,
+) -> Result<u64> {
+    let Some(mut scan) = scan_of(context, table, access, span)? else { return Ok(0) };
+    let (mut count, mut seen) = (0, 0);
+    loop {
+        let rows = scan.advance_rows(TOGETHER_MAX)?;
+        if rows == 0 {
+            return Ok(count);
+        }
+        count += rows as u64;
+        check_now_and_then(context, &mut seen, rows)?;
+    }
+}
+
+/// Rows after which a scan asks whether its statement was ended.
+const CHECK_AFTER: usize = 256;
+
+/// Asks whether the statement was ended, after so many more rows.
+#[inline]
+fn check_now_and_then(context: &Context<'_>, seen: &mut usize, rows: usize) -> Result<()> {
+    *seen += rows;
+    if *seen >= CHECK_AFTER {
+        *seen = 0;
+        context.check_killed()?;
+    }
+    Ok(())
 }
 
 /// Whether a key has all parts of the primary key, and nothing was left to check.

@@ -242,6 +242,20 @@ impl Ready<'_> {
     }
 }
 
+/// The tests that are asked of rows at some places, ready: what the places that are read answer already is asked of none.
+fn asked_of<'t>(
+    context: &'t Context<'_>,
+    source: &'t Source,
+    (access, places): (&Access, &Places<'_>),
+) -> Result<SmallVec<[Ready<'t>; FEW]>> {
+    let answered = match places {
+        Places::Spans(spans) if spans.exact => access.answered.as_slice(),
+        _ => &[],
+    };
+    let asked = source.tests.iter().enumerate().filter(|(at, _)| !answered.contains(at));
+    asked.map(|(_, test)| ready(context, test)).collect()
+}
+
 /// Reads the stored rows that a source's tests hold for, without locks: their bytes and their keys. `take` answers `false`
 /// when it wants no more; with `asks` it looks at columns.
 pub(super) fn scan_stored(
@@ -250,16 +264,9 @@ pub(super) fn scan_stored(
     table: &TableDef,
     (access, places): (&Access, &Places<'_>),
     asks: bool,
-    take: &mut dyn FnMut(&Stored<'_>, &[u8]) -> Result<bool>,
+    mut take: impl FnMut(&Stored<'_>, &[u8]) -> Result<bool>,
 ) -> Result<()> {
-    // What the places that are read answer already is asked of no row.
-    let answered = match places {
-        Places::Spans(spans) if spans.exact => access.answered.as_slice(),
-        _ => &[],
-    };
-    let asked = source.tests.iter().enumerate().filter(|(at, _)| !answered.contains(at));
-    let tests: SmallVec<[Ready<'_>; FEW]> =
-        asked.map(|(_, test)| ready(context, test)).collect::<Result<_>>()?;
+    let tests = asked_of(context, source, (access, places))?;
     let mut take = |stored: &Stored<'_>, key: &[u8]| {
         for test in &tests {
             if test.holds(context, stored)? != Some(true) {
@@ -276,6 +283,31 @@ pub(super) fn scan_stored(
     scan::each_row(context, table, access, places, None, |bytes, key, _| {
         take(&Stored::new(bytes, &source.versions)?, key)
     })
+}
+
+/// How many rows a source has, where that is told without looking at one: all that is asked is answered by where they are. `None` where it
+/// is not, or where rows are not taken together.
+fn count_stored(
+    context: &Context<'_>,
+    source: &Source,
+    table: &TableDef,
+    (access, places): (&Access, &Places<'_>),
+) -> Result<Option<u64>> {
+    let Places::Spans(spans) = places else { return Ok(None) };
+    let counted = if access.index.is_some() { access.cover.is_some() } else { !access.point };
+    if !counted || !context.instance.takes_batches() {
+        return Ok(None);
+    }
+    if !asked_of(context, source, (access, places))?.is_empty() {
+        return Ok(None);
+    }
+    scan::check_readable(context, table, access)?;
+    context.txn.leave_reads(false);
+    let mut count = 0;
+    for span in scan::in_order(access, &spans.all) {
+        count += scan::count_in(context, table, access, span)?;
+    }
+    Ok(Some(count))
 }
 
 /// How a query of one table gives what it is asked for without making values of rows.
@@ -446,23 +478,27 @@ pub(super) fn run_direct(
     match direct {
         Direct::Ends(_) => Ok(()),
         Direct::Columns(_) | Direct::Gathered(_) if never => Ok(()),
-        Direct::Columns(columns) => {
-            scan_stored(context, source, table, way, true, &mut |row, _| {
-                with_columns(row, columns, &mut *emit)
-            })
-        }
+        Direct::Columns(columns) => scan_stored(context, source, table, way, true, |row, _| {
+            with_columns(row, columns, &mut *emit)
+        }),
         Direct::Gathered(gathering) => {
             let mut gatherer = Gatherer::new(context, gathering, Some(most));
-            scan_stored(context, source, table, way, true, &mut |row, _| {
+            scan_stored(context, source, table, way, true, |row, _| {
                 with_columns(row, &gathering.columns, &mut |values| gatherer.take(values, emit))
             })?;
             gatherer.finish(emit)
         }
         Direct::Totals(totals) => {
             let mut states: Vec<State> = totals.iter().map(|_| State::default()).collect();
-            if !never {
-                let asks = totals.iter().any(Option::is_some);
-                scan_stored(context, source, table, way, asks, &mut |row, _| {
+            let asks = totals.iter().any(Option::is_some);
+            let counted = match asks || never {
+                true => None,
+                false => count_stored(context, source, table, way)?,
+            };
+            if let Some(count) = counted {
+                states.iter_mut().for_each(|state| state.add_rows(count));
+            } else if !never {
+                scan_stored(context, source, table, way, asks, |row, _| {
                     for (state, column) in states.iter_mut().zip(totals) {
                         let value = match column {
                             Some(column) => row.get(*column)?,
@@ -496,12 +532,17 @@ fn emit_totals(
 
 /// Gives `take` columns of a stored row, where they lie.
 fn with_columns(row: &Stored<'_>, columns: &[usize], take: &mut EmitRefs<'_>) -> Result<bool> {
-    if columns.len() <= GATHERED {
-        let mut values = [ValueRef::Null; GATHERED];
-        for (value, column) in values.iter_mut().zip(columns) {
-            *value = row.get(*column)?;
+    match columns {
+        [column] => return take(&[row.get(*column)?]),
+        [one, other] => return take(&[row.get(*one)?, row.get(*other)?]),
+        _ if columns.len() <= GATHERED => {
+            let mut values = [ValueRef::Null; GATHERED];
+            for (value, column) in values.iter_mut().zip(columns) {
+                *value = row.get(*column)?;
+            }
+            return take(&values[..columns.len()]);
         }
-        return take(&values[..columns.len()]);
+        _ => {}
     }
     let values = columns.iter().map(|column| row.get(*column)).collect::<Result<Vec<_>>>()?;
     take(&values)

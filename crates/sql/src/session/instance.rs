@@ -140,6 +140,7 @@ pub(super) struct Inner {
     pub(super) started: Duration,
     /// Whether indexes that cover a query are read alone.
     pub(super) index_only: bool,
+    row_batches: bool,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
     /// Asked when the instance is shut down, for work that is no session's.
     pub(super) closing: Arc<Stop>,
@@ -181,6 +182,7 @@ impl Instance {
         globals.insert(durability::ALIAS.to_owned(), durability::number(durability).to_owned());
         let instance = Instance(Arc::new(Inner {
             index_only: db.settings().has(Mechanism::IndexOnly),
+            row_batches: db.settings().has(Mechanism::RowBatches),
             db,
             version: AtomicU64::new(catalog.version),
             catalog: ArcSwap::from_pointee(catalog),
@@ -218,6 +220,11 @@ impl Instance {
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.0.db
+    }
+
+    /// Whether queries take rows that lie together at once.
+    pub(crate) fn takes_batches(&self) -> bool {
+        self.0.row_batches
     }
 
     /// What sessions see now.

@@ -81,6 +81,8 @@ pub(super) struct Checked<'a> {
     pub(super) last: &'a [u8],
     /// Whether no two are of one key.
     pub(super) distinct: bool,
+    /// Whether none is a tombstone.
+    pub(super) all_values: bool,
     pub(super) csn_max: Csn,
     /// Bytes of the shortest key, and of the longest.
     pub(super) key_bytes: (usize, usize),
@@ -127,7 +129,7 @@ impl Shape {
     ) -> Result<Checked<'a>> {
         let mut rest = entries;
         let mut first: &[u8] = &[];
-        let (mut distinct, mut csn_max) = (true, Csn::ZERO);
+        let (mut distinct, mut all_values, mut csn_max) = (true, true, Csn::ZERO);
         let (mut key_min, mut key_max) = (usize::MAX, 0);
         let mut last: Option<Entry<'_>> = None;
         for index in 0..self.entries {
@@ -143,6 +145,7 @@ impl Shape {
                 }
                 Ordering::Greater => false,
             });
+            all_values &= entry.value.is_some();
             csn_max = csn_max.max(entry.csn);
             key_min = key_min.min(entry.key.len());
             key_max = key_max.max(entry.key.len());
@@ -157,7 +160,7 @@ impl Shape {
         match last.filter(|_| rest.is_empty()) {
             Some(last) => {
                 let key_bytes = (key_min, key_max);
-                Ok(Checked { first, last: last.key, distinct, csn_max, key_bytes })
+                Ok(Checked { first, last: last.key, distinct, all_values, csn_max, key_bytes })
             }
             None => Err(bad("lengths")),
         }

@@ -221,6 +221,8 @@ pub(crate) struct Block {
     halving: bool,
     /// Whether each key has one version.
     distinct: bool,
+    /// Whether none of its versions is a tombstone.
+    all_values: bool,
     /// Of its versions.
     csn_max: Csn,
     nodes: Nodes,
@@ -323,7 +325,7 @@ impl Block {
             places.set(behind, index, at as u32, key_at as u32);
             Ok(())
         })?;
-        let body::Checked { first, last, distinct, csn_max, key_bytes } = checked;
+        let body::Checked { first, last, distinct, all_values, csn_max, key_bytes } = checked;
         let nodes = Nodes::new(shape.entries, first, last, way);
         let prefix = nodes.prefix_bytes();
         match key_bytes.0 - prefix {
@@ -353,6 +355,7 @@ impl Block {
             csn_bytes,
             halving,
             distinct,
+            all_values,
             csn_max,
             nodes,
         })
@@ -389,6 +392,12 @@ impl Block {
     #[inline]
     pub(crate) fn is_plain_at(&self, snapshot: Csn) -> bool {
         self.distinct && self.csn_max <= snapshot
+    }
+
+    /// Whether none of its entries is a tombstone.
+    #[inline]
+    pub(crate) fn all_values(&self) -> bool {
+        self.all_values
     }
 
     /// Where the entry of this index is.

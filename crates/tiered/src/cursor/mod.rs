@@ -5,6 +5,9 @@
 //! source, as in a table that lies in one level, there is no tree. A source takes its place in the tree before it has read a block, by
 //! what it knows of its first row, and reads the block when it is first: a scan that ends before has done without.
 //!
+//! Several rows are given at once where the first source has them together, before the next key of every other: a run of
+//! them costs one step, and one look at the tree for who comes second.
+//!
 //! Nothing is allocated or copied for a row, but for what [`Cursor::last_key`] needs: where a step may fail, or pass rows that are
 //! hidden, the key is kept that the cursor stood on. Keys and values are read where they lie, when they are asked for.
 
@@ -42,6 +45,9 @@ impl Merged {
     }
 }
 
+/// Steps to a single row in a row after which rows are not looked for together for as many steps; the most that these become.
+const ALONE_MAX: u8 = 16;
+
 /// What of the merge is to be done before the next row is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
@@ -63,6 +69,10 @@ pub(crate) struct TableCursor {
     snapshot: Csn,
     /// Whether the first source stands on the row that was given last.
     given: bool,
+    /// How many rows were given last, of which the first source stands on the last.
+    lent: usize,
+    /// So many steps give one row each, and so many will where the next look for several is in vain, too.
+    alone: (u8, u8),
     /// The key of the row that was given last, where it was left.
     left: Option<Vec<u8>>,
     /// What was passed since the last row.
@@ -105,6 +115,8 @@ impl TableCursor {
             direction,
             snapshot,
             given: false,
+            lent: 1,
+            alone: (0, 1),
             left: None,
             stretch,
             walked_hidden: 0,
@@ -224,6 +236,34 @@ impl TableCursor {
         self.sources[top].source.entry()
     }
 
+    /// Has the first source go on over the rows that come before all other sources', `most` with the one on which it stands. Answers how many
+    /// it stands on.
+    fn extend(&mut self, most: usize) -> usize {
+        let (Some(top), None, None) = (self.tree.first(), &self.hidden, self.tree.tied()) else {
+            return 1;
+        };
+        if self.alone.0 > 0 {
+            self.alone.0 -= 1;
+            return 1;
+        }
+        let stand = Stand { sources: &self.sources, direction: self.direction };
+        let second = self.tree.second(&stand).filter(|second| self.sources[*second].ready);
+        let rows = match second {
+            None => self.sources[top].source.extend(None, most),
+            Some(second) => {
+                let Ok([first, second]) = self.sources.get_disjoint_mut([top, second]) else {
+                    return 1;
+                };
+                first.source.extend(Some(second.source.key_and_csn().0), most)
+            }
+        };
+        self.alone = match rows {
+            1 if second.is_some() => (self.alone.1, (self.alone.1 * 2).min(ALONE_MAX)),
+            _ => (0, 1),
+        };
+        rows
+    }
+
     fn advance(&mut self, access: Access) -> Result<bool> {
         loop {
             match self.due {
@@ -282,6 +322,7 @@ impl Contest for Stand<'_> {
 impl Cursor for TableCursor {
     #[inline]
     fn next(&mut self, access: Access) -> Result<bool> {
+        self.lent = 1;
         // A value near by is the next row where nobody else has one, and nothing is hidden.
         if self.given
             && self.hidden.is_none()
@@ -291,6 +332,24 @@ impl Cursor for TableCursor {
             return Ok(true);
         }
         self.advance(access)
+    }
+
+    fn next_rows(&mut self, access: Access, most: usize) -> Result<usize> {
+        if !self.next(access)? {
+            return Ok(0);
+        }
+        if most > 1 {
+            self.lent = self.extend(most);
+        }
+        Ok(self.lent)
+    }
+
+    fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        let Some(top) = self.tree.first() else { return };
+        match self.lent {
+            1 => drop(take(self.key(), self.value())),
+            rows => self.sources[top].source.rows(rows, take),
+        }
     }
 
     fn key(&self) -> &[u8] {

@@ -20,19 +20,40 @@ impl PartsCursor {
         let current = cursors.pop().expect("a range is in some sub-table");
         PartsCursor { current, rest: cursors, left: None }
     }
+
+    /// Goes on with the next scan; `false` where there is none.
+    fn go_on(&mut self) -> bool {
+        let Some(next) = self.rest.pop() else { return false };
+        if let Some(left) = self.current.last_key() {
+            self.left = Some(left.to_vec());
+        }
+        self.current = next;
+        true
+    }
 }
 
 impl Cursor for PartsCursor {
     #[inline]
     fn next(&mut self, access: Access) -> Result<bool> {
         while !self.current.next(access)? {
-            let Some(next) = self.rest.pop() else { return Ok(false) };
-            if let Some(left) = self.current.last_key() {
-                self.left = Some(left.to_vec());
+            if !self.go_on() {
+                return Ok(false);
             }
-            self.current = next;
         }
         Ok(true)
+    }
+
+    fn next_rows(&mut self, access: Access, most: usize) -> Result<usize> {
+        loop {
+            let rows = self.current.next_rows(access, most)?;
+            if rows > 0 || !self.go_on() {
+                return Ok(rows);
+            }
+        }
+    }
+
+    fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        self.current.rows(take);
     }
 
     fn key(&self) -> &[u8] {

@@ -7,6 +7,7 @@
 //! # Guarantees
 //! - **L1.** [`Tree::first`] is beaten by nobody.
 //! - **L2.** When [`Tree::tied`] is `None`, nobody else has the first's key.
+//! - **L3.** [`Tree::second`] is beaten by nobody but the first: until it has passed that one's key, the first stays it.
 
 /// Those who are compared.
 pub(super) trait Contest {
@@ -52,6 +53,21 @@ impl Tree {
     #[inline]
     pub(super) fn first(&self) -> Option<usize> {
         self.first.map(|first| first as usize)
+    }
+
+    /// Who would be first without the first. Those who have its key as well have to be gone (L2).
+    pub(super) fn second(&self, contest: &impl Contest) -> Option<usize> {
+        let mut node = self.above(self.first?);
+        let mut second: Option<usize> = None;
+        while node > 0 {
+            let loser = self.nodes[node - 1].loser as usize;
+            second = Some(match second {
+                Some(second) if contest.beats(second, loser).0 => second,
+                _ => loser,
+            });
+            node /= 2;
+        }
+        second
     }
 
     /// The node above a leaf.
@@ -161,6 +177,11 @@ mod tests {
             let mut seen = Vec::new();
             while let Some(first) = tree.first().filter(|first| !lists.0[*first].is_empty()) {
                 seen.push((*lists.0[first].last().unwrap(), first));
+                let others = (0..lists.len()).filter(|other| *other != first);
+                let ahead =
+                    |other: usize| (lists.0[other].is_empty(), lists.0[other].last(), other);
+                let second = others.map(ahead).min();
+                assert_eq!(tree.second(&lists).map(ahead).map(|it| it.1), second.map(|it| it.1));
                 while let Some(tied) = tree.tied() {
                     lists.0[tied].pop();
                     tree.retie(&lists);

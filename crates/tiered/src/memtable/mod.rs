@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwapOption;
-use spillway_base::Csn;
 use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::{Csn, Direction};
 
 use gate::{Gate, Inside};
 pub(crate) use key::VersionRef;
 use parking_lot::Mutex;
-pub(crate) use tree::Place;
 use tree::Tree;
+pub(crate) use tree::{Place, Places};
 
 use crate::pages::PagePool;
 use crate::ranges::RangeTombstones;
@@ -235,6 +235,11 @@ impl Memtable {
     /// The place after one.
     pub(crate) fn after(&self, place: Place) -> Place {
         self.tree.after(place)
+    }
+
+    /// The places beside one that are in the same leaf, in a direction from there; none where it is not known.
+    pub(crate) fn beside(&self, place: Place, direction: Direction, out: &mut Places) {
+        self.tree.all_beside(place, direction, out);
     }
 
     /// The place before one.

@@ -31,12 +31,14 @@
 
 use std::ptr::NonNull;
 
-use spillway_base::Csn;
+use smallvec::SmallVec;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
+use spillway_base::{Csn, Direction};
 
 use super::arena::Arena;
 use super::key::{self, KeyRef, VersionRef};
 use super::node::{self, Bound, Node, Probe, Seen};
+use super::order::SLOTS;
 use crate::pages::PagePool;
 
 /// Levels whose nodes a writer remembers on its way down.
@@ -48,6 +50,9 @@ type Path<'a> = [Option<&'a Node>; PATH_LEVELS];
 /// A place in the tree: a key, or none. It stays good while others add keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Place(Option<Standing>);
+
+/// Places of one leaf.
+pub(crate) type Places = SmallVec<[Place; SLOTS]>;
 
 /// A key, and where it was: in this leaf, at this rank. It may have moved right since.
 #[derive(Clone, Copy)]
@@ -269,6 +274,32 @@ impl Tree {
             (entry == at.key.as_ptr()).then(|| leaf.entry_at(order, step(at.rank)?))?
         });
         entry.map(|entry| self.place(leaf, entry))
+    }
+
+    /// What stands beside a place in its leaf, in a direction from there, if the place is still at its rank. The memory of all of it is
+    /// asked for: keys that did not come in order are far from each other, and to wait for one after the other takes most of a scan.
+    pub(super) fn all_beside(&self, place: Place, direction: Direction, out: &mut Places) {
+        let Some(at) = place.0 else { return };
+        // SAFETY: as in `beside`.
+        let leaf: &Node = unsafe { at.leaf.as_ref() };
+        let found = leaf.read(|order| {
+            let mut found: SmallVec<[(NonNull<u8>, usize); SLOTS]> = SmallVec::new();
+            let is_there = leaf.entry_at(order, at.rank).is_some_and(|it| it.0 == at.key.as_ptr());
+            let mut push = |rank| found.extend(leaf.entry_at(order, rank));
+            match direction {
+                _ if !is_there => {}
+                Direction::Forward => (at.rank + 1..order.len()).for_each(&mut push),
+                Direction::Backward => (0..at.rank).rev().for_each(&mut push),
+            }
+            found
+        });
+        for entry in found {
+            let place = self.place(leaf, entry);
+            if let Some(at) = &place.0 {
+                at.key.prefetch();
+            }
+            out.push(place);
+        }
     }
 
     /// The place after one.

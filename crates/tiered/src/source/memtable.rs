@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, Direction, KeyRange};
 
-use super::Bounds;
+use super::{Bounds, LENT_FIRST, LENT_MAX, is_before};
 use crate::block::Entry;
 use crate::gaps::Gap;
-use crate::memtable::{Memtable, Place};
+use crate::memtable::{Memtable, Place, Places};
+
+/// Rows with more bytes are given one by one: to look at many of them first, and at what they have afterwards, waits for memory twice. Of what
+/// is shorter, as entries of indexes are, the first look brings all.
+const LENT_BYTES_MAX: usize = 96;
 
 /// Rows of a memtable.
 pub(crate) struct MemtableSource {
@@ -16,6 +20,10 @@ pub(crate) struct MemtableSource {
     direction: Direction,
     snapshot: Csn,
     place: Option<Place>,
+    /// The places of the rows that it was extended to.
+    lent: Vec<Place>,
+    /// So many of them at the most, the next time.
+    lent_max: usize,
 }
 
 impl MemtableSource {
@@ -25,7 +33,15 @@ impl MemtableSource {
         direction: Direction,
         snapshot: Csn,
     ) -> MemtableSource {
-        MemtableSource { memtable, bounds, direction, snapshot, place: None }
+        MemtableSource {
+            memtable,
+            bounds,
+            direction,
+            snapshot,
+            place: None,
+            lent: Vec::new(),
+            lent_max: LENT_FIRST,
+        }
     }
 
     fn step(&self, from: Option<Place>) -> Place {
@@ -59,6 +75,58 @@ impl MemtableSource {
             self.place = Some(place);
         }
         is_value
+    }
+
+    /// As [`super::Source::extend`]. What lies in a leaf of the memtable is asked for at once, before the first of it is looked at.
+    pub(super) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
+        let Some(mut place) = self.place else { return 1 };
+        if self.lent_max == 1 || self.entry().payload() > LENT_BYTES_MAX {
+            self.lent_max = 1;
+            self.lent.clear();
+            self.lent.push(place);
+            return 1;
+        }
+        let most = most.min(self.lent_max);
+        self.lent_max = (4 * self.lent_max).min(LENT_MAX);
+        self.lent.clear();
+        self.lent.reserve(most);
+        self.lent.push(place);
+        let mut behind = Places::default();
+        'rows: while self.lent.len() < most {
+            behind.clear();
+            self.memtable.beside(place, self.direction, &mut behind);
+            if behind.is_empty() {
+                behind.push(self.step(Some(place)));
+            }
+            for next in &behind {
+                let Some(key) = self.memtable.key(*next) else { break 'rows };
+                let inside = self.bounds.reaches(key, self.direction)
+                    && is_before(key, before, self.direction);
+                if !inside || self.lent.len() == most {
+                    break 'rows;
+                }
+                match self.memtable.visible(*next, self.snapshot) {
+                    Some(version) if version.value.is_some() => self.lent.push(*next),
+                    // What is no row to the snapshot is passed.
+                    None => {}
+                    Some(_) => break 'rows,
+                }
+                place = *next;
+            }
+        }
+        self.place = self.lent.last().copied();
+        self.lent.len()
+    }
+
+    pub(super) fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        for place in &self.lent {
+            let version = self.memtable.visible(*place, self.snapshot);
+            let row = self.memtable.key(*place).zip(version.and_then(|version| version.value));
+            let (key, value) = row.expect("a row that was lent is one");
+            if !take(key, value) {
+                break;
+            }
+        }
     }
 
     pub(super) fn advance(&mut self) -> bool {

@@ -10,6 +10,10 @@
 //!   none at all inside of the bounds it says so, or is found to have none by its next step.
 //! - **S3 (a row comes after what may hide it).** Where that key is another source's row's as well, it counts as newer.
 //!
+//! - **S4 (rows together).** [`Source::extend`] goes over values only, each the one that a step would have come to, all of them inside of
+//!   the bounds and before the key that it is given; it ends on the last, and [`Source::rows`] gives all, until the next step. Where there is
+//!   nothing to gain it stays where it is, on one.
+//!
 //! # Steps
 //!
 //! Most steps are *near*: to a value in the same block, or in the same memtable. They cannot fail, and cost little; what is at the
@@ -72,6 +76,20 @@ impl Bounds {
     }
 }
 
+/// Rows that are looked at ahead of who asks for them, the first time that there are some, and at the most: who wants few may have come to
+/// the last already.
+const LENT_FIRST: usize = 4;
+const LENT_MAX: usize = 256;
+
+/// Whether a key comes before another in a direction.
+#[inline]
+fn is_before(key: &[u8], other: Option<&[u8]>, direction: Direction) -> bool {
+    other.is_none_or(|other| match direction {
+        Direction::Forward => key < other,
+        Direction::Backward => other < key,
+    })
+}
+
 /// A source of rows.
 pub(crate) enum Source {
     Memtable(MemtableSource),
@@ -85,6 +103,23 @@ impl Source {
         match self {
             Source::Run(source) => source.advance_near(),
             Source::Memtable(source) => source.advance_near(),
+        }
+    }
+
+    /// From the row on which it stands, a value, goes on over near rows before a key, `most` with that one. Answers how many it has
+    /// come to with it (S4).
+    pub(crate) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
+        match self {
+            Source::Run(source) => source.extend(before, most),
+            Source::Memtable(source) => source.extend(before, most),
+        }
+    }
+
+    /// Gives the rows that it was extended to, which are so many, until `take` answers `false`.
+    pub(crate) fn rows(&self, rows: usize, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        match self {
+            Source::Run(source) => source.rows(rows, take),
+            Source::Memtable(source) => source.rows(take),
         }
     }
 

@@ -11,8 +11,8 @@ use spillway_base::engine::Access;
 use spillway_base::range::successor;
 use spillway_base::{Csn, Direction, KeyRange, Result};
 
-use super::Bounds;
 use super::ahead::Ahead;
+use super::{Bounds, LENT_FIRST, LENT_MAX, is_before};
 use crate::block::{Entry, Row};
 use crate::extent::{CachedBlock, CachedTable, Resident};
 use crate::gaps::Gap;
@@ -126,8 +126,23 @@ pub(crate) struct RunSource {
     bound: Vec<u8>,
     /// The block in which the start or the end of the bounds is, if that was asked for.
     sought: Option<Sought>,
+    /// The rows that it was extended to.
+    lent: Lent,
+    /// So many at the most, the next time that they have to be looked at.
+    lent_max: usize,
     ahead: RefCell<Ahead>,
 }
+
+/// Rows of a block, lent together.
+enum Lent {
+    /// Those of entries beside each other, from this one on in the direction.
+    Beside(usize),
+    /// These.
+    Each(Vec<Row>),
+}
+
+/// Rows that are compared with what they have to come before, before that is sought in the block.
+const COMPARED: usize = 2;
 
 impl RunSource {
     pub(crate) fn new(
@@ -146,6 +161,8 @@ impl RunSource {
             ended: false,
             bound: Vec::new(),
             sought: None,
+            lent: Lent::Beside(0),
+            lent_max: LENT_FIRST,
             ahead,
         }
     }
@@ -275,6 +292,103 @@ impl RunSource {
     pub(super) fn advance_near(&mut self) -> bool {
         let (direction, snapshot) = (self.direction, self.snapshot);
         self.at.as_mut().is_some_and(|at| at.step(direction, snapshot, true))
+    }
+
+    /// As [`super::Source::extend`]: within the block at hand. Where that has a row for each entry, where they end is found, and none of
+    /// them is looked at.
+    pub(super) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
+        let (direction, snapshot) = (self.direction, self.snapshot);
+        let Some(at) = &mut self.at else { return 1 };
+        if !at.is_plain || !at.data.all_values() {
+            let mut rows = match std::mem::replace(&mut self.lent, Lent::Beside(0)) {
+                Lent::Each(rows) => rows,
+                Lent::Beside(_) => Vec::new(),
+            };
+            let most = most.min(self.lent_max);
+            self.lent_max = (4 * self.lent_max).min(LENT_MAX);
+            rows.clear();
+            rows.push(at.row);
+            while rows.len() < most {
+                let (entry, row) = (at.entry, at.row);
+                if !at.step(direction, snapshot, true) {
+                    break;
+                }
+                if !is_before(at.key(), before, direction) {
+                    (at.entry, at.row) = (entry, row);
+                    break;
+                }
+                rows.push(at.row);
+            }
+            let count = rows.len();
+            self.lent = Lent::Each(rows);
+            return count;
+        }
+        let first = at.entry;
+        let count = match direction {
+            Direction::Forward => at.inside.end - first,
+            // Which version of a key that has begun in the block before is the newest, that tells.
+            Direction::Backward => {
+                (first + 1).saturating_sub(at.inside.start.max(usize::from(at.is_begun)))
+            }
+        };
+        let mut count = count.clamp(1, most);
+        if let Some(before) = before {
+            let entry = |past: usize| match direction {
+                Direction::Forward => first + past,
+                Direction::Backward => first - past,
+            };
+            let is_far =
+                |past: usize| is_before(at.data.entry(entry(past)).key, Some(before), direction);
+            count = match (1..count.min(1 + COMPARED)).find(|past| !is_far(*past)) {
+                Some(near) => near,
+                None if count <= 1 + COMPARED => count,
+                None => {
+                    let sought = at.data.seek(before);
+                    let rows = match direction {
+                        Direction::Forward => sought - first,
+                        Direction::Backward => {
+                            let is_there = sought <= first && at.data.entry(sought).key == before;
+                            first + 1 - sought - usize::from(is_there)
+                        }
+                    };
+                    rows.min(count)
+                }
+            };
+        }
+        self.lent = Lent::Beside(first);
+        if count > 1 {
+            at.entry = match direction {
+                Direction::Forward => first + count - 1,
+                Direction::Backward => first + 1 - count,
+            };
+            at.row = at.data.row(at.entry);
+        }
+        count
+    }
+
+    pub(super) fn rows(&self, count: usize, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        let Some(at) = &self.at else { return };
+        let mut give = |row: &Row| {
+            let Entry { key, value, .. } = at.data.entry_of(row);
+            take(key, value.unwrap_or_default())
+        };
+        match (&self.lent, self.direction) {
+            (Lent::Each(rows), _) => {
+                let _ = rows.iter().all(give);
+            }
+            (Lent::Beside(first), Direction::Forward) => {
+                let mut row = at.data.row(*first);
+                for left in (0..count).rev() {
+                    if !give(&row) || left == 0 {
+                        break;
+                    }
+                    row = at.data.row_after(&row);
+                }
+            }
+            (Lent::Beside(first), Direction::Backward) => {
+                let _ = (first + 1 - count..=*first).rev().all(|entry| give(&at.data.row(entry)));
+            }
+        }
     }
 
     pub(super) fn advance(&mut self, access: Access) -> Result<bool> {

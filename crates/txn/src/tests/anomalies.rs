@@ -502,6 +502,57 @@ fn scans_overlay_own_writes_in_both_directions() {
     assert!(!scan.advance().unwrap());
 }
 
+/// C2: what the transaction writes meanwhile is seen behind the rows that were taken together, and among them it is not.
+#[test]
+fn own_writes_come_behind_rows_that_were_taken_together() {
+    let db = new();
+    for key in ["b", "d", "f", "h"] {
+        db.set(key, "old");
+    }
+    let txn = db.begin(RepeatableRead);
+    let mut scan = txn.scan(TABLE, KeyRange::ALL, Direction::Forward).unwrap();
+    let taken = |scan: &Scan<'_>| {
+        let mut taken = Vec::new();
+        scan.rows(&mut |key, value| {
+            taken.push((key.to_vec(), value.to_vec()));
+            true
+        });
+        taken
+    };
+    let row = |key: &str, value: &str| (key.as_bytes().to_vec(), value.as_bytes().to_vec());
+    assert_eq!(scan.advance_rows(2).unwrap(), 2);
+    put(&txn, "c", "late").unwrap();
+    put(&txn, "d", "late").unwrap();
+    put(&txn, "e", "own").unwrap();
+    txn.delete(TABLE, b"f").unwrap();
+    assert_eq!(taken(&scan), [row("b", "old"), row("d", "old")]);
+    assert_eq!(scan.key(), b"d");
+    assert_eq!(scan.advance_rows(9).unwrap(), 1);
+    assert_eq!(taken(&scan), [row("e", "own")]);
+    assert_eq!(scan.advance_rows(9).unwrap(), 1);
+    assert_eq!(taken(&scan), [row("h", "old")]);
+    assert_eq!((scan.advance_rows(9).unwrap(), taken(&scan)), (0, Vec::new()));
+}
+
+/// Under SERIALIZABLE what was taken counts as read, and nothing behind it.
+#[test]
+fn rows_behind_those_that_were_asked_for_do_not_count_as_read() {
+    for (written, is_read) in [("a", true), ("b", false)] {
+        let db = new();
+        for key in ["a", "b", "c", "other"] {
+            db.set(key, "0");
+        }
+        let [one, other] = [(); 2].map(|()| db.begin(Serializable));
+        let mut scan = one.scan(TABLE, KeyRange::ALL, Direction::Forward).unwrap();
+        assert_eq!(scan.advance_rows(9).unwrap(), 1);
+        drop(scan);
+        get(&other, "other").unwrap();
+        let puts = [put(&one, "other", "1").is_ok(), put(&other, written, "1").is_ok()];
+        let commits = [one, other].map(|txn| txn.commit().wait().is_ok());
+        assert_eq!(puts.iter().chain(&commits).any(|done| !done), is_read, "{written}");
+    }
+}
+
 #[test]
 fn savepoints_undo_writes_and_keep_locks() {
     let db = new();

@@ -130,14 +130,24 @@ impl<'t> Scan<'t> {
     }
 
     fn advance_cursor(&mut self, access: Access) -> Result<bool> {
+        let rows = self.step_cursor(|cursor| cursor.next(access).map(usize::from))?;
+        Ok(rows > 0)
+    }
+
+    /// Has the cursor make a step, which answers how many rows it has come to.
+    #[inline]
+    fn step_cursor(
+        &mut self,
+        step: impl FnOnce(&mut dyn Cursor) -> Result<usize>,
+    ) -> Result<usize> {
         let Some(cursor) = &mut self.cursor else {
             self.at = At::Nothing;
-            return Ok(false);
+            return Ok(0);
         };
         // If the step fails, the cursor stands on no row until one succeeds.
         let stood = std::mem::replace(&mut self.at, At::Nothing) == At::Engine;
-        let found = cursor.next(access);
-        if matches!(found, Ok(true)) {
+        let found = step(&mut **cursor);
+        if matches!(found, Ok(1..)) {
             self.at = At::Engine;
         } else if let Some(key) = cursor.last_key().filter(|_| stood) {
             // What it stood on was passed.
@@ -145,7 +155,7 @@ impl<'t> Scan<'t> {
             self.key.extend_from_slice(key);
             self.started = true;
         }
-        if matches!(found, Ok(false)) {
+        if matches!(found, Ok(0)) {
             self.cursor = None;
         }
         found
@@ -203,6 +213,29 @@ impl<'t> Scan<'t> {
                 self.at = At::Own;
                 return Ok(true);
             }
+        }
+    }
+
+    /// Moves to the next rows, which lie together: at least one and at most so many. Answers how many, which is none past the last. The current
+    /// row is the last of them then. Where the transaction has written to the table there is one, and where what is read counts: it counts
+    /// as far as rows were asked for.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn advance_rows(&mut self, most: usize) -> Result<usize> {
+        let untouched = self.txn.writes.borrow().untouched(self.table);
+        if !untouched || self.ahead || self.noting.is_some() {
+            return self.advance().map(usize::from);
+        }
+        self.step_cursor(|cursor| cursor.next_rows(Access::Blocking, most))
+    }
+
+    /// Gives the keys and values of the rows that the last step came to, until `take` answers `false`.
+    pub fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        match (self.at, &self.cursor) {
+            (At::Engine, Some(cursor)) => cursor.rows(take),
+            (At::Own, _) => drop(take(&self.key, &self.value)),
+            _ => {}
         }
     }
 

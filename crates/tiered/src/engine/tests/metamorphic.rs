@@ -536,17 +536,28 @@ impl<'a> Run<'a> {
                 let all = Access::Blocking;
                 let mut cursor =
                     self.bench.engine.scan(id, range, direction, snapshot, all).unwrap();
-                while cursor.next(Access::Blocking).unwrap() {
-                    let found = (cursor.key(), cursor.value());
-                    let next = wanted.pop_front();
-                    if next != Some(found) {
-                        let versions = &self.history.versions[&(id, found.0.to_vec())];
-                        let csns: Vec<_> = versions.iter().map(|(csn, _)| *csn).collect();
-                        let (key, wanted) = (found.0, next.map(|(key, _)| key));
-                        let told = format!("{id:?} at {snapshot}, {direction:?} in {range:?}");
-                        let of = format!("of {csns:?} the one of {}", cursor.csn());
-                        panic!("{told}: {key:?}, {of}, not {wanted:?}");
+                // C1: one by one, or some at once.
+                let most = [1, 2, 7, 1000][rng.below(4) as usize];
+                loop {
+                    let rows = cursor.next_rows(Access::Blocking, most).unwrap();
+                    if rows == 0 {
+                        break;
                     }
+                    let mut given = 0;
+                    cursor.rows(&mut |found, value| {
+                        given += 1;
+                        let next = wanted.pop_front();
+                        if next != Some((found, value)) {
+                            let versions = &self.history.versions[&(id, found.to_vec())];
+                            let csns: Vec<_> = versions.iter().map(|(csn, _)| *csn).collect();
+                            let wanted = next.map(|(key, _)| key);
+                            let told = format!("{id:?} at {snapshot}, {direction:?} in {range:?}");
+                            let at = cursor.csn();
+                            panic!("{told}: {found:?} of {csns:?}, {given} of {rows} up to {at}, not {wanted:?}");
+                        }
+                        true
+                    });
+                    assert_eq!(given, rows);
                 }
                 assert!(wanted.is_empty(), "{id:?} at {snapshot} lacks {}", wanted.len());
             }
@@ -697,14 +708,28 @@ fn go_on(history: &History, begun: &mut Begun, most: usize) {
     let Begun { id, direction, snapshot, .. } = *begun;
     let mut wanted =
         history.rows(id, KeyRange::ALL, direction, snapshot).into_iter().skip(begun.given);
-    for _ in 0..most {
-        let there = begun.cursor.next(Access::Blocking).unwrap();
-        let found = there.then(|| (begun.cursor.key(), begun.cursor.value()));
-        assert!(wanted.next() == found, "{id:?} at {snapshot}");
-        if !there {
+    let mut left = most;
+    while left > 0 {
+        // One by one and some at once, in turns (C1, C2).
+        let most = left.min([1, 3, 40][begun.given % 3]);
+        let rows = match most {
+            1 => usize::from(begun.cursor.next(Access::Blocking).unwrap()),
+            most => begun.cursor.next_rows(Access::Blocking, most).unwrap(),
+        };
+        if rows == 0 {
+            assert!(wanted.next().is_none(), "{id:?} at {snapshot}");
             return;
         }
-        begun.given += 1;
+        assert!(rows <= most);
+        let mut last = None;
+        begun.cursor.rows(&mut |key, value| {
+            last = wanted.next();
+            assert!(last == Some((key, value)), "{id:?} at {snapshot}");
+            true
+        });
+        assert!(last == Some((begun.cursor.key(), begun.cursor.value())));
+        begun.given += rows;
+        left -= rows;
     }
 }
 

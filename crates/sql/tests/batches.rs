@@ -1,0 +1,222 @@
+//! Rows that are taken together are the rows that are taken one by one: guarantees C1 to C4 of `base::engine`, seen through SQL.
+//!
+//! Two databases are given the same tables, changes and queries; in one of them queries take rows one by one. In each a reader keeps its
+//! snapshot, and what it has written itself, while a writer goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names
+//! its seed.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{code, in_memory, run};
+use spillway::{Database, Mechanism, Settings};
+use spillway_base::rng::Rng;
+use spillway_sql::{Instance, Session};
+
+fn one_by_one() -> Instance {
+    let mut settings = Settings::default();
+    settings.without = vec![Mechanism::RowBatches];
+    Instance::open(Database::open_in_memory(settings).unwrap()).unwrap()
+}
+
+/// Keys of rows are below this.
+const KEYS: u64 = 700;
+
+struct Both {
+    seed: u64,
+    /// A reader and a writer, of the database with and of the one without.
+    readers: [Session; 2],
+    writers: [Session; 2],
+    log: Vec<String>,
+}
+
+impl Both {
+    fn new(seed: u64) -> Both {
+        let instances = [in_memory(), one_by_one()];
+        let sessions = |id: u64| {
+            let of = |instance: &Instance| {
+                let mut session = instance.session("root", "localhost", id);
+                session.use_database("test").unwrap();
+                session
+            };
+            [of(&instances[0]), of(&instances[1])]
+        };
+        Both { seed, readers: sessions(1), writers: sessions(2), log: Vec::new() }
+    }
+
+    fn fail(&self, what: &str) -> ! {
+        panic!("seed {}: {what}\n\n{}\n", self.seed, self.log.join(";\n"))
+    }
+
+    fn change(&mut self, reader: bool, sql: &str) {
+        self.log.push(format!("{}: {sql}", if reader { "reader" } else { "writer" }));
+        let sessions = if reader { &mut self.readers } else { &mut self.writers };
+        let [with, without] = sessions.each_mut().map(|session| code(session, sql));
+        if with != without {
+            self.fail(&format!("{with}, and {without} one by one"));
+        }
+    }
+
+    /// Asks the readers, and answers how many rows there were.
+    fn compare(&mut self, sql: &str) -> usize {
+        let [with, without] =
+            self.readers.each_mut().map(|session| run(session, sql).map_err(|error| error.code));
+        if with != without {
+            self.fail(&format!("{sql}\n{with:?}\none by one\n{without:?}"));
+        }
+        with.map_or(0, |rows| rows.len())
+    }
+}
+
+fn interval(column: &str, rng: &mut Rng) -> String {
+    let from = rng.below(KEYS);
+    let to = from + [0, 3, 40, KEYS][rng.below(4) as usize];
+    format!("{column} BETWEEN {from} AND {to}")
+}
+
+fn condition(rng: &mut Rng) -> String {
+    let column = ["id", "k"][rng.below(2) as usize];
+    let mut all = interval(column, rng);
+    for _ in 0..rng.below(4) {
+        all = format!("{all} OR {}", interval(column, rng));
+    }
+    match rng.below(4) {
+        0 => format!("({all}) AND v <> {}", rng.below(4)),
+        1 => format!("({all}) AND t LIKE '%1%'"),
+        _ => all,
+    }
+}
+
+fn query(rng: &mut Rng) -> String {
+    let condition = condition(rng);
+    let limit = match rng.below(3) {
+        0 => format!(" LIMIT {}", 1 + rng.below(40)),
+        1 => format!(" LIMIT {}, {}", rng.below(20), rng.below(9)),
+        _ => String::new(),
+    };
+    let down = if rng.chance(1, 2) { " DESC" } else { "" };
+    match rng.below(11) {
+        0 => format!("SELECT id, k, v, t FROM t WHERE {condition} ORDER BY id{down}{limit}"),
+        1 => format!("SELECT k, id FROM t WHERE {condition} ORDER BY k{down}, id{down}{limit}"),
+        2 => format!("SELECT COUNT(*) FROM t WHERE {condition}"),
+        3 => format!("SELECT COUNT(*), COUNT(v), SUM(k), SUM(v) FROM t WHERE {condition}"),
+        4 => "SELECT COUNT(*) FROM t".to_owned(),
+        5 => format!("SELECT DISTINCT v FROM t WHERE {condition} ORDER BY v"),
+        6 => format!("SELECT MIN(k), MAX(k), MIN(id), MAX(id) FROM t WHERE {condition}"),
+        7 => format!(
+            "SELECT a.id, b.id FROM t a JOIN t b ON a.v = b.k WHERE a.{} ORDER BY 1, 2{limit}",
+            interval("id", rng)
+        ),
+        8 => format!("SELECT id, t FROM t WHERE {condition} ORDER BY id{down}{limit} FOR UPDATE"),
+        9 => format!("SELECT v, COUNT(*) FROM t WHERE {condition} GROUP BY v ORDER BY v"),
+        _ => format!("SELECT t FROM t WHERE {condition} ORDER BY t{down}, id{limit}"),
+    }
+}
+
+/// So many rows from a key on.
+fn rows(from: u64, count: u64, rng: &mut Rng) -> String {
+    let row = |id: u64| {
+        let v = if rng.chance(1, 6) { "NULL".to_owned() } else { rng.below(4).to_string() };
+        format!("({id}, {}, {v}, 'row {}')", rng.below(KEYS), rng.below(100))
+    };
+    let rows: Vec<String> = (from..from + count).map(row).collect();
+    format!("REPLACE INTO t VALUES {}", rows.join(", "))
+}
+
+fn change(rng: &mut Rng) -> String {
+    match rng.below(7) {
+        0 | 1 => rows(rng.below(KEYS), 1 + rng.below(60), rng),
+        2 => format!("UPDATE t SET v = {}, t = 'told' WHERE {}", rng.below(4), interval("id", rng)),
+        3 => format!("UPDATE t SET k = k + 1 WHERE {}", interval("k", rng)),
+        4 => format!("DELETE FROM t WHERE {}", interval("id", rng)),
+        5 => format!("DELETE FROM t WHERE id % 5 = {} AND {}", rng.below(5), interval("k", rng)),
+        _ => format!(
+            "INSERT IGNORE INTO t SELECT id + 1, k, v, t FROM t WHERE {}",
+            interval("id", rng)
+        ),
+    }
+}
+
+/// Answers how many rows were asked for, and in how many queries.
+fn round(seed: u64) -> [usize; 2] {
+    let mut rng = Rng::new(seed);
+    let mut both = Both::new(seed);
+    both.change(
+        false,
+        "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, v INT, t VARCHAR(40), KEY k_1 (k))",
+    );
+    both.change(false, &rows(0, KEYS, &mut rng));
+    let level = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"][rng.below(3) as usize];
+    both.change(true, &format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
+    // The writer's, while the reader may have locked what there is.
+    let mut fresh = 10 * KEYS;
+    let mut asked = [0; 2];
+    for _ in 0..5 {
+        let open = rng.chance(3, 4);
+        if open {
+            both.change(true, "BEGIN");
+        }
+        for _ in 0..12 {
+            match rng.below(12) {
+                0 | 1 => {
+                    let change = change(&mut rng);
+                    both.change(true, &change);
+                }
+                // Nobody waits for the other's locks: what the reader holds is the writer's to leave alone.
+                2..=5 if !open => {
+                    let change = change(&mut rng);
+                    both.change(false, &change);
+                }
+                2 | 3 => {
+                    fresh += 1;
+                    let (k, v) = (rng.below(KEYS), rng.below(4));
+                    both.change(false, &format!("INSERT INTO t VALUES ({fresh}, {k}, {v}, 'new')"));
+                }
+                4 => both.change(false, "FLUSH TABLES"),
+                _ => {
+                    asked[0] += both.compare(&query(&mut rng));
+                    asked[1] += 1;
+                }
+            }
+        }
+        if open {
+            both.change(true, if rng.chance(1, 3) { "ROLLBACK" } else { "COMMIT" });
+        }
+    }
+    asked
+}
+
+#[test]
+fn rows_taken_together_are_those_taken_one_by_one() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    let (seed, rounds) = (number("SPILLWAY_SEED", 1), number("SPILLWAY_ROUNDS", 6));
+    let mut asked = [0; 2];
+    for seed in seed..seed + rounds {
+        let round = round(seed);
+        asked.iter_mut().zip(round).for_each(|(asked, round)| *asked += round);
+    }
+    if rounds >= 6 {
+        assert!(asked[0] > 10 * asked[1], "{asked:?}");
+    }
+}
+
+/// C1: what a statement writes into the table that it reads is none of its rows, however many of them it takes at once.
+#[test]
+fn a_table_that_is_read_into_itself_ends() {
+    let mut both = Both::new(0);
+    both.change(
+        true,
+        "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL, KEY k_1 (k))",
+    );
+    both.change(true, "INSERT INTO t (k) VALUES (1), (2), (3)");
+    for _ in 0..6 {
+        both.change(true, "INSERT INTO t (k) SELECT k + 1 FROM t WHERE k > 0");
+        both.change(true, "UPDATE t SET k = k + 1 WHERE k BETWEEN 2 AND 9");
+    }
+    assert_eq!(
+        both.compare("SELECT k, COUNT(*) FROM t GROUP BY k ORDER BY k").max(2),
+        both.compare("SELECT DISTINCT k FROM t")
+    );
+    assert_eq!(both.compare("SELECT id, k FROM t ORDER BY id"), 3 << 6);
+}
