@@ -636,6 +636,13 @@ impl<H: Holder> Cache<H> {
     }
 }
 
+impl<H: Holder> Drop for Cache<H> {
+    fn drop(&mut self) {
+        // Nobody has a pin of what is going.
+        self.release(self.lock(), Ends::default());
+    }
+}
+
 impl<H: Holder> State<H> {
     /// Has the charge follow.
     fn account(&mut self) {

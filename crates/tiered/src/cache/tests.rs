@@ -121,6 +121,19 @@ impl Shelf {
     }
 }
 
+/// What left the cache is released some together: what waits for others is not left behind with the cache.
+#[test]
+fn n7_nothing_stays_in_memory_when_the_cache_is_dropped() {
+    let shelf = Shelf::of(1 << 20);
+    let alive = shelf.alive.clone();
+    let extent = shelf.extent(1);
+    shelf.read(&extent, 2);
+    drop(extent);
+    assert_eq!(alive.load(Ordering::Relaxed), 2, "it is released with the next ones");
+    drop(shelf);
+    assert_eq!(alive.load(Ordering::Relaxed), 0);
+}
+
 #[test]
 fn n1_what_was_reached_stays_until_the_pin_is_dropped() {
     let shelf = Shelf::of(1 << 20);
