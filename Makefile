@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,12 @@ bench-queue: peers ## A table used as a queue, after 1 M and 50 M inserts and de
 
 bench-skew: peers ## Point reads of data larger than memory, from all rows alike to a few mostly, beside RocksDB (SKEW_ARGS=)
 	peers/target/release/spillway-peers skew $(SKEW_ARGS)
+
+bench-moving: peers ## Reads whose hot rows become others all of a sudden, beside RocksDB, and through servers beside InnoDB (MOVING_ARGS=)
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	peers/target/release/spillway-peers moving $(MOVING_ARGS)
+	scripts/bench-moving $(MOVING_ARGS)
 
 bench-fill: peers ## A fill at full speed to 20 GiB with 1 GiB of memory, beside RocksDB (FILL_ARGS=)
 	peers/target/release/spillway-peers fill $(FILL_ARGS)

@@ -13,6 +13,7 @@ use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
 use spillway_bench::fill::FillArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
+use spillway_bench::moving::MovingArgs;
 use spillway_bench::pressure::PressureArgs;
 use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
@@ -56,6 +57,8 @@ enum What {
     Queue(QueueArgs),
     /// Point reads of data larger than memory, from all rows alike to a few rows mostly
     Skew(SkewArgs),
+    /// Reads whose hot rows become others all of a sudden
+    Moving(MovingArgs),
     /// A fill at full speed, second by second
     Fill(FillArgs),
     /// Gets and durable puts with compactions in the background and without
@@ -115,6 +118,14 @@ fn run(what: What) -> Result<(), String> {
                 |direct| RocksStores { direct, for_reads: true, ..RocksStores::new(Way::Plain) };
             let small = RocksStores { block_kib: 4, ..reads(false) };
             args.run(&[&spillway, &reads(true), &reads(false), &small])
+        }
+        What::Moving(args) => {
+            let reads = |block_kib| RocksStores {
+                for_reads: true,
+                block_kib,
+                ..counted(Way::Plain)
+            };
+            args.run(&[&spillway, &reads(16), &reads(4)])
         }
         What::Fill(args) => args.run(&[&spillway, &pipelined, &direct]),
         What::Pressure(args) => args.run(&[&spillway, &pipelined, &direct]),

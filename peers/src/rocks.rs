@@ -9,7 +9,7 @@ use rocksdb::{
     properties,
 };
 use spillway_bench::recovery::{Recoverable, files_in};
-use spillway_bench::store::{Pair, Pressure, Store, Stores, Traffic};
+use spillway_bench::store::{CacheHits, Pair, Pressure, Store, Stores, Traffic};
 
 /// How its writers work together. All have a concurrent memtable.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -278,6 +278,15 @@ impl Store for RocksStore {
             compaction_written_bytes: ticker(Ticker::CompactWriteBytes),
             compaction_read_bytes: ticker(Ticker::CompactReadBytes),
             uncounted_read_bytes: 0.0,
+        })
+    }
+
+    fn cache_hits(&self) -> Option<CacheHits> {
+        let ticker = |ticker| self.options.get_ticker_count(ticker) as f64;
+        self.statistics.then(|| CacheHits {
+            rows_hit: 0.0,
+            blocks_hit: ticker(Ticker::BlockCacheHit),
+            blocks_missed: ticker(Ticker::BlockCacheMiss),
         })
     }
 

@@ -25,6 +25,7 @@
 //! - [`fill`]: a fill at full speed, second by second;
 //! - [`pressure`]: gets and durable puts with compactions in the background and without;
 //! - [`skew`]: point reads of data larger than memory, from all rows alike to a few mostly;
+//! - [`moving`]: reads whose hot rows become others all of a sudden;
 //! - [`scan`]: scans in both directions, and gets of many keys at once;
 //! - [`eviction`]: hit rates of ways to evict blocks;
 //! - [`filters`]: what filters cost;
@@ -49,6 +50,8 @@ pub mod lone;
 pub mod machine;
 mod measure;
 pub mod metadata;
+pub mod moving;
+mod plot;
 pub mod pressure;
 pub mod queue;
 pub mod recovery;

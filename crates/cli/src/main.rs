@@ -24,6 +24,7 @@ use spillway_bench::homes::HomesArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::metadata::MetadataArgs;
+use spillway_bench::moving::MovingArgs;
 use spillway_bench::pressure::PressureArgs;
 use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
@@ -200,6 +201,13 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway bench replacement --memory-mib 32 --operations 1000000   a first impression
   spillway bench replacement --series rates.csv --svg rates.svg     every share in a file, and drawn")]
     Replacement(ReplacementArgs),
+    /// Reads whose hot rows become others all of a sudden, of stores in this process or of servers
+    #[command(after_help = "Examples:
+  spillway bench moving --memory-mib 32 --every 3             a first impression
+  spillway bench moving --series moving.csv --svg moving.svg  every window in a file, and drawn
+  spillway bench moving --server a=/run/a.sock --server b=/run/b.sock
+  make bench-moving                                           the same beside RocksDB, and beside InnoDB")]
+    Moving(MovingArgs),
     /// Scans forward and backward, and gets of many keys at once
     #[command(after_help = "Examples:
   spillway bench scan --rows 100000 --seeks 10000 --rounds 1              a first impression
@@ -246,6 +254,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Pressure(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Temperature(args) } => args.run(),
         Command::Bench { what: Bench::Replacement(args) } => args.run(),
+        Command::Bench { what: Bench::Moving(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Scan(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Eviction(args) } => args.run(),
         Command::Bench { what: Bench::Filters(args) } => args.run(),

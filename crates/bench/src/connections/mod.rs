@@ -14,5 +14,5 @@ mod turns;
 pub(crate) use self::cell::Measured;
 pub(crate) use self::client::Client;
 pub use self::command::ConnectionsArgs;
-pub(crate) use self::turns::Figures;
 pub use self::turns::TurnsArgs;
+pub(crate) use self::turns::{Figures, server};

@@ -32,7 +32,8 @@ pub struct TurnsArgs {
     pub output: OutputArgs,
 }
 
-fn server(text: &str) -> Result<(String, PathBuf), String> {
+/// A server, as it is written in arguments.
+pub(crate) fn server(text: &str) -> Result<(String, PathBuf), String> {
     let (name, socket) = text.split_once('=').ok_or("write NAME=SOCKET")?;
     Ok((name.to_owned(), socket.into()))
 }

@@ -7,14 +7,14 @@ use clap::Args;
 use spillway::Mechanism;
 use spillway_base::clock;
 
-use super::plot::draw;
 use super::series::Series;
 use crate::amplification::{Mix, Plan, mix_of};
 use crate::apart;
 use crate::machine;
 use crate::measure::{fresh_folder, progress, remove_folder, rows_of};
+use crate::plot::draw;
 use crate::report::{CommonArgs, Figure, Report, Row};
-use crate::store::{SpillwayStore, SpillwayStores, metrics_sum};
+use crate::store::{SpillwayStore, SpillwayStores, mechanisms, metrics_sum};
 
 /// The block cache's hit rate over time, after figure 17 of the X-Engine paper.
 #[derive(Args, Clone, Debug)]
@@ -46,6 +46,9 @@ pub struct ReplacementArgs {
     /// Of a hundred rows asked for, how many were inserted lately; the others are of a hot set
     #[arg(long, default_value_t = 50)]
     pub recent_percent: u64,
+    /// Run both without these as well
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
+    pub without: Vec<Mechanism>,
     /// Times to run everything; the report gives medians over them
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
@@ -167,7 +170,7 @@ impl ReplacementArgs {
         fresh_folder(&folder)?;
         let stores = SpillwayStores::default();
         let mut settings = stores.database_settings(plan.memory_bytes);
-        settings.without.extend(without);
+        settings.without.extend(without.iter().chain(&self.without));
         let store = stores.open_with(&folder, settings)?;
         let mix = Mix::new(&store, &plan);
         mix.load(name)?;
@@ -244,8 +247,8 @@ impl ReplacementArgs {
         if let Some(path) = &self.svg {
             let last = runs.iter().filter(|(round, ..)| *round + 1 == self.rounds);
             let last: Vec<_> =
-                last.map(|(_, name, series)| (name.clone(), series.clone())).collect();
-            draw(&last, path)?;
+                last.map(|(_, name, series)| (name.clone(), series.rates())).collect();
+            draw("blocks found in memory, of a hundred, over the operations", &last, path)?;
         }
         Ok(())
     }

@@ -5,7 +5,6 @@
 //! blocks away that readers had in memory shows as a dip: how far the hit rate of a share lies below the median of the ten before.
 
 mod command;
-mod plot;
 mod series;
 #[cfg(test)]
 mod tests;

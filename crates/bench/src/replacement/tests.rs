@@ -24,7 +24,7 @@ fn a_tiny_run_has_all_shares() {
     report.add(args.row("spillway", &series));
     assert!(report.to_string().contains("deepest dip"));
     let path = dir.path().join("replacement.svg");
-    super::plot::draw(&[("spillway".to_owned(), series)], &path).unwrap();
+    crate::plot::draw("hits", &[("spillway".to_owned(), series.rates())], &path).unwrap();
     assert!(std::fs::metadata(path).unwrap().len() > 1000);
     args.shares = 0;
     assert!(args.plan().is_err());

@@ -1,37 +1,34 @@
-//! Hit rates over time, as a picture.
+//! Shares of a hundred over time, as a picture.
 
 use std::error::Error;
 use std::path::Path;
 
 use plotters::prelude::*;
 
-use super::series::Series;
-
 const COLORS: [RGBColor; 4] =
     [RGBColor(0, 90, 181), RGBColor(220, 50, 32), RGBColor(230, 159, 0), RGBColor(90, 90, 90)];
 
-/// Draws the runs into an SVG file, each a line.
-pub(super) fn draw(runs: &[(String, Series)], path: &Path) -> Result<(), String> {
-    chart(runs, path).map_err(|error| format!("{}: {error}", path.display()))
+/// Draws lines into an SVG file: each a name, and what it was window by window.
+pub(crate) fn draw(heading: &str, lines: &[(String, Vec<f64>)], path: &Path) -> Result<(), String> {
+    chart(heading, lines, path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn chart(runs: &[(String, Series)], path: &Path) -> Result<(), Box<dyn Error>> {
+fn chart(heading: &str, lines: &[(String, Vec<f64>)], path: &Path) -> Result<(), Box<dyn Error>> {
     let area = SVGBackend::new(path, (1000, 400)).into_drawing_area();
     area.fill(&WHITE)?;
-    let rates = || runs.iter().flat_map(|(_, series)| series.rates());
-    let shares = runs.iter().map(|(_, series)| series.shares.len()).max().unwrap_or(1).max(2);
-    let lowest = (rates().fold(100.0, f64::min) - 2.0).max(0.0);
+    let shares = || lines.iter().flat_map(|(_, shares)| shares.iter().copied());
+    let windows = lines.iter().map(|(_, shares)| shares.len()).max().unwrap_or(1).max(2);
+    let lowest = (shares().fold(100.0, f64::min) - 2.0).max(0.0);
     let mut chart = ChartBuilder::on(&area)
-        .caption("blocks found in memory, of a hundred, over the operations", ("sans-serif", 15))
+        .caption(heading, ("sans-serif", 15))
         .margin(8)
         .x_label_area_size(24)
         .y_label_area_size(64)
-        .build_cartesian_2d(0.0..shares as f64, lowest..100.0)?;
+        .build_cartesian_2d(0.0..windows as f64, lowest..100.0)?;
     chart.configure_mesh().light_line_style(RGBColor(240, 240, 240)).draw()?;
-    for (number, (name, series)) in runs.iter().enumerate() {
+    for (number, (name, shares)) in lines.iter().enumerate() {
         let color = COLORS[number % COLORS.len()];
-        let points = series.rates().into_iter().enumerate();
-        let points = points.map(|(at, rate)| (at as f64 + 0.5, rate));
+        let points = shares.iter().enumerate().map(|(at, share)| (at as f64 + 0.5, *share));
         let mark = move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color);
         let line = chart.draw_series(LineSeries::new(points, color.stroke_width(2)))?;
         line.label(name.clone()).legend(mark);

@@ -1,0 +1,17 @@
+//! Reads whose hot rows become others all of a sudden.
+//!
+//! Nearly all reads are of a hundredth of the rows, whatever row of it; after some seconds it is another hundredth, and so on. The hot rows are
+//! neighbours ("together", so that a cache of blocks can hold them) or anywhere ("scattered", so that each is in a block of rows that nobody
+//! wants). What is looked at is the share of the reads that found their row in memory, window by window, and how long after a jump it is what
+//! it was before.
+//!
+//! Reads go to stores within the process, or to servers, through SQL.
+
+mod command;
+mod series;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod work;
+
+pub use self::command::MovingArgs;

@@ -1,0 +1,127 @@
+//! The reads, and the jumps.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use spillway_base::clock::{self, Clock};
+use spillway_base::rng::Rng;
+
+use super::series::{Series, Window};
+use super::subject::Subject;
+use crate::store::by_threads;
+
+/// Where the hot rows are.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Where {
+    /// Next to each other.
+    Together,
+    /// Anywhere.
+    Scattered,
+}
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) rows: u64,
+    pub(super) hot_rows: u64,
+    /// Of a hundred reads, how many are of hot rows.
+    pub(super) hot_percent: u64,
+    /// How long a set of hot rows is that.
+    pub(super) every: Duration,
+    pub(super) jumps: usize,
+    pub(super) window: Duration,
+    pub(super) threads: u64,
+    pub(super) seed: u64,
+}
+
+impl Plan {
+    /// A row to be read while a set is the hot one.
+    pub(super) fn draw(&self, set: u64, place: Where, rng: &mut Rng) -> u64 {
+        if rng.below(100) >= self.hot_percent {
+            return rng.below(self.rows);
+        }
+        // Sets lie apart, so that none has rows of the one before.
+        let first = set * (self.rows / (self.jumps as u64 + 1));
+        let row = first + rng.below(self.hot_rows);
+        match place {
+            Where::Together => row,
+            Where::Scattered => Rng::new(row ^ self.seed).below(self.rows),
+        }
+    }
+}
+
+/// Reads until the last set of hot rows has had its time; `bar` moves by a window.
+pub(super) fn run(
+    subject: &dyn Subject,
+    plan: &Plan,
+    place: Where,
+    bar: &ProgressBar,
+) -> Result<Series, String> {
+    let (set, reads, ended) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let readers = scope.spawn(|| {
+            let read = by_threads(plan.threads, |thread| {
+                read(subject, plan, place, thread, (&set, &reads, &ended))
+            });
+            // Whoever looks on is not to wait for what will not come.
+            ended.store(true, Ordering::Relaxed);
+            read
+        });
+        let series = watch(subject, plan, (&set, &reads, &ended), bar);
+        ended.store(true, Ordering::Relaxed);
+        let read = readers.join().unwrap_or_else(|_| Err("a reader panicked".to_owned()));
+        read.and(series)
+    })
+}
+
+/// What readers and the one who watches share: the set that is hot, reads so far, and whether it is over.
+type Shared<'a> = (&'a AtomicU64, &'a AtomicU64, &'a AtomicBool);
+
+fn read(
+    subject: &dyn Subject,
+    plan: &Plan,
+    place: Where,
+    thread: u64,
+    (set, reads, ended): Shared<'_>,
+) -> Result<u64, String> {
+    let mut reader = subject.reader()?;
+    let mut rng = Rng::new(plan.seed ^ ((thread + 1) << 32));
+    let mut done = 0;
+    while !ended.load(Ordering::Relaxed) {
+        reader(plan.draw(set.load(Ordering::Relaxed), place, &mut rng))?;
+        reads.fetch_add(1, Ordering::Relaxed);
+        done += 1;
+    }
+    Ok(done)
+}
+
+/// Looks on, window by window, and has the hot set jump.
+fn watch(
+    subject: &dyn Subject,
+    plan: &Plan,
+    (set, reads, ended): Shared<'_>,
+    bar: &ProgressBar,
+) -> Result<Series, String> {
+    let mut series = Series::default();
+    let look = || Ok::<_, String>((clock::now(), reads.load(Ordering::Relaxed), subject.missed()?));
+    let mut before = look()?;
+    for number in 0..=plan.jumps {
+        set.store(number as u64, Ordering::Relaxed);
+        let begin = clock::now();
+        while clock::now() - begin < plan.every && !ended.load(Ordering::Relaxed) {
+            Clock::system().sleep(plan.window);
+            let now = look()?;
+            series.0.push(Window {
+                set: number,
+                since_s: (now.0 - begin).as_secs_f64(),
+                seconds: (now.0 - before.0).as_secs_f64(),
+                reads: (now.1 - before.1) as f64,
+                missed: now.2 - before.2,
+            });
+            before = now;
+            bar.inc(1);
+        }
+    }
+    Ok(series)
+}
