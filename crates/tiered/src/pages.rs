@@ -9,6 +9,10 @@
 //! ones empty. An empty region goes back to the system, save as many as the pool may spare: a memtable that was just flushed
 //! makes room for the next without a page fault. Where memory is short, the system also takes what lies whole within free pages of regions
 //! that are in use ([`PagePool::trim`]): a cache that gives way gives back pages here and there, and hardly ever a region.
+//!
+//! Where there are pages of several sizes ([`PagePools`]), what is free of one size is of no use to the others, and would stay so: a cache whose
+//! blocks became smaller had half of its memory in free pages of the larger size. So a pool that needs more memory has the system take as much
+//! of what is free in the others, but for a little that spares it the trouble where sizes come and go alike.
 #![allow(unsafe_code)] // A leaf: pages of mapped memory, and the bytes in them.
 
 use std::alloc::{Layout, handle_alloc_error};
@@ -26,7 +30,7 @@ pub(crate) const PAGE_ALIGN: usize = 64;
 /// Bytes of a region.
 const REGION_BYTES: usize = 2 << 20;
 /// The system takes memory back by so many bytes.
-const SYSTEM_PAGE_BYTES: usize = 4 << 10;
+pub(crate) const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 
 /// A pool of pages. Cheap to clone.
 #[derive(Clone)]
@@ -43,6 +47,8 @@ struct State {
     regions: Vec<Option<Region>>,
     /// Regions with a page to give.
     open: BTreeSet<usize>,
+    /// Of those, the ones with a page that the system has given memory to.
+    free_in: BTreeSet<usize>,
     /// For the free pages that the system has given memory to; those in use are charged by their users.
     free: Charge,
 }
@@ -95,8 +101,8 @@ impl Region {
         }
     }
 
-    /// Has the system take the inside of a free page.
-    fn hollow_out(&mut self, page: u32, page_bytes: usize) {
+    /// Has the system take the inside of a free page; answers how many bytes it took.
+    fn hollow_out(&mut self, page: u32, page_bytes: usize) -> usize {
         let inside = inside(page, page_bytes);
         // SAFETY: the page is nobody's, so nobody refers to the bytes, which are zeros when they are looked at again.
         let taken = unsafe {
@@ -107,8 +113,14 @@ impl Region {
             )
         };
         match taken {
-            Ok(()) => self.hollow.push(page),
-            Err(_) => self.free.push(page),
+            Ok(()) => {
+                self.hollow.push(page);
+                inside.len()
+            }
+            Err(_) => {
+                self.free.push(page);
+                0
+            }
         }
     }
 }
@@ -131,7 +143,8 @@ impl PagePool {
     ) -> PagePool {
         assert!(page_bytes.is_multiple_of(PAGE_ALIGN) && (1..=REGION_BYTES).contains(&page_bytes));
         let free = budget.charge(what, 0);
-        let state = State { regions: Vec::new(), open: BTreeSet::new(), free };
+        let (open, free_in) = (BTreeSet::new(), BTreeSet::new());
+        let state = State { regions: Vec::new(), open, free_in, free };
         PagePool(Arc::new(Inner { page_bytes, spare_bytes, state: Mutex::new(state) }))
     }
 
@@ -142,8 +155,15 @@ impl PagePool {
 
     /// A page, with whatever its last user left in it.
     pub(crate) fn take(&self) -> Page {
+        self.take_telling().0
+    }
+
+    /// As [`PagePool::take`]; and whether the system must give memory for it.
+    fn take_telling(&self) -> (Page, bool) {
         let mut state = self.0.state.lock();
-        let number = state.open.first().copied().unwrap_or_else(|| state.map());
+        let grows = state.free_in.is_empty();
+        let first = if grows { &state.open } else { &state.free_in }.first().copied();
+        let number = first.unwrap_or_else(|| state.map());
         let region = state.regions[number].as_mut().expect("an open region is mapped");
         let held = region.free_bytes_of_next(self.0.page_bytes);
         let taken = region.free.pop().or_else(|| region.hollow.pop());
@@ -154,13 +174,46 @@ impl PagePool {
         let offset = index as usize * self.0.page_bytes;
         // SAFETY: the region has `self.0.pages()` pages, and `index` is below that: such a region would not be open.
         let memory = unsafe { region.memory.add(offset) };
-        if region.in_use() == self.0.pages() {
+        let (full, none_free) = (region.in_use() == self.0.pages(), region.free.is_empty());
+        if full {
             state.open.remove(&number);
+        }
+        if none_free {
+            state.free_in.remove(&number);
         }
         let free = state.free.bytes();
         state.free.resize(free - held);
         drop(state);
-        Page { memory, region: number, index, pool: self.0.clone() }
+        (Page { memory, region: number, index, pool: self.0.clone() }, grows)
+    }
+
+    /// Bytes of free pages that the system has given memory to.
+    fn free_bytes(&self) -> usize {
+        self.0.state.lock().free.bytes()
+    }
+
+    /// Has the system take about so many bytes of free pages, if there are as many.
+    fn shrink(&self, bytes: usize) {
+        let mut state = self.0.state.lock();
+        let state = &mut *state;
+        let mut left = bytes.div_ceil(self.0.page_bytes);
+        while left > 0
+            && let Some(number) = state.free_in.last().copied()
+        {
+            left -= 1;
+            let region = state.regions[number].as_mut().expect("an open region is mapped");
+            let page = region.free.pop().expect("it has a free page");
+            let taken = region.hollow_out(page, self.0.page_bytes);
+            if region.free.is_empty() {
+                state.free_in.remove(&number);
+            }
+            let free = state.free.bytes();
+            state.free.resize(free - taken);
+            if taken == 0 {
+                // The system has taken nothing, and will not take more.
+                return;
+            }
+        }
     }
 
     /// Gives the system back what it can of free pages, in regions that are in use.
@@ -169,11 +222,16 @@ impl PagePool {
         let page_bytes = self.0.page_bytes;
         for region in state.regions.iter_mut().flatten() {
             let free = std::mem::take(&mut region.free);
-            free.into_iter().for_each(|page| region.hollow_out(page, page_bytes));
+            free.into_iter().for_each(|page| _ = region.hollow_out(page, page_bytes));
         }
         let regions = state.regions.iter().flatten();
         let left = regions.map(|region| region.free_bytes(page_bytes)).sum();
         state.free.resize(left);
+        let State { regions, free_in, .. } = &mut *state;
+        // What the system would not take is free as before.
+        free_in.retain(|number| {
+            regions[*number].as_ref().is_some_and(|region| !region.free.is_empty())
+        });
     }
 
     /// Bytes of regions that are mapped, and of free pages that were in use before.
@@ -206,24 +264,60 @@ impl State {
 
 /// Pools of pages of several sizes, for what is of any size.
 #[derive(Clone)]
-pub(crate) struct PagePools(Box<[PagePool]>);
+pub(crate) struct PagePools {
+    pools: Box<[PagePool]>,
+    /// Bytes of free pages in all that no pool that grows asks the others for.
+    slack_bytes: usize,
+}
+
+/// The share of the budget that free pages may have where others could use it.
+const SLACK_SHARE: usize = 64;
 
 impl PagePools {
     /// Pools of pages of these sizes, which ascend, none of which keeps free regions.
     pub(crate) fn new(page_bytes: &[usize], budget: &Budget, what: Use) -> PagePools {
         assert!(page_bytes.is_sorted(), "the first size that fits is the best");
-        PagePools(page_bytes.iter().map(|bytes| PagePool::new(*bytes, 0, budget, what)).collect())
+        let pools = page_bytes.iter().map(|bytes| PagePool::new(*bytes, 0, budget, what));
+        PagePools { pools: pools.collect(), slack_bytes: budget.limit() / SLACK_SHARE }
+    }
+
+    /// A page that so many bytes fill by more than half, if there are pages of such a size.
+    fn take(&self, len: usize) -> Option<Page> {
+        let pool = self.for_bytes(len)?;
+        let (page, grows) = pool.take_telling();
+        if grows {
+            self.make_up_for(pool.page_bytes());
+        }
+        Some(page)
+    }
+
+    /// Bytes of free pages that the system has given memory to.
+    pub(crate) fn free_bytes(&self) -> usize {
+        self.pools.iter().map(PagePool::free_bytes).sum()
+    }
+
+    /// Has the system take so many bytes of free pages, as far as they are past what may be free.
+    fn make_up_for(&self, bytes: usize) {
+        let mut left = bytes.min(self.free_bytes().saturating_sub(self.slack_bytes));
+        for pool in &self.pools {
+            if left == 0 {
+                return;
+            }
+            let before = pool.free_bytes();
+            pool.shrink(left.min(before));
+            left = left.saturating_sub(before - pool.free_bytes().min(before));
+        }
     }
 
     /// The pool whose pages so many bytes fill by more than half, if there is one.
     fn for_bytes(&self, len: usize) -> Option<&PagePool> {
-        let fits = self.0.iter().find(|pool| len <= pool.page_bytes());
+        let fits = self.pools.iter().find(|pool| len <= pool.page_bytes());
         fits.filter(|pool| len > pool.page_bytes() / 2)
     }
 
     /// Gives the system back what it can of free pages, in regions that are in use.
     pub(crate) fn trim(&self) {
-        self.0.iter().for_each(PagePool::trim);
+        self.pools.iter().for_each(PagePool::trim);
     }
 }
 
@@ -259,11 +353,13 @@ impl Drop for Page {
         let state = &mut *state;
         let region = state.regions[self.region].as_mut().expect("a region with a page is mapped");
         region.free.push(self.index);
+        state.free_in.insert(self.region);
         let free = state.free.bytes() + pool.page_bytes;
         if region.in_use() == 0 && free > pool.spare_bytes {
             let used_before = region.free_bytes(pool.page_bytes);
             state.regions[self.region] = None;
             state.open.remove(&self.region);
+            state.free_in.remove(&self.region);
             state.free.resize(free - used_before);
         } else {
             state.open.insert(self.region);
@@ -287,8 +383,7 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     /// Of this many bytes, of any value.
     pub(crate) fn new(len: usize, pools: &PagePools) -> Buffer {
-        let Some(pool) = pools.for_bytes(len) else { return Buffer::from(Box::from(vec![0; len])) };
-        let page = pool.take();
+        let Some(page) = pools.take(len) else { return Buffer::from(Box::from(vec![0; len])) };
         Buffer { bytes: NonNull::slice_from_raw_parts(page.memory, len), page: Some(page) }
     }
 
@@ -370,7 +465,8 @@ mod tests {
     /// One pool alone, and the same as several.
     fn pools(page_bytes: usize) -> (PagePool, PagePools, Budget) {
         let (pool, budget) = pool(page_bytes, 0);
-        (pool.clone(), PagePools([pool].into()), budget)
+        let pools = PagePools { pools: [pool.clone()].into(), slack_bytes: 0 };
+        (pool, pools, budget)
     }
 
     #[test]
@@ -406,6 +502,45 @@ mod tests {
         let again = pool.take();
         assert_eq!(pool.mapped_and_free().0, REGION_BYTES);
         drop(again);
+    }
+
+    /// What is free of one size becomes memory for the others as they need it, and what is held stays as it is.
+    #[test]
+    fn free_pages_of_one_size_make_up_for_new_ones_of_another() {
+        let budget = Budget::new(64 << 20);
+        let sizes = [8 << 10, 16 << 10];
+        let pools = PagePools::new(&sizes, &budget, Use::Caches);
+        let mut rng = Rng::new(3);
+        let mut held: [Vec<Buffer>; 2] = [Vec::new(), Vec::new()];
+        let filled = |len: usize, value: u8| {
+            let mut buffer = Buffer::new(len, &pools);
+            buffer.fill(value);
+            buffer
+        };
+        let bytes = |held: &[Vec<Buffer>; 2]| held[0].len() * sizes[0] + held[1].len() * sizes[1];
+        for small in [10, 90, 10, 90] {
+            // As of a cache that is full: what comes in takes the place of what it has most of.
+            for _ in 0..6000 {
+                let which = usize::from(rng.below(100) >= small);
+                held[which].push(filled(sizes[which], which as u8 + 1));
+                while bytes(&held) > 32 << 20 {
+                    let all = (held[0].len() + held[1].len()) as u64;
+                    let gone = usize::from(rng.below(all) >= held[0].len() as u64);
+                    let place = rng.below(held[gone].len() as u64) as usize;
+                    held[gone].swap_remove(place);
+                }
+                // One page more than may be free, where the last one that left was not asked for yet; and as many once more,
+                // where several left for one.
+                let most = budget.limit() / SLACK_SHARE + 4 * sizes[1];
+                assert!(budget.used() <= most, "{} of {most}", budget.used());
+            }
+            let same = |(which, held): (usize, &Vec<Buffer>)| {
+                held.iter().all(|buffer| buffer.iter().all(|byte| *byte == which as u8 + 1))
+            };
+            assert!(held.iter().enumerate().all(same));
+        }
+        drop(held);
+        assert_eq!(budget.used(), 0);
     }
 
     /// The test that has pages whose owners are mixed: the pool's charge is what the system holds.

@@ -1,14 +1,20 @@
 //! Building blocks of sorted entries, and what is told of each.
 
 use super::body::{TRAILER_BYTES, csn_bytes, entry_bytes, put_entry, put_trailer, read_all};
-use super::{BLOCK_BYTES, Entry, put_block_frame};
+use super::{BLOCK_BYTES, Entry, FRAME_BYTES, put_block_frame};
 use crate::extent_meta::Counts;
 use crate::filter::{self, FilterKind};
 use crate::nodes;
+use crate::pages::PAGE_ALIGN;
 
 /// Bytes of body below which a block is small: one that is not worth a place of its own where entries come before or after
 /// it.
 pub(crate) const SMALL_BYTES: usize = BLOCK_BYTES / 4;
+
+/// Bytes in memory of a block with a body of so many bytes and so many entries, as [`super::Block`] has them.
+fn memory_bytes(body_bytes: usize, entries: usize) -> usize {
+    (FRAME_BYTES + body_bytes).next_multiple_of(PAGE_ALIGN) + nodes::bytes_of(entries)
+}
 
 /// A block that has no place yet: its frame has no checksum.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,15 +61,15 @@ impl Open {
 
     /// Bytes the block would have in memory.
     fn bytes(&self) -> usize {
-        self.body.len() + TRAILER_BYTES + nodes::bytes_of(self.entries)
+        memory_bytes(self.body.len() + TRAILER_BYTES, self.entries)
     }
 
     /// Bytes it would have with another entry.
     fn bytes_with(&self, entry: &Entry<'_>) -> usize {
         let wider = csn_bytes(entry.csn).saturating_sub(self.csn_bytes);
-        let nodes = nodes::bytes_of(self.entries + 1);
         let entries = self.body.len() + usize::from(wider) * self.entries;
-        entries + entry_bytes(entry, self.csn_bytes + wider) + TRAILER_BYTES + nodes
+        let body = entries + entry_bytes(entry, self.csn_bytes + wider) + TRAILER_BYTES;
+        memory_bytes(body, self.entries + 1)
     }
 
     /// Makes room for CSNs of so many bytes.
@@ -118,7 +124,7 @@ impl Open {
         let keys = read_all(&self.body, self.csn_bytes).map(|entry| entry.key);
         let range = filter::build_range((&self.first, &self.last), self.hashes.len(), keys);
         put_trailer(&mut self.body, self.entries, self.csn_bytes);
-        let mut frame = Vec::with_capacity(super::FRAME_BYTES + self.body.len());
+        let mut frame = Vec::with_capacity(FRAME_BYTES + self.body.len());
         put_block_frame(&mut frame, &self.body);
         let block = BuiltBlock {
             frame,

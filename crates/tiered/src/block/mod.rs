@@ -42,7 +42,7 @@ use spillway_base::{Csn, Error, Result, TableId};
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
 use crate::nodes::{self, Nodes, Way};
-use crate::pages::{Buffer, PAGE_ALIGN, PagePools};
+use crate::pages::{Buffer, PAGE_ALIGN, PagePools, SYSTEM_PAGE_BYTES};
 
 use self::body::Shape;
 #[cfg(all(test, not(loom)))]
@@ -51,7 +51,8 @@ pub(crate) use self::body::{BodyVersion, csn_bytes};
 pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 
-/// Bytes that a block has in memory when it is full: its body, and the nodes over its keys.
+/// Bytes that a block has in memory when it is full: its frame and body, and the nodes over its keys. So many are whole pages of the system,
+/// which it can take back by themselves.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 /// The same of blocks of Level0 and Level1: a read there is of few rows, and what else comes with them is in memory for nothing.
 pub(crate) const HOT_BLOCK_BYTES: usize = BLOCK_BYTES / 2;
@@ -263,10 +264,11 @@ impl Row {
 impl Block {
     /// Pools for the memory of blocks.
     pub(crate) fn pools(budget: &Budget) -> PagePools {
-        // Nodes begin at a line of the cache.
-        let page_bytes =
-            |block: usize| (FRAME_BYTES + block + PAGE_ALIGN).next_multiple_of(PAGE_ALIGN);
-        PagePools::new(&[HOT_BLOCK_BYTES, BLOCK_BYTES].map(page_bytes), budget, Use::Caches)
+        // Full ones, and those that took in a small one behind them.
+        let pages = [HOT_BLOCK_BYTES, BLOCK_BYTES].map(|full| [full, full + full / 4]);
+        let whole = |bytes: usize| bytes.next_multiple_of(SYSTEM_PAGE_BYTES);
+        let bytes: Vec<usize> = pages.into_iter().flatten().map(whole).collect();
+        PagePools::new(&bytes, budget, Use::Caches)
     }
 
     /// Checks a frame, and takes it or what it decodes to.

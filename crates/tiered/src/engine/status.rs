@@ -228,6 +228,11 @@ impl Inner {
             ),
             gauge("tiered_cache_bytes", "Bytes of cached blocks.", block_bytes as f64),
             gauge(
+                "tiered_cache_free_bytes",
+                "Bytes of memory for blocks in which there is none.",
+                self.context.pages.free_bytes() as f64,
+            ),
+            gauge(
                 "tiered_resident_bytes",
                 "Bytes of block indexes and filters in memory.",
                 table_bytes as f64,
