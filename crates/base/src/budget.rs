@@ -12,8 +12,8 @@
 //!
 //! - **Y1 (asked first).** [`Budget::try_charge`] fails only after all who give way were asked, and what they gave did not do.
 //! - **Y2 (asked then, too).** A charge that is past the limit and is not refused asks them before it returns.
-//! - **Y3 (not by itself).** [`Use::Caches`] is what gives way: a charge for it asks nobody. So a cache may be charged for what it
-//!   takes in while it holds its own locks.
+//! - **Y3 (not by itself).** [`Use::Caches`] is what gives way: a charge for it asks nobody, nor one for [`Use::FreePages`]. So a cache may
+//!   be charged for what it takes in while it holds its own locks.
 //! - **Y4 (no lock).** Nobody is asked with a lock of the budget held. Who charges may hold any but those that giving way takes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,9 +36,19 @@ pub enum Use {
     Recovery,
     /// What flushes and compactions have read ahead, or are writing.
     Compactions,
+    /// Memory for cached blocks in which there is none now: the next ones come in there, so that it is no other use to a cache.
+    FreePages,
 }
 
-const USES: usize = 6;
+const USES: usize = 7;
+
+impl Use {
+    /// Whether it is what gives way.
+    fn gives_way(self) -> bool {
+        matches!(self, Use::Caches | Use::FreePages)
+    }
+}
+
 /// How often those who give way are asked for one charge: others may be faster to take what they give.
 const ASKED_AT_MOST: usize = 8;
 
@@ -78,7 +88,7 @@ impl Inner {
     /// There is more of a use than before.
     fn grown(&self, what: Use) {
         let past = self.past();
-        if past > 0 && what != Use::Caches {
+        if past > 0 && !what.gives_way() {
             self.ask(past);
         }
     }
@@ -125,6 +135,12 @@ impl Budget {
         self.0.used[what as usize].load(Ordering::Relaxed)
     }
 
+    /// Bytes that are neither charged for so many of a cache's own nor free for it: what a cache has to leave to others.
+    #[must_use]
+    pub fn used_beside(&self, own: usize) -> usize {
+        self.used().saturating_sub(own).saturating_sub(self.used_for(Use::FreePages))
+    }
+
     /// Charges `bytes`, past the limit if need be.
     #[must_use]
     pub fn charge(&self, what: Use, bytes: usize) -> Charge {
@@ -146,7 +162,7 @@ impl Budget {
     pub fn try_charge(&self, what: Use, bytes: usize) -> Result<Charge> {
         let mut fits = self.take(bytes);
         for _ in 0..ASKED_AT_MOST {
-            if fits || what == Use::Caches || bytes > self.0.limit {
+            if fits || what.gives_way() || bytes > self.0.limit {
                 break;
             }
             self.0.ask((self.used() + bytes).saturating_sub(self.0.limit));

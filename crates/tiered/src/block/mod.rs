@@ -268,7 +268,7 @@ impl Block {
         let pages = [HOT_BLOCK_BYTES, BLOCK_BYTES].map(|full| [full, full + full / 4]);
         let whole = |bytes: usize| bytes.next_multiple_of(SYSTEM_PAGE_BYTES);
         let bytes: Vec<usize> = pages.into_iter().flatten().map(whole).collect();
-        PagePools::new(&bytes, budget, Use::Caches)
+        PagePools::new(&bytes, budget, Use::FreePages)
     }
 
     /// Checks a frame, and takes it or what it decodes to.

@@ -311,8 +311,8 @@ impl<H: Holder> Cache<H> {
     /// Bytes that may be held now (N3), where so many are charged for what is.
     fn capacity(&self, charged: usize) -> usize {
         let budget = &self.budget;
-        // Other caches are among the others.
-        let others = budget.used().saturating_sub(charged);
+        // Other caches are among the others. The memory that evicted blocks were in is not: more would be evicted for it, and so on.
+        let others = budget.used_beside(charged);
         let limit = budget.limit() - budget.limit() / HEADROOM_SHARE;
         let CacheSettings { bytes_min, bytes_max, .. } = self.settings;
         limit.saturating_sub(others).max(bytes_min).min(bytes_max)

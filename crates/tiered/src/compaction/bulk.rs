@@ -24,8 +24,9 @@ const READ_BYTES: usize = 512 << 10;
 /// Buffers that are kept for the next operation.
 const SPARE: usize = DEPTH;
 
-/// A read that was begun. One that is never taken is done for nothing.
+/// A read that was begun: to be taken, or given up, or else its buffer stays with the work until its end.
 #[derive(Debug)]
+#[must_use]
 pub(crate) struct Ticket(u64);
 
 /// What a flush or compaction has under way. Clones share it; all stay on one thread.
@@ -39,6 +40,8 @@ struct State {
     writing: FxHashSet<u64>,
     failed: Result<()>,
     read: FxHashMap<u64, Result<AlignedBuffer>>,
+    /// Reads under way that nobody wants any more.
+    given_up: FxHashSet<u64>,
     spare: Vec<AlignedBuffer>,
     /// Of all buffers that are in flight, at somebody's, or spare.
     charge: Charge,
@@ -62,6 +65,7 @@ impl Bulk {
             writing: FxHashSet::default(),
             failed: Ok(()),
             read: FxHashMap::default(),
+            given_up: FxHashSet::default(),
             spare: Vec::new(),
             charge: budget.charge(Use::Compactions, 0),
             most: budget.limit() / MEMORY_SHARE,
@@ -96,6 +100,16 @@ impl Bulk {
                 return outcome;
             }
             state.step();
+        }
+    }
+
+    /// Does without a read. What came of it is of no interest.
+    pub(crate) fn give_up(&self, ticket: Ticket) {
+        let state = &mut *self.0.borrow_mut();
+        match state.read.remove(&ticket.0) {
+            Some(Ok(buffer)) => state.keep(buffer),
+            Some(Err(_)) => {}
+            None => _ = state.given_up.insert(ticket.0),
         }
     }
 
@@ -159,6 +173,9 @@ impl State {
             }
             self.keep(done.buffer);
             return;
+        }
+        if self.given_up.remove(&done.tag) {
+            return self.keep(done.buffer);
         }
         let outcome = match done.outcome {
             Ok(()) => Ok(done.buffer),

@@ -83,10 +83,14 @@ impl OpenSlice {
         let is_near = end.is_some_and(|end| end <= block && gap(end) <= reader.window as u64);
         let most = reader.bulk.read_bytes_most().max(READ_BYTES);
         reader.window = if is_near { (2 * reader.window).min(most) } else { READ_BYTES };
-        let begun = reader.ahead.take().filter(|(blocks, _)| blocks.contains(&block));
-        let (blocks, ticket) = match begun {
-            Some(begun) => begun,
-            None => self.begin(reader, block)?,
+        let (blocks, ticket) = match reader.ahead.take() {
+            Some((blocks, ticket)) if blocks.contains(&block) => (blocks, ticket),
+            other => {
+                if let Some((_, ticket)) = other {
+                    reader.bulk.give_up(ticket);
+                }
+                self.begin(reader, block)?
+            }
         };
         if is_near && blocks.end < self.slice.meta.block_range().end {
             reader.ahead = Some(self.begin(reader, blocks.end)?);
@@ -116,6 +120,9 @@ impl Drop for Reader {
     fn drop(&mut self) {
         for held in self.held.iter_mut().filter_map(Option::take) {
             self.bulk.give_back(held.frames);
+        }
+        if let Some((_, ticket)) = self.ahead.take() {
+            self.bulk.give_up(ticket);
         }
     }
 }

@@ -506,6 +506,36 @@ fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
     }
 }
 
+/// D7: as many reads as one likes may be begun for nothing, done by then or not.
+#[test]
+fn reads_that_are_given_up_leave_their_buffers() {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
+    let budget = Budget::new(16 << 20);
+    let file = disk.open(Path::new("/data"), OpenMode::Create).unwrap();
+    let bulk = Bulk::new(&*disk, &budget).unwrap();
+    let mut bytes = vec![0; SLOT];
+    Rng::new(1).fill(&mut bytes);
+    bulk.write(&file, 0, &bytes).unwrap();
+    bulk.finish_writes().unwrap();
+    let used = || budget.used_for(Use::Compactions);
+    let mut most = 0;
+    for round in 0..200 {
+        let [one, other] = [0, 16 << 10].map(|at| bulk.begin_read(&file, at, 16 << 10));
+        // The other one is done by now, as like as not.
+        let frames = bulk.take(other).unwrap();
+        assert_eq!(&frames[..16 << 10], &bytes[16 << 10..32 << 10]);
+        bulk.give_back(frames);
+        bulk.give_up(one);
+        if round == 20 {
+            most = used();
+        }
+    }
+    assert!(used() <= most && most <= SLOT + 16 * (16 << 10), "{} after {most}", used());
+    // One that lies past the end fails, which is nobody's concern.
+    bulk.give_up(bulk.begin_read(&file, 1 << 30, 16 << 10));
+    bulk.finish_writes().unwrap();
+}
+
 /// D7: however large what is written, and however many write.
 #[test]
 fn buffers_keep_to_their_share_of_the_memory() {

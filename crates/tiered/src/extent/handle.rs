@@ -115,9 +115,12 @@ impl ReadContext {
 
     /// A row came in, which blocks may have to make room for.
     pub(crate) fn make_room_for_rows(&self) {
+        // What is free is no block's loss.
+        self.trim();
         let past = self.budget.used().saturating_sub(self.budget.limit());
         if past > 0 {
             self.cache.give_way(past + self.budget.limit() / GIVEN_SHARE);
+            self.trim();
         }
     }
 

@@ -461,8 +461,8 @@ impl RowCache {
 
     /// Bytes that the budget leaves to caches now.
     pub(crate) fn caches(&self) -> usize {
-        let (limit, used) = (self.budget.limit(), self.budget.used());
-        let others = used.saturating_sub(self.budget.used_for(Use::Caches));
+        let limit = self.budget.limit();
+        let others = self.budget.used_beside(self.budget.used_for(Use::Caches));
         limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others)
     }
 

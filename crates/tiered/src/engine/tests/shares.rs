@@ -13,6 +13,7 @@ fn larger_than_memory(adaptive: bool) -> (Bench, Budget) {
     let budget = Budget::new(4 << 20);
     let settings = TieredSettings {
         adaptive_share: adaptive,
+        hot_block_bytes: TieredSettings::BLOCK_BYTES / 2,
         cache_bytes: 4 << 20,
         hot_compression: Compression::None,
         cold_compression: Compression::None,
@@ -63,6 +64,39 @@ fn scan_some(bench: &Bench, budget: &Budget, rng: &mut Rng, scans: u64) {
         let mut cursor = scan.unwrap();
         (0..100).for_each(|_| assert!(cursor.next(Access::Blocking).unwrap()));
         assert!(budget.used() <= budget.limit() + (256 << 10), "{}", budget.used());
+    }
+}
+
+/// N3: memory that evicted blocks were in comes to the next ones, of whatever size; nothing more is evicted for it.
+#[test]
+fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
+    let (bench, budget) = larger_than_memory(false);
+    let mut rng = Rng::new(5);
+    let context = &bench.engine.0.context;
+    let held = || {
+        let (blocks, tables) = context.cache.bytes();
+        blocks + tables + context.rows.as_ref().unwrap().bytes()
+    };
+    get_some(&bench, &budget, &mut rng, 6000);
+    let mut csn = 2 + ROWS;
+    for _ in 0..30 {
+        for _ in 0..300 {
+            let (key, value) = (key(rng.below(ROWS)), noise(csn, 200));
+            let put = Op::Put { table: table(1), key: &key, value: &value };
+            bench.install(&(Csn(csn), batch(&[put])));
+            csn += 1;
+            get_some(&bench, &budget, &mut rng, 2);
+            if csn % 10 == 0 {
+                scan_some(&bench, &budget, &mut rng, 1);
+            }
+        }
+        bench.engine.request_persist(bench.horizon.stable());
+        bench.work().unwrap();
+        get_some(&bench, &budget, &mut rng, 100);
+        scan_some(&bench, &budget, &mut rng, 5);
+        let most = budget.limit() - budget.used_for(spillway_base::budget::Use::Memtables);
+        let held = held();
+        assert!(held >= most / 10 * 8, "{held} of {most}, {} free", context.pages.free_bytes());
     }
 }
 
