@@ -86,7 +86,7 @@ fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
             bench.install(&(Csn(csn), batch(&[put])));
             csn += 1;
             get_some(&bench, &budget, &mut rng, 2);
-            if csn % 10 == 0 {
+            if csn.is_multiple_of(10) {
                 scan_some(&bench, &budget, &mut rng, 1);
             }
         }
