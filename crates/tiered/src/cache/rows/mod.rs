@@ -79,6 +79,9 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 /// And for one who puts a row in, who makes room for later ones, too: this part of all, or half of that.
 const BYTES_FOR_A_ROW: usize = 64 << 10;
 const SPARE_SHARE: usize = 128;
+/// Of what the budget leaves to caches, what rows have in any case, beside buckets: with none, each that comes in would have all buckets looked
+/// through to be put out again, and none would be seen to have left too early.
+const ROWS_LEAST: usize = 128;
 /// So many misses of a stripe are judged together.
 const JUDGED_TOGETHER: u64 = 1024;
 /// Marks of a row that comes in: its key was missed twice.
@@ -470,10 +473,11 @@ impl RowCache {
     fn capacity(&self) -> usize {
         let bytes =
             |share: f64| ((self.caches() as f64 * share) as usize).saturating_sub(self.fixed_bytes);
-        match self.worth.is_sampled() {
+        let rows = match self.worth.is_sampled() {
             true => bytes(self.balance.first()) / SAMPLE,
             false => bytes(self.balance.share()),
-        }
+        };
+        rows.max(self.caches() / ROWS_LEAST)
     }
 
     /// Evicts rows that were not used lately, about so many bytes, and looks at no more buckets than [`BUCKETS_AT_ONCE`].
