@@ -192,15 +192,14 @@ impl PagePool {
         self.0.state.lock().free.bytes()
     }
 
-    /// Has the system take about so many bytes of free pages, if there are as many.
-    fn shrink(&self, bytes: usize) {
+    /// Has the system take about so many bytes of free pages, if there are as many; answers how many it took.
+    fn shrink(&self, bytes: usize) -> usize {
         let mut state = self.0.state.lock();
         let state = &mut *state;
-        let mut left = bytes.div_ceil(self.0.page_bytes);
-        while left > 0
+        let mut all = 0;
+        while all < bytes
             && let Some(number) = state.free_in.last().copied()
         {
-            left -= 1;
             let region = state.regions[number].as_mut().expect("an open region is mapped");
             let page = region.free.pop().expect("it has a free page");
             let taken = region.hollow_out(page, self.0.page_bytes);
@@ -209,11 +208,13 @@ impl PagePool {
             }
             let free = state.free.bytes();
             state.free.resize(free - taken);
+            all += taken;
             if taken == 0 {
                 // The system has taken nothing, and will not take more.
-                return;
+                break;
             }
         }
+        all
     }
 
     /// Gives the system back what it can of free pages, in regions that are in use.
@@ -298,15 +299,20 @@ impl PagePools {
 
     /// Has the system take so many bytes of free pages, as far as they are past what may be free.
     fn make_up_for(&self, bytes: usize) {
-        let mut left = bytes.min(self.free_bytes().saturating_sub(self.slack_bytes));
+        let past = self.free_bytes().saturating_sub(self.slack_bytes);
+        self.give_back(bytes.min(past));
+    }
+
+    /// Has the system take about so many bytes of free pages, if there are as many; answers how many it took.
+    pub(crate) fn give_back(&self, bytes: usize) -> usize {
+        let mut given = 0;
         for pool in &self.pools {
-            if left == 0 {
-                return;
+            if given >= bytes {
+                break;
             }
-            let before = pool.free_bytes();
-            pool.shrink(left.min(before));
-            left = left.saturating_sub(before - pool.free_bytes().min(before));
+            given += pool.shrink(bytes - given);
         }
+        given
     }
 
     /// The pool whose pages so many bytes fill by more than half, if there is one.

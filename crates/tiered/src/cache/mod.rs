@@ -9,7 +9,8 @@
 //!   a reference of, until that is dropped. Whatever is evicted, forgotten or replaced meanwhile.
 //! - **N2 (a hit costs no lock and no count).** A hit loads a pointer, and at most sets a mark beside it, in the same word. A pin changes
 //!   one word, which hardly any other thread uses, when it begins and when it ends.
-//! - **N3 (one capacity).** Tables and blocks share what the budget leaves: its limit, less a headroom, less what everything else holds;
+//! - **N3 (one capacity).** Tables and blocks share what the budget leaves: its limit, less a headroom, less what everything else holds, but for the
+//!   memory that evicted blocks were in ([`spillway_base::budget::Use::FreePages`]), which is for the next ones;
 //!   at least the floor, at most the ceiling of the settings. The cache is past that only by what is being inserted.
 //! - **N4 (gives way).** When others need memory (Y1, Y2), as much as they need is evicted, above the floor, and is off the budget when
 //!   the cache is done giving way. It is freed once no reader is inside of it, which is waited for a moment: a reader that the system

@@ -530,11 +530,16 @@ impl<H: Holder> Cache<H> {
 
     fn evict_to(&self, state: &mut State<H>, bytes: usize, ends: &mut Ends<H>) -> bool {
         let tables_most = bytes / 4 * TABLE_QUARTERS;
+        // As much as rows remember, for each queue its part.
+        let budget = &self.budget;
+        let caches =
+            budget.limit().saturating_sub(budget.used_beside(budget.used_for(Use::Caches)));
+        let remembered = caches / GHOST_SHARE;
         while state.held > bytes {
             let over = state.order.bytes(Queue::Tables) > tables_most;
             let judge = |queue, item: &Item<H>| judge(queue, item, over, &mut ends.holders);
             let Some(id) = state.order.victim(bytes, tables_most, judge) else { return false };
-            state.note_departure(id);
+            state.note_departure(id, remembered);
             if let Item::Table { holder, .. } = state.order.get_mut(id) {
                 // It was just there: `ends` keeps it.
                 let holder = holder.upgrade().expect("a judged holder is there");
@@ -650,11 +655,12 @@ impl<H: Holder> State<H> {
         self.charge.resize(self.held + self.in_limbo - self.forgiven);
     }
 
-    /// An entry is about to be evicted: what left within a part of the capacity is remembered, of each queue as much as it has of all.
-    fn note_departure(&mut self, id: u32) {
+    /// Something is evicted, of which what left within the last so many bytes, over all queues, is remembered.
+    fn note_departure(&mut self, id: u32, remembered: usize) {
         let Some(departed) = &mut self.departed else { return };
         let queue = self.order.queue(id);
-        let within = self.order.bytes(queue) / GHOST_SHARE;
+        let part = self.order.bytes(queue) as u128 * remembered as u128;
+        let within = (part / self.held.max(1) as u128) as usize;
         let bytes = self.order.bytes_of(id);
         let key = match self.order.get_mut(id) {
             Item::Table { key, .. } => ghost_of_table(*key),

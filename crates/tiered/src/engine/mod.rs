@@ -322,7 +322,7 @@ impl Inner {
         let view = part.view_now();
         let found = view.find(key, snapshot, access, value);
         if left_lately {
-            self.context.regret_row(before, &found);
+            self.context.regret_row(before);
         }
         let found = found?;
         if let (Found::Value(csn), Looked::Missing(ticket)) = (found, looked) {
@@ -693,7 +693,12 @@ impl Engine for TieredEngine {
         let tables = self.0.tables.load();
         let Some(table) = tables.get(&table) else { return false };
         let lacks = table.parts().of(key).view_now().missing(key, snapshot, &mut Vec::new());
-        lacks.is_some_and(|(extent, what)| self.0.context.under_way.begin(&extent, what, waker))
+        let Some((extent, what)) = lacks else { return false };
+        let begun = self.0.context.under_way.begin(&extent, what, waker);
+        if begun {
+            self.0.context.regret_row_of(filter::hash(key), &extent);
+        }
+        begun
     }
 
     fn keeps_reads(&self) -> bool {

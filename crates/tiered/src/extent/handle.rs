@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use spillway_base::budget::{Budget, Charge, GiveWay, Use};
-use spillway_base::engine::{Access, Found};
+use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_storage::{Disk, File};
 
@@ -14,7 +14,7 @@ use super::ahead::Queues;
 use super::past::{Bytes, read_past};
 use super::under_way::UnderWay;
 use super::{FOOTER_BYTES, Footer, Resident};
-use crate::block::{BLOCK_BYTES, Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
+use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, open_frame};
 use crate::cache::{
     Cache, CacheSettings, Entrance, Held, Holder, Pin, RowCache, Seat, Sizes, Table,
 };
@@ -115,12 +115,12 @@ impl ReadContext {
 
     /// A row came in, which blocks may have to make room for.
     pub(crate) fn make_room_for_rows(&self) {
-        // What is free is no block's loss.
-        self.trim();
         let past = self.budget.used().saturating_sub(self.budget.limit());
-        if past > 0 {
-            self.cache.give_way(past + self.budget.limit() / GIVEN_SHARE);
-            self.trim();
+        // What is free is no block's loss.
+        if past > 0 && self.pages.give_back(past) < past {
+            let bytes = past + self.budget.limit() / GIVEN_SHARE;
+            self.cache.give_way(bytes);
+            self.pages.give_back(bytes);
         }
     }
 
@@ -132,14 +132,21 @@ impl ReadContext {
         }
     }
 
-    /// A row that had left lately was looked for in extents, of which the thread had read so much before. What is left to be read beside it
-    /// is taken to be a block.
+    /// A row that had left lately was looked for in extents, of which the thread had read so much before.
     #[cold]
-    pub(crate) fn regret_row(&self, read_before: u64, found: &Result<Found>) {
-        let Some(rows) = &self.rows else { return };
-        let read = read_by_this_thread() - read_before;
-        let waits = found.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-        rows.regret(read + if waits { BLOCK_BYTES as u64 } else { 0 });
+    pub(crate) fn regret_row(&self, read_before: u64) {
+        if let Some(rows) = &self.rows {
+            rows.regret(read_by_this_thread() - read_before);
+        }
+    }
+
+    /// A block of an extent is read beside who looks for the row of a hash in it: a loss, if that had left lately.
+    pub(crate) fn regret_row_of(&self, hash: u64, extent: &ExtentHandle) {
+        if let Some(rows) = &self.rows
+            && rows.left_lately(hash)
+        {
+            rows.regret(extent.meta.len / u64::from(extent.meta.blocks.max(1)));
+        }
     }
 
     /// Pages that evicted blocks had are no use to what is not in pages.
@@ -152,7 +159,12 @@ impl ReadContext {
 
 impl GiveWay for ReadContext {
     fn give_way(&self, bytes: usize) {
-        let bytes = bytes + self.budget.limit() / GIVEN_SHARE;
+        // What is free is no block's loss.
+        let given = self.pages.give_back(bytes);
+        if given >= bytes {
+            return;
+        }
+        let bytes = bytes - given + self.budget.limit() / GIVEN_SHARE;
         let mut left = bytes;
         if let Some(rows) = &self.rows {
             // Each as much as it has of both.
@@ -162,6 +174,8 @@ impl GiveWay for ReadContext {
             left = left.saturating_sub(rows.give_way((bytes as u128 * own / all) as usize));
         }
         self.cache.give_way(left);
+        // Evicted blocks leave free pages: whoever asks may need the memory for anything.
+        self.pages.give_back(left);
         if let Some(rows) = &self.rows {
             let past = self.budget.used().saturating_sub(self.budget.limit());
             if past > 0 {

@@ -100,6 +100,24 @@ fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
     }
 }
 
+/// Y1, N4: what blocks leave when they give way is memory for anybody, be it not charged yet.
+#[test]
+fn a_charge_that_may_be_refused_has_what_blocks_give() {
+    let (bench, budget) = larger_than_memory(false);
+    let mut rng = Rng::new(9);
+    get_some(&bench, &budget, &mut rng, 6000);
+    (0..50).for_each(|_| scan_some(&bench, &budget, &mut rng, 20));
+    let context = &bench.engine.0.context;
+    let (before, _) = context.cache.bytes();
+    let bytes = budget.limit() / 4;
+    assert!(budget.used() + bytes > budget.limit() && before > 2 * bytes, "{before}");
+    let charge = budget.try_charge(spillway_base::budget::Use::Transactions, bytes).unwrap();
+    let (after, _) = context.cache.bytes();
+    assert!(before - after < bytes + budget.limit() / 8, "{before} and then {after}");
+    assert!(budget.used() <= budget.limit());
+    drop(charge);
+}
+
 /// O1, O3, O4: the share goes up, down, and up again.
 #[test]
 fn o1_the_share_follows_what_is_asked_for() {
