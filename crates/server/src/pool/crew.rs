@@ -137,9 +137,9 @@ impl Crew {
         self.running.load(SeqCst) > self.most()
     }
 
-    /// Called by a worker with nothing in hand: where too many run, it is spare until it is called. `false` where it is
-    /// to end.
-    pub(super) fn stays(&self) -> bool {
+    /// Called by a worker with nothing in hand: where too many run, it is spare until it is called, and does `before` when that is settled
+    /// and it counts as running no more. `false` where it is to end.
+    pub(super) fn stays(&self, before: impl FnOnce()) -> bool {
         if !self.goes_on() {
             return false;
         }
@@ -147,6 +147,7 @@ impl Crew {
         if !self.is_over() || self.running.fetch_update(SeqCst, SeqCst, too_many).is_err() {
             return true;
         }
+        before();
         let mut state = self.state.lock();
         state.spare += 1;
         let stays = loop {

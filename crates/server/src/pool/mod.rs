@@ -310,14 +310,7 @@ impl Pool {
     fn work(&self) {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
-            if self.crew.is_over() && (self.commits.waiting() > 0 || !self.work.lock().is_empty()) {
-                // What this one would have seen to is left to another.
-                self.ring_if_asleep();
-            }
-            if self.crew.is_over() {
-                self.homes.leave();
-            }
-            if !self.crew.stays() {
+            if !self.crew.stays(|| self.rest()) {
                 break;
             }
             self.homes.settle();
@@ -338,6 +331,16 @@ impl Pool {
         self.homes.leave();
         // The next one is to hear it as well.
         self.ring();
+    }
+
+    /// Leaves to others what a worker would have seen to that goes to rest.
+    fn rest(&self) {
+        self.homes.leave();
+        self.hand_over(Duration::ZERO);
+        let keeps = self.shared.instance.database().keeps_reads();
+        if keeps || self.commits.waiting() > 0 || !self.work.lock().is_empty() {
+            self.ring_if_asleep();
+        }
     }
 
     /// Something to do. `None` after a sleep, or a write of the log.

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -172,7 +173,8 @@ fn whoever_waits_is_replaced_and_those_too_many_rest() {
     // The one too many rests until it is called; nobody is started for that.
     thread::together(2, |number| {
         if number == 0 {
-            assert!(crew.stays());
+            let rests = Cell::new(false);
+            assert!(crew.stays(|| rests.set(true)) && rests.get());
         } else {
             while crew.is_over() {
                 std::thread::yield_now();
@@ -193,7 +195,7 @@ fn whoever_waits_is_replaced_and_those_too_many_rest() {
     crew.get_up();
     assert!(crew.is_short());
     crew.end();
-    assert!(!crew.stays() && !crew.goes_on());
+    assert!(!crew.stays(|| ()) && !crew.goes_on());
     call();
     assert_eq!(started.load(SeqCst), 2, "nobody is started at the end");
 }

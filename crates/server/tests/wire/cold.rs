@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use spillway::{Database, Mechanism, Settings};
 use spillway_server::ServerSettings;
@@ -167,6 +168,39 @@ fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
     assert_eq!(server.client().run("SELECT n FROM w").one(), "4");
     drop(held);
     assert_eq!((one.answer().one(), other.answer().one()), ("399".into(), "1".into()));
+}
+
+/// One who came back from a wait, and is one too many, goes to rest after its statement: the read that this began is handed over all the
+/// same, though all others sleep.
+#[test]
+fn a_read_that_was_begun_by_one_too_many_is_handed_over() {
+    let disk = SimDisk::new(1);
+    let server = cold_for(&disk, true, true, 2);
+    let (mut holder, mut waiting) = (server.client(), server.client());
+    let (mut one, mut other) = (server.client(), server.client());
+    assert_eq!(holder.run("SELECT GET_LOCK('x', 0)").one(), "1");
+    send(&mut waiting, "SELECT GET_LOCK('x', 60)");
+    let held = disk.hold_reads();
+    // Both of its statements come together, so that one worker goes from one to the other.
+    let scan = "SELECT SUM(n) FROM t WHERE id BETWEEN 1 AND 20";
+    let both = [scan, "SELECT n FROM t WHERE id = 399"]
+        .map(|sql| [&[sql.len() as u8 + 1, 0, 0, 0, 3], sql.as_bytes()].concat());
+    one.raw(&both.concat());
+    one.sequence = 1;
+    held.wait_for(1);
+    // Two wait, and two have taken their places.
+    until(|| other.run("SELECT 1").one() == "1" && figure(&server, "workers_now") == 4);
+    assert_eq!(left(&server), 0);
+    drop(held);
+    let since = spillway_base::clock::now();
+    assert_eq!(one.answer().one(), "210");
+    one.sequence = 1;
+    assert_eq!(one.answer().one(), "399");
+    // Whoever rests ends after ten seconds, and hands over what there is then.
+    assert!(spillway_base::clock::now() - since < Duration::from_secs(9), "nobody saw to it");
+    assert!(left(&server) > 0);
+    holder.run("SELECT RELEASE_LOCK('x')");
+    assert_eq!(waiting.answer().one(), "1");
 }
 
 /// What the system does not take from a statement, nobody has to come by for: it is asked again.
