@@ -213,6 +213,11 @@ pub trait IoQueue: Send {
         true
     }
 
+    /// Whether [`IoQueue::submit`] would have something to hand over: what was kept, or what [`IoQueue::try_wait`] has gone on with (A10).
+    fn keeps(&mut self) -> bool {
+        false
+    }
+
     /// Waits for an operation to be done, whichever comes first; nothing when none is in flight.
     fn wait(&mut self) -> Option<Completion>;
 

@@ -63,6 +63,11 @@ pub(super) trait Carrier<O>: Send {
         true
     }
 
+    /// As [`IoQueue::keeps`].
+    fn keeps(&mut self) -> bool {
+        false
+    }
+
     /// What becomes readable when one is over, where it can tell.
     fn descriptor(&self) -> Option<OwnedFd> {
         None
@@ -153,6 +158,10 @@ impl<C: Carrier<Operation>> IoQueue for RealQueue<C> {
 
     fn submit(&mut self) -> bool {
         self.carrier.submit()
+    }
+
+    fn keeps(&mut self) -> bool {
+        self.carrier.keeps()
     }
 
     fn wait(&mut self) -> Option<Completion> {

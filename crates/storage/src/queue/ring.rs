@@ -164,7 +164,11 @@ impl Carrier<Operation> for Ring {
         if !self.ring.submission().is_empty() {
             self.enter(0);
         }
-        self.ring.submission().is_empty()
+        !self.keeps()
+    }
+
+    fn keeps(&mut self) -> bool {
+        !self.ring.submission().is_empty()
     }
 
     fn descriptor(&self) -> Option<OwnedFd> {

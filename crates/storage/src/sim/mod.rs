@@ -153,6 +153,12 @@ impl SimDisk {
         self.0.lock().refuses_submissions = refuses;
     }
 
+    /// Has the device do only a part of this many of the reads that queues give back next which gather: these keep the rest, to be handed
+    /// over as anything they are given (A10).
+    pub fn part_reads(&self, count: usize) {
+        self.0.lock().partial_reads = count;
+    }
+
     /// Runs `hook` once, right after the next write that succeeds to a file with this extension, on the thread that wrote.
     pub fn after_next_write(&self, extension: &'static str, hook: impl FnOnce() + Send + 'static) {
         let hook = Arc::new(Mutex::new(Some(Box::new(hook) as Box<dyn FnOnce() + Send>)));

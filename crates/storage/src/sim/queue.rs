@@ -226,6 +226,20 @@ impl SimQueue {
         }
     }
 
+    /// Where one is to be done in parts, keeps what is left of it.
+    fn go_on(&mut self) -> bool {
+        let mut state = self.disk.0.lock();
+        if state.partial_reads == 0 {
+            return false;
+        }
+        state.partial_reads -= 1;
+        let place = any(&mut state.rng, self.in_flight.len());
+        let Submitted { number, tag, file } = self.in_flight.swap_remove(place);
+        let Flight { offset, buffer, .. } = state.land(number);
+        self.kept.push_back(Kept { tag, file, offset, buffer });
+        true
+    }
+
     /// Gives one back, whichever.
     fn give_back(&mut self) -> Completion {
         let mut state = self.disk.0.lock();
@@ -282,6 +296,10 @@ impl IoQueue for SimQueue {
         self.kept.is_empty()
     }
 
+    fn keeps(&mut self) -> bool {
+        !self.kept.is_empty()
+    }
+
     fn wait(&mut self) -> Option<Completion> {
         self.launch_all();
         (!self.in_flight.is_empty()).then(|| self.give_back())
@@ -292,7 +310,12 @@ impl IoQueue for SimQueue {
             self.submit();
         }
         let held = self.bell.get().is_some() && self.disk.0.lock().hold_reads.is_some();
-        (!held && !self.in_flight.is_empty()).then(|| self.give_back())
+        while !held && !self.in_flight.is_empty() {
+            if !(self.gathers && self.go_on()) {
+                return Some(self.give_back());
+            }
+        }
+        None
     }
 
     fn descriptor(&self) -> Option<OwnedFd> {

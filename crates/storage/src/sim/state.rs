@@ -66,6 +66,8 @@ pub(super) struct State {
     pub(super) hold_reads: Option<Arc<Hold>>,
     /// Whether queues are not given reads just now.
     pub(super) refuses_submissions: bool,
+    /// Reads of queues that gather of which a part is done next.
+    pub(super) partial_reads: usize,
     /// Of queues that somebody listens to.
     pub(super) bells: Vec<Weak<OwnedFd>>,
     pub(super) after_write: Option<AfterWrite>,
@@ -109,6 +111,7 @@ impl State {
             hold: None,
             hold_reads: None,
             refuses_submissions: false,
+            partial_reads: 0,
             bells: Vec::new(),
             after_write: None,
             unreadable: BTreeSet::new(),

@@ -14,8 +14,8 @@ use super::ahead::WIDENED_BYTES;
 use crate::pages::{Buffer, PagePools};
 use crate::space::DataFile;
 
-/// Bytes that a thread keeps for its next read: blocks, and tables of extents of the usual size.
-const KEPT_BYTES: usize = 64 << 10;
+/// Bytes of a buffer that is kept for the next read: blocks, and tables of extents of the usual size.
+pub(super) const KEPT_BYTES: usize = 64 << 10;
 
 thread_local! {
     static SPARE: Cell<Option<AlignedBuffer>> = const { Cell::new(None) };

@@ -14,7 +14,8 @@
 //!   is told that nothing is under way.
 //! - **Z5 (nothing is kept).** A read under way keeps its extent, and so all that reads go through. After [`UnderWay::finish`] none is, or begins.
 //! - **Z6 (together).** A read that was begun may be kept for others to go along, [`GATHERED_MAX`] of a queue at the most, until
-//!   [`UnderWay::submit`] or [`UnderWay::end`]. [`UnderWay::keeps_some`] says so, until the system has taken all.
+//!   [`UnderWay::submit`] or [`UnderWay::end`]. [`UnderWay::keeps_some`] says so, until the system has taken all: also what is left of a read
+//!   of which its device has done a part, and whatever a panic ends meanwhile.
 //! - **Z7 (alone).** Where nothing is under way, and the caller's threads have nothing else to do ([`thread::is_quiet`]), nothing is begun, if it is
 //!   said so when the queues are opened: whoever wants it waits for the device, which is the shorter way.
 //!
@@ -31,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
 use spillway_base::budget::Charge;
 use spillway_base::thread;
@@ -39,15 +40,19 @@ use spillway_storage::{AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSet
 
 use super::ahead::WIDENED_BYTES;
 use super::handle::ExtentHandle;
+use super::past::KEPT_BYTES;
 use crate::extent_meta::ExtentId;
 use crate::subtable::Missing;
 
 /// Reads of one queue under way at once.
 const DEPTH: usize = 128;
-/// Buffers of a queue that are kept for the next reads.
+/// Buffers of a queue that are kept for the next reads, charged to the budget, and how large they are at the most.
 const SPARE_MAX: usize = 64;
+const SPARE_BYTES: usize = KEPT_BYTES;
 /// Reads that are handed over together at the most.
 const GATHERED_MAX: usize = 8;
+/// So often in a row what is left of reads is handed over again.
+const ROUNDS_MAX: usize = 16;
 /// What could not be read and nobody has come for, of one queue: those before are forgotten.
 const FAILED_MAX: usize = 64;
 
@@ -73,7 +78,7 @@ struct Lane {
     kept: usize,
     flights: Vec<Option<Flight>>,
     free: Vec<usize>,
-    spare: Vec<AlignedBuffer>,
+    spare: Vec<(AlignedBuffer, Charge)>,
     failed: Vec<(ExtentId, Missing)>,
     /// Whether nothing begins any more.
     closed: bool,
@@ -182,7 +187,8 @@ impl UnderWay {
         }
         let Some((file, offset, len)) = extent.place_of(missing) else { return false };
         let Some(at) = lane.free.pop() else { return false };
-        let buffer = lane.spare.pop();
+        // From here on it is charged with its read.
+        let buffer = lane.spare.pop().map(|(buffer, _)| buffer);
         let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
         lane.flights[at] = Some(Flight {
             extent: extent.clone(),
@@ -198,26 +204,56 @@ impl UnderWay {
             self.kept.store(true, Ordering::SeqCst);
             return true;
         }
-        self.submit_of(whole, lane);
+        self.submit_of(&mut lane);
+        drop(lane);
+        self.end_of(whole);
         true
     }
 
-    /// Hands over what a lane has kept, and takes into memory what was over at once: of that no descriptor tells.
-    fn submit_of(&self, whole: &Mutex<Lane>, mut lane: MutexGuard<'_, Lane>) {
-        match lane.queue.submit() {
-            true => lane.kept = 0,
-            false => self.kept.store(true, Ordering::SeqCst),
+    /// Hands over what a lane has kept. Whether the system has taken it.
+    fn submit_of(&self, lane: &mut Lane) -> bool {
+        let taken = lane.queue.submit();
+        if taken {
+            lane.kept = 0;
+        } else {
+            lane.kept = lane.kept.max(1);
+            self.kept.store(true, Ordering::SeqCst);
         }
-        let over = lane.queue.try_wait().map(|done| (lane.land(&done), done));
-        drop(lane);
-        if let Some((flight, done)) = over {
-            self.land(whole, flight, done);
+        taken
+    }
+
+    /// Takes into memory what is over of a lane, as of what was over when it was handed over no descriptor tells, and hands over what is left
+    /// of reads that their device has done a part of.
+    fn end_of(&self, whole: &Mutex<Lane>) {
+        let mut rounds = 0;
+        loop {
+            let mut lane = whole.lock();
+            if let Some(done) = lane.queue.try_wait() {
+                let flight = lane.land(&done);
+                drop(lane);
+                self.land(whole, flight, done);
+            } else if !lane.queue.keeps() || !self.submit_of(&mut lane) {
+                return;
+            } else if rounds == ROUNDS_MAX {
+                // A device that does nothing is asked again later.
+                lane.kept = lane.kept.max(1);
+                return self.kept.store(true, Ordering::SeqCst);
+            } else {
+                rounds += 1;
+            }
         }
+    }
+
+    /// Reads that were not handed over.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> usize {
+        self.lanes.get().into_iter().flatten().map(|lane| lane.lock().kept).sum()
     }
 
     /// Whether [`UnderWay::submit`] has something to do.
     pub(crate) fn keeps_some(&self) -> bool {
-        self.kept.load(Ordering::Relaxed)
+        // Who lies down, and who begins a read and looks who sleeps, do not overlook each other.
+        self.kept.load(Ordering::SeqCst)
     }
 
     /// Hands over to the device what was begun and kept. `false` where it is to be asked again soon.
@@ -225,52 +261,41 @@ impl UnderWay {
         if !self.kept.swap(false, Ordering::SeqCst) {
             return true;
         }
-        for lane in self.lanes.get().into_iter().flatten() {
-            let taken = lane.lock();
-            if taken.kept > 0 {
-                self.submit_of(lane, taken);
+        // First all of it: what is over at once is taken into memory while the device is at the others.
+        let mut handed_over = Vec::new();
+        for whole in self.lanes.get().into_iter().flatten() {
+            let mut lane = whole.lock();
+            if lane.kept > 0 {
+                self.submit_of(&mut lane);
+                handed_over.push(whole);
             }
         }
+        handed_over.into_iter().for_each(|lane| self.end_of(lane));
         !self.kept.load(Ordering::SeqCst)
     }
 
     /// Takes into memory what has been read, and calls those who want it (Z1).
     pub(crate) fn end(&self) {
         self.submit();
-        for lane in self.lanes.get().into_iter().flatten() {
-            loop {
-                let mut taken = lane.lock();
-                let Some(done) = taken.queue.try_wait() else {
-                    // A read that its device has done a part of goes on.
-                    self.submit_rest(&mut taken);
-                    break;
-                };
-                let flight = taken.land(&done);
-                drop(taken);
-                self.land(lane, flight, done);
-            }
-        }
-    }
-
-    fn submit_rest(&self, lane: &mut Lane) {
-        if !lane.queue.submit() {
-            lane.kept += 1;
-            self.kept.store(true, Ordering::SeqCst);
-        }
+        self.lanes.get().into_iter().flatten().for_each(|lane| self.end_of(lane));
     }
 
     /// Waits for all that is under way, and has nothing begin any more (Z5).
     pub(crate) fn finish(&self) {
-        for lane in self.lanes.get().into_iter().flatten() {
-            lane.lock().closed = true;
-            loop {
-                let mut taken = lane.lock();
-                let Some(done) = taken.queue.wait() else { break };
-                let flight = taken.land(&done);
-                drop(taken);
-                self.land(lane, flight, done);
+        // A pool is told of the wait before a queue is taken, which the pool may come to.
+        thread::blocking(|| {
+            self.submit();
+            for lane in self.lanes.get().into_iter().flatten() {
+                lane.lock().closed = true;
+                loop {
+                    let mut taken = lane.lock();
+                    let Some(done) = taken.queue.wait() else { break };
+                    let flight = taken.land(&done);
+                    drop(taken);
+                    self.land(lane, flight, done);
+                }
             }
-        }
+        });
     }
 
     /// Sees to a read that is over, with its queue free for others.
@@ -286,8 +311,10 @@ impl UnderWay {
             }
             taken.failed.push((extent.meta.id, missing));
         }
-        if taken.spare.len() < SPARE_MAX {
-            taken.spare.push(done.buffer);
+        let bytes = done.buffer.capacity();
+        if taken.spare.len() < SPARE_MAX && bytes <= SPARE_BYTES {
+            let charge = extent.queues_and_disk().0.charge(bytes);
+            taken.spare.push((done.buffer, charge));
         }
         drop(taken);
         drop(wanted);

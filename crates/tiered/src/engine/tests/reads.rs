@@ -192,6 +192,93 @@ fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     bench.engine.close();
 }
 
+/// Z1, Z6: what is left of a read that its device has done a part of is handed over by whoever looks for what was over at once, or kept for
+/// the next one, and told of, where the system does not take it.
+#[test]
+fn z6_what_is_left_of_a_read_is_handed_over() {
+    let disk = SimDisk::new(8);
+    let (bench, rows) = cold(&disk, 8 << 20, true);
+    let engine = &bench.engine;
+    engine.overlap_reads();
+    let (waker, called) = caller();
+    let (first, last) = (&rows[0].0, &rows[rows.len() - 1].0);
+    disk.part_reads(2);
+    assert!(bench.begin(first, &waker) && engine.keeps_reads());
+    assert!(bench.begin(last, &waker));
+    assert!(engine.submit_reads() && !engine.keeps_reads());
+    assert_eq!(called(), 2, "both are over, whatever of them was done at first");
+    // A read of which the system does not take the rest is asked for again.
+    while bench.begin(first, &waker) {
+        engine.submit_reads();
+    }
+    let (waker, called) = caller();
+    let lacks = rows.iter().find(|(key, _)| bench.begin(key, &waker)).expect("a block");
+    let held = disk.hold_reads();
+    assert!(engine.submit_reads() && !engine.keeps_reads());
+    disk.part_reads(1);
+    disk.refuse_submissions(true);
+    drop(held);
+    engine.end_reads();
+    assert!(called() == 0 && engine.keeps_reads(), "nobody would come for it");
+    assert!(!engine.submit_reads() && engine.keeps_reads());
+    disk.refuse_submissions(false);
+    assert!(engine.submit_reads() && !engine.keeps_reads());
+    assert_eq!(called(), 1);
+    assert_eq!(bench.look(&lacks.0, Access::MemoryOnly).unwrap().as_ref(), Some(&lacks.1));
+}
+
+/// Panics when it is called.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        std::panic::resume_unwind(Box::new(()));
+    }
+}
+
+/// Z1, Z6: whatever a panic ends while reads are handed over, those of other queues are handed over, too.
+#[test]
+fn z6_a_panic_keeps_no_other_queue_from_its_device() {
+    let disk = SimDisk::new(9);
+    let (bench, rows) = cold(&disk, 8 << 20, true);
+    let engine = &bench.engine;
+    assert_eq!(engine.overlap_reads().len(), 2);
+    for (key, _) in rows.iter().step_by(60) {
+        while bench.begin(key, Waker::noop()) {
+            engine.end_reads();
+        }
+    }
+    let lacking: Vec<_> =
+        rows.iter().filter(|(key, _)| bench.look(key, Access::MemoryOnly).is_err()).collect();
+    let mut rounds = 0;
+    let shared = || engine.0.context.under_way.begun_and_shared().1;
+    let lacking: Vec<_> = lacking.into_iter().step_by(24).collect();
+    for keys in lacking.chunks_exact(4) {
+        let panics = Waker::from(Arc::new(Panics));
+        let callers: Vec<_> = keys[1..].iter().map(|_| caller()).collect();
+        if !bench.begin(&keys[0].0, &panics) {
+            continue;
+        }
+        let begun: Vec<_> = keys[1..]
+            .iter()
+            .zip(&callers)
+            .filter(|((key, _), (waker, _))| {
+                // Only those of blocks of their own.
+                let before = shared();
+                bench.begin(key, waker) && shared() == before
+            })
+            .collect();
+        let submit = std::panic::AssertUnwindSafe(|| engine.submit_reads());
+        assert!(std::panic::catch_unwind(submit).is_err());
+        let kept = engine.0.context.under_way.kept();
+        assert!(kept == 0 || engine.keeps_reads(), "nobody would hand over {kept}");
+        engine.end_reads();
+        assert!(begun.iter().all(|(_, (_, called))| called() == 1), "a read was forgotten");
+        rounds += usize::from(begun.len() > 1);
+    }
+    assert!(rounds > 3, "{rounds}");
+}
+
 /// Threads of which one has something to do, or more.
 struct Quiet(AtomicBool);
 
