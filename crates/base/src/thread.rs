@@ -34,7 +34,8 @@ where
 
 /// A pool, as a thread of it sees it. Its calls come in pairs, on that thread, but for the last.
 pub trait Pool: Send + Sync {
-    /// The thread is about to wait, perhaps for long.
+    /// The thread is about to wait, perhaps for long. It may hold any lock but those of the pool: the pool has others do what may ask for
+    /// one, such as to take in what has been read, or to call those who wait.
     fn leave(&self);
 
     /// The thread goes on.
@@ -69,6 +70,8 @@ pub fn is_quiet() -> bool {
 }
 
 /// Runs `wait`, which may block for long for others than the processor. A wait within it is part of it.
+///
+/// The caller may hold locks of its own, a queue's or a table's: its pool is told with them held ([`Pool::leave`]).
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     /// Comes back however the wait ends.
     struct Back(Arc<dyn Pool>);

@@ -98,6 +98,8 @@ const SHARE_AT: usize = 4;
 /// Reads of statements that were left are handed over to the device together, and the first of them this long after it was begun, where
 /// so much else is ready.
 const GATHER: Duration = Duration::from_micros(50);
+/// In place of when the first was begun: they are to be handed over by whoever comes by.
+const LONG_AGO_NS: u64 = 1;
 /// A device that does not take them is asked again after this.
 const REFUSED: Duration = Duration::from_millis(1);
 
@@ -380,9 +382,14 @@ impl Pool {
     fn hand_over(&self, after: Duration) {
         let database = self.shared.instance.database();
         if !database.keeps_reads() {
+            if self.kept_since_ns.load(Ordering::Relaxed) != 0 {
+                // What is kept from now on is not as old.
+                self.kept_since_ns.store(0, Ordering::Relaxed);
+            }
             return;
         }
-        if !after.is_zero() {
+        // Where somebody sleeps little comes that could go along, and nobody else looks while what comes next is long.
+        if !after.is_zero() && self.crew.sleeping() == 0 {
             let now = clock::now();
             let since = self.kept_since_ns.load(Ordering::Relaxed);
             if since == 0 {
@@ -394,7 +401,9 @@ impl Pool {
         }
         self.kept_since_ns.store(0, Ordering::Relaxed);
         // What is over at once comes into memory here: a panic there is reported by the panic hook, and ends no more than its block.
-        let _ = catch_unwind(AssertUnwindSafe(|| database.submit_reads()));
+        if catch_unwind(AssertUnwindSafe(|| database.submit_reads())).is_err() {
+            self.end_reads();
+        }
     }
 
     /// Writes the log. Whether there was anything to be written by this thread.
@@ -440,15 +449,19 @@ impl Pool {
         if found != Found::Reads {
             return;
         }
-        let database = self.shared.instance.database();
         LOOKS_SOON.set(looks_soon);
+        self.end_reads();
+        LOOKS_SOON.set(false);
+    }
+
+    fn end_reads(&self) {
+        let database = self.shared.instance.database();
         for _ in 0..PANICS {
             // The panic hook has reported it, and nothing tells a second time of the reads that are left.
             if catch_unwind(AssertUnwindSafe(|| database.end_reads())).is_ok() {
                 break;
             }
         }
-        LOOKS_SOON.set(false);
     }
 
     /// Queues what epoll tells of, but for reads.
@@ -606,7 +619,11 @@ impl thread::Pool for Pool {
         }
         self.homes.leave();
         self.crew.leave();
-        self.hand_over(Duration::ZERO);
+        if self.shared.instance.database().keeps_reads() {
+            // The caller may hold what blocks need that come into memory: who comes by next hands over.
+            self.kept_since_ns.store(LONG_AGO_NS, Ordering::Relaxed);
+            self.ring_if_asleep();
+        }
         self.call_if_missed();
     }
 
