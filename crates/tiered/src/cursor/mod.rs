@@ -45,8 +45,21 @@ impl Merged {
     }
 }
 
-/// Steps to a single row in a row after which rows are not looked for together for as many steps; the most that these become.
+/// A look for several rows that finds one is followed by steps that do not look: by one, and by twice as many each time that the next look
+/// finds one too, up to so many.
 const ALONE_MAX: u8 = 16;
+
+/// Steps that do not look for several rows.
+struct Alone {
+    /// So many are to come.
+    left: u8,
+    /// So many come after the next look that finds one row.
+    next: u8,
+}
+
+impl Alone {
+    const NONE: Alone = Alone { left: 0, next: 1 };
+}
 
 /// What of the merge is to be done before the next row is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,8 +84,7 @@ pub(crate) struct TableCursor {
     given: bool,
     /// How many rows were given last, of which the first source stands on the last.
     lent: usize,
-    /// So many steps give one row each, and so many will where the next look for several is in vain, too.
-    alone: (u8, u8),
+    alone: Alone,
     /// The key of the row that was given last, where it was left.
     left: Option<Vec<u8>>,
     /// What was passed since the last row.
@@ -116,7 +128,7 @@ impl TableCursor {
             snapshot,
             given: false,
             lent: 1,
-            alone: (0, 1),
+            alone: Alone::NONE,
             left: None,
             stretch,
             walked_hidden: 0,
@@ -242,26 +254,34 @@ impl TableCursor {
         let (Some(top), None, None) = (self.tree.first(), &self.hidden, self.tree.tied()) else {
             return 1;
         };
-        if self.alone.0 > 0 {
-            self.alone.0 -= 1;
+        if self.alone.left > 0 {
+            self.alone.left -= 1;
             return 1;
         }
-        let stand = Stand { sources: &self.sources, direction: self.direction };
-        let second = self.tree.second(&stand).filter(|second| self.sources[*second].ready);
-        let rows = match second {
-            None => self.sources[top].source.extend(None, most),
-            Some(second) => {
-                let Ok([first, second]) = self.sources.get_disjoint_mut([top, second]) else {
-                    return 1;
-                };
-                first.source.extend(Some(second.source.key_and_csn().0), most)
+        let lends = self.sources[top].source.lends();
+        let (rows, is_vain) = if lends { self.extend_first(top, most) } else { (1, true) };
+        self.alone = match (rows, is_vain) {
+            (1, true) => {
+                Alone { left: self.alone.next, next: (self.alone.next * 2).min(ALONE_MAX) }
             }
-        };
-        self.alone = match rows {
-            1 if second.is_some() => (self.alone.1, (self.alone.1 * 2).min(ALONE_MAX)),
-            _ => (0, 1),
+            _ => Alone::NONE,
         };
         rows
+    }
+
+    /// As [`TableCursor::extend`], of a source that lends. Answers, too, whether another source may have been in the way.
+    fn extend_first(&mut self, top: usize, most: usize) -> (usize, bool) {
+        let stand = Stand { sources: &self.sources, direction: self.direction };
+        let second = self.tree.second(&stand).filter(|second| self.sources[*second].ready);
+        let Some(second) = second else {
+            return (self.sources[top].source.extend(None, most), false);
+        };
+        match self.sources.get_disjoint_mut([top, second]) {
+            Ok([first, second]) => {
+                (first.source.extend(Some(second.source.key_and_csn().0), most), true)
+            }
+            Err(_) => (1, true),
+        }
     }
 
     fn advance(&mut self, access: Access) -> Result<bool> {
@@ -335,6 +355,7 @@ impl Cursor for TableCursor {
     }
 
     fn next_rows(&mut self, access: Access, most: usize) -> Result<usize> {
+        debug_assert!(most > 0, "who takes rows takes one at least");
         if !self.next(access)? {
             return Ok(0);
         }

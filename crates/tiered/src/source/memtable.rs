@@ -9,9 +9,13 @@ use crate::block::Entry;
 use crate::gaps::Gap;
 use crate::memtable::{Memtable, Place, Places};
 
-/// Rows with more bytes are given one by one: to look at many of them first, and at what they have afterwards, waits for memory twice. Of what
-/// is shorter, as entries of indexes are, the first look brings all.
+/// A row with more bytes is given alone, and ends what is given before it: to look at many of them first, and at what they have afterwards,
+/// waits for memory twice. Of what is shorter, as entries of indexes are, the first look brings all.
 const LENT_BYTES_MAX: usize = 96;
+
+/// Keys without a version for the snapshot that a look ahead passes before it ends (S5): the steps that follow pass the others, and
+/// are not made by who has enough.
+pub(super) const UNSEEN_MAX: usize = 16;
 
 /// Rows of a memtable.
 pub(crate) struct MemtableSource {
@@ -77,21 +81,22 @@ impl MemtableSource {
         is_value
     }
 
+    /// As [`super::Source::lends`]: where it stands on a short row.
+    #[inline]
+    pub(super) fn lends(&self) -> bool {
+        self.entry().payload() <= LENT_BYTES_MAX
+    }
+
     /// As [`super::Source::extend`]. What lies in a leaf of the memtable is asked for at once, before the first of it is looked at.
     pub(super) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
         let Some(mut place) = self.place else { return 1 };
-        if self.lent_max == 1 || self.entry().payload() > LENT_BYTES_MAX {
-            self.lent_max = 1;
-            self.lent.clear();
-            self.lent.push(place);
-            return 1;
-        }
         let most = most.min(self.lent_max);
         self.lent_max = (4 * self.lent_max).min(LENT_MAX);
         self.lent.clear();
         self.lent.reserve(most);
         self.lent.push(place);
         let mut behind = Places::default();
+        let mut unseen = 0;
         'rows: while self.lent.len() < most {
             behind.clear();
             self.memtable.beside(place, self.direction, &mut behind);
@@ -105,16 +110,22 @@ impl MemtableSource {
                 if !inside || self.lent.len() == most {
                     break 'rows;
                 }
-                match self.memtable.visible(*next, self.snapshot) {
-                    Some(version) if version.value.is_some() => self.lent.push(*next),
+                #[cfg(test)]
+                super::met::look();
+                match self.memtable.visible(*next, self.snapshot).map(|version| version.value) {
+                    Some(Some(value)) if key.len() + value.len() <= LENT_BYTES_MAX => {
+                        self.lent.push(*next);
+                    }
                     // What is no row to the snapshot is passed.
-                    None => {}
-                    Some(_) => break 'rows,
+                    None if unseen < UNSEEN_MAX => unseen += 1,
+                    _ => break 'rows,
                 }
                 place = *next;
             }
         }
         self.place = self.lent.last().copied();
+        #[cfg(test)]
+        super::met::lend(super::met::Of::Memtable, self.direction, before, self.lent.len());
         self.lent.len()
     }
 

@@ -9,10 +9,11 @@
 //! - **S2 (no row is passed).** A source that has approached and stands on no row has none before its key, in its direction. Where there is
 //!   none at all inside of the bounds it says so, or is found to have none by its next step.
 //! - **S3 (a row comes after what may hide it).** Where that key is another source's row's as well, it counts as newer.
-//!
 //! - **S4 (rows together).** [`Source::extend`] goes over values only, each the one that a step would have come to, all of them inside of
 //!   the bounds and before the key that it is given; it ends on the last, and [`Source::rows`] gives all, until the next step. Where there is
 //!   nothing to gain it stays where it is, on one.
+//! - **S5 (no look goes far).** Of keys that are no rows to the snapshot it passes few: who wants one row does not wait for a look at what
+//!   others have added since, and who wants all can be stopped between the steps over that.
 //!
 //! # Steps
 //!
@@ -21,7 +22,12 @@
 
 mod ahead;
 mod memtable;
+#[cfg(test)]
+#[cfg_attr(loom, allow(dead_code))]
+pub(crate) mod met;
 mod run;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::sync::Arc;
 
@@ -106,8 +112,17 @@ impl Source {
         }
     }
 
+    /// Whether there may be something to gain from rows together, seen from the row on which it stands.
+    #[inline]
+    pub(crate) fn lends(&self) -> bool {
+        match self {
+            Source::Run(_) => true,
+            Source::Memtable(source) => source.lends(),
+        }
+    }
+
     /// From the row on which it stands, a value, goes on over near rows before a key, `most` with that one. Answers how many it has
-    /// come to with it (S4).
+    /// come to with it (S4, S5).
     pub(crate) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
         match self {
             Source::Run(source) => source.extend(before, most),

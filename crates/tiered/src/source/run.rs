@@ -321,6 +321,8 @@ impl RunSource {
             }
             let count = rows.len();
             self.lent = Lent::Each(rows);
+            #[cfg(test)]
+            super::met::lend(super::met::Of::Each, direction, before, count);
             return count;
         }
         let first = at.entry;
@@ -343,11 +345,20 @@ impl RunSource {
                 Some(near) => near,
                 None if count <= 1 + COMPARED => count,
                 None => {
+                    #[cfg(test)]
+                    super::met::lend(super::met::Of::Sought, direction, Some(before), count);
                     let sought = at.data.seek(before);
                     let rows = match direction {
                         Direction::Forward => sought - first,
                         Direction::Backward => {
                             let is_there = sought <= first && at.data.entry(sought).key == before;
+                            #[cfg(test)]
+                            super::met::lend(
+                                super::met::Of::There,
+                                direction,
+                                is_there.then_some(before),
+                                count,
+                            );
                             first + 1 - sought - usize::from(is_there)
                         }
                     };
@@ -356,6 +367,8 @@ impl RunSource {
             };
         }
         self.lent = Lent::Beside(first);
+        #[cfg(test)]
+        super::met::lend(super::met::Of::Beside, direction, before, count);
         if count > 1 {
             at.entry = match direction {
                 Direction::Forward => first + count - 1,
