@@ -10,7 +10,7 @@ fn interrupted(
     direction: Direction,
     snapshot: Csn,
     rng: &mut Rng,
-    met: &mut [u64; 2],
+    met: &mut [u64; 3],
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let engine = &bench.engine;
     let mut cursor = engine.scan(table(1), range, direction, snapshot, Access::MemoryOnly).unwrap();
@@ -48,6 +48,7 @@ fn interrupted(
             rows.extend(look(usize::MAX));
             assert!(count <= most && rows.len() == before + count);
             assert_eq!(first, rows[before..before + looked.max(1)]);
+            met[2] += u64::from(count > 1);
         }
         assert_eq!(cursor.last_key(), rows.last().map(|(key, _)| &key[..]));
         if let Ok(0) = found {
@@ -59,15 +60,16 @@ fn interrupted(
 
 #[test]
 fn scans_that_fail_or_would_wait_go_on_behind_their_last_row() {
-    let mut met = [0; 2];
+    let mut met = [0; 3];
     for seed in 0..4 {
         let (disk, mut rng) = (SimDisk::new(seed), Rng::new(seed));
         let settings = TieredSettings { cache_bytes: 100 << 10, ..small_parts() };
         let settings = TieredSettings { gaps: seed % 2 == 0, ..settings };
         let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
         let mut commits = history(seed, 500);
-        // Some tombstones of ranges, too.
-        for at in (100..500).step_by(150) {
+        // In half of the tables some tombstones of ranges, too: rows are taken one by one there.
+        let ranges = if seed < 2 { 100..500 } else { 0..0 };
+        for at in ranges.step_by(150) {
             let low = rng.below(100);
             let wide = if at % 300 == 100 { 9 } else { 60 };
             let (low, high) = (format!("key{low:03}"), format!("key{:03}", low + wide));
