@@ -9,9 +9,17 @@ fn new() -> Memtable {
     Memtable::new(&Accounts::new(Budget::new(usize::MAX), 0))
 }
 
+/// The keys beside a place, as far as its leaf has them.
+fn beside(memtable: &Memtable, place: Place, direction: Direction) -> Vec<&[u8]> {
+    let mut places = Places::default();
+    memtable.beside(place, direction, &mut places);
+    places.iter().map(|place| memtable.key(*place).expect("a place beside one has a key")).collect()
+}
+
 #[cfg(not(loom))]
 mod model {
     use std::collections::BTreeMap;
+    use std::ops::Bound::Excluded;
 
     use spillway_base::rng::Rng;
 
@@ -147,6 +155,7 @@ mod model {
         let mut rng = Rng::new(5);
         let (memtable, mut model) = (new(), Model::new());
         let mut places: Vec<Place> = Vec::new();
+        let (mut found, mut lost) = ([0; 2], 0);
         for csn in 1..4000 {
             let family = rng.below(7);
             let key = key(&mut rng, family);
@@ -159,7 +168,18 @@ mod model {
             assert_eq!(memtable.key(memtable.after(place)), after);
             let before = model.range(..key.clone()).next_back().map(|(key, _)| key.as_slice());
             assert_eq!(memtable.key(memtable.before(place)), before);
+            // Old places may have left their rank; what is found beside the others is what lies there.
+            let behind = beside(&memtable, place, Direction::Forward);
+            let keys = model.range(key.clone()..).skip(1).map(|(key, _)| key.as_slice());
+            assert!(behind.iter().copied().eq(keys.take(behind.len())));
+            let ahead = beside(&memtable, place, Direction::Backward);
+            let keys = model.range(..key.clone()).rev().map(|(key, _)| key.as_slice());
+            assert!(ahead.iter().copied().eq(keys.take(ahead.len())));
+            found[0] += behind.len();
+            found[1] += ahead.len();
+            lost += usize::from(behind.is_empty() && ahead.is_empty());
         }
+        assert!(lost > 100 && found.iter().all(|keys| *keys > 4000), "{lost}, {found:?}");
     }
 
     /// Each thread adds keys of its own among those of all, and sees them at once, and everything in order.
@@ -194,6 +214,20 @@ mod model {
                         false => memtable.seek_before(Some(&key)),
                     };
                     assert!(memtable.key(before).is_none_or(|before| before < key.as_slice()));
+                    for direction in [Direction::Forward, Direction::Backward] {
+                        let keys = beside(memtable, place, direction);
+                        let all = || std::iter::once(key.as_slice()).chain(keys.iter().copied());
+                        assert!(match direction {
+                            Direction::Forward => all().is_sorted_by(|a, b| a < b),
+                            Direction::Backward => all().is_sorted_by(|a, b| a > b),
+                        });
+                        // Up to the last of them, none is missed that was there.
+                        if let Some(last) = keys.last() {
+                            let (from, to) = (key.as_slice().min(last), key.as_slice().max(last));
+                            let mut between = mine.range::<[u8], _>((Excluded(from), Excluded(to)));
+                            assert!(between.all(|(key, _)| keys.contains(&&key[..])));
+                        }
+                    }
                     let known =
                         mine.range(..key.clone()).next_back().map(|(key, _)| key.as_slice());
                     assert!(memtable.key(before) >= known);
@@ -363,6 +397,11 @@ mod loom_models {
             let thread = loom::thread::spawn(move || put(&other, b"e", 2, None));
             let place = memtable.seek(b"d");
             assert_eq!(memtable.key(place), Some(&b"d"[..]));
+            // What is beside it is not known where it has moved.
+            let behind = beside(&memtable, place, Direction::Forward);
+            assert!(matches!(&behind[..], [] | [b"e"] | [b"f"] | [b"e", b"f"]), "{behind:?}");
+            let ahead = beside(&memtable, place, Direction::Backward);
+            assert!(matches!(&ahead[..], [] | [b"b"]), "{ahead:?}");
             let after = memtable.key(memtable.after(place));
             assert!(after == Some(b"e") || after == Some(b"f"));
             assert_eq!(memtable.key(memtable.seek_before(None)), Some(&b"f"[..]));
