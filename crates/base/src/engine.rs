@@ -334,31 +334,26 @@ pub trait Cursor: Send {
     /// be asked again with another [`Access`].
     fn next(&mut self, access: Access) -> Result<bool>;
 
-    /// Moves to the next rows in the scan's direction: at least one and at most so many, as it is cheap. Answers how many, which is none
-    /// past the last.
+    /// Moves to the next rows in the scan's direction: at least one and at most so many, as it is cheap. `most` is at least one. Answers how
+    /// many there are, which is none past the last.
     ///
     /// # Errors
     /// As [`Cursor::next`].
-    fn next_rows(&mut self, access: Access, most: usize) -> Result<usize> {
-        let _ = most;
-        self.next(access).map(usize::from)
-    }
+    fn next_rows(&mut self, access: Access, most: usize) -> Result<usize>;
 
     /// Gives the keys and values of the rows that the last step came to, in the scan's direction, until `take` answers `false`. Call it only
     /// after a step that came to some.
-    fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
-        take(self.key(), self.value());
-    }
+    fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool);
 
-    /// The key at the cursor. Call it only after `next` answered `true`.
+    /// The key at the cursor: that of the last row that it gave. Call it only after a step that came to some.
     fn key(&self) -> &[u8];
 
-    /// The value at the cursor. Call it only after `next` answered `true`.
+    /// The value at the cursor. Call it only after a step that came to some.
     fn value(&self) -> &[u8];
 
-    /// The CSN of the version at the cursor. Call it only after `next` answered `true`.
+    /// The CSN of the version at the cursor. Call it only after a step that came to some.
     fn csn(&self) -> Csn;
 
-    /// The key of the last row that it gave, also after a `next` that failed or came to the end; `None` before the first.
+    /// The key of the last row that it gave, also after a step that failed or came to the end; `None` before the first.
     fn last_key(&self) -> Option<&[u8]>;
 }

@@ -277,6 +277,7 @@ impl Cursor for ModelCursor {
     }
 
     fn next_rows(&mut self, _access: Access, most: usize) -> Result<usize> {
+        debug_assert!(most > 0, "who takes rows takes one at least");
         let rows = self.rows.len().min(most);
         if rows > 0 {
             self.given = self.rows.split_off(self.rows.len() - rows);

@@ -17,7 +17,7 @@ enum At {
     Own,
 }
 
-/// A scan in progress. It lends rows one at a time; as an `Iterator` it gives owned pairs.
+/// A scan in progress. It lends rows where they lie, one at a time or those that lie together; as an `Iterator` it gives owned pairs.
 ///
 /// Writes that the transaction makes while the scan is open are seen where the scan has not yet come.
 pub struct Scan<'t> {
@@ -217,7 +217,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Moves to the next rows, which lie together: at least one and at most so many. Answers how many, which is none past the last. The current
-    /// row is the last of them then. Where the transaction has written to the table there is one, and where what is read counts: it counts
+    /// row is the last of them then. `most` is at least one. Where the transaction has written to the table there is one, and where what is read counts: it counts
     /// as far as rows were asked for.
     ///
     /// # Errors
