@@ -246,8 +246,9 @@ fn scan_of<'c>(
     Ok(Some(context.txn.scan(space, range, direction)?))
 }
 
-/// Rows that are taken together at the most; after as many it is asked whether the statement was ended.
-const TOGETHER_MAX: usize = 1024;
+/// Rows that are taken together at the most, and that are counted together: between two looks whether the statement was ended.
+const TAKEN_MAX: usize = CHECK_AFTER;
+const COUNTED_MAX: usize = 1024;
 
 /// Goes through the keys of an access in one of its spans, and their values. `take` answers `false` when it wants no more, and so does this.
 /// Rows that lie together may be taken `together`: what `take` writes is not seen among them.
@@ -262,7 +263,7 @@ pub(super) fn each_in(
 ) -> Result<bool> {
     let Some(mut scan) = scan_of(context, table, access, span)? else { return Ok(true) };
     let mut seen = 0;
-    if !together || !context.instance.takes_batches() {
+    if !together || !context.instance.takes_row_batches() {
         while scan.advance()? {
             check_now_and_then(context, &mut seen, 1)?;
             if !take(scan.key(), scan.value())? {
@@ -273,7 +274,7 @@ pub(super) fn each_in(
     }
     let mut taken = Ok(true);
     loop {
-        let rows = scan.advance_rows(TOGETHER_MAX)?;
+        let rows = scan.advance_rows(TAKEN_MAX)?;
         if rows == 0 {
             return Ok(true);
         }
@@ -301,7 +302,7 @@ pub(super) fn count_in(
     let Some(mut scan) = scan_of(context, table, access, span)? else { return Ok(0) };
     let (mut count, mut seen) = (0, 0);
     loop {
-        let rows = scan.advance_rows(TOGETHER_MAX)?;
+        let rows = scan.advance_rows(COUNTED_MAX)?;
         if rows == 0 {
             return Ok(count);
         }
@@ -319,6 +320,8 @@ fn check_now_and_then(context: &Context<'_>, seen: &mut usize, rows: usize) -> R
     *seen += rows;
     if *seen >= CHECK_AFTER {
         *seen = 0;
+        #[cfg(test)]
+        tests::ASKED.set(tests::ASKED.get() + 1);
         context.check_killed()?;
     }
     Ok(())
@@ -400,5 +403,45 @@ impl Fetched<'_> {
         }
         self.read(&Stored::new(&newest, &self.source.versions)?, key, row)?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::tests::{in_memory, run};
+
+    thread_local! {
+        /// How often scans asked whether their statement was ended.
+        pub(super) static ASKED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// However rows are taken or counted, it is asked on the way whether the statement was ended.
+    #[test]
+    fn scans_ask_whether_their_statement_was_ended() {
+        let instance = in_memory();
+        let mut session = instance.session("root", "localhost", 1);
+        session.use_database("test").unwrap();
+        run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, n INT, KEY n_1 (n))");
+        let rows: Vec<String> = (0..6000).map(|id| format!("({id}, {id})")).collect();
+        run(&mut session, &format!("INSERT INTO t VALUES {}", rows.join(", ")));
+        let least = |most: usize| 6000 / (CHECK_AFTER + most) - 1;
+        for flushed in [false, true] {
+            if flushed {
+                run(&mut session, "FLUSH TABLES");
+            }
+            for (sql, least) in [
+                ("SELECT SUM(n) FROM t", least(TAKEN_MAX)),
+                ("SELECT SUM(id) FROM t WHERE n >= 0", least(TAKEN_MAX)),
+                ("SELECT COUNT(*) FROM t", least(COUNTED_MAX)),
+                ("SELECT COUNT(*) FROM t WHERE n >= 0", least(COUNTED_MAX)),
+            ] {
+                ASKED.set(0);
+                run(&mut session, sql);
+                assert!(ASKED.get() >= least, "{sql}: {}, not {least}", ASKED.get());
+            }
+        }
     }
 }

@@ -295,7 +295,7 @@ fn count_stored(
 ) -> Result<Option<u64>> {
     let Places::Spans(spans) = places else { return Ok(None) };
     let counted = if access.index.is_some() { access.cover.is_some() } else { !access.point };
-    if !counted || !context.instance.takes_batches() {
+    if !counted || !context.instance.takes_row_batches() {
         return Ok(None);
     }
     if !asked_of(context, source, (access, places))?.is_empty() {

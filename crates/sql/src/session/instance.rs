@@ -223,7 +223,7 @@ impl Instance {
     }
 
     /// Whether queries take rows that lie together at once.
-    pub(crate) fn takes_batches(&self) -> bool {
+    pub(crate) fn takes_row_batches(&self) -> bool {
         self.0.row_batches
     }
 
