@@ -187,8 +187,11 @@ impl MovingArgs {
         }
         let every = Duration::try_from_secs_f64(self.every).map_err(|error| error.to_string())?;
         let window = Duration::from_millis(self.window_ms);
-        if self.threads == 0 || self.rounds == 0 || window.is_zero() || every < window {
-            return Err("a run needs a thread, a round, and a window between jumps".to_owned());
+        if self.threads == 0 || self.rounds == 0 || self.jumps == 0 {
+            return Err("a run needs a thread, a round and a jump".to_owned());
+        }
+        if window.is_zero() || every < window {
+            return Err("a window is some time, and no longer than it is to a jump".to_owned());
         }
         Ok(Plan {
             rows,

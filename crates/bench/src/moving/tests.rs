@@ -79,6 +79,8 @@ fn a_run_gives_a_row_for_each_store_and_place() {
     assert!(runs.iter().all(|(round, _, _, series)| *round == 0 && series.0.len() >= 2));
     let read = |series: &Series| series.0.iter().map(|window| window.reads).sum::<f64>();
     assert!(runs.iter().all(|(.., series)| read(series) > 0.0));
-    args.hot_permille = 600;
+    args.jumps = 0;
+    assert!(args.measure(&[&SpillwayStores::default()]).is_err(), "nothing moves");
+    (args.jumps, args.hot_permille) = (1, 600);
     assert!(args.measure(&[&SpillwayStores::default()]).is_err(), "two sets are more than all");
 }

@@ -41,7 +41,7 @@ impl Plan {
         if rng.below(100) >= self.hot_percent {
             return rng.below(self.rows);
         }
-        // Sets lie apart, so that none has rows of the one before.
+        // Sets lie apart, so that none has rows of the one before; or hardly any, where they are scattered.
         let first = set * (self.rows / (self.jumps as u64 + 1));
         let row = first + rng.below(self.hot_rows);
         match place {
