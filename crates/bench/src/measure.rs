@@ -93,7 +93,12 @@ pub(crate) fn read_through(folder: &Path) -> Result<(), String> {
                     folders.push(entry.path());
                     continue;
                 }
-                let mut file = std::fs::File::open(entry.path())?;
+                let mut file = match std::fs::File::open(entry.path()) {
+                    Ok(file) => file,
+                    // What nobody needs any more goes beside this.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                    Err(error) => return Err(error),
+                };
                 while file.read(&mut piece)? > 0 {}
             }
         }
