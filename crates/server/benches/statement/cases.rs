@@ -210,37 +210,32 @@ pub(crate) fn load(rows: u32, settled: bool, without: &[Mechanism]) -> Instance 
     run(b"USE sbtest");
     run(b"CREATE TABLE sbtest1 (id INT NOT NULL, k INT NOT NULL DEFAULT 0, \
           c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id), KEY k_1 (k))");
-    for from in (0..rows).step_by(500) {
-        let mut sql = b"INSERT INTO sbtest1 VALUES ".to_vec();
-        for id in from..rows.min(from + 500) {
-            let comma = if id > from { "," } else { "" };
-            let _ = write!(sql, "{comma}({id},{id},'");
-            put_digits(&mut sql, id, 119);
-            sql.extend_from_slice(b"','");
-            put_digits(&mut sql, id, 59);
-            sql.extend_from_slice(b"')");
-        }
-        run(&sql);
-    }
+    // By each row's number, its `k`.
+    let number = |id: u32| u64::from(id);
+    fill(&mut run, "sbtest1", rows, number);
     run(b"CREATE TABLE ranges (id INT NOT NULL, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, \
           PRIMARY KEY (id), KEY k_1 (k))");
-    for from in (0..rows).step_by(500) {
-        let mut sql = b"INSERT INTO ranges VALUES ".to_vec();
-        for id in from..rows.min(from + 500) {
-            let (comma, k) =
-                (if id > from { "," } else { "" }, u64::from(id) * STRIDE % u64::from(rows));
-            let _ = write!(sql, "{comma}({id},{k},'");
-            put_digits(&mut sql, id, 119);
-            sql.extend_from_slice(b"','");
-            put_digits(&mut sql, id, 59);
-            sql.extend_from_slice(b"')");
-        }
-        run(&sql);
-    }
+    fill(&mut run, "ranges", rows, |id| number(id) * STRIDE % u64::from(rows));
     if settled {
         run(b"FLUSH TABLES");
     }
     instance
+}
+
+/// Rows for a table of sysbench's columns; `k` says what the indexed one has in a row.
+fn fill(run: &mut dyn FnMut(&[u8]), table: &str, rows: u32, k: impl Fn(u32) -> u64) {
+    for from in (0..rows).step_by(500) {
+        let mut sql = format!("INSERT INTO {table} VALUES ").into_bytes();
+        for id in from..rows.min(from + 500) {
+            let comma = if id > from { "," } else { "" };
+            let _ = write!(sql, "{comma}({id},{},'", k(id));
+            put_digits(&mut sql, id, 119);
+            sql.extend_from_slice(b"','");
+            put_digits(&mut sql, id, 59);
+            sql.extend_from_slice(b"')");
+        }
+        run(&sql);
+    }
 }
 
 impl<'a> Prepared<'a> {
