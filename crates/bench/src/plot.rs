@@ -1,12 +1,42 @@
 //! Shares of a hundred over time, as a picture.
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use plotters::prelude::*;
 
 const COLORS: [RGBColor; 4] =
     [RGBColor(0, 90, 181), RGBColor(220, 50, 32), RGBColor(230, 159, 0), RGBColor(90, 90, 90)];
+
+/// Where what was seen window by window goes.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SeriesArgs {
+    /// Write every window of each run to this file
+    #[arg(long, value_name = "FILE")]
+    pub series: Option<PathBuf>,
+    /// Draw the last round into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+impl SeriesArgs {
+    /// Writes the files that are wanted: comma-separated values, and a picture of lines.
+    pub(crate) fn write(
+        &self,
+        text: impl FnOnce() -> String,
+        heading: &str,
+        lines: impl FnOnce() -> Vec<(String, Vec<f64>)>,
+    ) -> Result<(), String> {
+        if let Some(path) = &self.series {
+            std::fs::write(path, text()).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        match &self.svg {
+            Some(path) => draw(heading, &lines(), path),
+            None => Ok(()),
+        }
+    }
+}
 
 /// Draws lines into an SVG file: each a name, and what it was window by window.
 pub(crate) fn draw(heading: &str, lines: &[(String, Vec<f64>)], path: &Path) -> Result<(), String> {

@@ -15,7 +15,7 @@ use crate::machine;
 use crate::measure::{
     Values, fresh_folder, in_turns, median, progress, read_through, remove_folder, rows_of,
 };
-use crate::plot::draw;
+use crate::plot::SeriesArgs;
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores, load, mechanisms};
 
@@ -71,12 +71,9 @@ pub struct MovingArgs {
     /// A little of everything, once: whether it runs
     #[arg(long)]
     pub quick: bool,
-    /// Write every window to this file
-    #[arg(long, value_name = "FILE")]
-    pub series: Option<PathBuf>,
-    /// Draw the last round into this file
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    /// Files for every window
+    #[command(flatten)]
+    pub windows: SeriesArgs,
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
@@ -224,14 +221,14 @@ impl MovingArgs {
         )
     }
 
-    fn write(&self, runs: &[Ran]) -> Result<(), String> {
-        if let Some(path) = &self.series {
+    pub(super) fn write(&self, runs: &[Ran]) -> Result<(), String> {
+        let text = || {
             let mut text = "round,place,of,set,seconds since jump,reads/s,hits %\n".to_owned();
             for (round, place, name, series) in runs {
                 for window in &series.0 {
-                    let place = format!("{place:?}").to_lowercase();
                     text.push_str(&format!(
-                        "{round},{place},{name},{},{:.3},{:.0},{:.2}\n",
+                        "{round},{},{name},{},{:.3},{:.0},{:.2}\n",
+                        word(*place),
                         window.set,
                         window.since_s,
                         window.reads / window.seconds,
@@ -239,23 +236,24 @@ impl MovingArgs {
                     ));
                 }
             }
-            std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-        if let Some(path) = &self.svg {
+            text
+        };
+        let lines = || {
             let last = runs.iter().filter(|(round, ..)| *round + 1 == self.rounds);
             let line = |(_, place, name, series): &Ran| {
                 let hits = series.0.iter().map(super::series::Window::hits).collect();
-                (format!("{name}, {}", format!("{place:?}").to_lowercase()), hits)
+                (format!("{name}, {}", word(*place)), hits)
             };
-            let lines: Vec<_> = last.map(line).collect();
-            draw(
-                "reads that found their row in memory, of a hundred, window by window",
-                &lines,
-                path,
-            )?;
-        }
-        Ok(())
+            last.map(line).collect()
+        };
+        let heading = "reads that found their row in memory, of a hundred, window by window";
+        self.windows.write(text, heading, lines)
     }
+}
+
+/// Where hot rows are, as reports have it.
+fn word(place: Where) -> String {
+    format!("{place:?}").to_lowercase()
 }
 
 /// Gives each run its round: a subject's runs come so many to a round.
@@ -287,7 +285,7 @@ fn empty() -> Report {
 fn row(place: Where, subject: &str, series: &Series) -> Row {
     let recovered = series.recovered(POINTS);
     Row {
-        case: vec![format!("{place:?}").to_lowercase()],
+        case: vec![word(place)],
         subject: subject.to_owned(),
         figures: vec![
             series.reads_per_s(),

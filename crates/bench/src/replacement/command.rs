@@ -1,6 +1,5 @@
 //! The command line of a run, and the run.
 
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use clap::Args;
@@ -12,7 +11,7 @@ use crate::amplification::{Mix, Plan, mix_of};
 use crate::apart;
 use crate::machine;
 use crate::measure::{fresh_folder, progress, remove_folder, rows_of};
-use crate::plot::draw;
+use crate::plot::SeriesArgs;
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStore, SpillwayStores, mechanisms, metrics_sum};
 
@@ -55,12 +54,9 @@ pub struct ReplacementArgs {
     /// A little of everything, once: whether it runs
     #[arg(long)]
     pub quick: bool,
-    /// Write the hit rate of each share of each run to this file
-    #[arg(long, value_name = "FILE")]
-    pub series: Option<PathBuf>,
-    /// Draw the last round into this file
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    /// Files for the hit rate of each share
+    #[command(flatten)]
+    pub windows: SeriesArgs,
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
@@ -235,27 +231,21 @@ impl ReplacementArgs {
     }
 
     fn write(&self, runs: &[(usize, String, Series)]) -> Result<(), String> {
-        if let Some(path) = &self.series {
+        let text = || {
             let mut text = "round,of,share,hits %\n".to_owned();
             for (round, name, series) in runs {
                 for (share, rate) in series.rates().iter().enumerate() {
                     text.push_str(&format!("{round},{name},{share},{rate:.3}\n"));
                 }
             }
-            write_to(path, &text)?;
-        }
-        if let Some(path) = &self.svg {
+            text
+        };
+        let lines = || {
             let last = runs.iter().filter(|(round, ..)| *round + 1 == self.rounds);
-            let last: Vec<_> =
-                last.map(|(_, name, series)| (name.clone(), series.rates())).collect();
-            draw("blocks found in memory, of a hundred, over the operations", &last, path)?;
-        }
-        Ok(())
+            last.map(|(_, name, series)| (name.clone(), series.rates())).collect()
+        };
+        self.windows.write(text, "blocks found in memory, of a hundred, over the operations", lines)
     }
-}
-
-fn write_to(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 pub(super) fn empty() -> Report {
