@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use spillway::Mechanism;
 
+use super::waits::Shares;
 use super::work::{Latency, Plan, run};
 use crate::apart;
 use crate::machine;
@@ -194,6 +195,8 @@ pub(super) fn empty() -> Report {
             figure("p99 us", 1),
             figure("p99.9 us", 1),
             figure("longest ms", 1),
+            figure("slow: queued %", 0),
+            figure("slow: ran %", 0),
             figure("window s", 1),
             figure("compacted MiB/s", 1),
         ],
@@ -202,6 +205,8 @@ pub(super) fn empty() -> Report {
 
 pub(super) fn row(subject: &str, latency: &Latency) -> Row {
     let what = if latency.gets { GETS } else { PUTS };
+    let percent =
+        |share: fn(Shares) -> f64| latency.slow.map_or(f64::NAN, |slow| share(slow) * 100.0);
     Row {
         case: vec![what.to_owned(), latency.beside.name().to_owned()],
         subject: subject.to_owned(),
@@ -211,6 +216,8 @@ pub(super) fn row(subject: &str, latency: &Latency) -> Row {
             latency.p99_us,
             latency.p999_us,
             latency.longest_us / 1e3,
+            percent(|slow| slow.queued),
+            percent(|slow| slow.ran),
             latency.seconds,
             latency.compacted_bytes / f64::from(1 << 20) / latency.seconds,
         ],

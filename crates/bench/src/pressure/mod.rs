@@ -6,6 +6,7 @@
 //! operation was due, so that who had to queue has waited.
 
 mod command;
+mod waits;
 mod work;
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
+use std::time::Duration;
+
 use clap::Parser;
 
 use super::command::{compare, empty, row};
+use super::waits::{Account, Shares, Spent, Taken, shares_of_slow};
 use super::work::run;
 use super::*;
 use crate::store::SpillwayStores;
@@ -41,4 +44,32 @@ fn rates_are_more_than_nothing() {
         words.extend(wrong.split(' '));
         assert!(Command::parse_from(words).pressure.plan().is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn time_in_line_behind_another_operation_is_told_of_that_one_alone() {
+    let millis = Duration::from_millis;
+    let taken = |latency, own, queued, ran| Taken {
+        latency: millis(latency),
+        own: millis(own),
+        spent: Some(Spent { queued: millis(queued), ran: millis(ran) }),
+    };
+    // The first waited half of its time for a processor; the second had nothing to wait for but the first.
+    let all = [taken(8, 8, 4, 1), taken(8, 2, 0, 1), taken(1, 1, 1, 0)];
+    assert_eq!(shares_of_slow(&all, millis(8)), Some(Shares { queued: 0.4, ran: 0.2 }));
+    let untold = [Taken { spent: None, ..all[0] }];
+    assert_eq!(shares_of_slow(&untold, millis(1)), None);
+}
+
+#[test]
+fn a_thread_s_account_is_read_from_the_system_s_line() {
+    let spent = Spent { ran: Duration::from_nanos(751_270), queued: Duration::from_nanos(3_243) };
+    assert_eq!(Spent::of_line("751270 3243 2\n"), Some(spent));
+    for other in ["", "7", "7 x 2", "-1 2 3"] {
+        assert_eq!(Spent::of_line(other), None, "{other}");
+    }
+    // What is spent counts from the last look: all of it, and nothing twice.
+    let mut account = Account::of_this_thread();
+    let told = account.next();
+    assert_eq!(told.is_some(), account.next().is_some());
 }

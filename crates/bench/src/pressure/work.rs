@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use spillway_base::clock::{self, Clock};
 use spillway_base::rng::Rng;
 
+use super::waits::{Account, Shares, Taken, shares_of_slow};
 use crate::measure::{Values, fresh_folder, histogram, key, progress, quantile_us, remove_folder};
 use crate::store::{Store, Stores};
 
@@ -62,6 +63,8 @@ pub(super) struct Latency {
     pub(super) p99_us: f64,
     pub(super) p999_us: f64,
     pub(super) longest_us: f64,
+    /// What the time of the slowest hundredth went into, where the system tells.
+    pub(super) slow: Option<Shares>,
     pub(super) seconds: f64,
     /// What compactions wrote in the window.
     pub(super) compacted_bytes: f64,
@@ -164,11 +167,11 @@ impl Work<'_> {
             let background = self.background(beside, seed, begin);
             over.store(true, Ordering::Relaxed);
             let join = |workers: Vec<std::thread::ScopedJoinHandle<'_, _>>| {
-                let mut all = histogram();
+                let mut all = Vec::new();
                 for worker in workers {
-                    let worked: Result<Histogram<u64>, String> =
+                    let worked: Result<Vec<Taken>, String> =
                         worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()));
-                    all += worked?;
+                    all.extend(worked?);
                 }
                 Ok::<_, String>(all)
             };
@@ -180,16 +183,22 @@ impl Work<'_> {
         if beside != Beside::Quiet {
             self.store.settle()?;
         }
-        let latency = |gets: bool, latency_ns: &Histogram<u64>| Latency {
-            beside,
-            gets,
-            operations_per_s: latency_ns.len() as f64 / seconds,
-            p50_us: quantile_us(latency_ns, 0.5),
-            p99_us: quantile_us(latency_ns, 0.99),
-            p999_us: quantile_us(latency_ns, 0.999),
-            longest_us: latency_ns.max() as f64 / 1e3,
-            seconds,
-            compacted_bytes,
+        let latency = |gets: bool, taken: &[Taken]| {
+            let latency_ns = histogram_of(taken);
+            let p99_us = quantile_us(&latency_ns, 0.99);
+            let slow = shares_of_slow(taken, Duration::from_secs_f64(p99_us / 1e6));
+            Latency {
+                beside,
+                gets,
+                operations_per_s: latency_ns.len() as f64 / seconds,
+                p50_us: quantile_us(&latency_ns, 0.5),
+                p99_us,
+                p999_us: quantile_us(&latency_ns, 0.999),
+                longest_us: latency_ns.max() as f64 / 1e3,
+                slow,
+                seconds,
+                compacted_bytes,
+            }
         };
         Ok([latency(true, &gets), latency(false, &puts)])
     }
@@ -222,11 +231,13 @@ impl Work<'_> {
         apart: Duration,
         seed: u64,
         over: &AtomicBool,
-    ) -> Result<Histogram<u64>, String> {
-        let (mut rng, mut latency_ns) = (Rng::new(self.plan.seed ^ seed), histogram());
+    ) -> Result<Vec<Taken>, String> {
+        let (mut rng, mut taken) = (Rng::new(self.plan.seed ^ seed), Vec::new());
+        let mut account = Account::of_this_thread();
         let (mut due, mut value) = (begin, Vec::new());
+        let mut free = begin;
         // Every window has an operation, however short it is.
-        while latency_ns.is_empty() || !over.load(Ordering::Relaxed) {
+        while taken.is_empty() || !over.load(Ordering::Relaxed) {
             Clock::system().sleep(due.saturating_sub(clock::now()));
             let row = rng.below(self.plan.rows);
             if !gets {
@@ -236,9 +247,18 @@ impl Work<'_> {
             {
                 return Err(format!("row {row} is missing"));
             }
-            latency_ns.saturating_record(clock::now().saturating_sub(due).as_nanos() as u64);
+            let end = clock::now();
+            let (latency, own) = (end.saturating_sub(due), end.saturating_sub(due.max(free)));
+            taken.push(Taken { latency, own, spent: account.next() });
             due += apart;
+            free = end;
         }
-        Ok(latency_ns)
+        Ok(taken)
     }
+}
+
+fn histogram_of(taken: &[Taken]) -> Histogram<u64> {
+    let mut latency_ns = histogram();
+    taken.iter().for_each(|one| latency_ns.saturating_record(one.latency.as_nanos() as u64));
+    latency_ns
 }

@@ -1,0 +1,88 @@
+//! What the time of slow operations went into, as the system accounts for it thread by thread.
+//!
+//! An operation that was due while the one before it was under way has waited for that one, whose time is told already. So shares are of
+//! the time in which each was its thread's only business: else one long wait would be counted by all who stood in line behind it.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What time went into, as shares of it. The rest are waits for devices and for others.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Shares {
+    /// Waiting for a processor.
+    pub(super) queued: f64,
+    /// On one.
+    pub(super) ran: f64,
+}
+
+/// An operation that has ended.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Taken {
+    /// Since it was due.
+    pub(super) latency: Duration,
+    /// Since it was due and the one before it had ended.
+    pub(super) own: Duration,
+    /// Within its own time. `None` where the system does not tell.
+    pub(super) spent: Option<Spent>,
+}
+
+/// What a thread had of processors.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Spent {
+    pub(super) ran: Duration,
+    pub(super) queued: Duration,
+}
+
+impl Spent {
+    /// Of a line of `schedstat`: nanoseconds on a processor, nanoseconds in line for one, and how often it had one.
+    pub(super) fn of_line(line: &str) -> Option<Spent> {
+        let mut words = line.split_whitespace().map(|word| word.parse().map(Duration::from_nanos));
+        let (ran, queued) = (words.next()?.ok()?, words.next()?.ok()?);
+        Some(Spent { ran, queued })
+    }
+}
+
+/// The account of one thread.
+pub(super) struct Account {
+    file: Option<File>,
+    last: Option<Spent>,
+}
+
+impl Account {
+    /// The calling thread's, from now on.
+    pub(super) fn of_this_thread() -> Account {
+        let mut account =
+            Account { file: File::open("/proc/thread-self/schedstat").ok(), last: None };
+        account.next();
+        account
+    }
+
+    /// What was spent since the last call.
+    pub(super) fn next(&mut self) -> Option<Spent> {
+        let mut line = [0; 96];
+        let read = self.file.as_ref().and_then(|file| file.read_at(&mut line, 0).ok());
+        let line = read.and_then(|len| std::str::from_utf8(&line[..len]).ok());
+        let now = line.and_then(Spent::of_line);
+        let last = std::mem::replace(&mut self.last, now)?;
+        let now = now?;
+        let (ran, queued) =
+            (now.ran.saturating_sub(last.ran), now.queued.saturating_sub(last.queued));
+        Some(Spent { ran, queued })
+    }
+}
+
+/// What the time of those went into that took so long, or longer. `None` where the system does not tell.
+pub(super) fn shares_of_slow(taken: &[Taken], from: Duration) -> Option<Shares> {
+    let slow = taken.iter().filter(|one| one.latency >= from);
+    let (mut own, mut queued, mut ran) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    for (one, spent) in slow.filter_map(|one| Some((one, one.spent?))) {
+        own += one.own;
+        queued += spent.queued.min(one.own);
+        ran += spent.ran.min(one.own);
+    }
+    let share = |part: Duration| part.as_secs_f64() / own.as_secs_f64();
+    (!own.is_zero()).then(|| Shares { queued: share(queued), ran: share(ran) })
+}
