@@ -129,6 +129,10 @@ impl Database {
         if !settings.has(Mechanism::LargeLevel0) {
             defaults.level0_share = 0.0;
         }
+        if !settings.has(Mechanism::EvenLevel0) {
+            // As many as it was well served by.
+            (defaults.level0_target, defaults.level0_limit) = (12, 40);
+        }
         if !settings.has(Mechanism::RowCache) {
             defaults.row_cache_share = 0.0;
         }
@@ -140,6 +144,7 @@ impl Database {
         }
         let tiered_settings = TieredSettings {
             slot_bytes: settings.slot_bytes,
+            even_level0: settings.has(Mechanism::EvenLevel0),
             dynamic_level0: settings.has(Mechanism::DynamicLevel0),
             paced_compaction: settings.has(Mechanism::Pacing),
             temperature: settings.has(Mechanism::Temperature),
@@ -152,7 +157,6 @@ impl Database {
             row_cache_sample: settings.has(Mechanism::RowSample),
             straight_flush: settings.has(Mechanism::StraightFlush),
             swizzling: settings.has(Mechanism::Swizzling),
-            large_pages: settings.has(Mechanism::LargePages),
             range_filters: settings.has(Mechanism::RangeFilters),
             read_ahead: settings.has(Mechanism::ReadAhead),
             read_queues: match settings.has(Mechanism::OverlappedReads) {

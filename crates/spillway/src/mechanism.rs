@@ -16,6 +16,8 @@ pub enum Mechanism {
     DynamicLevel0,
     /// Level0 of a table that is written may hold a share of what is below it.
     LargeLevel0,
+    /// Level0 goes down in parts of about one size, wherever its sub-levels end, and is merged within so that it serves for long.
+    EvenLevel0,
     /// Sub-levels of Level0 are merged with each other.
     IntraLevel0,
     /// A memtable that shares keys with little of Level1 is flushed straight there.
@@ -38,8 +40,6 @@ pub enum Mechanism {
     RowSample,
     /// What is in memory of extents is reached by pointers, and not looked up.
     Swizzling,
-    /// Cached blocks are in large pages of the system, where memory is plenty.
-    LargePages,
     /// Blocks of Level0 and Level1 are half as large as those of Level2.
     SmallBlocks,
     /// A scan reads a block of a run only when it has come to where a range filter tells of a key.
@@ -70,6 +70,7 @@ impl Mechanism {
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
+        Mechanism::EvenLevel0,
         Mechanism::IntraLevel0,
         Mechanism::StraightFlush,
         Mechanism::Reuse,
@@ -81,7 +82,6 @@ impl Mechanism {
         Mechanism::AdaptiveShare,
         Mechanism::RowSample,
         Mechanism::Swizzling,
-        Mechanism::LargePages,
         Mechanism::SmallBlocks,
         Mechanism::RangeFilters,
         Mechanism::ReadAhead,
@@ -102,6 +102,7 @@ impl Mechanism {
             Mechanism::Throttle => "throttle",
             Mechanism::DynamicLevel0 => "dynamic-level0",
             Mechanism::LargeLevel0 => "large-level0",
+            Mechanism::EvenLevel0 => "even-level0",
             Mechanism::IntraLevel0 => "intra-level0",
             Mechanism::StraightFlush => "straight-flush",
             Mechanism::Reuse => "reuse",
@@ -113,7 +114,6 @@ impl Mechanism {
             Mechanism::AdaptiveShare => "adaptive-share",
             Mechanism::RowSample => "row-sample",
             Mechanism::Swizzling => "swizzling",
-            Mechanism::LargePages => "large-pages",
             Mechanism::SmallBlocks => "small-blocks",
             Mechanism::RangeFilters => "range-filters",
             Mechanism::ReadAhead => "read-ahead",

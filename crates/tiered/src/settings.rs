@@ -35,8 +35,6 @@ pub struct TieredSettings {
     pub row_cache_sample: bool,
     /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
     pub swizzling: bool,
-    /// Whether cached blocks, and the places of cached rows, are in large pages of the system, where it has them and memory is plenty.
-    pub large_pages: bool,
     /// Whether a scan reads a block of a run only when it has come to where a range filter tells of a key.
     pub range_filters: bool,
     /// Whether blocks are read before a scan has come to them, and others while it goes through those.
@@ -76,6 +74,9 @@ pub struct TieredSettings {
     /// The share of what is below it that Level0 of a table may hold that is not mostly read: in a few large sub-levels, which go down for
     /// less the more there is in them.
     pub level0_share: f64,
+    /// Whether what of Level0 goes down is of about one size wherever its sub-levels end, and sub-levels are put together so that room is made for
+    /// many more. Without it the parts follow one sub-level, and those are put together that are the least bytes each.
+    pub even_level0: bool,
     /// Whether a table that is mostly read has a quarter as many sub-levels and goes down sooner, and one that is mostly written has those
     /// of half the size (the 3D XPoint study, V-B).
     pub dynamic_level0: bool,
@@ -150,7 +151,6 @@ impl TieredSettings {
             adaptive_share: true,
             row_cache_sample: true,
             swizzling: true,
-            large_pages: true,
             range_filters: true,
             read_ahead: true,
             read_queues: 1,
@@ -159,13 +159,14 @@ impl TieredSettings {
             direct_reads: false,
             slot_bytes: 2 << 20,
             file_bytes: 1 << 30,
-            level0_target: 12,
+            level0_target: 14,
             level0_bytes: 2 * memtable_bytes as u64,
-            level0_limit: 40,
+            level0_limit: 46,
             level0_share: 1.0 / 8.0,
             compaction_order: CompactionKind::ORDER.into(),
             deletions_min: 1000,
             space_max: 1.25,
+            even_level0: true,
             dynamic_level0: true,
             paced_compaction: true,
             data_reuse: true,
@@ -192,7 +193,6 @@ impl TieredSettings {
             search: self.block_search(),
             temperature: self.temperature,
             direct: self.direct_reads,
-            large_pages: self.large_pages,
         }
     }
 
@@ -310,6 +310,7 @@ impl TieredSettings {
             block_bytes: (BLOCK_BYTES as u64).min(self.slot_bytes as u64 / 2),
             space_max: self.space_max,
             hot_share: if self.temperature { self.hot_share } else { 0.0 },
+            even_level0: self.even_level0,
         }
     }
 }

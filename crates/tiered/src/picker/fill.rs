@@ -38,6 +38,7 @@ impl Fill {
             extent_bytes: EXTENT_BYTES,
             block_bytes: 0,
             space_max: 1.25,
+            even_level0: true,
         };
         let levels = Levels::default();
         Fill { shape, levels, extents: 0, came: 0, written: 0, sublevels_most: 0 }

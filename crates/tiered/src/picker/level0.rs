@@ -21,7 +21,11 @@ impl Chooser<'_> {
         shape.level0_score(levels) < 1.0 || shape.sublevels_score(levels) >= 2.0
     }
 
-    /// The neighbouring sub-levels that are got rid of for the fewest bytes each.
+    /// The neighbouring sub-levels that are got rid of for the fewest bytes, for what that is worth.
+    ///
+    /// With room for `n` more sub-levels as many memtables come before the next merge, which makes room for one less, and so on: about
+    /// `n * (n + 1) / 2` of them, each written once more. So that many is what getting rid of `n` is worth. By the bytes for each
+    /// sub-level alone, once Level0 has all the sub-levels it may, a large one would be written again and again with a few small ones.
     pub(super) fn pick_intra_level0(&self) -> Option<Pick> {
         let sublevels = &self.levels.level0;
         let free = |at: &usize| {
@@ -39,7 +43,8 @@ impl Chooser<'_> {
                 if fewer < fewer_min {
                     continue;
                 }
-                let each = bytes / fewer;
+                let worth = if self.shape.even_level0 { fewer * (fewer + 1) / 2 } else { fewer };
+                let each = bytes / worth;
                 if best.as_ref().is_none_or(|(least, _)| each < *least) {
                     best = Some((each, start..end + 1));
                 }
@@ -75,11 +80,11 @@ impl Chooser<'_> {
         let cut =
             windows.iter().filter_map(|window| Some(self.parts(window, along(window)?, runs)));
         let mut parts: Vec<_> = cut.flatten().collect();
-        // Of those about alike the coldest (P5).
+        // Of those about alike the coldest (P5), and none that is much where others are not.
         let least = parts.iter().map(|part| part.ratio).fold(f64::INFINITY, f64::min);
         let order = |part: &Part<'_>| match are_alike(part.ratio, least) {
-            true => (0, part.warmth),
-            false => (1, 0),
+            true => (0, part.warmth, self.is_much(part)),
+            false => (1, 0, false),
         };
         parts.sort_by(|a, b| order(a).cmp(&order(b)).then(a.ratio.total_cmp(&b.ratio)));
         // The first may turn out to lie over something that is barred.
@@ -88,8 +93,33 @@ impl Chooser<'_> {
         })
     }
 
-    /// Ways to cut Level0 along the slices of one of its runs, where nothing is barred.
+    /// Ways to cut Level0 along the slices of one of its runs, where nothing is barred; and what of that is much, as past the end of a
+    /// run that knows nothing of the keys inserted since, along the one that has the most of it.
     fn parts<'a>(
+        &'a self,
+        window: &Window<'a>,
+        along: &Measured<'a>,
+        runs: &[Measured<'a>],
+    ) -> Vec<Part<'a>> {
+        let mut parts = self.cut(window, along, runs);
+        let much: Vec<_> =
+            parts.iter().filter(|part| self.is_much(part)).map(|part| part.window).collect();
+        for window in much {
+            let most = runs.iter().max_by_key(|run| run.bytes_in(&window));
+            if let Some(most) = most.filter(|most| !std::ptr::eq(*most, along)) {
+                parts.extend(self.cut(&window, most, runs));
+            }
+        }
+        parts
+    }
+
+    /// Whether a part is more than should go down at once.
+    fn is_much(&self, part: &Part<'_>) -> bool {
+        self.shape.even_level0 && part.bytes > 2 * self.shape.input_bytes
+    }
+
+    /// Ways to cut Level0 along the slices of one of its runs: of neighbours as many as are enough.
+    fn cut<'a>(
         &'a self,
         window: &Window<'a>,
         along: &Measured<'a>,
@@ -120,15 +150,21 @@ impl Chooser<'_> {
                 end += 1;
                 (window, bytes) = part(end);
             }
-            let (smallest, largest) =
-                (&*slices[start].meta.smallest, &*slices[end - 1].meta.largest);
+            let own = (&*slices[start].meta.smallest, &*slices[end - 1].meta.largest);
+            // What others have past the ends of this run may meet more than what it has itself.
+            let (smallest, largest) = match self.shape.even_level0 {
+                true => hull(runs.iter().flat_map(|run| run.ends_in(&window))).unwrap_or(own),
+                false => own,
+            };
             let meets: u64 = below.iter().map(|run| run.bytes_between(smallest, largest)).sum();
             let ratio = meets as f64 / bytes.max(1) as f64;
             let warmth = warmth_of(
                 slices[start..end].iter().map(|slice| (slice.temperature(), slice.meta.bytes)),
             );
-            parts.push(Part { window, ratio, warmth });
-            if end == slices.len() {
+            parts.push(Part { window, bytes, ratio, warmth });
+            // To the end there may still be enough without the first of these.
+            let is_enough = self.shape.even_level0 && bytes >= self.shape.input_bytes;
+            if end == slices.len() && !is_enough {
                 break;
             }
         }
@@ -182,6 +218,7 @@ impl Chooser<'_> {
 /// A part of Level0 that could go down.
 struct Part<'a> {
     window: Window<'a>,
+    bytes: u64,
     /// Bytes that it meets below, for each of its own.
     ratio: f64,
     warmth: u64,
@@ -214,6 +251,12 @@ impl<'a> Measured<'a> {
             window.before.is_none_or(|before| *slice.meta.largest < *before)
         });
         from..to.max(from)
+    }
+
+    /// The first and the last of those slices.
+    fn ends_in(&self, window: &Window<'_>) -> impl Iterator<Item = &'a Arc<Slice>> + use<'a> {
+        let slices = &self.run.slices()[self.in_window(window)];
+        slices.first().into_iter().chain(slices.last())
     }
 
     fn bytes_in(&self, window: &Window<'_>) -> u64 {

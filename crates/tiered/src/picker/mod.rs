@@ -38,6 +38,8 @@ mod deletion;
 mod fill;
 mod level0;
 mod major;
+#[cfg(all(test, not(loom)))]
+mod mix;
 mod moves;
 mod recode;
 #[cfg(all(test, not(loom)))]
@@ -83,6 +85,8 @@ pub(crate) struct Shape {
     pub(crate) space_max: f64,
     /// The share of Level1's target that what is hot may stay in.
     pub(crate) hot_share: f64,
+    /// Whether Level0 is cut into parts of about `input_bytes` wherever its runs end, and merged within so that it serves for long.
+    pub(crate) even_level0: bool,
 }
 
 /// What kind of compaction it is (X-Engine, section 3.3.3).

@@ -65,6 +65,7 @@ fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
         extent_bytes: 100,
         block_bytes: 0,
         space_max: 1.25,
+        even_level0: true,
         hot_share: 0.5,
     };
     let mut bars = Bars::default();
@@ -203,6 +204,7 @@ fn picks_keep_their_promises() {
             block_bytes: 0,
             space_max: 1.0 + rng.below(100) as f64 / 100.0,
             hot_share: 0.5,
+            even_level0: true,
         };
         let mut bars = Bars::default();
         for _ in 0..rng.below(4) {

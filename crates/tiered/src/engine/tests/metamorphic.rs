@@ -286,6 +286,7 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         space_max: [1.05, 1.25, 2.0][rng.below(3) as usize],
         level0_target,
         level0_limit: level0_target + 2 + rng.below(10) as usize,
+        even_level0: rng.chance(1, 2),
         dynamic_level0: rng.chance(1, 2),
         block_nodes: rng.chance(3, 4),
         simd: rng.chance(1, 2),
