@@ -9,7 +9,7 @@
 //! - [`batch`]: what one transaction writes, as bytes that go to the log unchanged;
 //! - [`engine`]: the contract a table engine keeps;
 //! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their causes;
-//! - [`home`]: on which core the data is at home that a thread uses;
+//! - [`home`]: on which core the data is at home that a thread uses; [`prefetch`]: memory that will be needed soon;
 //! - [`clock`], [`rng`], [`thread`], [`sync`]: the seams a simulation takes over;
 //! - [`error`]: what went wrong and what the caller can do next.
 
@@ -22,6 +22,7 @@ pub mod engine;
 pub mod error;
 pub mod home;
 pub mod ids;
+pub mod prefetch;
 pub mod range;
 pub mod rng;
 pub mod stall;

@@ -157,6 +157,7 @@ impl Database {
             row_cache_sample: settings.has(Mechanism::RowSample),
             straight_flush: settings.has(Mechanism::StraightFlush),
             swizzling: settings.has(Mechanism::Swizzling),
+            large_pages: settings.has(Mechanism::LargePages),
             range_filters: settings.has(Mechanism::RangeFilters),
             read_ahead: settings.has(Mechanism::ReadAhead),
             read_queues: match settings.has(Mechanism::OverlappedReads) {

@@ -40,6 +40,8 @@ pub enum Mechanism {
     RowSample,
     /// What is in memory of extents is reached by pointers, and not looked up.
     Swizzling,
+    /// Cached blocks are in large pages of the system, where memory is plenty.
+    LargePages,
     /// Blocks of Level0 and Level1 are half as large as those of Level2.
     SmallBlocks,
     /// A scan reads a block of a run only when it has come to where a range filter tells of a key.
@@ -66,7 +68,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 26] = [
+    pub const ALL: [Mechanism; 27] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -82,6 +84,7 @@ impl Mechanism {
         Mechanism::AdaptiveShare,
         Mechanism::RowSample,
         Mechanism::Swizzling,
+        Mechanism::LargePages,
         Mechanism::SmallBlocks,
         Mechanism::RangeFilters,
         Mechanism::ReadAhead,
@@ -114,6 +117,7 @@ impl Mechanism {
             Mechanism::AdaptiveShare => "adaptive-share",
             Mechanism::RowSample => "row-sample",
             Mechanism::Swizzling => "swizzling",
+            Mechanism::LargePages => "large-pages",
             Mechanism::SmallBlocks => "small-blocks",
             Mechanism::RangeFilters => "range-filters",
             Mechanism::ReadAhead => "read-ahead",

@@ -22,7 +22,7 @@ const ID: FrameId = FrameId { table: TableId(1), extent: ExtentId(2), offset: 3 
 fn open_block(frame: &[u8]) -> Result<Block> {
     let budget = Budget::new(usize::MAX);
     let dictionaries = crate::coding::DictionaryStore::new(&budget).of(ID.table);
-    let pages = Block::pools(&budget);
+    let pages = Block::pools(false, &budget);
     let decoding = Decoding {
         dictionaries: &dictionaries,
         pages: &pages,

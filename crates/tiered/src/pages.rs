@@ -13,6 +13,14 @@
 //! Where there are pages of several sizes ([`PagePools`]), what is free of one size is of no use to the others, and would stay so: a cache whose
 //! blocks became smaller had half of its memory in free pages of the larger size. So a pool that needs more memory has the system take as much
 //! of what is free in the others, but for a little that spares it the trouble where sizes come and go alike.
+//!
+//! Where memory is plenty ([`LARGE_SHARE`]), a region of blocks is one *large page* of the system, if that has one: a processor knows the places
+//! of some thousand pages, so that of a cache in small ones nearly each line that is read of a block has its page looked up in memory first. Such a
+//! region has all its memory from its first page on. From when the system takes back a part of it, it is of small pages for good:
+//! the system would make it whole again, and give it memory that nobody counts.
+//!
+//! Rejected: large pages for memtables. The system clears two megabytes in the middle of somebody's put, and may move other memory about to
+//! have them in one piece; a block that comes in was waited for anyway.
 #![allow(unsafe_code)] // A leaf: pages of mapped memory, and the bytes in them.
 
 use std::alloc::{Layout, handle_alloc_error};
@@ -21,14 +29,19 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use memmap2::{MmapMut, UncheckedAdvice};
+use memmap2::{Advice, MmapMut, UncheckedAdvice};
 use parking_lot::Mutex;
+use rustix::mm::{Advice as MadviseAdvice, madvise};
 use spillway_base::budget::{Budget, Charge, Use};
 
 /// Pages begin at a line of the cache.
 pub(crate) const PAGE_ALIGN: usize = 64;
 /// Bytes of a region.
 const REGION_BYTES: usize = 2 << 20;
+/// The part of a budget, at the most, that may be memory of large pages in which there is nothing yet.
+const LARGE_SHARE: usize = 64;
+/// Large pages from which on an array is put into such.
+const LARGE_PAGES_MIN: usize = 4;
 /// The system takes memory back by so many bytes.
 pub(crate) const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 
@@ -40,6 +53,8 @@ struct Inner {
     page_bytes: usize,
     /// Bytes of free pages that are kept, at most, where whole regions are free.
     spare_bytes: usize,
+    /// Whether regions are asked to be large pages.
+    large: bool,
     state: Mutex<State>,
 }
 
@@ -59,6 +74,10 @@ struct Region {
     /// Given back to the system with the region, none of whose pages is in use then: a page holds its pool, and the pool drops a
     /// region before its own end only when it is empty.
     mapping: MmapMut,
+    /// Where in the mapping it begins.
+    begin: usize,
+    /// Whether it is meant to be a large page.
+    large: bool,
     /// Pages that were given back.
     free: Vec<u32>,
     /// Of those, the ones whose inside the system has taken.
@@ -71,15 +90,24 @@ struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    fn map() -> Region {
-        let mapped = MmapMut::map_anon(REGION_BYTES).ok();
-        let found = mapped.and_then(|mut map| Some((NonNull::new(map.as_mut_ptr())?, map)));
-        let Some((memory, mapping)) = found else {
+    fn map(large: bool) -> Region {
+        // A large page begins at a multiple of its size, and what is mapped at a multiple of a small one.
+        let more = if large { REGION_BYTES - SYSTEM_PAGE_BYTES } else { 0 };
+        let mapped = MmapMut::map_anon(REGION_BYTES + more).ok();
+        let found = mapped.and_then(|mut map| {
+            let begin = if large { map.as_ptr().align_offset(REGION_BYTES) } else { 0 };
+            Some((NonNull::new(map.get_mut(begin..)?.as_mut_ptr())?, begin, map))
+        });
+        let Some((memory, begin, mapping)) = found else {
             handle_alloc_error(
                 Layout::from_size_align(REGION_BYTES, PAGE_ALIGN).expect("it is small"),
             )
         };
-        Region { memory, mapping, free: Vec::new(), hollow: Vec::new(), fresh: 0 }
+        if large {
+            // All of the mapping, so that it is one with its neighbours to the system. Small pages do as well.
+            let _ = mapping.advise(Advice::HugePage);
+        }
+        Region { memory, mapping, begin, large, free: Vec::new(), hollow: Vec::new(), fresh: 0 }
     }
 
     fn in_use(&self) -> usize {
@@ -104,11 +132,14 @@ impl Region {
     /// Has the system take the inside of a free page; answers how many bytes it took.
     fn hollow_out(&mut self, page: u32, page_bytes: usize) -> usize {
         let inside = inside(page, page_bytes);
+        if std::mem::take(&mut self.large) {
+            let _ = self.mapping.advise(Advice::NoHugePage);
+        }
         // SAFETY: the page is nobody's, so nobody refers to the bytes, which are zeros when they are looked at again.
         let taken = unsafe {
             self.mapping.unchecked_advise_range(
                 UncheckedAdvice::DontNeed,
-                inside.start,
+                self.begin + inside.start,
                 inside.len(),
             )
         };
@@ -145,7 +176,15 @@ impl PagePool {
         let free = budget.charge(what, 0);
         let (open, free_in) = (BTreeSet::new(), BTreeSet::new());
         let state = State { regions: Vec::new(), open, free_in, free };
-        PagePool(Arc::new(Inner { page_bytes, spare_bytes, state: Mutex::new(state) }))
+        let state = Mutex::new(state);
+        PagePool(Arc::new(Inner { page_bytes, spare_bytes, large: false, state }))
+    }
+
+    /// One whose regions are large pages, where the system has them; it has no pages yet.
+    fn in_large(page_bytes: usize, budget: &Budget, what: Use) -> PagePool {
+        let mut pool = PagePool::new(page_bytes, 0, budget, what);
+        Arc::get_mut(&mut pool.0).expect("it was just made").large = true;
+        pool
     }
 
     /// Bytes of a page.
@@ -163,7 +202,7 @@ impl PagePool {
         let mut state = self.0.state.lock();
         let grows = state.free_in.is_empty();
         let first = if grows { &state.open } else { &state.free_in }.first().copied();
-        let number = first.unwrap_or_else(|| state.map());
+        let number = first.unwrap_or_else(|| state.map(self.0.large));
         let region = state.regions[number].as_mut().expect("an open region is mapped");
         let held = region.free_bytes_of_next(self.0.page_bytes);
         let taken = region.free.pop().or_else(|| region.hollow.pop());
@@ -251,16 +290,40 @@ impl Inner {
 }
 
 impl State {
-    fn map(&mut self) -> usize {
+    fn map(&mut self, large: bool) -> usize {
         let vacant = self.regions.iter().position(Option::is_none);
         let number = vacant.unwrap_or(self.regions.len());
         if vacant.is_none() {
             self.regions.push(None);
         }
-        self.regions[number] = Some(Region::map());
+        self.regions[number] = Some(Region::map(large));
         self.open.insert(number);
         number
     }
+}
+
+/// Whether so many bytes for nothing matter little to a budget.
+fn has_plenty(budget: &Budget, bytes: usize) -> bool {
+    bytes <= budget.limit() / LARGE_SHARE
+}
+
+/// As many values as an iterator gives, in large pages of the system where it has them, `may_be_large`, and they fill many.
+pub(crate) fn in_large<T>(
+    values: impl ExactSizeIterator<Item = T>,
+    may_be_large: bool,
+) -> Box<[T]> {
+    let mut memory: Vec<T> = Vec::with_capacity(values.len());
+    let bytes = values.len() * size_of::<T>();
+    if may_be_large && bytes >= LARGE_PAGES_MIN * REGION_BYTES {
+        let begin: *mut u8 = memory.as_mut_ptr().cast();
+        let first = begin.align_offset(REGION_BYTES);
+        let len = (bytes - first.min(bytes)) / REGION_BYTES * REGION_BYTES;
+        // SAFETY: these are whole pages within memory that was just allocated; what they hold stays as it is.
+        let _ =
+            unsafe { madvise(begin.wrapping_add(first).cast(), len, MadviseAdvice::LinuxHugepage) };
+    }
+    memory.extend(values);
+    memory.into()
 }
 
 /// Pools of pages of several sizes, for what is of any size.
@@ -275,10 +338,20 @@ pub(crate) struct PagePools {
 const SLACK_SHARE: usize = 64;
 
 impl PagePools {
-    /// Pools of pages of these sizes, which ascend, none of which keeps free regions.
-    pub(crate) fn new(page_bytes: &[usize], budget: &Budget, what: Use) -> PagePools {
+    /// Pools of pages of these sizes, which ascend, none of which keeps free regions. Those are large pages where they `may_be_large`, and
+    /// the budget is large beside them.
+    pub(crate) fn new(
+        page_bytes: &[usize],
+        may_be_large: bool,
+        budget: &Budget,
+        what: Use,
+    ) -> PagePools {
         assert!(page_bytes.is_sorted(), "the first size that fits is the best");
-        let pools = page_bytes.iter().map(|bytes| PagePool::new(*bytes, 0, budget, what));
+        let large = may_be_large && has_plenty(budget, page_bytes.len() * REGION_BYTES);
+        let pools = page_bytes.iter().map(|bytes| match large {
+            true => PagePool::in_large(*bytes, budget, what),
+            false => PagePool::new(*bytes, 0, budget, what),
+        });
         PagePools { pools: pools.collect(), slack_bytes: budget.limit() / SLACK_SHARE }
     }
 
@@ -515,7 +588,7 @@ mod tests {
     fn free_pages_of_one_size_make_up_for_new_ones_of_another() {
         let budget = Budget::new(64 << 20);
         let sizes = [8 << 10, 16 << 10];
-        let pools = PagePools::new(&sizes, &budget, Use::Caches);
+        let pools = PagePools::new(&sizes, false, &budget, Use::Caches);
         let mut rng = Rng::new(3);
         let mut held: [Vec<Buffer>; 2] = [Vec::new(), Vec::new()];
         let filled = |len: usize, value: u8| {
@@ -574,6 +647,57 @@ mod tests {
         assert_eq!((pool.mapped_and_free(), budget.used()), ((0, 0), 0));
     }
 
+    /// Regions that are large pages begin where such do, and what is taken back of them is nobody else's.
+    #[test]
+    fn pages_of_large_regions_are_as_all_others() {
+        let budget = Budget::new(usize::MAX);
+        let pools = PagePools::new(&[16 << 10], true, &budget, Use::FreePages);
+        let filled = |number: usize| {
+            let mut buffer = Buffer::new(16 << 10, &pools);
+            buffer.fill(number as u8);
+            buffer
+        };
+        let mut held: Vec<Option<Buffer>> = (0..300).map(|number| Some(filled(number))).collect();
+        let first = held[0].as_ref().unwrap().as_ptr();
+        assert_eq!(first.align_offset(REGION_BYTES), 0);
+        for taken_back in [16 << 10, 2 << 20, usize::MAX] {
+            held.iter_mut().step_by(2).for_each(|buffer| *buffer = None);
+            let free = pools.free_bytes();
+            assert_eq!(free, 150 * (16 << 10));
+            let left = free - taken_back.min(free);
+            assert_eq!(pools.give_back(taken_back), free - left);
+            assert_eq!((pools.free_bytes(), budget.used()), (left, left));
+            for (number, buffer) in held.iter_mut().enumerate() {
+                let buffer = buffer.get_or_insert_with(|| filled(number));
+                assert!(buffer.iter().all(|byte| *byte == number as u8), "of page {number}");
+            }
+        }
+        held.clear();
+        assert_eq!((pools.pools[0].mapped_and_free(), budget.used()), ((0, 0), 0));
+    }
+
+    #[test]
+    fn regions_are_large_where_memory_is_plenty() {
+        let large = |may_be, limit| {
+            let pools =
+                PagePools::new(&[8 << 10, 16 << 10], may_be, &Budget::new(limit), Use::FreePages);
+            pools.pools.iter().map(|pool| pool.0.large).collect::<Vec<_>>()
+        };
+        let least = 2 * REGION_BYTES * LARGE_SHARE;
+        assert_eq!(large(true, least), [true, true]);
+        assert_eq!(large(true, least - 1), [false, false]);
+        assert_eq!(large(false, least), [false, false]);
+    }
+
+    #[test]
+    fn arrays_in_large_pages_have_their_values() {
+        for bytes in [0, 1 << 10, LARGE_PAGES_MIN * REGION_BYTES, 11 << 20] {
+            let values = 0..bytes / size_of::<u32>();
+            let array = in_large(values.clone().map(|value| value as u32), true);
+            assert!(array.iter().map(|value| *value as usize).eq(values));
+        }
+    }
+
     #[test]
     fn what_is_made_longer_begins_as_it_was() {
         let (_, pools, _) = pools(1 << 10);
@@ -591,7 +715,7 @@ mod tests {
 
     #[test]
     fn what_would_waste_half_of_a_page_is_in_the_heap() {
-        let pools = PagePools::new(&[512, 1280], &Budget::new(usize::MAX), Use::Caches);
+        let pools = PagePools::new(&[512, 1280], false, &Budget::new(usize::MAX), Use::Caches);
         let bytes = |len| Buffer::new(len, &pools).memory_bytes();
         let lens = [256, 257, 512, 513, 640, 641, 1280, 1281];
         assert_eq!(lens.map(bytes), [256, 512, 512, 513, 640, 1280, 1280, 1281]);

@@ -35,6 +35,8 @@ pub struct TieredSettings {
     pub row_cache_sample: bool,
     /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
     pub swizzling: bool,
+    /// Whether cached blocks, and the places of cached rows, are in large pages of the system, where it has them and memory is plenty.
+    pub large_pages: bool,
     /// Whether a scan reads a block of a run only when it has come to where a range filter tells of a key.
     pub range_filters: bool,
     /// Whether blocks are read before a scan has come to them, and others while it goes through those.
@@ -151,6 +153,7 @@ impl TieredSettings {
             adaptive_share: true,
             row_cache_sample: true,
             swizzling: true,
+            large_pages: true,
             range_filters: true,
             read_ahead: true,
             read_queues: 1,
@@ -193,6 +196,7 @@ impl TieredSettings {
             search: self.block_search(),
             temperature: self.temperature,
             direct: self.direct_reads,
+            large_pages: self.large_pages,
         }
     }
 

@@ -692,6 +692,8 @@ fn look_in(
     let first = table.seek(blocks.clone(), key);
     // A key's versions may go on in the next block.
     for index in first..blocks.end {
+        // The filter is looked at meanwhile.
+        slice.extent.prefetch_block(table, index, pin);
         if !table.may_contain(index, hash) {
             return None;
         }

@@ -262,13 +262,13 @@ impl Row {
 }
 
 impl Block {
-    /// Pools for the memory of blocks.
-    pub(crate) fn pools(budget: &Budget) -> PagePools {
+    /// Pools for the memory of blocks, in large pages where they `may_be_large`.
+    pub(crate) fn pools(may_be_large: bool, budget: &Budget) -> PagePools {
         // Full ones, and those that took in a small one behind them.
         let pages = [HOT_BLOCK_BYTES, BLOCK_BYTES].map(|full| [full, full + full / 4]);
         let whole = |bytes: usize| bytes.next_multiple_of(SYSTEM_PAGE_BYTES);
         let bytes: Vec<usize> = pages.into_iter().flatten().map(whole).collect();
-        PagePools::new(&bytes, budget, Use::FreePages)
+        PagePools::new(&bytes, may_be_large, budget, Use::FreePages)
     }
 
     /// Checks a frame, and takes it or what it decodes to.
@@ -432,6 +432,12 @@ impl Block {
     pub(crate) fn entry_of(&self, row: &Row) -> Entry<'_> {
         let value = (row.value > 0).then(|| &self.memory[row.value_at()..row.end()]);
         Entry { key: self.key_of(row), csn: row.csn, value }
+    }
+
+    /// Asks the processor for what [`Block::seek`] looks at first.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.nodes.prefetch(self.nodes_memory());
     }
 
     /// The index of the first entry at or past `key`; of one key, of its newest version.

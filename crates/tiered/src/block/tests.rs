@@ -29,7 +29,7 @@ fn open_block(frame: &[u8]) -> Result<Block> {
 fn open_block_by(frame: &[u8], search: BlockSearch) -> Result<Block> {
     let budget = Budget::new(usize::MAX);
     let dictionaries = crate::coding::DictionaryStore::new(&budget).of(ID.table);
-    let pages = Block::pools(&budget);
+    let pages = Block::pools(false, &budget);
     let decoding = Decoding {
         dictionaries: &dictionaries,
         pages: &pages,

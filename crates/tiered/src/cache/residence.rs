@@ -115,6 +115,14 @@ impl<H: Holder> Table<H> {
         found
     }
 
+    /// A block, if it is in memory, without a mark: it may be of no use.
+    #[inline]
+    pub(crate) fn peek<'p>(&self, index: usize, pin: &'p Pin<'_>) -> Option<&'p Held<H::Block>> {
+        assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
+        // SAFETY: as above.
+        unsafe { self.blocks[index].peek(pin) }
+    }
+
     /// A block, to be kept.
     pub(crate) fn block_to_keep(&self, index: usize, pin: &Pin<'_>) -> Option<Arc<Held<H::Block>>> {
         assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");

@@ -204,7 +204,7 @@ impl TieredEngine {
             used.map(|extent| extent.meta.slots),
         )?);
         let balance = Arc::new(Balance::new(settings.row_cache_share, settings.adaptive_share));
-        let rows = RowCache::new(balance, settings.row_cache_sample, &budget);
+        let rows = RowCache::new(balance, settings.row_cache_sample, settings.large_pages, &budget);
         let context = ReadContext::new(settings.reads(), rows, &budget);
         if settings.read_ahead {
             context.queues.allow();
@@ -302,17 +302,20 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
+        let rows = self.context.rows.as_ref().map(|rows| (rows, filter::hash(key)));
+        if let Some((rows, hash)) = rows {
+            rows.expect(hash);
+        }
         let parts = table.parts();
         let part = parts.of(key);
         part.place.touch();
         self.note_use(part.mix.read());
-        let Some(rows) = &self.context.rows else {
+        let Some((rows, hash)) = rows else {
             return part.view_now().find(key, snapshot, access, value);
         };
         let Some(era) = table.era(rows) else {
             return part.view_now().find(key, snapshot, access, value);
         };
-        let hash = filter::hash(key);
         let looked = rows.get(era, hash, key, snapshot, value);
         if let Looked::Found(csn) = looked {
             return Ok(Found::Value(csn));

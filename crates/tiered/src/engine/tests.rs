@@ -85,6 +85,7 @@ fn small() -> TieredSettings {
         cache_bytes: 1 << 20,
         cache_bytes_min: 0,
         swizzling: true,
+        large_pages: false,
         range_filters: true,
         read_ahead: true,
         read_queues: 2,

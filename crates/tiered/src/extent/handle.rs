@@ -72,13 +72,15 @@ pub(crate) struct ReadSettings {
     pub(crate) temperature: bool,
     /// Whether readers' reads go past the system's page cache.
     pub(crate) direct: bool,
+    /// Whether blocks may be in large pages of the system.
+    pub(crate) large_pages: bool,
 }
 
 impl ReadSettings {
     /// Through the page cache, with nothing counted, for who reads each block once.
     pub(crate) fn once(cache_bytes: usize) -> ReadSettings {
         let (cache, search) = (CacheSettings::fixed(cache_bytes), BlockSearch::best());
-        ReadSettings { cache, search, temperature: false, direct: false }
+        ReadSettings { cache, search, temperature: false, direct: false, large_pages: false }
     }
 }
 
@@ -89,11 +91,11 @@ impl ReadContext {
         rows: Option<RowCache>,
         budget: &Budget,
     ) -> Arc<ReadContext> {
-        let ReadSettings { cache, search, temperature, direct } = settings;
+        let ReadSettings { cache, search, temperature, direct, large_pages } = settings;
         let context = Arc::new(ReadContext {
             cache: Cache::new(cache, budget),
             rows,
-            pages: Block::pools(budget),
+            pages: Block::pools(large_pages, budget),
             dictionaries: DictionaryStore::new(budget),
             search,
             thermometer: Arc::new(Thermometer::new(temperature)),
@@ -444,6 +446,16 @@ impl ExtentHandle {
         match self.cache().lookup() {
             None => table.block(index, pin).map(Reached::Pinned),
             Some(lookup) => lookup.block(table, index, pin).map(Reached::Kept),
+        }
+    }
+
+    /// Asks the processor for what is looked at first of a data block, if that is in memory.
+    #[inline]
+    pub(crate) fn prefetch_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
+        if self.cache().lookup().is_none()
+            && let Some(block) = table.peek(index, pin)
+        {
+            block.prefetch();
         }
     }
 

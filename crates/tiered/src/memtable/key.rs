@@ -23,9 +23,9 @@
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
 
-use spillway_base::Csn;
 use spillway_base::sync::UnsafeCell;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
+use spillway_base::{Csn, prefetch};
 
 use super::arena::Arena;
 
@@ -132,14 +132,7 @@ impl KeyRef {
 
     /// Asks for the memory in which the key is, and a version that was written with it, or the beginning of that.
     pub(super) fn prefetch(self) {
-        #[cfg(all(target_arch = "x86_64", not(loom)))]
-        for line in 0..2 {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch reads nothing, wherever it points.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(self.as_ptr().as_ptr().wrapping_add(64 * line).cast())
-            };
-        }
+        prefetch::lines(self.as_ptr().as_ptr(), 2);
     }
 
     /// Adds a version, before the first that is not newer.

@@ -5,7 +5,8 @@
 //! in a block of a hundred rows, each known only when the one before has come. Here the same is decided by what stands side by side.
 //! All keys begin with the same *prefix*; of each, the four bytes behind it are its *head*, and heads are numbers. A *leaf* has
 //! eight keys in a row: their heads, and beside them a word for each that says where it is, together a line of the cache. The *root*
-//! has the first head of each leaf, in nodes of sixteen, a line each; where it has more than one such node, the first head of each stands
+//! has the first head of each leaf, in nodes of sixteen, a line each. Of a block of the usual size these are a few, and all are compared, as that
+//! needs no line to have come before the next is asked for; where they are more than eight, the first head of each stands
 //! above. A node is searched by one comparison of all its heads. Only where heads are equal are keys compared.
 //!
 //! It is made of the keys when a block comes into memory, where they are read once anyway to be checked, and is not stored: what
@@ -24,6 +25,8 @@ mod tests;
 
 use std::cmp::Ordering;
 
+use spillway_base::prefetch;
+
 pub(crate) use self::lanes::Way;
 use self::lanes::{LEAF_HEADS, Lanes, NODE_HEADS};
 
@@ -34,12 +37,17 @@ const NODE_BYTES: usize = NODE_HEADS * WORD;
 const LEAF_BYTES: usize = 2 * LEAF_HEADS * WORD;
 /// Bytes of a prefix that are kept beside the nodes' description; of a longer one the first key is asked.
 const PREFIX_BYTES: usize = 22;
+/// Nodes of a root that are all looked at.
+const FLAT_NODES: usize = 8;
+/// Bytes of what is above the nodes of a root.
+const fn above_bytes(nodes: usize) -> usize {
+    if nodes > FLAT_NODES { nodes.div_ceil(NODE_HEADS) * NODE_BYTES } else { 0 }
+}
 
 /// Bytes that nodes over so many keys take.
 pub(crate) const fn bytes_of(keys: usize) -> usize {
     let nodes = keys.div_ceil(LEAF_HEADS).div_ceil(NODE_HEADS);
-    let above = if nodes > 1 { nodes.div_ceil(NODE_HEADS) } else { 0 };
-    (above + nodes) * NODE_BYTES + keys.div_ceil(LEAF_HEADS) * LEAF_BYTES
+    above_bytes(nodes) + nodes * NODE_BYTES + keys.div_ceil(LEAF_HEADS) * LEAF_BYTES
 }
 
 /// The four bytes behind the prefix as a number; bytes that a key does not have are zeros. A key below another has no larger head.
@@ -73,7 +81,7 @@ impl Nodes {
     /// Nodes over at least one key, of which these are the first and the last.
     pub(crate) fn new(keys: usize, first: &[u8], last: &[u8], way: Way) -> Nodes {
         let nodes = keys.div_ceil(LEAF_HEADS).div_ceil(NODE_HEADS);
-        let root = if nodes > 1 { nodes.div_ceil(NODE_HEADS) * NODE_BYTES } else { 0 };
+        let root = above_bytes(nodes);
         let leaves = root + nodes * NODE_BYTES;
         let prefix_bytes = shared(first, last);
         let mut prefix = [0; PREFIX_BYTES];
@@ -151,6 +159,13 @@ impl Nodes {
         leaf[LEAF_HEADS * WORD + place..][..WORD].copy_from_slice(&word.to_ne_bytes());
     }
 
+    /// Asks the processor for what a search looks at first.
+    #[inline]
+    pub(crate) fn prefetch(&self, bytes: &[u8]) {
+        let nodes = self.leaves as usize / NODE_BYTES;
+        prefetch::lines(bytes.as_ptr(), nodes.min(FLAT_NODES));
+    }
+
     /// How many keys are below `key`: where it is, or would be. `key_at` gives any of them.
     #[inline]
     pub(crate) fn seek<'k>(
@@ -212,12 +227,16 @@ impl<'k, F: Fn(usize) -> &'k [u8]> Search<'_, F> {
     #[inline(always)]
     fn leaves(&self, lanes: impl Lanes, head: u32) -> (usize, usize) {
         let leaves = self.nodes.len().div_ceil(LEAF_HEADS);
-        let root = self.nodes.root as usize;
-        if root == 0 {
-            let (below, upto) = self.node(lanes, 0, head);
+        let nodes = leaves.div_ceil(NODE_HEADS);
+        if self.nodes.root == 0 {
+            let (mut below, mut upto) = (0, 0);
+            for number in 0..nodes {
+                let (some_below, some_upto) = self.node(lanes, number * NODE_BYTES, head);
+                below += some_below;
+                upto += some_upto;
+            }
             return (below.min(leaves), upto.min(leaves));
         }
-        let nodes = leaves.div_ceil(NODE_HEADS);
         let mut begun = 0;
         for above in (0..nodes).step_by(NODE_HEADS) {
             let (below, _) = self.node(lanes, above * WORD, head);

@@ -45,7 +45,8 @@ fn check(mut keys: Vec<Vec<u8>>, mut asked: Vec<Vec<u8>>) {
 }
 
 /// Numbers of keys at which nodes are full, or not, or need another layer.
-const COUNTS: [usize; 16] = [1, 2, 7, 8, 9, 16, 63, 64, 127, 128, 129, 136, 1000, 2048, 2049, 2500];
+const COUNTS: [usize; 19] =
+    [1, 2, 7, 8, 9, 16, 63, 64, 127, 128, 129, 136, 1000, 1024, 1025, 1153, 2048, 2049, 2500];
 
 /// N1, N2.
 #[test]

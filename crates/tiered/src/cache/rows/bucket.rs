@@ -3,6 +3,7 @@
 
 use std::ptr::NonNull;
 
+use spillway_base::prefetch;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
 
@@ -20,6 +21,8 @@ const PRINT_SHIFT: u32 = 48;
 const ADDRESS: usize = (1 << PRINT_SHIFT) - 1 - MARKS;
 /// Set while somebody has the bucket locked. What is above it counts how often it was.
 const LOCKED: u64 = 1;
+/// Lines of a row that are asked for while its reader is made known: a small one, wherever it begins.
+const PREFETCHED_LINES: usize = 2;
 /// Looks at a bucket that is locked before the thread lets others run.
 const SPINS: usize = if cfg!(loom) { 0 } else { 64 };
 
@@ -54,12 +57,7 @@ impl Bucket {
     /// Asks the processor for it: it will be locked soon.
     #[inline]
     pub(super) fn prefetch(&self) {
-        #[cfg(all(target_arch = "x86_64", not(loom)))]
-        // SAFETY: a hint, about memory that is there.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(self).cast());
-        }
+        prefetch::line(std::ptr::from_ref(self));
     }
 
     /// How often it was locked; `None` while it is.
@@ -74,12 +72,17 @@ impl Bucket {
         self.slots.iter().all(|slot| slot.load(Ordering::Relaxed).is_null())
     }
 
-    /// Whether a row of this hash may be there. It takes no pin to know.
+    /// Whether a row of this hash may be there, which the processor is asked for then. It takes no pin to know.
     #[inline]
     pub(super) fn may_have(&self, hash: u64) -> bool {
         let print = print_of(hash);
-        let is_alike = |word: *mut u64| word.addr() >> PRINT_SHIFT == print && !word.is_null();
-        self.slots.iter().any(|slot| is_alike(slot.load(Ordering::Relaxed)))
+        let is_alike = |word: &*mut u64| word.addr() >> PRINT_SHIFT == print && !word.is_null();
+        let mut words = self.slots.iter().map(|slot| slot.load(Ordering::Relaxed));
+        let found = words.find(is_alike).and_then(row_of);
+        if let Some(row) = found {
+            prefetch::lines(row.as_ptr(), PREFETCHED_LINES);
+        }
+        found.is_some()
     }
 
     /// The row that is the right one, marked as used.

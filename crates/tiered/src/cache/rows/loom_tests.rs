@@ -17,8 +17,12 @@ struct Shelf {
 
 impl Shelf {
     fn new() -> Arc<Shelf> {
-        let cache =
-            RowCache::of(1, std::sync::Arc::new(Balance::new(1.0, false)), &Budget::new(1 << 20));
+        let cache = RowCache::of(
+            1,
+            std::sync::Arc::new(Balance::new(1.0, false)),
+            false,
+            &Budget::new(1 << 20),
+        );
         let tag = cache.new_era(TABLE).unwrap();
         Arc::new(Shelf { cache, tag, newest: AtomicU64::new(1) })
     }

@@ -54,6 +54,7 @@ use self::ghosts::Ghosts;
 use self::row::{Gone, Row};
 use self::seen::Seen;
 use self::worth::{Looks, SAMPLE, Worth};
+use super::super::pages::in_large;
 use super::balance::{Balance, GHOST_SHARE, Regrets};
 use super::epochs::{Epochs, Limbo, STRIPES, stripe};
 
@@ -172,10 +173,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl RowCache {
     /// A cache that has at most its share of what the budget leaves to caches, and looks for a sample while hardly any are found, where
-    /// it `may_sample`; `None` of a share or a budget for which it is not worth while.
+    /// it `may_sample`, with buckets in large pages of the system where they `may_be_large`; `None` of a share or a budget for which it is
+    /// not worth while.
     pub(crate) fn new(
         balance: Arc<Balance>,
         may_sample: bool,
+        may_be_large: bool,
         budget: &Budget,
     ) -> Option<RowCache> {
         let bytes = (budget.limit().min(1 << 46) as f64 * balance.share()) as usize;
@@ -183,22 +186,22 @@ impl RowCache {
         if buckets == 0 {
             return None;
         }
-        let mut cache = RowCache::of(buckets.next_power_of_two(), balance, budget);
+        let mut cache = RowCache::of(buckets.next_power_of_two(), balance, may_be_large, budget);
         if !may_sample {
             cache.worth = Worth::never();
         }
         Some(cache)
     }
 
-    fn of(buckets: usize, balance: Arc<Balance>, budget: &Budget) -> RowCache {
+    fn of(buckets: usize, balance: Arc<Balance>, may_be_large: bool, budget: &Budget) -> RowCache {
         let places = buckets * SEEN_PER_BUCKET;
         let ghosts = balance.moves().then(|| Ghosts::new(buckets, budget.limit()));
         let ghost_bytes = ghosts.as_ref().map_or(0, |_| Ghosts::bytes_of(buckets));
         let fixed_bytes = buckets * size_of::<Bucket>() + Seen::bytes_of(places) + ghost_bytes;
         RowCache {
             epochs: Epochs::default(),
-            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
-            seen: Seen::new(places),
+            buckets: in_large((0..buckets).map(|_| Bucket::default()), may_be_large),
+            seen: Seen::new(places, may_be_large),
             stripes: std::array::from_fn(|_| Stripe::default()),
             worth: Worth::new(buckets),
             judged: Mutex::default(),
@@ -235,6 +238,14 @@ impl RowCache {
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.bucket(hash).prefetch();
+    }
+
+    /// Asks the processor for what [`RowCache::get`] will look at first.
+    #[inline]
+    pub(crate) fn expect(&self, hash: u64) {
+        if !self.worth.passes(self.number(hash)) {
+            self.prefetch(hash);
+        }
     }
 
     /// Looks for the version of a key that a snapshot sees; its value goes into `value`.

@@ -2,14 +2,16 @@
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use crate::pages::in_large;
+
 /// A part of the hash of the last key that was missed, at each of many places.
 pub(super) struct Seen(Box<[AtomicU16]>);
 
 impl Seen {
-    /// Of so many places, a power of two.
-    pub(super) fn new(places: usize) -> Seen {
+    /// Of so many places, a power of two, in large pages of the system where they `may_be_large`.
+    pub(super) fn new(places: usize, may_be_large: bool) -> Seen {
         assert!(places.is_power_of_two(), "a place is some bits of a hash");
-        Seen((0..places).map(|_| AtomicU16::new(0)).collect())
+        Seen(in_large((0..places).map(|_| AtomicU16::new(0)), may_be_large))
     }
 
     /// Whether a key was missed before, and no other at its place since. It is remembered from now on.

@@ -19,7 +19,7 @@ fn half() -> Arc<Balance> {
 /// A cache that all rows are looked for in, however few are found.
 fn cache(bytes: usize) -> (Arc<RowCache>, Budget) {
     let budget = Budget::new(bytes);
-    (Arc::new(RowCache::new(half(), false, &budget).unwrap()), budget)
+    (Arc::new(RowCache::new(half(), false, false, &budget).unwrap()), budget)
 }
 
 fn value_at(csn: u64) -> Vec<u8> {
@@ -319,7 +319,7 @@ fn few(count: u64) -> Vec<[u8; 8]> {
 
 #[test]
 fn j7_where_it_is_of_no_use_a_sample_is_looked_for() {
-    let cache = RowCache::new(half(), true, &Budget::new(4 << 20)).unwrap();
+    let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
     let reader = reader(&cache);
     let mut rng = Rng::new(1);
     let full = cache.capacity();
@@ -352,7 +352,7 @@ fn j7_where_it_is_of_no_use_a_sample_is_looked_for() {
 /// J1, J2: rows that came in before stay what they should be.
 #[test]
 fn j7_commits_replace_what_is_not_looked_for() {
-    let cache = RowCache::new(half(), true, &Budget::new(4 << 20)).unwrap();
+    let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
     let reader = reader(&cache);
     let few = few(200);
     few.iter().for_each(|key| reader.admit(key, 5));
@@ -370,7 +370,7 @@ fn j7_commits_replace_what_is_not_looked_for() {
 /// Reads of which none is of a key that was asked for before put no row in, and those that are there leave nevertheless.
 #[test]
 fn j7_what_is_not_looked_for_gives_its_memory_back() {
-    let cache = RowCache::new(half(), true, &Budget::new(4 << 20)).unwrap();
+    let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
     let reader = reader(&cache);
     let full = cache.capacity();
     few(2000).iter().for_each(|key| reader.admit(key, 40));
@@ -384,7 +384,7 @@ fn j7_what_is_not_looked_for_gives_its_memory_back() {
 /// Reads of keys that are nowhere: they are looked for in vain as well.
 #[test]
 fn j7_absent_keys_are_passed_by() {
-    let cache = RowCache::new(half(), true, &Budget::new(4 << 20)).unwrap();
+    let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
     let reader = reader(&cache);
     (0..10_000_u64).for_each(|number| assert_eq!(reader.get(&number.to_le_bytes(), 9), None));
     assert!(cache.worth.is_sampled());

@@ -26,6 +26,7 @@ use std::cmp::Ordering as Compare;
 use std::hint::select_unpredictable;
 use std::ptr::{self, NonNull};
 
+use spillway_base::prefetch;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use super::arena::Arena;
@@ -193,12 +194,7 @@ impl Node {
 
     /// Asks for all lines of the node at once: to wait for each where it is first read would take several times as long.
     fn prefetch(&self) {
-        #[cfg(all(target_arch = "x86_64", not(loom)))]
-        for line in 0..size_of::<Node>() / 64 {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch reads nothing, and the address is inside the node.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.as_ptr().as_ptr().add(64 * line).cast()) };
-        }
+        prefetch::lines(self.as_ptr().as_ptr(), size_of::<Node>() / prefetch::LINE_BYTES);
     }
 
     /// What `look` sees at a moment at which the order named the slots that it looked at.

@@ -1,0 +1,30 @@
+//! Asking the processor for memory before it is needed: the wait for one line then passes while others are waited for, or something is
+//! worked out. A hint, which never fails, and changes nothing but when things are done.
+#![allow(unsafe_code)] // A leaf: one instruction.
+
+/// Bytes of a line of the processor's cache.
+pub const LINE_BYTES: usize = 64;
+
+/// Asks for the line that an address is in, which may be any.
+#[inline(always)]
+pub fn line<T>(at: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: the instruction reads nothing as far as a program can tell, and does not fault, wherever the address leads.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(all(target_arch = "aarch64", not(loom)))]
+    // SAFETY: likewise.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(any(loom, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = at;
+}
+
+/// Asks for so many lines from an address on.
+#[inline(always)]
+pub fn lines<T>(at: *const T, lines: usize) {
+    (0..lines).for_each(|number| line(at.wrapping_byte_add(number * LINE_BYTES)));
+}
