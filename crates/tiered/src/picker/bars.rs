@@ -57,7 +57,12 @@ pub(crate) struct Window<'a> {
     pub(super) before: Option<&'a [u8]>,
 }
 
-impl Window<'_> {
+impl<'a> Window<'a> {
+    /// Both ends.
+    pub(super) fn ends(&self) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
+        (self.after, self.before)
+    }
+
     /// Whether a slice lies inside, whole.
     pub(crate) fn holds(&self, slice: &SliceMeta) -> bool {
         self.after.is_none_or(|after| *slice.smallest > *after)

@@ -1,5 +1,6 @@
 //! Out of Level0, and within it.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -64,27 +65,33 @@ impl Chooser<'_> {
         let runs: Vec<_> =
             self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run)).collect();
         // What lies over older slices that reach out of its part stays with them, which may be all of a part. The oldest
-        // slices lie over none (P3).
-        self.part_of(|window| runs.iter().max_by_key(|run| run.bytes_in(window)), &runs).or_else(
-            || self.part_of(|window| runs.iter().rfind(|run| run.bytes_in(window) > 0), &runs),
-        )
+        // slices lie over none (P3), and each part along them has some, unless it is cut again.
+        let densest = |window: &_| runs.iter().max_by_key(|run| run.bytes_in(window));
+        let oldest = |window: &_| runs.iter().rfind(|run| run.bytes_in(window) > 0);
+        let even = self.shape.even_level0;
+        let pick = self.part_of(densest, &runs, even);
+        let pick = pick.or_else(|| self.part_of(oldest, &runs, even));
+        pick.or_else(|| if even { self.part_of(oldest, &runs, false) } else { None })
     }
 
-    /// The best part of those that are cut along a run, which may be another in each window.
+    /// The best part of those that are cut along a run, which may be another in each window; of what is much, finer ones too, if `even`.
     fn part_of<'r, 'a: 'r>(
         &'a self,
         along: impl Fn(&Window<'a>) -> Option<&'r Measured<'a>>,
         runs: &'r [Measured<'a>],
+        even: bool,
     ) -> Option<Pick> {
         let windows = self.bars.windows();
-        let cut =
-            windows.iter().filter_map(|window| Some(self.parts(window, along(window)?, runs)));
+        let cut = windows.iter().filter_map(|window| {
+            let along = along(window)?;
+            Some(if even { self.parts(window, along, runs) } else { self.cut(window, along, runs) })
+        });
         let mut parts: Vec<_> = cut.flatten().collect();
-        // Of those about alike the coldest (P5), and none that is much where others are not.
+        // Of those about alike none that is much where others are not, and the coldest (P5).
         let least = parts.iter().map(|part| part.ratio).fold(f64::INFINITY, f64::min);
         let order = |part: &Part<'_>| match are_alike(part.ratio, least) {
-            true => (0, part.warmth, self.is_much(part)),
-            false => (1, 0, false),
+            true => (0, self.is_much(part), part.warmth),
+            false => (1, false, 0),
         };
         parts.sort_by(|a, b| order(a).cmp(&order(b)).then(a.ratio.total_cmp(&b.ratio)));
         // The first may turn out to lie over something that is barred.
@@ -102,12 +109,15 @@ impl Chooser<'_> {
         runs: &[Measured<'a>],
     ) -> Vec<Part<'a>> {
         let mut parts = self.cut(window, along, runs);
+        let mut known: BTreeSet<_> = parts.iter().map(|part| part.window.ends()).collect();
         let much: Vec<_> =
             parts.iter().filter(|part| self.is_much(part)).map(|part| part.window).collect();
         for window in much {
             let most = runs.iter().max_by_key(|run| run.bytes_in(&window));
             if let Some(most) = most.filter(|most| !std::ptr::eq(*most, along)) {
-                parts.extend(self.cut(&window, most, runs));
+                // Neighbours that are much have most of what they have together.
+                let finer = self.cut(&window, most, runs);
+                parts.extend(finer.into_iter().filter(|part| known.insert(part.window.ends())));
             }
         }
         parts

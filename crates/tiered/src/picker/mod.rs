@@ -14,8 +14,8 @@
 //! - *Deletion*: slices a quarter of whose versions are tombstones go down, until what they hide is gone; and where range
 //!   tombstones are many, what they hide a part of is put together without it.
 //! - *Intra-Level0*: neighbouring sub-levels become one, while Level0 holds too little to be worth taking down: each
-//!   sub-level is one more place to look. The cheapest neighbours are taken, which are the small ones, so that a byte is written once
-//!   while sub-levels become some times as large.
+//!   sub-level is one more place to look. Those neighbours are taken that cost the least for the memtables that the room they make is good
+//!   for: small ones, and many.
 //! - *Minor*: Level0 goes down once it holds a share of what is below it, where it holds the most for what it meets there: into
 //!   Level1, or with what Level1 has of the keys straight into Level2 where that is cheap.
 //! - *Major*: Level1 goes down into Level2, once it is large. Moving a byte down costs about `|L1|/|L0|` bytes of rewriting at

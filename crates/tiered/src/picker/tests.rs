@@ -164,7 +164,7 @@ fn scripts() {
 fn picks_keep_their_promises() {
     let mut rng = Rng::new(7);
     let mut picks = [0; Kind::ALL.len()];
-    let mut beside_bars = 0;
+    let (mut beside_bars, mut unbarred) = (0, 0);
     for _ in 0..1500 {
         let mut edit = LevelsEdit::default();
         let mut id = 0;
@@ -218,6 +218,11 @@ fn picks_keep_their_promises() {
             oldest: Csn(1),
             memtables_from: Csn::MAX,
         };
+        if chooser.urgency(Kind::Minor).is_some() {
+            let free = Chooser { bars: &Bars::default(), levels: &levels, ..chooser };
+            assert!(free.pick(Kind::Minor).is_some(), "Level0 goes down where nothing is barred");
+            unbarred += 1;
+        }
         for kind in Kind::ORDER {
             if chooser.urgency(kind).is_some()
                 && let Some(pick) = chooser.pick(kind)
@@ -229,7 +234,8 @@ fn picks_keep_their_promises() {
         }
     }
     let enough = Kind::ORDER.iter().all(|kind| picks[*kind as usize] > 50);
-    assert!(enough && beside_bars > 200, "{picks:?}, {beside_bars} beside bars");
+    let all = format!("{picks:?}, {beside_bars} beside bars, {unbarred} due without");
+    assert!(enough && beside_bars > 200 && unbarred > 100, "{all}");
 }
 
 fn keeps_its_promises(levels: &Levels, bars: &Bars, pick: &Pick) {
