@@ -3,7 +3,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::command::{compare, empty, row};
-use super::waits::{Account, Shares, Spent, Taken, shares_of_slow};
+use super::waits::{Account, Shares, Spent, Taken, shares_of_slowest};
 use super::work::run;
 use super::*;
 use crate::store::SpillwayStores;
@@ -56,9 +56,11 @@ fn time_in_line_behind_another_operation_is_told_of_that_one_alone() {
     };
     // The first waited half of its time for a processor; the second had nothing to wait for but the first.
     let all = [taken(8, 8, 4, 1), taken(8, 2, 0, 1), taken(1, 1, 1, 0)];
-    assert_eq!(shares_of_slow(&all, millis(8)), Some(Shares { queued: 0.4, ran: 0.2 }));
+    let shares = |queued, ran| Some(Shares { queued, ran });
+    assert_eq!(shares_of_slowest(&all, 0.5), shares(0.4, 0.2));
+    assert_eq!(shares_of_slowest(&all, 0.01), shares(0.5, 0.125), "one at least");
     let untold = [Taken { spent: None, ..all[0] }];
-    assert_eq!(shares_of_slow(&untold, millis(1)), None);
+    assert_eq!((shares_of_slowest(&untold, 1.0), shares_of_slowest(&[], 1.0)), (None, None));
 }
 
 #[test]
@@ -68,8 +70,15 @@ fn a_thread_s_account_is_read_from_the_system_s_line() {
     for other in ["", "7", "7 x 2", "-1 2 3"] {
         assert_eq!(Spent::of_line(other), None, "{other}");
     }
-    // What is spent counts from the last look: all of it, and nothing twice.
-    let mut account = Account::of_this_thread();
-    let told = account.next();
-    assert_eq!(told.is_some(), account.next().is_some());
+    // What is spent counts from the last look: of many looks no more comes together than of one over all of them.
+    let (mut whole, mut parts) = (Account::of_this_thread(), Account::of_this_thread());
+    let (mut sum, mut looks) = (Duration::ZERO, 0);
+    while let Some(spent) = parts.next() {
+        (sum, looks) = (sum + spent.ran, looks + 1);
+        if looks > 10 && !spent.ran.is_zero() {
+            break;
+        }
+        std::hint::black_box((0..100_000_u64).map(std::hint::black_box).sum::<u64>());
+    }
+    assert!(whole.next().is_none_or(|whole| sum <= whole.ran), "{sum:?} in {looks} looks");
 }

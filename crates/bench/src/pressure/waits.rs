@@ -74,11 +74,13 @@ impl Account {
     }
 }
 
-/// What the time of those went into that took so long, or longer. `None` where the system does not tell.
-pub(super) fn shares_of_slow(taken: &[Taken], from: Duration) -> Option<Shares> {
-    let slow = taken.iter().filter(|one| one.latency >= from);
+/// What the time of the slowest went into, which are a share of all, and one at least. `None` where the system does not tell.
+pub(super) fn shares_of_slowest(taken: &[Taken], share: f64) -> Option<Shares> {
+    let mut slow: Vec<&Taken> = taken.iter().collect();
+    slow.sort_by_key(|one| std::cmp::Reverse(one.latency));
+    slow.truncate((taken.len() as f64 * share).ceil().max(1.0) as usize);
     let (mut own, mut queued, mut ran) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-    for (one, spent) in slow.filter_map(|one| Some((one, one.spent?))) {
+    for (one, spent) in slow.into_iter().filter_map(|one| Some((one, one.spent?))) {
         own += one.own;
         queued += spent.queued.min(one.own);
         ran += spent.ran.min(one.own);
