@@ -676,6 +676,34 @@ mod tests {
         assert_eq!((pools.pools[0].mapped_and_free(), budget.used()), ((0, 0), 0));
     }
 
+    /// What the system has noted of the mapping that an address is in ("hg": large pages are wanted, "nh": they are not), where it has any
+    /// large pages and tells.
+    fn noted_of(at: *const u8) -> Option<String> {
+        std::fs::metadata("/sys/kernel/mm/transparent_hugepage").ok()?;
+        let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+        let holds = |line: &str| {
+            let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+            let [from, to] = [from, to].map(|end| usize::from_str_radix(end, 16));
+            Some((from.ok()?..to.ok()?).contains(&at.addr()))
+        };
+        let mut lines = maps.lines().skip_while(|line| holds(line) != Some(true));
+        lines.find_map(|line| line.strip_prefix("VmFlags:")).map(str::to_owned)
+    }
+
+    #[test]
+    fn the_system_is_told_which_regions_are_to_be_large() {
+        let budget = Budget::new(usize::MAX);
+        let pools = PagePools::new(&[16 << 10], true, &budget, Use::FreePages);
+        let held: Vec<Buffer> = (0..2).map(|_| Buffer::new(16 << 10, &pools)).collect();
+        let Some(noted) = noted_of(held[0].as_ptr()) else { return };
+        assert!(noted.contains(" hg"), "{noted}");
+        let mut held = held.into_iter();
+        drop(held.next());
+        pools.give_back(usize::MAX);
+        let noted = noted_of(held.next().unwrap().as_ptr()).unwrap();
+        assert!(noted.contains(" nh") && !noted.contains(" hg"), "{noted}");
+    }
+
     #[test]
     fn regions_are_large_where_memory_is_plenty() {
         let large = |may_be, limit| {
