@@ -10,8 +10,37 @@ use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::Place;
 
 const KEYS: u64 = 10_000_000;
-const EXTENT_BYTES: u64 = 2 << 20;
+pub(super) const EXTENT_BYTES: u64 = 2 << 20;
 const MEMTABLE_BYTES: u64 = 4 * EXTENT_BYTES;
+
+/// What a simulation of memtables of a size has for a shape unless it says otherwise.
+pub(super) fn shape_for(memtable_bytes: u64) -> Shape {
+    Shape {
+        level0_target: 14,
+        level0_limit: 46,
+        level1_bytes_min: 4 * memtable_bytes,
+        level0_bytes: 2 * memtable_bytes,
+        level0_share: 0.125,
+        level2_times: 3.0,
+        hot_share: 0.0,
+        input_bytes: 16 * EXTENT_BYTES,
+        deletions_min: 1000,
+        extent_bytes: EXTENT_BYTES,
+        block_bytes: 0,
+        space_max: 1.25,
+        even_level0: true,
+    }
+}
+
+/// The compaction that is due first, by kind and urgency.
+pub(super) fn next_pick(shape: Shape, levels: &Levels) -> Option<Pick> {
+    let (bars, oldest, memtables_from) = (Bars::default(), Csn(1), Csn::MAX);
+    let chooser = Chooser { shape, levels, bars: &bars, oldest, memtables_from };
+    let mut due: Vec<_> =
+        Kind::ORDER.into_iter().filter(|kind| chooser.urgency(*kind).is_some()).collect();
+    due.sort_by_key(|kind| !chooser.is_pressing(*kind));
+    due.into_iter().find_map(|kind| chooser.pick(kind))
+}
 
 /// A sub-table whose keys are spread evenly, and come in no order.
 struct Fill {
@@ -28,17 +57,9 @@ impl Fill {
         let shape = Shape {
             level0_target,
             level0_limit: 5 * level0_target,
-            level1_bytes_min: 4 * MEMTABLE_BYTES,
-            level0_bytes: 2 * MEMTABLE_BYTES,
             level0_share,
             level2_times,
-            hot_share: 0.0,
-            input_bytes: 16 * EXTENT_BYTES,
-            deletions_min: 1000,
-            extent_bytes: EXTENT_BYTES,
-            block_bytes: 0,
-            space_max: 1.25,
-            even_level0: true,
+            ..shape_for(MEMTABLE_BYTES)
         };
         let levels = Levels::default();
         Fill { shape, levels, extents: 0, came: 0, written: 0, sublevels_most: 0 }
@@ -50,7 +71,7 @@ impl Fill {
             self.came += MEMTABLE_BYTES;
             let place = Place::Level0(self.levels.next_sublevel());
             self.write(&[(0, KEYS, MEMTABLE_BYTES)], place, Vec::new());
-            while let Some(pick) = self.pick() {
+            while let Some(pick) = next_pick(self.shape, &self.levels) {
                 let sources = pick.inputs().map(|slice| {
                     let number = |key: &[u8]| std::str::from_utf8(key).unwrap().parse().unwrap();
                     let meta = &slice.meta;
@@ -62,21 +83,6 @@ impl Fill {
             self.sublevels_most = self.sublevels_most.max(self.levels.level0.len());
         }
         self
-    }
-
-    fn pick(&self) -> Option<Pick> {
-        let (bars, oldest) = (Bars::default(), Csn(1));
-        let chooser = Chooser {
-            shape: self.shape,
-            levels: &self.levels,
-            bars: &bars,
-            oldest,
-            memtables_from: Csn::MAX,
-        };
-        let mut due: Vec<_> =
-            Kind::ORDER.into_iter().filter(|kind| chooser.urgency(*kind).is_some()).collect();
-        due.sort_by_key(|kind| !chooser.is_pressing(*kind));
-        due.into_iter().find_map(|kind| chooser.pick(kind))
     }
 
     /// Merges ranges of keys, each with its bytes evenly spread, into full extents.

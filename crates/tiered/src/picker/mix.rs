@@ -5,15 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use spillway_base::Csn;
 use spillway_base::rng::Rng;
 
-use super::{Bars, Chooser, Kind, Pick, Shape};
+use super::Shape;
+use super::fill::{EXTENT_BYTES, next_pick, shape_for};
 use crate::extent_meta::ExtentId;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::Place;
 
-const EXTENT_BYTES: u64 = 2 << 20;
 const MEMTABLE_BYTES: u64 = 16 << 20;
 /// Bytes of a row in an extent.
 const ROW_BYTES: u64 = 220;
@@ -114,7 +113,7 @@ impl Mix {
         self.flushed += keys.len() as u64 * ROW_BYTES;
         let place = Place::Level0(self.levels.next_sublevel());
         self.put(keys, place, Vec::new());
-        while let Some(pick) = self.pick() {
+        while let Some(pick) = next_pick(self.shape, &self.levels) {
             let mut keys: Vec<u32> = Vec::new();
             for slice in pick.inputs() {
                 keys.extend_from_slice(&self.keys[&slice.meta.extent]);
@@ -127,21 +126,6 @@ impl Mix {
             self.put(keys, pick.target, pick.inputs().cloned().collect());
         }
         self.sublevels.push(self.levels.level0.len());
-    }
-
-    fn pick(&self) -> Option<Pick> {
-        let (bars, oldest) = (Bars::default(), Csn(1));
-        let chooser = Chooser {
-            shape: self.shape,
-            levels: &self.levels,
-            bars: &bars,
-            oldest,
-            memtables_from: Csn::MAX,
-        };
-        let urgency = |kind: &Kind| chooser.urgency(*kind).map(|urgency| (*kind, urgency));
-        let mut due: Vec<_> = Kind::ORDER.iter().filter_map(urgency).collect();
-        due.sort_by_key(|(kind, _)| !chooser.is_pressing(*kind));
-        due.into_iter().find_map(|(kind, _)| chooser.pick(kind))
     }
 
     fn put(&mut self, keys: Vec<u32>, place: Place, removed: Vec<Arc<Slice>>) {
@@ -168,22 +152,8 @@ impl Mix {
 }
 
 fn shape(even_level0: bool) -> Shape {
-    let memtable = MEMTABLE_BYTES / 3;
-    Shape {
-        level0_target: if even_level0 { 14 } else { 12 },
-        level0_limit: 40,
-        level1_bytes_min: 4 * memtable,
-        level0_bytes: 2 * memtable,
-        level0_share: 0.125,
-        level2_times: 3.0,
-        hot_share: 0.0,
-        input_bytes: 16 * EXTENT_BYTES,
-        deletions_min: 1000,
-        extent_bytes: EXTENT_BYTES,
-        block_bytes: 0,
-        space_max: 1.25,
-        even_level0,
-    }
+    let level0_target = if even_level0 { 14 } else { 12 };
+    Shape { level0_target, even_level0, ..shape_for(MEMTABLE_BYTES / 3) }
 }
 
 /// What a sub-table of the last rows comes to, after as many memtables as a run has, and at most: bytes written for each that was
