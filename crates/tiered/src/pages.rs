@@ -318,9 +318,9 @@ pub(crate) fn in_large<T>(
         let begin: *mut u8 = memory.as_mut_ptr().cast();
         let first = begin.align_offset(REGION_BYTES);
         let len = (bytes - first.min(bytes)) / REGION_BYTES * REGION_BYTES;
+        let pages = begin.wrapping_add(first).cast();
         // SAFETY: these are whole pages within memory that was just allocated; what they hold stays as it is.
-        let _ =
-            unsafe { madvise(begin.wrapping_add(first).cast(), len, MadviseAdvice::LinuxHugepage) };
+        let _ = unsafe { madvise(pages, len, MadviseAdvice::LinuxHugepage) };
     }
     memory.extend(values);
     memory.into()

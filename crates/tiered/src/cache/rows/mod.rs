@@ -54,9 +54,9 @@ use self::ghosts::Ghosts;
 use self::row::{Gone, Row};
 use self::seen::Seen;
 use self::worth::{Looks, SAMPLE, Worth};
-use super::super::pages::in_large;
 use super::balance::{Balance, GHOST_SHARE, Regrets};
 use super::epochs::{Epochs, Limbo, STRIPES, stripe};
+use crate::pages::in_large;
 
 pub(crate) use self::row::Tag;
 
