@@ -204,7 +204,9 @@ impl TableCursor {
         self.due = Due::Step;
         let source = &self.sources[chosen].source;
         let Entry { key, csn, .. } = source.entry();
-        let Some(gap) = self.part.gaps.over(key, self.snapshot) else {
+        let looks = self.stretch.looks();
+        let gap = looks.then(|| self.part.gaps.over(key, self.snapshot)).flatten();
+        let Some(gap) = gap else {
             let from = (!self.found).then(|| source.start());
             self.stretch.walk(self.direction, key, from);
             if let Some((range, upto)) = self.hidden.as_ref().and_then(|all| all.around(key, csn)) {

@@ -45,7 +45,8 @@
 //!
 //! *Gaps within gaps.* Where the walk leapt over active gaps, the second look leaps too, by the list as it is after the gate was passed: a
 //! value in such a gap would have cut it before its writer left. So who polls a queue pays for what was deleted
-//! since the last poll, and no more: its gap grows at the end, and takes in what it touches.
+//! since the last poll, and no more: its gap grows at the end, and takes in what it touches. What is walked and what is looked over of a memtable
+//! comes a leaf at a time ([`crate::source`], S6): to wait for each key's memory, which another core wrote, took most of a poll's time.
 //!
 //! *Splits, joins, recovery.* New sub-tables begin without gaps, and nothing of a gap is ever stored. Whoever still reads a
 //! sub-table that others have replaced has a snapshot whose commits all went to it, so its gaps are true to them as well.

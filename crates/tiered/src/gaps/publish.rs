@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spillway_base::KeyRange;
+use spillway_base::{Direction, KeyRange};
 
 use super::{Gap, Gaps, KEY_BYTES_MAX, Known, TRIALS_MAX, give_way};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, Place, Places};
 use crate::subtable::View;
 
 /// A gap on trial. It is withdrawn when this is dropped.
@@ -76,20 +76,28 @@ impl Gaps {
         (gap.first < gap.end).then_some(gap)
     }
 
-    /// The first key of a gap, outside of those that are active, with a value in a memtable that the gap's snapshot did not see.
+    /// The first key of a gap, outside of those that are active, with a value in a memtable that the gap's snapshot did not see. What
+    /// lies in a leaf of the memtable is asked for at once; who adds to the leaf later sees the trial.
     fn first_value(&self, memtable: &Memtable, gap: &Gap) -> Option<Box<[u8]>> {
+        let is_newer = |place: &Place| {
+            let mut newer = memtable.versions(*place).take_while(|version| version.csn > gap.csn);
+            newer.any(|version| version.value.is_some())
+        };
         let mut place = memtable.seek(&gap.start);
+        let mut leaf = Places::default();
         loop {
             let key = memtable.key(place).filter(|key| gap.covers(key))?;
             if let Some(active) = self.over(key, gap.csn) {
                 place = memtable.seek(&active.end);
                 continue;
             }
-            let mut newer = memtable.versions(place).take_while(|version| version.csn > gap.csn);
-            if newer.any(|version| version.value.is_some()) {
-                return Some(key.into());
+            leaf.clear();
+            leaf.push(place);
+            memtable.beside(place, Direction::Forward, &mut leaf);
+            if let Some(newer) = leaf.iter().find(|place| is_newer(place)) {
+                return memtable.key(*newer).filter(|key| gap.covers(key)).map(Box::from);
             }
-            place = memtable.after(place);
+            place = memtable.after(leaf[leaf.len() - 1]);
         }
     }
 

@@ -8,6 +8,10 @@ use spillway_base::{Csn, Direction, KeyRange};
 
 use super::{Gap, Gaps, WALKED_MIN};
 
+/// Of the tombstones that are walked over in a row, a gap is looked for over the first, and then over each so many-th.
+const LOOKS_FIRST: u64 = 8;
+const LOOKS_EVERY: u64 = 8;
+
 /// Keys without a row, from where a scan began or gave its last row up to where it stands.
 #[derive(Debug, Default)]
 pub(crate) struct Stretch {
@@ -33,6 +37,13 @@ fn set(key: &mut Vec<u8>, to: &[u8]) {
 impl Stretch {
     fn is_empty(&self) -> bool {
         self.walked == 0 && self.leapt == 0
+    }
+
+    /// Whether to look for a gap over the tombstone that comes next: over the first of a stretch, and seldom later. A look costs as much as to
+    /// walk over a few.
+    #[inline]
+    pub(crate) fn looks(&self) -> bool {
+        self.walked < LOOKS_FIRST || self.walked.is_multiple_of(LOOKS_EVERY)
     }
 
     /// A tombstone was walked over. `from` is where the scan began upwards, if it has given no row yet.

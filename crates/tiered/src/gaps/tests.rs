@@ -134,6 +134,32 @@ fn the_second_look_is_for_values_above_the_snapshot() {
     assert!(!publish(&gaps, &view, gap("c", "m", 7)), "there is nothing before it");
 }
 
+/// G2: the second look goes by leaves of a memtable, and finds a value at each place of one, and before it.
+#[test]
+fn g2_the_second_look_finds_a_value_wherever_it_is() {
+    let key = |number: usize| format!("k{number:03}");
+    for at in 0..80 {
+        let (gaps, view) = (gaps(), view());
+        for number in (0..80).rev() {
+            insert(&gaps, &view, &key(number), 3, Some(b"old"));
+            insert(&gaps, &view, &key(number), 5, None);
+        }
+        // Deleted again, which tells nothing of the value below.
+        insert(&gaps, &view, &key(at), 8, Some(b"new"));
+        insert(&gaps, &view, &key(at), 9, None);
+        let all = gap(&key(1), &key(60), 7);
+        let published = publish(&gaps, &view, all);
+        let left = match at {
+            1 => None,
+            2..60 => Some(key(at)),
+            _ => Some(key(60)),
+        };
+        assert_eq!(published, left.is_some(), "{at}");
+        let expected = left.map(|end| (key(1), end, 7));
+        assert_eq!(gaps.all(), expected.into_iter().collect::<Vec<_>>(), "{at}");
+    }
+}
+
 #[test]
 fn gaps_that_touch_are_one_and_those_within_are_looked_over_once() {
     let (gaps, view) = (gaps(), view());

@@ -28,6 +28,10 @@ pub(crate) struct MemtableSource {
     lent: Vec<Place>,
     /// So many of them at the most, the next time.
     lent_max: usize,
+    /// Whether what it came to last is no row to the snapshot.
+    passing: bool,
+    /// What is behind where it stands, the next last, while it goes over what are no rows.
+    ahead: Vec<Place>,
 }
 
 impl MemtableSource {
@@ -45,6 +49,8 @@ impl MemtableSource {
             place: None,
             lent: Vec::new(),
             lent_max: LENT_FIRST,
+            passing: false,
+            ahead: Vec::new(),
         }
     }
 
@@ -55,6 +61,35 @@ impl MemtableSource {
             (Direction::Backward, None) => self.memtable.seek_before(self.bounds.end.as_deref()),
             (Direction::Backward, Some(place)) => self.memtable.before(place),
         }
+    }
+
+    /// The place behind the one on which it stands.
+    #[inline]
+    fn next(&self) -> Place {
+        self.ahead.last().copied().unwrap_or_else(|| self.step(self.place))
+    }
+
+    /// Goes there.
+    #[inline]
+    fn go_to(&mut self, next: Place) {
+        self.place = Some(next);
+        self.ahead.pop();
+    }
+
+    /// Stands on what is no row. From the second of them on, what lies behind it in a leaf of the memtable is asked for at once: a
+    /// queue's head has many, each of which would be waited for. What is added between them meanwhile is no row to the snapshot (E2).
+    fn passes(&mut self) {
+        if self.passing
+            && self.ahead.is_empty()
+            && let Some(place) = self.place
+        {
+            let mut behind = Places::default();
+            self.memtable.beside(place, self.direction, &mut behind);
+            #[cfg(test)]
+            super::met::ask(behind.len());
+            self.ahead.extend(behind.into_iter().rev());
+        }
+        self.passing = true;
     }
 
     /// Whether there is a key at a place, inside of the bounds.
@@ -69,14 +104,15 @@ impl MemtableSource {
         if self.place.is_none() {
             return false;
         }
-        let place = self.step(self.place);
+        let place = self.next();
         let is_value = self.is_inside(place)
             && self
                 .memtable
                 .visible(place, self.snapshot)
                 .is_some_and(|version| version.value.is_some());
         if is_value {
-            self.place = Some(place);
+            self.go_to(place);
+            self.passing = false;
         }
         is_value
     }
@@ -92,6 +128,7 @@ impl MemtableSource {
         let Some(mut place) = self.place else { return 1 };
         let most = most.min(self.lent_max);
         self.lent_max = (4 * self.lent_max).min(LENT_MAX);
+        self.ahead.clear();
         self.lent.clear();
         self.lent.reserve(most);
         self.lent.push(place);
@@ -142,12 +179,20 @@ impl MemtableSource {
 
     pub(super) fn advance(&mut self) -> bool {
         loop {
-            let place = self.step(self.place);
-            self.place = Some(place);
+            let place = self.next();
+            self.go_to(place);
             if !self.is_inside(place) {
                 return false;
             }
-            if self.memtable.visible(place, self.snapshot).is_some() {
+            let version = self.memtable.visible(place, self.snapshot);
+            let (is_seen, is_row) =
+                (version.is_some(), version.is_some_and(|version| version.value.is_some()));
+            if is_row {
+                self.passing = false;
+            } else {
+                self.passes();
+            }
+            if is_seen {
                 return true;
             }
         }
@@ -171,13 +216,19 @@ impl MemtableSource {
         let is_hidden = self.memtable.csn_max() <= upto;
         if is_hidden {
             self.bounds = self.bounds.past(hidden, self.direction);
-            self.place = None;
+            self.begin_anew();
         }
         is_hidden
     }
 
     pub(super) fn leap(&mut self, gap: &Gap) {
         self.bounds = self.bounds.behind(gap, self.direction);
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
         self.place = None;
+        self.passing = false;
+        self.ahead.clear();
     }
 }

@@ -24,12 +24,18 @@ pub(crate) type Lent = [[[u64; 2]; 2]; 5];
 
 thread_local! {
     static LOOKED: Cell<u64> = const { Cell::new(0) };
+    static ASKED: Cell<u64> = const { Cell::new(0) };
     static LENT: Cell<Lent> = const { Cell::new([[[0; 2]; 2]; 5]) };
 }
 
 /// A look ahead came to a key of a memtable.
 pub(super) fn look() {
     LOOKED.set(LOOKED.get() + 1);
+}
+
+/// Keys of a memtable were asked for at once, to be passed.
+pub(super) fn ask(keys: usize) {
+    ASKED.set(ASKED.get() + keys as u64);
 }
 
 pub(super) fn lend(of: Of, direction: Direction, before: Option<&[u8]>, rows: usize) {
@@ -44,6 +50,11 @@ pub(super) fn lend(of: Of, direction: Direction, before: Option<&[u8]>, rows: us
 /// Keys of memtables that looks ahead have come to since this was asked.
 pub(crate) fn looked() -> u64 {
     LOOKED.take()
+}
+
+/// Keys of memtables that were asked for at once, to be passed, since this was asked.
+pub(crate) fn asked() -> u64 {
+    ASKED.take()
 }
 
 /// What was lent since this was asked.

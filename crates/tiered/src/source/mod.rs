@@ -14,6 +14,8 @@
 //!   nothing to gain it stays where it is, on one.
 //! - **S5 (no look goes far).** Of keys that are no rows to the snapshot it passes few: who wants one row does not wait for a look at what
 //!   others have added since, and who wants all can be stopped between the steps over that.
+//! - **S6 (deletions come by leaves).** Of keys of a memtable that are no rows to the snapshot, one after another, the second has what lies behind
+//!   it in its leaf asked for at once: the memory of each is not waited for. What is inserted among them meanwhile is no row to the snapshot (E2).
 //!
 //! # Steps
 //!

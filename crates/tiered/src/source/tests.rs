@@ -93,3 +93,101 @@ fn a_long_row_is_no_end_of_lending() {
         assert!(behind.iter().any(|count| *count > 50), "{counts:?}");
     }
 }
+
+/// S6.
+#[test]
+fn s6_what_is_behind_a_second_deletion_is_asked_for_by_leaves() {
+    let table = memtable([]);
+    let put = |key: &str, csn, value| {
+        table.insert(&table.enter().unwrap(), key.as_bytes(), Csn(csn), value);
+    };
+    let keys: Vec<String> = (0..600).map(|number| format!("k{number:03}")).collect();
+    keys.iter().for_each(|key| put(key, 1, Some(&b"row"[..])));
+    let asked = |direction, snapshot| {
+        let mut source = source(&table, direction, Csn(snapshot));
+        let mut keys = 0;
+        met::asked();
+        while source.advance(Access::Blocking).unwrap() {
+            keys += 1;
+        }
+        assert_eq!(keys, 600);
+        met::asked()
+    };
+    keys.iter().step_by(2).for_each(|key| put(key, 2, None));
+    keys.iter().for_each(|key| put(key, 3, None));
+    for direction in [Direction::Forward, Direction::Backward] {
+        assert_eq!(asked(direction, 1), 0, "there is nothing to pass");
+        assert_eq!(asked(direction, 2), 0, "a deletion by itself");
+        let asked = asked(direction, 3);
+        assert!((400..600).contains(&asked), "{direction:?}: {asked}");
+    }
+}
+
+/// S6, S2: all that the snapshot sees is given in its order, whatever is inserted among it meanwhile, leapt over, and taken together.
+#[test]
+fn s6_deletions_that_were_asked_for_are_given_as_they_are() {
+    use spillway_base::rng::Rng;
+
+    let text = |number: u64| format!("k{number:04}");
+    let mut passed = 0;
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let table = memtable([]);
+        let put = |number: u64, csn, value| {
+            table.insert(&table.enter().unwrap(), text(number).as_bytes(), Csn(csn), value);
+        };
+        let mut seen = std::collections::BTreeMap::new();
+        let mut number = 0;
+        while number < 2000 {
+            // Runs of deletions, of rows, and of what comes later.
+            let (run, kind) = (1 + rng.below(60), rng.below(3));
+            for number in (number..number + run).step_by(2) {
+                put(number, 1, Some(&b"row"[..]));
+                if kind == 1 {
+                    put(number, 2, None);
+                }
+                if kind == 2 {
+                    put(number, 9, rng.chance(1, 2).then_some(&b"later"[..]));
+                }
+                seen.insert(number, kind != 1);
+            }
+            number += run;
+        }
+        let forward = rng.chance(1, 2);
+        let direction = if forward { Direction::Forward } else { Direction::Backward };
+        let mut expected: Vec<_> = seen.into_iter().map(|(at, row)| (text(at), row)).collect();
+        if !forward {
+            expected.reverse();
+        }
+        let mut source = source(&table, direction, Csn(2));
+        let (mut at, mut leapt) = (0, false);
+        while source.advance_near() || source.advance(Access::Blocking).unwrap() {
+            let (key, is_row) = &expected[at];
+            assert_eq!(source.entry().key, key.as_bytes(), "{seed}");
+            assert_eq!(source.entry().value.is_some(), *is_row, "{seed}");
+            at += 1;
+            if rng.chance(1, 5) {
+                // Between what is there: leaves are split.
+                put(1 + 2 * rng.below(1000), 5, rng.chance(1, 2).then_some(&b"new"[..]));
+            }
+            if *is_row && rng.chance(1, 8) {
+                at += source.extend(None, 20) - 1;
+            } else if !leapt && !is_row && rng.chance(1, 50) {
+                leapt = true;
+                let past = at + 10;
+                let beyond = expected.get(past).map_or(text(9999), |it| it.0.clone());
+                let hidden = match direction {
+                    Direction::Forward => KeyRange::new(key.as_bytes(), Some(beyond.as_bytes())),
+                    Direction::Backward => break,
+                };
+                assert!(source.leap_hidden(hidden, Csn(9)));
+                at = past.min(expected.len());
+            }
+        }
+        if forward {
+            assert_eq!(at, expected.len(), "{seed}");
+        }
+        passed += met::asked();
+    }
+    assert!(passed > 5000, "{passed}");
+}

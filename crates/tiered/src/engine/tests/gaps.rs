@@ -70,6 +70,27 @@ fn who_polls_a_queue_walks_over_what_was_deleted_since_and_no_more() {
     assert_eq!(forward(&bench, 2), (Some(key(0)), 0), "an older snapshot sees all of them");
 }
 
+/// A gap is not looked for over each tombstone, so that a few of it are walked over.
+#[test]
+fn who_comes_to_a_gap_from_tombstones_leaps_soon() {
+    for before in [1, 7, 8, 20, 63] {
+        let bench = with_rows(small(), 0..600);
+        delete(&bench, 3, 100..500);
+        assert_eq!(
+            bench.rows(table(1), KeyRange::ALL, Direction::Forward, Csn(3)).unwrap().len(),
+            200
+        );
+        delete(&bench, 4, 100 - before..100);
+        let (start, walked) = (key(50 - before / 2), &figures(&bench).walked);
+        let already = walked.load(Ordering::Relaxed);
+        let range = KeyRange::new(&start, None);
+        let rows = bench.rows(table(1), range, Direction::Forward, Csn(4)).unwrap();
+        assert_eq!(rows.len() as u64, 600 - 450 + before / 2 - before);
+        let walked = walked.load(Ordering::Relaxed) - already;
+        assert!((before..before + 8).contains(&walked), "{before}: {walked}");
+    }
+}
+
 #[test]
 fn without_gaps_each_poll_walks_over_all() {
     let bench = with_rows(TieredSettings { gaps: false, ..small() }, 0..500);
