@@ -58,6 +58,8 @@ pub enum Mechanism {
     IndexOnly,
     /// Rows that lie together are handed to queries together, and counted without being looked at.
     RowBatches,
+    /// A table whose rows have many versions of its schema has them written in the newest, beside its users.
+    RowRefresh,
     /// Blocks are searched by nodes over their keys, in place of halving.
     BlockNodes,
     /// Those nodes are searched by the processor's vectors.
@@ -68,7 +70,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 27] = [
+    pub const ALL: [Mechanism; 28] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -93,6 +95,7 @@ impl Mechanism {
         Mechanism::LoneWaits,
         Mechanism::IndexOnly,
         Mechanism::RowBatches,
+        Mechanism::RowRefresh,
         Mechanism::BlockNodes,
         Mechanism::Simd,
         Mechanism::Replacement,
@@ -126,6 +129,7 @@ impl Mechanism {
             Mechanism::LoneWaits => "lone-waits",
             Mechanism::IndexOnly => "index-only",
             Mechanism::RowBatches => "row-batches",
+            Mechanism::RowRefresh => "row-refresh",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",
             Mechanism::Replacement => "replacement",

@@ -16,7 +16,8 @@
 //! - **V6.** A row of the newest version is read with no map: telling that it is one is one comparison.
 //! - **V7.** Rows of earlier versions are written in the newest by compactions that merge them anyway, where that makes them no
 //!   longer ([`Newest`]): not before the change of the table is durable, and by when nobody reads by an earlier definition, since a
-//!   change has its table alone. Rows that are carried stay as they are, and so do their layouts; OPTIMIZE TABLE leaves none.
+//!   change has its table alone. Rows that are carried stay as they are, and so do their layouts; a pass leaves none, by OPTIMIZE TABLE or
+//!   where there are many (`session/refreshing`).
 //!
 //! Rather than with a version, rows could go on with the places of columns that are gone, each column knowing its own place for
 //! ever. That needs no layouts, but a table whose columns come and go would carry the dead ones in every new row, and a value of

@@ -10,7 +10,7 @@ use crate::session::{Instance, Session};
 
 /// Keeps the rows of the last result, as text.
 #[derive(Default)]
-struct Rows(Vec<String>);
+pub(crate) struct Rows(Vec<String>);
 
 impl ResultSink for Rows {
     fn columns(&mut self, _: &[ResultColumn]) -> Result<()> {

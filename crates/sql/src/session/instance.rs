@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -144,8 +144,10 @@ pub(super) struct Inner {
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
     /// Asked when the instance is shut down, for work that is no session's.
     pub(super) closing: Arc<Stop>,
-    /// The threads that go on with builds of indexes, or drop what they left.
+    /// The threads that go on with builds of indexes, or drop what they left, and those that write rows anew.
     pub(super) builders: Mutex<Vec<JoinHandle<()>>>,
+    /// The tables whose rows are written anew.
+    pub(super) refreshing: Mutex<BTreeSet<u32>>,
     /// The commits from which on key spaces that were built since the opening have all rows or entries.
     pub(super) since: Mutex<BTreeMap<u32, Csn>>,
 }
@@ -200,6 +202,7 @@ impl Instance {
             front: Mutex::new(None),
             closing: Arc::default(),
             builders: Mutex::default(),
+            refreshing: Mutex::default(),
             since: Mutex::default(),
         }));
         // What was read is durable once this is.
@@ -213,6 +216,7 @@ impl Instance {
         let catalog = instance.0.catalog.load_full();
         instance.have_rewritten(catalog.tables.values(), Csn::ZERO);
         building::resume(&instance)?;
+        instance.refresh_crowded(catalog.tables.values());
         Ok(instance)
     }
 
@@ -464,7 +468,10 @@ impl Instance {
         }
         drop(since);
         self.have_rewritten(new.iter().filter_map(|name| fresh.tables.get(name)), csn);
+        let changed: Vec<_> =
+            new.iter().filter_map(|name| fresh.tables.get(name).cloned()).collect();
         self.replace_catalog(fresh);
+        self.refresh_crowded(changed.iter());
         Ok(())
     }
 

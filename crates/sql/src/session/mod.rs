@@ -15,6 +15,7 @@ mod metadata;
 mod named;
 mod own;
 mod prepared;
+mod refreshing;
 mod rights;
 mod run;
 mod set;
