@@ -153,6 +153,7 @@ impl Database {
             block_nodes: settings.has(Mechanism::BlockNodes),
             simd: settings.has(Mechanism::Simd),
             replacement: settings.has(Mechanism::Replacement),
+            warm_tables: settings.has(Mechanism::WarmTables),
             adaptive_share: settings.has(Mechanism::AdaptiveShare),
             row_cache_sample: settings.has(Mechanism::RowSample),
             straight_flush: settings.has(Mechanism::StraightFlush),

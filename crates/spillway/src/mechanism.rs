@@ -66,11 +66,13 @@ pub enum Mechanism {
     Simd,
     /// What a compaction writes comes into memory where what it replaces was of use there.
     Replacement,
+    /// The block index and the filters of what a flush or compaction writes are in memory when readers find it.
+    WarmTables,
 }
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 28] = [
+    pub const ALL: [Mechanism; 29] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -99,6 +101,7 @@ impl Mechanism {
         Mechanism::BlockNodes,
         Mechanism::Simd,
         Mechanism::Replacement,
+        Mechanism::WarmTables,
     ];
 
     /// Its name, as it is parsed.
@@ -133,6 +136,7 @@ impl Mechanism {
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",
             Mechanism::Replacement => "replacement",
+            Mechanism::WarmTables => "warm-tables",
         }
     }
 }

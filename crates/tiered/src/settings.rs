@@ -113,6 +113,8 @@ pub struct TieredSettings {
     pub simd: bool,
     /// Whether what compactions write comes into memory in the place of what was of use there (X-Engine, section 3.1.4).
     pub replacement: bool,
+    /// Whether the block index and the filters of what a flush or compaction writes are in memory when readers find it, where they are of use.
+    pub warm_tables: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -178,6 +180,7 @@ impl TieredSettings {
             block_nodes: true,
             simd: true,
             replacement: true,
+            warm_tables: true,
             tiers: Vec::new(),
             hot_block_bytes: HOT_BLOCK_BYTES,
             hot_compression: Compression::None,

@@ -63,7 +63,7 @@ fn shelf() -> LoomArc<Shelf> {
     let budget = Budget::new(usize::MAX);
     let cache = Cache::new(CacheSettings::fixed(12 << 10), &budget);
     let extent = Arc::new(Extent(Seat::of(Some(&cache))));
-    let table = cache.seat(&extent, 1, Bytes::new(1), 2, TABLE);
+    let table = cache.seat(&extent, 1, Bytes::new(1), 2, TABLE, Entrance::Missed);
     cache.insert(&table, 0, Bytes::new(10), BLOCK, Entrance::Missed);
     LoomArc::new(Shelf { cache, extent })
 }

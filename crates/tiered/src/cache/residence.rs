@@ -74,6 +74,11 @@ impl<H: Holder> Seat<H> {
         unsafe { self.table.get(pin) }
     }
 
+    /// Whether no table is seated.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
     /// The table, to be kept.
     pub(crate) fn table_to_keep(&self, pin: &Pin<'_>) -> Option<Arc<Table<H>>> {
         self.check(pin);
@@ -192,8 +197,8 @@ pub(crate) struct Sizes {
 pub(crate) enum Entrance {
     /// A reader missed it.
     Missed,
-    /// It was written in the place of blocks that were of use (N8).
-    Replaces,
+    /// It was written, and is to be found in memory by whom it is shown to (N8).
+    Written,
 }
 
 enum Item<H: Holder> {
@@ -335,6 +340,7 @@ impl<H: Holder> Cache<H> {
         content: H::Table,
         blocks: usize,
         sizes: Sizes,
+        entrance: Entrance,
     ) -> Arc<Table<H>> {
         let table: Arc<Table<H>> = Arc::new(Table {
             content,
@@ -356,7 +362,9 @@ impl<H: Holder> Cache<H> {
             }
             return there;
         }
-        self.note_read(&mut state, ghost_of_table(key), sizes.saved);
+        if entrance == Entrance::Missed {
+            self.note_read(&mut state, ghost_of_table(key), sizes.saved);
+        }
         if self.make_room(&mut state, bytes, &mut ends) {
             let item = Item::Table { holder: Arc::downgrade(holder), key, blocks: 0 };
             let entry = state.order.insert(Queue::Tables, item, bytes, sizes.saved);
@@ -405,7 +413,7 @@ impl<H: Holder> Cache<H> {
             let index = index as u32;
             let queue = match entrance {
                 Entrance::Missed => state.order.entrance(table.ghost(index)),
-                Entrance::Replaces => Queue::Main,
+                Entrance::Written => Queue::Main,
             };
             let item = Item::Block { table: table.clone(), index };
             let entry = state.order.insert(queue, item, bytes, sizes.saved);

@@ -93,7 +93,7 @@ impl Shelf {
         let found = extent.seat.table_to_keep(&pin);
         found.unwrap_or_else(|| {
             let content = Bytes::new(extent.number, &self.alive);
-            self.cache.seat(extent, extent.number as u64, content, BLOCKS, TABLE)
+            self.cache.seat(extent, extent.number as u64, content, BLOCKS, TABLE, Entrance::Missed)
         })
     }
 
@@ -259,7 +259,7 @@ fn n8_what_comes_in_beside_readers_is_kept() {
     let table = shelf.table(&one);
     let put = |index, content| {
         let content = Bytes::new(content, &shelf.alive);
-        shelf.cache.insert(&table, index, content, BLOCK, Entrance::Replaces)
+        shelf.cache.insert(&table, index, content, BLOCK, Entrance::Written)
     };
     assert_eq!(put(3, 3).read(), 3);
     assert_eq!(put(3, 7).read(), 3, "what is there stays");
@@ -296,7 +296,7 @@ fn n9_looking_is_no_use() {
     }
     shelf.read(&extent, 2);
     let content = Bytes::new(9, &shelf.alive);
-    shelf.cache.insert(&table, 9, content, BLOCK, Entrance::Replaces);
+    shelf.cache.insert(&table, 9, content, BLOCK, Entrance::Written);
     assert_eq!(of_use(), [2, 9]);
     assert_eq!(shelf.cache.of_use(&table, 3..9), [0_usize; 0]);
 }

@@ -50,8 +50,9 @@ impl CacheTrace {
         }
         let table = extent.0.table_to_keep(&pin);
         pin.outside(|| {
-            let table = table
-                .unwrap_or_else(|| self.cache.seat(extent, number, (), BLOCKS as usize, TABLE));
+            let table = table.unwrap_or_else(|| {
+                self.cache.seat(extent, number, (), BLOCKS as usize, TABLE, Entrance::Missed)
+            });
             self.cache.insert(&table, index, (), BLOCK, Entrance::Missed);
         });
         false

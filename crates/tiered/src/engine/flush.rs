@@ -66,18 +66,7 @@ impl Inner {
     pub(super) fn flush_one(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let parts = self.all_parts();
-        let ready = |part: &SubTable| {
-            let oldest = part.view().immutables.last()?.clone();
-            if !oldest.memtable.is_quiet() || part.is_closed() {
-                return None;
-            }
-            let newest = oldest.memtable.csn_max();
-            if newest > stable {
-                self.awaits_durable.fetch_max(newest.0, Ordering::AcqRel);
-                return None;
-            }
-            Some(oldest)
-        };
+        let ready = |part: &SubTable| self.ready_to_flush(part, stable);
         let waiting = parts.iter().filter_map(|(table, part)| Some((table, part, ready(part)?)));
         let mut waiting: Vec<_> =
             waiting.map(|(table, part, oldest)| (oldest.memtable.bytes(), table, part)).collect();
@@ -92,6 +81,20 @@ impl Inner {
             return flushed.map(|()| true);
         }
         Ok(false)
+    }
+
+    /// A sub-table's oldest memtable, if it may be flushed (E7).
+    pub(super) fn ready_to_flush(&self, part: &SubTable, stable: Csn) -> Option<Immutable> {
+        let oldest = part.view().immutables.last()?.clone();
+        if !oldest.memtable.is_quiet() || part.is_closed() {
+            return None;
+        }
+        let newest = oldest.memtable.csn_max();
+        if newest > stable {
+            self.awaits_durable.fetch_max(newest.0, Ordering::AcqRel);
+            return None;
+        }
+        Some(oldest)
     }
 
     /// Chooses the way of a memtable.
@@ -173,6 +176,7 @@ impl Inner {
         let rewrite = rewrite.as_deref();
         let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };
         let mut written = self.written(self.class_at(Place::Level0(0)))?;
+        written.warm = self.tables_of_flush(table.id);
         // A tombstone hides what is in the other inputs until it has met them.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
         let alone = DropRule { others_from: alone, ..rule };
@@ -207,7 +211,7 @@ impl Inner {
             Way::Level0 => (Place::Level0(levels.next_sublevel()), part.range()),
             Way::Level1 { hull, .. } => (Place::Level1, range_of((&*hull.0, &*hull.1), &mut past)),
         };
-        let new = self.slices(table, place, &written.extents)?;
+        let new = Inner::slices(table, place, &written, 0)?;
         Legacy::of(inputs.iter(), &stays).leave_to(new.iter().map(|(_, slice)| slice));
         let mut edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
         edit.ranges = known.after(part, &edit, keys, others_from, Some(&oldest.memtable));

@@ -28,6 +28,8 @@ pub enum JobOutcome {
 /// How long a thread sleeps when work is there and cannot be done yet: a commit has to turn stable first, or a
 /// snapshot to end, and nobody rings the bell for that.
 pub(super) const NAP: Duration = Duration::from_millis(2);
+/// Who waits for flushes does them himself where nobody was at any so many times in a row, a [`NAP`] apart.
+const IDLE_LOOKS: usize = 10;
 /// How long a thread sleeps when there is no work at all.
 const LONG_NAP: Duration = Duration::from_secs(1);
 /// After a full disk, until the next try.
@@ -56,7 +58,8 @@ impl TieredEngine {
         outcome
     }
 
-    /// Writes every memtable to extents, as far as the stable CSN allows.
+    /// Writes every memtable to extents, as far as the stable CSN allows. The threads in the background do it where there are any: one
+    /// thread more would take a processor from those who read and write meanwhile.
     ///
     /// # Errors
     /// As [`TieredEngine::run_background_job`].
@@ -64,14 +67,25 @@ impl TieredEngine {
         let inner = &self.0;
         let until = inner.horizon.stable();
         self.0.persist_requested.fetch_max(until.0, Ordering::AcqRel);
+        let mut idle_looks = 0;
         loop {
             // A thread in the background may be at it, and leave more to do.
             let beside = inner.flushing.load(Ordering::Acquire) > 0;
-            if self.run_job(false)? == JobOutcome::Worked {
+            idle_looks = if beside { 0 } else { idle_looks + 1 };
+            let is_left = inner.has_flushers() && idle_looks < IDLE_LOOKS;
+            let is_more = match is_left {
+                true => inner.has_to_flush()?,
+                false => self.run_job(false)? == JobOutcome::Worked,
+            };
+            if is_more && !is_left {
+                idle_looks = 0;
                 continue;
             }
-            if !beside && inner.flushing.load(Ordering::Acquire) == 0 {
+            if !is_more && !beside && inner.flushing.load(Ordering::Acquire) == 0 {
                 return Ok(());
+            }
+            if is_left {
+                inner.ring();
             }
             let mut state = inner.bell.state.lock();
             inner.bell.room.wait_for(&mut state, NAP);
@@ -141,7 +155,9 @@ impl TieredEngine {
                 Ok(JobOutcome::Worked) => continue,
                 Ok(JobOutcome::Idle) if state.rings != heard => continue,
                 Ok(JobOutcome::Idle) if self.0.has_work_later() => NAP,
-                Ok(JobOutcome::Idle) => LONG_NAP,
+                Ok(JobOutcome::Idle) => {
+                    self.0.trickle.wait(clock::now()).map_or(LONG_NAP, |wait| wait.min(LONG_NAP))
+                }
                 Err(error) if error.kind() == ErrorKind::DiskFull => DISK_FULL_NAP,
                 Err(_) => return,
             };
@@ -242,12 +258,34 @@ impl Inner {
             || self.reap_tables()?
             || self.rewrite_manifest()?
             || self.switch_memtables()
-            || self.flush_one()?
+            || (self.wants_flush(compact) && self.flush_one()?)
             || (compact && self.repartition()?)
             || (compact && self.compact_one()?)
             || (compact && self.move_some()?)
             || self.shrink_files();
         Ok(if worked { JobOutcome::Worked } else { JobOutcome::Idle })
+    }
+
+    /// Whether there are threads that flush, and could.
+    fn has_flushers(&self) -> bool {
+        self.threads.load(Ordering::Acquire) > 0 && !self.disk_full.load(Ordering::Acquire)
+    }
+
+    /// Whether a memtable could be flushed now; those that are asked for are switched.
+    fn has_to_flush(&self) -> Result<bool> {
+        let _working = self.working()?;
+        self.check()?;
+        let stable = self.horizon.stable();
+        let is_ready = |part: &SubTable| self.ready_to_flush(part, stable).is_some();
+        Ok(self.switch_memtables() || self.all_parts().iter().any(|(_, part)| is_ready(part)))
+    }
+
+    /// Whether a thread should flush. Of those in the background that compact, none does beside another while flushes are not behind:
+    /// the processor is for those who read and write meanwhile.
+    fn wants_flush(&self, compacts: bool) -> bool {
+        let alone = self.threads.load(Ordering::Acquire) == 0;
+        let is_behind = || self.debt().flush > 0.0;
+        alone || !compacts || self.flushing.load(Ordering::Acquire) == 0 || is_behind()
     }
 
     /// Switches memtables that are full, that hold back the log, or that are too much together.

@@ -76,6 +76,7 @@ pub use jobs::{Background, JobOutcome};
 pub use metadata::{EditCost, Metadata};
 pub(crate) use mix::Mix;
 pub use mix::TableUse;
+use pace::Trickle;
 pub(crate) use partition::Heat;
 pub use pin::{Copied, ExtentCopy, Pin};
 pub use status::{LevelStatus, TableStatus};
@@ -155,6 +156,8 @@ struct Inner {
     moved: Settled,
     /// Held, together with others, by whoever works on the files; alone by nobody but who closes the engine.
     working: RwLock<()>,
+    /// When free space goes back to the file system.
+    trickle: Trickle,
     /// Who carries out merges.
     accelerator: ArcSwap<Box<dyn Accelerator>>,
     /// Whether a read of Level1 is cheaper than one of Level2, so that what is hot is worth a place there.
@@ -265,6 +268,7 @@ impl TieredEngine {
             recoded: Settled::default(),
             moved: Settled::default(),
             working: RwLock::new(()),
+            trickle: Trickle::default(),
             accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
             threads: AtomicUsize::new(0),
             counts: Counts::default(),

@@ -240,7 +240,7 @@ impl Inner {
                 written.class = self.class_at(place);
                 written.write(&mut builder)?;
             }
-            edit.added.extend(self.slices(table, place, &written.extents[new..])?);
+            edit.added.extend(Inner::slices(table, place, &written, new)?);
         }
         written.sync()?;
         let cut = levels.apply(&edit)?;

@@ -71,6 +71,7 @@ fn small() -> TieredSettings {
         block_nodes: true,
         simd: true,
         replacement: true,
+        warm_tables: true,
         row_cache_sample: true,
         tiers: Vec::new(),
         hot_block_bytes: TieredSettings::BLOCK_BYTES,

@@ -8,7 +8,9 @@
 //!   hold both, and nothing else is evicted for it but by what the halves of blocks are more than the whole.
 //! - **U3 (no more than that).** Nothing is read that takes the place of nothing. Neighbours are read at once.
 //! - **U4 (bounded).** It is all within the capacity of the cache (N3, N8).
-//! - **U5 (it changes nothing but residence).** It begins when readers find what is new, and whatever it cannot read is left to them.
+//! - **U5 (it changes nothing but residence).** It begins when readers find what is new, but for U6, and whatever it cannot read is left to them.
+//! - **U6 (tables come as they are written).** The table of what a flush writes is in memory when readers find it, as is that of what a
+//!   compaction writes where a table was whose keys are among its own; as far as the cache has room (N3, N8). Nothing is read for it.
 //!
 //! Which keys of a block are asked for is not known, so what was of use is taken to be spread evenly over the blocks that hold its keys
 //! now. A hot block between two halves of cold ones comes out as halves of two, which both have to stay: hence a quarter, and no more.
@@ -22,20 +24,57 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-use spillway_base::Result;
 use spillway_base::engine::Access;
+use spillway_base::{Result, TableId};
 
 use super::Inner;
 use crate::extent::{CachedTable, ExtentHandle, Resident};
+use crate::extent_meta::SliceMeta;
 use crate::level::{LevelsEdit, Slice};
 
 /// Of what a block holds, what must have been in memory and of use for it to come in: one in so many.
 const SHARE: u64 = 4;
 
+/// Whose tables come into memory as they are written (U6).
+pub(super) struct WarmTables {
+    pub(super) table: TableId,
+    /// Those that have keys of one of these, of which the table was in memory; or all.
+    among: Option<Vec<Arc<Slice>>>,
+}
+
+impl WarmTables {
+    /// Whether that of an extent with these slices does.
+    pub(super) fn takes(&self, slices: &[SliceMeta]) -> bool {
+        let Some(among) = &self.among else { return true };
+        let (Some(first), Some(last)) = (slices.first(), slices.last()) else { return false };
+        let shares_keys = |slice: &Arc<Slice>| {
+            slice.meta.smallest <= last.largest && slice.meta.largest >= first.smallest
+        };
+        among.iter().any(shares_keys)
+    }
+}
+
 /// What a flush or compaction takes the place of.
 pub(super) struct Replaced(Vec<Arc<Slice>>);
 
 impl Inner {
+    /// Which tables of what a flush writes come into memory: all.
+    pub(super) fn tables_of_flush(&self, table: TableId) -> Option<WarmTables> {
+        self.settings.warm_tables.then_some(WarmTables { table, among: None })
+    }
+
+    /// Which tables of what a compaction writes do, that is about to read these.
+    pub(super) fn tables_in_place_of<'a>(
+        &self,
+        table: TableId,
+        inputs: impl Iterator<Item = &'a Arc<Slice>>,
+    ) -> Option<WarmTables> {
+        self.settings.warm_tables.then(|| {
+            let warm = inputs.filter(|slice| slice.extent.has_table());
+            WarmTables { table, among: Some(warm.cloned().collect()) }
+        })
+    }
+
     /// What is in memory of inputs may be replaced there.
     pub(super) fn replaced(&self, inputs: Vec<Arc<Slice>>) -> Option<Replaced> {
         (self.settings.replacement && !inputs.is_empty()).then_some(Replaced(inputs))

@@ -22,8 +22,8 @@ use super::pace::Pace;
 use super::written::Written;
 use super::{Inner, create_edit};
 use crate::compaction::{Coder, DropRule, Planner, Policy, Supply, Tally, Weaver};
-use crate::extent::{ExtentBuilder, ExtentHandle};
-use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
+use crate::extent::ExtentBuilder;
+use crate::extent_meta::{ExtentId, SliceId};
 use crate::inspect::Timer;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
@@ -133,8 +133,6 @@ impl Inner {
         }
         drop((manifest, gone));
         self.refresh_debt();
-        // Space that cannot be given back to the file system now is still free for extents.
-        let _ = self.space.shrink();
         Ok(true)
     }
 
@@ -190,16 +188,16 @@ impl Inner {
         weaver.finish()
     }
 
-    /// The slices of extents that were written, at their place.
+    /// The slices of extents that were written, from one of them on, at their place.
     pub(super) fn slices(
-        &self,
         table: &Table,
         place: Place,
-        written: &[(ExtentMeta, Vec<SliceMeta>)],
+        written: &Written<'_>,
+        from: usize,
     ) -> Result<Vec<(Place, Arc<Slice>)>> {
         let mut all = Vec::new();
-        for (meta, slices) in written {
-            let extent = ExtentHandle::new(table.id, meta.clone(), &self.space, &self.context)?;
+        for (meta, slices) in &written.extents[from..] {
+            let extent = written.handle(table.id, meta)?;
             all.extend(slices.iter().map(|meta| {
                 let (meta, extent) = (Arc::new(meta.clone()), extent.clone());
                 (place, Arc::new(Slice { meta, extent }))
@@ -399,6 +397,7 @@ impl Inner {
         let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };
         let mut written = self.written(self.class_at(pick.target))?;
         written.pace = self.pace_of(pick.kind);
+        written.warm = self.tables_in_place_of(table.id, pick.inputs());
         let replaced = self.replaced(sources.concat());
         let supply = |slices| Supply::of_slices(slices, &written.bulk);
         let sources = sources.into_iter().map(supply).collect();
@@ -420,7 +419,7 @@ impl Inner {
             return Ok(());
         }
         let extents = written.extents.len() as u64;
-        let new = self.slices(table, pick.target, &written.extents)?;
+        let new = Inner::slices(table, pick.target, &written, 0)?;
         let unwritten: Vec<_> = stays.iter().chain(&kept).cloned().collect();
         Legacy::of(pick.inputs(), &unwritten).leave_to(new.iter().map(|(_, slice)| slice));
         let levels = part.view().levels.clone();
@@ -468,9 +467,16 @@ impl Inner {
         }
     }
 
-    /// Gives space back to the file system: the ends of files once most of a device's is free; and of what is free within them, what is more
-    /// than is taken again soon, or nearly all where nothing was written for a while.
+    /// Gives space back to the file system: of what is free within files, what is more than is taken again soon, or nearly all where nothing
+    /// was written for a while; and the ends of files once most of a device's is free. A little at a time, while there are threads in the
+    /// background ([`Trickle`](super::pace::Trickle)). Answers whether to go on at once.
     pub(super) fn shrink_files(&self) -> bool {
+        let alone = self.threads.load(Ordering::Acquire) == 0;
+        let spares = self.settings.paced_compaction && !alone;
+        let slot_bytes = self.space.slot_bytes();
+        let Some(giving) = self.trickle.begin(clock::now(), slot_bytes, spares) else {
+            return false;
+        };
         let bytes = self.space.bytes();
         let mostly_free = self.space.is_mostly_free();
         let (share, least) = match self.space.has_rested(self.settings.settle_after, clock::now()) {
@@ -478,9 +484,11 @@ impl Inner {
             false => (FREE_SHARE, FREE_LEAST),
         };
         // Space that cannot be given back now is still free for extents.
-        let cut = mostly_free && self.space.shrink().is_ok();
-        let given = self.space.give_back(share, least);
-        (cut || given.is_ok_and(|given| given)) && self.space.bytes().0 < bytes.0
+        let cut = mostly_free && self.space.shrink(spares).is_ok();
+        let given = self.space.give_back(share, least, giving.slots);
+        let more = given.is_ok_and(|slots| slots > 0);
+        giving.end(clock::now(), spares && more, more && self.space.is_short());
+        !spares && (cut || more) && self.space.bytes().0 < bytes.0
     }
 }
 

@@ -1,13 +1,17 @@
 //! Extents that were written and are not recorded yet.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 use spillway_base::clock::Clock;
-use spillway_base::{Error, ErrorKind, Result};
+use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::Inner;
 use super::pace::{Pace, SYNC_BYTES};
+use super::warm::WarmTables;
 use crate::compaction::{Bulk, Output};
-use crate::extent::{BuiltExtent, ExtentBuilder};
-use crate::extent_meta::{ExtentMeta, SliceMeta};
+use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
+use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
 use crate::space::{DeviceClass, SlotRun};
 
 /// Extents written and not yet recorded; their slots go back if they never are.
@@ -23,6 +27,9 @@ pub(super) struct Written<'a> {
     synced_bytes: u64,
     /// Between two extents, for work that others should not feel.
     pub(super) pace: Option<Pace>,
+    /// Whose tables come into memory as they are written (U6), and the handles of those that did.
+    pub(super) warm: Option<WarmTables>,
+    seated: FxHashMap<ExtentId, Arc<ExtentHandle>>,
 }
 
 impl Drop for Written<'_> {
@@ -48,6 +55,8 @@ impl<'a> Written<'a> {
             bytes: 0,
             synced_bytes: 0,
             pace: None,
+            warm: None,
+            seated: FxHashMap::default(),
         })
     }
 
@@ -57,7 +66,24 @@ impl<'a> Written<'a> {
         let space = &self.inner.space;
         let slots = space.allocate(built.meta.slots.count, self.class).map_err(stopped)?;
         built.meta.slots = slots;
-        self.put_at(built.meta, built.slices, &built.bytes)
+        let meta = built.meta.clone();
+        let warm = self.warm.as_ref().filter(|warm| warm.takes(&built.slices));
+        let warm = warm.map(|warm| warm.table);
+        self.put_at(built.meta, built.slices, &built.bytes)?;
+        let Some(table) = warm else { return Ok(()) };
+        let handle = ExtentHandle::new(table, meta, space, &self.inner.context)?;
+        // What cannot come in is read by who asks for it (U5).
+        let _ = handle.seat_written(&built.bytes);
+        self.seated.insert(handle.meta.id, handle);
+        Ok(())
+    }
+
+    /// The handle of an extent of a table that was written.
+    pub(super) fn handle(&self, table: TableId, meta: &ExtentMeta) -> Result<Arc<ExtentHandle>> {
+        match self.seated.get(&meta.id) {
+            Some(handle) => Ok(handle.clone()),
+            None => ExtentHandle::new(table, meta.clone(), &self.inner.space, &self.inner.context),
+        }
     }
 
     /// Writes an extent into its slots, which are taken. From here on they go back if this fails.

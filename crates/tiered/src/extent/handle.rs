@@ -485,7 +485,7 @@ impl ExtentHandle {
         // Index, filters and footer are behind the blocks: one read.
         let Range { start, end } = self.tail();
         let part = "index, filters and footer";
-        let seat = |tail: Bytes<'_>| self.seat_table(&tail);
+        let seat = |tail: Bytes<'_>| self.seat_table(&tail, Entrance::Missed);
         let table = self.read(part, start, (end - start) as usize, access, seat)?;
         READ_BYTES.set(READ_BYTES.get() + (end - start));
         Ok(table)
@@ -515,7 +515,7 @@ impl ExtentHandle {
     /// [`ErrorKind::Corruption`].
     pub(super) fn keep_read(self: &Arc<Self>, missing: Missing, bytes: &[u8]) -> Result<()> {
         match missing {
-            Missing::Table => self.seat_table(bytes).map(drop),
+            Missing::Table => self.seat_table(bytes, Entrance::Missed).map(drop),
             Missing::Block(index) => match self.resident_now() {
                 Some(table) => self.keep_frame(&table, index, bytes).map(drop),
                 None => Ok(()),
@@ -523,8 +523,22 @@ impl ExtentHandle {
         }
     }
 
+    /// Takes index and filters of what was just written into memory, out of all its bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`]: they are not what was to be written.
+    pub(crate) fn seat_written(self: &Arc<Self>, bytes: &[u8]) -> Result<()> {
+        let tail = bytes.get(self.tail().start as usize..).unwrap_or_default();
+        self.seat_table(tail, Entrance::Written).map(drop)
+    }
+
+    /// Whether index and filters are in memory.
+    pub(crate) fn has_table(&self) -> bool {
+        !self.seat.is_empty()
+    }
+
     /// Takes index, filters and footer into memory.
-    fn seat_table(self: &Arc<Self>, tail: &[u8]) -> Result<Arc<CachedTable>> {
+    fn seat_table(self: &Arc<Self>, tail: &[u8], entrance: Entrance) -> Result<Arc<CachedTable>> {
         let from = self.tail().start;
         let footer = self.decode_footer(tail.last_chunk::<FOOTER_BYTES>().map_or(tail, |f| f))?;
         let part = |part: &str, (offset, len): (u64, u32)| {
@@ -549,7 +563,7 @@ impl ExtentHandle {
         }
         let sizes = Sizes { held: resident.bytes(), saved };
         let blocks = resident.blocks();
-        let table = self.cache().seat(self, self.meta.id.0, resident, blocks, sizes);
+        let table = self.cache().seat(self, self.meta.id.0, resident, blocks, sizes, entrance);
         self.home().context.weigh();
         self.home().context.trim();
         Ok(table)
@@ -570,7 +584,7 @@ impl ExtentHandle {
                     ((place.offset - table.place(first).offset) as usize, place.len as usize);
                 let block = self.open_block(table, index, &frames[at..at + saved])?;
                 let sizes = Sizes { held: block.bytes(), saved };
-                context.cache.insert(table, index, block, sizes, Entrance::Replaces);
+                context.cache.insert(table, index, block, sizes, Entrance::Written);
             }
             context.trim();
         }

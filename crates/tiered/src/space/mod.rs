@@ -12,6 +12,8 @@
 //! - **T5.** Of free slots, only a few keep their space ([`SpaceManager::give_back`]): the others' is given back to the file system,
 //!   wherever in a file they are, and taken again before they are used.
 //! - **T6.** What space free slots have is not stored. After an opening none is relied on, and what a process before has left is given back.
+//! - **T7.** Who gives space back says how much at once: the file system locks a file meanwhile, and those who read it wait. The end of a file
+//!   can be cut off once its slots have no space left, which takes no time.
 
 mod class;
 mod file;
@@ -22,7 +24,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -42,9 +44,6 @@ pub(crate) use folders::{Claimed, claim, find};
 use slots::SlotMap;
 pub(crate) use slots::SlotRun;
 use slots::{PAST_ALL, Spot};
-
-/// Slots whose space is given back in one go: others who need slots wait for that.
-const GIVEN_AT_ONCE: u32 = 256;
 
 struct State {
     map: SlotMap,
@@ -72,6 +71,8 @@ pub(crate) struct SpaceManager {
     growing: Mutex<()>,
     /// Slots that were taken in another class than was asked for, because that was full.
     displaced: AtomicU64,
+    /// Whether a file system was found not to give the space of ranges back.
+    keeps_ranges: AtomicBool,
     /// How often slots were taken; as it was when somebody last asked, and since when it has been that.
     taken: AtomicU64,
     rested: Mutex<(u64, Duration)>,
@@ -126,7 +127,7 @@ impl SpaceManager {
         let grow_slots = file_slots.div_ceil(32).clamp(1, 16);
         let state = Mutex::new(state);
         let growing = Mutex::new(());
-        let (displaced, taken, rested) = Default::default();
+        let (displaced, keeps_ranges, taken, rested) = Default::default();
         Ok(SpaceManager {
             disk,
             folders,
@@ -136,6 +137,7 @@ impl SpaceManager {
             state,
             growing,
             displaced,
+            keeps_ranges,
             taken,
             rested,
         })
@@ -314,16 +316,19 @@ impl SpaceManager {
         Ok(rooms)
     }
 
-    /// Cuts free slots off the ends of the files.
-    pub(crate) fn shrink(&self) -> Result<()> {
+    /// Cuts free slots off the ends of the files; only those whose space was given back, where that `can_wait` and can be done (T7).
+    pub(crate) fn shrink(&self, can_wait: bool) -> Result<()> {
         let _growing = self.growing.lock();
-        let mut state = self.state.lock();
-        let tails: Vec<(u32, u32)> = state.map.free_tails().collect();
+        let State { map, files, unknown } = &mut *self.state.lock();
+        let tails: Vec<(u32, u32)> = match can_wait && !self.keeps_ranges.load(Ordering::Relaxed) {
+            true => map.bare_tails(*unknown).collect(),
+            false => map.free_tails().collect(),
+        };
         for (number, keep) in tails {
             let keep = keep.next_multiple_of(self.grow_slots);
-            if state.map.slots(number).is_some_and(|slots| keep < slots) {
-                state.files[&number].file.set_len(u64::from(keep) * self.slot_bytes)?;
-                state.map.resize(number, keep, false);
+            if map.slots(number).is_some_and(|slots| keep < slots) {
+                files[&number].file.set_len(u64::from(keep) * self.slot_bytes)?;
+                map.resize(number, keep, false);
             }
         }
         Ok(())
@@ -340,14 +345,14 @@ impl SpaceManager {
     }
 
     /// Gives the space of free slots back, but for some of each class (T5): about one for each `share` in use, and at least `least`; of no
-    /// more than [`GIVEN_AT_ONCE`] slots. Whether there was such space.
+    /// more than `most` slots (T7). Answers of how many.
     ///
     /// # Errors
     /// [`ErrorKind::Io`]: what was to be given back then is free, and is not known to have its space.
-    pub(crate) fn give_back(&self, share: u64, least: u64) -> Result<bool> {
+    pub(crate) fn give_back(&self, share: u64, least: u64, most: u32) -> Result<u32> {
         let _growing = self.growing.lock();
         let mut spare = Vec::new();
-        let mut left = GIVEN_AT_ONCE;
+        let mut left = most;
         {
             let State { map, files, unknown } = &mut *self.state.lock();
             for folder in 0..self.folders.len() {
@@ -364,7 +369,7 @@ impl SpaceManager {
             *unknown = below;
             spare.extend(taken.into_iter().map(|run| (run, false)));
         }
-        let mut outcome = Ok(());
+        let mut outcome = Ok(0);
         for &(run, backed) in &spare {
             let given = self.locate(run).and_then(|(file, offset)| {
                 file.file().punch(offset, u64::from(run.count) * self.slot_bytes)
@@ -372,12 +377,25 @@ impl SpaceManager {
             let mut state = self.state.lock();
             // Where that cannot be done, those that had it have it yet.
             state.map.release(run, backed && matches!(given, Ok(false)));
-            if given.is_err() {
-                state.unknown = PAST_ALL;
+            match given {
+                Ok(true) => outcome = outcome.map(|slots| slots + run.count),
+                Ok(false) => self.keeps_ranges.store(true, Ordering::Relaxed),
+                Err(error) => {
+                    state.unknown = PAST_ALL;
+                    outcome = outcome.and(Err(error));
+                }
             }
-            outcome = outcome.and(given.map(drop));
         }
-        outcome.map(|()| !spare.is_empty())
+        outcome
+    }
+
+    /// Whether a device has less room than free slots on it have space.
+    pub(crate) fn is_short(&self) -> bool {
+        self.rooms().is_ok_and(|rooms| {
+            let ours = self.bytes_by_class();
+            let free = |class| ours.iter().find(|ours| ours.class == class).map_or(0, |o| o.free);
+            rooms.iter().any(|room| room.free < 2 * free(room.class))
+        })
     }
 
     /// Whether most slots of a device are free, with their space or without.

@@ -138,9 +138,19 @@ impl FileSlots {
 
     /// The slots up to and including the last one in use.
     fn used_end(&self) -> u32 {
-        let word = self.used.iter().rposition(|&word| word != 0);
-        word.map_or(0, |at| at as u32 * 64 + 64 - self.used[at].leading_zeros())
+        end_of(&self.used)
     }
+
+    /// The slots up to and including the last one that is known to have its space.
+    fn backed_end(&self) -> u32 {
+        end_of(&self.backed)
+    }
+}
+
+/// One more than the place of the last bit that is set.
+fn end_of(words: &[u64]) -> u32 {
+    let word = words.iter().rposition(|&word| word != 0);
+    word.map_or(0, |at| at as u32 * 64 + 64 - words[at].leading_zeros())
 }
 
 /// The slots of all data files.
@@ -295,5 +305,18 @@ impl SlotMap {
     pub(crate) fn free_tails(&self) -> impl Iterator<Item = (u32, u32)> {
         let tails = self.files.iter().map(|(&file, slots)| (file, slots.used_end(), slots.slots));
         tails.filter(|&(_, used, all)| used < all).map(|(file, used, _)| (file, used))
+    }
+
+    /// As [`SlotMap::free_tails`], of slots that have no space: those of which it is not known are below a place.
+    pub(crate) fn bare_tails(&self, unknown: Spot) -> impl Iterator<Item = (u32, u32)> {
+        let known_from = move |file: u32, slots: u32| match file.cmp(&unknown.0) {
+            std::cmp::Ordering::Less => slots,
+            std::cmp::Ordering::Equal => unknown.1.min(slots),
+            std::cmp::Ordering::Greater => 0,
+        };
+        let tails = self.files.iter().map(move |(&file, slots)| {
+            (file, slots.backed_end().max(known_from(file, slots.slots)), slots.slots)
+        });
+        tails.filter(|&(_, keep, all)| keep < all).map(|(file, keep, _)| (file, keep))
     }
 }

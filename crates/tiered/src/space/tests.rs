@@ -111,6 +111,8 @@ fn a_slot_referenced_twice_or_past_the_end_is_corruption() {
 
 const DATA: &str = "/db/tiered";
 const SLOT: u64 = 4096;
+/// More slots than there are.
+const ALL: u32 = 256;
 
 fn tier(class: DeviceClass, dir: &str) -> Tier {
     Tier { class, dir: dir.into(), compression: None }
@@ -444,7 +446,7 @@ fn slots_are_on_their_class_or_the_next_with_room() {
     let again = open(&held).unwrap();
     assert!(again.bytes_by_class().iter().all(|class| class.free == 0));
     held.iter().for_each(|run| again.release(*run));
-    again.shrink().unwrap();
+    again.shrink(false).unwrap();
     assert_eq!(again.bytes(), (0, 0));
     let name = |dir: &str| {
         let names = sim.list(Path::new(dir)).unwrap();
@@ -481,11 +483,11 @@ fn t4_t5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used()
         file.file().write_at(offset, &content(*run)).unwrap();
     }
     given.iter().step_by(2).for_each(|run| space.release(*run));
-    assert!(space.give_back(8, 2).unwrap());
+    assert!(space.give_back(8, 2, ALL).unwrap() > 0);
     // One for each eight in use, and those lowest in the file.
     assert_eq!(space.bytes(), (27 * SLOT, 3 * SLOT));
     assert_eq!(disk.available(Path::new(DATA)).unwrap(), 13 * SLOT);
-    assert!(!space.give_back(8, 2).unwrap(), "what is left is kept");
+    assert_eq!(space.give_back(8, 2, ALL).unwrap(), 0, "what is left is kept");
     // Others take the room: what is free and has its space can be had, and nothing else.
     let other = disk.open(Path::new("/db/other"), OpenMode::Create).unwrap();
     other.allocate(0, 12 * SLOT).unwrap();
@@ -513,12 +515,12 @@ fn t5_a_full_disk_makes_no_space_forgotten() {
     let space = open(&[]);
     let runs: Vec<_> = (0..40).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
     runs[30..].iter().for_each(|run| space.release(*run));
-    assert!(space.give_back(1000, 4).unwrap());
+    assert!(space.give_back(1000, 4, ALL).unwrap() > 0);
     assert_eq!(space.bytes(), (34 * SLOT, 4 * SLOT));
     let other = disk.open(Path::new("/db/other"), OpenMode::Create).unwrap();
     other.allocate(0, 6 * SLOT).unwrap();
     assert_eq!(space.allocate(8, DeviceClass::Ssd).unwrap_err().kind(), ErrorKind::DiskFull);
-    assert!(space.give_back(1000, 0).unwrap());
+    assert!(space.give_back(1000, 0, ALL).unwrap() > 0);
     assert_eq!(disk.available(Path::new(DATA)).unwrap(), 4 * SLOT);
 }
 
@@ -531,7 +533,7 @@ fn t6_after_an_opening_no_free_slot_is_relied_on_and_all_of_them_are_given_back(
     drop(space);
     let space = open(&runs[4..]);
     assert_eq!(space.bytes(), (4 * SLOT, 0));
-    assert!(space.give_back(8, 2).unwrap());
+    assert!(space.give_back(8, 2, ALL).unwrap() > 0);
     assert_eq!(disk.available(Path::new(DATA)).unwrap(), 36 * SLOT);
     // A disk that cannot give them back keeps them for what comes.
     let before = disk.operations();
@@ -539,7 +541,7 @@ fn t6_after_an_opening_no_free_slot_is_relied_on_and_all_of_them_are_given_back(
     space.release(runs[4]);
     space.release(runs[5]);
     space.release(runs[6]);
-    assert_eq!(space.give_back(8, 0).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(space.give_back(8, 0, ALL).unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(space.bytes(), (SLOT, 0));
     for _ in 0..39 {
         space.allocate(1, DeviceClass::Ssd).unwrap();
@@ -626,4 +628,53 @@ fn a_pool_is_told_of_each_wait_for_a_device() {
         assert!(file.read_at(8000, &mut [0; 5000]).is_err());
         assert_eq!(waits.0.load(Ordering::Relaxed), 4);
     });
+}
+
+/// T7: space goes back in as many pieces as it is asked for in, and the end of a file can then be cut off; before, it cannot.
+#[test]
+fn t7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
+    let (disk, open) = small(40);
+    let space = open(&[]);
+    let runs: Vec<_> = (0..16).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
+    runs[4..].iter().for_each(|run| space.release(*run));
+    let len = || disk.open(&Path::new(DATA).join("000001.data"), OpenMode::Write).unwrap().len();
+    let whole = len().unwrap();
+    space.shrink(true).unwrap();
+    assert_eq!(len().unwrap(), whole, "its slots have their space");
+    // Of twelve free slots three keep their space: four are not worth the trouble.
+    for left in [13, 10, 7] {
+        assert_eq!(space.give_back(1000, 2, 3).unwrap(), 3);
+        assert_eq!(space.bytes().0, left * SLOT);
+    }
+    space.shrink(true).unwrap();
+    assert_eq!(len().unwrap(), whole, "it is not known yet what the others have (T6)");
+    while space.give_back(1000, 2, 3).unwrap() > 0 {}
+    assert_eq!(space.bytes().0, 7 * SLOT);
+    space.shrink(true).unwrap();
+    assert_eq!(len().unwrap(), 8 * SLOT);
+    drop(space);
+    // After an opening no slot is known to have space, or to have none.
+    let space = open(&runs[..4]);
+    space.shrink(true).unwrap();
+    assert_eq!(len().unwrap(), 8 * SLOT);
+    assert_eq!(space.give_back(1000, 2, 3).unwrap(), 3);
+    space.shrink(true).unwrap();
+    assert_eq!(len().unwrap(), 6 * SLOT);
+    assert_eq!(space.give_back(1000, 2, 3).unwrap(), 1);
+    space.shrink(true).unwrap();
+    assert_eq!(len().unwrap(), 4 * SLOT);
+}
+
+/// T7: a device with less room than free slots have is short of it.
+#[test]
+fn t7_a_device_with_little_room_is_short() {
+    let (disk, open) = small(40);
+    let space = open(&[]);
+    let runs: Vec<_> = (0..16).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
+    assert!(!space.is_short(), "no slot is free");
+    runs.iter().for_each(|run| space.release(*run));
+    assert!(!space.is_short());
+    let other = disk.open(Path::new("/db/other"), OpenMode::Create).unwrap();
+    other.allocate(0, disk.available(Path::new(DATA)).unwrap() - 8 * SLOT).unwrap();
+    assert!(space.is_short());
 }

@@ -142,3 +142,47 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
         assert_eq!(newest, Some(vec![4]));
     }
 }
+
+/// Who asks for flushes leaves them to the threads in the background; all is flushed when it is told so, also by itself where those threads
+/// have ended, and it is told of what keeps them from it.
+#[test]
+fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
+    let waiting = |bench: &Bench| {
+        let parts = bench.engine.0.all_parts();
+        let views = parts.iter().map(|(_, part)| part.view());
+        views.filter(|view| !view.active.is_empty() || !view.immutables.is_empty()).count()
+    };
+    for seed in 0..6 {
+        let disk = SimDisk::new(seed);
+        let bench = open(&disk).unwrap();
+        let commits = history(seed, 120);
+        let background = (seed % 2 == 0).then(|| bench.engine.start_background(2).unwrap());
+        if background.is_none() {
+            // As if there were some.
+            bench.engine.0.threads.fetch_add(1, Ordering::AcqRel);
+        }
+        for half in commits.chunks(60) {
+            half.iter().for_each(|commit| bench.install(commit));
+            bench.engine.flush_all().unwrap();
+            assert_eq!(waiting(&bench), 0);
+            assert_eq!(bench.engine.persisted(), half.last().unwrap().0);
+        }
+        let mut batch = WriteBatch::new();
+        for number in 0..60 {
+            // More than slots that fell free have room for.
+            let (key, value) = (format!("last{number:02}"), noise(seed << 8 | number, 50_000));
+            batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: &value });
+        }
+        bench.install(&(Csn(121), batch));
+        if seed < 4 {
+            disk.set_capacity(Some(disk.used()));
+            assert_eq!(bench.engine.flush_all().unwrap_err().kind(), ErrorKind::DiskFull);
+            disk.set_capacity(None);
+            bench.engine.flush_all().unwrap();
+            assert_eq!(waiting(&bench), 0);
+        } else {
+            disk.fail_next_sync(Fault::Io);
+            assert_eq!(bench.engine.flush_all().unwrap_err().kind(), ErrorKind::WritesStopped);
+        }
+    }
+}

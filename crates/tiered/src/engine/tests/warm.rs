@@ -106,3 +106,43 @@ fn u4_memory_is_kept_to() {
         assert!(blocks + tables <= 100 << 10, "{blocks} and {tables}");
     }
 }
+
+/// U6: what a flush writes has its table in memory, and what a compaction writes where one of what it replaces was.
+#[test]
+fn u6_tables_come_as_they_are_written() {
+    for warm_tables in [true, false] {
+        let disk = Arc::new(SimDisk::new(1));
+        let settings =
+            || TieredSettings { warm_tables, replacement: false, cache_bytes: 16 << 20, ..small() };
+        let extents = |bench: &Bench| -> BTreeMap<_, _> {
+            let (_, part) = bench.part(1);
+            let levels = part.view().levels.clone();
+            let places = levels.places();
+            places.map(|(_, slice)| (slice.meta.extent, slice.extent.has_table())).collect()
+        };
+        let all_or_none = |bench: &Bench| {
+            let all = extents(bench);
+            assert!(!all.is_empty() && all.values().all(|has| *has == warm_tables), "{all:?}");
+        };
+        let bench = open_with(disk.clone(), settings()).unwrap();
+        bench.install(&put(1, 0..ROWS));
+        bench.engine.flush_all().unwrap();
+        all_or_none(&bench);
+        let read = || bench.engine.0.context.cache.read_and_regretted().0;
+        assert_eq!(read(), 0, "nothing was read");
+        bench.install(&put(2, (0..ROWS).step_by(7)));
+        bench.engine.flush_all().unwrap();
+        compact(&bench);
+        all_or_none(&bench);
+        bench.install(&put(3, (0..ROWS).step_by(5)));
+        bench.engine.flush_all().unwrap();
+        drop(bench);
+        // Nothing is in memory after an opening. A compaction reads the tables of what it merges, and that makes none of them of use.
+        let bench = open_with(disk, settings()).unwrap();
+        let before = extents(&bench);
+        compact(&bench);
+        let new = extents(&bench);
+        let new: Vec<_> = new.iter().filter(|(id, _)| !before.contains_key(id)).collect();
+        assert!(!new.is_empty() && new.iter().all(|(_, has)| !**has), "{new:?}");
+    }
+}
