@@ -321,6 +321,13 @@ impl Run {
         &self.slices[from..from + count]
     }
 
+    /// The first slice that could hold a key of the range, where one does.
+    pub(crate) fn first_within(&self, range: KeyRange<'_>) -> Option<usize> {
+        let from = self.seek(range.start);
+        let slice = self.slices.get(from)?;
+        range.end.is_none_or(|end| *slice.meta.smallest < *end).then_some(from)
+    }
+
     /// The slices that could hold a key of the range.
     pub(crate) fn within(&self, range: KeyRange<'_>) -> &[Arc<Slice>] {
         let from = self.seek(range.start);

@@ -49,14 +49,23 @@ fn put_text(out: &mut Vec<u8>, seed: u32, len: u8) {
 const FRESH: u32 = 1_000_000;
 const FRESH_TEXT: u32 = 1_000_000_000;
 
-/// Rows of the ranges that are read.
+/// Rows of the ranges that are read, and of short ones.
 const RANGE: u32 = 100;
+const SHORT: u32 = 10;
+
+fn put_rows(key: u32, rows: u32, out: &mut Vec<u8>) {
+    put_types(out, &[INT, INT]);
+    out.extend_from_slice(&key.to_le_bytes());
+    out.extend_from_slice(&(key + rows - 1).to_le_bytes());
+}
 
 /// A range of rows, or of entries of the index.
 fn put_range(key: u32, out: &mut Vec<u8>) {
-    put_types(out, &[INT, INT]);
-    out.extend_from_slice(&key.to_le_bytes());
-    out.extend_from_slice(&(key + RANGE - 1).to_le_bytes());
+    put_rows(key, RANGE, out);
+}
+
+fn put_short(key: u32, out: &mut Vec<u8>) {
+    put_rows(key, SHORT, out);
 }
 
 /// Five ranges of a tenth of that, apart from each other.
@@ -69,7 +78,7 @@ fn put_ranges(key: u32, out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) const CASES: [Case; 15] = [
+pub(crate) const CASES: [Case; 20] = [
     Case { name: "ping", sql: "", command: |_, out| out.push(0x0E) },
     Case {
         name: "constant",
@@ -155,6 +164,34 @@ pub(crate) const CASES: [Case; 15] = [
         name: "range columns",
         sql: "SELECT c FROM ranges WHERE id BETWEEN ? AND ?",
         command: put_range,
+    },
+    Case {
+        name: "range order",
+        sql: "SELECT c FROM ranges WHERE id BETWEEN ? AND ? ORDER BY c",
+        command: put_range,
+    },
+    Case {
+        name: "range distinct",
+        sql: "SELECT DISTINCT c FROM ranges WHERE id BETWEEN ? AND ? ORDER BY c",
+        command: put_range,
+    },
+    Case {
+        name: "short columns",
+        sql: "SELECT c FROM ranges WHERE id BETWEEN ? AND ?",
+        command: put_short,
+    },
+    Case {
+        name: "short sum",
+        sql: "SELECT SUM(k) FROM ranges WHERE id BETWEEN ? AND ?",
+        command: put_short,
+    },
+    Case {
+        name: "short columns text",
+        sql: "",
+        command: |key, out| {
+            let to = key + SHORT - 1;
+            let _ = write!(out, "\x03SELECT c FROM ranges WHERE id BETWEEN {key} AND {to}");
+        },
     },
     Case {
         name: "range sum",

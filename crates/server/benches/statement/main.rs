@@ -107,7 +107,7 @@ fn bench(args: &Args) {
 
 /// The most that statements may ask for memory, in a run of many. Of a change of a row, some is for the row cache, into which rows
 /// come in a run as short as the test's.
-const ALLOCATIONS_MAX: [(&str, f64); 9] = [
+const ALLOCATIONS_MAX: [(&str, f64); 14] = [
     ("ping", 0.0),
     ("select", 0.0),
     ("select text", 2.0),
@@ -117,6 +117,11 @@ const ALLOCATIONS_MAX: [(&str, f64); 9] = [
     ("update text", 13.0),
     ("update index text", 11.5),
     ("insert text", 9.0),
+    ("short columns", 2.5),
+    ("short columns text", 4.5),
+    ("range columns", 2.5),
+    ("range sum", 8.5),
+    ("ranges count", 18.0),
 ];
 
 fn test() {

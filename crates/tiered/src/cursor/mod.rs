@@ -16,6 +16,7 @@ mod tree;
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, Result};
 
@@ -27,10 +28,14 @@ use crate::ranges::RangeTombstones;
 use crate::source::Source;
 use crate::subtable::{SubTable, View};
 
+/// A key that is kept; one that is not long takes no memory of its own.
+type Key = SmallVec<[u8; 32]>;
+
 /// Hidden rows in a row from which on a source leaps out of what is hidden: a leap seeks, which a few steps cost less than.
 const WALKED_HIDDEN_MAX: usize = 8;
 
-struct Merged {
+/// A source of a cursor.
+pub(crate) struct Merged {
     source: Source,
     /// Whether it stands on a row that was not passed yet, or before one.
     ready: bool,
@@ -39,6 +44,11 @@ struct Merged {
 }
 
 impl Merged {
+    /// A source that has made no step.
+    pub(crate) fn new(source: Source) -> Merged {
+        Merged { source, ready: false, behind: true }
+    }
+
     #[inline]
     fn is_before(&self) -> bool {
         self.ready && !self.source.is_on_row()
@@ -86,7 +96,7 @@ pub(crate) struct TableCursor {
     lent: usize,
     alone: Alone,
     /// The key of the row that was given last, where it was left.
-    left: Option<Vec<u8>>,
+    left: Option<Key>,
     /// What was passed since the last row.
     stretch: Stretch,
     /// Rows among that which range tombstones hide.
@@ -103,7 +113,7 @@ impl TableCursor {
     /// A cursor at a snapshot over sources of a sub-table's view, newest first. What is `hidden` is passed over, and
     /// they begin behind `leapt`, if that is given.
     pub(crate) fn new(
-        sources: Vec<Source>,
+        sources: Vec<Merged>,
         direction: Direction,
         snapshot: Csn,
         part: Arc<SubTable>,
@@ -111,10 +121,6 @@ impl TableCursor {
         hidden: Option<RangeTombstones>,
         leapt: Option<&Gap>,
     ) -> TableCursor {
-        let sources: Vec<Merged> = sources
-            .into_iter()
-            .map(|source| Merged { source, ready: false, behind: true })
-            .collect();
         let mut stretch = Stretch::default();
         if let Some(gap) = leapt {
             stretch.leap(direction, gap);
@@ -191,10 +197,7 @@ impl TableCursor {
     fn leave(&mut self) {
         if self.given {
             self.given = false;
-            let mut left = self.left.take().unwrap_or_default();
-            left.clear();
-            left.extend_from_slice(self.entry().key);
-            self.left = Some(left);
+            self.left = Some(Key::from_slice(self.entry().key));
         }
     }
 

@@ -27,6 +27,7 @@ mod partition;
 mod pin;
 mod prefetch;
 mod reuse;
+mod scan;
 mod status;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -55,7 +56,6 @@ use spillway_storage::{ALIGN, Disk, DiskLock};
 
 use crate::cache::{Balance, Looked, RowCache};
 use crate::compaction::{Accelerator, Cpu};
-use crate::cursor::{PartsCursor, TableCursor};
 use crate::extent::{ExtentHandle, ReadContext, read_by_this_thread};
 use crate::filter;
 use crate::gaps::{self, Gaps};
@@ -66,9 +66,8 @@ use crate::memtable::{Accounts, Memtable};
 use crate::picker::Kind;
 use crate::ranges::{Mark, RangeTombstones};
 use crate::settings::TieredSettings;
-use crate::source::{Bounds, MemtableSource, RunSource, Source};
 use crate::space::{Claimed, SpaceManager, claim};
-use crate::subtable::{SubTable, View};
+use crate::subtable::SubTable;
 use crate::table::Table;
 use debt::{LevelsDebt, Settled};
 pub use inspect::TableSize;
@@ -534,61 +533,6 @@ fn parts_of(
     Ok(parts)
 }
 
-/// A scan over sub-tables, in the order of its direction.
-fn cursor_over(
-    parts: &[Arc<SubTable>],
-    range: KeyRange<'_>,
-    direction: Direction,
-    snapshot: Csn,
-    late: bool,
-) -> Box<dyn Cursor> {
-    let cursor = |part: &Arc<SubTable>| {
-        let view = part.view();
-        let range = part.range().intersection(range);
-        let gap = part.gaps.at_begin(range, direction, snapshot);
-        let left = gap.as_ref().map_or(range, |gap| gap.leave(range, direction));
-        let sources = sources(&view, left, direction, snapshot);
-        let hidden = view.hidden(left, snapshot);
-        let part = part.clone();
-        let cursor =
-            TableCursor::new(sources, direction, snapshot, part, view, hidden, gap.as_deref());
-        if late { cursor.late() } else { cursor }
-    };
-    if let [only] = parts {
-        return Box::new(cursor(only));
-    }
-    // All views are taken now: what a snapshot sees may leave a later one.
-    let mut cursors: Vec<TableCursor> = parts.iter().map(cursor).collect();
-    if direction == Direction::Forward {
-        cursors.reverse();
-    }
-    Box::new(PartsCursor::new(cursors))
-}
-
-fn sources(
-    view: &Arc<View>,
-    range: KeyRange<'_>,
-    direction: Direction,
-    snapshot: Csn,
-) -> Vec<Source> {
-    let bounds = Bounds::of(range);
-    let mut sources: Vec<Source> = view
-        .memtables()
-        .filter(|memtable| !memtable.is_empty())
-        .map(|memtable| {
-            let source = MemtableSource::new(memtable.clone(), bounds.clone(), direction, snapshot);
-            Source::Memtable(source)
-        })
-        .collect();
-    let runs = view.levels.runs().filter(|run| !run.within(range).is_empty());
-    sources.extend(
-        runs.map(|run| {
-            Source::Run(RunSource::new(run.clone(), bounds.clone(), direction, snapshot))
-        }),
-    );
-    sources
-}
-
 impl Engine for TieredEngine {
     fn kind(&self) -> EngineKind {
         EngineKind::Tiered
@@ -750,7 +694,7 @@ impl Engine for TieredEngine {
         parts[parts.len() - 1].place.touch();
         self.0.note_use(parts[0].mix.read());
         let late = self.0.settings.range_filters;
-        Ok(cursor_over(parts, range, direction, snapshot, late))
+        Ok(scan::cursor_over(parts, range, direction, snapshot, late))
     }
 
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {

@@ -661,10 +661,19 @@ impl ExtentHandle {
         table: &Arc<CachedTable>,
         index: usize,
     ) -> Option<Arc<CachedBlock>> {
-        let pin = self.cache().pin();
+        self.block_to_keep(table, index, &self.cache().pin())
+    }
+
+    /// A data block, if it is in memory, to be kept.
+    pub(crate) fn block_to_keep(
+        &self,
+        table: &CachedTable,
+        index: usize,
+        pin: &Pin<'_>,
+    ) -> Option<Arc<CachedBlock>> {
         match self.cache().lookup() {
-            None => table.block_to_keep(index, &pin),
-            Some(lookup) => lookup.block(table, index, &pin),
+            None => table.block_to_keep(index, pin),
+            Some(lookup) => lookup.block(table, index, pin),
         }
     }
 

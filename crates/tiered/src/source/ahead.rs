@@ -19,24 +19,29 @@ use crate::extent::{CachedBlock, CachedTable, ExtentHandle, ReadAhead};
 use crate::level::Run;
 
 /// Blocks in a row, the sought one included, that were missed when a scan begins to read ahead.
-const MISSED_TO_BEGIN: usize = 3;
+const MISSED_TO_BEGIN: u32 = 3;
 /// Blocks in a row that were found in memory when it ends.
-const FOUND_TO_END: usize = 8;
+const FOUND_TO_END: u32 = 8;
 
-/// What a source reads ahead, and what it goes by.
+/// What a source goes by that may read ahead.
 pub(super) struct Ahead {
     direction: Direction,
     /// Blocks that were in no cache since one was, and that were since one was not.
-    missed: usize,
-    found: usize,
-    reading: Option<Box<ReadAhead>>,
+    missed: u32,
+    found: u32,
+    reading: Option<Box<Reading>>,
+}
+
+/// What it reads ahead.
+struct Reading {
+    ahead: ReadAhead,
     /// Of which slice what blocks are not begun yet, in the direction.
     left: Option<(usize, Range<usize>)>,
 }
 
 impl Ahead {
     pub(super) fn new(direction: Direction) -> Ahead {
-        Ahead { direction, missed: 0, found: 0, reading: None, left: None }
+        Ahead { direction, missed: 0, found: 0, reading: None }
     }
 
     /// A block was found in memory.
@@ -59,7 +64,8 @@ impl Ahead {
         block: usize,
         access: Access,
     ) -> Result<Arc<CachedBlock>> {
-        let read = self.reading.as_mut().and_then(|ahead| ahead.take(extent, block, access));
+        let reading = self.reading.as_mut();
+        let read = reading.and_then(|reading| reading.ahead.take(extent, block, access));
         let data = match read {
             Some(data) => data,
             None => extent.fetch_block(table, block, access)?,
@@ -84,10 +90,10 @@ impl Ahead {
     ) {
         let extent = &run.slices()[slice].extent;
         if self.reading.is_none() {
-            self.left = None;
-            self.reading = ReadAhead::new(extent).map(Box::new);
+            let begun = ReadAhead::new(extent);
+            self.reading = begun.map(|ahead| Box::new(Reading { ahead, left: None }));
         }
-        let Some(reading) = &mut self.reading else {
+        let Some(Reading { ahead: reading, left }) = self.reading.as_deref_mut() else {
             // There is none to be had now: after as many blocks it is asked for again.
             self.missed = 0;
             return;
@@ -98,7 +104,7 @@ impl Ahead {
             if backward { blocks.start..block } else { block + 1..blocks.end }
         };
         // Where the scan has overtaken what was begun, or is elsewhere.
-        let is_ahead = match &self.left {
+        let is_ahead = match &*left {
             Some((at, left)) if *at == slice => {
                 if backward {
                     left.end <= block
@@ -116,9 +122,9 @@ impl Ahead {
             None => false,
         };
         if !is_ahead {
-            self.left = Some((slice, behind(slice, block)));
+            *left = Some((slice, behind(slice, block)));
         }
-        while let Some((at, left)) = &mut self.left
+        while let Some((at, blocks)) = &mut *left
             && reading.has_room()
         {
             let own = &run.slices()[*at];
@@ -126,16 +132,17 @@ impl Ahead {
                 if *at == slice { Some(table.clone()) } else { own.extent.resident_now() };
             // The index is read when the scan comes there.
             let Some(resident) = resident else { return };
-            let within = within(&resident, left.clone(), bounds, self.direction);
+            let within = within(&resident, blocks.clone(), bounds, self.direction);
             if within.start == within.end {
                 let next = if backward { at.checked_sub(1) } else { Some(*at + 1) };
-                let next = next.filter(|next| left.start == left.end && *next < run.slices().len());
+                let next =
+                    next.filter(|next| blocks.start == blocks.end && *next < run.slices().len());
                 let Some(next) = next else { return };
-                self.left = Some((next, run.slices()[next].meta.block_range()));
+                *left = Some((next, run.slices()[next].meta.block_range()));
                 continue;
             }
             let begun = reading.begin(&own.extent, &resident, within, backward);
-            *left = if backward { left.start..begun.start } else { begun.end..left.end };
+            *blocks = if backward { blocks.start..begun.start } else { begun.end..blocks.end };
         }
     }
 }
@@ -148,14 +155,14 @@ fn within(
     direction: Direction,
 ) -> Range<usize> {
     let Range { start, end } = blocks;
-    match (direction, &bounds.end) {
+    match (direction, bounds.end()) {
         (Direction::Forward, None) => start..end,
         (Direction::Forward, Some(past)) => {
             // The block that has the end is needed, and none behind it.
             let last = table.seek(start..end, past);
-            let begins = last < end && table.first(last) < &**past;
+            let begins = last < end && table.first(last) < past;
             start..last + usize::from(begins)
         }
-        (Direction::Backward, _) => table.seek(start..end, &bounds.start)..end,
+        (Direction::Backward, _) => table.seek(start..end, bounds.start())..end,
     }
 }

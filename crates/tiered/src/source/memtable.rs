@@ -20,7 +20,7 @@ pub(super) const UNSEEN_MAX: usize = 16;
 /// Rows of a memtable.
 pub(crate) struct MemtableSource {
     memtable: Arc<Memtable>,
-    bounds: Arc<Bounds>,
+    bounds: Bounds,
     direction: Direction,
     snapshot: Csn,
     place: Option<Place>,
@@ -37,7 +37,7 @@ pub(crate) struct MemtableSource {
 impl MemtableSource {
     pub(crate) fn new(
         memtable: Arc<Memtable>,
-        bounds: Arc<Bounds>,
+        bounds: Bounds,
         direction: Direction,
         snapshot: Csn,
     ) -> MemtableSource {
@@ -56,9 +56,9 @@ impl MemtableSource {
 
     fn step(&self, from: Option<Place>) -> Place {
         match (self.direction, from) {
-            (Direction::Forward, None) => self.memtable.seek(&self.bounds.start),
+            (Direction::Forward, None) => self.memtable.seek(self.bounds.start()),
             (Direction::Forward, Some(place)) => self.memtable.after(place),
-            (Direction::Backward, None) => self.memtable.seek_before(self.bounds.end.as_deref()),
+            (Direction::Backward, None) => self.memtable.seek_before(self.bounds.end()),
             (Direction::Backward, Some(place)) => self.memtable.before(place),
         }
     }
@@ -208,7 +208,7 @@ impl MemtableSource {
     }
 
     pub(super) fn start(&self) -> &[u8] {
-        &self.bounds.start
+        self.bounds.start()
     }
 
     pub(super) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {

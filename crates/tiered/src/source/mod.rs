@@ -31,8 +31,7 @@ mod run;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::sync::Arc;
-
+use smallvec::SmallVec;
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Direction, KeyRange, Result};
 
@@ -41,37 +40,55 @@ pub(crate) use self::run::RunSource;
 use crate::block::Entry;
 use crate::gaps::Gap;
 
-/// A range with an owned form, for what outlives its caller. The sources of a scan share one.
-#[derive(Debug)]
+/// Bytes of a range's ends that are kept in place: most keys are short.
+const BOUNDS_BYTES: usize = 32;
+
+/// A range with an owned form, for what outlives its caller. Each source of a scan has its own: short keys are copied, and nothing is
+/// counted.
+#[derive(Clone, Debug)]
 pub(crate) struct Bounds {
-    start: Box<[u8]>,
-    end: Option<Box<[u8]>>,
+    /// The start, and behind it the end.
+    bytes: SmallVec<[u8; BOUNDS_BYTES]>,
+    start_bytes: usize,
+    has_end: bool,
 }
 
 impl Bounds {
-    pub(crate) fn of(range: KeyRange<'_>) -> Arc<Bounds> {
-        Arc::new(Bounds { start: range.start.into(), end: range.end.map(Into::into) })
+    pub(crate) fn of(range: KeyRange<'_>) -> Bounds {
+        let mut bytes = SmallVec::from_slice(range.start);
+        bytes.extend_from_slice(range.end.unwrap_or_default());
+        Bounds { bytes, start_bytes: range.start.len(), has_end: range.end.is_some() }
+    }
+
+    #[inline]
+    fn start(&self) -> &[u8] {
+        &self.bytes[..self.start_bytes]
+    }
+
+    #[inline]
+    fn end(&self) -> Option<&[u8]> {
+        self.has_end.then(|| &self.bytes[self.start_bytes..])
     }
 
     fn range(&self) -> KeyRange<'_> {
-        KeyRange::new(&self.start, self.end.as_deref())
+        KeyRange::new(self.start(), self.end())
     }
 
     /// Whether a key is inside, which is known not to be before where the direction begins.
     #[inline]
     fn reaches(&self, key: &[u8], direction: Direction) -> bool {
         match direction {
-            Direction::Forward => self.end.as_ref().is_none_or(|end| *key < **end),
-            Direction::Backward => *self.start <= *key,
+            Direction::Forward => self.end().is_none_or(|end| key < end),
+            Direction::Backward => self.start() <= key,
         }
     }
 
-    fn behind(&self, gap: &Gap, direction: Direction) -> Arc<Bounds> {
+    fn behind(&self, gap: &Gap, direction: Direction) -> Bounds {
         Bounds::of(gap.leave(self.range(), direction))
     }
 
     /// What of them is left behind a range in which the direction has come to stand.
-    fn past(&self, hidden: KeyRange<'_>, direction: Direction) -> Arc<Bounds> {
+    fn past(&self, hidden: KeyRange<'_>, direction: Direction) -> Bounds {
         let own = self.range();
         Bounds::of(match (direction, hidden.end) {
             (Direction::Forward, Some(end)) => KeyRange::new(own.start.max(end), own.end),

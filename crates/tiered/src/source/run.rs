@@ -34,9 +34,6 @@ struct Standing {
     data: Arc<CachedBlock>,
 }
 
-/// A block that was found: its extent's table, its number there, and itself.
-type Found = (Arc<CachedTable>, usize, Arc<CachedBlock>);
-
 /// A block that a bound was sought in: its slice, its extent's table, and its number there.
 type Sought = (usize, Arc<CachedTable>, usize);
 
@@ -58,6 +55,17 @@ impl Standing {
         self.entry = entry;
         self.row = self.data.row(entry);
         self
+    }
+
+    /// Whether nothing of the bounds is behind it, as the block at hand tells.
+    #[inline]
+    fn is_last(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Forward => {
+                self.entry + 1 >= self.inside.end && self.inside.end < self.data.len()
+            }
+            Direction::Backward => self.entry <= self.inside.start && self.inside.start > 0,
+        }
     }
 
     /// Goes to the next key's newest visible version, if the block at hand tells which that is.
@@ -117,7 +125,9 @@ impl Standing {
 /// Rows of a run of slices.
 pub(crate) struct RunSource {
     run: Arc<Run>,
-    bounds: Arc<Bounds>,
+    bounds: Bounds,
+    /// The slice that the start of the bounds is in or before, where that is known.
+    begins: Option<usize>,
     direction: Direction,
     snapshot: Csn,
     at: Option<Standing>,
@@ -145,15 +155,18 @@ enum Lent {
 const COMPARED: usize = 2;
 
 impl RunSource {
+    /// Rows of a run inside of the bounds, whose start is in its slice `begins` or before that, and in none before it.
     pub(crate) fn new(
         run: Arc<Run>,
-        bounds: Arc<Bounds>,
+        begins: usize,
+        bounds: Bounds,
         direction: Direction,
         snapshot: Csn,
     ) -> RunSource {
         let ahead = RefCell::new(Ahead::new(direction));
         RunSource {
             run,
+            begins: Some(begins),
             bounds,
             direction,
             snapshot,
@@ -210,8 +223,8 @@ impl RunSource {
 
     /// What no row from the start on is below.
     fn least(&self, access: Access, bound: &mut Vec<u8>) -> Result<Near> {
-        let start = &*self.bounds.start;
-        let at = self.run.seek(start);
+        let start = self.bounds.start();
+        let at = self.begins();
         let Some(slice) = self.run.slices().get(at) else { return Ok(Near::Nothing) };
         if *start <= *slice.meta.smallest {
             bound.extend_from_slice(&slice.meta.smallest);
@@ -232,7 +245,7 @@ impl RunSource {
     /// What all rows below the end are below, or are.
     fn greatest(&self, access: Access, bound: &mut Vec<u8>) -> Result<Near> {
         let slices = self.run.slices();
-        let end = self.bounds.end.as_deref();
+        let end = self.bounds.end();
         let at = end.map_or(slices.len(), |end| self.run.seek(end));
         let Some((end, slice)) =
             end.zip(slices.get(at)).filter(|(end, slice)| *slice.meta.smallest < **end)
@@ -257,7 +270,7 @@ impl RunSource {
     }
 
     pub(super) fn start(&self) -> &[u8] {
-        &self.bounds.start
+        self.bounds.start()
     }
 
     pub(super) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
@@ -280,8 +293,9 @@ impl RunSource {
         self.go_to(self.bounds.behind(gap, self.direction));
     }
 
-    fn go_to(&mut self, bounds: Arc<Bounds>) {
+    fn go_to(&mut self, bounds: Bounds) {
         self.bounds = bounds;
+        self.begins = None;
         self.at = None;
         self.sought = None;
         self.ahead = RefCell::new(Ahead::new(self.direction));
@@ -409,8 +423,14 @@ impl RunSource {
             return Ok(false);
         }
         let (direction, snapshot) = (self.direction, self.snapshot);
-        if self.at.as_mut().is_some_and(|at| at.step(direction, snapshot, false)) {
-            return Ok(true);
+        if let Some(at) = &mut self.at {
+            if at.step(direction, snapshot, false) {
+                return Ok(true);
+            }
+            if at.is_last(direction) {
+                (self.at, self.ended) = (None, true);
+                return Ok(false);
+            }
         }
         self.at = match self.direction {
             Direction::Forward => self.forward(access)?,
@@ -420,68 +440,95 @@ impl RunSource {
         Ok(!self.ended)
     }
 
-    /// A block of a slice, found by what is given the slice's blocks; `None` where there is none.
+    /// The first slice that could hold the start of the bounds, or what is behind it.
+    fn begins(&self) -> usize {
+        self.begins.unwrap_or_else(|| self.run.seek(self.bounds.start()))
+    }
+
+    /// In a block of a slice, which what is given the slice's blocks finds; `None` where there is none.
     fn open(
         &self,
         slice: usize,
-        block: impl FnOnce(&Resident, Range<usize>) -> usize,
+        block: impl Fn(&Resident, Range<usize>) -> usize,
         access: Access,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<Standing>> {
         let Some(there) = self.run.slices().get(slice) else { return Ok(None) };
-        let resident = there.extent.resident(access)?;
-        let blocks = there.meta.block_range();
-        let block = block(&resident, blocks.clone());
-        if !blocks.contains(&block) {
+        let (extent, blocks) = (&there.extent, there.meta.block_range());
+        let pin = extent.cache().pin();
+        if let Some(table) = extent.table(&pin) {
+            // All is in memory most often: one pin is enough then, and nobody counts references to the table.
+            let index = block(&table, blocks.clone());
+            if !blocks.contains(&index) {
+                return Ok(None);
+            }
+            if let Some(data) = extent.block_to_keep(&table, index, &pin) {
+                self.ahead.borrow_mut().pass();
+                return Ok(Some(self.stand((slice, &table, index), data)));
+            }
+        }
+        drop(pin);
+        let table = extent.resident(access)?;
+        let index = block(&table, blocks.clone());
+        if !blocks.contains(&index) {
             return Ok(None);
         }
-        self.read((slice, resident, block), access).map(Some)
+        self.read(&(slice, table, index), access).map(Some)
     }
 
-    fn read(&self, (slice, resident, block): Sought, access: Access) -> Result<Found> {
-        let extent = &self.run.slices()[slice].extent;
-        let data = match extent.block_now(&resident, block) {
+    fn read(&self, (slice, table, block): &Sought, access: Access) -> Result<Standing> {
+        let extent = &self.run.slices()[*slice].extent;
+        let data = match extent.block_now(table, *block) {
             Some(data) => {
                 self.ahead.borrow_mut().pass();
                 data
             }
-            None => self.ahead.borrow_mut().fetch(extent, &resident, block, access)?,
+            None => self.ahead.borrow_mut().fetch(extent, table, *block, access)?,
         };
-        Ok((resident, block, data))
+        Ok(self.stand((*slice, table, *block), data))
     }
 
-    /// The block that would have a key, of the first slice that ends at or behind it.
-    fn seek(&self, key: &[u8], access: Access) -> Result<Option<(usize, Found)>> {
-        let (slice, found) = match &self.sought {
-            Some(sought) => (sought.0, Some(self.read(sought.clone(), access)?)),
-            None => {
-                let slice = self.run.seek(key);
-                (slice, self.open(slice, |resident, blocks| resident.seek(blocks, key), access)?)
-            }
+    /// In the block that would have a key, of the first slice that ends at or behind it.
+    fn seek(
+        &self,
+        key: &[u8],
+        slice: impl FnOnce() -> usize,
+        access: Access,
+    ) -> Result<Option<Standing>> {
+        let found = match &self.sought {
+            Some(sought) => Some(self.read(sought, access)?),
+            None => self.open(slice(), |table, blocks| table.seek(blocks, key), access)?,
         };
-        if let Some((_, block, _)) = found {
+        if let Some(at) = &found {
             // A scan begins at a block: one that goes on from there is no reason to keep what it passes.
-            self.run.slices()[slice].extent.note_read(block);
+            self.run.slices()[at.slice].extent.note_read(at.block);
         }
-        Ok(found.map(|found| (slice, found)))
+        Ok(found)
     }
 
     /// A block that a step came to: has those behind it read, where the scan has shown that it needs them.
-    fn go_on(&self, at: &Standing, resident: &Arc<CachedTable>, access: Access) {
+    fn go_on(&self, at: &Standing, access: Access) {
         let mut ahead = self.ahead.borrow_mut();
-        if access == Access::Blocking && ahead.is_worth_it() {
-            ahead.fill(&self.run, &self.bounds, (at.slice, at.block), resident);
+        if access == Access::Blocking
+            && ahead.is_worth_it()
+            && let Some(table) = self.run.slices()[at.slice].extent.resident_now()
+        {
+            ahead.fill(&self.run, &self.bounds, (at.slice, at.block), &table);
         }
     }
 
     /// In a block of a slice, at its first entry.
-    fn stand(&self, slice: usize, (resident, block, data): Found) -> Standing {
+    fn stand(
+        &self,
+        (slice, table, block): (usize, &CachedTable, usize),
+        data: Arc<CachedBlock>,
+    ) -> Standing {
         let mut inside = 0..data.len();
-        match (self.direction, &self.bounds.end) {
-            (Direction::Forward, Some(end)) if resident.last(block) >= &**end => {
+        match (self.direction, self.bounds.end()) {
+            (Direction::Forward, Some(end)) if table.last(block) >= end => {
                 inside.end = data.seek(end);
             }
-            (Direction::Backward, _) if resident.first(block) < &*self.bounds.start => {
-                inside.start = data.seek(&self.bounds.start);
+            (Direction::Backward, _) if table.first(block) < self.bounds.start() => {
+                inside.start = data.seek(self.bounds.start());
             }
             _ => {}
         }
@@ -493,7 +540,7 @@ impl RunSource {
             row: data.row(0),
             inside,
             is_plain: data.is_plain_at(self.snapshot),
-            is_begun: !begins && resident.goes_on(block - 1),
+            is_begun: !begins && table.goes_on(block - 1),
             data,
         }
     }
@@ -508,15 +555,11 @@ impl RunSource {
             return Ok(None);
         }
         let next = match self.open(at.slice, |_, _| at.block + 1, access)? {
-            Some(found) => Some((at.slice, found)),
-            None => self
-                .open(at.slice + 1, |_, blocks| blocks.start, access)?
-                .map(|found| (at.slice + 1, found)),
+            Some(next) => Some(next),
+            None => self.open(at.slice + 1, |_, blocks| blocks.start, access)?,
         };
-        let Some((slice, found)) = next else { return Ok(None) };
-        let resident = found.0.clone();
-        let next = self.stand(slice, found);
-        self.go_on(&next, &resident, access);
+        let Some(next) = next else { return Ok(None) };
+        self.go_on(&next, access);
         Ok(Some(next).filter(|next| !next.inside.is_empty()))
     }
 
@@ -531,16 +574,12 @@ impl RunSource {
         }
         let begins = self.run.slices()[at.slice].meta.block_range().start == at.block;
         let next = match (begins, at.slice.checked_sub(1)) {
-            (false, _) => self.open(at.slice, |_, _| at.block - 1, access)?.map(|f| (at.slice, f)),
-            (true, Some(slice)) => {
-                self.open(slice, |_, blocks| blocks.end - 1, access)?.map(|f| (slice, f))
-            }
+            (false, _) => self.open(at.slice, |_, _| at.block - 1, access)?,
+            (true, Some(slice)) => self.open(slice, |_, blocks| blocks.end - 1, access)?,
             (true, None) => None,
         };
-        let Some((slice, found)) = next else { return Ok(None) };
-        let resident = found.0.clone();
-        let next = self.stand(slice, found);
-        self.go_on(&next, &resident, access);
+        let Some(next) = next else { return Ok(None) };
+        self.go_on(&next, access);
         Ok(Self::last_of(next))
     }
 
@@ -551,9 +590,8 @@ impl RunSource {
     }
 
     fn first(&self, access: Access) -> Result<Option<Standing>> {
-        let start = &self.bounds.start;
-        let Some((slice, found)) = self.seek(start, access)? else { return Ok(None) };
-        let at = self.stand(slice, found);
+        let start = self.bounds.start();
+        let Some(at) = self.seek(start, || self.begins(), access)? else { return Ok(None) };
         match at.data.seek(start) {
             entry if entry < at.inside.end => Ok(Some(at.at(entry))),
             // All of the block is before the range, whatever the index says of it.
@@ -568,20 +606,20 @@ impl RunSource {
     fn last(&self, access: Access) -> Result<Option<Standing>> {
         let slices = self.run.slices().len();
         // The place of the first entry at or past the end, then one back.
-        if let Some(end) = &self.bounds.end
-            && self.run.seek(end) < slices
+        if let Some(end) = self.bounds.end()
+            && let slice = self.run.seek(end)
+            && slice < slices
         {
-            let Some((slice, found)) = self.seek(end, access)? else { return Ok(None) };
-            let mut at = self.stand(slice, found);
+            let Some(mut at) = self.seek(end, || slice, access)? else { return Ok(None) };
             at.entry = at.data.seek(end);
             return self.before(at, access);
         }
         let Some(slice) = slices.checked_sub(1) else { return Ok(None) };
         let found = self.open(slice, |_, blocks| blocks.end - 1, access)?;
-        if let Some((_, block, _)) = &found {
-            self.run.slices()[slice].extent.note_read(*block);
+        if let Some(at) = &found {
+            self.run.slices()[slice].extent.note_read(at.block);
         }
-        Ok(found.and_then(|found| Self::last_of(self.stand(slice, found))))
+        Ok(found.and_then(Self::last_of))
     }
 
     /// The next key's newest visible version, ascending.

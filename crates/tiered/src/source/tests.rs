@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use spillway_base::budget::Budget;
 
 use super::memtable::UNSEEN_MAX;

@@ -2,12 +2,16 @@
 
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::range::successor;
 use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
 
 use super::Transaction;
 use crate::snapshots::Snapshot;
+
+/// A key that is kept; one that is not long takes no memory of its own.
+type Key = SmallVec<[u8; 32]>;
 
 /// Where the current row comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,15 +27,15 @@ enum At {
 pub struct Scan<'t> {
     txn: &'t Transaction,
     table: TableId,
-    start: Vec<u8>,
-    end: Option<Vec<u8>>,
+    start: Key,
+    end: Option<Key>,
     direction: Direction,
     cursor: Option<Box<dyn Cursor>>,
     /// Whether the cursor stands on a row that was not given yet.
     ahead: bool,
     at: At,
     /// The last key given or passed, and the own value of the current row.
-    key: Vec<u8>,
+    key: Key,
     value: Vec<u8>,
     started: bool,
     /// The snapshot it reads at, where that is not the transaction's.
@@ -51,13 +55,13 @@ impl<'t> Scan<'t> {
         Scan {
             txn,
             table,
-            start: range.start.to_vec(),
-            end: range.end.map(<[u8]>::to_vec),
+            start: Key::from_slice(range.start),
+            end: range.end.map(Key::from_slice),
             direction,
             cursor,
             ahead: false,
             at: At::Nothing,
-            key: Vec::new(),
+            key: Key::new(),
             value: Vec::new(),
             started: false,
             snapshot: None,
@@ -199,7 +203,7 @@ impl<'t> Scan<'t> {
             }
             let Some((key, value)) = own else { return Ok(false) };
             let visible = value.is_some();
-            let next = key.to_vec();
+            let next = Key::from_slice(key);
             self.value.clear();
             self.value.extend_from_slice(value.unwrap_or_default());
             drop(writes);

@@ -7,6 +7,7 @@ use super::*;
 use crate::extent_meta::ExtentId;
 use crate::manifest::Place;
 use crate::space::DeviceClass;
+use crate::subtable::View;
 use crate::temperature::Warmth;
 
 const ROWS: u64 = 4000;
