@@ -71,10 +71,18 @@ pub fn successor(key: &[u8]) -> Vec<u8> {
 /// (the prefix is empty or all `0xFF`).
 #[must_use]
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
-    let keep = prefix.iter().rposition(|&byte| byte != 0xFF)?;
-    let mut end = prefix[..=keep].to_vec();
-    end[keep] += 1;
+    let mut end = prefix.to_vec();
+    let left = raise_prefix(&mut end)?;
+    end.truncate(left);
     Some(end)
+}
+
+/// Makes of a prefix, in place, what [`prefix_end`] answers, which is its first so many bytes then; `None` when there is none, and it
+/// is as it was.
+pub fn raise_prefix(prefix: &mut [u8]) -> Option<usize> {
+    let keep = prefix.iter().rposition(|&byte| byte != 0xFF)?;
+    prefix[keep] += 1;
+    Some(keep + 1)
 }
 
 #[cfg(test)]

@@ -52,10 +52,13 @@ fn put_text(out: &mut Vec<u8>, value: &ValueRef<'_>, form: Form) {
         (ValueRef::UInt(number), _) => {
             put_bytes(out, itoa::Buffer::new().format(*number).as_bytes());
         }
-        (ValueRef::Decimal(number), _) => put_short(out, |out| {
-            // Writing to memory does not fail.
-            let _ = write!(out, "{number}");
-        }),
+        (ValueRef::Decimal(number), _) => match number.to_i128().filter(|_| number.scale() == 0) {
+            Some(whole) => put_bytes(out, itoa::Buffer::new().format(whole).as_bytes()),
+            None => put_short(out, |out| {
+                // Writing to memory does not fail.
+                let _ = write!(out, "{number}");
+            }),
+        },
         (ValueRef::Date(date), _) => put_short(out, |out| write_date(out, *date)),
         (ValueRef::DateTime(at), Form::Date) => put_short(out, |out| write_date(out, at.date)),
         (ValueRef::DateTime(at), form) => {
@@ -197,7 +200,7 @@ fn put_time(out: &mut Vec<u8>, span: i64) {
 #[cfg(test)]
 mod tests {
     use spillway_base::rng::Rng;
-    use spillway_types::Time;
+    use spillway_types::{Decimal, Time};
 
     use super::*;
 
@@ -221,6 +224,18 @@ mod tests {
             let at = DateTime { date, micros: rng.below(86_400_000_000) };
             assert_eq!(text(&ValueRef::DateTime(at), Form::DateTime(digits)), at.format(digits));
         }
+    }
+
+    #[test]
+    fn a_decimal_reads_as_it_is_shown_elsewhere() {
+        for digits in [0, 7, -7, 10, 1234, i128::from(i64::MIN), i128::MAX, i128::MIN] {
+            for scale in [0, 1, 3, 30] {
+                let number = Decimal::new(digits, scale);
+                assert_eq!(text(&ValueRef::Decimal(number), Form::Text), number.to_string());
+            }
+        }
+        let large = Decimal::parse(&"9".repeat(60)).unwrap();
+        assert_eq!(text(&ValueRef::Decimal(large), Form::Text), "9".repeat(60));
     }
 
     #[test]

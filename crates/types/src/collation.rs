@@ -7,6 +7,8 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::{NOT_ASCII, capitals};
+
 /// A collation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Collation {
@@ -130,9 +132,19 @@ impl Collation {
 
     /// The beginning of a text as a number: of two texts, that of the lesser is not greater. Equal heads say nothing.
     #[must_use]
+    #[inline]
     pub fn head(self, text: &[u8]) -> u64 {
-        let mut head = [0; 8];
         let text = if self == Collation::Binary { text } else { trim(text) };
+        match (self, text.first_chunk().map(|first| u64::from_be_bytes(*first))) {
+            (Collation::Binary | Collation::Bin, Some(first)) => first,
+            (Collation::GeneralCi, Some(first)) if first & NOT_ASCII == 0 => capitals(first),
+            _ => self.head_of_any(text),
+        }
+    }
+
+    /// As [`Collation::head`], of a text without trailing spaces that count for nothing.
+    fn head_of_any(self, text: &[u8]) -> u64 {
+        let mut head = [0; 8];
         let len = text.len().min(8);
         head[..len].copy_from_slice(&text[..len]);
         if self == Collation::GeneralCi {

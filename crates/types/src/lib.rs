@@ -16,6 +16,7 @@ pub mod row;
 pub mod temporal;
 #[cfg(test)]
 mod tests;
+mod text;
 pub mod value;
 
 pub use collation::Collation;

@@ -24,7 +24,7 @@
 //! the reader's to know. A value that was written before its column was given a wider type is made one of the new type by
 //! [`widened`].
 
-use crate::{ColumnType, Date, DateTime, Decimal, Time, ValueRef};
+use crate::{ColumnType, Date, DateTime, Decimal, Time, ValueRef, text};
 
 /// The row has the schema version 0, and does not say so.
 const PLAIN: u8 = 1;
@@ -173,7 +173,7 @@ fn read_value(bytes: &[u8]) -> Result<ValueRef<'_>, RowError> {
         2 => ValueRef::UInt(u64::from_le_bytes(eight()?)),
         3 => ValueRef::Double(f64::from_le_bytes(eight()?)),
         4 => ValueRef::Decimal(Decimal::from_bytes(rest).ok_or("a decimal makes no sense")?),
-        5 => ValueRef::Text(std::str::from_utf8(rest).map_err(|_| "a text is not UTF-8")?),
+        5 => ValueRef::Text(text::from_utf8(rest).map_err(|_| "a text is not UTF-8")?),
         6 => ValueRef::Bytes(rest),
         7 => ValueRef::Date(read_date(rest)?),
         8 => ValueRef::Time(Time { micros: i64::from_le_bytes(eight()?) }),

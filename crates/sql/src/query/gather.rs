@@ -89,6 +89,8 @@ pub(super) struct Gatherer<'g> {
     gathering: &'g Gathering,
     once: Once,
     most: Option<usize>,
+    /// What texts say, and bytes: each in one piece. Text is known to be UTF-8, and is not looked through again.
+    text: String,
     bytes: Vec<u8>,
     values: Vec<Kept>,
     places: Vec<Place>,
@@ -99,6 +101,9 @@ pub(super) struct Gatherer<'g> {
     full_at: usize,
     held: Held,
 }
+
+/// Room is made for so many rows when there is one.
+const ROWS_FIRST: usize = 32;
 
 /// So many rows are held whatever is asked for.
 const ROWS_LEAST: usize = 1024;
@@ -126,6 +131,7 @@ impl<'g> Gatherer<'g> {
             gathering,
             once,
             most,
+            text: String::new(),
             bytes: Vec::new(),
             values: Vec::new(),
             places: Vec::new(),
@@ -150,6 +156,10 @@ impl<'g> Gatherer<'g> {
         }
         let Some(first) = self.gathering.order.first() else { return emit(shown) };
         let head = self.head(values[first.place], *first);
+        if self.places.is_empty() {
+            self.values.reserve(ROWS_FIRST * values.len());
+            self.places.reserve(ROWS_FIRST);
+        }
         for value in values {
             let kept = self.keep(*value);
             self.values.push(kept);
@@ -166,8 +176,8 @@ impl<'g> Gatherer<'g> {
     /// Hands the rows on in their order.
     pub(super) fn finish(mut self, emit: &mut EmitRefs<'_>) -> Result<()> {
         self.settle();
+        let mut room = [ValueRef::Null; GATHERED];
         for place in &self.places {
-            let mut room = [ValueRef::Null; GATHERED];
             let all = self.row(place.row);
             let shown = &all[..self.gathering.shown];
             let more = if shown.len() <= GATHERED {
@@ -188,19 +198,21 @@ impl<'g> Gatherer<'g> {
 
     /// What it has of memory: pieces that grow have more than is in them.
     fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
+        self.text.capacity()
+            + self.bytes.capacity()
             + self.values.capacity() * size_of::<Kept>()
             + self.places.capacity() * size_of::<Place>()
     }
 
     fn keep(&mut self, value: ValueRef<'_>) -> Kept {
-        let at = self.bytes.len();
         match value {
             ValueRef::Text(text) => {
-                self.bytes.extend_from_slice(text.as_bytes());
+                let at = self.text.len();
+                self.text.push_str(text);
                 Kept::Text { at, len: text.len() }
             }
             ValueRef::Bytes(bytes) => {
+                let at = self.bytes.len();
                 self.bytes.extend_from_slice(bytes);
                 Kept::Bytes { at, len: bytes.len() }
             }
@@ -225,10 +237,7 @@ impl<'g> Gatherer<'g> {
         match *kept {
             Kept::Plain(value) => value,
             Kept::Bytes { at, len } => ValueRef::Bytes(&self.bytes[at..at + len]),
-            Kept::Text { at, len } => {
-                let text = std::str::from_utf8(&self.bytes[at..at + len]);
-                ValueRef::Text(text.expect("text is kept as it came"))
-            }
+            Kept::Text { at, len } => ValueRef::Text(&self.text[at..at + len]),
         }
     }
 
@@ -289,30 +298,24 @@ impl<'g> Gatherer<'g> {
     fn let_go(&mut self) -> Result<()> {
         self.settle();
         // Beside each other for a moment; the new ones are no longer than the old.
-        let both = self.memory_bytes() + self.bytes.len() + self.values.len() * size_of::<Kept>();
-        self.held.set_bytes(both)?;
-        let (bytes, values) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.values));
+        let copied = self.text.len() + self.bytes.len() + self.values.len() * size_of::<Kept>();
+        self.held.set_bytes(self.memory_bytes() + copied)?;
+        let (text, bytes) = (std::mem::take(&mut self.text), std::mem::take(&mut self.bytes));
+        let values = std::mem::take(&mut self.values);
         let columns = self.gathering.columns.len();
         for at in 0..self.places.len() {
             let row = self.places[at].row;
             for kept in &values[row * columns..(row + 1) * columns] {
-                let moved = self.bytes.len();
                 let kept = match *kept {
                     Kept::Plain(value) => Kept::Plain(value),
-                    Kept::Text { at, len } => {
-                        self.bytes.extend_from_slice(&bytes[at..at + len]);
-                        Kept::Text { at: moved, len }
-                    }
-                    Kept::Bytes { at, len } => {
-                        self.bytes.extend_from_slice(&bytes[at..at + len]);
-                        Kept::Bytes { at: moved, len }
-                    }
+                    Kept::Text { at, len } => self.keep(ValueRef::Text(&text[at..at + len])),
+                    Kept::Bytes { at, len } => self.keep(ValueRef::Bytes(&bytes[at..at + len])),
                 };
                 self.values.push(kept);
             }
             self.places[at].row = at;
         }
-        drop((bytes, values));
+        drop((text, bytes, values));
         self.held.set_bytes(self.memory_bytes())?;
         if matches!(self.once, Once::ByOrder) {
             self.full_at = (2 * self.places.len()).max(ROWS_LEAST);

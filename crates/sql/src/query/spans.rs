@@ -1,21 +1,26 @@
 //! From an access to the ranges of keys that it reads.
 
-use spillway::{KeyRange, successor};
+use smallvec::SmallVec;
+use spillway::KeyRange;
 use spillway_base::TableId;
+use spillway_base::range::raise_prefix;
 use spillway_types::key::{self, Lookup};
 use spillway_types::{ColumnType, Value};
 
 use super::access::WHOLE;
 use super::{Access, Interval, Source, scan};
-use crate::catalog::{IndexPart, TableDef, end_of, moved};
+use crate::catalog::{IndexPart, TableDef, moved};
 use crate::errors::Result;
 use crate::expr::{Buffer, Context, Expr};
+
+/// A key; one that is not long takes no memory of its own.
+pub(super) type Key = SmallVec<[u8; 24]>;
 
 /// A range of an index's keys.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Span {
-    pub(super) start: Vec<u8>,
-    pub(super) end: Option<Vec<u8>>,
+    pub(super) start: Key,
+    pub(super) end: Option<Key>,
 }
 
 /// Where an access reads.
@@ -28,25 +33,39 @@ pub(super) enum Places<'c> {
 
 /// The ranges that an access reads: in order, and apart from each other.
 pub(super) struct Spans {
-    pub(super) all: Vec<Span>,
+    pub(super) all: SmallVec<[Span; 1]>,
     /// Whether they have exactly what the access's equalities and intervals say, as far as those are about whole numbers.
     pub(super) exact: bool,
 }
 
 impl Spans {
     fn wide(span: Span) -> Spans {
-        Spans { all: vec![span], exact: false }
+        Spans { exact: false, ..Spans::exactly(span) }
+    }
+
+    fn exactly(span: Span) -> Spans {
+        let mut all = SmallVec::new();
+        all.push(span);
+        Spans { all, exact: true }
+    }
+
+    fn none() -> Spans {
+        Spans { all: SmallVec::new(), exact: true }
     }
 }
 
 impl Span {
-    fn of(prefix: Vec<u8>) -> Span {
-        Span { end: end_of(&prefix), start: prefix }
+    fn of(prefix: &[u8]) -> Span {
+        Span { end: end_of(Key::from_slice(prefix)), start: Key::from_slice(prefix) }
     }
 }
 
-/// Room for a key that is not long.
-const KEY_BYTES: usize = 32;
+/// The end of the keys that begin with a prefix, for a range.
+fn end_of(mut prefix: Key) -> Option<Key> {
+    let left = raise_prefix(&mut prefix)?;
+    prefix.truncate(left);
+    Some(prefix)
+}
 
 /// Spans that an estimate looks at; of more, the rest is assumed like them.
 const SAMPLE: usize = 8;
@@ -86,7 +105,7 @@ fn primary_key<'c>(
         match write_lookup(context, table, part, &value, &mut key) {
             Written::Yes => {}
             Written::Nowhere => {
-                return Ok(Some(Places::Spans(Spans { all: Vec::new(), exact: true })));
+                return Ok(Some(Places::Spans(Spans::none())));
             }
             Written::Unknown => return Ok(None),
         }
@@ -105,7 +124,7 @@ fn choose_spans<'s>(
     let is_dear = best.0.index.is_some() && best.0.cover.is_none();
     let of_no_use = is_dear && !best.0.ordered && are_all(&best.1.all);
     if of_no_use || is_too_new(context, table, best.0) {
-        best = (&WHOLE, Spans::wide(Span::of(Vec::new())));
+        best = (&WHOLE, Spans::wide(Span::of(&[])));
     }
     if source.others.is_empty() {
         return Ok(best);
@@ -162,7 +181,7 @@ pub(super) fn spans(
     row: &[Value],
 ) -> Result<Spans> {
     let parts = access.parts(table);
-    let mut prefix = Vec::with_capacity(KEY_BYTES);
+    let mut prefix = context.room.key();
     let mut exact = true;
     for (expr, part) in access.equal.iter().zip(parts) {
         let value = context.value(expr, row)?;
@@ -170,21 +189,22 @@ pub(super) fn spans(
         exact &= is_whole(&value);
         match write_lookup(context, table, part, &value, &mut prefix) {
             Written::Yes => {}
-            Written::Nowhere => return Ok(Spans { all: Vec::new(), exact: true }),
+            Written::Nowhere => return Ok(Spans::none()),
             // No key of this column is equal by index; the rows are checked one by one.
-            Written::Unknown => return Ok(Spans::wide(Span::of(prefix))),
+            Written::Unknown => return Ok(Spans::wide(Span::of(&prefix))),
         }
     }
     let (Some(part), false) = (parts.get(access.equal.len()), access.intervals.is_empty()) else {
-        return Ok(Spans { all: vec![Span::of(prefix)], exact });
+        return Ok(Spans { exact, ..Spans::exactly(Span::of(&prefix)) });
     };
-    let mut ends = Ends { context, table, part, prefix: &prefix, row, exact };
-    let mut spans = Vec::with_capacity(access.intervals.len());
+    let mut ends =
+        Ends { context, table, part, prefix_bytes: prefix.len(), key: prefix, row, exact };
+    let mut spans = SmallVec::with_capacity(access.intervals.len());
     for interval in &access.intervals {
         match ends.span(interval)? {
             Found::Nothing => {}
             Found::Span(span) => spans.push(span),
-            Found::Anywhere => return Ok(Spans::wide(Span::of(prefix))),
+            Found::Anywhere => return Ok(Spans::wide(Span::of(ends.prefix()))),
         }
     }
     Ok(Spans { exact: ends.exact, all: apart(spans) })
@@ -248,7 +268,7 @@ enum Found {
 /// The end of an interval, as a key.
 enum End {
     Null,
-    Key(Vec<u8>),
+    Key(Key),
     /// Between the values that the column has.
     Nowhere,
     Unknown,
@@ -258,22 +278,28 @@ struct Ends<'a, 'c> {
     context: &'a Context<'c>,
     table: &'a TableDef,
     part: &'a IndexPart,
-    prefix: &'a [u8],
+    /// What all keys begin with, and room for the rest of one.
+    key: Buffer<'a>,
+    prefix_bytes: usize,
     row: &'a [Value],
     /// Whether all that was looked up so far are whole numbers, or NULL, and every end of a range is where it says.
     exact: bool,
 }
 
 impl Ends<'_, '_> {
+    fn prefix(&self) -> &[u8] {
+        &self.key[..self.prefix_bytes]
+    }
+
     fn key(&mut self, expr: &Expr) -> Result<End> {
         let value = self.context.value(expr, self.row)?;
         if value.is_null() {
             return Ok(End::Null);
         }
         self.exact &= is_whole(&value);
-        let mut key = self.prefix.to_vec();
-        Ok(match write_lookup(self.context, self.table, self.part, &value, &mut key) {
-            Written::Yes => End::Key(key),
+        self.key.truncate(self.prefix_bytes);
+        Ok(match write_lookup(self.context, self.table, self.part, &value, &mut self.key) {
+            Written::Yes => End::Key(Key::from_slice(&self.key)),
             Written::Nowhere => End::Nowhere,
             Written::Unknown => End::Unknown,
         })
@@ -283,40 +309,47 @@ impl Ends<'_, '_> {
         let (low, high) = match interval {
             Interval::Point(value) | Interval::Same(value) => {
                 return Ok(match self.key(value)? {
-                    End::Key(key) => Found::Span(Span::of(key)),
+                    End::Key(key) => Found::Span(Span::of(&key)),
                     End::Nowhere => Found::Nothing,
                     End::Unknown => Found::Anywhere,
                     End::Null if matches!(interval, Interval::Point(_)) => Found::Nothing,
                     End::Null => {
-                        let mut null = self.prefix.to_vec();
+                        self.key.truncate(self.prefix_bytes);
                         key::write_part(
                             &Value::Null.as_ref(),
                             &self.table.columns[self.part.column].ty,
                             self.table.columns[self.part.column].collation,
                             None,
-                            &mut null,
+                            &mut self.key,
                         );
-                        Found::Span(Span::of(null))
+                        Found::Span(Span::of(&self.key))
                     }
                 });
             }
             Interval::Range { low, high } => (low, high),
         };
-        let (mut start, mut end) = (self.prefix.to_vec(), end_of(self.prefix));
+        let mut start = Key::from_slice(self.prefix());
+        let mut end = end_of(start.clone());
         // NULL is below every value, and in no range.
         start.push(1);
         if let Some((value, included)) = low {
             match self.key(value)? {
                 End::Null => return Ok(Found::Nothing),
                 End::Key(key) if *included => start = key,
-                End::Key(key) => start = end_of(&key).unwrap_or_else(|| successor(&key)),
+                End::Key(mut key) => {
+                    start = end_of(key.clone()).unwrap_or_else(|| {
+                        // The least key behind it.
+                        key.push(0);
+                        key
+                    });
+                }
                 End::Nowhere | End::Unknown => self.exact = false,
             }
         }
         if let Some((value, included)) = high {
             match self.key(value)? {
                 End::Null => return Ok(Found::Nothing),
-                End::Key(key) if *included => end = end_of(&key),
+                End::Key(key) if *included => end = end_of(key),
                 End::Key(key) => end = Some(key),
                 End::Nowhere | End::Unknown => self.exact = false,
             }
@@ -329,12 +362,12 @@ impl Ends<'_, '_> {
 }
 
 /// Sorts spans, and joins those that touch, so that no row is read twice.
-fn apart(mut spans: Vec<Span>) -> Vec<Span> {
+fn apart(mut spans: SmallVec<[Span; 1]>) -> SmallVec<[Span; 1]> {
     if spans.len() < 2 {
         return spans;
     }
     spans.sort_unstable();
-    let mut out: Vec<Span> = Vec::with_capacity(spans.len());
+    let mut out: SmallVec<[Span; 1]> = SmallVec::with_capacity(spans.len());
     for span in spans {
         match out.last_mut() {
             Some(last) if last.end.as_ref().is_none_or(|end| *end >= span.start) => {
@@ -350,15 +383,17 @@ fn apart(mut spans: Vec<Span>) -> Vec<Span> {
 
 #[cfg(test)]
 mod tests {
+    use smallvec::smallvec;
+
     use super::*;
 
     fn span(start: &str, end: Option<&str>) -> Span {
-        Span { start: start.into(), end: end.map(Into::into) }
+        Span { start: start.as_bytes().into(), end: end.map(|end| end.as_bytes().into()) }
     }
 
     #[test]
     fn spans_are_sorted_and_joined_where_they_touch() {
-        let found = apart(vec![
+        let found = apart(smallvec![
             span("m", Some("p")),
             span("a", Some("c")),
             span("b", Some("d")),
@@ -366,6 +401,6 @@ mod tests {
             span("o", None),
             span("x", Some("y")),
         ]);
-        assert_eq!(found, [span("a", Some("e")), span("m", None)]);
+        assert_eq!(found[..], [span("a", Some("e")), span("m", None)]);
     }
 }

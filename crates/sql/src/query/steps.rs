@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use spillway_types::{Collation, ColumnType, Value, ValueRef};
 
 use super::access::answered;
@@ -489,7 +489,8 @@ pub(super) fn run_direct(
             gatherer.finish(emit)
         }
         Direct::Totals(totals) => {
-            let mut states: Vec<State> = totals.iter().map(|_| State::default()).collect();
+            let states = totals.iter().map(|_| State::default());
+            let mut states: SmallVec<[State; 1]> = states.collect();
             let asks = totals.iter().any(Option::is_some);
             let counted = match asks || never {
                 true => None,
@@ -518,15 +519,15 @@ pub(super) fn run_direct(
 fn emit_totals(
     context: &Context<'_>,
     plan: &SelectPlan,
-    states: Vec<State>,
+    states: impl IntoIterator<Item = State>,
     emit: &mut EmitRefs<'_>,
 ) -> Result<()> {
-    let mut row = vec![Value::Null; plan.width];
+    let mut row: SmallVec<[Value; 8]> = smallvec![Value::Null; plan.width];
     let finished = states.into_iter().zip(&plan.aggregates);
     row.extend(finished.map(|(state, aggregate)| state.finish(aggregate, context)));
     let values = plan.projections.iter().map(|e| context.eval(e, &row));
-    let values = values.collect::<Result<Vec<_>>>()?;
-    let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+    let values = values.collect::<Result<SmallVec<[Value; FEW]>>>()?;
+    let refs: SmallVec<[ValueRef<'_>; FEW]> = values.iter().map(Value::as_ref).collect();
     emit(&refs).map(drop)
 }
 
