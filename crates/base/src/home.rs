@@ -56,6 +56,13 @@ impl Place {
         }
     }
 
+    /// Whether somebody asks the calling thread which places it uses.
+    #[inline]
+    #[must_use]
+    pub fn is_asked_for() -> bool {
+        HEARD.get().cores > 0
+    }
+
     fn hear(self, heard: Heard) {
         let home = self.home(heard.cores);
         let touched = match heard.touched {

@@ -258,12 +258,14 @@ impl Database {
 
     /// Starts a transaction.
     #[must_use]
+    #[inline]
     pub fn begin(&self, options: TransactionOptions) -> Transaction {
         Transaction::new(self.0.manager.begin(options), self.0.clone())
     }
 
     /// Starts a transaction whose waits `cancel` cancels, as it did those of the one before, which must have ended.
     #[must_use]
+    #[inline]
     pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
         Transaction::new(self.0.manager.begin_with(options, cancel), self.0.clone())
     }

@@ -30,6 +30,7 @@ impl Deref for Transaction {
 }
 
 impl Transaction {
+    #[inline]
     pub(crate) fn new(inner: spillway_txn::Transaction, db: Arc<Inner>) -> Transaction {
         Transaction { inner, db }
     }

@@ -312,6 +312,7 @@ impl TransactionManager {
 
     /// Starts a transaction.
     #[must_use]
+    #[inline]
     pub fn begin(&self, options: TransactionOptions) -> Transaction {
         Transaction::new(self.0.clone(), options, None)
     }
@@ -320,6 +321,7 @@ impl TransactionManager {
     /// one before must have ended. A cancellation that met no wait of that one meets this one's first, unless it is taken back
     /// ([`CancelHandle::clear`]).
     #[must_use]
+    #[inline]
     pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
         Transaction::new(self.0.clone(), options, Some(cancel))
     }

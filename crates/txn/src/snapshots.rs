@@ -73,9 +73,14 @@ impl Snapshots {
         Csn(self.stable.load(Ordering::Acquire))
     }
 
-    /// Registers a snapshot at `read()`, which must never answer less than the stable CSN did
-    /// before the call.
-    pub(crate) fn register(self: &Arc<Self>, read: impl Fn() -> Csn) -> Snapshot {
+    /// A snapshot at `read()`, which must never answer less than the stable CSN did before the call.
+    pub(crate) fn take(&self, read: impl Fn() -> Csn) -> Snapshot<'_> {
+        Snapshot { snapshots: self, live: self.register(read) }
+    }
+
+    /// As [`Snapshots::take`], for who has these snapshots for longer than this one, and lets go of it by [`Snapshots::release`]: it counts
+    /// no reference to them, which a read of one row would feel.
+    pub(crate) fn register(&self, read: impl Fn() -> Csn) -> Live {
         let start = slot_hint();
         for index in (0..SLOTS).map(|step| (start + step) % SLOTS) {
             let slot = &self.slots[index].0;
@@ -83,7 +88,7 @@ impl Snapshots {
                 && slot.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();
             if free {
                 let csn = self.publish(slot, &read);
-                return Snapshot { snapshots: self.clone(), slot: Some(index), csn };
+                return Live { slot: Some(index), csn };
             }
         }
         let mut overflow = self.overflow.lock();
@@ -91,7 +96,44 @@ impl Snapshots {
         let csn = read();
         *overflow.entry(csn).or_default() += 1;
         drop(overflow);
-        Snapshot { snapshots: self.clone(), slot: None, csn }
+        Live { slot: None, csn }
+    }
+
+    /// Moves a snapshot that was registered here to a newer one in place.
+    pub(crate) fn renew(&self, live: &mut Live, read: impl Fn() -> Csn) {
+        match live.slot {
+            Some(slot) => live.csn = self.publish(&self.slots[slot].0, &read),
+            None => {
+                let newer = self.register(read);
+                self.release(std::mem::replace(live, newer));
+            }
+        }
+    }
+
+    /// Registers a snapshot, or moves the one there is to a newer one. Answers which it is.
+    pub(crate) fn follow(&self, held: &mut Option<Live>, read: impl Fn() -> Csn) -> Csn {
+        match held {
+            Some(live) => {
+                self.renew(live, read);
+                live.csn
+            }
+            None => held.insert(self.register(read)).csn,
+        }
+    }
+
+    /// Lets go of what only a snapshot could see that was registered here.
+    pub(crate) fn release(&self, live: Live) {
+        if let Some(slot) = live.slot {
+            self.slots[slot].0.store(FREE, Ordering::Release);
+            return;
+        }
+        let mut overflow = self.overflow.lock();
+        if let Some(count) = overflow.get_mut(&live.csn) {
+            *count -= 1;
+            if *count == 0 {
+                overflow.remove(&live.csn);
+            }
+        }
     }
 
     fn publish(&self, slot: &AtomicU64, read: &impl Fn() -> Csn) -> Csn {
@@ -131,40 +173,41 @@ impl Horizon for Snapshots {
     }
 }
 
-/// A live snapshot; dropping it lets go of what only it could see.
-pub(crate) struct Snapshot {
-    snapshots: Arc<Snapshots>,
+/// A live snapshot, until it is released.
+#[must_use]
+pub(crate) struct Live {
     slot: Option<usize>,
     csn: Csn,
 }
 
-impl Snapshot {
+impl Live {
     pub(crate) fn csn(&self) -> Csn {
         self.csn
     }
+}
+
+/// A live snapshot; dropping it lets go of what only it could see.
+pub(crate) struct Snapshot<'s> {
+    snapshots: &'s Snapshots,
+    live: Live,
+}
+
+impl Snapshot<'_> {
+    pub(crate) fn csn(&self) -> Csn {
+        self.live.csn
+    }
 
     /// Moves to a newer snapshot in place.
-    pub(crate) fn renew(&mut self, read: impl Fn() -> Csn) {
-        match self.slot {
-            Some(slot) => self.csn = self.snapshots.publish(&self.snapshots.slots[slot].0, &read),
-            None => *self = self.snapshots.clone().register(read),
-        }
+    #[cfg(all(test, not(loom)))]
+    fn renew(&mut self, read: impl Fn() -> Csn) {
+        self.snapshots.renew(&mut self.live, read);
     }
 }
 
-impl Drop for Snapshot {
+impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot {
-            self.snapshots.slots[slot].0.store(FREE, Ordering::Release);
-            return;
-        }
-        let mut overflow = self.snapshots.overflow.lock();
-        if let Some(count) = overflow.get_mut(&self.csn) {
-            *count -= 1;
-            if *count == 0 {
-                overflow.remove(&self.csn);
-            }
-        }
+        let Live { slot, csn } = self.live;
+        self.snapshots.release(Live { slot, csn });
     }
 }
 
@@ -190,9 +233,9 @@ mod tests {
     fn snapshots_live_until_dropped() {
         let snapshots = Snapshots::new();
         snapshots.recovered(Csn(5));
-        let mut first = snapshots.register(|| snapshots.stable_csn());
+        let mut first = snapshots.take(|| snapshots.stable_csn());
         snapshots.advance_stable(Csn(8));
-        let second = snapshots.register(|| snapshots.stable_csn());
+        let second = snapshots.take(|| snapshots.stable_csn());
         assert_eq!(live(&snapshots), [5, 8]);
         first.renew(|| snapshots.stable_csn());
         assert_eq!(live(&snapshots), [8]);
@@ -202,12 +245,31 @@ mod tests {
     }
 
     #[test]
+    fn one_without_a_slot_moves_on_and_goes_as_others_do() {
+        let snapshots = Snapshots::new();
+        let read = || snapshots.stable_csn();
+        snapshots.recovered(Csn(5));
+        let all: Vec<_> = (0..SLOTS).map(|_| snapshots.take(read)).collect();
+        let mut last = snapshots.register(read);
+        assert!(last.slot.is_none());
+        snapshots.advance_stable(Csn(8));
+        drop(all);
+        assert_eq!(live(&snapshots), [5, 8]);
+        snapshots.renew(&mut last, read);
+        assert_eq!((last.csn(), live(&snapshots)), (Csn(8), vec![8]));
+        snapshots.advance_stable(Csn(9));
+        assert_eq!(live(&snapshots), [8, 9]);
+        snapshots.release(last);
+        assert_eq!(live(&snapshots), [9]);
+    }
+
+    #[test]
     fn more_snapshots_than_slots_are_all_live() {
         let snapshots = Snapshots::new();
         let mut all = Vec::new();
         for csn in 0..SLOTS as u64 + 20 {
             snapshots.advance_stable(Csn(csn));
-            all.push(snapshots.register(|| snapshots.stable_csn()));
+            all.push(snapshots.take(|| snapshots.stable_csn()));
         }
         assert_eq!(live(&snapshots).len(), SLOTS + 20);
         drop(all);
@@ -229,10 +291,8 @@ mod loom_tests {
                 let snapshots = snapshots.clone();
                 loom::thread::spawn(move || {
                     let read = || snapshots.stable_csn();
-                    let snapshot = snapshots.register(read);
-                    let csn = snapshot.csn();
-                    std::mem::forget(snapshot);
-                    csn
+                    // It stays.
+                    snapshots.register(read).csn()
                 })
             };
             let mover = {

@@ -55,8 +55,9 @@ thread_local! {
     static USES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// How many of a thread's uses of tables are over, as far as sampling goes.
-fn is_sample() -> bool {
+/// Whether a use of a table by this thread is counted: one of so many is.
+#[inline]
+pub(super) fn is_sample() -> bool {
     USES.with(|uses| {
         let next = uses.get() + 1;
         uses.set(if next == EACH { 0 } else { next });
@@ -81,7 +82,12 @@ impl Mix {
 
     /// Counts a read. Answers whether the table is used for something else from now on.
     pub(super) fn read(&self) -> bool {
-        is_sample() && self.count(&self.reads)
+        is_sample() && self.count_read()
+    }
+
+    /// As [`Mix::read`], of a use that is known to be counted.
+    pub(super) fn count_read(&self) -> bool {
+        self.count(&self.reads)
     }
 
     /// Counts a write, as [`Mix::read`] does.

@@ -50,6 +50,7 @@ use spillway_base::budget::Budget;
 use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate, Rewrite,
 };
+use spillway_base::home::Place as HomePlace;
 use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
@@ -309,20 +310,24 @@ impl Inner {
         if let Some((rows, hash)) = rows {
             rows.expect(hash);
         }
-        let parts = table.parts();
-        let part = parts.of(key);
-        part.place.touch();
-        self.note_use(part.mix.read());
-        let Some((rows, hash)) = rows else {
-            return part.view_now().find(key, snapshot, access, value);
-        };
-        let Some(era) = table.era(rows) else {
-            return part.view_now().find(key, snapshot, access, value);
-        };
-        let looked = rows.get(era, hash, key, snapshot, value);
-        if let Looked::Found(csn) = looked {
+        let is_sample = mix::is_sample();
+        let looked = rows.and_then(|(rows, hash)| {
+            let era = table.era(rows)?;
+            Some((rows, hash, era, rows.get(era, hash, key, snapshot, value)))
+        });
+        if let Some((_, _, _, Looked::Found(csn))) = looked {
+            // Of which sub-table it is matters to those who listen alone: most often none is asked for.
+            if is_sample || HomePlace::is_asked_for() {
+                self.note_read(table.parts().of(key), is_sample);
+            }
             return Ok(Found::Value(csn));
         }
+        let parts = table.parts();
+        let part = parts.of(key);
+        self.note_read(part, is_sample);
+        let Some((rows, hash, era, looked)) = looked else {
+            return part.view_now().find(key, snapshot, access, value);
+        };
         let left_lately = matches!(looked, Looked::Missing(_)) && rows.left_lately(hash);
         let before = if left_lately { read_by_this_thread() } else { 0 };
         let view = part.view_now();
@@ -445,6 +450,12 @@ impl Inner {
             table.all_parts().into_iter().map(move |part| (table.clone(), part))
         };
         tables.values().flat_map(of).collect()
+    }
+
+    /// Tells whoever listens that a sub-table is read.
+    fn note_read(&self, part: &SubTable, is_sample: bool) {
+        part.place.touch();
+        self.note_use(is_sample && part.mix.count_read());
     }
 
     /// Counts a use of a table; `changed` is whether it is used for something else since.

@@ -8,7 +8,7 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 use super::Transaction;
 use crate::locks::Acquired;
 use crate::options::{Isolation, LockMode, LockWait};
-use crate::snapshots::Snapshot;
+use crate::snapshots::Live;
 
 impl Transaction {
     /// Locks a key, whether it has a value or not; `false` when it was skipped.
@@ -105,7 +105,7 @@ impl Transaction {
         {
             return Ok(());
         }
-        let Some(snapshot) = self.snapshot.borrow().as_ref().map(Snapshot::csn) else {
+        let Some(snapshot) = self.snapshot.borrow().as_ref().map(Live::csn) else {
             return Ok(());
         };
         let mut value = Vec::new();

@@ -40,7 +40,7 @@ use crate::locks::{Acquired, LockOwner, Wait};
 use crate::manager::Shared;
 use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 use crate::pipeline;
-use crate::snapshots::Snapshot;
+use crate::snapshots::Live;
 use buffer::WriteBuffer;
 pub use future::CommitFuture;
 pub(crate) use future::{RELAXED, SOON};
@@ -65,7 +65,8 @@ pub struct Transaction {
     shared: Option<Arc<Shared>>,
     options: TransactionOptions,
     owner: LockOwner,
-    snapshot: RefCell<Option<Snapshot>>,
+    /// Registered with the manager's snapshots, and released there.
+    snapshot: RefCell<Option<Live>>,
     /// Under READ COMMITTED: whether a statement was begun, whose reads share a snapshot.
     in_statement: Cell<bool>,
     writes: RefCell<WriteBuffer>,
@@ -113,6 +114,7 @@ impl CancelHandle {
 }
 
 impl Transaction {
+    #[inline]
     pub(crate) fn new(
         shared: Arc<Shared>,
         options: TransactionOptions,
@@ -167,7 +169,7 @@ impl Transaction {
     pub fn begin_statement(&self) {
         if self.options.isolation == Isolation::ReadCommitted {
             self.in_statement.set(true);
-            *self.snapshot.borrow_mut() = None;
+            self.hold(None);
         }
     }
 
@@ -191,7 +193,7 @@ impl Transaction {
             self.shared().serializable.enter(self.owner.id());
         }
         let newest = self.shared().snapshots.register(|| self.shared().newest());
-        *self.snapshot.borrow_mut() = Some(newest);
+        self.hold(Some(newest));
     }
 
     /// Gives up the snapshot, and keeps the locks: for a first statement that met
@@ -201,10 +203,17 @@ impl Transaction {
             // What was read at it, and told to nobody, stands in no history.
             self.shared().serializable.aborted(self.owner.id());
         }
-        *self.snapshot.borrow_mut() = None;
+        self.hold(None);
         // The next one is taken with the locks held, and is as new as any of their rows.
         self.unchecked.set(false);
         self.locked_at.set(None);
+    }
+
+    /// Puts a snapshot in the place of the one there is, which is let go of.
+    fn hold(&self, snapshot: Option<Live>) {
+        if let Some(old) = self.snapshot.replace(snapshot) {
+            self.shared().snapshots.release(old);
+        }
     }
 
     /// The CSN that reads now are at.
@@ -220,22 +229,16 @@ impl Transaction {
         }
         let snapshots = &self.shared().snapshots;
         let holds = self.owner.holds_any();
-        let durable_only = !holds && self.durability() == Durability::Commit;
-        let read = || match self.locked_at.get() {
-            _ if durable_only => snapshots.stable_csn(),
+        if !holds && self.durability() == Durability::Commit {
+            return snapshots.follow(&mut held, || snapshots.stable_csn());
+        }
+        snapshots.follow(&mut held, || match self.locked_at.get() {
             None if holds => self.shared().newest(),
             locked_at => {
                 snapshots.installed.wait(locked_at.unwrap_or_default());
                 snapshots.installed.prefix()
             }
-        };
-        match &mut *held {
-            Some(snapshot) => {
-                snapshot.renew(read);
-                snapshot.csn()
-            }
-            None => held.insert(self.shared().snapshots.register(read)).csn(),
-        }
+        })
     }
 
     /// Notes that a read rests on a commit, which a client may not be told of before it is durable (DESIGN, D2).
@@ -499,7 +502,7 @@ impl Transaction {
         if self.writes.borrow().created(table) {
             return Ok(Scan::new(self, table, range, direction, None));
         }
-        let newest = self.shared().snapshots.register(|| self.shared().newest());
+        let newest = self.shared().snapshots.take(|| self.shared().newest());
         self.note_seen(newest.csn());
         let engine = self.engine(table)?;
         let cursor = engine.scan(table, range, direction, newest.csn(), Access::Blocking)?;
@@ -670,7 +673,7 @@ impl Transaction {
 
     fn end(&self) {
         if !self.ended.replace(true) {
-            *self.snapshot.borrow_mut() = None;
+            self.hold(None);
             self.shared().locks.release_all(&self.owner);
         }
     }

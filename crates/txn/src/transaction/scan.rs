@@ -39,7 +39,7 @@ pub struct Scan<'t> {
     value: Vec<u8>,
     started: bool,
     /// The snapshot it reads at, where that is not the transaction's.
-    snapshot: Option<Snapshot>,
+    snapshot: Option<Snapshot<'t>>,
     /// Where what it reads counts: at which snapshot, until it is noted.
     noting: Option<Csn>,
 }
@@ -70,7 +70,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Keeps the versions that the scan reads.
-    pub(super) fn holding(mut self, snapshot: Snapshot) -> Scan<'t> {
+    pub(super) fn holding(mut self, snapshot: Snapshot<'t>) -> Scan<'t> {
         self.snapshot = Some(snapshot);
         self
     }
