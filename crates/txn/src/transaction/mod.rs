@@ -542,13 +542,13 @@ impl Transaction {
     }
 
     /// Bytes of what was written.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
     pub(crate) fn written_bytes(&self) -> usize {
         self.writes.borrow().bytes()
     }
 
     /// How many ranges were deleted at once.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
     pub(crate) fn ranges(&self) -> usize {
         self.writes.borrow().ranges()
     }
