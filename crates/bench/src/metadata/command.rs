@@ -52,6 +52,7 @@ pub(super) struct Taken {
     pub(super) resident_bytes: u64,
     pub(super) record_ms: f64,
     pub(super) install_ms: f64,
+    pub(super) list_ms: f64,
     pub(super) rewrite_ms: f64,
     pub(super) manifest_bytes: u64,
 }
@@ -132,6 +133,7 @@ impl MetadataArgs {
             resident_bytes,
             record_ms: median_ms(|cost| cost.recorded.as_secs_f64()),
             install_ms: median_ms(|cost| cost.installed.as_secs_f64()),
+            list_ms: median_ms(|cost| cost.as_a_list.as_secs_f64()),
             rewrite_ms: 1e3 * rewrite.as_secs_f64(),
             manifest_bytes,
         })
@@ -148,6 +150,7 @@ impl MetadataArgs {
             mib(taken.manifest_bytes),
             taken.record_ms,
             taken.install_ms,
+            taken.list_ms,
             taken.rewrite_ms,
         ];
         Row { case: vec![subtables.to_string()], subject: "spillway".to_owned(), figures }
@@ -164,6 +167,7 @@ impl MetadataArgs {
             figure("manifest MiB", 1),
             figure("record ms", 2),
             figure("view ms", 3),
+            figure("list ms", 3),
             figure("rewrite ms", 0),
         ];
         let mut report = Report::new(&["sub-tables of each"], &figures);

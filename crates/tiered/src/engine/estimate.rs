@@ -29,7 +29,7 @@ pub(super) fn estimate(table: &Table, range: KeyRange<'_>) -> RangeEstimate {
 fn add_estimate(estimate: &mut RangeEstimate, view: &View, range: KeyRange<'_>) {
     for run in view.levels.runs() {
         let slices = run.within(range);
-        let sample = &slices[..slices.len().min(SAMPLE)];
+        let sample = slices.part(0..slices.len().min(SAMPLE));
         let (mut keys, mut bytes) = (0.0, 0.0);
         for slice in sample {
             let share = share_of(slice, range);

@@ -1,7 +1,8 @@
 use spillway_base::rng::Rng;
 
+use super::tree::{ENTRIES_MAX, Node};
 use super::*;
-use crate::extent_meta::ExtentId;
+use crate::extent_meta::{ExtentId, SliceId};
 
 fn slice(id: u64, first: u64, last: u64) -> Arc<Slice> {
     let keys = [first, last].map(|key| format!("{key:06}"));
@@ -33,7 +34,6 @@ fn a_changed_run_is_one_of_the_same_slices() {
         let removed: Vec<_> = removed.into_iter().chain([stranger]).collect();
         let changed = run.edited(&removed, added.clone()).unwrap();
         let made = Run::new(kept.into_iter().chain(added).collect()).unwrap();
-        let ids = |run: &Run| run.slices().iter().map(|s| s.meta.id()).collect::<Vec<_>>();
         assert_eq!(ids(&changed), ids(&made));
         assert_eq!((changed.bytes(), changed.csn_max()), (made.bytes(), made.csn_max()));
         if let Some(taken) = changed.slices().first() {
@@ -43,6 +43,161 @@ fn a_changed_run_is_one_of_the_same_slices() {
         run = changed;
     }
     assert!(Arc::ptr_eq(&run, &run.edited(&[], Vec::new()).unwrap()));
+}
+
+fn ids(run: &Run) -> Vec<SliceId> {
+    run.slices().iter().map(|slice| slice.meta.id()).collect()
+}
+
+/// The nodes of a run, and how deep its tree is; what has to hold of them does (T1, T4).
+fn nodes(run: &Run) -> (Vec<&Arc<Node>>, usize) {
+    let mut nodes = Vec::new();
+    let depth = run.root().walk(true, &mut nodes);
+    (nodes, depth)
+}
+
+/// Of the nodes of a run, those that are not nodes of the one before.
+fn copied(before: &Run, after: &Run) -> usize {
+    let old: std::collections::HashSet<_> = nodes(before).0.into_iter().map(Arc::as_ptr).collect();
+    nodes(after).0.into_iter().filter(|node| !old.contains(&Arc::as_ptr(node))).count()
+}
+
+/// A history of edits, small and large, that grow the tree and shrink it: what each has is what a flat list has, its tree is even, and
+/// runs from before have all the while what they had (T1, T2, T4).
+#[test]
+fn a_tree_has_what_a_flat_list_has_and_old_ones_stay() {
+    let mut rng = Rng::new(13);
+    let mut flat: std::collections::BTreeMap<u64, Arc<Slice>> = Default::default();
+    let mut run = Arc::new(Run::default());
+    let mut old: Vec<(Arc<Run>, Vec<SliceId>)> = Vec::new();
+    let (mut deepest, mut next) = (0, 1);
+    for round in 0..1500 {
+        // It grows for a third of the time and shrinks for the next, down to nothing in the end.
+        let (grows, shrinks) = [(12, 4), (2, 12), (6, 6)][round / 100 % 3];
+        let mut removed: Vec<Arc<Slice>> = Vec::new();
+        let from = rng.below(6000);
+        // Some beside each other, as an edit has them, or from anywhere.
+        for (&at, slice) in flat.range(from..).take(rng.below(shrinks) as usize) {
+            removed.extend(rng.chance(4, 5).then(|| slice.clone()).filter(|_| at < 6000));
+        }
+        if round % 500 == 499 {
+            removed = flat.values().cloned().collect();
+        }
+        let mut added = Vec::new();
+        removed.iter().for_each(|slice| drop(flat.remove(&hundred(slice))));
+        for _ in 0..rng.below(grows) {
+            let at = if rng.chance(1, 2) { from + rng.below(30) } else { rng.below(6000) };
+            flat.entry(at).or_insert_with(|| {
+                next += 1;
+                added.push(slice(next, 100 * at, 100 * at + rng.below(100)));
+                added[added.len() - 1].clone()
+            });
+        }
+        let after = run.edited(&removed, added).unwrap();
+        let listed: Vec<SliceId> = flat.values().map(|slice| slice.meta.id()).collect();
+        assert_eq!(ids(&after), listed);
+        let mut backward: Vec<_> = after.slices().iter().rev().map(|s| s.meta.id()).collect();
+        backward.reverse();
+        assert_eq!(backward, listed);
+        deepest = deepest.max(nodes(&after).1);
+        let slices: Vec<&Arc<Slice>> = flat.values().collect();
+        assert_eq!(after.bytes(), slices.iter().map(|slice| slice.meta.bytes).sum::<u64>());
+        let [a, b] = [(); 2].map(|()| format!("{:06}", rng.below(610_000)));
+        let (low, high) = (a.as_bytes().min(b.as_bytes()), a.as_bytes().max(b.as_bytes()));
+        let in_flat = |past: &dyn Fn(&Slice) -> bool| {
+            let within = slices.iter().filter(|slice| *slice.meta.largest >= *low && past(slice));
+            within.map(|slice| slice.meta.id()).collect::<Vec<_>>()
+        };
+        let found = |found: Slices<'_>| found.iter().map(|s| s.meta.id()).collect::<Vec<_>>();
+        assert_eq!(found(after.between(low, high)), in_flat(&|s| *s.meta.smallest <= *high));
+        let range = KeyRange::new(low, Some(high));
+        assert_eq!(found(after.within(range)), in_flat(&|s| *s.meta.smallest < *high));
+        // From both ends at once.
+        let mut ends = after.within(range).iter();
+        let mut both: Vec<SliceId> = Vec::new();
+        let mut back: Vec<SliceId> = Vec::new();
+        while ends.len() > 0 {
+            match rng.chance(1, 2) {
+                true => both.extend(ends.next().map(|slice| slice.meta.id())),
+                false => back.extend(ends.next_back().map(|slice| slice.meta.id())),
+            }
+        }
+        both.extend(back.into_iter().rev());
+        assert_eq!(both, found(after.within(range)));
+        if round % 50 == 0 {
+            old.push((run, ids(&after)));
+            old.last_mut().unwrap().0 = after.clone();
+        }
+        for (run, listed) in &old {
+            assert!(round % 50 > 0 || ids(run) == *listed);
+        }
+        run = after;
+    }
+    assert!(deepest >= 4, "{deepest}");
+}
+
+/// An edit of one place copies a few nodes on each step of the path to it, and all others are the same ones (T3); so does one of
+/// many places for each of them.
+#[test]
+fn an_edit_copies_the_paths_to_what_it_changes() {
+    let mut rng = Rng::new(14);
+    let slices: Vec<Arc<Slice>> =
+        (0..9000).map(|at| slice(at + 1, 100 * at, 100 * at + 50)).collect();
+    let mut run = Arc::new(Run::new(slices).unwrap());
+    let (all, depth) = nodes(&run);
+    let all = all.len();
+    assert!(depth >= 4 && all > 9000 / ENTRIES_MAX);
+    for round in 0..600 {
+        let places = 1 + round % 3 * 4;
+        let (mut removed, mut added) = (Vec::new(), Vec::new());
+        for _ in 0..places {
+            let slices = run.slices();
+            let at = rng.below(slices.len() as u64) as usize;
+            let own = slices.at(at);
+            // It goes, is replaced by another, or another comes behind it.
+            let first = 100 * hundred(own);
+            match rng.below(3) {
+                0 => removed.push(own.clone()),
+                1 => {
+                    removed.push(own.clone());
+                    added.push(slice(10_000 + round as u64, first, first + 50));
+                }
+                _ => added.push(slice(20_000 + round as u64, first + 60, first + 70)),
+            }
+        }
+        let Ok(after) = run.edited(&removed, added) else {
+            // Two came to one place.
+            continue;
+        };
+        // Of each step the node on the path, and what it is split into or put together with.
+        let copied = copied(&run, &after);
+        assert!(copied <= 3 * places as usize * nodes(&after).1, "{copied} for {places}");
+        run = after;
+    }
+}
+
+/// Neighbours that share keys are refused, in one leaf and in two, whether one of them is new or both are (T1).
+#[test]
+fn an_edit_that_would_share_keys_is_refused_anywhere() {
+    let slices: Vec<Arc<Slice>> =
+        (0..500).map(|at| slice(at + 1, 100 * at, 100 * at + 50)).collect();
+    let run = Arc::new(Run::new(slices).unwrap());
+    let before = ids(&run);
+    for at in 0..499 {
+        let own = run.slices().at(at as usize).clone();
+        // Over the next slice's first key, or up to right below it.
+        for (last, is_refused) in [(100 * at + 100, true), (100 * at + 99, false)] {
+            let behind = slice(1000, 100 * at + 51, last);
+            assert_eq!(run.edited(&[], vec![behind.clone()]).is_err(), is_refused);
+            assert_eq!(run.edited(std::slice::from_ref(&own), vec![behind]).is_err(), is_refused);
+            // Two new ones, where the places are left free.
+            let next = run.slices().at(at as usize + 1).clone();
+            let pair =
+                vec![slice(1000, 100 * at, last), slice(1001, 100 * at + 100, 100 * at + 110)];
+            assert_eq!(run.edited(&[own.clone(), next], pair).is_err(), is_refused);
+        }
+    }
+    assert_eq!(ids(&run), before);
 }
 
 fn hundred(slice: &Slice) -> u64 {

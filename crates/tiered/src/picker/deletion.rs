@@ -50,7 +50,7 @@ impl Chooser<'_> {
                 let (low, high) = hull(sources().flatten())?;
                 if (low, high) == (smallest, largest) {
                     let sources = sources().filter(|source| !source.is_empty());
-                    break sources.map(<[_]>::to_vec).collect();
+                    break sources.map(|source| source.to_vec()).collect();
                 }
                 (smallest, largest) = (low, high);
             };
@@ -71,8 +71,9 @@ impl Chooser<'_> {
 
     fn pick_tombstones(&self) -> Option<Pick> {
         let level2 = &self.levels.level2;
-        let barred = |slice: &Arc<Slice>| self.bars.touch(&slice.meta);
-        for free in self.levels.level1.slices().split(barred) {
+        let barred = |slice: &&Arc<Slice>| self.bars.touch(&slice.meta);
+        let level1: Vec<&Arc<Slice>> = self.levels.level1.slices().iter().collect();
+        for free in level1.split(barred) {
             let Some(first) = free.iter().position(|slice| self.is_mostly_deleted(slice)) else {
                 continue;
             };
@@ -81,7 +82,7 @@ impl Chooser<'_> {
                 bytes += slice.meta.bytes;
                 self.is_mostly_deleted(slice) && bytes <= 2 * self.shape.input_bytes
             });
-            let run: Vec<_> = run.cloned().collect();
+            let run: Vec<_> = run.copied().cloned().collect();
             let pick = self.with_target(Kind::Deletion, vec![run], level2, Place::Level2);
             if pick.is_some() {
                 return pick;

@@ -136,7 +136,8 @@ impl Chooser<'_> {
         runs: &[Measured<'a>],
     ) -> Vec<Part<'a>> {
         let below = [&self.levels.level1, &self.levels.level2].map(|run| Measured::new(run));
-        let slices = &along.run.slices()[along.in_window(window)];
+        let slices: Vec<&Arc<Slice>> =
+            along.run.slices().part(along.in_window(window)).iter().collect();
         let mut parts = Vec::new();
         let mut end = 0;
         for start in 0..slices.len() {
@@ -219,7 +220,8 @@ impl Chooser<'_> {
         let above = self.with_target(kind, sources.to_vec(), level1, Place::Level1)?;
         let moved: u64 = above.sources.iter().map(|source| bytes(source)).sum();
         let (smallest, largest) = above.hull();
-        let meets = bytes(level2.between(smallest, largest));
+        let meets: u64 =
+            level2.between(smallest, largest).iter().map(|slice| slice.meta.bytes).sum();
         let is_cheap = (meets as f64) < self.shape.level2_times * moved as f64;
         is_cheap.then(|| self.with_target(kind, above.sources, level2, Place::Level2)).flatten()
     }
@@ -253,19 +255,14 @@ impl<'a> Measured<'a> {
 
     /// The slices that lie in a window, whole.
     fn in_window(&self, window: &Window<'_>) -> Range<usize> {
-        let slices = self.run.slices();
-        let from = slices.partition_point(|slice| {
-            window.after.is_some_and(|after| *slice.meta.smallest <= *after)
-        });
-        let to = slices.partition_point(|slice| {
-            window.before.is_none_or(|before| *slice.meta.largest < *before)
-        });
+        let from = window.after.map_or(0, |after| self.run.begun(after));
+        let to = window.before.map_or(self.before.len() - 1, |before| self.run.seek(before));
         from..to.max(from)
     }
 
     /// The first and the last of those slices.
     fn ends_in(&self, window: &Window<'_>) -> impl Iterator<Item = &'a Arc<Slice>> + use<'a> {
-        let slices = &self.run.slices()[self.in_window(window)];
+        let slices = self.run.slices().part(self.in_window(window));
         slices.first().into_iter().chain(slices.last())
     }
 

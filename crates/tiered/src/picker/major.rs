@@ -31,7 +31,7 @@ impl Sinking {
 
     /// Bytes of the slices of Level2 that it meets, but for those before one.
     fn below_bytes(&self, from: usize, lower: &Run) -> u64 {
-        let slices = lower.slices().get(from..self.below.end).unwrap_or_default();
+        let slices = lower.slices().part(from.min(self.below.end)..self.below.end);
         slices.iter().map(|slice| slice.meta.bytes).sum()
     }
 }
@@ -49,12 +49,13 @@ impl Chooser<'_> {
     /// The neighbours in Level1 that overlap the least of Level2, for their size; of those about alike the coldest. What is hot is
     /// left out, as far as it may stay.
     pub(super) fn pick_major(&self) -> Option<Pick> {
-        let (upper, lower) = (self.levels.level1.slices(), &self.levels.level2);
+        let upper: Vec<&Arc<Slice>> = self.levels.level1.slices().iter().collect();
+        let lower = &self.levels.level2;
         let kept = self.kept();
         let sinking: Vec<Sinking> =
             upper.iter().zip(&kept).map(|(slice, kept)| Sinking::of(slice, kept, lower)).collect();
         let barred = |at: usize| {
-            let below = &lower.slices()[sinking[at].below.clone()];
+            let below = lower.slices().part(sinking[at].below.clone());
             self.bars.touch(&upper[at].meta)
                 || below.iter().any(|slice| self.bars.touch(&slice.meta))
         };
@@ -78,7 +79,7 @@ impl Chooser<'_> {
         let alike = windows.iter().filter(|window| are_alike(window.ratio, least));
         let best =
             alike.min_by(|a, b| a.warmth.cmp(&b.warmth).then(a.ratio.total_cmp(&b.ratio)))?;
-        let inputs = best.slices.iter().map(|at| upper[*at].clone()).collect();
+        let inputs = best.slices.iter().map(|at| Arc::clone(upper[*at])).collect();
         let mut pick = self.with_target(Kind::Major, vec![inputs], lower, Place::Level2)?;
         let cut = best.slices.iter().filter(|at| !kept[**at].blocks.is_empty());
         pick.keeps = cut.map(|at| (upper[*at].meta.id(), kept[*at].blocks.clone())).collect();
@@ -164,9 +165,10 @@ impl Chooser<'_> {
     /// Neighbours in Level2 from whose thin extents the most slots come back, as far as `input_bytes` go. Those between them
     /// stay where they are.
     pub(super) fn pick_self_major(&self) -> Option<Pick> {
-        let barred = |slice: &Arc<Slice>| self.bars.touch(&slice.meta);
-        let mut best: Option<(u64, &[Arc<Slice>])> = None;
-        for free in self.levels.level2.slices().split(barred) {
+        let barred = |slice: &&Arc<Slice>| self.bars.touch(&slice.meta);
+        let level2: Vec<&Arc<Slice>> = self.levels.level2.slices().iter().collect();
+        let mut best: Option<(u64, &[&Arc<Slice>])> = None;
+        for free in level2.split(barred) {
             let wasteful = |slice: &Slice| self.is_thin(slice) || self.is_stale(slice);
             let Some(first) = free.iter().position(|slice| wasteful(slice)) else { continue };
             let mut bytes = 0;
@@ -203,6 +205,11 @@ impl Chooser<'_> {
             (&window[0].meta.smallest, &window[window.len() - 1].meta.largest);
         let free = !self.bars.overlap(smallest, largest);
         let (kind, target) = (Kind::SelfMajor, Place::Level2);
-        free.then(|| Pick { kind, sources: vec![window.to_vec()], keeps: Vec::new(), target })
+        free.then(|| Pick {
+            kind,
+            sources: vec![window.iter().copied().cloned().collect()],
+            keeps: Vec::new(),
+            target,
+        })
     }
 }

@@ -91,7 +91,7 @@ impl Chooser<'_> {
         }
         hot.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.start.cmp(&b.2.start)));
         for (_, at, blocks) in hot {
-            let cost = self.cost(&slices[at], share_of(&slices[at], blocks.len()));
+            let cost = self.cost(slices.at(at), share_of(slices.at(at), blocks.len()));
             if cost > left {
                 break;
             }

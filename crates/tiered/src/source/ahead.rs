@@ -88,7 +88,7 @@ impl Ahead {
         (slice, block): (usize, usize),
         table: &Arc<CachedTable>,
     ) {
-        let extent = &run.slices()[slice].extent;
+        let extent = &run.slices().at(slice).extent;
         if self.reading.is_none() {
             let begun = ReadAhead::new(extent);
             self.reading = begun.map(|ahead| Box::new(Reading { ahead, left: None }));
@@ -100,7 +100,7 @@ impl Ahead {
         };
         let backward = self.direction == Direction::Backward;
         let behind = |slice: usize, block: usize| {
-            let blocks = run.slices()[slice].meta.block_range();
+            let blocks = run.slices().at(slice).meta.block_range();
             if backward { blocks.start..block } else { block + 1..blocks.end }
         };
         // Where the scan has overtaken what was begun, or is elsewhere.
@@ -127,7 +127,7 @@ impl Ahead {
         while let Some((at, blocks)) = &mut *left
             && reading.has_room()
         {
-            let own = &run.slices()[*at];
+            let own = run.slices().at(*at);
             let resident =
                 if *at == slice { Some(table.clone()) } else { own.extent.resident_now() };
             // The index is read when the scan comes there.
@@ -138,7 +138,7 @@ impl Ahead {
                 let next =
                     next.filter(|next| blocks.start == blocks.end && *next < run.slices().len());
                 let Some(next) = next else { return };
-                *left = Some((next, run.slices()[next].meta.block_range()));
+                *left = Some((next, run.slices().at(next).meta.block_range()));
                 continue;
             }
             let begun = reading.begin(&own.extent, &resident, within, backward);

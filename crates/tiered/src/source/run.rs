@@ -275,7 +275,7 @@ impl RunSource {
 
     pub(super) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
         let Some(at) = &self.at else { return false };
-        let slice = &self.run.slices()[at.slice].meta;
+        let slice = &self.run.slices().at(at.slice).meta;
         let bounds = if self.run.csn_max() <= upto {
             self.bounds.past(hidden, self.direction)
         } else if slice.counts.csn_max <= upto {
@@ -476,7 +476,7 @@ impl RunSource {
     }
 
     fn read(&self, (slice, table, block): &Sought, access: Access) -> Result<Standing> {
-        let extent = &self.run.slices()[*slice].extent;
+        let extent = &self.run.slices().at(*slice).extent;
         let data = match extent.block_now(table, *block) {
             Some(data) => {
                 self.ahead.borrow_mut().pass();
@@ -500,7 +500,7 @@ impl RunSource {
         };
         if let Some(at) = &found {
             // A scan begins at a block: one that goes on from there is no reason to keep what it passes.
-            self.run.slices()[at.slice].extent.note_read(at.block);
+            self.run.slices().at(at.slice).extent.note_read(at.block);
         }
         Ok(found)
     }
@@ -510,7 +510,7 @@ impl RunSource {
         let mut ahead = self.ahead.borrow_mut();
         if access == Access::Blocking
             && ahead.is_worth_it()
-            && let Some(table) = self.run.slices()[at.slice].extent.resident_now()
+            && let Some(table) = self.run.slices().at(at.slice).extent.resident_now()
         {
             ahead.fill(&self.run, &self.bounds, (at.slice, at.block), &table);
         }
@@ -532,7 +532,7 @@ impl RunSource {
             }
             _ => {}
         }
-        let begins = self.run.slices()[slice].meta.block_range().start == block;
+        let begins = self.run.slices().at(slice).meta.block_range().start == block;
         Standing {
             slice,
             block,
@@ -572,7 +572,7 @@ impl RunSource {
         if at.inside.start > 0 {
             return Ok(None);
         }
-        let begins = self.run.slices()[at.slice].meta.block_range().start == at.block;
+        let begins = self.run.slices().at(at.slice).meta.block_range().start == at.block;
         let next = match (begins, at.slice.checked_sub(1)) {
             (false, _) => self.open(at.slice, |_, _| at.block - 1, access)?,
             (true, Some(slice)) => self.open(slice, |_, blocks| blocks.end - 1, access)?,
@@ -617,7 +617,7 @@ impl RunSource {
         let Some(slice) = slices.checked_sub(1) else { return Ok(None) };
         let found = self.open(slice, |_, blocks| blocks.end - 1, access)?;
         if let Some(at) = &found {
-            self.run.slices()[slice].extent.note_read(at.block);
+            self.run.slices().at(slice).extent.note_read(at.block);
         }
         Ok(found.and_then(Self::last_of))
     }

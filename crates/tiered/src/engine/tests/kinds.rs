@@ -163,7 +163,7 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
         let (_, part) = bench.part(1);
         let levels = part.view().levels.clone();
         let damaged = if splits { &levels.level0[0].run } else { &levels.level1 };
-        let slots = damaged.slices()[0].extent.meta.slots;
+        let slots = damaged.slices().at(0).extent.meta.slots;
         drop((part, levels, bench));
         disk.rot(
             &dir().join(format!("{:06}.data", slots.file)),

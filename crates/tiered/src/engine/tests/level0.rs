@@ -123,7 +123,7 @@ fn blocks_are_small_where_a_read_is_of_few_rows_of_theirs() {
         assert!(levels.level0.is_empty() && levels.level1.slices().is_empty());
         load(&bench, 0..3000, 3);
         bench.engine.compact_all().unwrap();
-        let bytes = bytes_of(bench.part(1).1.view().levels.level2.slices());
+        let bytes = bytes_of(&bench.part(1).1.view().levels.level2.slices().to_vec());
         assert!((12 << 10..17 << 10).contains(&bytes), "Level2: {bytes}");
     }
 }

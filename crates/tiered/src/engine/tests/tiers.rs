@@ -195,7 +195,7 @@ fn v3_a_damaged_extent_stays_where_it_is() {
     let bench = open_tiers(&disk, vec![]).unwrap();
     persist(&bench, &commits);
     bench.engine.compact_all().unwrap();
-    let slice = bench.part(1).1.view().levels.level2.slices()[0].clone();
+    let slice = bench.part(1).1.view().levels.level2.slices().at(0).clone();
     let slots = slice.extent.meta.slots;
     drop((slice, bench));
     let file = dir().join(format!("{:06}.data", slots.file));

@@ -1,0 +1,86 @@
+//! The first bytes of keys that stand in order, as numbers beside each other.
+
+/// Bytes of a prefix that heads are behind, at the most.
+const PREFIX_BYTES: usize = 24;
+
+/// Of pairs of keys, a smallest and a largest, the eight bytes behind what all of them begin with, as numbers: a key below another has
+/// no larger head. A search goes through numbers that lie side by side, and asks for a key only where heads are equal.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Heads {
+    prefix: [u8; PREFIX_BYTES],
+    prefix_bytes: usize,
+    largest: Vec<u64>,
+    smallest: Vec<u64>,
+}
+
+impl Heads {
+    /// Of pairs in key order.
+    pub(super) fn of<'a>(
+        pairs: impl DoubleEndedIterator<Item = (&'a [u8], &'a [u8])> + ExactSizeIterator + Clone,
+    ) -> Heads {
+        let mut heads = Heads::default();
+        let (mut ends, count) = (pairs.clone(), pairs.len());
+        if let Some((first, largest)) = ends.next() {
+            let last = ends.next_back().map_or(largest, |(_, largest)| largest);
+            let alike = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+            heads.prefix_bytes = alike.min(PREFIX_BYTES);
+            heads.prefix[..heads.prefix_bytes].copy_from_slice(&first[..heads.prefix_bytes]);
+        }
+        [heads.largest, heads.smallest] = [(), ()].map(|()| Vec::with_capacity(count));
+        let behind = heads.prefix_bytes;
+        for (smallest, largest) in pairs {
+            heads.largest.push(head_of(&largest[behind..]));
+            heads.smallest.push(head_of(&smallest[behind..]));
+        }
+        heads
+    }
+
+    /// The head of a key; the largest for a key that is above all that begin with the prefix, `None` for one below them.
+    #[inline]
+    pub(super) fn of_key(&self, key: &[u8]) -> Option<u64> {
+        let prefix = &self.prefix[..self.prefix_bytes];
+        match key.split_at_checked(self.prefix_bytes) {
+            Some((begin, rest)) if begin == prefix => Some(head_of(rest)),
+            _ => (key > prefix).then_some(u64::MAX),
+        }
+    }
+
+    /// The index of the first whose largest key is not below `key`, which has this head; how many there are where there is none.
+    #[inline]
+    pub(super) fn seek<'a>(
+        &self,
+        head: u64,
+        key: &[u8],
+        largest_of: impl Fn(usize) -> &'a [u8],
+    ) -> usize {
+        let mut at = self.largest.partition_point(|largest| *largest < head);
+        let alike = self.largest[at..].partition_point(|largest| *largest <= head);
+        // Only their keys tell.
+        let mut past = at + alike;
+        while at < past {
+            let middle = at + (past - at) / 2;
+            match largest_of(middle) < key {
+                true => at = middle + 1,
+                false => past = middle,
+            }
+        }
+        at
+    }
+
+    /// The head of a smallest key.
+    #[inline]
+    pub(super) fn smallest(&self, at: usize) -> u64 {
+        self.smallest[at]
+    }
+}
+
+/// The first eight bytes as a number; bytes that are not there are zeros.
+#[inline]
+fn head_of(rest: &[u8]) -> u64 {
+    if let Some(bytes) = rest.first_chunk() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes[..rest.len()].copy_from_slice(rest);
+    u64::from_be_bytes(bytes)
+}

@@ -1,0 +1,382 @@
+//! The slices of a run as a tree that is never written to: an edit makes a new one.
+//!
+//! T1. *The run.* The slices from left to right are in key order and share no keys; an edit that would break that is refused.
+//! T2. *Snapshots stay.* An edit changes no node, so whoever holds the tree from before reads what it always had.
+//! T3. *Only paths are copied.* A node that has nothing of an edit in its keys is in the tree before and after, the same one, but
+//!     for a neighbour that a node is put together with (T4): what an edit of one place copies is at most [`ENTRIES_MAX`] pointers
+//!     and heads for each of a few nodes on each step of the path, whatever the number of slices.
+//! T4. *Balance.* All leaves are as deep. A node has at most [`ENTRIES_MAX`] entries, and one with neighbours at least a quarter of that,
+//!     so the depth is the logarithm of the number of slices.
+//!
+//! X-Engine's metadata index copies paths likewise (section 3.1.3). A flat list was searched as fast, but an edit copied and later
+//! dropped a counted pointer for each slice: some ten milliseconds at half a million. Two steps, a list of lists, would still copy about
+//! a thousand pointers there, each to a node that is in no cache.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use spillway_base::{Csn, Error, Result};
+
+use super::Slice;
+use super::heads::Heads;
+
+/// Entries of a node at the most: slices of a leaf, nodes of another. Tests have small ones, so that few slices make a deep tree.
+pub(super) const ENTRIES_MAX: usize = if cfg!(test) { 8 } else { 128 };
+const ENTRIES_MIN: usize = ENTRIES_MAX / 4;
+
+/// A node of the tree, or all of it.
+#[derive(Default, Debug)]
+pub(super) struct Node {
+    heads: Heads,
+    below: Below,
+    count: usize,
+    bytes: u64,
+    csn_max: Csn,
+}
+
+#[derive(Debug)]
+enum Below {
+    Slices(Vec<Arc<Slice>>),
+    /// Nodes that are as deep as each other, none without slices; and the slices before each.
+    Nodes(Vec<Arc<Node>>, Vec<usize>),
+}
+
+impl Default for Below {
+    fn default() -> Below {
+        Below::Slices(Vec::new())
+    }
+}
+
+/// Slices to be taken out, all of which are there, and slices to be put in, each by key.
+#[derive(Clone, Copy)]
+pub(super) struct Changes<'a> {
+    pub(super) gone: &'a [Arc<Slice>],
+    pub(super) added: &'a [Arc<Slice>],
+}
+
+impl<'a> Changes<'a> {
+    fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.added.is_empty()
+    }
+
+    /// The smallest key of the first.
+    fn first(&self) -> Option<&'a [u8]> {
+        let firsts = [self.gone, self.added].map(|slices| slices.first());
+        firsts.into_iter().flatten().map(|slice| &*slice.meta.smallest).min()
+    }
+
+    /// Those that begin up to a key, and the others.
+    fn split(&self, largest: &[u8]) -> (Changes<'a>, Changes<'a>) {
+        let cut = |slices: &'a [Arc<Slice>]| {
+            slices.split_at(slices.partition_point(|slice| *slice.meta.smallest <= *largest))
+        };
+        let ((gone, gone_later), (added, added_later)) = (cut(self.gone), cut(self.added));
+        (Changes { gone, added }, Changes { gone: gone_later, added: added_later })
+    }
+}
+
+/// That a slice which stands before another has only keys below all of the other's (T1).
+fn apart(first: &Slice, second: &Slice) -> Result<()> {
+    if first.meta.largest < second.meta.smallest {
+        return Ok(());
+    }
+    let (first, second) = (first.meta.extent, second.meta.extent);
+    Err(Error::corruption(format!("slices of {first} and {second} in one run share keys")))
+}
+
+/// Entries in order, in as many parts as they need, about as long as each other. What needs several has room in each.
+fn parts<T>(entries: Vec<T>) -> Vec<Vec<T>> {
+    if entries.len() <= ENTRIES_MAX {
+        return if entries.is_empty() { Vec::new() } else { vec![entries] };
+    }
+    let (all, count) = (entries.len(), entries.len().div_ceil(ENTRIES_MAX * 3 / 4));
+    let end = |part: usize| part * all / count;
+    let mut left = entries.into_iter();
+    let lengths = (0..count).map(|part| end(part + 1) - end(part));
+    lengths.map(|length| left.by_ref().take(length).collect()).collect()
+}
+
+/// The nodes of slices that share no keys, in key order.
+fn leaves(slices: Vec<Arc<Slice>>) -> Result<Vec<Arc<Node>>> {
+    slices.windows(2).try_for_each(|pair| apart(&pair[0], &pair[1]))?;
+    Ok(parts(slices).into_iter().map(|part| Arc::new(Node::of_slices(part))).collect())
+}
+
+/// The nodes above some.
+fn above(nodes: Vec<Arc<Node>>) -> Vec<Arc<Node>> {
+    parts(nodes).into_iter().map(|part| Arc::new(Node::of_nodes(part))).collect()
+}
+
+/// Puts those that are new and short together with a neighbour, or evens the two out (T4). `true`: it is new.
+fn balanced(nodes: Vec<(Arc<Node>, bool)>) -> Vec<Arc<Node>> {
+    let mut done: Vec<(Arc<Node>, bool)> = Vec::with_capacity(nodes.len());
+    for (node, is_new) in nodes {
+        let is_short = |other: &Node| other.entries().min(node.entries()) < ENTRIES_MIN;
+        match done.pop_if(|(before, was_new)| (*was_new || is_new) && is_short(before)) {
+            Some((before, _)) => {
+                done.extend(before.joined(&node).into_iter().map(|node| (node, true)))
+            }
+            None => done.push((node, is_new)),
+        }
+    }
+    done.into_iter().map(|(node, _)| node).collect()
+}
+
+/// The tree of slices in key order.
+///
+/// # Errors
+/// [`spillway_base::ErrorKind::Corruption`] when two of them share keys.
+pub(super) fn of_sorted(slices: Vec<Arc<Slice>>) -> Result<Arc<Node>> {
+    leaves(slices).map(root_of)
+}
+
+/// A tree after changes.
+///
+/// # Errors
+/// As [`of_sorted`].
+pub(super) fn edited(root: &Arc<Node>, changes: Changes<'_>) -> Result<Arc<Node>> {
+    root.edited(changes).map(root_of)
+}
+
+fn root_of(mut nodes: Vec<Arc<Node>>) -> Arc<Node> {
+    while nodes.len() > 1 {
+        nodes = above(nodes);
+    }
+    let mut root = nodes.pop().unwrap_or_default();
+    while let Below::Nodes(nodes, _) = &root.below
+        && let [only] = &nodes[..]
+    {
+        root = only.clone();
+    }
+    root
+}
+
+impl Node {
+    fn of_slices(slices: Vec<Arc<Slice>>) -> Node {
+        Node {
+            heads: Heads::of(slices.iter().map(|s| (&*s.meta.smallest, &*s.meta.largest))),
+            count: slices.len(),
+            bytes: slices.iter().map(|slice| slice.meta.bytes).sum(),
+            csn_max: slices.iter().map(|s| s.meta.counts.csn_max).max().unwrap_or_default(),
+            below: Below::Slices(slices),
+        }
+    }
+
+    fn of_nodes(nodes: Vec<Arc<Node>>) -> Node {
+        let mut count = 0;
+        let mut starts = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            starts.push(count);
+            count += node.count;
+        }
+        Node {
+            heads: Heads::of(nodes.iter().map(|n| (&*n.first().meta.smallest, n.largest()))),
+            count,
+            bytes: nodes.iter().map(|node| node.bytes).sum(),
+            csn_max: nodes.iter().map(|node| node.csn_max).max().unwrap_or_default(),
+            below: Below::Nodes(nodes, starts),
+        }
+    }
+
+    /// How many slices there are.
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes of all of them.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Their largest CSN.
+    #[inline]
+    pub(super) fn csn_max(&self) -> Csn {
+        self.csn_max
+    }
+
+    fn entries(&self) -> usize {
+        match &self.below {
+            Below::Slices(slices) => slices.len(),
+            Below::Nodes(nodes, _) => nodes.len(),
+        }
+    }
+
+    fn first(&self) -> &Arc<Slice> {
+        match &self.below {
+            Below::Slices(slices) => &slices[0],
+            Below::Nodes(nodes, _) => nodes[0].first(),
+        }
+    }
+
+    fn last(&self) -> &Arc<Slice> {
+        match &self.below {
+            Below::Slices(slices) => &slices[slices.len() - 1],
+            Below::Nodes(nodes, _) => nodes[nodes.len() - 1].last(),
+        }
+    }
+
+    fn largest(&self) -> &[u8] {
+        &self.last().meta.largest
+    }
+
+    /// The index of the first slice that could hold `key` or a larger one.
+    pub(super) fn seek(&self, key: &[u8]) -> usize {
+        let (mut node, mut before) = (self, 0);
+        loop {
+            let Some(head) = node.heads.of_key(key) else { return before };
+            match &node.below {
+                Below::Slices(slices) => {
+                    return before + node.heads.seek(head, key, |at| &slices[at].meta.largest);
+                }
+                Below::Nodes(nodes, starts) => {
+                    let at = node.heads.seek(head, key, |at| nodes[at].largest());
+                    let Some(next) = nodes.get(at) else { return before + node.count };
+                    (node, before) = (next, before + starts[at]);
+                }
+            }
+        }
+    }
+
+    /// The slice that would hold `key`.
+    #[inline]
+    pub(super) fn find(&self, key: &[u8]) -> Option<&Arc<Slice>> {
+        let mut node = self;
+        loop {
+            let head = node.heads.of_key(key)?;
+            let slices = match &node.below {
+                Below::Slices(slices) => slices,
+                Below::Nodes(nodes, _) => {
+                    node = nodes.get(node.heads.seek(head, key, |at| nodes[at].largest()))?;
+                    continue;
+                }
+            };
+            let at = node.heads.seek(head, key, |at| &slices[at].meta.largest);
+            let slice = slices.get(at)?;
+            let begins = match node.heads.smallest(at).cmp(&head) {
+                Ordering::Less => true,
+                Ordering::Equal => *slice.meta.smallest <= *key,
+                Ordering::Greater => false,
+            };
+            return begins.then_some(slice);
+        }
+    }
+
+    /// The slices from one on that lie beside each other in the tree.
+    #[inline]
+    pub(super) fn beside(&self, at: usize) -> &[Arc<Slice>] {
+        let (slices, inside) = self.leaf(at);
+        &slices[inside..]
+    }
+
+    /// The slices up to one, and with it, that lie beside each other in the tree.
+    pub(super) fn beside_up_to(&self, at: usize) -> &[Arc<Slice>] {
+        let (slices, inside) = self.leaf(at);
+        &slices[..=inside]
+    }
+
+    /// The leaf of a slice, and the slice's place in it.
+    #[inline]
+    fn leaf(&self, mut at: usize) -> (&[Arc<Slice>], usize) {
+        let mut node = self;
+        loop {
+            match &node.below {
+                Below::Slices(slices) => return (slices, at),
+                Below::Nodes(nodes, starts) => {
+                    let child = starts.partition_point(|start| *start <= at) - 1;
+                    (node, at) = (&nodes[child], at - starts[child]);
+                }
+            }
+        }
+    }
+
+    /// The nodes, as deep as this one, of what it has after changes.
+    fn edited(self: &Arc<Node>, changes: Changes<'_>) -> Result<Vec<Arc<Node>>> {
+        match &self.below {
+            _ if changes.is_empty() => Ok(vec![self.clone()]),
+            Below::Slices(slices) => {
+                let mut gone = changes.gone.iter().peekable();
+                let kept = slices.iter().filter(|slice| {
+                    gone.next_if(|gone| gone.meta.smallest == slice.meta.smallest).is_none()
+                });
+                let mut after = Vec::with_capacity(slices.len() + changes.added.len());
+                after.extend(kept.chain(changes.added).cloned());
+                after.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
+                leaves(after)
+            }
+            Below::Nodes(nodes, _) => self.edited_below(nodes, changes),
+        }
+    }
+
+    fn edited_below(
+        &self,
+        nodes: &[Arc<Node>],
+        mut changes: Changes<'_>,
+    ) -> Result<Vec<Arc<Node>>> {
+        let mut after: Vec<(Arc<Node>, bool)> = Vec::with_capacity(nodes.len() + 1);
+        let (mut at, last) = (0, nodes.len() - 1);
+        while let Some(key) = changes.first() {
+            let sought = self.heads.of_key(key);
+            let sought =
+                sought.map_or(0, |head| self.heads.seek(head, key, |at| nodes[at].largest()));
+            let next = sought.min(last);
+            after.extend(nodes[at..next].iter().map(|node| (node.clone(), false)));
+            let (own, others) = match next == last {
+                true => (changes, Changes { gone: &[], added: &[] }),
+                false => changes.split(nodes[next].largest()),
+            };
+            after.extend(nodes[next].edited(own)?.into_iter().map(|node| (node, true)));
+            (at, changes) = (next + 1, others);
+        }
+        after.extend(nodes[at..].iter().map(|node| (node.clone(), false)));
+        for pair in after.windows(2).filter(|pair| pair[0].1 || pair[1].1) {
+            apart(pair[0].0.last(), pair[1].0.first())?;
+        }
+        Ok(above(balanced(after)))
+    }
+
+    /// Its entries and those of the next, in one node or in two.
+    fn joined(&self, next: &Node) -> Vec<Arc<Node>> {
+        match (&self.below, &next.below) {
+            (Below::Slices(own), Below::Slices(others)) => {
+                let slices = parts([&own[..], others].concat());
+                slices.into_iter().map(|part| Arc::new(Node::of_slices(part))).collect()
+            }
+            (Below::Nodes(own, _), Below::Nodes(others, _)) => {
+                // One that had no neighbour has one now.
+                let is_end = |at: usize| at + 1 == own.len() || at == own.len();
+                let nodes = own.iter().chain(others).cloned().enumerate();
+                above(balanced(nodes.map(|(at, node)| (node, is_end(at))).collect()))
+            }
+            _ => unreachable!("leaves are as deep as each other (T4)"),
+        }
+    }
+
+    /// Gives every node of the tree, and asserts what holds of it (T1, T4).
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn walk<'a>(
+        self: &'a Arc<Node>,
+        is_root: bool,
+        nodes: &mut Vec<&'a Arc<Node>>,
+    ) -> usize {
+        assert!(self.entries() <= ENTRIES_MAX);
+        assert!(is_root || self.entries() >= ENTRIES_MIN);
+        nodes.push(self);
+        match &self.below {
+            Below::Slices(slices) => {
+                let mut pairs = slices.windows(2);
+                assert!(pairs.all(|pair| apart(&pair[0], &pair[1]).is_ok()));
+                1
+            }
+            Below::Nodes(below, _) => {
+                assert!(!is_root || below.len() > 1);
+                let depths: Vec<usize> = below.iter().map(|node| node.walk(false, nodes)).collect();
+                assert!(depths.iter().all(|depth| *depth == depths[0]));
+                assert!(
+                    below.windows(2).all(|pair| apart(pair[0].last(), pair[1].first()).is_ok())
+                );
+                depths[0] + 1
+            }
+        }
+    }
+}
