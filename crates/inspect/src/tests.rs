@@ -199,6 +199,18 @@ fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
     assert!(very_many.1 < 2 * many.1 && very_many.0 < 2 * many.0, "{many:?} {very_many:?}");
 }
 
+/// Each slice is written by itself, at any number of them, and what comes of it is one document.
+#[test]
+fn json_of_very_many_slices_lists_each() {
+    let inspection = inspection(50_000, 8, None);
+    let report = Report { inspection: &inspection, names: &Nasty, title: NASTY };
+    let json = report.json();
+    let listed = inspection.tables.iter().flat_map(|table| &table.subtables);
+    let slices: usize = listed.map(|part| part.slices.len()).sum();
+    assert_eq!(json.matches("\"first_block\":").count(), slices);
+    assert!(json.ends_with("]}]}]}"));
+}
+
 #[test]
 fn text_and_json_tell_the_same_figures() {
     let inspection = inspection(30, 3, Some(2));
