@@ -15,7 +15,7 @@
 //! background and follows it, was rejected: it measures the past of a thing that moves in steps of a memtable.
 //!
 //! Sleeping is for what was written, not for each commit: commits owe time, and whoever finds [`QUANTUM`] owed sleeps
-//! it off. Writers sleep after their commit, when their locks are given back, so that nobody waits for a row because its
+//! it off. What is owed is forgiven when the debt is gone. Writers sleep after their commit, when their locks are given back, so that nobody waits for a row because its
 //! holder sleeps. The engines' debt is the only input, and the compaction scheduler reads the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,8 +89,13 @@ impl Throttle {
         tally.during(cause, clock, || {
             let until = clock.now() + owed;
             loop {
-                let left = until.saturating_sub(clock.now());
-                if left.is_zero() || debt().total() < SLIGHT {
+                let now = clock.now();
+                let left = until.saturating_sub(now);
+                if left.is_zero() {
+                    return;
+                }
+                if debt().total() < SLIGHT {
+                    self.forgive(now);
                     return;
                 }
                 blocking(|| clock.sleep(left.min(LOOK)));
@@ -116,6 +121,11 @@ impl Throttle {
                 Err(other) => at = other,
             }
         }
+    }
+
+    /// Nothing is owed any more for what was written: it would be asked of whoever comes when there is a debt again.
+    fn forgive(&self, now: Duration) {
+        self.paid_at.fetch_min(now.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// What writers may do at a debt; how often they slept, and how long.
@@ -254,6 +264,22 @@ mod tests {
         };
         throttle.pass(&clock, 1 << 30, relieved, || ());
         assert_eq!(clock.now(), OWED_MAX + LOOK);
+    }
+
+    /// Who writes a little when there is a debt again does not sleep for the load that went before.
+    #[test]
+    fn what_is_owed_is_forgiven_with_the_debt() {
+        let (throttle, clock) = (Throttle::default(), Clock::manual());
+        let looks = Cell::new(0);
+        let relieved = || {
+            looks.set(looks.get() + 1);
+            Debt { flush: if looks.get() < 3 { 2.0 } else { 0.0 }, ..Debt::default() }
+        };
+        throttle.pass(&clock, 1 << 30, relieved, || ());
+        let at = clock.now();
+        assert!(at < OWED_MAX / 2);
+        throttle.pass(&clock, 400, debt(0.9), || panic!("it owes less than a quantum"));
+        assert_eq!(clock.now(), at);
     }
 
     #[test]

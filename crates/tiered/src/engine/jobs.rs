@@ -13,6 +13,7 @@ use spillway_base::clock::{self, Clock};
 use spillway_base::stall::Cause;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
+use super::pace::NO_REST;
 use super::{ADMIT_WAIT, Inner, TieredEngine};
 use crate::subtable::SubTable;
 
@@ -58,8 +59,8 @@ impl TieredEngine {
         outcome
     }
 
-    /// Writes every memtable to extents, as far as the stable CSN allows. The threads in the background do it where there are any: one
-    /// thread more would take a processor from those who read and write meanwhile.
+    /// Writes every memtable to extents, as far as the stable CSN allows. The threads in the background do it where there are any, unless writers
+    /// are about to be slowed: one thread more takes a processor from those who read and write meanwhile.
     ///
     /// # Errors
     /// As [`TieredEngine::run_background_job`].
@@ -72,7 +73,7 @@ impl TieredEngine {
             // A thread in the background may be at it, and leave more to do.
             let beside = inner.flushing.load(Ordering::Acquire) > 0;
             idle_looks = if beside { 0 } else { idle_looks + 1 };
-            let is_left = inner.has_flushers() && idle_looks < IDLE_LOOKS;
+            let is_left = inner.leaves_flushes() && idle_looks < IDLE_LOOKS;
             let is_more = match is_left {
                 true => inner.has_to_flush()?,
                 false => self.run_job(false)? == JobOutcome::Worked,
@@ -266,9 +267,11 @@ impl Inner {
         Ok(if worked { JobOutcome::Worked } else { JobOutcome::Idle })
     }
 
-    /// Whether there are threads that flush, and could.
-    fn has_flushers(&self) -> bool {
-        self.threads.load(Ordering::Acquire) > 0 && !self.disk_full.load(Ordering::Acquire)
+    /// Whether there are threads that flush, and need no help: writers are not about to be slowed.
+    fn leaves_flushes(&self) -> bool {
+        self.threads.load(Ordering::Acquire) > 0
+            && !self.disk_full.load(Ordering::Acquire)
+            && self.debt().flush < NO_REST
     }
 
     /// Whether a memtable could be flushed now; those that are asked for are switched.

@@ -19,7 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 use spillway_base::clock::Clock;
 
 /// The debt from which compactions do not rest: before writers begin to be slowed, at 0.5, all is done that can be.
-const NO_REST: f64 = 0.35;
+pub(super) const NO_REST: f64 = 0.35;
 /// With no debt, so many times as long as the work took.
 const REST_MAX: f64 = 4.0;
 /// No rest is longer. An extent takes some 10 ms; where it took much more, the compaction itself had to wait, for a processor
