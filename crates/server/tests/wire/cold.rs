@@ -35,13 +35,15 @@ fn cold_for(
     // Else a statement is left for its read whether or not another worker sleeps, of which there may be one since somebody waited.
     without.extend((!lone).then_some(Mechanism::LoneWaits));
     without.extend((!overlaps).then_some(Mechanism::OverlappedReads));
-    let open = || {
+    let open = |background_threads: bool| {
         let mut settings = Settings::default();
+        settings.background_threads = background_threads;
         settings.without.clone_from(&without);
         settings.direct_reads = direct;
         Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap()
     };
-    let server = TestServer::over(open(), settings.clone());
+    // Without threads in the background tables are flushed in one order, and lie where they always do.
+    let server = TestServer::over(open(false), settings.clone());
     let mut root = server.client();
     root.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, v VARCHAR(300))");
     root.run("CREATE TABLE w (id INT PRIMARY KEY, n INT)");
@@ -52,7 +54,7 @@ fn cold_for(
     database.flush().unwrap();
     server.server.stop();
     database.close().unwrap();
-    let server = TestServer::over(open(), settings);
+    let server = TestServer::over(open(true), settings);
     server.client().run("INSERT INTO w VALUES (1, 1)");
     server
 }
