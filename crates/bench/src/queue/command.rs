@@ -38,6 +38,9 @@ pub struct QueueArgs {
     /// Milliseconds between polls while rows come and go
     #[arg(long, default_value_t = 5)]
     pub pause_ms: u64,
+    /// Threads that poll meanwhile
+    #[arg(long, default_value_t = 1)]
+    pub pollers: usize,
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 256)]
     pub memory_mib: usize,
@@ -96,11 +99,12 @@ impl QueueArgs {
             "run",
             format!(
                 "{} rows of 16 + {} bytes in the queue, {} inserted and {} deleted by each commit, which is not waited for to be \
-                 durable; a poll is a scan from the table's begin; {} MiB of memory each, {} rounds in turn, seed {}",
+                 durable; a poll is a scan from the table's begin, meanwhile by {} threads; {} MiB of memory each, {} rounds in turn, seed {}",
                 plan.length,
                 plan.value_bytes,
                 plan.batch,
                 plan.batch,
+                plan.pollers,
                 self.memory_mib,
                 self.rounds,
                 plan.seed
@@ -112,7 +116,7 @@ impl QueueArgs {
     }
 
     fn plan(&self) -> Result<Plan, String> {
-        let counts = [self.length, self.batch, self.polls];
+        let counts = [self.length, self.batch, self.polls, self.pollers as u64];
         let ascending = self.after.windows(2).all(|pair| pair[0] < pair[1]);
         let some = self.after.first().is_some_and(|first| *first > 0);
         if counts.contains(&0) || self.limit.contains(&0) || !ascending || !some {
@@ -129,6 +133,7 @@ impl QueueArgs {
             polls: self.polls,
             polls_time: Duration::from_secs(self.poll_seconds),
             pause: Duration::from_millis(self.pause_ms),
+            pollers: self.pollers,
             memory_bytes: self.memory_mib << 20,
             seed: self.common.seed,
         })

@@ -10,7 +10,7 @@ struct Command {
 }
 
 fn args(dir: &std::path::Path) -> QueueArgs {
-    let tiny = "test --after 300,2000 --length 20 --batch 50 --polls 5 --pause-ms 0 --limit 1,30";
+    let tiny = "test --after 300,2000 --length 20 --batch 50 --polls 5 --pause-ms 0 --pollers 2 --limit 1,30";
     let mut args = Command::parse_from(tiny.split(' ')).queue;
     args.common.dir = dir.to_owned();
     args

@@ -29,6 +29,8 @@ pub(super) struct Plan {
     pub(super) polls_time: Duration,
     /// Between polls meanwhile.
     pub(super) pause: Duration,
+    /// Threads that poll meanwhile.
+    pub(super) pollers: usize,
     pub(super) memory_bytes: usize,
     pub(super) seed: u64,
 }
@@ -103,11 +105,11 @@ impl Queue<'_> {
         self.store.delete(&keys, false)
     }
 
-    /// Inserts and deletes so many while another thread polls, with each limit in turn.
+    /// Inserts and deletes so many while other threads poll, with each limit in turn.
     fn pass_through(&mut self, count: u64) -> Result<Vec<Histogram<u64>>, String> {
         let (store, plan, over) = (self.store, self.plan, AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let poller = scope.spawn(|| {
+            let polling = || {
                 let mut latencies: Vec<_> = plan.limits.iter().map(|_| histogram()).collect();
                 while !over.load(Ordering::Relaxed) {
                     for (limit, latency_ns) in plan.limits.iter().zip(&mut latencies) {
@@ -116,7 +118,8 @@ impl Queue<'_> {
                     Clock::system().sleep(plan.pause);
                 }
                 Ok(latencies)
-            });
+            };
+            let pollers: Vec<_> = (0..plan.pollers).map(|_| scope.spawn(polling)).collect();
             let mut left = count;
             let passed = loop {
                 let some = left.min(plan.batch);
@@ -128,8 +131,15 @@ impl Queue<'_> {
                 }
             };
             over.store(true, Ordering::Relaxed);
-            let latencies = poller.join().unwrap_or_else(|_| Err("the poller panicked".to_owned()));
-            passed.and(latencies)
+            let mut all: Vec<_> = plan.limits.iter().map(|_| histogram()).collect();
+            for poller in pollers {
+                let latencies: Result<Vec<_>, String> =
+                    poller.join().unwrap_or_else(|_| Err("a poller panicked".to_owned()));
+                for (all, latency_ns) in all.iter_mut().zip(latencies?) {
+                    all.add(latency_ns).map_err(|error| error.to_string())?;
+                }
+            }
+            passed.and(Ok(all))
         })
     }
 

@@ -20,7 +20,7 @@ fn view() -> Arc<View> {
 
 fn gap() -> Gap {
     let key = |key: &[u8]| -> Box<[u8]> { key.into() };
-    Gap { start: key(b"a"), end: key(b"z"), first: key(b"a"), csn: SNAPSHOT, spares: 1000 }
+    Gap { start: key(b"a"), end: key(b"z"), first: key(b"a"), csn: SNAPSHOT, walked: 1000 }
 }
 
 /// What stands between putting up the gap and the second look.

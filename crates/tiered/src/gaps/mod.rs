@@ -13,7 +13,9 @@
 //! - **G2 (insertions).** When the installation of a value returns, no gap covers its key, nor will one that was on trial then.
 //! - **G3 (cost).** Scans take no lock. Insertions take none but those of a value inside a gap; where there is no gap they load one
 //!   word. Deletions do nothing.
-//! - **G4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps. Those that spare the least give way.
+//! - **G4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps, and of each what it was up to [`EARLIER_MAX`] times before. Those that
+//!   spare the least give way.
+//! - **G5 (older snapshots).** To snapshots that may not leap what a gap has grown to, it stays what it was before, as far as G4 lets it.
 //!
 //! # Why it holds
 //!
@@ -48,6 +50,11 @@
 //! since the last poll, and no more: its gap grows at the end, and takes in what it touches. What is walked and what is looked over of a memtable
 //! comes a leaf at a time ([`crate::source`], S6): to wait for each key's memory, which another core wrote, took most of a poll's time.
 //!
+//! *Gaps before they grew.* Several poll a queue, and one of them may have taken its snapshot just before that of the gap
+//! which another made known meanwhile. It leaps what the gap was before: each of these is a gap by itself with a CSN of its own, true for
+//! the same reasons, within the one that has grown and cut with it. Their ages, in commits, are about a row of powers, so that young snapshots,
+//! of which there are most, walk over little, and old ones over a part of what they would. Who walks at an old snapshot adds what it found.
+//!
 //! *Splits, joins, recovery.* New sub-tables begin without gaps, and nothing of a gap is ever stored. Whoever still reads a
 //! sub-table that others have replaced has a snapshot whose commits all went to it, so its gaps are true to them as well.
 //!
@@ -59,6 +66,7 @@
 //! Rejected: to count tombstones per block and skip blocks that have nothing else. What is below them still has to be passed, and
 //! tombstones in memtables, where a young queue has all of them, are in no block.
 
+mod list;
 mod publish;
 mod stretch;
 
@@ -70,21 +78,22 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use spillway_base::range::successor;
+use spillway_base::range::precedes;
 use spillway_base::sync::Mutex;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 use spillway_base::{Csn, Direction, KeyRange};
 
+use list::List;
 pub(crate) use stretch::Stretch;
 
-/// Gaps of a sub-table.
-const GAPS_MAX: usize = 16;
+/// Gaps of a sub-table: queues in one table, each of which has one at its head.
+const GAPS_MAX: usize = 256;
+/// What a gap was before it grew, for older snapshots.
+const EARLIER_MAX: usize = 4;
 /// Scans of a sub-table that may have one on trial.
 const TRIALS_MAX: usize = 4;
 /// Tombstones in a row from which on they are worth a gap, or its growth.
 const WALKED_MIN: u64 = 64;
-/// What it costs to cut a gap, in tombstones that are walked over.
-const CUT_COSTS: u64 = 16;
 /// Keys that are longer are not kept.
 const KEY_BYTES_MAX: usize = 1 << 10;
 
@@ -98,13 +107,13 @@ pub(crate) struct Gap {
     first: Box<[u8]>,
     /// The snapshots to which it is one are those from here on.
     csn: Csn,
-    /// Tombstones that were walked over in it, less what it has cost since.
-    spares: u64,
+    /// Tombstones that were walked over when it was found.
+    walked: u64,
 }
 
 impl Gap {
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
-        *self.start <= *key && *key < *self.end
+        !precedes(key, &self.start) && precedes(key, &self.end)
     }
 
     fn touches(&self, other: &Gap) -> bool {
@@ -114,25 +123,21 @@ impl Gap {
     /// What of a range is left to a scan that leaps over it.
     pub(crate) fn leave<'k>(&'k self, range: KeyRange<'k>, direction: Direction) -> KeyRange<'k> {
         match direction {
-            Direction::Forward => KeyRange::new(range.start.max(&self.end), range.end),
-            Direction::Backward => {
-                let end = range.end.map_or(&*self.start, |end| end.min(&self.start));
-                KeyRange::new(range.start, Some(end))
-            }
+            Direction::Forward => range.intersection(KeyRange::new(&self.end, None)),
+            Direction::Backward => range.intersection(KeyRange::new(&[], Some(&self.start))),
         }
     }
 
-    /// What is left beside a key that has a value now, where something was walked over: nothing once it has been cut so often that a
-    /// walk would have cost less.
-    fn beside(&self, key: &[u8]) -> Vec<Gap> {
-        let next: Box<[u8]> = successor(key).into();
-        let start = next.max(self.first.clone());
-        let (below, above) = (*self.first < *key, start < self.end);
-        let left = self.spares.saturating_sub(CUT_COSTS);
-        let spares = if below && above { left / 2 } else { left };
-        let below = below.then(|| Gap { end: key.into(), spares, ..self.clone() });
-        let above = above.then(|| Gap { first: start.clone(), start, spares, ..self.clone() });
-        below.into_iter().chain(above).filter(|gap| gap.spares >= WALKED_MIN).collect()
+    fn contains(&self, other: &Gap) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    /// What of it is in another, where something was walked over.
+    fn within(&self, other: &Gap) -> Option<Gap> {
+        let start = self.start.clone().max(other.start.clone());
+        let end = self.end.clone().min(other.end.clone());
+        let first = self.first.clone().max(start.clone());
+        (first < end).then_some(Gap { start, end, first, ..*self })
     }
 
     /// Both as one, where they touch.
@@ -142,7 +147,7 @@ impl Gap {
             end: self.end.max(other.end.clone()),
             first: self.first.min(other.first.clone()),
             csn: self.csn.max(other.csn),
-            spares: self.spares + other.spares,
+            walked: self.walked + other.walked,
         }
     }
 }
@@ -155,16 +160,6 @@ pub(crate) struct Figures {
     /// Gaps that became active.
     pub(crate) published: AtomicU64,
 }
-
-/// A gap in the list.
-#[derive(Clone, Debug)]
-struct Known {
-    gap: Arc<Gap>,
-    /// Its number, while it is on trial.
-    trial: Option<u64>,
-}
-
-type List = Vec<Known>;
 
 /// The gaps of a sub-table. The module's page says what holds.
 #[derive(Debug)]
@@ -198,7 +193,7 @@ impl Gaps {
 
     /// The active gap over a key, for somebody who reads at a snapshot.
     pub(crate) fn over(&self, key: &[u8], snapshot: Csn) -> Option<Arc<Gap>> {
-        self.find(snapshot, |gap| gap.covers(key))
+        self.find(|list| list.over(key, snapshot).cloned())
     }
 
     /// The active gap in which a scan of a range would begin.
@@ -208,51 +203,28 @@ impl Gaps {
         direction: Direction,
         snapshot: Csn,
     ) -> Option<Arc<Gap>> {
-        match (direction, range.end) {
-            (Direction::Forward, _) => self.over(range.start, snapshot),
-            (Direction::Backward, Some(end)) => {
-                self.find(snapshot, |gap| *gap.start < *end && *end <= *gap.end)
-            }
-            (Direction::Backward, None) => None,
-        }
+        self.find(|list| list.at_begin(range, direction, snapshot).cloned())
     }
 
-    fn find(&self, snapshot: Csn, is_it: impl Fn(&Gap) -> bool) -> Option<Arc<Gap>> {
+    fn find(&self, find: impl Fn(&List) -> Option<Arc<Gap>>) -> Option<Arc<Gap>> {
         // Whoever must not miss that one was cut has seen its commit; one that is missed costs a walk.
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let active = |known: &&Known| known.trial.is_none() && known.gap.csn <= snapshot;
-        let list = self.list.load();
-        list.iter().filter(active).map(|known| &known.gap).find(|gap| is_it(gap)).cloned()
+        find(&self.list.load())
     }
 
     /// A value of a key is in a memtable, whose gate the caller has not left yet (G2).
     pub(crate) fn cut(&self, key: &[u8]) {
         // Inside the gate this sees all that it must.
-        if self.count.load(Ordering::Relaxed) != 0
-            && self.list.load().iter().any(|known| known.gap.covers(key))
-        {
+        if self.count.load(Ordering::Relaxed) != 0 && self.list.load().covers(key) {
             self.cut_out(key);
         }
     }
 
     #[cold]
     fn cut_out(&self, key: &[u8]) {
-        self.change(|list, _| {
-            let mut left = Vec::with_capacity(list.len() + 1);
-            for known in list.drain(..) {
-                if !known.gap.covers(key) {
-                    left.push(known);
-                } else if known.trial.is_none() {
-                    let beside = known.gap.beside(key);
-                    let beside = beside.into_iter().map(Arc::new);
-                    left.extend(beside.map(|gap| Known { gap, trial: None }));
-                }
-            }
-            *list = left;
-            give_way(list);
-        });
+        self.change(|list, _| list.cut(key));
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut List, &mut u64) -> T) -> T {
@@ -269,21 +241,8 @@ impl Gaps {
     fn all(&self) -> Vec<(String, String, u64)> {
         let text = |key: &[u8]| String::from_utf8_lossy(key).replace('\0', "+");
         let list = self.list.load();
-        let active = list.iter().filter(|known| known.trial.is_none());
-        active.map(|Known { gap, .. }| (text(&gap.start), text(&gap.end), gap.csn.0)).collect()
-    }
-}
-
-/// Takes out active gaps until there are as many as may be: those that spare the least. The others then count for half, so that
-/// one which nobody has met for long does not stay for ever.
-fn give_way(list: &mut List) {
-    while list.iter().filter(|known| known.trial.is_none()).count() > GAPS_MAX {
-        let spares = |known: &Known| (known.trial.is_some(), known.gap.spares);
-        let least = (0..list.len()).min_by_key(|&at| spares(&list[at]));
-        list.remove(least.expect("there are many"));
-        for known in list.iter_mut() {
-            known.gap = Arc::new(Gap { spares: known.gap.spares / 2, ..(*known.gap).clone() });
-        }
+        let known = list.active.iter().map(|known| &known.gap);
+        known.map(|gap| (text(&gap.start), text(&gap.end), gap.csn.0)).collect()
     }
 }
 

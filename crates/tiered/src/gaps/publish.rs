@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use spillway_base::{Direction, KeyRange};
 
-use super::{Gap, Gaps, KEY_BYTES_MAX, Known, TRIALS_MAX, give_way};
+use super::{Gap, Gaps, KEY_BYTES_MAX};
 use crate::memtable::{Memtable, Place, Places};
 use crate::subtable::View;
 
@@ -44,16 +44,11 @@ impl Gaps {
     /// Puts a gap up on trial, unless it is known, or too many are.
     fn put_up(&self, gap: &Gap) -> Option<Trial<'_>> {
         self.change(|list, next| {
-            let within = |known: &Known| {
-                let other = &known.gap;
-                known.trial.is_none() && other.start <= gap.start && gap.end <= other.end
-            };
-            let trials = list.iter().filter(|known| known.trial.is_some()).count();
-            if trials == TRIALS_MAX || list.iter().any(within) {
+            if !list.may_try(gap) {
                 return None;
             }
             *next += 1;
-            list.push(Known { gap: Arc::new(gap.clone()), trial: Some(*next) });
+            list.trials.push((*next, Arc::new(gap.clone())));
             Some(Trial { gaps: self, number: *next })
         })
     }
@@ -102,22 +97,15 @@ impl Gaps {
     }
 
     /// Makes a trial active, with what is left of it, unless a value was inserted into it meanwhile.
-    fn settle(&self, trial: Trial<'_>, mut gap: Gap) -> bool {
+    fn settle(&self, trial: Trial<'_>, gap: Gap) -> bool {
         let number = trial.number;
         // It is in the list no more after this, either way.
         std::mem::forget(trial);
         self.change(|list, _| {
-            let Some(at) = list.iter().position(|known| known.trial == Some(number)) else {
-                return false;
-            };
-            list.remove(at);
-            let touching =
-                |known: &Known, gap: &Gap| known.trial.is_none() && known.gap.touches(gap);
-            while let Some(at) = list.iter().position(|known| touching(known, &gap)) {
-                gap = gap.joined(&list.remove(at).gap);
-            }
-            list.push(Known { gap: Arc::new(gap), trial: None });
-            give_way(list);
+            let at = list.trials.iter().position(|(trial, _)| *trial == number);
+            let Some(at) = at else { return false };
+            list.trials.remove(at);
+            list.add(gap);
             true
         })
     }
@@ -125,6 +113,6 @@ impl Gaps {
 
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
-        self.gaps.change(|list, _| list.retain(|known| known.trial != Some(self.number)));
+        self.gaps.change(|list, _| list.trials.retain(|(trial, _)| *trial != self.number));
     }
 }

@@ -129,8 +129,8 @@ impl Stretch {
             }
             _ => {}
         }
-        let spares = if hidden.is_some() { passed.walked + WALKED_MIN } else { passed.walked };
+        let walked = passed.walked + if hidden.is_some() { WALKED_MIN } else { 0 };
         let [start, end, first] = [passed.start, end, passed.first].map(Box::from);
-        Some(Gap { start, end, first, csn: snapshot, spares })
+        Some(Gap { start, end, first, csn: snapshot, walked })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use spillway_base::budget::Budget;
+use spillway_base::rng::Rng;
 
 use super::*;
 use crate::level::Levels;
@@ -19,7 +20,7 @@ fn gap(start: &str, end: &str, csn: u64) -> Gap {
         end: end.as_bytes().into(),
         first: start.as_bytes().into(),
         csn: Csn(csn),
-        spares: 1000,
+        walked: 1000,
     }
 }
 
@@ -166,7 +167,7 @@ fn gaps_that_touch_are_one_and_those_within_are_looked_over_once() {
     assert!(publish(&gaps, &view, gap("b", "f", 7)));
     assert!(publish(&gaps, &view, gap("m", "p", 9)));
     assert!(publish(&gaps, &view, gap("f", "h", 8)));
-    assert_eq!(gaps.all(), active(&[("m", "p", 9), ("b", "h", 8)]));
+    assert_eq!(gaps.all(), active(&[("b", "h", 8), ("m", "p", 9)]));
     assert!(!publish(&gaps, &view, gap("c", "d", 9)), "it is known");
     // A value that the list does not know of: nobody looks for it where there is an active gap.
     let inside = view.active.enter().unwrap();
@@ -179,7 +180,7 @@ fn gaps_that_touch_are_one_and_those_within_are_looked_over_once() {
 #[test]
 fn a_gap_that_is_cut_again_and_again_goes() {
     let (gaps, view) = (gaps(), view());
-    let all = Gap { spares: 160, ..gap("a", "z", 1) };
+    let all = Gap { walked: 160, ..gap("a", "z", 1) };
     assert!(publish(&gaps, &view, all));
     // What is left of it counts for less by each cut, and by half where it is cut in two.
     for (key, left) in [("a", 1), ("b", 2), ("c", 1), ("d", 1), ("a5", 0)] {
@@ -193,19 +194,112 @@ fn a_gap_that_is_cut_again_and_again_goes() {
 #[test]
 fn g4_the_gaps_that_spare_the_least_give_way() {
     let (gaps, view) = (gaps(), view());
-    for at in 0..40_u64 {
-        let (start, end) = (format!("{at:02}a"), format!("{at:02}b"));
-        let spares = if at == 3 { 1 << 40 } else { 100 + at };
-        assert!(publish(&gaps, &view, Gap { spares, ..gap(&start, &end, 1) }));
+    let most = GAPS_MAX as u64;
+    for at in 0..most + 24 {
+        let (start, end) = (format!("{at:04}a"), format!("{at:04}b"));
+        let walked = if at == 3 { 1 << 40 } else { 100 + at };
+        assert!(publish(&gaps, &view, Gap { walked, ..gap(&start, &end, 1) }));
         assert!(gaps.all().len() <= GAPS_MAX);
     }
     assert_eq!(gaps.all().len(), GAPS_MAX);
-    assert!(leaps(&gaps, "03a", 1), "the one that spares the most");
-    for at in 40..200_u64 {
-        let (start, end) = (format!("{at:03}a"), format!("{at:03}b"));
-        publish(&gaps, &view, Gap { spares: 1 << 20, ..gap(&start, &end, 1) });
+    assert!(leaps(&gaps, "0003a", 1), "the one that spares the most");
+    for at in most + 24..2 * most {
+        let (start, end) = (format!("{at:04}a"), format!("{at:04}b"));
+        publish(&gaps, &view, Gap { walked: 1 << 20, ..gap(&start, &end, 1) });
     }
-    assert!(!leaps(&gaps, "03a", 1), "it has become old");
+    assert!(!leaps(&gaps, "0003a", 1), "it has become old");
+}
+
+#[test]
+fn g5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
+    let (gaps, view) = (gaps(), view());
+    assert!(publish(&gaps, &view, gap("b", "f", 7)));
+    assert!(publish(&gaps, &view, gap("b", "m", 9)));
+    assert_eq!(gaps.all(), active(&[("b", "m", 9)]));
+    assert!(leaps(&gaps, "c", 9) && leaps(&gaps, "g", 9));
+    assert!(leaps(&gaps, "c", 8) && leaps(&gaps, "c", 7) && !leaps(&gaps, "g", 8));
+    assert!(!leaps(&gaps, "c", 6));
+    let backward = |end: &'static [u8], snapshot| {
+        let range = KeyRange::new(b"", Some(end));
+        gaps.at_begin(range, Direction::Backward, Csn(snapshot)).is_some()
+    };
+    assert!(backward(b"m", 9) && backward(b"f", 8) && !backward(b"g", 8));
+    insert(&gaps, &view, "d", 10, Some(b"row"));
+    for snapshot in [7, 9, 10] {
+        assert!(!leaps(&gaps, "d", snapshot), "G2");
+        assert!(leaps(&gaps, "c", snapshot) && leaps(&gaps, "e", snapshot), "{snapshot}");
+    }
+}
+
+/// G5: whoever walks at an old snapshot tells those at old ones, though newer ones know of more.
+#[test]
+fn g5_what_is_found_at_an_older_snapshot_is_kept_too() {
+    let (gaps, view) = (gaps(), view());
+    assert!(publish(&gaps, &view, gap("b", "m", 9)));
+    assert!(publish(&gaps, &view, gap("c", "f", 7)));
+    assert_eq!(gaps.all(), active(&[("b", "m", 9)]));
+    assert!(leaps(&gaps, "d", 7) && !leaps(&gaps, "b", 7) && !leaps(&gaps, "d", 6));
+    assert!(!publish(&gaps, &view, gap("d", "e", 8)), "it is known");
+    assert!(publish(&gaps, &view, gap("b", "m", 8)));
+    assert_eq!(gaps.all(), active(&[("b", "m", 8)]), "all of it to more");
+}
+
+/// G4, G5: a queue's head that grows with each commit. An old snapshot misses some times its own age of it, and no more.
+#[test]
+fn g5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
+    let key = |number: u64| format!("{number:04}");
+    let mut list = List::default();
+    for csn in 1..=1000 {
+        list.add(gap(&key(0), &key(csn), csn));
+        let [known] = &list.active[..] else { panic!("they touch") };
+        assert!(known.earlier().len() <= EARLIER_MAX);
+        for age in [0, 1, 2, 5, 12, 30].into_iter().filter(|age| *age < csn) {
+            let snapshot = csn - age;
+            let leapt = list.over(key(0).as_bytes(), Csn(snapshot)).map_or(0, |gap| gap.csn.0);
+            assert!(snapshot - leapt <= 16 * age, "{csn}: of {snapshot} up to {leapt}");
+        }
+    }
+}
+
+/// G1, G2: whatever is added and cut, a leap at a snapshot goes over keys alone that a gap at its age or before had, and no value since.
+#[test]
+fn g1_leaps_are_over_what_was_found_and_never_cut_since() {
+    const KEYS: u64 = 30;
+    let name = |key: u64| format!("{key:02}");
+    let mut rng = Rng::new(7);
+    let mut leapt = 0;
+    for _ in 0..200 {
+        let mut list = List::default();
+        // Of each key the lowest CSN at which it was found without a row.
+        let mut found = [u64::MAX; KEYS as usize];
+        for csn in 1..60_u64 {
+            if rng.chance(3, 10) {
+                let key = rng.below(KEYS);
+                list.cut(name(key).as_bytes());
+                found[key as usize] = u64::MAX;
+            } else {
+                let csn = csn - rng.below(csn.min(8));
+                let start = rng.below(KEYS);
+                let end = KEYS.min(start + 1 + rng.below(12));
+                let new = gap(&name(start), &name(end), csn);
+                if list.may_try(&new) {
+                    list.add(new);
+                    for key in start..end {
+                        found[key as usize] = found[key as usize].min(csn);
+                    }
+                }
+            }
+            assert!(list.active.is_sorted_by(|one, next| one.gap.end < next.gap.start));
+            for (key, snapshot) in (0..KEYS).flat_map(|key| [(key, csn), (key, csn / 2)]) {
+                let Some(gap) = list.over(name(key).as_bytes(), Csn(snapshot)) else { continue };
+                assert!(gap.covers(name(key).as_bytes()) && gap.csn.0 <= snapshot);
+                let within = (0..KEYS).filter(|key| gap.covers(name(*key).as_bytes()));
+                assert!(within.into_iter().all(|key| found[key as usize] <= snapshot));
+                leapt += 1;
+            }
+        }
+    }
+    assert!(leapt > 10_000, "{leapt}");
 }
 
 #[test]

@@ -70,6 +70,25 @@ fn who_polls_a_queue_walks_over_what_was_deleted_since_and_no_more() {
     assert_eq!(forward(&bench, 2), (Some(key(0)), 0), "an older snapshot sees all of them");
 }
 
+/// G5: another poller, whose snapshot is later, made known how the gap has grown before this one looked.
+#[test]
+fn who_polls_a_queue_at_a_snapshot_before_anothers_walks_over_little() {
+    let bench = with_rows(small(), 0..3000);
+    bench.horizon.live.lock().push(Csn(2));
+    let mut most = 0;
+    for (csn, head) in (3..).zip((0..2000).step_by(100)) {
+        delete(&bench, csn, head..head + 100);
+        assert_eq!(forward(&bench, csn).0, Some(key(head + 100)));
+        if csn > 4 {
+            let (found, walked) = forward(&bench, csn - 1);
+            assert_eq!(found, Some(key(head)));
+            most = most.max(walked);
+        }
+    }
+    assert!(most < 20, "{most}");
+    assert_eq!(forward(&bench, 2), (Some(key(0)), 0));
+}
+
 /// A gap is not looked for over each tombstone, so that a few of it are walked over.
 #[test]
 fn who_comes_to_a_gap_from_tombstones_leaps_soon() {

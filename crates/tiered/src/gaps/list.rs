@@ -1,0 +1,197 @@
+//! The gaps of a sub-table, in the order of their keys, and those on trial.
+
+use std::sync::Arc;
+
+use spillway_base::range::{precedes, successor};
+use spillway_base::{Csn, Direction, KeyRange};
+
+use super::{EARLIER_MAX, GAPS_MAX, Gap, TRIALS_MAX, WALKED_MIN};
+
+/// What it costs to cut a gap, in tombstones that are walked over.
+const CUT_COSTS: u64 = 16;
+
+/// How many times as old as the one before an earlier gap may leave the one behind it. Where all are as far apart as that, the oldest goes.
+const APART_MAX: u64 = 16;
+
+/// An active gap.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) gap: Arc<Gap>,
+    /// What it was before it grew, and what older snapshots found in it: each a gap by itself, within this one, those with the highest
+    /// CSN first (G5).
+    pub(super) earlier: Option<Arc<[Arc<Gap>]>>,
+    /// Tombstones that were walked over in it, less what it has cost since.
+    spares: u64,
+}
+
+impl Known {
+    pub(super) fn earlier(&self) -> &[Arc<Gap>] {
+        self.earlier.as_deref().unwrap_or_default()
+    }
+
+    /// The widest of its gaps that a snapshot may leap, of those that are what is asked for. What an earlier one is, this is too.
+    fn find(&self, snapshot: Csn, is_it: impl Fn(&Gap) -> bool) -> Option<&Arc<Gap>> {
+        if !is_it(&self.gap) {
+            return None;
+        }
+        if self.gap.csn <= snapshot {
+            return Some(&self.gap);
+        }
+        self.earlier().iter().find(|gap| gap.csn <= snapshot && is_it(gap))
+    }
+
+    /// What is left beside a key that has a value now, where something was walked over: nothing once it has been cut so often that a
+    /// walk would have cost less.
+    fn beside(&self, key: &[u8]) -> impl Iterator<Item = Known> {
+        let gap = &*self.gap;
+        let next: Box<[u8]> = successor(key).into();
+        let start = Ord::max(next, gap.first.clone());
+        let (below, above) = (*gap.first < *key, start < gap.end);
+        let left = self.spares.saturating_sub(CUT_COSTS);
+        let spares = if below && above { left / 2 } else { left };
+        let below = below.then(|| Gap { end: key.into(), ..gap.clone() });
+        let above = above.then(|| Gap { first: start.clone(), start, ..gap.clone() });
+        let left = below.into_iter().chain(above).filter(move |_| spares >= WALKED_MIN);
+        left.map(move |gap| {
+            let earlier = self.earlier().iter().filter_map(|earlier| earlier.within(&gap));
+            let earlier: Vec<_> = earlier.map(Arc::new).collect();
+            let earlier = (!earlier.is_empty()).then(|| earlier.into());
+            Known { gap: Arc::new(gap), earlier, spares }
+        })
+    }
+}
+
+/// A list that is replaced whole.
+#[derive(Clone, Debug, Default)]
+pub(super) struct List {
+    /// Those that are active: no two touch.
+    pub(super) active: Vec<Known>,
+    /// Those on trial, with their numbers.
+    pub(super) trials: Vec<(u64, Arc<Gap>)>,
+}
+
+impl List {
+    pub(super) fn len(&self) -> usize {
+        self.active.len() + self.trials.len()
+    }
+
+    /// The active gap that has a key in it.
+    fn with(&self, key: &[u8]) -> Option<&Known> {
+        // What comes in at the end of a table is behind all.
+        let last = self.active.last().filter(|known| precedes(key, &known.gap.end))?;
+        let known = match self.active.len() {
+            1 => last,
+            _ => {
+                let behind = self.active.partition_point(|known| !precedes(key, &known.gap.end));
+                &self.active[behind]
+            }
+        };
+        (!precedes(key, &known.gap.start)).then_some(known)
+    }
+
+    /// The active gap over a key, for a snapshot.
+    pub(super) fn over(&self, key: &[u8], snapshot: Csn) -> Option<&Arc<Gap>> {
+        self.with(key)?.find(snapshot, |gap| gap.covers(key))
+    }
+
+    /// The active gap in which a scan of a range would begin.
+    pub(super) fn at_begin(
+        &self,
+        range: KeyRange<'_>,
+        direction: Direction,
+        snapshot: Csn,
+    ) -> Option<&Arc<Gap>> {
+        match direction {
+            Direction::Forward => self.over(range.start, snapshot),
+            Direction::Backward => {
+                let end = range.end?;
+                let before = self.active.partition_point(|known| *known.gap.start < *end);
+                let known = &self.active[before.checked_sub(1)?];
+                known.find(snapshot, |gap| *gap.start < *end && *end <= *gap.end)
+            }
+        }
+    }
+
+    /// Whether a gap has a key in it, active or on trial.
+    pub(super) fn covers(&self, key: &[u8]) -> bool {
+        self.with(key).is_some() || self.trials.iter().any(|(_, gap)| gap.covers(key))
+    }
+
+    /// Takes a key out of all gaps. Trials that have it are over.
+    pub(super) fn cut(&mut self, key: &[u8]) {
+        self.trials.retain(|(_, gap)| !gap.covers(key));
+        if let Some(at) = self.active.iter().position(|known| known.gap.covers(key)) {
+            let cut = self.active.remove(at);
+            self.active.splice(at..at, cut.beside(key));
+        }
+        self.give_way();
+    }
+
+    /// Whether there may be a trial of a gap: it is not known, and not too many are on trial.
+    pub(super) fn may_try(&self, gap: &Gap) -> bool {
+        let known = self.with(&gap.start);
+        let is_known = known.and_then(|known| known.find(gap.csn, |known| known.contains(gap)));
+        is_known.is_none() && self.trials.len() < TRIALS_MAX
+    }
+
+    /// Makes a gap active: one with those that it touches.
+    pub(super) fn add(&mut self, new: Gap) {
+        let touched = |known: &Known| known.gap.touches(&new);
+        let from =
+            self.active.iter().position(touched).unwrap_or_else(|| {
+                self.active.partition_point(|known| known.gap.start < new.start)
+            });
+        let count = self.active[from..].iter().take_while(|known| touched(known)).count();
+        let touched: Vec<_> = self.active.drain(from..from + count).collect();
+        let wider = touched.iter().find(|known| known.gap.contains(&new));
+        let spares = wider.map_or_else(
+            || new.walked + touched.iter().map(|known| known.spares).sum::<u64>(),
+            |wider| wider.spares,
+        );
+        let mut all = touched.iter().fold(new.clone(), |all, known| all.joined(&known.gap));
+        let mut each = vec![Arc::new(new)];
+        for known in &touched {
+            each.push(known.gap.clone());
+            each.extend(known.earlier().iter().cloned());
+        }
+        // Where one of them is all there is, whoever may leap that one may leap it all.
+        let whole = each.iter().filter(|gap| gap.contains(&all));
+        all.csn = whole.map(|gap| gap.csn).min().unwrap_or(all.csn);
+        let earlier = thinned(&all, each);
+        let earlier = (!earlier.is_empty()).then(|| earlier.into());
+        self.active.insert(from, Known { gap: Arc::new(all), earlier, spares });
+        self.give_way();
+    }
+
+    /// Takes out active gaps until there are as many as may be: those that spare the least. The others then count for half, so that
+    /// one which nobody has met for long does not stay for ever.
+    fn give_way(&mut self) {
+        while self.active.len() > GAPS_MAX {
+            let least = (0..self.active.len()).min_by_key(|&at| self.active[at].spares);
+            self.active.remove(least.expect("there are many"));
+            for known in &mut self.active {
+                known.spares /= 2;
+            }
+        }
+    }
+}
+
+/// Of gaps within another, those that serve snapshots which the others do not, by falling CSN; no more than may be: the
+/// newest, and behind it each a few times as old as the one before.
+fn thinned(all: &Gap, mut each: Vec<Arc<Gap>>) -> Vec<Arc<Gap>> {
+    each.sort_by_key(|gap| std::cmp::Reverse(gap.csn));
+    let serves = |at: usize, gap: &Gap| {
+        gap.csn < all.csn && !each[at + 1..].iter().any(|older| older.contains(gap))
+    };
+    let serving = each.iter().enumerate().filter(|(at, gap)| serves(*at, gap));
+    let mut kept: Vec<_> = serving.map(|(_, gap)| gap.clone()).collect();
+    while kept.len() > EARLIER_MAX {
+        let age = |at: usize| all.csn.0 - kept[at].csn.0;
+        // How many times as old as the one before is the one behind, which would have to serve for both.
+        let apart = |at: usize| age(at + 1) / age(at - 1);
+        let last = kept.len() - 1;
+        let (least, at) = (1..last).map(|at| (apart(at), at)).min().expect("there are several");
+        kept.remove(if least > APART_MAX { last } else { at });
+    }
+    kept
+}
