@@ -76,34 +76,35 @@ impl Throttle {
         debt: impl Fn() -> Debt,
         asleep: impl FnOnce(),
     ) {
+        let owed_before = self.paid_at.load(Ordering::Relaxed);
         let now = debt();
-        let Some(rate) = rate(now.total()) else { return };
-        let owed =
-            self.owe(clock.now(), Duration::from_secs_f64((bytes + COMMIT_BYTES) as f64 / rate));
-        if owed < QUANTUM {
+        let Some(rate) = rate(now.total()) else { return self.forgive(owed_before) };
+        let (begin, cost) =
+            (clock.now(), Duration::from_secs_f64((bytes + COMMIT_BYTES) as f64 / rate));
+        let until = self.owe(begin, cost);
+        if until.saturating_sub(begin) < QUANTUM {
             return;
         }
         asleep();
         let cause = now.cause();
         let tally = &self.stages[usize::from(now.total() >= AGGRESSIVE)][part(cause)];
         tally.during(cause, clock, || {
-            let until = clock.now() + owed;
             loop {
-                let now = clock.now();
-                let left = until.saturating_sub(now);
-                if left.is_zero() {
+                let left = until.saturating_sub(clock.now());
+                let owed = self.paid_at.load(Ordering::Relaxed);
+                // Where less is owed than when this began to sleep, it was forgiven.
+                if left.is_zero() || u128::from(owed) < until.as_nanos() {
                     return;
                 }
                 if debt().total() < SLIGHT {
-                    self.forgive(now);
-                    return;
+                    return self.forgive(owed);
                 }
                 blocking(|| clock.sleep(left.min(LOOK)));
             }
         });
     }
 
-    /// Adds `cost` to what is owed; answers how long until all of it is paid.
+    /// Adds `cost` to what is owed; answers when all of it is paid.
     fn owe(&self, now: Duration, cost: Duration) -> Duration {
         let now = now.as_nanos() as u64;
         let paid =
@@ -117,15 +118,18 @@ impl Throttle {
                 Ordering::Relaxed,
             );
             match exchanged {
-                Ok(_) => return Duration::from_nanos(paid(at) - now),
+                Ok(_) => return Duration::from_nanos(paid(at)),
                 Err(other) => at = other,
             }
         }
     }
 
-    /// Nothing is owed any more for what was written: it would be asked of whoever comes when there is a debt again.
-    fn forgive(&self, now: Duration) {
-        self.paid_at.fetch_min(now.as_nanos() as u64, Ordering::Relaxed);
+    /// Nothing is owed any more for what was written before the debt was gone, when `owed` was: it would be asked of whoever comes when
+    /// there is a debt again. What others came to owe since stays.
+    fn forgive(&self, owed: u64) {
+        if owed != 0 {
+            let _ = self.paid_at.compare_exchange(owed, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// What writers may do at a debt; how often they slept, and how long.
@@ -280,6 +284,29 @@ mod tests {
         assert!(at < OWED_MAX / 2);
         throttle.pass(&clock, 400, debt(0.9), || panic!("it owes less than a quantum"));
         assert_eq!(clock.now(), at);
+    }
+
+    /// Also where nobody sleeps when the debt goes, and those who sleep then do not go on when it comes back.
+    #[test]
+    fn what_is_forgiven_is_forgiven_to_all() {
+        let (throttle, clock) = (Throttle::default(), Clock::manual());
+        // Owed, and not slept for.
+        for _ in 0..9 {
+            throttle.owe(clock.now(), QUANTUM);
+        }
+        throttle.pass(&clock, 400, debt(0.0), || panic!("there is no debt"));
+        throttle.pass(&clock, 400, debt(0.9), || panic!("it owes less than a quantum"));
+        // Another finds the debt gone between two looks of this one, which finds it there each time.
+        let looks = Cell::new(0);
+        let again = || {
+            looks.set(looks.get() + 1);
+            if looks.get() == 3 {
+                throttle.pass(&clock, 400, debt(0.0), || ());
+            }
+            Debt { flush: 2.0, ..Debt::default() }
+        };
+        throttle.pass(&clock, 1 << 30, again, || ());
+        assert_eq!((looks.get(), clock.now()), (3, 2 * LOOK));
     }
 
     #[test]

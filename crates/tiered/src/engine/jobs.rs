@@ -59,7 +59,7 @@ impl TieredEngine {
         outcome
     }
 
-    /// Writes every memtable to extents, as far as the stable CSN allows. The threads in the background do it where there are any, unless writers
+    /// Writes to extents what was installed before, as far as the stable CSN allows; what comes meanwhile may go with it. The threads in the background do it where there are any, unless writers
     /// are about to be slowed: one thread more takes a processor from those who read and write meanwhile.
     ///
     /// # Errors
@@ -69,7 +69,8 @@ impl TieredEngine {
         let until = inner.horizon.stable();
         self.0.persist_requested.fetch_max(until.0, Ordering::AcqRel);
         let mut idle_looks = 0;
-        loop {
+        // Whoever writes on has it begin no more flushes than it was called for.
+        while inner.persisted_without(&[], None) < until {
             // A thread in the background may be at it, and leave more to do.
             let beside = inner.flushing.load(Ordering::Acquire) > 0;
             idle_looks = if beside { 0 } else { idle_looks + 1 };
@@ -91,6 +92,7 @@ impl TieredEngine {
             let mut state = inner.bell.state.lock();
             inner.bell.room.wait_for(&mut state, NAP);
         }
+        Ok(())
     }
 
     /// Merges everything of every table into Level2.

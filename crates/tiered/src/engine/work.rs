@@ -478,13 +478,12 @@ impl Inner {
             return false;
         };
         let bytes = self.space.bytes();
-        let mostly_free = self.space.is_mostly_free();
         let (share, least) = match self.space.has_rested(self.settings.settle_after, clock::now()) {
             true => (FREE_SHARE_AT_REST, FREE_LEAST_AT_REST),
             false => (FREE_SHARE, FREE_LEAST),
         };
         // Space that cannot be given back now is still free for extents.
-        let cut = mostly_free && self.space.shrink(spares).is_ok();
+        let cut = self.space.shrink(share, least, spares).unwrap_or(false);
         let given = self.space.give_back(share, least, giving.slots);
         let more = given.is_ok_and(|slots| slots > 0);
         giving.end(clock::now(), spares && more, more && self.space.is_short());

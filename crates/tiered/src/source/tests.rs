@@ -131,7 +131,7 @@ fn s6_deletions_that_were_asked_for_are_given_as_they_are() {
     use spillway_base::rng::Rng;
 
     let text = |number: u64| format!("k{number:04}");
-    let mut passed = 0;
+    let (mut passed, mut leaps) = (0, [0, 0]);
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let table = memtable([]);
@@ -176,20 +176,18 @@ fn s6_deletions_that_were_asked_for_are_given_as_they_are() {
                 at += source.extend(None, 20) - 1;
             } else if !leapt && !is_row && rng.chance(1, 50) {
                 leapt = true;
-                let past = at + 10;
-                let beyond = expected.get(past).map_or(text(9999), |it| it.0.clone());
-                let hidden = match direction {
-                    Direction::Forward => KeyRange::new(key.as_bytes(), Some(beyond.as_bytes())),
-                    Direction::Backward => break,
-                };
+                let past = (at + 10).min(expected.len());
+                let (last, behind) = (&expected[past - 1].0, format!("{key}+"));
+                let (start, end) = if forward { (key, format!("{last}+")) } else { (last, behind) };
+                let hidden = KeyRange::new(start.as_bytes(), Some(end.as_bytes()));
                 assert!(source.leap_hidden(hidden, Csn(9)));
-                at = past.min(expected.len());
+                at = past;
+                leaps[usize::from(forward)] += 1;
             }
         }
-        if forward {
-            assert_eq!(at, expected.len(), "{seed}");
-        }
+        assert_eq!(at, expected.len(), "{seed}");
         passed += met::asked();
     }
     assert!(passed > 5000, "{passed}");
+    assert!(leaps.into_iter().all(|leaps| leaps > 10), "{leaps:?}");
 }

@@ -71,8 +71,8 @@ pub(crate) struct SpaceManager {
     growing: Mutex<()>,
     /// Slots that were taken in another class than was asked for, because that was full.
     displaced: AtomicU64,
-    /// Whether a file system was found not to give the space of ranges back.
-    keeps_ranges: AtomicBool,
+    /// Of each folder, whether its file system was found not to give the space of ranges back.
+    keeps_ranges: Vec<AtomicBool>,
     /// How often slots were taken; as it was when somebody last asked, and since when it has been that.
     taken: AtomicU64,
     rested: Mutex<(u64, Duration)>,
@@ -127,7 +127,8 @@ impl SpaceManager {
         let grow_slots = file_slots.div_ceil(32).clamp(1, 16);
         let state = Mutex::new(state);
         let growing = Mutex::new(());
-        let (displaced, keeps_ranges, taken, rested) = Default::default();
+        let keeps_ranges = folders.iter().map(|_| AtomicBool::default()).collect();
+        let (displaced, taken, rested) = Default::default();
         Ok(SpaceManager {
             disk,
             folders,
@@ -316,22 +317,35 @@ impl SpaceManager {
         Ok(rooms)
     }
 
-    /// Cuts free slots off the ends of the files; only those whose space was given back, where that `can_wait` and can be done (T7).
-    pub(crate) fn shrink(&self, can_wait: bool) -> Result<()> {
+    /// Cuts free slots off the ends of files of a device where most are free, or more than [`SpaceManager::give_back`] leaves, which nothing
+    /// else takes where a file system keeps ranges. Only those whose space was given back, where that `can_wait` and can be done (T7).
+    /// Answers whether there were any.
+    pub(crate) fn shrink(&self, share: u64, least: u64, can_wait: bool) -> Result<bool> {
         let _growing = self.growing.lock();
         let State { map, files, unknown } = &mut *self.state.lock();
-        let tails: Vec<(u32, u32)> = match can_wait && !self.keeps_ranges.load(Ordering::Relaxed) {
-            true => map.bare_tails(*unknown).collect(),
-            false => map.free_tails().collect(),
-        };
-        for (number, keep) in tails {
-            let keep = keep.next_multiple_of(self.grow_slots);
-            if map.slots(number).is_some_and(|slots| keep < slots) {
-                files[&number].file.set_len(u64::from(keep) * self.slot_bytes)?;
-                map.resize(number, keep, false);
+        let mut cut = false;
+        for folder in 0..self.folders.len() {
+            let of = |file: u32| files[&file].folder == folder;
+            let keeps_ranges = self.keeps_ranges[folder].load(Ordering::Relaxed);
+            let (all, free) = map.slots_and_free(of);
+            let is_much = keeps_ranges && free > 2 * least.max((all - free) / share);
+            if free <= all / 2 && !is_much {
+                continue;
+            }
+            let tails = match can_wait && !keeps_ranges {
+                true => map.bare_tails(of, *unknown),
+                false => map.free_tails(of),
+            };
+            for (number, keep) in tails {
+                let keep = keep.next_multiple_of(self.grow_slots);
+                if map.slots(number).is_some_and(|slots| keep < slots) {
+                    files[&number].file.set_len(u64::from(keep) * self.slot_bytes)?;
+                    map.resize(number, keep, false);
+                    cut = true;
+                }
             }
         }
-        Ok(())
+        Ok(cut)
     }
 
     /// Whether no slots have been taken for so long, as far as whoever asks has asked now and then.
@@ -379,7 +393,10 @@ impl SpaceManager {
             state.map.release(run, backed && matches!(given, Ok(false)));
             match given {
                 Ok(true) => outcome = outcome.map(|slots| slots + run.count),
-                Ok(false) => self.keeps_ranges.store(true, Ordering::Relaxed),
+                Ok(false) => {
+                    let folder = state.files[&run.file].folder;
+                    self.keeps_ranges[folder].store(true, Ordering::Relaxed);
+                }
                 Err(error) => {
                     state.unknown = PAST_ALL;
                     outcome = outcome.and(Err(error));
@@ -389,22 +406,16 @@ impl SpaceManager {
         outcome
     }
 
-    /// Whether a device has less room than free slots on it have space.
+    /// Whether a device has less room than free slots on it have space, or may have (T6).
     pub(crate) fn is_short(&self) -> bool {
-        self.rooms().is_ok_and(|rooms| {
-            let ours = self.bytes_by_class();
-            let free = |class| ours.iter().find(|ours| ours.class == class).map_or(0, |o| o.free);
-            rooms.iter().any(|room| room.free < 2 * free(room.class))
-        })
-    }
-
-    /// Whether most slots of a device are free, with their space or without.
-    pub(crate) fn is_mostly_free(&self) -> bool {
-        let state = self.state.lock();
-        (0..self.folders.len()).any(|folder| {
-            let (all, free) = state.map.slots_and_free(|file| state.files[&file].folder == folder);
-            free > all / 2
-        })
+        let is_short = |folder: usize| {
+            let State { map, files, unknown } = &*self.state.lock();
+            let of = |file: u32| files[&file].folder == folder;
+            let free = map.totals(of).1 + map.unknown(of, *unknown);
+            let available = self.disk.available(&self.folders[folder].dir);
+            available.is_ok_and(|available| available < free * self.slot_bytes)
+        };
+        (0..self.folders.len()).any(is_short)
     }
 
     /// Bytes of all slots that have their space, and of the free ones among them.

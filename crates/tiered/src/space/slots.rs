@@ -262,6 +262,17 @@ impl SlotMap {
         self.take_free(|_| true, below, false, left)
     }
 
+    /// Free slots of these files below a place, of which it is not known whether they have their space.
+    pub(crate) fn unknown(&self, of: impl Fn(u32) -> bool, below: Spot) -> u64 {
+        let files = self.files.range(..=below.0).filter(|(file, _)| of(**file));
+        let count = |(&file, slots): (&u32, &FileSlots)| {
+            let end = if file == below.0 { below.1.min(slots.slots) } else { slots.slots };
+            let is_unknown = |slot: &u32| !slots.is_used(*slot) && !bit(&slots.backed, *slot);
+            (0..end).filter(is_unknown).count() as u64
+        };
+        files.map(count).sum()
+    }
+
     fn take_free(
         &mut self,
         of: impl Fn(u32) -> bool,
@@ -301,22 +312,24 @@ impl SlotMap {
         })
     }
 
-    /// For each file whose last slots are free: its number and the slots it must keep.
-    pub(crate) fn free_tails(&self) -> impl Iterator<Item = (u32, u32)> {
-        let tails = self.files.iter().map(|(&file, slots)| (file, slots.used_end(), slots.slots));
-        tails.filter(|&(_, used, all)| used < all).map(|(file, used, _)| (file, used))
+    /// For each file of these whose last slots are free: its number and the slots it must keep.
+    pub(crate) fn free_tails(&self, of: impl Fn(u32) -> bool) -> Vec<(u32, u32)> {
+        let files = self.files.iter().filter(|(file, _)| of(**file));
+        let tails = files.map(|(&file, slots)| (file, slots.used_end(), slots.slots));
+        tails.filter(|&(_, used, all)| used < all).map(|(file, used, _)| (file, used)).collect()
     }
 
     /// As [`SlotMap::free_tails`], of slots that have no space: those of which it is not known are below a place.
-    pub(crate) fn bare_tails(&self, unknown: Spot) -> impl Iterator<Item = (u32, u32)> {
-        let known_from = move |file: u32, slots: u32| match file.cmp(&unknown.0) {
+    pub(crate) fn bare_tails(&self, of: impl Fn(u32) -> bool, unknown: Spot) -> Vec<(u32, u32)> {
+        let known_from = |file: u32, slots: u32| match file.cmp(&unknown.0) {
             std::cmp::Ordering::Less => slots,
             std::cmp::Ordering::Equal => unknown.1.min(slots),
             std::cmp::Ordering::Greater => 0,
         };
-        let tails = self.files.iter().map(move |(&file, slots)| {
+        let files = self.files.iter().filter(|(file, _)| of(**file));
+        let tails = files.map(|(&file, slots)| {
             (file, slots.backed_end().max(known_from(file, slots.slots)), slots.slots)
         });
-        tails.filter(|&(_, keep, all)| keep < all).map(|(file, keep, _)| (file, keep))
+        tails.filter(|&(_, keep, all)| keep < all).map(|(file, keep, _)| (file, keep)).collect()
     }
 }
