@@ -19,12 +19,14 @@ run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to 
 
 test: lint unit clients crash ## Check lints and format; run the workspace's tests, real clients and a short crash run
 
-lint: setup ## Check formatting, lints, documentation links, scripts, and that the fuzz targets build
+lint: setup ## Check formatting, lints, documentation links, scripts, and that models and fuzz targets build
 	cargo fmt --all --check
 	! git grep -nE '^(<<<<<<<|>>>>>>>) '
 	for script in $$(git grep -lE '^#!.*sh$$' -- scripts tests .ci) scripts/bench-servers; do bash -n "$$script" || exit 1; done
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+	RUSTFLAGS="--cfg loom -D warnings" CARGO_TARGET_DIR=target/loom cargo check --quiet --tests \
+		-p spillway-storage -p spillway-tiered -p spillway-txn --lib
 	RUSTFLAGS="--cfg fuzzing" cargo check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-check
 
 unit: setup ## Run the workspace's tests
