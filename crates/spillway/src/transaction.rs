@@ -113,6 +113,12 @@ impl Transaction {
         self.inner.commit()
     }
 
+    /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused, and its locks are gone, before a
+    /// writer sleeps for the engines to come after: who has more than locks gives that back there.
+    pub fn commit_and(self, installed: impl FnOnce()) -> spillway_txn::CommitFuture {
+        self.inner.commit_and(installed)
+    }
+
     /// Undoes everything and releases the locks.
     pub fn rollback(self) {
         self.inner.rollback();

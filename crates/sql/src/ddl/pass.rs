@@ -4,8 +4,9 @@
 //!
 //! - **P1.** Every row that was there when the pass began, and is when the pass comes to its key, is visited. One that came meanwhile may be.
 //! - **P2.** A row is visited with its newest values, under a lock that the transaction keeps.
-//! - **P3.** A pass waits for a row only while it has no lock, so that it is in no circle of waits, and no transaction fails for it. Who
-//!   wants a row that was visited waits for one batch at most.
+//! - **P3.** A pass waits for a row only while it has no lock, so that it is in no circle of waits, and no transaction is given up for one.
+//!   Who wants a row that was visited waits for one transaction at most: some rows, and some bytes of what they hold and of what is written.
+//!   To a transaction that began to read before, a row that a visitor writes is a row that another has changed (`ddl/refresh`).
 //! - **P4.** What a visitor notes of how far the pass is, is committed with what it wrote up to there.
 
 use std::time::Duration;
@@ -18,9 +19,9 @@ use spillway::{
 use crate::catalog::{TableDef, unawaited};
 use crate::errors::{Result, SqlError};
 
-/// The most rows, and about the most bytes of their keys and of what is written, in one transaction.
+/// The most rows, and about the most bytes of what is written, in one transaction.
 const BATCH_ROWS: usize = 1000;
-const BATCH_BYTES: usize = 256 << 10;
+pub(super) const BATCH_BYTES: usize = 256 << 10;
 
 /// How long a pass stands in line for a row before it looks whether it is to end.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -38,28 +39,34 @@ pub(crate) struct Pass<'a> {
 pub(super) trait Visitor {
     /// How rows are locked.
     const LOCK: LockMode;
+    /// About the most bytes of keys and rows that are looked at in one transaction.
+    const READ_BYTES: usize;
 
     /// Takes a row: its key and its bytes. Answers about how many bytes were written for it.
     fn row(&mut self, txn: &Transaction, key: &[u8], bytes: &[u8]) -> Result<usize>;
 
     /// Notes that the rows up to a key are done, before that is committed.
     fn done(&mut self, txn: &Transaction, last: &[u8]) -> Result<()>;
+
+    /// Told that others see what was committed, and may have its rows: before the pass waits for it to be durable, or sleeps where
+    /// writers are slowed.
+    fn installed(&mut self) {}
 }
 
 impl Pass<'_> {
-    /// Visits some rows after `last`, and moves `last` on. `false` when there are none.
-    pub(super) fn visit(&self, last: &mut Vec<u8>, visitor: &mut impl Visitor) -> Result<bool> {
-        let keys = self.next_keys(last)?;
-        let mut rest = keys.as_slice();
-        while !rest.is_empty() {
-            self.check_stopped()?;
-            let done = self.visit_first(rest, visitor)?;
-            if let Some(key) = rest[..done].last() {
-                last.clone_from(key);
-            }
-            rest = &rest[done..];
+    /// Visits some rows after `last`, in one transaction, and moves `last` on, but not where the first is locked by others. `false` when
+    /// there are none.
+    pub(super) fn visit<V: Visitor>(&self, last: &mut Vec<u8>, visitor: &mut V) -> Result<bool> {
+        let keys = self.next_keys(last, V::READ_BYTES)?;
+        if keys.is_empty() {
+            return Ok(false);
         }
-        Ok(!keys.is_empty())
+        self.check_stopped()?;
+        let done = self.visit_first(&keys, visitor)?;
+        if let Some(key) = keys[..done].last() {
+            last.clone_from(key);
+        }
+        Ok(true)
     }
 
     /// 1317 when it is to end.
@@ -70,14 +77,14 @@ impl Pass<'_> {
         }
     }
 
-    fn next_keys(&self, last: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn next_keys(&self, last: &[u8], bytes_max: usize) -> Result<Vec<Vec<u8>>> {
         let start = if last.is_empty() { Vec::new() } else { successor(last) };
         let txn = self.db.begin(unawaited().read_only(true));
         let range = KeyRange::new(&start, None);
         let mut scan = txn.scan(self.table.rows(), range, Direction::Forward)?;
         let (mut keys, mut bytes) = (Vec::new(), 0);
-        while keys.len() < BATCH_ROWS && bytes < BATCH_BYTES && scan.advance()? {
-            bytes += scan.key().len();
+        while keys.len() < BATCH_ROWS && bytes < bytes_max && scan.advance()? {
+            bytes += scan.key().len() + scan.value().len();
             keys.push(scan.key().to_vec());
         }
         Ok(keys)
@@ -108,7 +115,7 @@ impl Pass<'_> {
         if let Some(last) = keys[..done].last() {
             visitor.done(&txn, last)?;
         }
-        txn.commit().wait()?;
+        txn.commit_and(|| visitor.installed()).wait()?;
         Ok(done)
     }
 

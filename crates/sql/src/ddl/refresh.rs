@@ -10,12 +10,14 @@
 //!   the next opening, when there are no snapshots. They do not count as versions that rows may have.
 //!
 //! A transaction that began to read before a row was written anew, and changes it, meets a conflict (1213), as with any change of
-//! the row. Rows that compactions write in the newest version (`rows`, V7) meet none, and are passed over here; but which rows
+//! the row, although nobody has changed what the row says: under REPEATABLE READ and SERIALIZABLE, while a pass is under way. To wait until
+//! no such transaction is open would be to wait forever where one begins before the last has ended, and a version that tells that only
+//! its form is new would have to tell so in each place that keeps versions: who fails runs again, as after other conflicts. Rows that compactions write in the newest version (`rows`, V7) meet none, and are passed over here; but which rows
 //! a compaction merges, and when, is its own affair.
 
 use spillway::{Database, LockMode, Transaction, TransactionOptions};
 
-use super::pass::{Pass, Visitor};
+use super::pass::{BATCH_BYTES, Pass, Visitor};
 use crate::catalog::{Catalog, Change, TableDef};
 use crate::errors::Result;
 use crate::rows;
@@ -23,10 +25,12 @@ use crate::rows;
 struct Refresh<'a> {
     table: &'a TableDef,
     bytes: Vec<u8>,
+    installed: &'a dyn Fn(),
 }
 
 impl Visitor for Refresh<'_> {
     const LOCK: LockMode = LockMode::Exclusive;
+    const READ_BYTES: usize = BATCH_BYTES;
 
     fn row(&mut self, txn: &Transaction, key: &[u8], bytes: &[u8]) -> Result<usize> {
         if rows::is_newest(self.table, bytes)? {
@@ -43,12 +47,17 @@ impl Visitor for Refresh<'_> {
     fn done(&mut self, _: &Transaction, _: &[u8]) -> Result<()> {
         Ok(())
     }
+
+    fn installed(&mut self) {
+        (self.installed)();
+    }
 }
 
 impl Pass<'_> {
-    /// Writes the next rows after `last` anew that are of an earlier version, and moves `last` on. `false` when there were none.
-    pub(crate) fn refresh(&self, last: &mut Vec<u8>) -> Result<bool> {
-        self.visit(last, &mut Refresh { table: self.table, bytes: Vec::new() })
+    /// Writes the next rows after `last` anew that are of an earlier version, in one transaction, and moves `last` on, but not where the
+    /// first is locked by others. `false` when there were none. `installed` is called once others see them.
+    pub(crate) fn refresh(&self, last: &mut Vec<u8>, installed: &dyn Fn()) -> Result<bool> {
+        self.visit(last, &mut Refresh { table: self.table, bytes: Vec::new(), installed })
     }
 }
 

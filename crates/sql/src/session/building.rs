@@ -227,13 +227,14 @@ fn run_all(builds: Vec<(Build, bool)>, instance: &Weak<Inner>, closing: &Stop) {
 }
 
 impl Instance {
-    /// Ends the thread that builds. The next opening goes on with what it leaves.
+    /// Ends the threads that build, and the one that writes rows anew. The next opening goes on with what they leave.
     pub(super) fn end_building(&self) {
         self.0.closing.killed.store(true, Ordering::Release);
         self.0.metadata.wake();
+        self.0.refreshing.wake();
         let threads = std::mem::take(&mut *self.0.builders.lock());
         for thread in threads {
-            // A builder that panicked has said so.
+            // One that panicked has said so.
             let _ = thread::blocking(|| thread.join());
         }
     }

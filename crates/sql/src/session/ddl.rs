@@ -181,7 +181,7 @@ impl Session {
         let pass = Pass { db: database, table: &table, stopped: &stopped, begun: &begun };
         let mut last = Vec::new();
         loop {
-            let outcome = pass.refresh(&mut last);
+            let outcome = pass.refresh(&mut last, &|| ());
             let goes_on = matches!(outcome, Ok(true));
             self.process.doing.lock().state =
                 goes_on.then(|| format!("writing rows anew: {} %", pass.percent(&last)));

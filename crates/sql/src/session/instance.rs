@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -22,6 +22,7 @@ use super::counters::Counters;
 use super::front::Front;
 use super::metadata::{Held, MetadataLocks, Name};
 use super::named::{NamedLocks, OwnLocks};
+use super::refreshing::Refreshes;
 use super::variables::{Often, VARIABLES, Variables};
 use super::{Session, building, durability};
 use crate::catalog::{CATALOG, Catalog, TableDef, UserDef, remove_unnamed_spaces};
@@ -144,10 +145,10 @@ pub(super) struct Inner {
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
     /// Asked when the instance is shut down, for work that is no session's.
     pub(super) closing: Arc<Stop>,
-    /// The threads that go on with builds of indexes, or drop what they left, and those that write rows anew.
+    /// The threads that go on with builds of indexes, or drop what they left, and the one that writes rows anew.
     pub(super) builders: Mutex<Vec<JoinHandle<()>>>,
     /// The tables whose rows are written anew.
-    pub(super) refreshing: Mutex<BTreeSet<u32>>,
+    pub(super) refreshing: Arc<Refreshes>,
     /// The commits from which on key spaces that were built since the opening have all rows or entries.
     pub(super) since: Mutex<BTreeMap<u32, Csn>>,
 }
@@ -155,6 +156,7 @@ pub(super) struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.give_back_numbers();
+        self.refreshing.wake();
     }
 }
 
@@ -202,7 +204,7 @@ impl Instance {
             front: Mutex::new(None),
             closing: Arc::default(),
             builders: Mutex::default(),
-            refreshing: Mutex::default(),
+            refreshing: Arc::default(),
             since: Mutex::default(),
         }));
         // What was read is durable once this is.

@@ -9,16 +9,25 @@
 //! - **R1.** What a pass notes is true of all rows in the newest state, whatever changes of the table came meanwhile: each batch of
 //!   rows is written under the definition of its moment, which none changes until the batch is committed, and what is noted is the version of
 //!   the pass's beginning, or nothing where rows were copied or the table is gone.
-//! - **R2.** Who uses the table waits for it no longer than for a batch of rows (`ddl/pass`, P3); neither does who changes it.
-//! - **R3.** One thread passes over a table at a time. The next opening begins a pass anew that was cut off.
+//! - **R2.** Who uses the table waits for it no longer than for one transaction (`ddl/pass`, P3), and neither does who wants to have it alone,
+//!   nor those who come after that one: the pass shares the table for one transaction at a time, until that is installed, and not while it
+//!   sleeps where writers are slowed or waits for the log. While it stands in line for a row, so does the table's share of who has the row.
+//!   What is not prevented is a conflict (1213) of a transaction that began to read before (`ddl/refresh`).
+//! - **R3.** One thread passes over all tables, by turns, so that none waits until another's rows, however many, are through. The
+//!   next opening begins passes anew that were cut off.
+//! - **R4.** A pass goes on until it is through, or its table is gone or was copied: under whatever name the table has, and where it was after a
+//!   failure. When all there are have failed in a row, the thread tries again after a pause.
 
+use std::cell::Cell;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use spillway::{Mechanism, Transaction};
 use spillway_base::thread;
 
-use super::instance::{Inner, Instance};
+use super::instance::{Inner, Instance, Stop};
 use super::metadata::{Mode, Name, Patience, definition_of};
 use crate::catalog::{Catalog, Change, TableDef};
 use crate::ddl::{Pass, refresh};
@@ -28,69 +37,171 @@ use crate::rows::LAYOUTS_MAX;
 /// Versions beside the newest from which on rows are written anew.
 const REFRESH_FROM: usize = LAYOUTS_MAX / 2;
 
-/// A wait that only a shutdown ends.
-const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How long a pass waits for a table before others have their turn.
+const WAIT: Duration = Duration::from_secs(1);
 
-/// A pass that is under way.
+/// Steps in one turn.
+const TURN: usize = 64;
+
+/// The shortest and the longest pause after failures.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(64);
+
+fn name_of(table: &TableDef) -> Name {
+    (table.db.clone(), table.name.clone())
+}
+
+/// A pass that is under way, or waits for its turn.
 struct Refreshing {
     /// The table as the pass began.
     written: Arc<TableDef>,
+    /// What it is called, when that was last looked up.
+    name: Name,
     last: Vec<u8>,
+    /// Steps that are left in its turn.
+    turn: usize,
 }
 
 impl Refreshing {
     fn new(table: &Arc<TableDef>) -> Refreshing {
-        Refreshing { written: table.clone(), last: Vec::new() }
+        Refreshing { written: table.clone(), name: name_of(table), last: Vec::new(), turn: TURN }
     }
 
-    fn name(&self) -> Name {
-        (self.written.db.clone(), self.written.name.clone())
+    /// The table, as it is now.
+    fn table(&self, instance: &Instance) -> Option<Arc<TableDef>> {
+        let catalog = instance.0.catalog.load();
+        let is_it = |table: &&Arc<TableDef>| table.id == self.written.id;
+        let named = catalog.table(&self.name.0, &self.name.1).ok().filter(is_it);
+        named.or_else(|| catalog.tables.values().find(is_it)).cloned()
     }
 
-    /// Writes the next rows. `false` when there are none, which is noted then, and where the table's rows are others now.
+    /// Writes the next rows. `false` when there are none, which is noted then, and where the table is gone or its rows are others now.
     fn step(&mut self, instance: &Instance) -> Result<bool> {
-        let (name, stop) = (self.name(), &instance.0.closing);
-        let patience = Patience { wait: LONG, stop };
-        let metadata = &instance.0.metadata;
-        {
-            let shared = vec![(name.clone(), Mode::Write)];
-            let _shared = metadata.take(shared, 0, &patience, |_| false)?;
-            let table = instance.0.catalog.load().table(&name.0, &name.1)?.clone();
-            if table.space != self.written.space {
-                return Ok(false);
-            }
-            let stopped = || stop.is_asked();
-            let db = instance.database();
-            let pass = Pass { db, table: &table, stopped: &stopped, begun: &|_| {} };
-            if pass.refresh(&mut self.last)? {
-                return Ok(true);
-            }
+        let stop = &instance.0.closing;
+        let patience = Patience { wait: WAIT, stop };
+        let Some(table) = self.table(instance) else { return Ok(false) };
+        self.name = name_of(&table);
+        let names = vec![(self.name.clone(), Mode::Write)];
+        let share = Cell::new(Some(instance.0.metadata.take(names, 0, &patience, |_| false)?));
+        let give_back = || drop(share.take());
+        let Some(table) = self.table(instance).filter(|table| name_of(table) == self.name) else {
+            // It went, or has another name, before it was shared.
+            return Ok(true);
+        };
+        if self.last.is_empty() {
+            self.written = table.clone();
+        } else if table.space != self.written.space {
+            return Ok(false);
         }
-        let _definition = metadata.take(definition_of(&name), 0, &patience, |_| false)?;
+        let stopped = || stop.is_asked();
+        let db = instance.database();
+        let pass = Pass { db, table: &table, stopped: &stopped, begun: &|_| {} };
+        let before = self.last.clone();
+        if pass.refresh(&mut self.last, &give_back)? {
+            // Who stands before a locked row lets others have their turn.
+            self.turn = if before == self.last { 0 } else { self.turn.saturating_sub(1) };
+            return Ok(true);
+        }
+        give_back();
+        self.finish(instance, &patience)
+    }
+
+    /// Notes that all rows are through. `true` when it has to be tried again.
+    fn finish(&self, instance: &Instance, patience: &Patience<'_>) -> Result<bool> {
+        let definition = definition_of(&self.name);
+        let _definition = instance.0.metadata.take(definition, 0, patience, |_| false)?;
+        if self.table(instance).is_some_and(|table| name_of(&table) != self.name) {
+            return Ok(true);
+        }
         let body = |txn: &Transaction, catalog: &Catalog| {
-            let table = catalog.table(&name.0, &name.1)?;
+            let mut tables = catalog.tables.values();
+            let Some(table) = tables.find(|table| table.id == self.written.id) else {
+                return Ok(());
+            };
             refresh::finish(&Change::new(txn)?, table, &self.written)
         };
-        instance.change_catalog(LONG, body, |(), _| {})?;
+        instance.change_catalog(patience.wait, body, |(), _| {})?;
         Ok(false)
     }
 }
 
+/// The passes of an instance.
+#[derive(Default)]
+pub(super) struct Refreshes {
+    state: Mutex<State>,
+    /// A pass has come, or the thread is to end.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that are passed over, or are to be.
+    tables: BTreeSet<u32>,
+    /// Their passes, but for one that the thread has.
+    waiting: VecDeque<Refreshing>,
+    has_thread: bool,
+    /// Passes that failed since one did not, or since the last pause.
+    failed: usize,
+    /// How many pauses there were since a pass did not fail.
+    pauses: u32,
+}
+
+impl Refreshes {
+    /// Lets the thread see whether it is still to wait.
+    pub(super) fn wake(&self) {
+        let _state = self.state.lock();
+        self.changed.notify_all();
+    }
+
+    /// The pass whose turn it is. With none, the thread is to end.
+    fn next(&self) -> Option<Refreshing> {
+        let mut state = self.state.lock();
+        let next = state.waiting.pop_front();
+        state.has_thread = next.is_some();
+        next
+    }
+
+    /// Takes back a pass that is not at its end.
+    fn went(&self, mut refreshing: Refreshing) {
+        let mut state = self.state.lock();
+        (state.failed, state.pauses) = (0, 0);
+        if refreshing.turn > 0 {
+            state.waiting.push_front(refreshing);
+        } else {
+            refreshing.turn = TURN;
+            state.waiting.push_back(refreshing);
+        }
+    }
+
+    /// Takes back a pass that has failed, and pauses where all have (R4).
+    fn failed(&self, mut refreshing: Refreshing, closing: &Stop) {
+        let mut state = self.state.lock();
+        refreshing.turn = TURN;
+        state.waiting.push_back(refreshing);
+        state.failed += 1;
+        if state.failed < state.waiting.len() {
+            return;
+        }
+        state.failed = 0;
+        let pause = (PAUSE_MIN * 2_u32.pow(state.pauses.min(6))).min(PAUSE_MAX);
+        state.pauses += 1;
+        if !closing.is_asked() {
+            thread::blocking(|| self.changed.wait_for(&mut state, pause));
+        }
+    }
+}
+
 /// Holds the instance only while a step is taken, so that it ends with its last user.
-fn run(mut refreshing: Refreshing, instance: &Weak<Inner>) {
-    loop {
+fn run(refreshes: &Refreshes, closing: &Stop, instance: &Weak<Inner>) {
+    while let Some(mut refreshing) = refreshes.next() {
         let Some(instance) = instance.upgrade().map(Instance) else { return };
         match refreshing.step(&instance) {
-            Ok(true) => {}
-            // Versions may have come meanwhile.
-            Ok(false) => match instance.crowded_again(&refreshing.written) {
-                Some(table) => refreshing = Refreshing::new(&table),
-                None => return,
-            },
-            // The next change of the table, or the next opening, begins anew.
+            _ if closing.is_asked() => return,
+            Ok(true) => refreshes.went(refreshing),
+            Ok(false) => instance.passed(&refreshing),
             Err(_) => {
-                instance.0.refreshing.lock().remove(&refreshing.written.id);
-                return;
+                drop(instance);
+                refreshes.failed(refreshing, closing);
             }
         }
     }
@@ -101,36 +212,49 @@ fn is_crowded(table: &TableDef) -> bool {
 }
 
 impl Instance {
-    /// Has threads write the rows anew of those tables whose rows may have many versions.
+    /// Has the rows written anew of those tables whose rows may have many versions.
     pub(super) fn refresh_crowded<'t>(&self, tables: impl Iterator<Item = &'t Arc<TableDef>>) {
         let settings = self.0.db.settings();
         if !settings.background_threads || !settings.has(Mechanism::RowRefresh) {
             return;
         }
         for table in tables.filter(|table| is_crowded(table)) {
-            if self.0.closing.is_asked() || !self.0.refreshing.lock().insert(table.id) {
-                continue;
+            let mut state = self.0.refreshing.state.lock();
+            if state.tables.insert(table.id) {
+                state.waiting.push_back(Refreshing::new(table));
+                self.0.refreshing.changed.notify_all();
             }
-            let (refreshing, weak) = (Refreshing::new(table), Arc::downgrade(&self.0));
-            let mut builders = self.0.builders.lock();
-            builders.retain(|builder| !builder.is_finished());
-            match thread::spawn("row refresher", move || run(refreshing, &weak)) {
-                Ok(thread) => builders.push(thread),
-                Err(_) => drop(self.0.refreshing.lock().remove(&table.id)),
-            }
+        }
+        self.have_refresher();
+    }
+
+    /// Begins the thread, if it has something to do (R3).
+    fn have_refresher(&self) {
+        let mut state = self.0.refreshing.state.lock();
+        if self.0.closing.is_asked() || state.has_thread || state.waiting.is_empty() {
+            return;
+        }
+        let (refreshes, closing) = (self.0.refreshing.clone(), self.0.closing.clone());
+        let weak = Arc::downgrade(&self.0);
+        let mut builders = self.0.builders.lock();
+        builders.retain(|builder| !builder.is_finished());
+        // The next change of a table tries again where there can be no thread.
+        if let Ok(thread) = thread::spawn("row refresher", move || run(&refreshes, &closing, &weak))
+        {
+            builders.push(thread);
+            state.has_thread = true;
         }
     }
 
-    /// The table of a pass that has ended, if its rows may have many versions again; else others may pass over it.
-    fn crowded_again(&self, passed: &TableDef) -> Option<Arc<TableDef>> {
-        let mut refreshing = self.0.refreshing.lock();
+    /// Forgets a pass that has ended, or begins it anew if the table's rows may have many versions again.
+    fn passed(&self, refreshing: &Refreshing) {
+        let mut state = self.0.refreshing.state.lock();
+        (state.failed, state.pauses) = (0, 0);
         // Whoever changes the table later than this is seen here finds that nobody passes over it.
-        let catalog = self.0.catalog.load_full();
-        let again = catalog.table(&passed.db, &passed.name).ok().filter(|table| is_crowded(table));
-        if again.is_none_or(|table| table.id != passed.id) {
-            refreshing.remove(&passed.id);
+        match refreshing.table(self).filter(|table| is_crowded(table)) {
+            Some(table) => state.waiting.push_back(Refreshing::new(&table)),
+            None => drop(state.tables.remove(&refreshing.written.id)),
         }
-        again.filter(|table| table.id == passed.id).cloned()
     }
 }
 

@@ -620,12 +620,19 @@ impl Transaction {
 
     /// Commits. When this returns, the commit is ordered and installed, or refused; the future resolves once it
     /// is acknowledged.
-    pub fn commit(mut self) -> CommitFuture {
+    pub fn commit(self) -> CommitFuture {
+        self.commit_and(|| ())
+    }
+
+    /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused, and its locks are gone, before a
+    /// writer sleeps for the engines to come after: who has more than locks gives that back there.
+    pub fn commit_and(mut self, installed: impl FnOnce()) -> CommitFuture {
         let outcome = self.commit_now();
         if outcome.is_err() && self.serializable() {
             self.shared().serializable.aborted(self.owner.id());
         }
         self.end();
+        installed();
         if matches!(outcome, Ok(Some(_))) {
             self.shared().slow_down(self.writes.borrow().bytes(), self.durability());
         }

@@ -1,6 +1,6 @@
 //! Passes by a definition that is not the newest.
 
-use spillway::{Database, Settings};
+use spillway::{Database, Direction, KeyRange, LockMode, LockWait, Settings, TransactionOptions};
 
 use super::{finish, forget_layouts};
 use crate::catalog::{Catalog, Change};
@@ -30,7 +30,7 @@ fn rows_are_of_the_version_that_a_pass_wrote() {
     run(&mut one, "ALTER TABLE t ADD COLUMN b INT DEFAULT 6 FIRST, ALGORITHM=INSTANT");
     let pass = Pass { db: &db, table: &behind, stopped: &|| false, begun: &|_| {} };
     let mut last = Vec::new();
-    while pass.refresh(&mut last).unwrap() {}
+    while pass.refresh(&mut last, &|| ()).unwrap() {}
     let txn = db.begin(spillway::TransactionOptions::new());
     finish(&Change::new(&txn).unwrap(), &stored(&db), &behind).unwrap();
     txn.commit().wait().unwrap();
@@ -44,4 +44,53 @@ fn rows_are_of_the_version_that_a_pass_wrote() {
     let txn = db.begin(spillway::TransactionOptions::new());
     finish(&Change::new(&txn).unwrap(), &stored(&db), &behind).unwrap();
     assert!(!txn.has_writes());
+}
+
+/// R2 of `session/refreshing`: what else keeps others out is given back when the rows can be had, and not after the pass's own waits.
+#[test]
+fn it_is_told_when_others_may_have_the_rows() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1), (2)");
+    run(&mut one, "ALTER TABLE t ADD COLUMN a INT DEFAULT 5 FIRST, ALGORITHM=INSTANT");
+    let table = stored(&db);
+    let pass = Pass { db: &db, table: &table, stopped: &|| false, begun: &|_| {} };
+    let (mut last, told) = (Vec::new(), std::cell::Cell::new(0));
+    let installed = || {
+        let txn = db.begin(TransactionOptions::new());
+        let mut scan = txn.scan(table.rows(), KeyRange::ALL, Direction::Forward).unwrap();
+        while scan.advance().unwrap() {
+            let mut bytes = Vec::new();
+            let other = db.begin(TransactionOptions::new());
+            let (mode, wait) = (LockMode::Exclusive, LockWait::NoWait);
+            assert!(other.get_locked(table.rows(), scan.key(), mode, wait, &mut bytes).unwrap());
+            assert!(crate::rows::is_newest(&table, &bytes).unwrap());
+            told.set(told.get() + 1);
+        }
+    };
+    assert!(pass.refresh(&mut last, &installed).unwrap());
+    assert!(!pass.refresh(&mut last, &installed).unwrap());
+    assert_eq!(told.get(), 2);
+}
+
+/// What F1 does not prevent: to who began to read before, a row that was written anew is a row that has changed.
+#[test]
+fn a_row_that_was_written_anew_is_a_conflict_to_who_read_before() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = session(&instance);
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
+    run(&mut one, "ALTER TABLE t ADD COLUMN a INT DEFAULT 5 FIRST, ALGORITHM=INSTANT");
+    for (isolation, expected) in [("REPEATABLE READ", 1213), ("READ COMMITTED", 0)] {
+        run(&mut one, &format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}"));
+        run(&mut one, "ALTER TABLE t DROP COLUMN a, ADD COLUMN a INT FIRST, ALGORITHM=INSTANT");
+        assert_eq!(run(&mut one, "BEGIN; SELECT v FROM t"), ["1"]);
+        let table = stored(&db);
+        let pass = Pass { db: &db, table: &table, stopped: &|| false, begun: &|_| {} };
+        assert!(pass.refresh(&mut Vec::new(), &|| ()).unwrap());
+        let outcome = one.query("UPDATE t SET v = 2", &mut crate::tests::Rows::default());
+        assert_eq!(outcome.map_or_else(|error| error.code, |()| 0), expected, "{isolation}");
+        run(&mut one, "ROLLBACK");
+    }
 }

@@ -1,6 +1,6 @@
 //! Passes taken step by step, with changes of the table in between, and those that begin by themselves.
 
-use spillway::{Database, Settings};
+use spillway::{Database, Direction, KeyRange, LockMode, LockWait, Settings, TransactionOptions};
 use spillway_base::clock::Clock;
 
 use super::*;
@@ -103,7 +103,7 @@ fn r1_nothing_is_noted_of_other_rows() {
         let after = stored(&instance);
         assert_eq!((after.schema, after.fresh_from, after.layouts.len()), (1, 0, 1), "{change}");
         run(&mut one, "DROP TABLE t");
-        assert_eq!(pass.step(&instance).unwrap_err().code, 1146);
+        assert!(!pass.step(&instance).unwrap());
     }
 }
 
@@ -132,7 +132,7 @@ fn r3_an_opening_begins_what_is_left() {
     let db = Database::open_in_memory(settings(true)).unwrap();
     let instance = Instance::open(db.clone()).unwrap();
     // As if somebody passed over each table that is to come, and never came to an end.
-    instance.0.refreshing.lock().extend(0..10_000);
+    instance.0.refreshing.state.lock().tables.extend(0..10_000);
     let mut one = with_versions(&instance, REFRESH_FROM as u64);
     let all = run(&mut one, "SELECT * FROM t ORDER BY id");
     assert!(is_crowded(&stored(&instance)));
@@ -140,5 +140,154 @@ fn r3_an_opening_begins_what_is_left() {
     let instance = Instance::open(db).unwrap();
     wait_until(|| stored(&instance).versions_kept() == 0);
     assert_eq!(run(&mut session(&instance), "SELECT * FROM t ORDER BY id"), all);
-    wait_until(|| instance.0.refreshing.lock().is_empty());
+    wait_until(|| instance.0.refreshing.state.lock().tables.is_empty());
+}
+
+/// The rows of `t`: their keys, and whether they are of the newest version.
+fn rows(instance: &Instance) -> Vec<(Vec<u8>, bool)> {
+    let table = stored(instance);
+    let txn = instance.database().begin(TransactionOptions::new());
+    let mut scan = txn.scan(table.rows(), KeyRange::ALL, Direction::Forward).unwrap();
+    let mut rows = Vec::new();
+    while scan.advance().unwrap() {
+        let newest = crate::rows::is_newest(&table, scan.value()).unwrap();
+        rows.push((scan.key().to_vec(), newest));
+    }
+    rows
+}
+
+/// Has a row locked by a transaction that does not share the table.
+fn lock_row(instance: &Instance, table: &TableDef, key: &[u8]) -> Transaction {
+    let txn = instance.database().begin(TransactionOptions::new());
+    let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+    assert!(txn.get_locked(table.rows(), key, mode, wait, &mut Vec::new()).unwrap());
+    txn
+}
+
+/// R2: of wide rows, few are written in a step.
+#[test]
+fn r2_a_step_is_one_transaction_of_some_bytes() {
+    let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
+    let mut one = session(&instance);
+    run(&mut one, "CREATE TABLE t (c0 INT, id INT PRIMARY KEY, v LONGTEXT)");
+    for id in 0..20 {
+        run(&mut one, &format!("INSERT INTO t VALUES (1, {id}, REPEAT('v', 102400))"));
+    }
+    alter(&mut one, 0);
+    let keys: Vec<Vec<u8>> = rows(&instance).into_iter().map(|(key, _)| key).collect();
+    let mut pass = Refreshing::new(&stored(&instance));
+    let mut done = 0;
+    while pass.step(&instance).unwrap() {
+        let now = keys.iter().filter(|key| **key <= pass.last).count();
+        // A transaction ends with the row that has it reach 256 KiB.
+        assert!((1..=3).contains(&(now - done)), "{} rows in a step", now - done);
+        done = now;
+    }
+    assert_eq!(done, 20);
+    assert!(rows(&instance).iter().all(|(_, newest)| *newest));
+}
+
+/// R2: who wants the table alone has it, although the pass has rows to write and cannot.
+#[test]
+fn r2_who_wants_the_table_alone_waits_for_one_transaction() {
+    let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
+    let one = with_versions(&instance, 5);
+    let table = stored(&instance);
+    let keys: Vec<Vec<u8>> = rows(&instance).into_iter().map(|(key, _)| key).collect();
+    let locked = lock_row(&instance, &table, &keys[2]);
+    let stop = Stop::default();
+    std::thread::scope(|scope| {
+        let pass = scope.spawn(|| {
+            let mut pass = Refreshing::new(&table);
+            while pass.step(&instance).unwrap() {}
+        });
+        wait_until(|| rows(&instance)[1].1);
+        let patience = Patience { wait: Duration::from_secs(30), stop: &stop };
+        let names = vec![(name_of(&table), Mode::Alone)];
+        let alone = instance.0.metadata.take(names, 7, &patience, |_| false).map(drop);
+        drop(locked);
+        pass.join().unwrap();
+        alone.unwrap();
+    });
+    assert!(rows(&instance).iter().all(|(_, newest)| *newest));
+    drop(one);
+}
+
+/// R3: an opening with many such tables begins one thread; one that waits for a row keeps it from none of the others.
+#[test]
+fn r3_one_thread_passes_over_all_tables() {
+    let db = Database::open_in_memory(settings(true)).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    instance.0.refreshing.state.lock().tables.extend(0..10_000);
+    for other in 0..4 {
+        let mut one = with_versions(&instance, REFRESH_FROM as u64);
+        run(&mut one, &format!("RENAME TABLE t TO t{other}"));
+    }
+    drop(with_versions(&instance, REFRESH_FROM as u64));
+    let table = stored(&instance);
+    let locked = lock_row(&instance, &table, &rows(&instance)[3].0);
+    drop(instance);
+    let instance = Instance::open(db).unwrap();
+    assert_eq!(instance.0.builders.lock().len(), 1);
+    let names = ["t0", "t1", "t2", "t3"];
+    let kept = |name| instance.catalog().table("test", name).unwrap().versions_kept();
+    wait_until(|| names.iter().all(|name| kept(name) == 0));
+    assert_eq!(kept("t"), REFRESH_FROM);
+    drop(locked);
+    wait_until(|| kept("t") == 0);
+    wait_until(|| !instance.0.refreshing.state.lock().has_thread);
+}
+
+/// R4: a pass is of a table, and not of a name.
+#[test]
+fn r4_a_table_is_passed_over_under_whatever_name() {
+    let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
+    let mut one = with_versions(&instance, 40);
+    let mut pass = Refreshing::new(&stored(&instance));
+    let begun = stored(&instance).schema;
+    assert!(pass.step(&instance).unwrap());
+    run(&mut one, "RENAME TABLE t TO u");
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY)");
+    while pass.step(&instance).unwrap() {}
+    let after = instance.catalog().table("test", "u").unwrap().clone();
+    assert_eq!((after.fresh_from, after.versions_kept()), (begun, 0));
+    assert_eq!(stored(&instance).fresh_from, 0);
+}
+
+/// R4: a pass that meets a row that nobody can read goes on once that is mended, and without a change of the table.
+#[test]
+fn r4_a_pass_that_failed_goes_on() {
+    let instance = Instance::open(Database::open_in_memory(settings(true)).unwrap()).unwrap();
+    let versions = REFRESH_FROM as u64 - 1;
+    let mut one = with_versions(&instance, versions);
+    let table = stored(&instance);
+    let key = rows(&instance)[5].0.clone();
+    let write = |bytes: &[u8]| {
+        let txn = instance.database().begin(TransactionOptions::new());
+        let mut before = Vec::new();
+        txn.get(table.rows(), &key, &mut before).unwrap();
+        txn.put(table.rows(), &key, bytes).unwrap();
+        txn.commit().wait().unwrap();
+        before
+    };
+    let row = write(&[0xff; 5]);
+    alter(&mut one, versions);
+    wait_until(|| instance.0.refreshing.state.lock().pauses > 0);
+    assert!(is_crowded(&stored(&instance)));
+    write(&row);
+    wait_until(|| stored(&instance).versions_kept() == 0);
+    assert_eq!(run(&mut one, "SELECT v FROM t WHERE id = 5"), ["35"]);
+}
+
+/// R3: a table that cannot be had for long keeps the thread for a moment.
+#[test]
+fn r3_a_pass_gives_up_its_turn() {
+    let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
+    let mut one = with_versions(&instance, 3);
+    let mut pass = Refreshing::new(&stored(&instance));
+    run(&mut one, "LOCK TABLES t READ");
+    assert_eq!(pass.step(&instance).unwrap_err().code, 1205);
+    run(&mut one, "UNLOCK TABLES");
+    while pass.step(&instance).unwrap() {}
+    assert_eq!(stored(&instance).versions_kept(), 0);
 }
