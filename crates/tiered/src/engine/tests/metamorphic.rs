@@ -258,8 +258,6 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
     }
     let slot = slot_bytes as u64;
     let level0_target = 1 + rng.below(4) as usize;
-    // Of one choice two settings: more of them would make all others of every seed.
-    let warm: u64;
     let settings = TieredSettings {
         paced_compaction: rng.chance(1, 2),
         data_reuse: rng.chance(3, 4),
@@ -292,15 +290,17 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         dynamic_level0: rng.chance(1, 2),
         block_nodes: rng.chance(3, 4),
         simd: rng.chance(1, 2),
-        replacement: {
-            warm = rng.below(9);
-            warm / 3 < 2
-        },
+        ..small()
+    };
+    // Of one choice two settings: more of them would make all others of every seed.
+    let warm = rng.below(9);
+    let settings = TieredSettings {
+        replacement: warm / 3 < 2,
         warm_tables: warm % 3 < 2,
         adaptive_share: rng.chance(1, 2),
         row_cache_sample: rng.chance(1, 2),
         manifest_bytes: [512, 8 << 10, 1 << 20][rng.below(3) as usize],
-        ..small()
+        ..settings
     };
     Variation {
         settings,
