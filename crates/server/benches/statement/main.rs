@@ -120,8 +120,8 @@ const ALLOCATIONS_MAX: [(&str, f64); 14] = [
     ("short columns", 2.5),
     ("short columns text", 4.5),
     ("range columns", 2.5),
-    ("range sum", 8.5),
-    ("ranges count", 18.0),
+    ("range sum", 2.5),
+    ("ranges count", 13.0),
 ];
 
 fn test() {
