@@ -9,7 +9,7 @@ use std::ops::Range;
 use spillway_base::codec::{Reader, put_bytes, put_varint};
 use spillway_base::{Csn, Error, Result};
 
-use crate::coding::Coding;
+use crate::coding::{Coding, Names};
 use crate::space::SlotRun;
 
 /// The number of an extent. No number is ever used twice, so a cached block or a stale slot cannot
@@ -115,9 +115,12 @@ pub(crate) struct ExtentMeta {
     /// The coding that its blocks were to have, if not a stronger one, when it was written: one that it would not have made
     /// smaller is stored.
     pub(crate) coding: Coding,
+    /// The dictionaries that its blocks may name.
+    pub(crate) names: Names,
 }
 
 impl ExtentMeta {
+    /// Writes all but the dictionaries that it names.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.id.0);
         self.slots.encode(out);
@@ -127,6 +130,7 @@ impl ExtentMeta {
         out.push(self.coding as u8);
     }
 
+    /// Reads what [`ExtentMeta::encode`] wrote: one that may name any dictionary.
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<ExtentMeta> {
         let meta = ExtentMeta {
             id: ExtentId(reader.varint()?),
@@ -135,6 +139,7 @@ impl ExtentMeta {
             blocks: reader.varint_u32()?,
             data_bytes: reader.varint()?,
             coding: Coding::of(reader.u8()?)?,
+            names: Names::ANY,
         };
         let sound = meta.blocks > 0 && meta.data_bytes <= meta.len;
         if sound { Ok(meta) } else { Err(Error::corruption(format!("{} makes no sense", meta.id))) }

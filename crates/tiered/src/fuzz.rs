@@ -10,6 +10,7 @@ use crate::block::{
     Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, put_block_frame,
     put_frame, seal_frame,
 };
+use crate::coding::Names;
 use crate::coding::fuzz as coding;
 use crate::extent::fuzz as extent;
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
@@ -136,6 +137,11 @@ pub fn extent_meta(bytes: &[u8]) {
         let mut again = Vec::new();
         meta.encode(&mut again);
         assert_eq!(SliceMeta::decode(&mut Reader::new(&again)).ok(), Some(meta));
+    }
+    if let Ok(names) = Names::decode_known(&mut Reader::new(bytes)) {
+        let mut again = Vec::new();
+        Names::encode_known(names.known().unwrap_or_default(), &mut again);
+        assert_eq!(Names::decode_known(&mut Reader::new(&again)).ok(), Some(names));
     }
     let Ok(meta) = ExtentMeta::decode(&mut Reader::new(bytes)) else { return };
     let mut again = Vec::new();

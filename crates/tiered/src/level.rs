@@ -59,6 +59,7 @@ impl Slice {
             blocks: bytes as u32,
             data_bytes: bytes,
             coding: crate::coding::Coding::Stored,
+            names: crate::coding::Names::ANY,
         };
         let csn = Csn(1);
         let counts = Counts {

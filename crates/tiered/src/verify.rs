@@ -9,6 +9,7 @@ use spillway_base::engine::Access;
 use spillway_base::{Error, Result, TableId};
 use spillway_storage::Disk;
 
+use crate::block::dictionary_of;
 use crate::extent::{ExtentHandle, ReadContext, ReadSettings};
 use crate::extent_meta::{Counts, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Slice};
@@ -120,7 +121,11 @@ fn verify_extent<'a>(
     let mut versions = 0;
     let mut last: Option<Vec<u8>> = None;
     for index in 0..resident.blocks() {
-        let block = handle.read_block(&resident, index)?;
+        let frame = handle.read_blocks(&resident, index..index + 1)?;
+        if !meta.names.may_have(dictionary_of(&frame)) {
+            return wrong("a block names a dictionary that was not recorded");
+        }
+        let block = handle.open_block(&resident, index, frame)?;
         report.blocks += 1;
         let mut counts = Counts::NONE;
         for at in 0..block.len() {

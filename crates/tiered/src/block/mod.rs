@@ -173,6 +173,13 @@ pub(crate) fn check_frame(frame: &[u8], id: FrameId) -> Result<Coding> {
     open(frame, id).map(|opened| opened.coding)
 }
 
+/// The dictionary that a frame names, whole or not.
+pub(crate) fn dictionary_of(frame: &[u8]) -> DictionaryId {
+    frame
+        .get(2..4)
+        .map_or(DictionaryId::NONE, |id| DictionaryId(u16::from_le_bytes([id[0], id[1]])))
+}
+
 /// The body of a frame that is stored as it is.
 pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
     let opened = open(frame, id)?;

@@ -1,7 +1,8 @@
 //! Dictionaries: what the blocks of a table have in common, so that each need not say it again.
 //!
 //! A block of 16 KB is too small to learn much from itself. A dictionary is trained on blocks of its table, and belongs to it; a block that
-//! was coded with one names it by a number, and it stays for as long as there is such a block.
+//! was coded with one names it by a number, and it stays for as long as an
+//! extent may have such a block ([`super::Names`]).
 
 use std::num::NonZeroU32;
 

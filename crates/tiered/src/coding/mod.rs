@@ -30,6 +30,7 @@ mod dictionary;
 mod digits;
 #[cfg(all(test, not(loom)))]
 mod measure;
+mod names;
 mod pack;
 mod shelf;
 #[cfg(all(test, not(loom)))]
@@ -45,6 +46,7 @@ use spillway_base::{Error, Result};
 use zstd_safe::{CCtx, CParameter, DCtx};
 
 pub(crate) use dictionary::{Dictionary, DictionaryId, coded_bytes, gains_enough};
+pub(crate) use names::Names;
 use pack::Packing;
 pub(crate) use shelf::{Dictionaries, DictionaryStore};
 

@@ -10,8 +10,8 @@ use spillway_base::budget::{Budget, Charge, Use};
 
 use super::{Dictionary, DictionaryId};
 
-/// Dictionaries that a table may have. They stay as long as it does, so that nobody need know which blocks still need one; what would
-/// have no room is as well coded by one of those.
+/// Dictionaries that a table may have in memory, where they stay until the next opening (G4 of `names`); what would have no room is as
+/// well coded by one of those.
 const DICTIONARIES_MAX: usize = 64;
 
 /// The dictionaries of one table.

@@ -10,7 +10,7 @@ use crate::block::BLOCK_BYTES;
 use crate::coding::{Compression, Dictionary, Encoder, coded_bytes, gains_enough};
 use crate::compaction::Coder;
 use crate::level::Slice;
-use crate::manifest::{Edit, Place};
+use crate::manifest::{Edit, Place, State};
 use crate::picker::{Kind, Pick};
 use crate::settings::TieredSettings;
 use crate::space::DeviceClass;
@@ -21,15 +21,17 @@ const SAMPLE_SHARE: usize = 64;
 
 /// What is to be known of how a compaction coded blocks.
 pub(super) struct Codes {
-    /// A dictionary that is recorded with what the compaction wrote.
-    fresh: Option<Arc<Dictionary>>,
+    /// What its zstd codes by.
+    used: Option<Arc<Dictionary>>,
 }
 
 impl Codes {
-    /// The edit that records a fresh dictionary.
-    pub(super) fn edit(&self, table: &Table) -> Option<Edit> {
-        let fresh = self.fresh.as_ref()?;
-        Some(Edit::AddDictionary { table: table.id, id: fresh.id(), bytes: fresh.bytes().into() })
+    /// The edit that records the dictionary, where it is not recorded: a fresh one, or one that went while nobody named it (G2).
+    pub(super) fn edit(&self, table: &Table, state: &State) -> Option<Edit> {
+        let (used, stored) = (self.used.as_ref()?, state.tables.get(&table.id)?);
+        let (id, bytes) = (used.id(), used.bytes().into());
+        let is_there = stored.dictionaries.contains_key(&id);
+        (!is_there).then_some(Edit::AddDictionary { table: table.id, id, bytes })
     }
 }
 
@@ -61,20 +63,23 @@ impl Inner {
     pub(super) fn codes_of(&self, table: &Table, pick: &Pick) -> Result<(Coder, Codes)> {
         let compression = self.compression_of(pick.kind, pick.target);
         if !matches!(compression, Compression::Zstd { .. }) {
-            return Ok((Coder::new(compression, None), Codes { fresh: None }));
+            return Ok((Coder::new(compression, None), Codes { used: None }));
         }
         let newest = self.context.dictionaries.of(table.id).newest();
         let fresh = self.fresh_dictionary(table, pick, compression, newest.as_deref())?;
         let fresh = fresh.map(Arc::new);
-        let dictionary = fresh.as_ref().or(newest.as_ref());
-        let coder = Coder::new(compression, dictionary.map(|used| &**used));
-        Ok((coder, Codes { fresh }))
+        let used = fresh.or(newest);
+        let coder = Coder::new(compression, used.as_deref());
+        Ok((coder, Codes { used }))
     }
 
     /// Has blocks decoded by a dictionary that was just recorded.
     pub(super) fn publish(&self, table: &Table, codes: Codes) {
-        if let Some(fresh) = codes.fresh {
-            self.context.dictionaries.of(table.id).add(fresh);
+        let dictionaries = self.context.dictionaries.of(table.id);
+        if let Some(used) = codes.used
+            && dictionaries.get(used.id()).is_none()
+        {
+            dictionaries.add(used);
         }
     }
 

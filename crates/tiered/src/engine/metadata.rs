@@ -16,7 +16,7 @@ use spillway_storage::{Disk, OpenMode};
 
 use super::change::Change;
 use super::{Inner, TieredEngine};
-use crate::coding::Coding;
+use crate::coding::{Coding, Names};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
 use crate::level::LevelsEdit;
 use crate::manifest::{Edit, Manifest, Place, State};
@@ -172,6 +172,7 @@ fn add_extent(
         blocks: BLOCKS,
         data_bytes,
         coding: if place == Place::Level2 { Coding::ZstdDictionary } else { Coding::Stored },
+        names: Names::ANY,
     };
     edits.push(Edit::AddExtent { table, meta });
     let middle = keys.start + (keys.end - keys.start) / 2;

@@ -431,7 +431,7 @@ impl Inner {
         edit.ranges = known.after(part, &edit, keys, others_from, None);
         let change = Change::of(&edit);
         let put_in_order = pick.kind == Kind::SelfMajor && !change.gains(&edit);
-        let mut edits: Vec<Edit> = codes.edit(table).into_iter().collect();
+        let mut edits: Vec<Edit> = codes.edit(table, manifest.state()).into_iter().collect();
         edits.extend(change.edits(table, &edit, &levels.ranges));
         self.commit(&mut manifest, edits, &mut written)?;
         self.publish(table, codes);

@@ -4,8 +4,8 @@ use spillway_base::TableId;
 use spillway_base::codec::{put_bytes, put_varint};
 
 use super::{FOOTER_BYTES, Footer, VERSION};
-use crate::block::{BuiltBlock, FRAME_BYTES, FrameId, put_frame, seal_frame};
-use crate::coding::Coding;
+use crate::block::{BuiltBlock, FRAME_BYTES, FrameId, dictionary_of, put_frame, seal_frame};
+use crate::coding::{Coding, DictionaryId, Names};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
 use crate::filter;
 use crate::space::SlotRun;
@@ -59,6 +59,8 @@ pub(crate) struct ExtentBuilder {
     /// Whether the next block begins a slice.
     is_cut: bool,
     largest: Vec<u8>,
+    /// The dictionaries that frames name: each that differs from the one before (G1).
+    names: Vec<DictionaryId>,
     /// Whether blocks keep their range filters.
     has_range_filters: bool,
 }
@@ -77,6 +79,7 @@ impl ExtentBuilder {
             slices: Vec::new(),
             is_cut: true,
             largest: Vec::new(),
+            names: Vec::new(),
             has_range_filters: true,
         }
     }
@@ -110,6 +113,10 @@ impl ExtentBuilder {
         let number = self.frames.len() as u32;
         self.frames.push(self.bytes.len());
         self.bytes.extend_from_slice(block.frame);
+        let name = dictionary_of(block.frame);
+        if name != DictionaryId::NONE && self.names.last() != Some(&name) {
+            self.names.push(name);
+        }
         put_bytes(&mut self.index, block.first);
         put_bytes(&mut self.index, block.last);
         put_varint(&mut self.index, offset);
@@ -180,6 +187,7 @@ impl ExtentBuilder {
             blocks,
             data_bytes,
             coding: done.coding,
+            names: Names::of(done.names),
         };
         BuiltExtent { meta, slices: done.slices, bytes: done.bytes }
     }

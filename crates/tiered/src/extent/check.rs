@@ -4,7 +4,7 @@ use spillway_base::checksum::crc32c;
 use spillway_base::{Error, Result, TableId};
 
 use super::{FOOTER_BYTES, Footer, Resident};
-use crate::block::{BlockSearch, FrameId, check_frame, open_frame};
+use crate::block::{BlockSearch, FrameId, check_frame, dictionary_of, open_frame};
 use crate::extent_meta::ExtentMeta;
 
 /// Checks that bytes are this extent's, every checksum of them. Answers the CRC32C of the whole.
@@ -45,6 +45,9 @@ fn check(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<()> {
         let place = resident.place(block);
         let (bytes, id) = frame(place.offset, place.len)?;
         check_frame(bytes, id).map_err(|error| error.context(resident.name(block)))?;
+        if !meta.names.may_have(dictionary_of(bytes)) {
+            return wrong("a block names a dictionary that was not recorded");
+        }
     }
     Ok(())
 }

@@ -107,7 +107,7 @@ fn the_format_is_what_its_version_says() {
         [("extent-2", 0), ("extent-2-blocks-2", 0), ("extent-3", 1), ("extent-4", 128)]
     {
         let old = crate::fixtures::old(name);
-        let meta = crate::extent_meta::ExtentMeta { len: old.len() as u64, ..extent.meta };
+        let meta = crate::extent_meta::ExtentMeta { len: old.len() as u64, ..extent.meta.clone() };
         check_extent(&old, table(), &meta).unwrap();
         let footer = Footer::decode(&old[old.len() - FOOTER_BYTES..]).unwrap();
         let body = |(offset, len): (u64, u32), part| {

@@ -26,6 +26,8 @@
 //! 14 cut range      table, the same: that mark is off these keys, where it was over them
 //! 16 add dictionary table, its number, its bytes
 //! 17 move extent    table, extent id, data file, first slot, slots (as many as before)
+//! 18 add extent     as 3, then how many dictionaries its blocks may name, and their numbers, ascending. Extents that were recorded
+//!                   by 3, up to version 3 of the file, may name any; those here are named after their dictionaries were added
 //! ```
 
 use std::collections::BTreeMap;
@@ -35,7 +37,7 @@ use std::sync::Arc;
 use spillway_base::codec::{Reader, put_bytes, put_varint};
 use spillway_base::{Csn, Error, KeyRange, Result, TableId};
 
-use crate::coding::{Dictionary, DictionaryId};
+use crate::coding::{Dictionary, DictionaryId, Names};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::ranges::{Mark, RangeTombstones};
 use crate::space::SlotRun;
@@ -96,6 +98,7 @@ const ADD_RANGE: u8 = 13;
 const CUT_RANGE: u8 = 14;
 const ADD_DICTIONARY: u8 = 16;
 const MOVE_EXTENT: u8 = 17;
+const ADD_NAMING_EXTENT: u8 = 18;
 
 impl Edit {
     /// The edits that lead from some range tombstones of a table to others.
@@ -122,8 +125,13 @@ impl Edit {
             }
             Edit::DropTable { table } => begin(DROP_TABLE, table.0.into()),
             Edit::AddExtent { table, meta } => {
-                begin(ADD_EXTENT, table.0.into());
+                let known = meta.names.known();
+                let kind = if known.is_some() { ADD_NAMING_EXTENT } else { ADD_EXTENT };
+                begin(kind, table.0.into());
                 meta.encode(out);
+                if let Some(ids) = known {
+                    Names::encode_known(ids, out);
+                }
             }
             Edit::RemoveExtent { table, id } => {
                 begin(REMOVE_EXTENT, table.0.into());
@@ -204,6 +212,11 @@ impl Edit {
             CREATE_TABLE => Ok(Edit::CreateTable { table, created: Csn(reader.varint()?) }),
             DROP_TABLE => Ok(Edit::DropTable { table }),
             ADD_EXTENT => Ok(Edit::AddExtent { table, meta: ExtentMeta::decode(reader)? }),
+            ADD_NAMING_EXTENT => {
+                let meta = ExtentMeta::decode(reader)?;
+                let names = Names::decode_known(reader)?;
+                Ok(Edit::AddExtent { table, meta: ExtentMeta { names, ..meta } })
+            }
             REMOVE_EXTENT => Ok(Edit::RemoveExtent { table, id: ExtentId(reader.varint()?) }),
             ADD_SLICE => {
                 let place = match (reader.u8()?, reader.varint()?) {
@@ -317,6 +330,19 @@ impl TableState {
         slices.find_map(|(_, slice)| spans(slice).then_some(&**slice))
     }
 
+    /// The dictionaries that no extent may name, but for the newest (G3).
+    fn unnamed(&self) -> Vec<DictionaryId> {
+        let older = self.dictionaries.len().saturating_sub(1);
+        let mut unnamed: Vec<_> = self.dictionaries.keys().take(older).copied().collect();
+        for extent in self.extents.values() {
+            if unnamed.is_empty() {
+                break;
+            }
+            unnamed.retain(|id| !extent.meta.names.may_have(*id));
+        }
+        unnamed
+    }
+
     /// Gives the dictionaries, in order of their numbers.
     ///
     /// # Errors
@@ -393,7 +419,30 @@ impl Default for State {
     }
 }
 
+/// Dictionaries of tables that were taken out of a state.
+pub(crate) type SetAside = Vec<(TableId, DictionaryId, Arc<[u8]>)>;
+
 impl State {
+    /// Takes the dictionaries out that no extent names (G2).
+    pub(super) fn set_aside_unnamed(&mut self) -> SetAside {
+        let mut aside = SetAside::new();
+        for (&table, stored) in &mut self.tables {
+            for id in stored.unnamed() {
+                aside.extend(stored.dictionaries.remove(&id).map(|bytes| (table, id, bytes)));
+            }
+        }
+        aside
+    }
+
+    /// Puts back what [`State::set_aside_unnamed`] took out.
+    pub(super) fn put_back(&mut self, aside: SetAside) {
+        for (table, id, bytes) in aside {
+            if let Some(stored) = self.tables.get_mut(&table) {
+                stored.dictionaries.insert(id, bytes);
+            }
+        }
+    }
+
     /// Takes one edit in.
     pub(crate) fn apply(&mut self, edit: Edit) -> Result<()> {
         match edit {
@@ -413,8 +462,14 @@ impl State {
             Edit::AddExtent { table, meta } => {
                 let id = meta.id;
                 self.next_extent = self.next_extent.max(ExtentId(id.0.saturating_add(1)));
+                let stored = self.table(table)?;
+                let named = meta.names.known().unwrap_or_default();
+                if !named.iter().all(|name| stored.dictionaries.contains_key(name)) {
+                    let message = format!("{id} of {table:?} names a dictionary that is not there");
+                    return Err(Error::corruption(message));
+                }
                 let new = ExtentState { meta, slices: Vec::new() };
-                if self.table(table)?.extents.insert(id, new).is_some() {
+                if stored.extents.insert(id, new).is_some() {
                     return Err(Error::corruption(format!("{id} of {table:?} is added twice")));
                 }
             }

@@ -125,11 +125,13 @@ fn go_on(
             ),
         ));
     }
-    let Loaded { number, state, end, sequence_next, bytes, .. } = loaded;
+    let Loaded { number, mut state, end, sequence_next, bytes, .. } = loaded;
+    let aside = state.set_aside_unnamed();
     match write(disk, dir, slot_bytes, number + 1, &state) {
         Ok((file, end)) => Ok((state, number + 1, file, end, SEQUENCE_FIRST)),
         // A full disk is opened with the file that is there.
         Err(error) if error.kind() == ErrorKind::DiskFull => {
+            state.put_back(aside);
             let path = dir.join(file_name(number));
             let file = settle(disk, &path, &bytes[..end as usize])?;
             disk.sync_dir(dir)?;
@@ -240,12 +242,16 @@ impl Manifest {
         self.failure.is_none() && self.end > self.bytes_max
     }
 
-    /// Writes a fresh manifest of the state alone.
+    /// Writes a fresh manifest of the state alone, without the dictionaries that no extent names (G2 of `coding/names`).
     ///
     /// # Errors
     /// As [`Manifest::commit`]; the old one stays in force.
     pub(crate) fn rewrite(&mut self) -> Result<()> {
+        let aside = self.state.set_aside_unnamed();
         let fresh = write(&*self.disk, &self.dir, self.slot_bytes, self.number + 1, &self.state);
+        if fresh.is_err() {
+            self.state.put_back(aside);
+        }
         let (file, end) = match fresh {
             Ok(fresh) => fresh,
             Err(error) if error.kind() == ErrorKind::DiskFull => {

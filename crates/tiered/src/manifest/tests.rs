@@ -7,7 +7,7 @@ use spillway_base::{Csn, EngineKind, ErrorKind, TableId};
 use super::Manifest;
 use super::edit::{Edit, Place, State};
 use super::record::{HEADER_LEN, decode, encode_header, encode_record};
-use crate::coding::{Coding, DictionaryId};
+use crate::coding::{Coding, DictionaryId, Names};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::ranges::Mark;
 use crate::space::SlotRun;
@@ -26,6 +26,7 @@ fn meta(id: u64) -> ExtentMeta {
         blocks: 120,
         data_bytes: 1_900_000,
         coding: Coding::Zstd,
+        names: Names::of(vec![DictionaryId(3)]),
     }
 }
 
@@ -274,9 +275,94 @@ fn the_format_is_what_its_version_says() {
         Edit::CutRange { table: table(1), keys: keys(Some(b"lime")), mark },
         Edit::CutRange { table: table(1), keys: keys(None), mark },
     ]);
-    let bytes = crate::fixtures::same("manifest-3", file(&all).0);
+    let bytes = crate::fixtures::same("manifest-4", file(&all).0);
     let (contents, edits) = decode(&bytes, 12).unwrap();
     assert_eq!((contents.end, edits), (bytes.len(), all.concat()));
+    // Before version 4 no extent said which dictionaries it names.
+    let bytes = crate::fixtures::old("manifest-3");
+    let (contents, edits) = decode(&bytes, 12).unwrap();
+    let mut all = all.concat();
+    for edit in &mut all {
+        if let Edit::AddExtent { meta, .. } = edit {
+            meta.names = Names::ANY;
+        }
+    }
+    assert_eq!((contents.end, &edits), (bytes.len(), &all));
+    let mut state = State::default();
+    edits.into_iter().try_for_each(|edit| state.apply(edit)).unwrap();
+    let (again, _) = State::from_bytes(&state.to_bytes(4096)).unwrap();
+    assert_eq!(again, state, "any stays any");
+}
+
+/// The numbers of a table's dictionaries.
+fn dictionaries(state: &State) -> Vec<u16> {
+    state.tables[&table(1)].dictionaries.keys().map(|id| id.0).collect()
+}
+
+/// A table with dictionaries 1 to 5 and an extent that names the second and the third.
+fn naming() -> Vec<Edit> {
+    let add = |id| Edit::AddDictionary {
+        table: table(1),
+        id: DictionaryId(id),
+        bytes: (*b"words").into(),
+    };
+    let mut edits = vec![Edit::CreateTable { table: table(1), created: Csn(2) }];
+    edits.extend((1..=5).map(add));
+    let names = Names::of([3, 2, 3].map(DictionaryId).to_vec());
+    edits.push(Edit::AddExtent { table: table(1), meta: ExtentMeta { names, ..meta(9) } });
+    edits
+}
+
+/// G2, G3 of `coding/names`: a manifest that is written whole, while it is open or as it is opened, has the dictionaries that
+/// extents name, and the newest; all, where an extent may name any; and all that it had, where it could not be written.
+#[test]
+fn dictionaries_that_no_extent_names_go() {
+    let state = |disk: &SimDisk| super::read(disk, Path::new("/d")).unwrap().unwrap().0;
+    for opens in [false, true] {
+        let disk = SimDisk::new(1);
+        let mut manifest = open(&disk);
+        manifest.commit(naming()).unwrap();
+        assert_eq!(dictionaries(&state(&disk)), [1, 2, 3, 4, 5]);
+        disk.set_capacity(Some(disk.used()));
+        if opens {
+            drop(manifest);
+            manifest = open(&disk);
+        } else {
+            assert_eq!(manifest.rewrite().unwrap_err().kind(), ErrorKind::DiskFull);
+        }
+        assert_eq!(dictionaries(manifest.state()), [1, 2, 3, 4, 5]);
+        assert_eq!(dictionaries(&state(&disk)), [1, 2, 3, 4, 5]);
+        disk.set_capacity(None);
+        if opens {
+            drop(manifest);
+            manifest = open(&disk);
+        } else {
+            manifest.rewrite().unwrap();
+        }
+        assert_eq!(dictionaries(manifest.state()), [2, 3, 5]);
+        assert_eq!(dictionaries(&state(&disk)), [2, 3, 5]);
+        let gone = Edit::RemoveExtent { table: table(1), id: ExtentId(9) };
+        let any = ExtentMeta { names: Names::ANY, ..meta(10) };
+        manifest.commit(vec![gone, Edit::AddExtent { table: table(1), meta: any }]).unwrap();
+        manifest.rewrite().unwrap();
+        assert_eq!(dictionaries(manifest.state()), [2, 3, 5]);
+        let gone = Edit::RemoveExtent { table: table(1), id: ExtentId(10) };
+        manifest.commit(vec![gone]).unwrap();
+        manifest.rewrite().unwrap();
+        assert_eq!(dictionaries(manifest.state()), [5]);
+        assert_eq!(dictionaries(&state(&disk)), [5]);
+    }
+}
+
+/// G2 of `coding/names`: an extent comes after the dictionaries that it names.
+#[test]
+fn an_extent_that_names_what_is_not_there_is_damage() {
+    let mut edits = naming();
+    edits.remove(2);
+    let mut state = State::default();
+    let error = edits.into_iter().try_for_each(|edit| state.apply(edit)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert!(error.to_string().contains("names a dictionary"), "{error}");
 }
 
 /// R6 of `ranges`: what was added and not cut is there, told again by the state, and gone with its table.

@@ -1,7 +1,9 @@
 //! What is stored is compressed as the settings say, and read the same.
 
 use super::*;
-use crate::coding::{Coding, DictionaryId};
+use crate::coding::{Coding, Dictionary, DictionaryId, Names};
+use crate::extent::check_extent;
+use crate::extent_meta::ExtentMeta;
 use crate::level::Slice;
 
 /// Commits of rows that are alike, in order of their keys.
@@ -188,4 +190,114 @@ fn a_missing_dictionary_is_told_of() {
         let key = String::from_utf8(key).unwrap();
         assert!(told.contains("dictionary") && told.contains(&key), "{told}");
     }
+}
+
+/// All rows written once more, with others' values, by commits after those that there are.
+fn again(commits: &mut Vec<Commit>, rows: u64) {
+    let from = commits.len() as u64;
+    for number in 1..rows {
+        let mut batch = WriteBatch::new();
+        let key = format!("order{number:08}");
+        let value = format!("buyer {} has paid in round {from};", number * 7919 % 65_536).repeat(4);
+        batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: value.as_bytes() });
+        commits.push((Csn(from + number), batch));
+    }
+}
+
+/// G1 to G4 of `coding/names`: extents say which dictionaries their blocks name; one that none names goes from the manifest, and who
+/// reads extents that were replaced goes on; a compaction that still codes by it records it again.
+#[test]
+fn dictionaries_go_with_the_last_extent_that_names_them() {
+    const ROWS: u64 = 8000;
+    let disk = SimDisk::new(4);
+    let settings = with(Compression::None, Compression::ZSTD);
+    let bench = open_with(Arc::new(disk.clone()), settings.clone()).unwrap();
+    let mut commits = orders(0, ROWS);
+    persist(&bench, &commits);
+    bench.engine.compact_all().unwrap();
+    let inner = &bench.engine.0;
+    let named = |bench: &Bench| -> Vec<u16> {
+        let mut ids: Vec<_> = slices(bench, 2)
+            .iter()
+            .flat_map(|slice| slice.extent.meta.names.known().unwrap().to_vec())
+            .map(|id| id.0)
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    };
+    let stored = || -> Vec<u16> {
+        let manifest = inner.manifest.lock();
+        manifest.state().tables[&table(1)].dictionaries.keys().map(|id| id.0).collect()
+    };
+    assert_eq!((named(&bench), stored()), (vec![1], vec![1]));
+
+    // What an extent says is checked where its blocks are read.
+    let slice = slices(&bench, 2)[0].clone();
+    let mut bytes = Vec::new();
+    slice.extent.read_into(&mut bytes).unwrap();
+    let by = |names| {
+        let meta = ExtentMeta { names, ..slice.extent.meta.clone() };
+        check_extent(&bytes, table(1), &meta).map_err(|error| error.to_string())
+    };
+    for wide in [Names::ANY, Names::of(vec![DictionaryId(1), DictionaryId(7)])] {
+        by(wide).unwrap();
+    }
+    for narrow in [Names::of(vec![]), Names::of(vec![DictionaryId(7)])] {
+        assert!(by(narrow).unwrap_err().contains("names a dictionary"));
+    }
+
+    // Another comes, and what the first one coded is written anew.
+    let shelf = inner.context.dictionaries.of(table(1));
+    let resident = slice.extent.resident(Access::Blocking).unwrap();
+    let block = |block| slice.extent.read_block(&resident, block).unwrap().body().to_vec();
+    let bodies: Vec<_> = (0..resident.blocks()).map(block).collect();
+    let bodies: Vec<_> = bodies.iter().map(|body| &body[..]).collect();
+    // The engine itself trains no more here.
+    let id = shelf.to_try(1 << 40, 0).unwrap();
+    let second = Dictionary::train(id, &bodies, 1024).unwrap();
+    let bytes = second.bytes().into();
+    let add = Edit::AddDictionary { table: table(1), id, bytes };
+    inner.manifest.lock().commit(vec![add]).unwrap();
+    shelf.add(Arc::new(second));
+    let before = Csn(commits.len() as u64);
+    let all = KeyRange::ALL;
+    let scan = bench.engine.scan(table(1), all, Direction::Forward, before, Access::Blocking);
+    let mut scan = scan.unwrap();
+    let write = |bench: &Bench, commits: &mut Vec<Commit>| {
+        let before = commits.len();
+        again(commits, ROWS);
+        persist(bench, &commits[before..]);
+        bench.engine.compact_all().unwrap();
+    };
+    write(&bench, &mut commits);
+    // Extents whose other blocks nobody needs any more go in time.
+    let mut rounds = 0;
+    while named(&bench).contains(&1) {
+        rounds += 1;
+        assert!(rounds < 9, "{:?}", named(&bench));
+        write(&bench, &mut commits);
+    }
+    assert_eq!((named(&bench), stored()), (vec![id.0], vec![1, id.0]));
+    inner.manifest.lock().rewrite().unwrap();
+    assert_eq!(stored(), [id.0]);
+    let mut rows = 0;
+    while scan.next(Access::Blocking).unwrap() {
+        assert!(scan.value().starts_with(b"{\"buyer\":"));
+        rows += 1;
+    }
+    assert_eq!(rows, ROWS - 1);
+    check_rows(&bench, &commits);
+
+    // A compaction that codes by one which is not recorded any more.
+    let third = DictionaryId(id.0 + 1);
+    shelf.add(Arc::new(Dictionary::train(third, &bodies, 2048).unwrap()));
+    write(&bench, &mut commits);
+    assert!(named(&bench).contains(&third.0));
+    assert_eq!(stored(), [id.0, third.0]);
+    drop((scan, slice, bench));
+    verify_clean(&disk);
+    let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+    bench.horizon.stable.store(commits.len() as u64, Ordering::SeqCst);
+    check_rows(&bench, &commits);
 }
