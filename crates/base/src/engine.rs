@@ -47,6 +47,8 @@
 //!   answered becomes readable. What was read is in memory then, for as long as it need not make room for others. What failed is told
 //!   of to nobody: the look-up that comes again with [`Access::Blocking`] meets it, and none is begun again for what was found damaged or
 //!   unreadable before that.
+//! - **E13 (recall).** What [`Engine::recall`] answers is what a read at that snapshot sees, whether or not the snapshot is live, as long as
+//!   every commit up to it was installed when the caller took its number. It may answer nothing whatever there is, and touches no device.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -220,6 +222,19 @@ pub trait Engine: Send + Sync {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found>;
+
+    /// The value that a key has at a snapshot, into `value`, and the commit it is of, where the engine has it at hand and knows it to be
+    /// right for a snapshot that nobody was told of (E13). `None` where it has not: [`Engine::get`] knows more.
+    fn recall(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Csn,
+        value: &mut Vec<u8>,
+    ) -> Option<Csn> {
+        let _ = (table, key, snapshot, value);
+        None
+    }
 
     /// Brings what gets of these keys at a snapshot will need into memory, as far as it knows a quicker way than one get after another.
     /// It waits for devices, and is told of nothing: what keeps it from reading something, the get meets.

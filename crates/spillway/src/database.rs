@@ -156,6 +156,7 @@ impl Database {
             warm_tables: settings.has(Mechanism::WarmTables),
             adaptive_share: settings.has(Mechanism::AdaptiveShare),
             row_cache_sample: settings.has(Mechanism::RowSample),
+            recall: settings.has(Mechanism::Recall),
             straight_flush: settings.has(Mechanism::StraightFlush),
             swizzling: settings.has(Mechanism::Swizzling),
             large_pages: settings.has(Mechanism::LargePages),
@@ -268,6 +269,22 @@ impl Database {
     #[inline]
     pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
         Transaction::new(self.0.manager.begin_with(options, cancel), self.0.clone())
+    }
+
+    /// Reads a key into `value` in a transaction of its own, with these options; answers whether it is there. It is cheaper than to start
+    /// one where the row is cached.
+    ///
+    /// # Errors
+    /// As [`spillway_txn::Transaction::get`].
+    #[inline]
+    pub fn get(
+        &self,
+        options: TransactionOptions,
+        table: Table,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        self.0.manager.get(options, table, key, value)
     }
 
     /// Estimates the keys and bytes of a range, from metadata in memory.

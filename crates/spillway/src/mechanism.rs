@@ -38,6 +38,8 @@ pub enum Mechanism {
     AdaptiveShare,
     /// While hardly any row is found there, the cache of single rows looks for a sample of them.
     RowSample,
+    /// Who reads one row by itself, and finds it in the cache of single rows, makes no transaction and tells nobody of a snapshot.
+    Recall,
     /// What is in memory of extents is reached by pointers, and not looked up.
     Swizzling,
     /// Cached blocks are in large pages of the system, where memory is plenty.
@@ -72,7 +74,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 29] = [
+    pub const ALL: [Mechanism; 30] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -87,6 +89,7 @@ impl Mechanism {
         Mechanism::RowCache,
         Mechanism::AdaptiveShare,
         Mechanism::RowSample,
+        Mechanism::Recall,
         Mechanism::Swizzling,
         Mechanism::LargePages,
         Mechanism::SmallBlocks,
@@ -122,6 +125,7 @@ impl Mechanism {
             Mechanism::RowCache => "row-cache",
             Mechanism::AdaptiveShare => "adaptive-share",
             Mechanism::RowSample => "row-sample",
+            Mechanism::Recall => "recall",
             Mechanism::Swizzling => "swizzling",
             Mechanism::LargePages => "large-pages",
             Mechanism::SmallBlocks => "small-blocks",

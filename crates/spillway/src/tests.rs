@@ -634,3 +634,47 @@ fn multi_get_answers_as_gets_do() {
     }
     assert_eq!(txn.multi_get(table, &[]).unwrap(), []);
 }
+
+/// A get by itself answers as one in a transaction does, that begins when it does, with whatever is cached, and without.
+#[test]
+fn gets_by_themselves_answer_as_transactions_do() {
+    for without in [vec![], vec![Mechanism::Recall], vec![Mechanism::RowCache]] {
+        let disk = SimDisk::new(1);
+        let settings = Settings { without, ..small() };
+        let db = Database::open_on(Arc::new(disk), "/db", settings).unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+        txn.commit().wait().unwrap();
+        let (mut rng, mut model) = (Rng::new(7), BTreeMap::new());
+        let reads = [Durability::Commit, Durability::Relaxed]
+            .map(|durability| TransactionOptions::new().durability(durability));
+        let serializable = reads[0].isolation(Isolation::Serializable);
+        let mut found = 0;
+        for step in 0..3000_u32 {
+            let key = [rng.below(40) as u8; 3];
+            if rng.chance(1, 5) {
+                let txn = db.begin(TransactionOptions::new());
+                let value = step.to_string().into_bytes();
+                if rng.chance(1, 4) {
+                    txn.delete(table, &key).unwrap();
+                    model.remove(&key);
+                } else {
+                    txn.put(table, &key, &value).unwrap();
+                    model.insert(key, value);
+                }
+                txn.commit().wait().unwrap();
+            }
+            for options in [reads[0], reads[1], serializable] {
+                let mut value = b"of before".to_vec();
+                let there = db.get(options, table, &key, &mut value).unwrap();
+                let own = db.begin(options).get(table, &key, &mut Vec::new()).unwrap();
+                assert_eq!(there.then_some(&value), model.get(&key), "in step {step}");
+                assert!(there == own && (there || value.is_empty()));
+                found += usize::from(there);
+            }
+        }
+        assert!(found > 3000);
+        let unknown = spillway_base::TableId(table.0 + 100);
+        assert!(db.get(reads[0], unknown, b"key", &mut Vec::new()).is_err());
+    }
+}

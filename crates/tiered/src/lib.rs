@@ -37,6 +37,7 @@ mod ranges;
 mod settings;
 mod source;
 mod space;
+mod standing;
 mod subtable;
 mod table;
 mod temperature;

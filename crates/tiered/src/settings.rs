@@ -33,6 +33,8 @@ pub struct TieredSettings {
     pub adaptive_share: bool,
     /// Whether a sample of the rows is looked for there while hardly any are found.
     pub row_cache_sample: bool,
+    /// Whether rows that are cached are recalled for who has told nobody of a snapshot ([`spillway_base::engine`], E13).
+    pub recall: bool,
     /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
     pub swizzling: bool,
     /// Whether cached blocks, and the places of cached rows, are in large pages of the system, where it has them and memory is plenty.
@@ -154,6 +156,7 @@ impl TieredSettings {
             row_cache_share: 0.25,
             adaptive_share: true,
             row_cache_sample: true,
+            recall: true,
             swizzling: true,
             large_pages: true,
             range_filters: true,

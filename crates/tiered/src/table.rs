@@ -4,35 +4,39 @@
 //! closed since reads what it held then, which is all that a snapshot of that time needs; who would write to it is told to look
 //! again.
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use spillway_base::engine::Rewrite;
 use spillway_base::{Csn, KeyRange, TableId};
 
-use crate::cache::{RowCache, Tag};
 use crate::memtable::Memtable;
+use crate::standing::Standing;
 use crate::subtable::SubTable;
+
+impl Deref for Table {
+    type Target = Standing;
+
+    fn deref(&self) -> &Standing {
+        &self.standing
+    }
+}
 
 /// A table of the engine.
 pub(crate) struct Table {
     pub(crate) id: TableId,
-    pub(crate) created: Csn,
-    /// The commit that dropped it; [`Csn::MAX`] while it is there.
-    dropped: AtomicU64,
+    /// Since when and until when it is there.
+    pub(crate) standing: Arc<Standing>,
     /// Whether the manifest has come to know it.
     pub(crate) recorded: AtomicBool,
     /// Whether the manifest knows that it was dropped, and knows it no more.
     gone: AtomicBool,
     parts: ArcSwap<Parts>,
     rewriting: Mutex<Option<(Csn, Arc<dyn Rewrite>)>>,
-    /// What its rows are marked with in the row cache: zero before the first read, [`NO_ERA`] where there are no more eras.
-    era: AtomicU64,
 }
-
-const NO_ERA: u64 = u64::MAX;
 
 /// All sub-tables of a table, in key order: of each the end is the next one's start.
 pub(crate) struct Parts(Vec<Arc<SubTable>>);
@@ -62,16 +66,14 @@ impl Parts {
 
 impl Table {
     /// A table of these sub-tables, at least one.
-    pub(crate) fn new(id: TableId, created: Csn, parts: Vec<SubTable>, recorded: bool) -> Table {
+    pub(crate) fn new(standing: Arc<Standing>, parts: Vec<SubTable>, recorded: bool) -> Table {
         Table {
-            id,
-            created,
-            dropped: AtomicU64::new(u64::MAX),
+            id: standing.id,
+            standing,
             recorded: AtomicBool::new(recorded),
             gone: AtomicBool::new(false),
             parts: ArcSwap::from_pointee(Parts(parts.into_iter().map(Arc::new).collect())),
             rewriting: Mutex::default(),
-            era: AtomicU64::new(0),
         }
     }
 
@@ -84,26 +86,6 @@ impl Table {
     pub(crate) fn rewrite(&self, stable: Csn) -> Option<Arc<dyn Rewrite>> {
         let rewriting = self.rewriting.lock();
         rewriting.as_ref().filter(|(since, _)| *since <= stable).map(|(_, rewrite)| rewrite.clone())
-    }
-
-    /// What its rows are marked with in the cache; `None` where they are not to be there.
-    #[inline]
-    pub(crate) fn era(&self, rows: &RowCache) -> Option<Tag> {
-        // Acquire: who reads in an era finds what began it (J3).
-        let mut era = self.era.load(Ordering::Acquire);
-        if era == 0 {
-            let first = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
-            let set = self.era.compare_exchange(0, first, Ordering::AcqRel, Ordering::Acquire);
-            era = set.map_or_else(|era| era, |_| first);
-        }
-        (era != NO_ERA).then(|| Tag::from_raw(era))
-    }
-
-    /// Rows were hidden by other than newer versions of their own, and this is in place.
-    pub(crate) fn begin_era(&self, rows: &RowCache) {
-        let next = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
-        // Of two at once the one that comes first is part of what the other releases.
-        self.era.swap(next, Ordering::AcqRel);
     }
 
     /// Its sub-tables now, for a short look.
@@ -123,20 +105,6 @@ impl Table {
         let at = at.expect("only parts of a table are replaced");
         parts.splice(at..at + old.len(), new.into_iter().map(Arc::new));
         self.parts.store(Arc::new(Parts(parts)));
-    }
-
-    pub(crate) fn dropped(&self) -> Csn {
-        Csn(self.dropped.load(Ordering::Acquire))
-    }
-
-    /// Whether it exists at a snapshot (E5); [`Csn::MAX`] is past every commit, also that which drops it.
-    pub(crate) fn exists_at(&self, snapshot: Csn) -> bool {
-        let dropped = self.dropped();
-        self.created <= snapshot && (snapshot < dropped || dropped == Csn::MAX)
-    }
-
-    pub(crate) fn mark_dropped(&self, csn: Csn) {
-        self.dropped.fetch_min(csn.0, Ordering::AcqRel);
     }
 
     /// Whether the manifest has forgotten it. The answer holds while the manifest is locked.

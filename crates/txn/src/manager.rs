@@ -14,7 +14,7 @@ use spillway_base::stall::{Cause, Tally};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
 use crate::locks::Locks;
-use crate::options::{Durability, TransactionOptions};
+use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::pipeline::{self, Pipeline, Room, SAMPLE, Urgency};
 use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
@@ -315,6 +315,36 @@ impl TransactionManager {
     #[inline]
     pub fn begin(&self, options: TransactionOptions) -> Transaction {
         Transaction::new(self.0.clone(), options, None)
+    }
+
+    /// Reads a key into `value` in a transaction of its own, with these options; answers whether it is there.
+    ///
+    /// It is as [`Transaction::get`] in a transaction that ends then, and cheaper where the engine can recall the row
+    /// ([`spillway_base::engine`], E13): no transaction is made, and nobody is told of its snapshot.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    #[inline]
+    pub fn get(
+        &self,
+        options: TransactionOptions,
+        table: TableId,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let shared = &self.0;
+        // Of one that is serializable others must know what it read.
+        if options.isolation != Isolation::Serializable {
+            // As a transaction that has locked nothing takes it.
+            let snapshot = match options.durability.unwrap_or(shared.settings.durability) {
+                Durability::Commit => shared.snapshots.stable_csn(),
+                Durability::Within(_) | Durability::Relaxed => shared.snapshots.installed.prefix(),
+            };
+            if shared.engines.of(table)?.recall(table, key, snapshot, value).is_some() {
+                return Ok(true);
+            }
+        }
+        self.begin(options).get(table, key, value)
     }
 
     /// Starts a transaction whose waits `cancel` cancels: for who runs one after another, and is to be reached by the same handle. The

@@ -135,13 +135,16 @@ pub struct SpillwayStore {
 }
 
 impl SpillwayStore {
+    /// A session that does not wait for durability reads what it wrote, durable or not.
+    fn reads() -> TransactionOptions {
+        TransactionOptions::new().read_only(true).durability(Durability::Relaxed)
+    }
+
     fn read<T>(
         &self,
         body: impl FnOnce(&spillway::Transaction) -> spillway::Result<T>,
     ) -> Result<T, String> {
-        // A session that does not wait for durability reads what it wrote, durable or not.
-        let options = TransactionOptions::new().read_only(true).durability(Durability::Relaxed);
-        let txn = self.db.begin(options);
+        let txn = self.db.begin(Self::reads());
         body(&txn).map_err(|error| error.to_string())
     }
 
@@ -202,7 +205,8 @@ impl Store for SpillwayStore {
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
-        self.read(|txn| txn.get(self.table, key, value))
+        let got = self.db.get(Self::reads(), self.table, key, value);
+        got.map_err(|error| error.to_string())
     }
 
     fn seek(

@@ -26,6 +26,7 @@ mod pace;
 mod partition;
 mod pin;
 mod prefetch;
+mod recall;
 mod reuse;
 mod scan;
 mod status;
@@ -68,6 +69,7 @@ use crate::picker::Kind;
 use crate::ranges::{Mark, RangeTombstones};
 use crate::settings::TieredSettings;
 use crate::space::{Claimed, SpaceManager, claim};
+use crate::standing::{Standing, next_engine};
 use crate::subtable::SubTable;
 use crate::table::Table;
 use debt::{LevelsDebt, Settled};
@@ -123,6 +125,8 @@ struct BellState {
 }
 
 struct Inner {
+    /// As no other engine of the process has it.
+    number: u64,
     settings: TieredSettings,
     horizon: Arc<dyn Horizon>,
     accounts: Accounts,
@@ -214,6 +218,7 @@ impl TieredEngine {
         }
         let accounts = Accounts::new(budget, settings.memtable_bytes);
         let gap_figures = Arc::new(gaps::Figures::default());
+        let number = next_engine();
         let mut tables = Tables::default();
         for (&id, stored) in &state.tables {
             let dictionaries = context.dictionaries.of(id);
@@ -233,7 +238,8 @@ impl TieredEngine {
             let gaps = || Gaps::new(settings.gaps, gap_figures.clone());
             let parts = parts_of((id, stored), &levels, gaps, &accounts)
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
-            tables.insert(id, Arc::new(Table::new(id, stored.created, parts, true)));
+            let standing = Standing::new(number, id, stored.created);
+            tables.insert(id, Arc::new(Table::new(standing, parts, true)));
         }
         let persisted = AtomicU64::new(state.persisted.0);
         let next_extent = AtomicU64::new(state.next_extent.0);
@@ -245,6 +251,7 @@ impl TieredEngine {
         let keeps_hot = costs(Place::Level1) != costs(Place::Level2);
         let engine = TieredEngine(Arc::new(Inner {
             keeps_hot,
+            number,
             settings,
             horizon,
             accounts,
@@ -589,7 +596,8 @@ impl Engine for TieredEngine {
                         let gaps = inner.new_gaps();
                         let accounts = &inner.accounts;
                         let part = SubTable::new(id, all, Csn::ZERO, levels, gaps, accounts);
-                        Arc::new(Table::new(id, csn, vec![part], false))
+                        let standing = Standing::new(inner.number, id, csn);
+                        Arc::new(Table::new(standing, vec![part], false))
                     });
                 });
                 tables = inner.tables.load();
@@ -637,6 +645,16 @@ impl Engine for TieredEngine {
         let tables = self.0.tables.load();
         let table = self.0.table_at(&tables, table, snapshot)?;
         self.0.look_up(table, key, snapshot, access, value)
+    }
+
+    fn recall(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Csn,
+        value: &mut Vec<u8>,
+    ) -> Option<Csn> {
+        self.0.recall(table, key, snapshot, value)
     }
 
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) {

@@ -73,6 +73,7 @@ fn small() -> TieredSettings {
         replacement: true,
         warm_tables: true,
         row_cache_sample: true,
+        recall: true,
         tiers: Vec::new(),
         hot_block_bytes: TieredSettings::BLOCK_BYTES,
         hot_compression: Compression::Lz4,
@@ -178,6 +179,16 @@ impl Bench {
         let mut value = Vec::new();
         let found = self.engine.get(id, key, snapshot, Access::Blocking, &mut value)?;
         Ok(found.is_value().then_some(value))
+    }
+
+    /// What a get finds; it is what is recalled, if anything is (E13). Every commit up to the snapshot is installed.
+    fn get_and_recall(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        let recalled = self.engine.recall(id, key, snapshot, &mut value).is_some();
+        let found = self.get(id, key, snapshot);
+        let same = || found.as_ref().is_ok_and(|found| found.as_ref() == Some(&value));
+        assert!(!recalled || same(), "{key:?} at {snapshot}: {value:?} and {found:?}");
+        found
     }
 
     fn rows(

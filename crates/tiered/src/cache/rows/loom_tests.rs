@@ -1,4 +1,4 @@
-//! J1 in every order of steps: who puts a row in, beside commits that replace it, and readers.
+//! J1 in every order of steps: who puts a row in, beside commits that replace it, and readers, of whose snapshots nobody knows.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{Arc, model, thread};
@@ -75,5 +75,27 @@ fn j4_a_reader_beside_a_commit() {
         shelf.commit(2);
         assert_eq!(shelf.get(), Some(2));
         assert!(matches!(reads.join().unwrap(), Some(1 | 2)));
+    });
+}
+
+/// Who has taken a snapshot, and told nobody, finds what it sees or nothing, and not what was there before.
+#[test]
+fn j1_a_reader_that_nobody_knows_of_beside_commits() {
+    model(3, || {
+        let shelf = Shelf::new();
+        shelf.admit();
+        let stable = Arc::new(AtomicU64::new(1));
+        let (beside, at) = (shelf.clone(), stable.clone());
+        let reads = thread::spawn(move || {
+            let csn = at.load(Ordering::Acquire);
+            let mut value = Vec::new();
+            let found = beside.cache.recall(beside.tag, 0, KEY, Csn(csn), &mut value);
+            assert!(found.is_none_or(|found| found == Csn(csn) && value == [csn as u8]));
+        });
+        for csn in 2..=3 {
+            shelf.commit(csn);
+            stable.store(csn, Ordering::Release);
+        }
+        reads.join().unwrap();
     });
 }

@@ -62,7 +62,7 @@ pub(crate) use self::row::Tag;
 
 /// What a row takes, by which the number of buckets is chosen: bytes. Rows of other lengths leave slots empty, or are put out by those
 /// of their bucket.
-const ROW_BYTES: usize = 160;
+const ROW_BYTES: usize = 112;
 /// The largest row that is kept: bytes.
 const ROW_BYTES_MAX: usize = 4 << 10;
 /// Places at which missed keys are remembered, for each bucket.
@@ -264,27 +264,58 @@ impl RowCache {
             }
             return Looked::Passed;
         }
+        let ticket = Ticket(self.bucket(hash).version());
+        match self.find(tag, hash, key, snapshot, value) {
+            Some(csn) if csn <= snapshot => Looked::Found(csn),
+            Some(_) => Looked::Newer,
+            None => {
+                self.note_miss();
+                Looked::Missing(ticket)
+            }
+        }
+    }
+
+    /// The value of a key, into `value`, and its commit, if its row is here and a snapshot sees it. One that is not counts as no miss:
+    /// it is looked for again, by [`RowCache::get`].
+    #[inline]
+    pub(crate) fn recall(
+        &self,
+        tag: Tag,
+        hash: u64,
+        key: &[u8],
+        snapshot: Csn,
+        value: &mut Vec<u8>,
+    ) -> Option<Csn> {
+        if self.worth.passes(self.number(hash)) {
+            return None;
+        }
+        self.find(tag, hash, key, snapshot, value).filter(|csn| *csn <= snapshot)
+    }
+
+    /// The commit of a key's row, whose value goes into `value` if a snapshot sees it, which counts as a hit.
+    #[inline]
+    fn find(
+        &self,
+        tag: Tag,
+        hash: u64,
+        key: &[u8],
+        snapshot: Csn,
+        value: &mut Vec<u8>,
+    ) -> Option<Csn> {
         let bucket = self.bucket(hash);
-        let ticket = Ticket(bucket.version());
         if !bucket.may_have(hash) {
-            self.note_miss();
-            return Looked::Missing(ticket);
+            return None;
         }
         let pin = self.epochs.pin();
         #[allow(unsafe_code)]
         // SAFETY: what leaves a bucket is released only when these readers were waited for.
-        let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) };
-        let Some(row) = row else {
-            self.note_miss();
-            return Looked::Missing(ticket);
-        };
-        if row.csn() > snapshot {
-            return Looked::Newer;
+        let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) }?;
+        if row.csn() <= snapshot {
+            value.clear();
+            value.extend_from_slice(row.value());
+            pin.hit();
         }
-        value.clear();
-        value.extend_from_slice(row.value());
-        pin.hit();
-        Looked::Found(row.csn())
+        Some(row.csn())
     }
 
     /// A key was missing here, and found elsewhere. If it is asked for often enough, the newest version that is installed is put in.

@@ -591,13 +591,13 @@ impl<'a> Run<'a> {
             }
             for _ in 0..10 {
                 let key = bound(&mut rng);
-                let found = self.bench.get(id, &key, snapshot).unwrap();
+                let found = self.bench.get_and_recall(id, &key, snapshot).unwrap();
                 assert!(found.as_deref() == self.history.get(id, &key, snapshot), "{key:?}");
             }
             self.seen.reads += 1;
         }
         let unknown = table(999);
-        assert!(self.bench.get(unknown, b"key", snapshot).is_err());
+        assert!(self.bench.get_and_recall(unknown, b"key", snapshot).is_err());
     }
 
     fn begin(&mut self, seed: u64) {

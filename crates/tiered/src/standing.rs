@@ -1,0 +1,151 @@
+//! What a look for a cached row must know of its table: since when and until when it is there, and what its rows are marked with.
+//!
+//! That is a few words, apart from the table, which each thread keeps of the tables that it reads. So who finds a row in the cache has not
+//! asked for the list of tables, which takes two changes of memory to keep meanwhile; and a table that is dropped goes when it may, however
+//! many threads have read it and sleep now.
+//!
+//! - **Q1 (one).** A table of an engine has one of these, for as long as anybody has it, and no other table ever has it. What is changed
+//!   of it is changed here alone.
+//! - **Q2 (dropped).** Who reads at the commit that drops the table, or above, finds it dropped, also in what a thread kept from before.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spillway_base::{Csn, TableId};
+
+use crate::cache::{RowCache, Tag};
+
+/// Tables of which a thread keeps what it needs.
+const KEPT: usize = 16;
+const NO_ERA: u64 = u64::MAX;
+
+/// How a table stands.
+pub(crate) struct Standing {
+    pub(crate) id: TableId,
+    /// Of the engine, as [`next_engine`] gave it.
+    engine: u64,
+    pub(crate) created: Csn,
+    /// The commit that dropped it; [`Csn::MAX`] while it is there.
+    dropped: AtomicU64,
+    /// What its rows are marked with in the row cache: zero before the first read, [`NO_ERA`] where there are no more eras.
+    era: AtomicU64,
+}
+
+thread_local! {
+    static OF_THREAD: RefCell<[Option<Arc<Standing>>; KEPT]> = const { RefCell::new([const { None }; KEPT]) };
+}
+
+/// A number for an engine, which no other of this process has.
+pub(crate) fn next_engine() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Standing {
+    /// Of a table that is there from a commit on.
+    pub(crate) fn new(engine: u64, id: TableId, created: Csn) -> Arc<Standing> {
+        let (dropped, era) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+        Arc::new(Standing { id, engine, created, dropped, era })
+    }
+
+    /// Does something with what this thread keeps of a table, or else, and where that was dropped, with what `find` answers; `None` where that
+    /// is nothing, and in a thread that ends.
+    #[inline]
+    pub(crate) fn with<T>(
+        engine: u64,
+        id: TableId,
+        find: impl FnOnce() -> Option<Arc<Standing>>,
+        act: impl FnOnce(&Standing) -> T,
+    ) -> Option<T> {
+        let kept = OF_THREAD.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            let kept = &mut kept[id.0 as usize % KEPT];
+            let is_it = |kept: &Arc<Standing>| {
+                // The number of one that was dropped may be another's.
+                kept.id == id && kept.engine == engine && kept.dropped() == Csn::MAX
+            };
+            if !kept.as_ref().is_some_and(is_it) {
+                *kept = find();
+            }
+            kept.as_deref().map(act)
+        });
+        kept.ok().flatten()
+    }
+
+    pub(crate) fn dropped(&self) -> Csn {
+        Csn(self.dropped.load(Ordering::Acquire))
+    }
+
+    /// Whether the table exists at a snapshot (E5); [`Csn::MAX`] is past every commit, also that which drops it.
+    #[inline]
+    pub(crate) fn exists_at(&self, snapshot: Csn) -> bool {
+        let dropped = self.dropped();
+        self.created <= snapshot && (snapshot < dropped || dropped == Csn::MAX)
+    }
+
+    pub(crate) fn mark_dropped(&self, csn: Csn) {
+        self.dropped.fetch_min(csn.0, Ordering::AcqRel);
+    }
+
+    /// What its rows are marked with in the cache; `None` where they are not to be there.
+    #[inline]
+    pub(crate) fn era(&self, rows: &RowCache) -> Option<Tag> {
+        // Acquire: who reads in an era finds what began it (J3).
+        let mut era = self.era.load(Ordering::Acquire);
+        if era == 0 {
+            let first = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
+            let set = self.era.compare_exchange(0, first, Ordering::AcqRel, Ordering::Acquire);
+            era = set.map_or_else(|era| era, |_| first);
+        }
+        (era != NO_ERA).then(|| Tag::from_raw(era))
+    }
+
+    /// Rows were hidden by other than newer versions of their own, and this is in place.
+    pub(crate) fn begin_era(&self, rows: &RowCache) {
+        let next = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
+        // Of two at once the one that comes first is part of what the other releases.
+        self.era.swap(next, Ordering::AcqRel);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const TABLE: TableId = TableId(3);
+
+    fn created(engine: u64, table: TableId, find: Option<&Arc<Standing>>) -> Option<Csn> {
+        Standing::with(engine, table, || find.cloned(), |standing| standing.created)
+    }
+
+    /// Q1: another table in the same place of the thread's, and another engine's of the same number, are others.
+    #[test]
+    fn q1_what_a_thread_keeps_is_of_that_table() {
+        let engines = [next_engine(), next_engine()];
+        let other = TableId(TABLE.0 + KEPT as u32);
+        let tables = [(engines[0], TABLE), (engines[1], TABLE), (engines[0], other)];
+        let all = [1, 2, 3].map(Csn);
+        for round in 0..2 {
+            for (at, (engine, id)) in tables.into_iter().enumerate() {
+                let standing = Standing::new(engine, id, all[at]);
+                assert_eq!(created(engine, id, None), None, "of none in round {round}");
+                assert_eq!(created(engine, id, Some(&standing)), Some(all[at]));
+                assert_eq!(created(engine, id, None), Some(all[at]), "it is kept");
+            }
+        }
+    }
+
+    #[test]
+    fn q2_what_was_kept_tells_that_the_table_was_dropped() {
+        let engine = next_engine();
+        let standing = Standing::new(engine, TABLE, Csn(4));
+        let exists = |csn| {
+            let exists = |kept: &Standing| kept.exists_at(Csn(csn));
+            Standing::with(engine, TABLE, || Some(standing.clone()), exists)
+        };
+        assert_eq!([3, 4, 9].map(exists), [Some(false), Some(true), Some(true)]);
+        standing.mark_dropped(Csn(7));
+        assert_eq!([6, 7, 9].map(exists), [Some(true), Some(false), Some(false)]);
+    }
+}
