@@ -160,6 +160,7 @@ impl Database {
             straight_flush: settings.has(Mechanism::StraightFlush),
             swizzling: settings.has(Mechanism::Swizzling),
             large_pages: settings.has(Mechanism::LargePages),
+            part_reads: settings.has(Mechanism::PartReads),
             range_filters: settings.has(Mechanism::RangeFilters),
             read_ahead: settings.has(Mechanism::ReadAhead),
             read_queues: match settings.has(Mechanism::OverlappedReads) {

@@ -44,6 +44,8 @@ pub enum Mechanism {
     Swizzling,
     /// Cached blocks are in large pages of the system, where memory is plenty.
     LargePages,
+    /// Gets that miss read the part of a block that they need, where it would only take the place of others.
+    PartReads,
     /// Blocks of Level0 and Level1 are half as large as those of Level2.
     SmallBlocks,
     /// A scan reads a block of a run only when it has come to where a range filter tells of a key.
@@ -74,7 +76,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 30] = [
+    pub const ALL: [Mechanism; 31] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -92,6 +94,7 @@ impl Mechanism {
         Mechanism::Recall,
         Mechanism::Swizzling,
         Mechanism::LargePages,
+        Mechanism::PartReads,
         Mechanism::SmallBlocks,
         Mechanism::RangeFilters,
         Mechanism::ReadAhead,
@@ -128,6 +131,7 @@ impl Mechanism {
             Mechanism::Recall => "recall",
             Mechanism::Swizzling => "swizzling",
             Mechanism::LargePages => "large-pages",
+            Mechanism::PartReads => "part-reads",
             Mechanism::SmallBlocks => "small-blocks",
             Mechanism::RangeFilters => "range-filters",
             Mechanism::ReadAhead => "read-ahead",

@@ -7,8 +7,8 @@ use spillway_base::codec::Reader;
 use spillway_base::{Csn, Result, TableId};
 
 use crate::block::{
-    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, put_block_frame,
-    put_frame, seal_frame,
+    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Told, put_block_frame,
+    put_frame, seal_frame, search_part,
 };
 use crate::coding::Names;
 use crate::coding::fuzz as coding;
@@ -43,6 +43,11 @@ pub fn block_body(body: &[u8]) {
             block_found(&block);
         }
     }
+    // A part of any bytes: what is found lies inside, which is for the compiler to see.
+    let csn_bytes = body.first().map_or(0, |byte| byte % 9);
+    for key in [&body[..body.len().min(2)], b"", b"key"] {
+        let _ = search_part(body, csn_bytes, true, key, Csn(1 << 20));
+    }
 }
 
 fn block_found(block: &Block) {
@@ -54,6 +59,9 @@ fn block_found(block: &Block) {
     for entry in &entries {
         let first = entries.iter().position(|other| other.key == entry.key);
         assert_eq!(Some(block.seek(entry.key)), first);
+        let (frame, place) = block.stored_frame();
+        let told = search_part(&frame[place], block.csn_bytes(), true, entry.key, entry.csn);
+        assert_eq!(told, Some(Told::Version(entry.csn, entry.value)));
     }
 }
 

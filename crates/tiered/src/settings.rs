@@ -39,6 +39,8 @@ pub struct TieredSettings {
     pub swizzling: bool,
     /// Whether cached blocks, and the places of cached rows, are in large pages of the system, where it has them and memory is plenty.
     pub large_pages: bool,
+    /// Whether gets that miss read the part of a block that they need, where it would only take the place of others.
+    pub part_reads: bool,
     /// Whether a scan reads a block of a run only when it has come to where a range filter tells of a key.
     pub range_filters: bool,
     /// Whether blocks are read before a scan has come to them, and others while it goes through those.
@@ -159,6 +161,7 @@ impl TieredSettings {
             recall: true,
             swizzling: true,
             large_pages: true,
+            part_reads: true,
             range_filters: true,
             read_ahead: true,
             read_queues: 1,
@@ -203,6 +206,7 @@ impl TieredSettings {
             temperature: self.temperature,
             direct: self.direct_reads,
             large_pages: self.large_pages,
+            part_reads: self.part_reads,
         }
     }
 

@@ -14,6 +14,7 @@ use spillway_base::engine::{Access, Found};
 use spillway_base::home::Place;
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId, clock};
 
+use crate::block::Told;
 use crate::cache::Pin;
 use crate::engine::{Heat, Mix};
 use crate::extent::{CachedBlock, CachedTable, ExtentHandle};
@@ -535,8 +536,8 @@ impl View {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        self.find_by(key, snapshot, value, |extent, missing, fetched| {
-            fetched.fetch(extent, missing, access)
+        self.find_by(key, snapshot, value, |extent, missing, fetched, part| {
+            fetched.fetch(extent, missing, access, part)
         })
     }
 
@@ -548,7 +549,7 @@ impl View {
         value: &mut Vec<u8>,
     ) -> Option<(Arc<ExtentHandle>, Missing)> {
         let mut first = None;
-        let found = self.find_by(key, snapshot, value, |extent, missing, _| {
+        let found = self.find_by(key, snapshot, value, |extent, missing, _, _| {
             first = Some((extent.clone(), missing));
             Err(Error::new(ErrorKind::WouldBlock, "it is read beside others"))
         });
@@ -560,7 +561,7 @@ impl View {
         key: &[u8],
         snapshot: Csn,
         value: &mut Vec<u8>,
-        mut fetch: impl FnMut(&Arc<ExtentHandle>, Missing, &mut Fetched) -> Result<()>,
+        mut fetch: impl Fetch,
     ) -> Result<Found> {
         // What is hidden is as good as deleted by the newest commit that is (R1).
         let cover = self.cover(key, snapshot);
@@ -617,7 +618,7 @@ fn find_in_slice(
     wanted: &Wanted<'_>,
     value: &mut Vec<u8>,
     best: &mut Found,
-    fetch: &mut impl FnMut(&Arc<ExtentHandle>, Missing, &mut Fetched) -> Result<()>,
+    fetch: &mut impl Fetch,
 ) -> Result<()> {
     let extent = &slice.extent;
     let mut pin = extent.cache().pin();
@@ -627,7 +628,53 @@ fn find_in_slice(
             None => return Ok(()),
             Some(missing) => missing,
         };
-        pin.outside(|| fetch(extent, missing, &mut fetched))?;
+        let mut part = PartRead { wanted, value, best, tells: false };
+        pin.outside(|| fetch(extent, missing, &mut fetched, &mut part))?;
+        if part.tells {
+            return Ok(());
+        }
+    }
+}
+
+/// What brings what a read lacks, or a part of it that tells what is asked for.
+trait Fetch: FnMut(&Arc<ExtentHandle>, Missing, &mut Fetched, &mut PartRead<'_>) -> Result<()> {}
+
+impl<F> Fetch for F where
+    F: FnMut(&Arc<ExtentHandle>, Missing, &mut Fetched, &mut PartRead<'_>) -> Result<()>
+{
+}
+
+/// A point read, for which a part of a block may do.
+struct PartRead<'a> {
+    wanted: &'a Wanted<'a>,
+    value: &'a mut Vec<u8>,
+    best: &'a mut Found,
+    /// Whether one did.
+    tells: bool,
+}
+
+impl PartRead<'_> {
+    /// Has a part of a block tell what is asked for, if one does.
+    fn read(
+        &mut self,
+        extent: &ExtentHandle,
+        table: &CachedTable,
+        index: usize,
+        access: Access,
+    ) -> bool {
+        let Wanted { key, snapshot, .. } = *self.wanted;
+        let (value, best) = (&mut *self.value, &mut *self.best);
+        let read = extent.fetch_part(table, index, (key, snapshot), access, |told| match told {
+            Told::Version(csn, version) if best.is_older_than(csn) => {
+                *best = found(csn, version, value);
+            }
+            Told::Version(..) | Told::Nothing => {}
+        });
+        self.tells = read.is_some();
+        if self.tells {
+            extent.note_read(index);
+        }
+        self.tells
     }
 }
 
@@ -652,6 +699,7 @@ impl Fetched {
         extent: &Arc<ExtentHandle>,
         missing: Missing,
         access: Access,
+        part: &mut PartRead<'_>,
     ) -> Result<()> {
         match missing {
             Missing::Table => self.table = Some(extent.fetch_table(access)?),
@@ -660,7 +708,9 @@ impl Fetched {
                     Some(table) => table,
                     None => self.table.insert(extent.resident(access)?),
                 };
-                self.blocks.push((index, extent.fetch_block(table, index, access)?));
+                if !part.read(extent, table, index, access) {
+                    self.blocks.push((index, extent.fetch_block(table, index, access)?));
+                }
             }
         }
         Ok(())

@@ -34,7 +34,7 @@ pub struct SkewArgs {
     #[arg(long, default_value_t = 2)]
     pub threads: u64,
     /// Run Spillway without these as well, each by itself
-    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::RowCache, Mechanism::AdaptiveShare, Mechanism::RowSample])]
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::PartReads, Mechanism::RowCache, Mechanism::AdaptiveShare, Mechanism::RowSample])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]

@@ -199,6 +199,39 @@ fn next_entry(bytes: &[u8], csn_bytes: u8) -> Result<(Entry<'_>, &[u8])> {
     Ok((entry, reader.rest()))
 }
 
+/// What a part of a block tells of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told<'a> {
+    /// The version that is seen; `None` is a tombstone.
+    Version(Csn, Option<&'a [u8]>),
+    /// That none is.
+    Nothing,
+}
+
+/// Looks for the version of a key that a snapshot sees in some entries of a block, which have all of the block's versions of each of their keys. `None`
+/// where it takes more of the block to tell, or where they are no entries: a key may be before those of a part that is not the first, and behind
+/// those of any.
+pub(crate) fn search_part<'a>(
+    mut entries: &'a [u8],
+    csn_bytes: u8,
+    is_first: bool,
+    key: &[u8],
+    snapshot: Csn,
+) -> Option<Told<'a>> {
+    let mut passed = is_first;
+    while !entries.is_empty() {
+        let (entry, rest) = next_entry(entries, csn_bytes).ok()?;
+        match compare(entry.key, key) {
+            Ordering::Less => passed = true,
+            Ordering::Equal if entry.csn > snapshot => passed = true,
+            Ordering::Equal => return Some(Told::Version(entry.csn, entry.value)),
+            Ordering::Greater => return passed.then_some(Told::Nothing),
+        }
+        entries = rest;
+    }
+    None
+}
+
 /// The entry that begins here. Reads and scans spend most of their time here, and most lengths have one or two bytes.
 #[inline]
 pub(super) fn entry(bytes: &[u8], csn_bytes: u8) -> Entry<'_> {

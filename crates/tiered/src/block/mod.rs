@@ -32,7 +32,7 @@ mod builder;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use spillway_base::budget::{Budget, Use};
 use spillway_base::checksum::{crc32c, crc32c_append};
@@ -47,7 +47,7 @@ use crate::pages::{Buffer, PAGE_ALIGN, PagePools, SYSTEM_PAGE_BYTES};
 use self::body::Shape;
 #[cfg(all(test, not(loom)))]
 pub(crate) use self::body::renewed;
-pub(crate) use self::body::{BodyVersion, csn_bytes};
+pub(crate) use self::body::{BodyVersion, Told, csn_bytes, search_part};
 pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 
@@ -166,6 +166,11 @@ fn open(frame: &[u8], id: FrameId) -> Result<Opened<'_>> {
         return Err(Error::corruption("its length makes no sense"));
     }
     Ok(Opened { version, coding, dictionary, body })
+}
+
+/// Whether a frame says that its body is one of version 2, stored as it is.
+pub(crate) fn is_stored(frame: &[u8]) -> bool {
+    frame.starts_with(&[BodyVersion::Two as u8, Coding::Stored as u8])
 }
 
 /// Checks that a frame is this one, and whole. Answers its coding.
@@ -379,6 +384,21 @@ impl Block {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// The frame of one that is stored as it is, of version 2, and where its entries are in that. Of others the bytes before the entries mean nothing.
+    pub(crate) fn stored_frame(&self) -> (&[u8], Range<usize>) {
+        (&self.memory[..self.body_end as usize], FRAME_BYTES..self.entries_end as usize)
+    }
+
+    /// Where in its frame the entry of this index begins.
+    pub(crate) fn place(&self, index: usize) -> usize {
+        FRAME_BYTES + self.nodes.word(self.nodes_memory(), index) as usize
+    }
+
+    /// Bytes that each CSN has.
+    pub(crate) fn csn_bytes(&self) -> u8 {
+        self.csn_bytes
     }
 
     /// Bytes in memory.

@@ -53,6 +53,7 @@ fn entries_come_back_and_are_found() {
     for compression in [Compression::None, Compression::Lz4, Compression::ZSTD] {
         let frame = coded(&stored, compression);
         assert_eq!(check_frame(&frame, ID).unwrap(), compression.coding());
+        assert_eq!(is_stored(&frame), compression == Compression::None);
         entries_are_found(&rows, &frame);
     }
 }
@@ -241,6 +242,45 @@ fn keys_of_any_length_are_found() {
                 let below = |key: &[u8]| keys.partition_point(|other| &other[..] < key);
                 assert_eq!((block.seek(key), block.seek(&past)), (at, below(&past)), "{key:x?}");
             }
+        }
+    }
+}
+
+/// Some of the entries answer what all do, or nothing: of a key at their edges more may be elsewhere.
+#[test]
+fn a_part_answers_what_the_block_does_or_nothing() {
+    let rows: Vec<_> = (0..40_u64).map(|n| (format!("k{n:03}").into_bytes(), n)).collect();
+    let mut writer = BlockWriter::default();
+    for (key, n) in &rows {
+        writer.push(&Entry { key, csn: Csn(1 + n % 3), value: (n % 5 > 0).then_some(&key[1..]) });
+    }
+    let [mut block] = <[BuiltBlock; 1]>::try_from(writer.finish()).unwrap();
+    seal_frame(&mut block.frame, ID);
+    let block = open_block(&block.frame).unwrap();
+    let (frame, entries) = block.stored_frame();
+    let begin = |row: usize| if row < rows.len() { block.place(row) } else { entries.end };
+    for (from, to) in [(0, 40), (0, 13), (13, 20), (20, 40), (5, 5)] {
+        let part = &frame[begin(from)..begin(to)];
+        let find = |key: &[u8], snapshot| {
+            search_part(part, block.csn_bytes(), from == 0, key, Csn(snapshot))
+        };
+        for (row, (key, n)) in rows.iter().enumerate() {
+            let value = (n % 5 > 0).then_some(&key[1..]);
+            let told = Some(Told::Version(Csn(1 + n % 3), value));
+            let is_in = (from..to).contains(&row);
+            assert_eq!(find(key, 3), told.filter(|_| is_in), "{row}");
+            // No key is right behind another.
+            let behind = [key, &b"x"[..]].concat();
+            let nothing = from <= row && row + 1 < to;
+            assert_eq!(find(&behind, 3), nothing.then_some(Told::Nothing), "{row}");
+            // And the last one's older versions may be in the next block.
+            assert_eq!(find(key, 0), nothing.then_some(Told::Nothing), "{row}");
+        }
+        let first = (from == 0 && to > 0).then_some(Told::Nothing);
+        assert_eq!(find(b"a", 3), first);
+        // Whatever the bytes are, they are survived.
+        for cut in 0..part.len() {
+            let _ = search_part(&part[cut..], 3, true, b"k020", Csn(3));
         }
     }
 }

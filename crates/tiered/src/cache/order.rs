@@ -125,6 +125,13 @@ impl<I> Order<I> {
         (entry.item.take().expect("an entry that is there"), entry.bytes)
     }
 
+    /// An entry has so many bytes more.
+    pub(super) fn grow(&mut self, id: u32, bytes: usize) {
+        let entry = &mut self.entries[id as usize];
+        entry.bytes += bytes;
+        self.lists[entry.queue as usize].bytes += bytes;
+    }
+
     fn link(&mut self, id: u32) {
         let (queue, bytes, saves) = {
             let entry = &self.entries[id as usize];

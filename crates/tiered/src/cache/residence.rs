@@ -34,6 +34,8 @@ const USES_TO_STAY: usize = 2;
 const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 16 };
 /// Looks at readers that are inside of what a giving way evicted.
 const PATIENCE: usize = if cfg!(loom) { 2 } else { 32 };
+/// Parts of blocks that are read for one of which it is looked whether its block had left lately.
+const PARTS_PER_LOOK: u64 = 8;
 /// The part of the budget that may be in limbo and not charged.
 const FORGIVEN_SHARE: usize = 8;
 
@@ -427,6 +429,39 @@ impl<H: Holder> Cache<H> {
         }
         self.settle(state, ends);
         block
+    }
+
+    /// Whether so many bytes can come in without another leaving, as far as it is known without the lock.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let held = self.held.load(Ordering::Relaxed);
+        let charged = held + self.limbo_bytes.load(Ordering::Relaxed);
+        held + bytes <= self.capacity(charged)
+    }
+
+    /// A table takes so many bytes more.
+    pub(crate) fn grow(&self, table: &Table<H>, bytes: usize) {
+        let mut state = self.lock();
+        let entry = table.entry.load(Ordering::Relaxed);
+        // One that has left is charged to nobody.
+        if entry != NONE {
+            state.order.grow(entry, bytes);
+            state.held += bytes;
+            self.settle(state, Ends::default());
+        }
+    }
+
+    /// A block of so many bytes was missed, and a part of it read. What a little more memory would have kept is looked for in some of
+    /// these, each for as many as it stands for.
+    pub(crate) fn note_part(&self, table: &Table<H>, index: usize, bytes: usize) {
+        let miss = self.misses.fetch_add(1, Ordering::Relaxed);
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        if self.settings.regrets && miss.is_multiple_of(PARTS_PER_LOOK) {
+            let mut state = self.lock();
+            let ghost = table.ghost(index as u32);
+            if state.departed.as_mut().is_some_and(|departed| departed.comes(ghost)) {
+                self.regret.fetch_add(PARTS_PER_LOOK * bytes as u64, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Which of these blocks are in memory and were used again since they came in, or were of use before (N9).

@@ -257,7 +257,13 @@ impl Inner {
         all.extend(self.metrics_of_tiers());
         let (taken, fetched) = self.context.queues.taken_and_fetched();
         let (begun, shared) = self.context.under_way.begun_and_shared();
+        let parts = self.context.reads_of_parts.load(Ordering::Relaxed);
         let ahead = [
+            (
+                "tiered_part_reads_total",
+                "Parts of blocks that were read for gets in place of the blocks.",
+                parts,
+            ),
             (
                 "tiered_read_ahead_blocks_total",
                 "Blocks that were read before a scan came to them.",

@@ -18,6 +18,7 @@ mod level0;
 mod metadata;
 mod metamorphic;
 mod partition;
+mod parts;
 mod races;
 mod ranges;
 mod reads;
@@ -88,6 +89,7 @@ fn small() -> TieredSettings {
         cache_bytes_min: 0,
         swizzling: true,
         large_pages: false,
+        part_reads: true,
         range_filters: true,
         read_ahead: true,
         read_queues: 2,

@@ -33,6 +33,7 @@ mod ahead;
 mod builder;
 mod check;
 mod handle;
+mod parts;
 mod past;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -48,6 +49,8 @@ use crate::block::BlockSearch;
 use crate::extent_meta::{Counts, ExtentId, SliceMeta};
 use crate::filter::RangeFilter;
 use crate::nodes::{self, Nodes, Way};
+
+use self::parts::Parts;
 
 pub(crate) use ahead::{ReadAhead, fetch_all};
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
@@ -147,6 +150,8 @@ pub(crate) struct Resident {
     counts: Box<[u8]>,
     /// Over the last keys, where blocks are searched by such.
     nodes: Option<(Nodes, Box<[u8]>)>,
+    /// What gets read of blocks that are not in memory.
+    parts: Parts,
 }
 
 /// Filters of version 2 as they are today, each a byte longer.
@@ -214,8 +219,14 @@ impl Resident {
             VERSION_OF_BLOOM => tag(&mut begins, filters)?,
             _ => filters.into(),
         };
-        let mut resident =
-            Resident { begins: begins.into(), keys, filters, counts: counts.into(), nodes: None };
+        let mut resident = Resident {
+            begins: begins.into(),
+            keys,
+            filters,
+            counts: counts.into(),
+            nodes: None,
+            parts: Parts::default(),
+        };
         if let BlockSearch::Nodes(way) = search {
             resident.nodes = Some(resident.nodes_over(way));
         }

@@ -299,6 +299,7 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         warm_tables: warm % 3 < 2,
         adaptive_share: rng.chance(1, 2),
         row_cache_sample: rng.chance(1, 2),
+        part_reads: rng.chance(1, 2),
         manifest_bytes: [512, 8 << 10, 1 << 20][rng.below(3) as usize],
         ..settings
     };

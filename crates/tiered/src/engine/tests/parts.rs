@@ -1,0 +1,156 @@
+//! Gets that read parts of blocks (`extent::parts`).
+
+use super::*;
+
+const KEYS: u64 = 4000;
+const NEWEST: Csn = Csn(3 * KEYS);
+
+fn settings() -> TieredSettings {
+    TieredSettings {
+        hot_compression: Compression::None,
+        cold_compression: Compression::None,
+        row_cache_share: 0.0,
+        cache_bytes: 300 << 10,
+        ..small()
+    }
+}
+
+/// Keys that begin alike for long in some blocks, and differ early in others.
+fn key(number: u64) -> Vec<u8> {
+    let kind = ["a", "much-longer-than-a-head-is"][number as usize / 700 % 2];
+    format!("{:02}{kind}{number:05}", number / 700).into_bytes()
+}
+
+fn put(number: u64, value: &[u8]) -> WriteBatch {
+    batch(&[Op::Put { table: table(1), key: &key(number), value }])
+}
+
+/// What a key has from its first commit on.
+fn value(number: u64) -> Vec<u8> {
+    noise(number, (number % 400) as usize)
+}
+
+/// A table of which all is in extents: of each eighth key a second version from [`KEYS`] commits later on, each eleventh deleted then.
+fn filled(disk: &SimDisk, settings: TieredSettings) -> Bench {
+    let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    // Whoever sees the first versions keeps them.
+    bench.horizon.live.lock().push(Csn(2 + KEYS));
+    (0..KEYS).for_each(|number| bench.install(&(Csn(2 + number), put(number, &value(number)))));
+    for number in 0..KEYS {
+        let delete = batch(&[Op::Delete { table: table(1), key: &key(number) }]);
+        let change = match number {
+            _ if number % 11 == 0 => delete,
+            _ if number % 64 == 0 => put(number, b"second"),
+            _ => continue,
+        };
+        bench.install(&(Csn(3 + KEYS + number), change));
+    }
+    bench.horizon.stable.store(NEWEST.0, Ordering::SeqCst);
+    bench.engine.compact_all().unwrap();
+    bench
+}
+
+fn wanted(number: u64, snapshot: Csn) -> Option<Vec<u8>> {
+    let (is_there, is_late) = (number < KEYS, snapshot == NEWEST);
+    match number {
+        _ if !is_there => None,
+        _ if is_late && number.is_multiple_of(11) => None,
+        _ if is_late && number.is_multiple_of(64) => Some(b"second".to_vec()),
+        _ => Some(value(number)),
+    }
+}
+
+fn parts_read(bench: &Bench) -> u64 {
+    bench.engine.0.context.reads_of_parts.load(Ordering::Relaxed)
+}
+
+/// Reads some keys as they are drawn; how many of them failed as damaged.
+fn read(bench: &Bench, rng: &mut Rng, reads: u64, least: u64, most: u64) -> u64 {
+    let mut damaged = 0;
+    for _ in 0..reads {
+        let number = least + rng.below(most - least);
+        let snapshot = if rng.chance(1, 2) { NEWEST } else { Csn(2 + KEYS) };
+        let mut found = Vec::new();
+        let mut key = key(number);
+        let is_key = rng.chance(7, 8);
+        if !is_key {
+            key.push(b'x');
+        }
+        let access = if rng.chance(1, 2) { Access::Blocking } else { Access::AtHand };
+        let answer = match bench.engine.get(table(1), &key, snapshot, access, &mut found) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                bench.engine.get(table(1), &key, snapshot, Access::Blocking, &mut found)
+            }
+            answer => answer,
+        };
+        match answer {
+            Ok(answer) => {
+                let found = answer.is_value().then_some(found);
+                let wanted = wanted(number, snapshot).filter(|_| is_key);
+                assert_eq!(found, wanted, "key {number} at {snapshot:?}");
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corruption);
+                damaged += 1;
+            }
+        }
+    }
+    damaged
+}
+
+#[test]
+fn p2_parts_answer_what_blocks_do() {
+    for (seed, direct_reads, part_reads) in [(1, false, true), (2, true, true), (3, false, false)] {
+        let (disk, mut rng) = (SimDisk::new(seed), Rng::new(seed));
+        let bench = filled(&disk, TieredSettings { direct_reads, part_reads, ..settings() });
+        assert_eq!(read(&bench, &mut rng, 8000, 0, KEYS + 10), 0);
+        let parts = parts_read(&bench);
+        assert!(if part_reads { parts > 1000 } else { parts == 0 }, "{parts} parts");
+    }
+}
+
+#[test]
+fn p1_a_part_that_was_damaged_meanwhile_is_told_and_never_read() {
+    let (disk, mut rng) = (SimDisk::new(1), Rng::new(1));
+    let bench = filled(&disk, settings());
+    assert_eq!(read(&bench, &mut rng, 8000, 0, KEYS), 0);
+    let before = parts_read(&bench);
+    assert!(before > 1000, "{before} parts");
+    for (path, start, len) in super::faults::extents(&bench, 1) {
+        disk.rot(&path, start + rng.below(len), 1 << rng.below(8));
+    }
+    let damaged = read(&bench, &mut rng, 4000, 0, KEYS);
+    assert!((1..4000).contains(&damaged), "{damaged}");
+    assert!(parts_read(&bench) > before + 100, "others are read on");
+}
+
+#[test]
+fn p3_while_there_is_room_blocks_come_in() {
+    let bench = filled(&SimDisk::new(1), TieredSettings { cache_bytes: 8 << 20, ..settings() });
+    assert_eq!(read(&bench, &mut Rng::new(1), 4000, 0, KEYS), 0);
+    assert_eq!(parts_read(&bench), 0);
+}
+
+#[test]
+fn p4_blocks_that_are_asked_for_again_soon_come_in() {
+    let (bench, mut rng) = (filled(&SimDisk::new(1), settings()), Rng::new(1));
+    read(&bench, &mut rng, 8000, 0, KEYS);
+    let context = &bench.engine.0.context;
+    let misses = || context.cache.hits_and_misses().1;
+    // About a tenth of the rows, and less than half of what fits.
+    read(&bench, &mut rng, 2000, 1000, 1400);
+    let before = misses();
+    read(&bench, &mut rng, 2000, 1000, 1400);
+    assert!(misses() - before < 20, "{} misses", misses() - before);
+}
+
+#[test]
+fn p5_what_is_noted_is_charged_with_tables() {
+    let tables = [true, false].map(|part_reads| {
+        let bench = filled(&SimDisk::new(1), TieredSettings { part_reads, ..settings() });
+        read(&bench, &mut Rng::new(1), 8000, 0, KEYS);
+        bench.engine.0.context.cache.bytes().1
+    });
+    assert!(tables[0] > tables[1], "{tables:?}");
+}

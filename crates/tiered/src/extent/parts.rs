@@ -1,0 +1,174 @@
+//! Parts of data blocks, for gets that miss.
+//!
+//! A get needs one row of a block. Where its block is in no cache, and would only take the place of another that is as likely to be asked for,
+//! most of what such a read costs goes into the rest: sixteen kilobytes are copied, checked, made ready, and something is evicted for them. So
+//! when a block was read and found whole, it is noted what it needs to read a part of it by itself the next time: where the part begins, which
+//! keys are in it, and a checksum of its bytes.
+//!
+//! # Guarantees
+//!
+//! - **P1 (checked).** What a part answers comes out of bytes that are those of the block when it was checked whole: it is noted of nothing
+//!   else, and what no longer matches the part's checksum answers nothing.
+//! - **P2 (the same answer).** A part answers what its block does, or nothing: then the block is read. It answers that there is no version of a key
+//!   only where keys on both sides of that are in it.
+//! - **P3 (room).** While memory is not used up, blocks come in whole, as they do without this.
+//! - **P4 (hot blocks come in).** A block that is missed again within as many misses as a part of the blocks in memory is read whole, and kept:
+//!   reads that stay with few blocks find them in memory.
+//! - **P5 (charged).** What is noted of an extent's blocks is part of its table in the cache, is charged with it, and leaves with it.
+//!
+//! Where rows and blocks are weighed against each other (`cache::balance`) a part counts as its block: were it the fewer bytes that are read, blocks which
+//! come in again would outweigh the rows of many more gets.
+//!
+//! Rejected: to store all this with extents. It would spare the first read of each block, which waits for its device where data was not
+//! read before, and takes as much memory. And smaller blocks, whose keys, counts and filters take several times the memory of this. And to map
+//! files into memory: nobody knows then when a read waits for a device, and what fails there kills the process.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use spillway_base::Csn;
+use spillway_base::checksum::crc32c;
+use spillway_base::prefetch::{self, LINE_BYTES};
+
+use super::Resident;
+use crate::block::{Block, Told, search_part};
+
+/// Parts that a block has at the most. Of a full one each has about two kilobytes: below that the system's call takes most of the time.
+const PARTS: usize = 8;
+/// As far apart as two misses of a block may be for it to come in: this part of the blocks in memory.
+const NEAR_SHARE: usize = 4;
+
+/// What is known of a block's parts.
+struct Known {
+    /// What the first key of each but the first begins with, behind what all keys of the block begin with.
+    heads: [u32; PARTS - 1],
+    checksums: [u32; PARTS],
+    /// Where in the frame each begins, and where the last one ends.
+    begins: [u16; PARTS + 1],
+    csn_bytes: u8,
+}
+
+#[derive(Default)]
+struct OfBlock {
+    known: OnceLock<Known>,
+    /// Misses of all blocks when it was missed last.
+    missed_at: AtomicU32,
+}
+
+/// The parts of an extent's blocks, as far as they are known.
+#[derive(Default)]
+pub(super) struct Parts(OnceLock<Box<[OfBlock]>>);
+
+/// A part that may hold a key.
+pub(super) struct Part {
+    /// Where it is in the extent.
+    pub(super) place: Range<u64>,
+    checksum: u32,
+    csn_bytes: u8,
+    is_first: bool,
+}
+
+impl Part {
+    /// The version of a key that a snapshot sees, out of the bytes of the part; `None` where they do not tell (P2), or are others (P1).
+    pub(super) fn find<'a>(&self, bytes: &'a [u8], key: &[u8], snapshot: Csn) -> Option<Told<'a>> {
+        if crc32c(bytes) != self.checksum {
+            return None;
+        }
+        search_part(bytes, self.csn_bytes, self.is_first, key, snapshot)
+    }
+}
+
+/// What a key begins with behind so many bytes, in whose order keys are.
+fn head(key: &[u8], prefix: usize) -> u32 {
+    let mut bytes = [0; size_of::<u32>()];
+    let rest = &key[prefix..];
+    let len = rest.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&rest[..len]);
+    u32::from_be_bytes(bytes)
+}
+
+/// Bytes that all keys of a block begin with.
+fn prefix(table: &Resident, index: usize) -> usize {
+    let alike = table.first(index).iter().zip(table.last(index));
+    alike.take_while(|(first, last)| first == last).count()
+}
+
+impl Parts {
+    /// The part of a block that may hold a key, if that is known.
+    pub(super) fn part(&self, table: &Resident, index: usize, key: &[u8]) -> Option<Part> {
+        let known = self.0.get()?[index].known.get()?;
+        if key < table.first(index) || table.last(index) < key {
+            return None;
+        }
+        let head = head(key, prefix(table, index));
+        let part = known.heads.iter().filter(|first| **first <= head).count();
+        let [begin, end] = [part, part + 1].map(|part| u64::from(known.begins[part]));
+        let (from, checksum) = (table.offset(index), known.checksums[part]);
+        let place = from + begin..from + end;
+        let (csn_bytes, is_first) = (known.csn_bytes, part == 0);
+        (begin < end).then_some(Part { place, checksum, csn_bytes, is_first })
+    }
+
+    /// Asks the processor for what is known of a block.
+    #[inline]
+    pub(super) fn prefetch(&self, index: usize) {
+        if let Some(all) = self.0.get() {
+            prefetch::lines(&raw const all[index], size_of::<OfBlock>().div_ceil(LINE_BYTES));
+        }
+    }
+
+    /// Notes that a block is missed, as the one of this number; answers whether it is to come in (P4), where so many are in memory.
+    pub(super) fn comes_in(&self, index: usize, miss: u32, blocks_held: usize) -> bool {
+        let Some(all) = self.0.get() else { return true };
+        let before = all[index].missed_at.swap(miss, Ordering::Relaxed);
+        (miss.wrapping_sub(before) as usize) < blocks_held / NEAR_SHARE
+    }
+
+    /// Notes the parts of a block that was read as it is stored and checked, if it has any. Answers the bytes that it took for all of the
+    /// extent's, if it was the first.
+    pub(super) fn note(&self, table: &Resident, index: usize, block: &Block) -> Option<usize> {
+        let known = known(table, index, block)?;
+        let mut taken = None;
+        let all = self.0.get_or_init(|| {
+            let all: Box<[OfBlock]> = (0..table.blocks()).map(|_| OfBlock::default()).collect();
+            taken = Some(size_of_val(&*all));
+            all
+        });
+        // Another may have been faster, with the same.
+        let _ = all[index].known.set(known);
+        taken
+    }
+}
+
+fn known(table: &Resident, index: usize, block: &Block) -> Option<Known> {
+    let (frame, entries) = block.stored_frame();
+    let end = u16::try_from(entries.end).ok()?;
+    if frame.len() as u64 != table.place(index).len.into() {
+        return None;
+    }
+    let prefix = prefix(table, index);
+    let mut known = Known {
+        heads: [u32::MAX; PARTS - 1],
+        checksums: [0; PARTS],
+        begins: [end; PARTS + 1],
+        csn_bytes: block.csn_bytes(),
+    };
+    known.begins[0] = entries.start as u16;
+    let mut parts = 1;
+    for entry in 1..block.len() {
+        let at = block.place(entry);
+        let is_full = (at - entries.start) * PARTS >= parts * entries.len();
+        // Versions of a key stay together.
+        if parts < PARTS && is_full && block.entry(entry - 1).key != block.entry(entry).key {
+            known.heads[parts - 1] = head(block.entry(entry).key, prefix);
+            known.begins[parts] = at as u16;
+            parts += 1;
+        }
+    }
+    for part in 0..parts {
+        let place = usize::from(known.begins[part])..usize::from(known.begins[part + 1]);
+        known.checksums[part] = crc32c(&frame[place]);
+    }
+    Some(known)
+}
