@@ -434,8 +434,7 @@ impl<H: Holder> Cache<H> {
     /// Whether so many bytes can come in without another leaving, as far as it is known without the lock.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let held = self.held.load(Ordering::Relaxed);
-        let charged = held + self.limbo_bytes.load(Ordering::Relaxed);
-        held + bytes <= self.capacity(charged)
+        held + bytes <= self.capacity(held + self.limbo_bytes.load(Ordering::Relaxed))
     }
 
     /// A table takes so many bytes more.

@@ -7,19 +7,16 @@ use std::sync::{Arc, Weak};
 
 use spillway_base::budget::{Budget, Charge, GiveWay, Use};
 use spillway_base::engine::Access;
-use spillway_base::{Csn, Error, ErrorKind, Result, TableId};
+use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_storage::{Disk, File};
 
 use super::ahead::Queues;
 use super::past::{Bytes, read_past};
+use super::settings::ReadSettings;
 use super::under_way::UnderWay;
 use super::{FOOTER_BYTES, Footer, Resident};
-use crate::block::{
-    Block, BlockSearch, Decoding, FrameId, Told, check_frame, is_stored, open_frame,
-};
-use crate::cache::{
-    Cache, CacheSettings, Entrance, Held, Holder, Pin, RowCache, Seat, Sizes, Table,
-};
+use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, is_stored, open_frame};
+use crate::cache::{Cache, Entrance, Held, Holder, Pin, RowCache, Seat, Sizes, Table};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
@@ -36,10 +33,11 @@ pub(crate) type CachedTable = Table<ExtentHandle>;
 /// What is asked to give way gives this part of the budget more, so that it is not asked at every step of others.
 const GIVEN_SHARE: usize = 64;
 
-thread_local! {
-    static READ_BYTES: Cell<u64> = const { Cell::new(0) };
-    /// What parts of blocks are read into.
-    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+thread_local!(static READ_BYTES: Cell<u64> = const { Cell::new(0) });
+
+/// Counts what the calling thread has read of extents for what it missed.
+pub(super) fn note_read_by_this_thread(bytes: u64) {
+    READ_BYTES.set(READ_BYTES.get() + bytes);
 }
 
 /// Bytes that the calling thread has read of extents for what it missed, ever.
@@ -65,42 +63,12 @@ pub(crate) struct ReadContext {
     /// What is read beside who needs it.
     pub(crate) under_way: UnderWay,
     /// Whether gets read parts of blocks.
-    part_reads: bool,
+    pub(super) part_reads: bool,
     /// Parts of blocks that gets read in place of the blocks.
     pub(crate) reads_of_parts: AtomicU64,
     /// Whether readers' reads go past the system's page cache.
     pub(super) direct: bool,
     pub(super) budget: Budget,
-}
-
-/// How extents are read.
-pub(crate) struct ReadSettings {
-    pub(crate) cache: CacheSettings,
-    /// How blocks are searched.
-    pub(crate) search: BlockSearch,
-    /// Whether it is counted how often extents are read.
-    pub(crate) temperature: bool,
-    /// Whether readers' reads go past the system's page cache.
-    pub(crate) direct: bool,
-    /// Whether blocks may be in large pages of the system.
-    pub(crate) large_pages: bool,
-    /// Whether gets read parts of blocks.
-    pub(crate) part_reads: bool,
-}
-
-impl ReadSettings {
-    /// Through the page cache, with nothing counted, for who reads each block once.
-    pub(crate) fn once(cache_bytes: usize) -> ReadSettings {
-        let (cache, search) = (CacheSettings::fixed(cache_bytes), BlockSearch::best());
-        ReadSettings {
-            cache,
-            search,
-            temperature: false,
-            direct: false,
-            large_pages: false,
-            part_reads: false,
-        }
-    }
 }
 
 impl ReadContext {
@@ -149,7 +117,7 @@ impl ReadContext {
 
     /// Something that was missed has come in: now and then rows and blocks are weighed against each other, and rows that are past
     /// their share leave.
-    fn weigh(&self) {
+    pub(super) fn weigh(&self) {
         if let Some(rows) = &self.rows {
             rows.weigh(self.cache.read_and_regretted());
         }
@@ -231,12 +199,12 @@ impl<T> Deref for Reached<'_, T> {
 
 /// Where an extent's bytes are. Dropping the last handle of an extent that left its table gives its
 /// slots back.
-struct Home {
+pub(super) struct Home {
     table: TableId,
-    file: Arc<DataFile>,
-    offset: u64,
+    pub(super) file: Arc<DataFile>,
+    pub(super) offset: u64,
     space: Arc<SpaceManager>,
-    context: Arc<ReadContext>,
+    pub(super) context: Arc<ReadContext>,
     dictionaries: Arc<Dictionaries>,
     obsolete: AtomicBool,
 }
@@ -370,7 +338,7 @@ impl ExtentHandle {
         self.home().context.cache.hand_over(old, self);
     }
 
-    fn home(&self) -> &Home {
+    pub(super) fn home(&self) -> &Home {
         self.home.as_ref().expect("only tests of the picker have detached extents")
     }
 
@@ -510,7 +478,7 @@ impl ExtentHandle {
         let part = "index, filters and footer";
         let seat = |tail: Bytes<'_>| self.seat_table(&tail, Entrance::Missed);
         let table = self.read(part, start, (end - start) as usize, access, seat)?;
-        READ_BYTES.set(READ_BYTES.get() + (end - start));
+        note_read_by_this_thread(end - start);
         Ok(table)
     }
 
@@ -650,7 +618,7 @@ impl ExtentHandle {
         };
         let (block, is_stored) =
             self.read("data block", from, (to - from) as usize, access, open)?;
-        READ_BYTES.set(READ_BYTES.get() + (to - from));
+        note_read_by_this_thread(to - from);
         let context = &self.home().context;
         if is_stored
             && context.part_reads
@@ -660,73 +628,6 @@ impl ExtentHandle {
             context.cache.grow(table, bytes);
         }
         Ok(self.keep(table, index, block))
-    }
-
-    /// Reads only the part of a data block, which was missed, that has a key, where that is known, and the block is not to come in.
-    /// Gives the part's bytes to `then`; `None` where nothing was read.
-    pub(crate) fn fetch_part<T>(
-        &self,
-        table: &CachedTable,
-        index: usize,
-        (key, snapshot): (&[u8], Csn),
-        access: Access,
-        then: impl FnOnce(Told<'_>) -> T,
-    ) -> Option<T> {
-        let home = self.home();
-        let context = &home.context;
-        if !context.part_reads || access == Access::MemoryOnly {
-            return None;
-        }
-        let part = table.parts.part(table, index, key)?;
-        let block_bytes = table.place(index).len as usize;
-        if context.cache.has_room(block_bytes) {
-            return None;
-        }
-        let held = context.cache.bytes().0 / block_bytes.max(1);
-        if table.parts.comes_in(index, context.cache.hits_and_misses().1 as u32, held) {
-            return None;
-        }
-        let len = (part.place.end - part.place.start) as usize;
-        let find = |bytes: &[u8]| part.find(bytes, key, snapshot).map(then);
-        let found = self.read_lent(part.place.start, len, access, find)?;
-        // To what is in memory it is a miss as any other, and weighs as one: it would be a call either way.
-        READ_BYTES.set(READ_BYTES.get() + block_bytes as u64);
-        context.reads[home.file.class() as usize].fetch_add(1, Ordering::Relaxed);
-        context.reads_of_parts.fetch_add(1, Ordering::Relaxed);
-        context.cache.note_part(table, index, block_bytes);
-        context.weigh();
-        Some(found)
-    }
-
-    /// Reads some bytes of it into memory that the thread has for that, and gives them to `then`.
-    fn read_lent<T>(
-        &self,
-        offset: u64,
-        len: usize,
-        access: Access,
-        then: impl FnOnce(&[u8]) -> Option<T>,
-    ) -> Option<T> {
-        let home = self.home();
-        let at = home.offset + offset;
-        if home.context.direct {
-            let read = access == Access::Blocking;
-            return read
-                .then(|| read_past(&home.file, at, len, |bytes| Ok(then(bytes))).ok()?)
-                .flatten();
-        }
-        let mut spare = SPARE.take();
-        if spare.len() < len {
-            spare.resize(len, 0);
-        }
-        let bytes = &mut spare[..len];
-        let is_read = match access {
-            Access::MemoryOnly => false,
-            Access::AtHand => home.file.read_now(at, bytes),
-            Access::Blocking => home.file.read_at(at, bytes).is_ok(),
-        };
-        let found = if is_read { then(bytes) } else { None };
-        SPARE.set(spare);
-        found
     }
 
     /// Keeps a block that was missed, and was read.

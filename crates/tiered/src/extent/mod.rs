@@ -35,6 +35,7 @@ mod check;
 mod handle;
 mod parts;
 mod past;
+mod settings;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod under_way;
@@ -55,9 +56,8 @@ use self::parts::Parts;
 pub(crate) use ahead::{ReadAhead, fetch_all};
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
-pub(crate) use handle::{
-    CachedBlock, CachedTable, ExtentHandle, ReadContext, ReadSettings, read_by_this_thread,
-};
+pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext, read_by_this_thread};
+pub(crate) use settings::ReadSettings;
 pub(crate) use under_way::UnderWaySettings;
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";

@@ -23,21 +23,28 @@
 //! read before, and takes as much memory. And smaller blocks, whose keys, counts and filters take several times the memory of this. And to map
 //! files into memory: nobody knows then when a read waits for a device, and what fails there kills the process.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use spillway_base::Csn;
 use spillway_base::checksum::crc32c;
+use spillway_base::engine::Access;
 use spillway_base::prefetch::{self, LINE_BYTES};
 
 use super::Resident;
+use super::handle::{CachedTable, ExtentHandle, note_read_by_this_thread};
+use super::past::read_past;
 use crate::block::{Block, Told, search_part};
 
 /// Parts that a block has at the most. Of a full one each has about two kilobytes: below that the system's call takes most of the time.
 const PARTS: usize = 8;
 /// As far apart as two misses of a block may be for it to come in: this part of the blocks in memory.
 const NEAR_SHARE: usize = 4;
+
+// What parts of blocks are read into.
+thread_local!(static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
 
 /// What is known of a block's parts.
 struct Known {
@@ -138,6 +145,75 @@ impl Parts {
         // Another may have been faster, with the same.
         let _ = all[index].known.set(known);
         taken
+    }
+}
+
+impl ExtentHandle {
+    /// Reads only the part of a data block, which was missed, that has a key, where that is known, and the block is not to come in.
+    /// Gives the part's bytes to `then`; `None` where nothing was read.
+    pub(crate) fn fetch_part<T>(
+        &self,
+        table: &CachedTable,
+        index: usize,
+        (key, snapshot): (&[u8], Csn),
+        access: Access,
+        then: impl FnOnce(Told<'_>) -> T,
+    ) -> Option<T> {
+        let home = self.home();
+        let context = &home.context;
+        if !context.part_reads || access == Access::MemoryOnly {
+            return None;
+        }
+        let part = table.parts.part(table, index, key)?;
+        let block_bytes = table.place(index).len as usize;
+        if context.cache.has_room(block_bytes) {
+            return None;
+        }
+        let held = context.cache.bytes().0 / block_bytes.max(1);
+        if table.parts.comes_in(index, context.cache.hits_and_misses().1 as u32, held) {
+            return None;
+        }
+        let len = (part.place.end - part.place.start) as usize;
+        let find = |bytes: &[u8]| part.find(bytes, key, snapshot).map(then);
+        let found = self.read_lent(part.place.start, len, access, find)?;
+        // To what is in memory it is a miss as any other, and weighs as one: it would be a call either way.
+        note_read_by_this_thread(block_bytes as u64);
+        context.reads[home.file.class() as usize].fetch_add(1, Ordering::Relaxed);
+        context.reads_of_parts.fetch_add(1, Ordering::Relaxed);
+        context.cache.note_part(table, index, block_bytes);
+        context.weigh();
+        Some(found)
+    }
+
+    /// Reads some bytes of it into memory that the thread has for that, and gives them to `then`.
+    fn read_lent<T>(
+        &self,
+        offset: u64,
+        len: usize,
+        access: Access,
+        then: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Option<T> {
+        let home = self.home();
+        let at = home.offset + offset;
+        if home.context.direct {
+            let read = access == Access::Blocking;
+            return read
+                .then(|| read_past(&home.file, at, len, |bytes| Ok(then(bytes))).ok()?)
+                .flatten();
+        }
+        let mut spare = SPARE.take();
+        if spare.len() < len {
+            spare.resize(len, 0);
+        }
+        let bytes = &mut spare[..len];
+        let is_read = match access {
+            Access::MemoryOnly => false,
+            Access::AtHand => home.file.read_now(at, bytes),
+            Access::Blocking => home.file.read_at(at, bytes).is_ok(),
+        };
+        let found = if is_read { then(bytes) } else { None };
+        SPARE.set(spare);
+        found
     }
 }
 
