@@ -359,7 +359,13 @@ impl SubTable {
     /// Keeps compaction away from the keys of a slice, which cannot be read.
     pub(crate) fn quarantine(&self, slice: &SliceMeta, error: Error) {
         let mut all = self.quarantine.lock();
-        if !all.iter().any(|known| known.extent == slice.extent) {
+        // An extent may have several slices here, of which each has keys of its own.
+        let has = |known: &Quarantine| {
+            known.extent == slice.extent
+                && known.smallest <= slice.smallest
+                && slice.largest <= known.largest
+        };
+        if !all.iter().any(has) {
             let (smallest, largest) = (slice.smallest.clone(), slice.largest.clone());
             all.push(Quarantine { extent: slice.extent, smallest, largest, error });
         }

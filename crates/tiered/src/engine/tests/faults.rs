@@ -216,6 +216,64 @@ fn e8_damage_keeps_compaction_from_the_keys_beside_it_only() {
     bench.rows(table(2), KeyRange::ALL, Direction::Forward, Csn(400)).unwrap();
 }
 
+/// E8: so it is for each slice of an extent that is damaged for all of them.
+#[test]
+fn e8_an_extent_of_several_slices_is_left_alone_whole() {
+    let disk = SimDisk::new(1);
+    let key = |number: u64| format!("key{number:05}").into_bytes();
+    let put = |bench: &Bench, csn: u64, rows: &mut dyn Iterator<Item = u64>| {
+        let rows: Vec<_> = rows.map(|number| (key(number), noise(number, 100))).collect();
+        let put = |(key, value)| Op::Put { table: table(1), key, value };
+        let ops: Vec<_> = rows.iter().map(|(key, value)| put((&key[..], &value[..]))).collect();
+        bench.install(&(Csn(csn), batch(&ops)));
+        bench.engine.flush_all().unwrap();
+    };
+    let bench = open(&disk).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    put(&bench, 2, &mut (0..4000));
+    bench.engine.compact_all().unwrap();
+    // What is between is written anew, and both sides of it stay.
+    put(&bench, 3, &mut (1000..1010).chain(3000..3010));
+    bench.engine.compact_all().unwrap();
+    let (_, part) = bench.part(1);
+    let levels = part.view().levels.clone();
+    let mut slices: Vec<_> = levels.places().map(|(_, slice)| slice.clone()).collect();
+    slices.sort_by_key(|slice| slice.meta.extent);
+    let pair = slices.windows(2).find(|pair| pair[0].meta.extent == pair[1].meta.extent);
+    let [one, two] = pair.expect("an extent has two slices") else { unreachable!() };
+    let meta = one.extent.meta.clone();
+    let two = two.meta.id();
+    drop((slices, levels, part, bench));
+    let path = dir().join(format!("{:06}.data", meta.slots.file));
+    let start = u64::from(meta.slots.first) * small().slot_bytes as u64;
+    disk.rot(&path, start + meta.len - 20, 8);
+
+    let bench = open(&disk).unwrap();
+    bench.horizon.stable.store(3, Ordering::SeqCst);
+    let (_, part) = bench.part(1);
+    let levels = part.view().levels.clone();
+    let both: Vec<_> = levels.places().map(|(_, slice)| slice.clone()).collect();
+    let both: Vec<_> = both.into_iter().filter(|slice| slice.meta.extent == meta.id).collect();
+    // Picks meet one of them, and later the other.
+    for slice in &both {
+        let barred = || {
+            let mut barred = false;
+            part.take_keys(|bars| {
+                barred = bars.touch(&slice.meta);
+                None::<((Box<[u8]>, Box<[u8]>), ())>
+            });
+            barred
+        };
+        assert!(!barred());
+        let error = slice.extent.resident(Access::Blocking).err().unwrap();
+        bench.engine.0.quarantine(&part, std::slice::from_ref(slice), &error);
+        assert!(barred(), "it would be picked again and again");
+    }
+    assert!(both.len() > 1 && both.iter().any(|slice| slice.meta.id() == two));
+    assert!(bench.work().is_ok() && bench.engine.health().is_ok());
+    assert_eq!(bench.get(table(1), &key(3999), Csn(3)).unwrap(), Some(noise(3999, 100)));
+}
+
 /// E8: after a failure whose outcome nobody knows, slots that the manifest may refer to stay as they are.
 #[test]
 fn a_manifest_that_failed_keeps_its_slots() {
