@@ -292,14 +292,14 @@ fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         simd: rng.chance(1, 2),
         ..small()
     };
-    // Of one choice two settings: more of them would make all others of every seed.
+    // Of one choice three settings: more of them would make all others of every seed.
     let warm = rng.below(9);
     let settings = TieredSettings {
         replacement: warm / 3 < 2,
         warm_tables: warm % 3 < 2,
+        part_reads: warm.is_multiple_of(2),
         adaptive_share: rng.chance(1, 2),
         row_cache_sample: rng.chance(1, 2),
-        part_reads: rng.chance(1, 2),
         manifest_bytes: [512, 8 << 10, 1 << 20][rng.below(3) as usize],
         ..settings
     };
