@@ -117,7 +117,9 @@ fn run(what: What) -> Result<(), String> {
             let reads =
                 |direct| RocksStores { direct, for_reads: true, ..RocksStores::new(Way::Plain) };
             let small = RocksStores { block_kib: 4, ..reads(false) };
-            args.run(&[&spillway, &reads(true), &reads(false), &small])
+            let hyper = RocksStores { hyper_clock: true, ..reads(false) };
+            let both = RocksStores { hyper_clock: true, ..small.clone() };
+            args.run(&[&spillway, &reads(true), &reads(false), &small, &hyper, &both])
         }
         What::Moving(args) => {
             let reads = |block_kib| RocksStores {
@@ -129,7 +131,12 @@ fn run(what: What) -> Result<(), String> {
         }
         What::Fill(args) => args.run(&[&spillway, &pipelined, &direct]),
         What::Pressure(args) => args.run(&[&spillway, &pipelined, &direct]),
-        What::Scan(args) => args.run(&[&spillway, &RocksStores::new(Way::Pipelined)]),
+        What::Scan(args) => {
+            let lru = RocksStores::new(Way::Pipelined);
+            let hyper = RocksStores { hyper_clock: true, ..lru.clone() };
+            let small = RocksStores { block_kib: 4, ..hyper.clone() };
+            args.run(&[&spillway, &lru, &hyper, &small])
+        }
         What::Wave(args) => {
             args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])
         }

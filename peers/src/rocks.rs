@@ -42,6 +42,8 @@ pub struct RocksStores {
     pub direct: bool,
     /// Whether its blocks have all of the memory, for runs that only read.
     pub for_reads: bool,
+    /// Whether its block cache is a HyperClockCache, which takes no lock on hits, and not an LRU.
+    pub hyper_clock: bool,
     /// KiB of a block: 16 as Spillway's, or 4 as it comes, which reads less at once and takes four times the index beside its memory.
     pub block_kib: usize,
 }
@@ -55,6 +57,7 @@ impl RocksStores {
             statistics: false,
             direct: false,
             for_reads: false,
+            hyper_clock: false,
             block_kib: 16,
         }
     }
@@ -65,7 +68,10 @@ impl RocksStores {
         blocks.set_block_size(self.block_kib << 10);
         blocks.set_bloom_filter(10.0, false);
         let cache_bytes = if self.for_reads { memory_bytes } else { memory_bytes / 2 };
-        blocks.set_block_cache(&Cache::new_lru_cache(cache_bytes));
+        blocks.set_block_cache(&match self.hyper_clock {
+            true => Cache::new_hyper_clock_cache(cache_bytes, self.block_kib << 10),
+            false => Cache::new_lru_cache(cache_bytes),
+        });
         blocks.set_data_block_index_type(rocksdb::DataBlockIndexType::BinaryAndHash);
         let mut options = Options::default();
         options.create_if_missing(true);
@@ -104,7 +110,8 @@ impl Stores for RocksStores {
         let data = if self.direct { " direct" } else { "" };
         let blocks =
             if self.block_kib == 16 { String::new() } else { format!(" {}k", self.block_kib) };
-        format!("{way}{data}{blocks}")
+        let cache = if self.hyper_clock { " hyper" } else { "" };
+        format!("{way}{data}{cache}{blocks}")
     }
 
     fn settings(&self) -> String {
@@ -127,8 +134,9 @@ impl Stores for RocksStores {
             "memory/2"
         };
         let kib = self.block_kib;
+        let kind = if self.hyper_clock { "HyperClockCache" } else { "block cache" };
         format!(
-            "{own}{data}allow_concurrent_memtable_write, 4 write buffers of memory/16, block cache of {cache}, {kib} KiB blocks, \
+            "{own}{data}allow_concurrent_memtable_write, 4 write buffers of memory/16, {kind} of {cache}, {kib} KiB blocks, \
              Bloom filters of 10 bits, no compression, max_background_jobs 4"
         )
     }

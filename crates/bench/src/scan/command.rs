@@ -51,6 +51,9 @@ pub struct ScanArgs {
     /// Run Spillway without these as well, each by itself
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
     pub without: Vec<Mechanism>,
+    /// Run Spillway without the first of these as well, without the first two, and so on to all of them
+    #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
+    pub one_after_another: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
@@ -72,7 +75,8 @@ impl ScanArgs {
         if self.rows < 2 || self.rounds == 0 || self.turns == 0 || self.at_once == 0 {
             return Err("a run needs two rows, a round, a turn, and a key at once".to_owned());
         }
-        let without = SpillwayStores::each_without(&self.without);
+        let mut without = SpillwayStores::each_without(&self.without);
+        without.extend(SpillwayStores::one_after_another_without(&self.one_after_another));
         let mut stores = SpillwayStores::among(&without, stores);
         stores.retain(|stores| self.only.is_empty() || self.only.contains(&stores.name()));
         let tasks = if self.tasks.is_empty() { Task::ALL.to_vec() } else { self.tasks.clone() };

@@ -25,7 +25,7 @@ pub struct SpillwayStores {
     /// Lanes of the log, if not as many as by default.
     pub lanes: Option<usize>,
     /// What is switched off.
-    pub without: Option<Mechanism>,
+    pub without: Vec<Mechanism>,
 }
 
 /// Parses a mechanism, and tells of all there are.
@@ -36,7 +36,7 @@ pub(crate) fn mechanisms() -> impl TypedValueParser<Value = Mechanism> {
 
 impl Default for SpillwayStores {
     fn default() -> SpillwayStores {
-        SpillwayStores { name: "spillway".to_owned(), log_dir: None, lanes: None, without: None }
+        SpillwayStores { name: "spillway".to_owned(), log_dir: None, lanes: None, without: Vec::new() }
     }
 }
 
@@ -51,14 +51,25 @@ impl SpillwayStores {
     /// With something switched off, which its name tells.
     #[must_use]
     pub fn without(mechanism: Mechanism) -> SpillwayStores {
-        let (name, without) = (format!("spillway without {mechanism}"), Some(mechanism));
-        SpillwayStores { name, without, ..SpillwayStores::default() }
+        SpillwayStores::without_all(&[mechanism])
+    }
+
+    fn without_all(mechanisms: &[Mechanism]) -> SpillwayStores {
+        let names: Vec<_> = mechanisms.iter().map(|mechanism| mechanism.name()).collect();
+        let name = format!("spillway without {}", names.join("+"));
+        SpillwayStores { name, without: mechanisms.to_vec(), ..SpillwayStores::default() }
     }
 
     /// Without each of these, one at a time.
     #[must_use]
     pub fn each_without(mechanisms: &[Mechanism]) -> Vec<SpillwayStores> {
         mechanisms.iter().map(|mechanism| SpillwayStores::without(*mechanism)).collect()
+    }
+
+    /// Without the first of these, without the first two, and so on to all of them.
+    #[must_use]
+    pub fn one_after_another_without(mechanisms: &[Mechanism]) -> Vec<SpillwayStores> {
+        (1..=mechanisms.len()).map(|upto| SpillwayStores::without_all(&mechanisms[..upto])).collect()
     }
 
     /// Stores with these among them, right behind the first.
@@ -78,7 +89,7 @@ impl SpillwayStores {
         settings.memory_bytes = memory_bytes;
         settings.log_dir.clone_from(&self.log_dir);
         settings.log_lanes = self.lanes;
-        settings.without.extend(self.without);
+        settings.without.extend(&self.without);
         // Peers are run without it, too.
         settings.hot_compression = spillway::Compression::None;
         settings.cold_compression = spillway::Compression::None;
