@@ -46,7 +46,9 @@ pub fn block_body(body: &[u8]) {
     // A part of any bytes: what is found lies inside, which is for the compiler to see.
     let csn_bytes = body.first().map_or(0, |byte| byte % 9);
     for key in [&body[..body.len().min(2)], b"", b"key"] {
-        let _ = search_part(body, csn_bytes, true, key, Csn(1 << 20));
+        for is_first in [true, false] {
+            let _ = search_part(body, csn_bytes, is_first, key, Csn(1 << 20));
+        }
     }
 }
 

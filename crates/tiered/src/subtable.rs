@@ -715,7 +715,7 @@ impl Fetched {
                     None => self.table.insert(extent.resident(access)?),
                 };
                 if !part.read(extent, table, index, access) {
-                    self.blocks.push((index, extent.fetch_block(table, index, access)?));
+                    self.blocks.push((index, extent.fetch_block_of_row(table, index, access)?));
                 }
             }
         }

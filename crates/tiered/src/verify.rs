@@ -122,10 +122,12 @@ fn verify_extent<'a>(
     let mut last: Option<Vec<u8>> = None;
     for index in 0..resident.blocks() {
         let frame = handle.read_blocks(&resident, index..index + 1)?;
-        if !meta.names.may_have(dictionary_of(&frame)) {
-            return wrong("a block names a dictionary that was not recorded");
-        }
+        let dictionary = dictionary_of(&frame);
         let block = handle.open_block(&resident, index, frame)?;
+        if !meta.names.may_have(dictionary) {
+            let block = resident.name(index);
+            return wrong(&format!("{block} names a dictionary that was not recorded"));
+        }
         report.blocks += 1;
         let mut counts = Counts::NONE;
         for at in 0..block.len() {

@@ -107,8 +107,9 @@ impl Throttle {
     /// Adds `cost` to what is owed; answers when all of it is paid.
     fn owe(&self, now: Duration, cost: Duration) -> Duration {
         let now = now.as_nanos() as u64;
-        let paid =
-            |at: u64| (at.max(now) + cost.as_nanos() as u64).min(now + OWED_MAX.as_nanos() as u64);
+        let most = now + OWED_MAX.as_nanos() as u64;
+        // Never less than before, as who sleeps takes that for forgiveness: others may have read a later clock.
+        let paid = |at: u64| (at.max(now) + cost.as_nanos() as u64).min(most).max(at);
         let mut at = self.paid_at.load(Ordering::Relaxed);
         loop {
             let exchanged = self.paid_at.compare_exchange_weak(
@@ -287,6 +288,14 @@ mod tests {
     }
 
     /// Also where nobody sleeps when the debt goes, and those who sleep then do not go on when it comes back.
+    #[test]
+    fn who_read_an_earlier_clock_takes_nothing_off_what_is_owed() {
+        let (throttle, now) = (Throttle::default(), Duration::from_secs(100));
+        let until = throttle.owe(now + Duration::from_millis(1), 2 * OWED_MAX);
+        assert_eq!(until, now + Duration::from_millis(1) + OWED_MAX);
+        assert_eq!(throttle.owe(now, QUANTUM), until);
+    }
+
     #[test]
     fn what_is_forgiven_is_forgiven_to_all() {
         let (throttle, clock) = (Throttle::default(), Clock::manual());

@@ -191,9 +191,27 @@ impl Refreshes {
     }
 }
 
+/// A pass that the thread has. Where it panics, the next change of a table begins another thread, for the passes that are left and for
+/// this one.
+struct Running<'r> {
+    refreshes: &'r Refreshes,
+    table: u32,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut state = self.refreshes.state.lock();
+            state.tables.remove(&self.table);
+            state.has_thread = false;
+        }
+    }
+}
+
 /// Holds the instance only while a step is taken, so that it ends with its last user.
 fn run(refreshes: &Refreshes, closing: &Stop, instance: &Weak<Inner>) {
     while let Some(mut refreshing) = refreshes.next() {
+        let _running = Running { refreshes, table: refreshing.written.id };
         let Some(instance) = instance.upgrade().map(Instance) else { return };
         match refreshing.step(&instance) {
             _ if closing.is_asked() => return,

@@ -468,7 +468,8 @@ impl Inner {
     }
 
     /// Gives space back to the file system: of what is free within files, what is more than is taken again soon, or nearly all where nothing
-    /// was written for a while; and the ends of files once most of a device's is free. A little at a time, while there are threads in the
+    /// was written for a while; and the ends of files once most of a device's is free, or as much as is not kept to be taken, where that is not
+    /// to be had otherwise. A little at a time, while there are threads in the
     /// background ([`Trickle`](super::pace::Trickle)). Answers whether to go on at once.
     pub(super) fn shrink_files(&self) -> bool {
         let alone = self.threads.load(Ordering::Acquire) == 0;

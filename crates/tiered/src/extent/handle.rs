@@ -508,7 +508,11 @@ impl ExtentHandle {
         match missing {
             Missing::Table => self.seat_table(bytes, Entrance::Missed).map(drop),
             Missing::Block(index) => match self.resident_now() {
-                Some(table) => self.keep_frame(&table, index, bytes).map(drop),
+                Some(table) => {
+                    let block = self.keep_frame(&table, index, bytes)?;
+                    self.note_parts(&table, index, &block, is_stored(bytes));
+                    Ok(())
+                }
                 None => Ok(()),
             },
         }
@@ -608,6 +612,29 @@ impl ExtentHandle {
         index: usize,
         access: Access,
     ) -> Result<Arc<CachedBlock>> {
+        let (block, _) = self.read_whole(table, index, access)?;
+        Ok(self.keep(table, index, block))
+    }
+
+    /// As [`ExtentHandle::fetch_block`], for a get: the next one may do with a part of it.
+    pub(crate) fn fetch_block_of_row(
+        &self,
+        table: &Arc<CachedTable>,
+        index: usize,
+        access: Access,
+    ) -> Result<Arc<CachedBlock>> {
+        let (block, is_stored) = self.read_whole(table, index, access)?;
+        self.note_parts(table, index, &block, is_stored);
+        Ok(self.keep(table, index, block))
+    }
+
+    /// A data block, and whether it is stored as it is.
+    fn read_whole(
+        &self,
+        table: &CachedTable,
+        index: usize,
+        access: Access,
+    ) -> Result<(Block, bool)> {
         if access == Access::MemoryOnly {
             return Err(would_block());
         }
@@ -616,18 +643,9 @@ impl ExtentHandle {
             let is_stored = is_stored(&bytes);
             self.open_block(table, index, bytes).map(|block| (block, is_stored))
         };
-        let (block, is_stored) =
-            self.read("data block", from, (to - from) as usize, access, open)?;
+        let read = self.read("data block", from, (to - from) as usize, access, open)?;
         note_read_by_this_thread(to - from);
-        let context = &self.home().context;
-        if is_stored
-            && context.part_reads
-            && !context.cache.has_room(block.bytes())
-            && let Some(bytes) = table.parts.note(table, index, &block)
-        {
-            context.cache.grow(table, bytes);
-        }
-        Ok(self.keep(table, index, block))
+        Ok(read)
     }
 
     /// Keeps a block that was missed, and was read.

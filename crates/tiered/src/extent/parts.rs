@@ -12,8 +12,8 @@
 //! - **P2 (the same answer).** A part answers what its block does, or nothing: then the block is read. It answers that there is no version of a key
 //!   only where keys on both sides of that are in it.
 //! - **P3 (room).** While memory is not used up, blocks come in whole, as they do without this.
-//! - **P4 (hot blocks come in).** A block that is missed again within as many misses as a part of the blocks in memory is read whole, and kept:
-//!   reads that stay with few blocks find them in memory.
+//! - **P4 (hot blocks come in).** A block that is read again within as many misses as a part of the blocks in memory is read whole, and kept:
+//!   reads that stay with few blocks find them in memory. A try that read nothing, since that would have waited for a device, does not count.
 //! - **P5 (charged).** What is noted of an extent's blocks is part of its table in the cache, is charged with it, and leaves with it.
 //!
 //! Where rows and blocks are weighed against each other (`cache::balance`) a part counts as its block: were it the fewer bytes that are read, blocks which
@@ -25,7 +25,7 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use spillway_base::Csn;
@@ -87,12 +87,12 @@ impl Part {
 }
 
 /// What a key begins with behind so many bytes, in whose order keys are.
-fn head(key: &[u8], prefix: usize) -> u32 {
+fn head(key: &[u8], prefix: usize) -> Option<u32> {
     let mut bytes = [0; size_of::<u32>()];
-    let rest = &key[prefix..];
+    let rest = key.get(prefix..)?;
     let len = rest.len().min(bytes.len());
     bytes[..len].copy_from_slice(&rest[..len]);
-    u32::from_be_bytes(bytes)
+    Some(u32::from_be_bytes(bytes))
 }
 
 /// Bytes that all keys of a block begin with.
@@ -108,7 +108,7 @@ impl Parts {
         if key < table.first(index) || table.last(index) < key {
             return None;
         }
-        let head = head(key, prefix(table, index));
+        let head = head(key, prefix(table, index))?;
         let part = known.heads.iter().filter(|first| **first <= head).count();
         let [begin, end] = [part, part + 1].map(|part| u64::from(known.begins[part]));
         let (from, checksum) = (table.offset(index), known.checksums[part]);
@@ -125,16 +125,26 @@ impl Parts {
         }
     }
 
-    /// Notes that a block is missed, as the one of this number; answers whether it is to come in (P4), where so many are in memory.
-    pub(super) fn comes_in(&self, index: usize, miss: u32, blocks_held: usize) -> bool {
+    /// Whether a block that is missed, as the one of this number, is to come in (P4), where so many are in memory.
+    fn comes_in(&self, index: usize, miss: u32, blocks_held: usize) -> bool {
         let Some(all) = self.0.get() else { return true };
-        let before = all[index].missed_at.swap(miss, Ordering::Relaxed);
+        let before = all[index].missed_at.load(Ordering::Relaxed);
         (miss.wrapping_sub(before) as usize) < blocks_held / NEAR_SHARE
+    }
+
+    /// Notes that a block was read, for the miss of this number.
+    fn was_read(&self, index: usize, miss: u32) {
+        if let Some(all) = self.0.get() {
+            all[index].missed_at.store(miss, Ordering::Relaxed);
+        }
     }
 
     /// Notes the parts of a block that was read as it is stored and checked, if it has any. Answers the bytes that it took for all of the
     /// extent's, if it was the first.
-    pub(super) fn note(&self, table: &Resident, index: usize, block: &Block) -> Option<usize> {
+    fn note(&self, table: &Resident, index: usize, block: &Block) -> Option<usize> {
+        if self.0.get().is_some_and(|all| all[index].known.get().is_some()) {
+            return None;
+        }
         let known = known(table, index, block)?;
         let mut taken = None;
         let all = self.0.get_or_init(|| {
@@ -161,7 +171,9 @@ impl ExtentHandle {
     ) -> Option<T> {
         let home = self.home();
         let context = &home.context;
-        if !context.part_reads || access == Access::MemoryOnly {
+        // Past the page cache nothing is at hand.
+        let can_read = access == Access::Blocking || access == Access::AtHand && !context.direct;
+        if !context.part_reads || !can_read {
             return None;
         }
         let part = table.parts.part(table, index, key)?;
@@ -170,12 +182,14 @@ impl ExtentHandle {
             return None;
         }
         let held = context.cache.bytes().0 / block_bytes.max(1);
-        if table.parts.comes_in(index, context.cache.hits_and_misses().1 as u32, held) {
+        let miss = context.cache.hits_and_misses().1 as u32;
+        if table.parts.comes_in(index, miss, held) {
             return None;
         }
         let len = (part.place.end - part.place.start) as usize;
         let find = |bytes: &[u8]| part.find(bytes, key, snapshot).map(then);
         let found = self.read_lent(part.place.start, len, access, find)?;
+        table.parts.was_read(index, miss);
         // To what is in memory it is a miss as any other, and weighs as one: it would be a call either way.
         note_read_by_this_thread(block_bytes as u64);
         context.reads[home.file.class() as usize].fetch_add(1, Ordering::Relaxed);
@@ -183,6 +197,24 @@ impl ExtentHandle {
         context.cache.note_part(table, index, block_bytes);
         context.weigh();
         Some(found)
+    }
+
+    /// Notes what it takes to read parts of a block that a get has read whole, if it is stored as it is and there is no room for all blocks.
+    pub(super) fn note_parts(
+        &self,
+        table: &Arc<CachedTable>,
+        index: usize,
+        block: &Block,
+        is_stored: bool,
+    ) {
+        let context = &self.home().context;
+        if !is_stored || !context.part_reads || context.cache.has_room(block.bytes()) {
+            return;
+        }
+        if let Some(bytes) = table.parts.note(table, index, block) {
+            context.cache.grow(table, bytes);
+        }
+        table.parts.was_read(index, context.cache.hits_and_misses().1 as u32);
     }
 
     /// Reads some bytes of it into memory that the thread has for that, and gives them to `then`.
@@ -237,7 +269,7 @@ fn known(table: &Resident, index: usize, block: &Block) -> Option<Known> {
         let is_full = (at - entries.start) * PARTS >= parts * entries.len();
         // Versions of a key stay together.
         if parts < PARTS && is_full && block.entry(entry - 1).key != block.entry(entry).key {
-            known.heads[parts - 1] = head(block.entry(entry).key, prefix);
+            known.heads[parts - 1] = head(block.entry(entry).key, prefix)?;
             known.begins[parts] = at as u16;
             parts += 1;
         }

@@ -317,8 +317,8 @@ impl SpaceManager {
         Ok(rooms)
     }
 
-    /// Cuts free slots off the ends of files of a device where most are free, or more than [`SpaceManager::give_back`] leaves, which nothing
-    /// else takes where a file system keeps ranges. Only those whose space was given back, where that `can_wait` and can be done (T7).
+    /// Cuts free slots off the ends of files of a device where most are free. Where its file system keeps ranges, those that are more than
+    /// [`SpaceManager::give_back`] leaves, too, which nothing else takes there. Only those whose space was given back, where that `can_wait` and can be done (T7).
     /// Answers whether there were any.
     pub(crate) fn shrink(&self, share: u64, least: u64, can_wait: bool) -> Result<bool> {
         let _growing = self.growing.lock();
@@ -328,19 +328,25 @@ impl SpaceManager {
             let of = |file: u32| files[&file].folder == folder;
             let keeps_ranges = self.keeps_ranges[folder].load(Ordering::Relaxed);
             let (all, free) = map.slots_and_free(of);
-            let is_much = keeps_ranges && free > 2 * least.max((all - free) / share);
-            if free <= all / 2 && !is_much {
-                continue;
-            }
+            let keep = least.max((all - free) / share);
+            // To grow again may be to write zeros.
+            let mut spare = match free > all / 2 {
+                true => free,
+                false if keeps_ranges && free > 2 * keep => free - keep,
+                false => continue,
+            };
             let tails = match can_wait && !keeps_ranges {
                 true => map.bare_tails(of, *unknown),
                 false => map.free_tails(of),
             };
-            for (number, keep) in tails {
-                let keep = keep.next_multiple_of(self.grow_slots);
-                if map.slots(number).is_some_and(|slots| keep < slots) {
-                    files[&number].file.set_len(u64::from(keep) * self.slot_bytes)?;
-                    map.resize(number, keep, false);
+            for (number, used) in tails {
+                let Some(slots) = map.slots(number) else { continue };
+                let spared = slots - u32::try_from(spare).map_or(slots, |spare| spare.min(slots));
+                let left = used.max(spared).next_multiple_of(self.grow_slots);
+                if left < slots {
+                    files[&number].file.set_len(u64::from(left) * self.slot_bytes)?;
+                    map.resize(number, left, false);
+                    spare -= u64::from(slots - left);
                     cut = true;
                 }
             }
@@ -409,9 +415,11 @@ impl SpaceManager {
     /// Whether a device has less room than free slots on it have space, or may have (T6).
     pub(crate) fn is_short(&self) -> bool {
         let is_short = |folder: usize| {
-            let State { map, files, unknown } = &*self.state.lock();
-            let of = |file: u32| files[&file].folder == folder;
-            let free = map.totals(of).1 + map.unknown(of, *unknown);
+            let free = {
+                let State { map, files, unknown } = &*self.state.lock();
+                let of = |file: u32| files[&file].folder == folder;
+                map.totals(of).1 + map.unknown(of, *unknown)
+            };
             let available = self.disk.available(&self.folders[folder].dir);
             available.is_ok_and(|available| available < free * self.slot_bytes)
         };

@@ -291,3 +291,21 @@ fn r3_a_pass_gives_up_its_turn() {
     while pass.step(&instance).unwrap() {}
     assert_eq!(stored(&instance).versions_kept(), 0);
 }
+
+/// R3: what a pass that panics leaves is for the next thread, its own table as well.
+#[test]
+fn r3_a_pass_that_panics_ends_no_other() {
+    let refreshes = Refreshes::default();
+    {
+        let mut state = refreshes.state.lock();
+        state.tables.extend([7, 8]);
+        state.has_thread = true;
+    }
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _running = Running { refreshes: &refreshes, table: 7 };
+        panic!("a pass");
+    }));
+    assert!(panicked.is_err());
+    let state = refreshes.state.lock();
+    assert!(!state.has_thread && state.tables.iter().eq(&[8]));
+}

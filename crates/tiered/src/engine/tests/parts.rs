@@ -1,5 +1,7 @@
 //! Gets that read parts of blocks (`extent::parts`).
 
+use std::ops::Range;
+
 use super::*;
 
 const KEYS: u64 = 4000;
@@ -67,9 +69,21 @@ fn parts_read(bench: &Bench) -> u64 {
 
 /// Reads some keys as they are drawn; how many of them failed as damaged.
 fn read(bench: &Bench, rng: &mut Rng, reads: u64, least: u64, most: u64) -> u64 {
+    let access = |rng: &mut Rng| if rng.chance(1, 2) { Access::Blocking } else { Access::AtHand };
+    read_by(bench, rng, reads, least..most, access)
+}
+
+/// As [`read`], each tried first with an access, and where that would wait, again.
+fn read_by(
+    bench: &Bench,
+    rng: &mut Rng,
+    reads: u64,
+    keys: Range<u64>,
+    access: impl Fn(&mut Rng) -> Access,
+) -> u64 {
     let mut damaged = 0;
     for _ in 0..reads {
-        let number = least + rng.below(most - least);
+        let number = keys.start + rng.below(keys.end - keys.start);
         let snapshot = if rng.chance(1, 2) { NEWEST } else { Csn(2 + KEYS) };
         let mut found = Vec::new();
         let mut key = key(number);
@@ -77,7 +91,7 @@ fn read(bench: &Bench, rng: &mut Rng, reads: u64, least: u64, most: u64) -> u64 
         if !is_key {
             key.push(b'x');
         }
-        let access = if rng.chance(1, 2) { Access::Blocking } else { Access::AtHand };
+        let access = access(rng);
         let answer = match bench.engine.get(table(1), &key, snapshot, access, &mut found) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 bench.engine.get(table(1), &key, snapshot, Access::Blocking, &mut found)
@@ -143,6 +157,30 @@ fn p4_blocks_that_are_asked_for_again_soon_come_in() {
     let before = misses();
     read(&bench, &mut rng, 2000, 1000, 1400);
     assert!(misses() - before < 20, "{} misses", misses() - before);
+}
+
+#[test]
+fn p4_a_get_that_is_tried_twice_is_one_miss() {
+    let parts = [Access::Blocking, Access::AtHand].map(|access| {
+        let bench = filled(&SimDisk::new(1), TieredSettings { direct_reads: true, ..settings() });
+        assert_eq!(read_by(&bench, &mut Rng::new(1), 8000, 0..KEYS, |_| access), 0);
+        parts_read(&bench)
+    });
+    assert!(parts[0] > 3000 && parts[1] > parts[0] / 2, "{parts:?}");
+}
+
+#[test]
+fn p5_scans_note_nothing() {
+    let tables = [true, false].map(|part_reads| {
+        let bench = filled(&SimDisk::new(1), TieredSettings { part_reads, ..settings() });
+        for _ in 0..2 {
+            let all = KeyRange::new(&[], None);
+            let rows = bench.rows(table(1), all, Direction::Forward, NEWEST).unwrap();
+            assert!(rows.len() > 3000, "{}", rows.len());
+        }
+        bench.engine.0.context.cache.bytes().1
+    });
+    assert_eq!(tables[0], tables[1]);
 }
 
 #[test]
