@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spillway_base::range::{precedes, successor};
 use spillway_base::{Csn, Direction, KeyRange};
 
-use super::{EARLIER_MAX, GAPS_MAX, Gap, TRIALS_MAX, WALKED_MIN};
+use super::{EARLIER_MAX, GAPS_BYTES_MAX, GAPS_MAX, Gap, TRIALS_MAX, WALKED_MIN};
 
 /// What it costs to cut a gap, in tombstones that are walked over.
 const CUT_COSTS: u64 = 16;
@@ -25,6 +25,11 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Bytes of keys, which a list that takes its place has as well.
+    fn bytes(&self) -> usize {
+        self.gap.bytes() + self.earlier().iter().map(|gap| gap.bytes()).sum::<usize>()
+    }
+
     pub(super) fn earlier(&self) -> &[Arc<Gap>] {
         self.earlier.as_deref().unwrap_or_default()
     }
@@ -163,12 +168,13 @@ impl List {
         self.give_way();
     }
 
-    /// Takes out active gaps until there are as many as may be: those that spare the least. The others then count for half, so that
+    /// Takes out active gaps until there are as many as may be, and bytes of keys: those that spare the least. The others then count for half, so that
     /// one which nobody has met for long does not stay for ever.
     fn give_way(&mut self) {
-        while self.active.len() > GAPS_MAX {
+        let mut bytes: usize = self.active.iter().map(Known::bytes).sum();
+        while self.active.len() > GAPS_MAX || bytes > GAPS_BYTES_MAX {
             let least = (0..self.active.len()).min_by_key(|&at| self.active[at].spares);
-            self.active.remove(least.expect("there are many"));
+            bytes -= self.active.remove(least.expect("there are many")).bytes();
             for known in &mut self.active {
                 known.spares /= 2;
             }

@@ -13,8 +13,8 @@
 //! - **G2 (insertions).** When the installation of a value returns, no gap covers its key, nor will one that was on trial then.
 //! - **G3 (cost).** Scans take no lock. Insertions take none but those of a value inside a gap; where there is no gap they load one
 //!   word. Deletions do nothing.
-//! - **G4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps, and of each what it was up to [`EARLIER_MAX`] times before. Those that
-//!   spare the least give way.
+//! - **G4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps, of [`GAPS_BYTES_MAX`] of keys, and of each what it was up to
+//!   [`EARLIER_MAX`] times before. Those that spare the least give way.
 //! - **G5 (older snapshots).** To snapshots that may not leap what a gap has grown to, it stays what it was before, as far as G4 lets it.
 //!
 //! # Why it holds
@@ -88,6 +88,8 @@ pub(crate) use stretch::Stretch;
 
 /// Gaps of a sub-table: queues in one table, each of which has one at its head.
 const GAPS_MAX: usize = 256;
+/// Bytes of their keys: a few hundred for most.
+const GAPS_BYTES_MAX: usize = 128 << 10;
 /// What a gap was before it grew, for older snapshots.
 const EARLIER_MAX: usize = 4;
 /// Scans of a sub-table that may have one on trial.
@@ -114,6 +116,11 @@ pub(crate) struct Gap {
 impl Gap {
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         !precedes(key, &self.start) && precedes(key, &self.end)
+    }
+
+    /// Bytes of its keys.
+    fn bytes(&self) -> usize {
+        self.start.len() + self.end.len() + self.first.len()
     }
 
     fn touches(&self, other: &Gap) -> bool {

@@ -211,6 +211,20 @@ fn g4_the_gaps_that_spare_the_least_give_way() {
 }
 
 #[test]
+fn g4_long_keys_have_fewer_gaps() {
+    let (gaps, view) = (gaps(), view());
+    let long = "k".repeat(KEY_BYTES_MAX - 8);
+    for at in 0..GAPS_MAX {
+        let (start, end) = (format!("{at:04}a{long}"), format!("{at:04}b{long}"));
+        assert!(publish(&gaps, &view, gap(&start, &end, 1)));
+        let bytes = |(start, end, _): &(String, String, u64)| start.len() + end.len();
+        assert!(gaps.all().iter().map(bytes).sum::<usize>() <= GAPS_BYTES_MAX);
+    }
+    let most = GAPS_BYTES_MAX / (2 * KEY_BYTES_MAX);
+    assert!((most / 2..=most).contains(&gaps.all().len()), "{} of {most}", gaps.all().len());
+}
+
+#[test]
 fn g5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("b", "f", 7)));
