@@ -60,10 +60,15 @@ impl Drop for Shelf {
 
 /// A cache in which a table and one block of its two fit.
 fn shelf() -> LoomArc<Shelf> {
+    shelf_of(2)
+}
+
+/// A cache in which a table and one block of these fit; the first is there.
+fn shelf_of(blocks: usize) -> LoomArc<Shelf> {
     let budget = Budget::new(usize::MAX);
     let cache = Cache::new(CacheSettings::fixed(12 << 10), &budget);
     let extent = Arc::new(Extent(Seat::of(Some(&cache))));
-    let table = cache.seat(&extent, 1, Bytes::new(1), 2, TABLE, Entrance::Missed);
+    let table = cache.seat(&extent, 1, Bytes::new(1), blocks, TABLE, Entrance::Missed);
     cache.insert(&table, 0, Bytes::new(10), BLOCK, Entrance::Missed);
     LoomArc::new(Shelf { cache, extent })
 }
@@ -74,6 +79,14 @@ fn read(shelf: &Shelf, stripe: usize, index: usize) -> Option<u32> {
     let table = shelf.extent.0.table(&pin)?;
     assert_eq!(table.read(), 1);
     table.block(index, &pin).map(|block| block.read())
+}
+
+/// Brings a block, as one who missed it.
+fn bring(shelf: &Shelf, stripe: usize, index: u32) {
+    let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(stripe)).unwrap();
+    let block = Bytes::new(10 + index);
+    shelf.cache.insert(&table, index as usize, block, BLOCK, Entrance::Missed);
+    shelf.cache.release_now();
 }
 
 /// N1: a reader, while its block gives way to another, which comes in.
@@ -94,6 +107,75 @@ fn loom_n1_a_reader_in_a_block_that_is_evicted() {
         reader.join().unwrap();
         shelf.cache.release_now();
         assert_eq!(shelf.cache.in_limbo(), 0, "and released once nobody is inside");
+    });
+}
+
+/// N1, N3: two who each evict for what they bring, while a third reads what gives way.
+#[test]
+fn loom_n1_evictions_that_contend() {
+    model(2, || {
+        let shelf = shelf_of(3);
+        let of_other = shelf.clone();
+        let other = thread::spawn(move || bring(&of_other, 1, 1));
+        let of_reader = shelf.clone();
+        let reader = thread::spawn(move || {
+            if let Some(found) = read(&of_reader, 1, 0) {
+                assert_eq!(found, 10);
+            }
+        });
+        bring(&shelf, 0, 2);
+        other.join().unwrap();
+        reader.join().unwrap();
+        shelf.cache.release_now();
+        let found: Vec<_> = (0..3).filter_map(|index| read(&shelf, 0, index)).collect();
+        assert!(found == [11] || found == [12], "{found:?}: one fits");
+        assert_eq!(shelf.cache.in_limbo(), 0);
+    });
+}
+
+/// N1: two who missed the same block bring it, and a third reads it: one of the two is kept, and charged.
+#[test]
+fn loom_n1_a_block_that_two_bring() {
+    model(2, || {
+        let shelf = shelf();
+        let of_other = shelf.clone();
+        let other = thread::spawn(move || bring(&of_other, 1, 1));
+        let of_reader = shelf.clone();
+        let reader = thread::spawn(move || {
+            let found = [read(&of_reader, 1, 1), read(&of_reader, 1, 1)];
+            assert!(found[0].is_none() || found[1].is_some(), "it went again");
+            assert!(found.iter().all(|found| found.is_none_or(|found| found == 11)));
+        });
+        bring(&shelf, 0, 1);
+        other.join().unwrap();
+        reader.join().unwrap();
+        shelf.cache.release_now();
+        assert_eq!((read(&shelf, 0, 0), read(&shelf, 0, 1)), (None, Some(11)));
+        let one = TABLE.held + BLOCK.held;
+        assert!((one..one + BLOCK.held).contains(&shelf.cache.held_and_charged().0));
+        assert_eq!(shelf.cache.in_limbo(), 0);
+    });
+}
+
+/// N8: a compaction takes a block out and puts in what replaces it, beside a reader of both.
+#[test]
+fn loom_n8_a_block_that_is_replaced_beside_a_reader() {
+    model(3, || {
+        let shelf = shelf();
+        let of_reader = shelf.clone();
+        let reader = thread::spawn(move || {
+            let (old, new) = (read(&of_reader, 1, 0), read(&of_reader, 1, 1));
+            assert!(old.is_none_or(|old| old == 10) && new.is_none_or(|new| new == 11));
+        });
+        let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
+        shelf.cache.take_out(&table, &[0]);
+        assert_eq!(read(&shelf, 0, 0), None);
+        shelf.cache.insert(&table, 1, Bytes::new(11), BLOCK, Entrance::Written);
+        shelf.cache.release_now();
+        assert_eq!(read(&shelf, 0, 1), Some(11));
+        reader.join().unwrap();
+        shelf.cache.release_now();
+        assert_eq!(shelf.cache.in_limbo(), 0);
     });
 }
 
