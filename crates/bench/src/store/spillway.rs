@@ -36,7 +36,12 @@ pub(crate) fn mechanisms() -> impl TypedValueParser<Value = Mechanism> {
 
 impl Default for SpillwayStores {
     fn default() -> SpillwayStores {
-        SpillwayStores { name: "spillway".to_owned(), log_dir: None, lanes: None, without: Vec::new() }
+        SpillwayStores {
+            name: "spillway".to_owned(),
+            log_dir: None,
+            lanes: None,
+            without: Vec::new(),
+        }
     }
 }
 
@@ -69,7 +74,9 @@ impl SpillwayStores {
     /// Without the first of these, without the first two, and so on to all of them.
     #[must_use]
     pub fn one_after_another_without(mechanisms: &[Mechanism]) -> Vec<SpillwayStores> {
-        (1..=mechanisms.len()).map(|upto| SpillwayStores::without_all(&mechanisms[..upto])).collect()
+        (1..=mechanisms.len())
+            .map(|upto| SpillwayStores::without_all(&mechanisms[..upto]))
+            .collect()
     }
 
     /// Stores with these among them, right behind the first.

@@ -113,7 +113,7 @@ fn loom_n1_a_reader_in_a_block_that_is_evicted() {
 /// N1, N3: two who each evict for what they bring, while a third reads what gives way.
 #[test]
 fn loom_n1_evictions_that_contend() {
-    model(2, || {
+    model(3, || {
         let shelf = shelf_of(3);
         let of_other = shelf.clone();
         let other = thread::spawn(move || bring(&of_other, 1, 1));
@@ -136,7 +136,7 @@ fn loom_n1_evictions_that_contend() {
 /// N1: two who missed the same block bring it, and a third reads it: one of the two is kept, and charged.
 #[test]
 fn loom_n1_a_block_that_two_bring() {
-    model(2, || {
+    model(3, || {
         let shelf = shelf();
         let of_other = shelf.clone();
         let other = thread::spawn(move || bring(&of_other, 1, 1));

@@ -25,8 +25,8 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use spillway_base::Csn;
 use spillway_base::checksum::crc32c;

@@ -708,7 +708,11 @@ fn t7_where_ranges_keep_their_space_files_end_sooner() {
     assert_eq!((len("/ssd"), len("/fast")), (16, 16));
     assert_eq!(space.give_back(1000, 2, 6).unwrap(), 1);
     assert!(space.shrink(1000, 2, true).unwrap());
-    assert_eq!((len("/ssd"), len("/fast")), (12, 16), "two are left to be taken, and files end by two");
+    assert_eq!(
+        (len("/ssd"), len("/fast")),
+        (12, 16),
+        "two are left to be taken, and files end by two"
+    );
     while space.give_back(1000, 2, 8).unwrap() > 0 {}
     assert!(space.shrink(1000, 2, true).unwrap());
     assert_eq!((len("/ssd"), len("/fast")), (12, 8));
