@@ -1,8 +1,10 @@
-//! `spillway bench scan` by itself, for profilers: little to compile and to load (`scripts/bench-scan-instructions`).
+//! `spillway bench scan` by itself, for profilers: little to compile and to load (`scripts/bench-scan-instructions`,
+//! `scripts/bench-cache-misses`).
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use spillway::Mechanism;
 use spillway_bench::scan::ScanArgs;
 use spillway_bench::store::SpillwayStores;
 
@@ -10,10 +12,14 @@ use spillway_bench::store::SpillwayStores;
 struct Command {
     #[command(flatten)]
     scan: ScanArgs,
+    /// Run without these, all at once
+    #[arg(long)]
+    all_without: Vec<Mechanism>,
 }
 
 fn main() -> ExitCode {
-    match Command::parse().scan.run(&[&SpillwayStores::default()]) {
+    let Command { scan, all_without } = Command::parse();
+    match scan.run(&[&SpillwayStores { without: all_without, ..SpillwayStores::default() }]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("scan: {error}");

@@ -29,12 +29,14 @@
 //! - [`scan`]: scans in both directions, and gets of many keys at once;
 //! - [`eviction`]: hit rates of ways to evict blocks;
 //! - [`filters`]: what filters cost;
+//! - [`blocks`]: data blocks beside blocks of prefixes and restarts;
 //! - [`replacement`]: the cache's hit rate over time, with compactions in the background;
 //! - [`temperature`]: what it brings to know how often extents are read.
 
 pub mod affinity;
 pub mod amplification;
 mod apart;
+pub mod blocks;
 pub mod cold;
 pub mod commits;
 pub mod compaction;

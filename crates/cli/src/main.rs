@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
 use spillway_bench::affinity::AffinityArgs;
 use spillway_bench::amplification::AmplificationArgs;
+use spillway_bench::blocks::BlocksArgs;
 use spillway_bench::cold::ColdArgs;
 use spillway_bench::commits::{CommitsArgs, Subject};
 use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
@@ -218,6 +219,12 @@ A server with so many connections needs --max-connections and as many descriptor
     Eviction(EvictionArgs),
     /// Sizes, mistakes and times of filters of keys
     Filters(FiltersArgs),
+    /// Data blocks beside blocks of prefixes and restarts: bytes, seeks, walks both ways
+    #[command(after_help = "Examples:
+  spillway bench blocks --far 256 --rounds 1                          a first impression
+  spillway bench blocks --keys texts --value-bytes 8                  one kind of rows
+  spillway bench blocks --csv blocks.csv                              every round in a file")]
+    Blocks(BlocksArgs),
 }
 
 fn main() -> ExitCode {
@@ -258,6 +265,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Scan(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Eviction(args) } => args.run(),
         Command::Bench { what: Bench::Filters(args) } => args.run(),
+        Command::Bench { what: Bench::Blocks(args) } => args.run(),
         Command::Bench { what: Bench::Lone(args) } => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])

@@ -56,6 +56,11 @@ pub mod eviction {
     pub use crate::cache::CacheTrace;
 }
 
+/// Blocks by themselves, to be measured.
+pub mod blocks {
+    pub use crate::block::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};
+}
+
 /// Filters of keys, to be measured.
 pub mod filters {
     pub use crate::filter::{FilterKind, build, hash, may_contain};

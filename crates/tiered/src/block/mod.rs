@@ -29,6 +29,7 @@
 
 mod body;
 mod builder;
+mod measured;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -37,7 +38,7 @@ use std::ops::{Deref, Range};
 use spillway_base::budget::{Budget, Use};
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;
-use spillway_base::{Csn, Error, Result, TableId};
+use spillway_base::{Csn, Error, Result, TableId, prefetch};
 
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
@@ -50,6 +51,7 @@ pub(crate) use self::body::renewed;
 pub(crate) use self::body::{BodyVersion, Told, csn_bytes, search_part};
 pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
+pub use self::measured::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};
 
 /// Bytes that a block has in memory when it is full: its frame and body, and the nodes over its keys. So many are whole pages of the system,
 /// which it can take back by themselves.
@@ -61,6 +63,8 @@ pub(crate) const FRAME_BYTES: usize = 12;
 const CHECKSUM_AT: usize = 8;
 /// Bytes that are checked before a frame's body: which frame it is, and what is before the checksum.
 const ID_BYTES: usize = 20 + CHECKSUM_AT;
+/// How far ahead of a walk memory is asked for: what a device of memory gives while it is waited for once.
+const AHEAD_BYTES: usize = 2048;
 /// Bytes of a key's head.
 const WORD: usize = size_of::<u32>();
 
@@ -435,10 +439,22 @@ impl Block {
         self.row_at(FRAME_BYTES + self.nodes.word(self.nodes_memory(), index) as usize)
     }
 
-    /// Where the entry behind one is; there is one.
+    /// Where the entry behind one is; there is one. Who asks will go on, and where each entry begins is known from the one before: the processor
+    /// would wait for one line after the other.
     #[inline]
     pub(crate) fn row_after(&self, row: &Row) -> Row {
+        prefetch::line(self.memory.as_ptr().wrapping_add(row.end() + AHEAD_BYTES));
         self.row_at(row.end())
+    }
+
+    /// Where the entry before the one of this index is; there is one. Who asks will go on.
+    #[inline]
+    pub(crate) fn row_before(&self, index: usize) -> Row {
+        let row = self.row(index - 1);
+        prefetch::line(
+            self.memory.as_ptr().wrapping_add(row.key as usize).wrapping_sub(AHEAD_BYTES),
+        );
+        row
     }
 
     #[inline]

@@ -78,7 +78,7 @@ impl Standing {
             }
             (Direction::Backward, true) => {
                 let least = self.inside.start.max(usize::from(self.is_begun));
-                (self.entry > least).then(|| (self.entry - 1, self.data.row(self.entry - 1)))
+                (self.entry > least).then(|| (self.entry - 1, self.data.row_before(self.entry)))
             }
             (Direction::Forward, false) => self.newer_forward(snapshot),
             (Direction::Backward, false) => self.newer_backward(snapshot),
@@ -413,7 +413,8 @@ impl RunSource {
                 }
             }
             (Lent::Beside(first), Direction::Backward) => {
-                let _ = (first + 1 - count..=*first).rev().all(|entry| give(&at.data.row(entry)));
+                let mut entries = (first + 1 - count..=*first).rev();
+                let _ = entries.all(|entry| give(&at.data.row_before(entry + 1)));
             }
         }
     }

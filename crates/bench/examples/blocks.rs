@@ -1,0 +1,22 @@
+//! `spillway bench blocks` by itself, for profilers: little to compile and to load.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use spillway_bench::blocks::BlocksArgs;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    blocks: BlocksArgs,
+}
+
+fn main() -> ExitCode {
+    match Command::parse().blocks.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("blocks: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Which rows blocks are of.
+
+use clap::ValueEnum;
+use spillway_base::rng::Rng;
+
+/// What keys are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Keys {
+    /// Sixteen random bytes
+    Random,
+    /// Eight bytes that count
+    Counters,
+    /// Four bytes of a table, and four that count, with gaps
+    Table,
+    /// A long text that all begin with, and a number in digits
+    Texts,
+    /// An index's entries: four bytes of a value that some hundred rows have, and eight of the row
+    Index,
+}
+
+/// Rows of a value of the index.
+const TOGETHER: u64 = 100;
+
+impl Keys {
+    /// All there are.
+    pub(super) const ALL: [Keys; 5] =
+        [Keys::Random, Keys::Counters, Keys::Table, Keys::Texts, Keys::Index];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Keys::Random => "random",
+            Keys::Counters => "counters",
+            Keys::Table => "table",
+            Keys::Texts => "texts",
+            Keys::Index => "index",
+        }
+    }
+
+    /// So many keys, in order, no two alike.
+    pub(super) fn keys(self, count: usize, seed: u64) -> Vec<Vec<u8>> {
+        let mut rng = Rng::new(seed);
+        let mut number = 1_000_000;
+        let mut keys: Vec<Vec<u8>> = (0..count as u64)
+            .map(|at| {
+                number += 1 + rng.below(3);
+                match self {
+                    Keys::Random => {
+                        let mut key = vec![0; 16];
+                        rng.fill(&mut key);
+                        key
+                    }
+                    Keys::Counters => (1_000_000 + at).to_be_bytes().to_vec(),
+                    Keys::Table => [260_u32.to_be_bytes(), (number as u32).to_be_bytes()].concat(),
+                    Keys::Texts => {
+                        let path = "https://shop.example.com/catalogue/garden/tools/item-";
+                        format!("{path}{number:012}").into_bytes()
+                    }
+                    Keys::Index => {
+                        let value = (at / TOGETHER) as u32;
+                        [&value.to_be_bytes()[..], &rng.next_u64().to_be_bytes()].concat()
+                    }
+                }
+            })
+            .collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+}

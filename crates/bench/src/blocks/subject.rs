@@ -1,0 +1,246 @@
+//! Whose blocks they are.
+
+use spillway_tiered::Compression;
+use spillway_tiered::blocks::{OpenBlock, Opener, RowOf, Search, bodies, frames};
+use zstd_safe::DCtx;
+
+use super::restarts::{self, Coding, RestartBlock, RestartCursor, Room};
+
+/// How blocks of this run are compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Coded {
+    Stored,
+    Lz4,
+    Zstd,
+}
+
+impl Coded {
+    pub(super) const ALL: [Coded; 3] = [Coded::Stored, Coded::Lz4, Coded::Zstd];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Coded::Stored => "stored",
+            Coded::Lz4 => "lz4",
+            Coded::Zstd => "zstd",
+        }
+    }
+}
+
+/// A way to lay out, open and search blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Subject {
+    Spillway(Search),
+    /// Prefixes and restarts, with commits of so many bytes; none: as few as Spillway needs.
+    Restarts(Option<usize>),
+}
+
+/// A row whose bytes are its own.
+pub(super) struct OwnRow {
+    pub(super) key: Vec<u8>,
+    pub(super) csn: u64,
+    pub(super) value: Vec<u8>,
+}
+
+impl OwnRow {
+    fn lent(&self) -> RowOf<'_> {
+        (&self.key, self.csn, &self.value)
+    }
+}
+
+/// How many rows full blocks of Spillway's have, of these.
+pub(super) fn cuts(rows: &[OwnRow]) -> Vec<usize> {
+    bodies(rows.iter().map(OwnRow::lent)).into_iter().map(|(_, rows)| rows).collect()
+}
+
+impl Subject {
+    pub(super) const ALL: [Subject; 5] = [
+        Subject::Spillway(Search::Simd),
+        Subject::Spillway(Search::Nodes),
+        Subject::Spillway(Search::Halving),
+        Subject::Restarts(None),
+        Subject::Restarts(Some(8)),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Subject::Spillway(Search::Simd) => "spillway",
+            Subject::Spillway(Search::Nodes) => "without simd",
+            Subject::Spillway(Search::Halving) => "without block-nodes",
+            Subject::Restarts(None) => "restarts",
+            Subject::Restarts(Some(_)) => "restarts, 8-byte CSNs",
+        }
+    }
+
+    fn csn_bytes(rows: &[OwnRow]) -> usize {
+        let most = rows.iter().map(|row| row.csn).max().unwrap_or_default();
+        (u64::BITS - most.leading_zeros()).div_ceil(8) as usize
+    }
+
+    /// The frames of blocks that have so many rows each.
+    pub(super) fn frames(self, rows: &[OwnRow], cuts: &[usize], coded: Coded) -> Vec<Vec<u8>> {
+        match self {
+            Subject::Spillway(_) => {
+                let bodies = bodies(rows.iter().map(OwnRow::lent));
+                let bodies: Vec<&[u8]> = bodies.iter().map(|(body, _)| &body[..]).collect();
+                let compression = match coded {
+                    Coded::Stored => Compression::None,
+                    Coded::Lz4 => Compression::Lz4,
+                    Coded::Zstd => Compression::ZSTD,
+                };
+                frames(&bodies, compression)
+            }
+            Subject::Restarts(wide) => {
+                let coding = match coded {
+                    Coded::Stored => Coding::Stored,
+                    Coded::Lz4 => Coding::Lz4,
+                    Coded::Zstd => Coding::Zstd,
+                };
+                let csn_bytes = wide.unwrap_or(Subject::csn_bytes(rows));
+                let mut rest = rows;
+                let frame = |cut: &usize| {
+                    let (block, behind) = rest.split_at(*cut);
+                    rest = behind;
+                    let body = restarts::body(block.iter().map(OwnRow::lent), csn_bytes);
+                    restarts::frame(&body, coding)
+                };
+                cuts.iter().map(frame).collect()
+            }
+        }
+    }
+
+    /// What opens them.
+    pub(super) fn opener(self, rows: &[OwnRow]) -> AnyOpener {
+        match self {
+            Subject::Spillway(search) => AnyOpener::Spillway(Opener::new(search)),
+            Subject::Restarts(wide) => AnyOpener::Restarts {
+                csn_bytes: wide.unwrap_or(Subject::csn_bytes(rows)),
+                zstd: DCtx::create(),
+            },
+        }
+    }
+}
+
+/// What opens a subject's blocks.
+pub(super) enum AnyOpener {
+    Spillway(Opener),
+    Restarts { csn_bytes: usize, zstd: DCtx<'static> },
+}
+
+/// Open blocks.
+pub(super) enum AnyBlocks {
+    Spillway(Vec<OpenBlock>),
+    Restarts(Vec<RestartBlock>),
+}
+
+impl AnyOpener {
+    /// Opens blocks, which are whole.
+    pub(super) fn open(&mut self, frames: &[Vec<u8>]) -> Result<AnyBlocks, String> {
+        match self {
+            AnyOpener::Spillway(opener) => {
+                let blocks: spillway_base::Result<Vec<_>> =
+                    frames.iter().map(|frame| opener.open(frame)).collect();
+                blocks.map(AnyBlocks::Spillway).map_err(|error| error.to_string())
+            }
+            AnyOpener::Restarts { csn_bytes, zstd } => {
+                let blocks = frames.iter().map(|frame| RestartBlock::open(frame, *csn_bytes, zstd));
+                let blocks: Option<Vec<_>> = blocks.collect();
+                blocks.map(AnyBlocks::Restarts).ok_or_else(|| "a block is damaged".to_owned())
+            }
+        }
+    }
+}
+
+/// A sum that tells rows apart, over what was read of each.
+fn mix(sum: u64, (key, value): (&[u8], &[u8])) -> u64 {
+    let end = key.last().copied().unwrap_or_default();
+    let begin = value.first().copied().unwrap_or_default();
+    sum.rotate_left(1) ^ (u64::from(end) << 8 | u64::from(begin)) ^ (value.len() as u64) << 32
+}
+
+impl AnyBlocks {
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            AnyBlocks::Spillway(blocks) => blocks.iter().map(OpenBlock::memory_bytes).sum(),
+            AnyBlocks::Restarts(blocks) => blocks.iter().map(RestartBlock::memory_bytes).sum(),
+        }
+    }
+
+    /// Seeks keys, each in a block, where each is.
+    pub(super) fn seek(&self, wanted: &[(usize, &[u8])]) -> u64 {
+        let mut sum = 0;
+        match self {
+            AnyBlocks::Spillway(blocks) => {
+                for (block, key) in wanted {
+                    let block = &blocks[*block];
+                    let row = block.walk(block.seek(key).min(block.len() - 1));
+                    sum = mix(sum, row.row()) ^ u64::from(row.row().0 == *key);
+                }
+            }
+            AnyBlocks::Restarts(blocks) => {
+                let mut room = Room::default();
+                for (block, key) in wanted {
+                    let mut cursor = RestartCursor::new(&blocks[*block], &mut room);
+                    cursor.seek(key);
+                    sum = mix(sum, cursor.row()) ^ u64::from(cursor.row().0 == *key);
+                }
+            }
+        }
+        sum
+    }
+
+    /// Walks blocks from begin to end.
+    pub(super) fn forward(&self) -> u64 {
+        let mut sum = 0;
+        match self {
+            AnyBlocks::Spillway(blocks) => {
+                for block in blocks {
+                    let mut walk = block.walk(0);
+                    sum = mix(sum, walk.row());
+                    while walk.forward() {
+                        sum = mix(sum, walk.row());
+                    }
+                }
+            }
+            AnyBlocks::Restarts(blocks) => {
+                let mut room = Room::default();
+                for block in blocks {
+                    let mut cursor = RestartCursor::new(block, &mut room);
+                    let mut is_on_row = cursor.first();
+                    while is_on_row {
+                        sum = mix(sum, cursor.row());
+                        is_on_row = cursor.forward();
+                    }
+                }
+            }
+        }
+        sum
+    }
+
+    /// Walks blocks from end to begin.
+    pub(super) fn backward(&self) -> u64 {
+        let mut sum = 0;
+        match self {
+            AnyBlocks::Spillway(blocks) => {
+                for block in blocks.iter().rev() {
+                    let mut walk = block.walk(block.len() - 1);
+                    sum = mix(sum, walk.row());
+                    while walk.backward() {
+                        sum = mix(sum, walk.row());
+                    }
+                }
+            }
+            AnyBlocks::Restarts(blocks) => {
+                let mut room = Room::default();
+                for block in blocks.iter().rev() {
+                    let mut cursor = RestartCursor::new(block, &mut room);
+                    let mut is_on_row = cursor.last();
+                    while is_on_row {
+                        sum = mix(sum, cursor.row());
+                        is_on_row = cursor.backward();
+                    }
+                }
+            }
+        }
+        sum
+    }
+}

@@ -1,0 +1,169 @@
+//! Blocks by themselves, to be measured: built of rows, coded, opened, searched and walked by what extents and scans do it with.
+
+use std::sync::Arc;
+
+use spillway_base::budget::Budget;
+use spillway_base::{Csn, Result, TableId};
+
+use super::{
+    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Row, put_block_frame,
+    put_coded_frame, seal_frame,
+};
+use crate::coding::{Compression, Dictionaries, DictionaryStore, Encoder};
+use crate::extent_meta::ExtentId;
+use crate::nodes::Way;
+use crate::pages::{Buffer, PagePools};
+
+const ID: FrameId = FrameId { table: TableId(1), extent: ExtentId(2), offset: 3 };
+/// Bytes of the largest body that is opened.
+const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// A row: its key, the commit that wrote it, its value.
+pub type RowOf<'a> = (&'a [u8], u64, &'a [u8]);
+
+/// How a block is searched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Search {
+    /// By nodes over its keys, with the best vectors that the processor has.
+    Simd,
+    /// By nodes, head by head.
+    Nodes,
+    /// By halving, key by key.
+    Halving,
+}
+
+/// Bodies of full blocks of rows that come in order of their keys, and how many rows each has.
+pub fn bodies<'a>(rows: impl IntoIterator<Item = RowOf<'a>>) -> Vec<(Vec<u8>, usize)> {
+    let mut writer = BlockWriter::default();
+    for (key, csn, value) in rows {
+        writer.push(&Entry { key, csn: Csn(csn), value: Some(value) });
+    }
+    let built = writer.finish().into_iter();
+    built
+        .map(|mut block| (block.frame.split_off(FRAME_BYTES), block.counts.versions as usize))
+        .collect()
+}
+
+/// The frames of these bodies as extents store them, one behind the other of one table.
+pub fn frames(bodies: &[&[u8]], compression: Compression) -> Vec<Vec<u8>> {
+    let mut encoder = Encoder::new(compression, None);
+    let frame = |body: &&[u8]| {
+        let mut frame = Vec::new();
+        match compression {
+            Compression::None => put_block_frame(&mut frame, body),
+            _ => put_coded_frame(&mut frame, body, &mut encoder),
+        }
+        seal_frame(&mut frame, ID);
+        frame
+    };
+    bodies.iter().map(frame).collect()
+}
+
+/// What opens blocks.
+pub struct Opener {
+    dictionaries: Arc<Dictionaries>,
+    pages: PagePools,
+    search: BlockSearch,
+}
+
+impl Opener {
+    /// Opens blocks that are searched so, into memory as caches have it.
+    #[must_use]
+    pub fn new(search: Search) -> Opener {
+        let budget = Budget::new(usize::MAX);
+        Opener {
+            dictionaries: DictionaryStore::new(&budget).of(ID.table),
+            pages: Block::pools(true, &budget),
+            search: match search {
+                Search::Simd => BlockSearch::best(),
+                Search::Nodes => BlockSearch::Nodes(Way::Scalar),
+                Search::Halving => BlockSearch::Halving,
+            },
+        }
+    }
+
+    /// Checks a frame that [`frames`] made, and makes a block of it.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`].
+    pub fn open(&self, frame: &[u8]) -> Result<OpenBlock> {
+        let decoding = Decoding {
+            dictionaries: &self.dictionaries,
+            pages: &self.pages,
+            body_bytes_max: &|| BODY_BYTES_MAX,
+            search: self.search,
+        };
+        // A read comes into such memory.
+        let mut memory = Buffer::new(frame.len(), &self.pages);
+        memory.copy_from_slice(frame);
+        Block::open(memory, ID, &decoding).map(OpenBlock)
+    }
+}
+
+/// A block in memory.
+pub struct OpenBlock(Block);
+
+impl OpenBlock {
+    /// How many rows it has; there is one at least.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // None is empty.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Bytes in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// The index of the first row at or past a key; the number of rows where there is none.
+    #[inline]
+    #[must_use]
+    pub fn seek(&self, key: &[u8]) -> usize {
+        self.0.seek(key)
+    }
+
+    /// A walk from the row of this index, which there is.
+    #[inline]
+    #[must_use]
+    pub fn walk(&self, index: usize) -> Walk<'_> {
+        Walk { block: &self.0, index, row: self.0.row(index) }
+    }
+}
+
+/// A walk over rows, as scans make it within a block that has one version of each key.
+pub struct Walk<'a> {
+    block: &'a Block,
+    index: usize,
+    row: Row,
+}
+
+impl Walk<'_> {
+    /// Goes to the next row; `false` where there is none.
+    #[inline]
+    pub fn forward(&mut self) -> bool {
+        let next = self.index + 1;
+        if next < self.block.len() {
+            (self.index, self.row) = (next, self.block.row_after(&self.row));
+            return true;
+        }
+        false
+    }
+
+    /// Goes to the row before; `false` where there is none.
+    #[inline]
+    pub fn backward(&mut self) -> bool {
+        let Some(before) = self.index.checked_sub(1) else { return false };
+        (self.index, self.row) = (before, self.block.row_before(self.index));
+        true
+    }
+
+    /// The row's key and value.
+    #[inline]
+    #[must_use]
+    pub fn row(&self) -> (&[u8], &[u8]) {
+        let Entry { key, value, .. } = self.block.entry_of(&self.row);
+        (key, value.unwrap_or_default())
+    }
+}
