@@ -34,6 +34,12 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
+    /// A slice of an extent, which knows of it from now on.
+    pub(crate) fn new(meta: Arc<SliceMeta>, extent: Arc<ExtentHandle>) -> Arc<Slice> {
+        extent.note_slice(&meta);
+        Arc::new(Slice { meta, extent })
+    }
+
     /// How often it was read lately.
     pub(crate) fn temperature(&self) -> Temperature {
         self.extent.temperature(self.meta.block_range())
@@ -81,7 +87,7 @@ impl Slice {
         };
         let extent = ExtentHandle::detached(handle);
         extent.change_live_bytes(bytes, 0);
-        Arc::new(Slice { meta: Arc::new(meta), extent })
+        Slice::new(Arc::new(meta), extent)
     }
 }
 

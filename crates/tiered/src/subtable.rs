@@ -376,6 +376,13 @@ impl SubTable {
         self.quarantine.lock().first().map(|first| first.error.clone())
     }
 
+    /// Bars the keys that compaction is kept away from for what cannot be read.
+    pub(crate) fn bar_damaged(&self, bars: &mut Bars) {
+        for damaged in self.quarantine.lock().iter() {
+            bars.add(&damaged.smallest, &damaged.largest);
+        }
+    }
+
     /// Takes it whole for somebody who changes its levels, unless others work on some of it, or it is closed.
     pub(crate) fn take_whole(self: &Arc<SubTable>) -> Option<Compacting> {
         let mut work = self.work.lock();
@@ -409,9 +416,7 @@ impl SubTable {
             return None;
         }
         let mut bars = work.bars.clone();
-        for damaged in self.quarantine.lock().iter() {
-            bars.add(&damaged.smallest, &damaged.largest);
-        }
+        self.bar_damaged(&mut bars);
         let (hull, chosen) = choose(&bars)?;
         work.bars.add(&hull.0, &hull.1);
         Some((Compacting { part: self.clone(), hull: Some(hull.clone()) }, hull, chosen))

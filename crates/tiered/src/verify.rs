@@ -85,13 +85,14 @@ pub fn verify(
         let mut edit = LevelsEdit::default();
         for extent in stored.extents.values() {
             let handle = ExtentHandle::new(id, extent.meta.clone(), &space, &context)?;
+            let slices = extent.slices();
+            edit.added.extend(
+                slices.map(|(place, meta)| (*place, Slice::new(meta.clone(), handle.clone()))),
+            );
             let slices = extent.slices().map(|(_, slice)| &**slice);
             if let Err(error) = verify_extent(&handle, slices, &mut report) {
                 report.findings.push(Finding { table: Some(id), error });
             }
-            edit.added.extend(extent.slices().map(|(place, meta)| {
-                (*place, Arc::new(Slice { meta: meta.clone(), extent: handle.clone() }))
-            }));
             report.extents += 1;
             progress(report.extents, total);
         }

@@ -81,7 +81,7 @@ impl Output for Yard {
         let extent = ExtentHandle::new(TABLE, meta, &self.space, &self.context)?;
         for meta in slices {
             extent.change_live_bytes(meta.bytes, 0);
-            self.slices.push(Arc::new(Slice { meta: Arc::new(meta), extent: extent.clone() }));
+            self.slices.push(Slice::new(Arc::new(meta), extent.clone()));
         }
         Ok(())
     }

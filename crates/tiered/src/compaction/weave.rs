@@ -221,7 +221,7 @@ impl<'a> Weaver<'a> {
         }
         let meta = open.resident.slice(slice.meta.extent, blocks);
         let extent = slice.extent.clone();
-        self.relink(Arc::new(Slice { meta: Arc::new(meta), extent }))
+        self.relink(Slice::new(Arc::new(meta), extent))
     }
 
     /// Copies blocks as they are, or coded more strongly where that is wanted.

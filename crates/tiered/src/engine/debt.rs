@@ -10,7 +10,7 @@ use spillway_base::engine::Debt;
 use spillway_base::{Csn, Result};
 
 use super::Inner;
-use crate::picker::Shape;
+use crate::picker::{Bars, Shape};
 use crate::subtable::SubTable;
 
 /// The debt of all tables' levels, since they last changed.
@@ -86,12 +86,21 @@ impl Inner {
         self.levels_debt.changes.fetch_add(1, Ordering::AcqRel);
         let (mut level0, mut compaction) = (0.0_f64, 0.0);
         for (table, part) in self.all_parts() {
-            // One that cannot be compacted, or will not be, is no reason to hold writers back for ever.
-            if table.dropped() != Csn::MAX || part.quarantined().is_some() {
+            // One that will not be compacted is no reason to hold writers back.
+            if table.dropped() != Csn::MAX {
                 continue;
             }
             let view = part.view_now();
             let shape = self.shape_of(&part);
+            let mut damaged = Bars::default();
+            part.bar_damaged(&mut damaged);
+            if !damaged.is_empty() {
+                // Nor is what cannot be, and all that lies about it: they would be held back for ever. What compactions can still get at counts.
+                let chooser = self.chooser(&part, &view.levels, &damaged, Csn::ZERO);
+                let sublevels = chooser.sublevels_in_reach();
+                level0 = level0.max(sublevels as f64 / shape.level0_limit as f64);
+                continue;
+            }
             level0 = level0.max(view.levels.level0.len() as f64 / shape.level0_limit as f64);
             let behind = shape.debt_bytes(&view.levels) as f64;
             compaction += behind / (shape.level0_bytes as f64 * 64.0);

@@ -228,7 +228,7 @@ impl TieredEngine {
                 let extent = ExtentHandle::new(id, stored.meta.clone(), &space, &context)?;
                 edit.added.extend(stored.slices().map(|(place, meta)| {
                     extent.change_live_bytes(meta.bytes, 0);
-                    (*place, Arc::new(Slice { meta: meta.clone(), extent: extent.clone() }))
+                    (*place, Slice::new(meta.clone(), extent.clone()))
                 }));
             }
             edit.ranges = Some(Arc::new(stored.ranges.clone()));

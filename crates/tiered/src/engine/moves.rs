@@ -16,7 +16,7 @@ use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
 use super::written::stopped;
-use crate::extent::{ExtentHandle, check_extent};
+use crate::extent::ExtentHandle;
 use crate::extent_meta::{ExtentId, ExtentMeta};
 use crate::level::{LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
@@ -141,9 +141,7 @@ impl Inner {
         for (id, class) in moves {
             let Some(slices) = homes.get(id).and_then(Option::as_ref) else { continue };
             let old = &slices[0].2.extent;
-            let read = old.read_into(&mut bytes);
-            if let Err(error) = read.and_then(|()| check_extent(&bytes, table.id, &old.meta)) {
-                let error = error.context(old.meta.slots);
+            if let Err(error) = old.read_all(&mut bytes) {
                 for (at, _, slice) in slices {
                     parts[*at].quarantine(&slice.meta, error.clone());
                 }
@@ -176,8 +174,8 @@ impl Inner {
             let new = ExtentHandle::new(table.id, meta.clone(), &self.space, &self.context)?;
             new.take_over(old);
             for (at, place, slice) in homes.remove(&meta.id).flatten().unwrap_or_default() {
-                let moved = Slice { meta: slice.meta.clone(), extent: new.clone() };
-                changes[at].added.push((place, Arc::new(moved)));
+                let moved = Slice::new(slice.meta.clone(), new.clone());
+                changes[at].added.push((place, moved));
                 changes[at].removed.push(slice);
             }
         }

@@ -223,7 +223,7 @@ impl Inner {
                 if !rest.is_empty() {
                     let meta = Arc::new(resident.slice(slice.meta.extent, rest));
                     let extent = slice.extent.clone();
-                    edit.added.push((place, Arc::new(Slice { meta, extent })));
+                    edit.added.push((place, Slice::new(meta, extent)));
                 }
             }
             let new = written.extents.len();

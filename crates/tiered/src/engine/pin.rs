@@ -98,9 +98,7 @@ impl Pin {
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
     pub fn read(&self, index: usize, bytes: &mut Vec<u8>) -> Result<u32> {
-        let (table, handle) = &self.extents[index];
-        handle.read_into(bytes)?;
-        check_extent(bytes, *table, &handle.meta).map_err(|error| error.context(handle.meta.slots))
+        self.extents[index].1.read_all(bytes)
     }
 
     /// The state of the manifest: which slices of which extents make up which tables.

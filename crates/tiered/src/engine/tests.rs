@@ -9,6 +9,7 @@ use spillway_base::rng::Rng;
 use spillway_storage::sim::{Fault, SimDisk};
 
 mod coding;
+mod damage;
 mod drops;
 mod edges;
 mod faults;

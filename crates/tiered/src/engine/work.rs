@@ -198,10 +198,11 @@ impl Inner {
         let mut all = Vec::new();
         for (meta, slices) in &written.extents[from..] {
             let extent = written.handle(table.id, meta)?;
-            all.extend(slices.iter().map(|meta| {
-                let (meta, extent) = (Arc::new(meta.clone()), extent.clone());
-                (place, Arc::new(Slice { meta, extent }))
-            }));
+            all.extend(
+                slices
+                    .iter()
+                    .map(|meta| (place, Slice::new(Arc::new(meta.clone()), extent.clone()))),
+            );
         }
         Ok(all)
     }
@@ -300,7 +301,7 @@ impl Inner {
         Ok(false)
     }
 
-    fn chooser<'a>(
+    pub(super) fn chooser<'a>(
         &self,
         part: &SubTable,
         levels: &'a Levels,
@@ -530,7 +531,7 @@ impl Parted {
         let all = slice.meta.block_range();
         let part = |blocks: Range<usize>| {
             let meta = Arc::new(resident.slice(slice.meta.extent, blocks));
-            Arc::new(Slice { meta, extent: slice.extent.clone() })
+            Slice::new(meta, slice.extent.clone())
         };
         let between_keys = |mut at: usize| {
             while at > all.start && at < all.end && resident.goes_on(at - 1) {

@@ -3,7 +3,7 @@
 use spillway_base::checksum::crc32c;
 use spillway_base::{Error, Result, TableId};
 
-use super::{FOOTER_BYTES, Footer, Resident};
+use super::{ExtentHandle, FOOTER_BYTES, Footer, Resident};
 use crate::block::{BlockSearch, FrameId, check_frame, dictionary_of, open_frame};
 use crate::extent_meta::ExtentMeta;
 
@@ -17,12 +17,27 @@ pub(crate) fn check_extent(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> R
     Ok(crc32c(bytes))
 }
 
+impl ExtentHandle {
+    /// Reads all its bytes, checks every checksum of them, and answers the CRC32C of the whole.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
+    pub(crate) fn read_all(&self, bytes: &mut Vec<u8>) -> Result<u32> {
+        let home = self.home();
+        bytes.resize(self.meta.len as usize, 0);
+        home.file.read_at(home.offset, bytes)?;
+        let place = || self.with_keys(&self.meta.slots.to_string());
+        check_extent(bytes, home.table, &self.meta).map_err(|error| error.context(place()))
+    }
+}
+
 fn check(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<()> {
     let wrong = |what: &str| Err(Error::corruption(what));
     if bytes.len() as u64 != meta.len || bytes.len() < FOOTER_BYTES {
         return wrong("it has another length than was recorded");
     }
-    let footer = Footer::decode(&bytes[bytes.len() - FOOTER_BYTES..])?;
+    let footer = Footer::decode(&bytes[bytes.len() - FOOTER_BYTES..])
+        .map_err(|error| error.context("footer"))?;
     if (footer.id, footer.table) != (meta.id, table) {
         return wrong("it belongs elsewhere");
     }

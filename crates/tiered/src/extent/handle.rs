@@ -14,6 +14,7 @@ use super::ahead::Queues;
 use super::past::{Bytes, read_past};
 use super::settings::ReadSettings;
 use super::under_way::UnderWay;
+use super::users::Users;
 use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, is_stored, open_frame};
 use crate::cache::{Cache, Entrance, Held, Holder, Pin, RowCache, Seat, Sizes, Table};
@@ -200,7 +201,7 @@ impl<T> Deref for Reached<'_, T> {
 /// Where an extent's bytes are. Dropping the last handle of an extent that left its table gives its
 /// slots back.
 pub(super) struct Home {
-    table: TableId,
+    pub(super) table: TableId,
     pub(super) file: Arc<DataFile>,
     pub(super) offset: u64,
     space: Arc<SpaceManager>,
@@ -217,6 +218,7 @@ pub(crate) struct ExtentHandle {
     /// Bytes that were live when it was found to be in order.
     ordered_at: AtomicU64,
     readings: Readings,
+    pub(super) users: Users,
     thermometer: Arc<Thermometer>,
     home: Option<Home>,
 }
@@ -272,6 +274,7 @@ impl ExtentHandle {
             live_bytes: AtomicU64::new(0),
             ordered_at: AtomicU64::new(u64::MAX),
             readings: Readings::default(),
+            users: Users::default(),
             thermometer,
             home,
         }
@@ -342,11 +345,6 @@ impl ExtentHandle {
         self.home.as_ref().expect("only tests of the picker have detached extents")
     }
 
-    fn damaged(&self, part: impl std::fmt::Display, error: &Error) -> Error {
-        let home = self.home();
-        error.context(format!("{:?}, {}, {}, {part}", home.table, self.meta.id, self.meta.slots))
-    }
-
     /// Reads a part of it, and gives it to `then`.
     fn read<T>(
         &self,
@@ -382,13 +380,6 @@ impl ExtentHandle {
                 then(Bytes::Own(bytes))
             }
         }
-    }
-
-    /// All its bytes, unchecked.
-    pub(crate) fn read_into(&self, bytes: &mut Vec<u8>) -> Result<()> {
-        let home = self.home();
-        bytes.resize(self.meta.len as usize, 0);
-        home.file.read_at(home.offset, bytes)
     }
 
     fn frame(&self, offset: u64) -> FrameId {
@@ -543,14 +534,15 @@ impl ExtentHandle {
                 self.damaged(part, &Error::corruption("it lies outside of its extent"))
             })
         };
-        let (index, filter) = (part("index", footer.index)?, part("filter", footer.filter)?);
+        let (index, filter) = (part("index", footer.index)?, part("filters", footer.filter)?);
         let saved = tail.len();
-        let resident = open_frame(index, self.frame(footer.index.0))
-            .and_then(|index| {
-                let filter = open_frame(filter, self.frame(footer.filter.0))?;
-                let search = self.home().context.search;
-                Resident::decode(footer.version, index, filter, self.meta.len, search)
-            })
+        let open = |part, frame, offset| {
+            open_frame(frame, self.frame(offset)).map_err(|error| self.damaged(part, &error))
+        };
+        let index = open("index", index, footer.index.0)?;
+        let filter = open("filters", filter, footer.filter.0)?;
+        let search = self.home().context.search;
+        let resident = Resident::decode(footer.version, index, filter, self.meta.len, search)
             .map_err(|error| self.damaged("index or filters", &error))?;
         if resident.blocks() != self.meta.blocks as usize {
             let error = Error::corruption("it has another number of blocks than was recorded");
@@ -772,7 +764,7 @@ impl ExtentHandle {
     }
 
     fn damaged_block(&self, resident: &Resident, index: usize, error: &Error) -> Error {
-        self.damaged(resident.name(index), error)
+        self.damaged_at(resident.name(index), error)
     }
 
     /// The number of versions that the extent says it holds.

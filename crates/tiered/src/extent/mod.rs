@@ -39,6 +39,7 @@ mod settings;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod under_way;
+mod users;
 
 use std::ops::Range;
 
@@ -58,6 +59,8 @@ pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
 pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext, read_by_this_thread};
 pub(crate) use settings::ReadSettings;
+#[cfg(all(test, not(loom)))]
+pub(crate) use tests::bytes_of_parts;
 pub(crate) use under_way::UnderWaySettings;
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";

@@ -1,10 +1,34 @@
 use super::*;
 use crate::block::{BlockWriter, Entry, FrameId, open_frame};
 use crate::coding::Coding;
+use crate::extent_meta::ExtentMeta;
 use spillway_base::{Csn, EngineKind};
 
 fn table() -> TableId {
     TableId::new(EngineKind::Tiered, 3)
+}
+
+/// A byte of each part of an extent, by what damage of it is told as: the footer, the index, a filter, a range filter, and a data block.
+pub(crate) fn bytes_of_parts(
+    bytes: &[u8],
+    table: TableId,
+    meta: &ExtentMeta,
+) -> [(&'static str, usize); 5] {
+    let footer = Footer::decode(bytes.last_chunk::<FOOTER_BYTES>().unwrap()).unwrap();
+    let (at, len) = (footer.filter.0 as usize, footer.filter.1 as usize);
+    let id = FrameId { table, extent: meta.id, offset: footer.filter.0 };
+    let filters = open_frame(&bytes[at..at + len], id).unwrap();
+    let place = |part: &[u8]| part.as_ptr() as usize - bytes.as_ptr() as usize;
+    let (range, _) = crate::filter::split_range(filters);
+    let range = range.expect("blocks of Level0 have range filters");
+    [
+        ("footer", bytes.len() - 20),
+        ("index", footer.index.0 as usize + footer.index.1 as usize / 2),
+        // A ribbon is the last of them.
+        ("filters", place(filters) + filters.len() - 1),
+        ("filters", place(range) + range.len() / 2),
+        ("block 0", 100),
+    ]
 }
 
 /// Extents of these entries.
@@ -107,7 +131,7 @@ fn the_format_is_what_its_version_says() {
         [("extent-2", 0), ("extent-2-blocks-2", 0), ("extent-3", 1), ("extent-4", 128)]
     {
         let old = crate::fixtures::old(name);
-        let meta = crate::extent_meta::ExtentMeta { len: old.len() as u64, ..extent.meta.clone() };
+        let meta = ExtentMeta { len: old.len() as u64, ..extent.meta.clone() };
         check_extent(&old, table(), &meta).unwrap();
         let footer = Footer::decode(&old[old.len() - FOOTER_BYTES..]).unwrap();
         let body = |(offset, len): (u64, u32), part| {

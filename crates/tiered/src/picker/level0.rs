@@ -15,6 +15,21 @@ use crate::temperature::Warmth;
 const PARTS_TRIED: usize = 8;
 
 impl Chooser<'_> {
+    /// How many sub-levels the next compaction of Level0 would take something from.
+    pub(crate) fn sublevels_in_reach(&self) -> usize {
+        let is_above = |slice: &Arc<Slice>| {
+            let mut runs = self.levels.level0.iter().map(|sublevel| &sublevel.run);
+            runs.any(|run| {
+                run.find(&slice.meta.smallest).is_some_and(|there| Arc::ptr_eq(there, slice))
+            })
+        };
+        let picks = [Kind::Minor, Kind::IntraLevel0].into_iter().filter_map(|kind| self.pick(kind));
+        let reached = picks.map(|pick| {
+            pick.sources.iter().filter(|source| source.first().is_some_and(is_above)).count()
+        });
+        reached.max().unwrap_or_default()
+    }
+
     /// Whether sub-levels are to be put together within Level0: where it holds too little to be worth taking down, and where they
     /// are so many that it cannot wait.
     pub(super) fn may_merge_within_level0(&self) -> bool {

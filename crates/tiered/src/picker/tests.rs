@@ -33,7 +33,7 @@ fn warm(slice: Arc<Slice>, reads: &[u64]) -> Arc<Slice> {
         extent.inherit(region * 10, *count);
     }
     let meta = Arc::new(SliceMeta { blocks, ..(*slice.meta).clone() });
-    Arc::new(Slice { meta, extent })
+    Slice::new(meta, extent)
 }
 
 fn cold_slice(id: u64, text: &str) -> Arc<Slice> {
@@ -291,7 +291,7 @@ fn recoded(letters: &str, least: u64, most: u64) -> Option<(usize, usize)> {
         let meta = ExtentMeta { coding, ..slice.extent.meta.clone() };
         let extent = ExtentHandle::detached(meta);
         extent.change_live_bytes(bytes, 0);
-        let slice = Arc::new(Slice { meta: slice.meta.clone(), extent });
+        let slice = Slice::new(slice.meta.clone(), extent);
         if letter == 'h' { warm(slice, &[1 << 20; 8]) } else { slice }
     });
     let slices: Vec<_> = slices.collect();

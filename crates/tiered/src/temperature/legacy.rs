@@ -105,7 +105,7 @@ mod tests {
             extent.inherit(blocks_of(region, blocks as usize).start, reads);
         }
         let meta = SliceMeta { blocks, ..(*one.meta).clone() };
-        Arc::new(Slice { meta: Arc::new(meta), extent })
+        Slice::new(Arc::new(meta), extent)
     }
 
     fn reads(slice: &Slice) -> [u64; 8] {
@@ -129,9 +129,9 @@ mod tests {
     fn what_stays_keeps_its_own() {
         let whole = slice(1, "a", "c", 80, [9, 9, 9, 9, 4, 4, 4, 4]);
         let meta = Arc::new(SliceMeta { blocks: 40, ..(*whole.meta).clone() });
-        let stays = Slice { meta, extent: whole.extent.clone() };
+        let stays = Slice::new(meta, whole.extent.clone());
         let new = [slice(2, "a", "c", 40, [0; 8])];
-        Legacy::of([whole].iter(), &[Arc::new(stays)]).leave_to(new.iter());
+        Legacy::of([whole].iter(), &[stays]).leave_to(new.iter());
         assert_eq!(reads(&new[0]), [2; 8]);
     }
 

@@ -235,7 +235,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
     // What an extent says is checked where its blocks are read.
     let slice = slices(&bench, 2)[0].clone();
     let mut bytes = Vec::new();
-    slice.extent.read_into(&mut bytes).unwrap();
+    slice.extent.read_all(&mut bytes).unwrap();
     let by = |names| {
         let meta = ExtentMeta { names, ..slice.extent.meta.clone() };
         check_extent(&bytes, table(1), &meta).map_err(|error| error.to_string())

@@ -1,0 +1,135 @@
+//! What is told of damage, whatever part of an extent it is in.
+
+use super::*;
+use crate::extent::bytes_of_parts;
+
+/// Rows of a table of its own, written at once.
+fn put(bench: &Bench, csn: u64, rows: impl Iterator<Item = u64>) {
+    let rows: Vec<_> = rows.map(|number| (key(number), noise(number, 100))).collect();
+    let put = |(key, value)| Op::Put { table: table(1), key, value };
+    let ops: Vec<_> = rows.iter().map(|(key, value)| put((&key[..], &value[..]))).collect();
+    bench.install(&(Csn(csn), batch(&ops)));
+    bench.engine.flush_all().unwrap();
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key{number:05}").into_bytes()
+}
+
+/// E8: of damage anywhere in an extent its reader is told the table, the extent and which keys it is about: those of the slices that
+/// refer to the extent. So are verification, backups, and who looks at what compactions leave alone.
+#[test]
+fn e8_damage_of_any_part_tells_table_extent_and_keys() {
+    let whole = SimDisk::new(1);
+    let bench = open(&whole).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    put(&bench, 2, 0..4000);
+    let (_, part) = bench.part(1);
+    let slice = part.view().levels.level0[0].run.slices().at(1).clone();
+    let (meta, keys) = (slice.extent.meta.clone(), slice.meta.clone());
+    let mut bytes = Vec::new();
+    slice.extent.read_all(&mut bytes).unwrap();
+    drop((slice, part, bench));
+    let path = dir().join(format!("{:06}.data", meta.slots.file));
+    let start = u64::from(meta.slots.first) * small().slot_bytes as u64;
+    let hull =
+        format!("\"{}\" to \"{}\"", keys.smallest.escape_ascii(), keys.largest.escape_ascii());
+    for (part, at) in bytes_of_parts(&bytes, table(1), &meta) {
+        let disk = whole.fork();
+        disk.rot(&path, start + at as u64, 8);
+        let told = |error: &Error, by: &str| {
+            assert_eq!(error.kind(), ErrorKind::Corruption);
+            let text = error.to_string();
+            let all = ["table 0x1", &meta.id.to_string(), part, "with keys from \"key"];
+            assert!(all.into_iter().all(|what| text.contains(what)), "{by}, byte {at}: {text}");
+            // A block's own, or all that are read by way of the extent.
+            assert!(part == "block 0" || text.contains(&hull), "{by}, {part}: {text}");
+        };
+        let bench = open(&disk).unwrap();
+        bench.horizon.stable.store(2, Ordering::SeqCst);
+        let error = bench.get(table(1), &keys.smallest, Csn(2)).unwrap_err();
+        told(&error, "a get");
+        let rows = bench.rows(table(1), KeyRange::ALL, Direction::Forward, Csn(2));
+        told(&rows.unwrap_err(), "a scan");
+        // One that need not read it leaves it where it is.
+        if let Err(error) = bench.engine.compact_all() {
+            told(&error, "a compaction");
+        }
+        let (_, sub) = bench.part(1);
+        let slices: Vec<_> = sub.view().levels.places().map(|(_, slice)| slice.clone()).collect();
+        bench.engine.0.quarantine(&sub, &slices, &error);
+        let status = bench.engine.status();
+        let quarantine = status[0].quarantine.as_ref().expect("it is left alone");
+        assert!(quarantine.contains("with keys from \"key"), "{quarantine}");
+        assert!(part == "block 0" || quarantine.contains(&hull), "{quarantine}");
+        let pin = bench.engine.pin();
+        let mut room = Vec::new();
+        let copied = (0..pin.extents().len()).map(|index| pin.read(index, &mut room));
+        let failed: Vec<_> = copied.filter_map(Result::err).collect();
+        assert_eq!(failed.len(), 1);
+        told(&failed[0], "a backup");
+        drop((pin, slices, sub, bench));
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let report = crate::verify(&shared, &dir(), &mut |_, _| {}).unwrap();
+        assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+        told(&report.findings[0].error, "verification");
+    }
+}
+
+/// E8: where several slices refer to an extent, it is the keys from the first of them to the last: those that were cut out of it are elsewhere.
+#[test]
+fn e8_damage_is_told_with_the_keys_that_are_still_read_there() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    put(&bench, 2, 0..4000);
+    bench.engine.compact_all().unwrap();
+    // The beginning of all, and something in the middle, are written anew.
+    put(&bench, 3, (0..10).chain(1000..1010).chain(3000..3010));
+    bench.engine.compact_all().unwrap();
+    let (_, part) = bench.part(1);
+    let levels = part.view().levels.clone();
+    let mut slices: Vec<_> = levels.places().map(|(_, slice)| slice.clone()).collect();
+    slices.sort_by_key(|slice| slice.meta.id());
+    let groups = slices.chunk_by(|one, next| one.meta.extent == next.meta.extent);
+    let group = groups.max_by_key(|group| group.len()).unwrap();
+    assert!(group.len() > 1, "an extent has several slices");
+    let meta = group[0].extent.meta.clone();
+    let (low, high) = (&group[0].meta.smallest, &group[group.len() - 1].meta.largest);
+    let hull =
+        format!("footer with keys from \"{}\" to \"{}\"", low.escape_ascii(), high.escape_ascii());
+    let within = group[1].meta.smallest.clone();
+    drop((levels, part, bench));
+    let path = dir().join(format!("{:06}.data", meta.slots.file));
+    let start = u64::from(meta.slots.first) * small().slot_bytes as u64;
+    disk.rot(&path, start + meta.len - 20, 8);
+    let bench = open(&disk).unwrap();
+    bench.horizon.stable.store(3, Ordering::SeqCst);
+    let text = bench.get(table(1), &within, Csn(3)).unwrap_err().to_string();
+    assert!(text.contains(&hull), "{hull}: {text}");
+}
+
+/// E8: keys that compactions are kept away from hold no writer back, however much lies over them; what else the table has in Level0 does.
+#[test]
+fn e8_what_lies_beside_damage_still_counts_as_debt() {
+    let settings = TieredSettings { compaction_order: Vec::new(), ..small() };
+    let bench = open_with(Arc::new(SimDisk::new(1)), settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    put(&bench, 2, 0..4000);
+    bench.engine.compact_all().unwrap();
+    let (_, part) = bench.part(1);
+    let damaged = part.view().levels.level2.slices().at(0).clone();
+    assert!(*damaged.meta.largest < key(3000)[..], "there is more than that");
+    part.quarantine(&damaged.meta, Error::corruption("a test"));
+    let debt = || bench.engine.debt().level0;
+    for csn in 3..9 {
+        put(&bench, csn, [1, 5].into_iter());
+    }
+    assert_eq!((part.view().levels.level0.len(), debt()), (6, 0.0), "nothing can be done about it");
+    for csn in 9..14 {
+        put(&bench, csn, [3100, 3500].into_iter());
+    }
+    assert_eq!(part.view().levels.level0.len(), 11);
+    let limit = small().level0_limit as f64;
+    assert!((4.0 / limit..=5.0 / limit).contains(&debt()), "{} of {limit}", debt());
+}
