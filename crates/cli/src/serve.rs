@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use spillway::{Compression, Database, Durability, Mechanism, Settings, Tier};
+use spillway::{CompactionKind, Compression, Database, Durability, Mechanism, Settings, Tier};
 use spillway_server::{Affinity, MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
 use spillway_sql::Instance;
 
@@ -48,6 +48,14 @@ pub(crate) struct ServeArgs {
     /// How data is compressed once it has settled: none, lz4, zstd, or zstd:1 to zstd:19
     #[arg(long, value_name = "HOW", default_value = "zstd:3")]
     cold_compression: Compression,
+    /// The ceiling on space amplification: bytes that the extents of settled data may take for each byte of them that is in use, from 1.05
+    /// to 10. Past it compactions put them in order, so that less takes less space and more writing
+    #[arg(long, value_name = "TIMES", default_value_t = 1.25)]
+    space_max: f64,
+    /// The kinds of compactions to choose first, where several are due: of deletion, intra-Level0, minor, major and self-major. Those that are
+    /// not named follow in that order; what writers would soon be slowed without goes before all
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    compaction_order: Vec<CompactionKind>,
     /// The port to listen on; 0 for any that is free
     #[arg(long, default_value_t = 3306)]
     port: u16,
@@ -126,6 +134,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     settings.tiers.clone_from(&args.tier);
     settings.hot_compression = args.hot_compression;
     settings.cold_compression = args.cold_compression;
+    settings.space_max = args.space_max;
+    settings.compaction_order.clone_from(&args.compaction_order);
     settings.cores = args.cores.unwrap_or(settings.cores);
     settings.durability = args.durability;
     settings.direct_reads = args.direct_reads;

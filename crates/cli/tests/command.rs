@@ -395,6 +395,27 @@ fn a_folder_is_inspected_without_opening_it() {
     assert!(files_of(Path::new(data)) == before, "something was changed");
 }
 
+#[test]
+fn settings_of_compactions_that_make_no_sense_are_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    for (option, value, told) in [
+        ("--space-max", "1", "space_max is 1; it must be between 1.05 and 10"),
+        ("--space-max", "much", "invalid value 'much' for '--space-max <TIMES>'"),
+        (
+            "--compaction-order",
+            "minor,fast",
+            "fast is no kind of compaction that is chosen; there are deletion,",
+        ),
+        ("--compaction-order", "minor,Minor", "compaction_order names minor twice"),
+    ] {
+        let output = spillway(&["serve", "--data", data.to_str().unwrap(), option, value]);
+        let text = text(&output);
+        assert!(!output.status.success() && text.contains(told), "{text}");
+        assert!(!data.exists(), "nothing was made");
+    }
+}
+
 /// All files of a folder, and what is in them, but for the one that says who has it.
 fn files_of(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut all = Vec::new();

@@ -123,6 +123,7 @@ impl Database {
         let budget = Budget::new(settings.memory_bytes);
         let horizon = HorizonHandle::new();
         let mut defaults = TieredSettings::for_memory(settings.memory_bytes);
+        defaults.compaction_order = settings.all_in_order();
         if !settings.has(Mechanism::IntraLevel0) {
             defaults.compaction_order.retain(|kind| *kind != CompactionKind::IntraLevel0);
         }
@@ -173,6 +174,7 @@ impl Database {
             tiers: settings.tiers.clone(),
             hot_compression: settings.hot_compression,
             cold_compression: settings.cold_compression,
+            space_max: settings.space_max,
             ..defaults
         };
         let tiered = TieredEngine::open(

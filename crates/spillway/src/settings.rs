@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use spillway_base::{Error, Result};
-use spillway_tiered::{Compression, Tier};
+use spillway_tiered::{CompactionKind, Compression, Tier};
 use spillway_txn::{Durability, LOCK_WAIT};
 
 use crate::mechanism::Mechanism;
@@ -47,6 +47,13 @@ pub struct Settings {
     pub hot_compression: Compression,
     /// How all other data is compressed: Level2.
     pub cold_compression: Compression,
+    /// The ceiling on space amplification: bytes that extents of Level2, where nearly all data is, may take for each byte of them that is in use,
+    /// between 1.05 and 10. Past it compactions put them in order ([`CompactionKind::SelfMajor`]). Nearer to 1 less space is taken, and more is
+    /// written: at 1.25 up to a fifth of it is dead.
+    pub space_max: f64,
+    /// The kinds of compactions, those that are chosen first in front, where several are due (X-Engine, section 3.3.3). Those of
+    /// [`CompactionKind::ORDER`] that are not named come after them, in that order, and what writers would soon be slowed without comes before all.
+    pub compaction_order: Vec<CompactionKind>,
     /// Whether reads of data files go past the system's page cache, where the file system can: what is in memory is in the budget then, once,
     /// and a read that needs its device takes half of the system's time. Without it the system keeps what was read lately in
     /// memory that nobody else needs, beside the budget.
@@ -77,12 +84,16 @@ impl Default for Settings {
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
+            space_max: 1.25,
+            compaction_order: CompactionKind::ORDER.into(),
             direct_reads: false,
             slot_bytes: 2 << 20,
         }
     }
 }
 
+/// What the ceiling on space amplification may be: no extent is filled to its last block, and a tenth in use is no ceiling.
+const SPACE_MAX: std::ops::RangeInclusive<f64> = 1.05..=10.0;
 /// The most lanes that a log can have.
 const LANES_MAX: usize = 64;
 
@@ -102,6 +113,15 @@ impl Settings {
     #[must_use]
     pub fn has(&self, mechanism: Mechanism) -> bool {
         !self.without.contains(&mechanism)
+    }
+
+    /// All kinds of compactions in the order that was asked for.
+    pub(crate) fn all_in_order(&self) -> Vec<CompactionKind> {
+        let mut all = self.compaction_order.clone();
+        all.extend(
+            CompactionKind::ORDER.into_iter().filter(|kind| !self.compaction_order.contains(kind)),
+        );
+        all
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
@@ -128,6 +148,23 @@ impl Settings {
             return Err(Error::invalid(
                 "slot_bytes must be a multiple of 4096 between 4 KiB and 64 MiB",
             ));
+        }
+        if !SPACE_MAX.contains(&self.space_max) {
+            let (least, most) = (SPACE_MAX.start(), SPACE_MAX.end());
+            return Err(Error::invalid(format!(
+                "space_max is {}; it must be between {least} and {most}",
+                self.space_max
+            )));
+        }
+        for (at, kind) in self.compaction_order.iter().enumerate() {
+            if !CompactionKind::ORDER.contains(kind) {
+                return Err(Error::invalid(format!(
+                    "compaction_order names {kind}, which no order is for"
+                )));
+            }
+            if self.compaction_order[..at].contains(kind) {
+                return Err(Error::invalid(format!("compaction_order names {kind} twice")));
+            }
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
 mod histories;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -48,9 +48,10 @@ mod warm;
 
 use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use spillway_base::Csn;
+use spillway_base::{Csn, Error, Result};
 
 use crate::extent_meta::SliceId;
 use crate::level::{Levels, Run, Slice};
@@ -136,9 +137,25 @@ impl Kind {
         Kind::Recode,
     ];
 
-    /// The paper's order.
-    pub(crate) const ORDER: [Kind; 5] =
+    /// The kinds that are chosen by an order, in the paper's.
+    pub const ORDER: [Kind; 5] =
         [Kind::Deletion, Kind::IntraLevel0, Kind::Minor, Kind::Major, Kind::SelfMajor];
+}
+
+impl FromStr for CompactionKind {
+    type Err = Error;
+
+    /// Takes the kinds that an order is made of, as they are written, in letters of either case.
+    fn from_str(text: &str) -> Result<CompactionKind> {
+        let found =
+            Kind::ORDER.into_iter().find(|kind| text.eq_ignore_ascii_case(&kind.to_string()));
+        found.ok_or_else(|| {
+            let names = Kind::ORDER.map(|kind| kind.to_string()).join(", ");
+            Error::invalid(format!(
+                "{text} is no kind of compaction that is chosen; there are {names}"
+            ))
+        })
+    }
 }
 
 /// A compaction to do.

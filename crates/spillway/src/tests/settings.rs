@@ -1,0 +1,119 @@
+//! Settings take effect, and values out of bounds are told of.
+
+use super::*;
+
+/// A database whose work is done when it is asked for.
+fn with(settings: Settings) -> Database {
+    Database::open_in_memory(settings).unwrap()
+}
+
+fn commit(db: &Database, table: Table, rows: impl Iterator<Item = u64>, rng: &mut Rng) {
+    let txn = db.begin(TransactionOptions::new());
+    let mut value = [0; 300];
+    for row in rows {
+        rng.fill(&mut value);
+        txn.put(table, &row.to_be_bytes(), &value).unwrap();
+    }
+    txn.commit().wait().unwrap();
+}
+
+fn new_table(db: &Database) -> Table {
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    txn.commit().wait().unwrap();
+    table
+}
+
+fn refused(settings: Settings) -> String {
+    let error = Database::open_in_memory(settings).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    error.to_string()
+}
+
+#[test]
+fn a_ceiling_or_an_order_that_makes_no_sense_is_refused() {
+    for space_max in [0.0, 1.0, 1.04, 10.1, f64::NAN, f64::INFINITY, -2.0] {
+        let told = refused(Settings { space_max, ..small() });
+        assert!(told.contains("must be between 1.05 and 10"), "{told}");
+    }
+    use CompactionKind::{Full, Major, Minor};
+    let order = |kinds: &[CompactionKind]| Settings { compaction_order: kinds.into(), ..small() };
+    assert!(refused(order(&[Full])).contains("names full, which no order is for"));
+    assert!(refused(order(&[Minor, Major, Minor])).contains("names minor twice"));
+}
+
+/// An order names what comes first: nothing is left out by it.
+#[test]
+fn kinds_that_an_order_does_not_name_follow() {
+    use CompactionKind::{Deletion, IntraLevel0, Major, Minor, SelfMajor};
+    let order = |kinds: &[CompactionKind]| {
+        Settings { compaction_order: kinds.into(), ..small() }.all_in_order()
+    };
+    assert_eq!(order(&[]), CompactionKind::ORDER);
+    assert_eq!(order(&[SelfMajor, Minor]), [SelfMajor, Minor, Deletion, IntraLevel0, Major]);
+    assert_eq!("Intra-level0".parse::<CompactionKind>().unwrap(), IntraLevel0);
+    for kind in CompactionKind::ORDER {
+        assert_eq!(kind.to_string().parse::<CompactionKind>().unwrap(), kind);
+    }
+    let told = "fastest".parse::<CompactionKind>().unwrap_err().to_string();
+    assert!(told.contains("deletion, intra-Level0, minor, major, self-major"), "{told}");
+    assert!("full".parse::<CompactionKind>().is_err());
+}
+
+/// A quarter of each extent's blocks is written anew elsewhere. Answers how many bytes extents take for each in use in the end, and how
+/// many compactions put them in order.
+fn after_updates(space_max: f64) -> (f64, f64) {
+    let db = with(Settings { space_max, slot_bytes: 256 << 10, ..small() });
+    let table = new_table(&db);
+    let mut rng = Rng::new(5);
+    for first in (0..24_000).step_by(2000) {
+        commit(&db, table, first..first + 2000, &mut rng);
+        while db.run_background_job().unwrap() {}
+    }
+    db.compact().unwrap();
+    for first in (0..24_000_u64).step_by(440) {
+        commit(&db, table, first..first + 110, &mut rng);
+    }
+    db.compact().unwrap();
+    while db.run_background_job().unwrap() {}
+    let space = db.space().into_iter().find(|space| space.table == table).unwrap().on_devices();
+    let name = "tiered_compactions_self_major_total";
+    let ordered = db.metrics().into_iter().find(|metric| metric.name == name).unwrap().value;
+    let used = space.slot_bytes - space.dead_bytes - space.slack_bytes;
+    (space.slot_bytes as f64 / used as f64, ordered)
+}
+
+#[test]
+fn the_ceiling_on_space_is_what_compactions_keep() {
+    let (near, ordered) = after_updates(1.1);
+    let (far, left) = after_updates(10.0);
+    println!("{near:.3} after {ordered}, {far:.3} after {left}");
+    assert!(near < far && ordered > 0.0 && left == 0.0, "{near:.3} {far:.3} {ordered} {left}");
+}
+
+/// Of deletions that are due and a Level0 that is over its size the one is done first that the order says.
+#[test]
+fn compactions_are_chosen_in_the_order_that_was_asked_for() {
+    use CompactionKind::{Deletion, Minor};
+    for (order, wanted) in [(&[][..], Deletion), (&[Minor], Minor), (&[Deletion, Minor], Deletion)]
+    {
+        let without = vec![Mechanism::StraightFlush];
+        let slot_bytes = Settings::default().slot_bytes;
+        let db = with(Settings { compaction_order: order.into(), without, slot_bytes, ..small() });
+        let (table, mut rng) = (new_table(&db), Rng::new(1));
+        for first in [0, 4000, 8000] {
+            commit(&db, table, first..first + 4000, &mut rng);
+            db.flush().unwrap();
+        }
+        let txn = db.begin(TransactionOptions::new());
+        (0..3000_u64).for_each(|row| txn.delete(table, &row.to_be_bytes()).unwrap());
+        txn.commit().wait().unwrap();
+        db.flush().unwrap();
+        let done = || db.inspect().compactions.unwrap();
+        assert!(done().is_empty());
+        while done().is_empty() {
+            assert!(db.run_background_job().unwrap());
+        }
+        assert_eq!(done()[0].kind, wanted, "{order:?}");
+    }
+}
