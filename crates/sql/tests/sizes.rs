@@ -13,8 +13,14 @@ const SIZES: &str = "SELECT TABLE_ROWS, AVG_ROW_LENGTH, DATA_LENGTH, INDEX_LENGT
 
 /// Rows, their average length, bytes of rows, of indexes, and bytes that are not in use.
 fn sizes(session: &mut Session) -> [u64; 5] {
-    let row = run(session, SIZES).unwrap().remove(0);
-    let shown = run(session, "SHOW TABLE STATUS LIKE 't'").unwrap().remove(0);
+    // Compactions in the background may come between two statements.
+    let (row, shown) = loop {
+        let row = run(session, SIZES).unwrap().remove(0);
+        let shown = run(session, "SHOW TABLE STATUS LIKE 't'").unwrap().remove(0);
+        if run(session, SIZES).unwrap() == [row.as_str()] {
+            break (row, shown);
+        }
+    };
     let shown: Vec<&str> = shown.split(' ').collect();
     let figures: Vec<&str> = row.split(' ').collect();
     // Name, engine, version, format; the largest size of a table is nobody's.

@@ -27,6 +27,7 @@ mod rows;
 mod scans;
 mod shares;
 mod space;
+mod stale;
 mod temperature;
 mod tiers;
 mod verify;

@@ -45,6 +45,15 @@ struct Window {
     slices: Vec<usize>,
 }
 
+/// What is in an extent of Level2.
+struct Inside<'a> {
+    extent: &'a ExtentHandle,
+    /// Bytes of its largest blocks, about.
+    block_bytes: u64,
+    /// Bytes of versions that would be dropped if they were merged now.
+    stale_bytes: u64,
+}
+
 impl Chooser<'_> {
     /// The neighbours in Level1 that overlap the least of Level2, for their size; of those about alike the coldest. What is hot is
     /// left out, as far as it may stay.
@@ -110,10 +119,10 @@ impl Chooser<'_> {
         }
     }
 
-    /// Whether the extent of a slice is mostly empty or dead, and could be filled better.
-    fn is_thin(&self, slice: &Slice) -> bool {
+    /// Whether the extent of a slice, of which so many bytes are stale, is mostly empty or dead, and could be filled better.
+    fn is_thin(&self, slice: &Slice, stale_bytes: u64) -> bool {
         let extent = &slice.extent;
-        let used = self.used_bytes(extent, self.block_bytes(slice));
+        let used = self.used_bytes(extent, self.block_bytes(slice)).saturating_sub(stale_bytes);
         (used as f64 * self.shape.space_max) < self.slots_bytes(extent) as f64
     }
 
@@ -132,28 +141,56 @@ impl Chooser<'_> {
         u64::from(extent.meta.slots.count) * self.shape.extent_bytes
     }
 
-    /// Whether many of a slice's versions in Level2 would be dropped if they were merged now: nobody sees them, and nothing
-    /// above has older ones.
-    fn is_stale(&self, slice: &Slice) -> bool {
+    /// Of a slice's versions in Level2 those that would be dropped if they were merged now. No snapshot needs any but the newest of each key;
+    /// while one is held that may, none is dropped, and all of them count once it has ended. Tombstones go where nothing above may have older
+    /// versions, but for those of an extent that it was tried with.
+    fn stale_versions(&self, slice: &Slice) -> u64 {
         let (meta, counts) = (&slice.meta, &slice.meta.counts);
-        let unseen = counts.versions - counts.keys + counts.tombstones;
-        let level0 = self.levels.level0.iter().map(|sublevel| &sublevel.run);
-        let mut above = level0.chain([&self.levels.level1]);
-        !slice.extent.is_in_order()
-            && unseen * 4 >= counts.versions
-            && counts.csn_max <= self.oldest
-            && above.all(|run| run.between(&meta.smallest, &meta.largest).is_empty())
+        let older = counts.versions - counts.keys;
+        if older + counts.tombstones == 0 || counts.csn_max > self.oldest {
+            return 0;
+        }
+        let ends = || {
+            let level0 = self.levels.level0.iter().map(|sublevel| &sublevel.run);
+            let mut above = level0.chain([&self.levels.level1]);
+            !slice.extent.is_in_order()
+                && above.all(|run| run.between(&meta.smallest, &meta.largest).is_empty())
+        };
+        let tombstones = if counts.tombstones > 0 && ends() { counts.tombstones } else { 0 };
+        (older + tombstones).min(counts.versions)
     }
 
-    /// Bytes of Level2's extents for each byte in use, over what there may be.
-    pub(super) fn space_score(&self) -> f64 {
-        let mut extents: FxHashMap<ExtentId, (&ExtentHandle, u64)> = FxHashMap::default();
+    /// Whether they are many.
+    fn is_stale(&self, slice: &Slice) -> bool {
+        let stale = self.stale_versions(slice);
+        stale > 0 && stale * 4 >= slice.meta.counts.versions
+    }
+
+    /// Bytes of those, about.
+    fn stale_bytes(&self, slice: &Slice) -> u64 {
+        let stale = self.stale_versions(slice) as f64 / slice.meta.counts.versions.max(1) as f64;
+        (slice.meta.bytes as f64 * stale) as u64
+    }
+
+    /// The extents of Level2, with the bytes of a block in each and the bytes that are stale.
+    fn extents_of_level2(&self) -> FxHashMap<ExtentId, Inside<'_>> {
+        let mut extents: FxHashMap<ExtentId, Inside<'_>> = FxHashMap::default();
         for slice in self.levels.level2.slices() {
-            let of = extents.entry(slice.meta.extent).or_insert((&slice.extent, 0));
-            of.1 = of.1.max(self.block_bytes(slice));
+            let empty = || Inside { extent: &slice.extent, block_bytes: 0, stale_bytes: 0 };
+            let of = extents.entry(slice.meta.extent).or_insert_with(empty);
+            of.block_bytes = of.block_bytes.max(self.block_bytes(slice));
+            of.stale_bytes += self.stale_bytes(slice);
         }
-        let all: u64 = extents.values().map(|(extent, _)| self.slots_bytes(extent)).sum();
-        let used = extents.values().map(|(extent, block)| self.used_bytes(extent, *block));
+        extents
+    }
+
+    /// Bytes of Level2's extents for each byte of use, over what there may be. What is stale is of no use.
+    pub(super) fn space_score(&self) -> f64 {
+        let extents = self.extents_of_level2();
+        let all: u64 = extents.values().map(|of| self.slots_bytes(of.extent)).sum();
+        let used = extents
+            .values()
+            .map(|of| self.used_bytes(of.extent, of.block_bytes).saturating_sub(of.stale_bytes));
         let used: u64 = used.sum();
         // A few extents are no matter, however little is in them.
         if all < used + 4 * self.shape.extent_bytes {
@@ -166,10 +203,13 @@ impl Chooser<'_> {
     /// stay where they are.
     pub(super) fn pick_self_major(&self) -> Option<Pick> {
         let barred = |slice: &&Arc<Slice>| self.bars.touch(&slice.meta);
+        let extents = self.extents_of_level2();
+        let stale_of =
+            |slice: &Slice| extents.get(&slice.meta.extent).map_or(0, |of| of.stale_bytes);
+        let wasteful = |slice: &Slice| self.is_thin(slice, stale_of(slice)) || self.is_stale(slice);
         let level2: Vec<&Arc<Slice>> = self.levels.level2.slices().iter().collect();
         let mut best: Option<(u64, &[&Arc<Slice>])> = None;
         for free in level2.split(barred) {
-            let wasteful = |slice: &Slice| self.is_thin(slice) || self.is_stale(slice);
             let Some(first) = free.iter().position(|slice| wasteful(slice)) else { continue };
             let mut bytes = 0;
             // Of each extent what is met here.
@@ -185,7 +225,7 @@ impl Chooser<'_> {
                 let (freed, used) = whole.fold((0, 0), |(freed, used), (extent, _)| {
                     (freed + self.slots_bytes(extent), used + extent.used_bytes())
                 });
-                let stale = self.is_stale(slice);
+                let stale = self.stale_versions(slice) > 0;
                 // What comes of it is full but for a block each, and the last one.
                 let full = self.shape.extent_bytes - self.shape.block_bytes;
                 let now = freed.saturating_sub(used.div_ceil(full) * self.shape.extent_bytes);
