@@ -250,6 +250,29 @@ fn text_and_json_tell_the_same_figures() {
     assert!(json["compactions"].is_null());
 }
 
+/// Whatever codings a level has, the columns after them are where their headings are.
+#[test]
+fn columns_stand_beneath_their_headings() {
+    for coded_bytes in [[9, 0, 0, 0], [0, 0, 0, 9], [1, 2, 30, 40]] {
+        let mut inspection = inspection(30, 3, None);
+        for level in inspection.tables[0].subtables.iter_mut().flat_map(|part| &mut part.levels) {
+            level.coded_bytes = coded_bytes;
+            level.class_bytes[DeviceClass::Hdd as usize] = 1;
+        }
+        let text = Report { inspection: &inspection, names: &Numbered, title: "t" }.text();
+        let heading = text.lines().find(|line| line.ends_with("tiers")).unwrap();
+        let (coding, tiers) = (heading.find("coding").unwrap(), heading.find("tiers").unwrap());
+        let levels: Vec<_> =
+            text.lines().filter(|line| line.trim_start().starts_with("Level")).collect();
+        assert_eq!(levels.len(), 9);
+        for level in levels {
+            assert_eq!(&level[tiers - 2..], "  hdd", "{text}");
+            assert_eq!(&level[coding - 2..coding], "  ", "{text}");
+            assert!(!level[coding..tiers].starts_with(' '), "{text}");
+        }
+    }
+}
+
 #[test]
 fn figures_are_written_as_people_write_them() {
     use words::{bytes, count, percent, time};

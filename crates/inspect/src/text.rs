@@ -76,10 +76,11 @@ impl Report<'_> {
                 bytes(memory),
             ),
         );
+        let coding_width = coding_width_of(table);
         line(
             out,
             format_args!(
-                "  {:<10}{:>8}{:>9}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{:>11}{:>11}  {:<18}tiers",
+                "  {:<10}{:>8}{:>9}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{:>11}{:>11}  {:<coding_width$}  tiers",
                 "",
                 "slices",
                 "extents",
@@ -105,7 +106,7 @@ impl Report<'_> {
                 }
             };
             line(out, format_args!("  sub-table {}, {bounds}{memtables}", at + 1));
-            levels_text(out, part);
+            levels_text(out, part, coding_width);
             if let Some(damage) = &part.quarantine {
                 line(out, format_args!("    not compacted any more: {damage}"));
             }
@@ -174,20 +175,26 @@ fn memory_of(part: &SubTableInspection) -> u64 {
     part.memtables.iter().map(|memtable| memtable.bytes).sum()
 }
 
-fn levels_text(out: &mut String, part: &SubTableInspection) {
+/// How wide the widest of a table's codings is, of which a level may have several.
+fn coding_width_of(table: &TableInspection) -> usize {
+    let levels = table.subtables.iter().flat_map(|part| &part.levels);
+    levels.map(|level| codings(level).len()).max().unwrap_or_default().max("coding".len())
+}
+
+fn levels_text(out: &mut String, part: &SubTableInspection, coding_width: usize) {
     for (number, level) in part.levels.iter().enumerate().filter(|(_, level)| level.slices > 0) {
         let name = match (number, part.sublevels) {
             (0, sublevels) => format!("Level0 x{sublevels}"),
             _ => format!("Level{number}"),
         };
-        line(out, format_args!("    {}", level_text(&name, level)));
+        line(out, format_args!("    {}", level_text(&name, level, coding_width)));
     }
 }
 
-fn level_text(name: &str, level: &LevelSpace) -> String {
+fn level_text(name: &str, level: &LevelSpace, coding_width: usize) -> String {
     let tombstones = share(level.tombstones, level.versions);
     format!(
-        "{name:<10}{:>6}{:>9}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{:>11}{:>11}  {:<18}{}",
+        "{name:<10}{:>6}{:>9}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{:>11}{:>11}  {:<coding_width$}  {}",
         count(level.slices),
         count(level.extents),
         bytes(level.payload_bytes),
