@@ -2,12 +2,12 @@
 //! not, an index that was being built is whole or gone, and nothing is left over.
 
 use spillway::{Direction, Durability, KeyRange, TransactionOptions};
-use spillway_sql::{Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_sql::Session;
 use spillway_storage::sim::{Fault, SimDisk};
-use spillway_types::ValueRef;
-use spillway_types::value::write_text;
 
-use crate::open;
+use crate::client::ask;
+use crate::extents::{looks_closely, nothing_is_left_over, verify_clean};
+use crate::{machine, open};
 
 /// More than are given entries in one transaction.
 const ROWS: u64 = 2100;
@@ -26,43 +26,9 @@ const STEPS: [&str; 10] = [
     "DROP INDEX u ON t",
 ];
 
-#[derive(Default)]
-struct Lines(Vec<String>);
-
-impl ResultSink for Lines {
-    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
-        self.0.clear();
-        Ok(())
-    }
-
-    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        let mut line = Vec::new();
-        for value in values {
-            write_text(value, &mut line);
-            line.push(b' ');
-        }
-        self.0.push(String::from_utf8_lossy(&line).into_owned());
-        Ok(())
-    }
-
-    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-}
-
-fn ask(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
-    let mut lines = Lines::default();
-    session.query(sql, &mut lines)?;
-    Ok(lines.0)
-}
-
 /// A disk with the table, before all steps.
-fn prepared() -> SimDisk {
-    let disk = SimDisk::new(7);
+fn prepared(has_tiers: bool) -> SimDisk {
+    let disk = machine(7, has_tiers);
     let (db, mut session) = open(&disk).unwrap();
     ask(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, u INT, v INT)").unwrap();
     for first in (0..ROWS).step_by(700) {
@@ -97,7 +63,7 @@ fn state(session: &mut Session) -> Vec<String> {
 
 /// What is there after each number of steps.
 fn states() -> Vec<Vec<String>> {
-    let (_db, mut session) = open(&prepared()).unwrap();
+    let (_db, mut session) = open(&prepared(false)).unwrap();
     let mut states = vec![state(&mut session)];
     for step in STEPS {
         ask(&mut session, step).unwrap_or_else(|error| panic!("{step}: {error:?}"));
@@ -107,9 +73,12 @@ fn states() -> Vec<Vec<String>> {
 }
 
 /// Opens what is there. Every acknowledged step happened, and at most one more; indexes have what the rows say; and neither a
-/// key space nor a note of a build is left over. Answers how many steps happened.
+/// key space nor a note of a build nor an extent is left over. Answers how many steps happened.
 fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> usize {
-    let (db, mut session) = open(&disk.fork()).unwrap();
+    let at = format!("after {told} steps and {} operations", disk.operations());
+    verify_clean(disk, &at);
+    let disk = disk.fork();
+    let (db, mut session) = open(&disk).unwrap();
     let found = state(&mut session);
     let happened = (told..states.len().min(told + 2)).find(|at| states[*at] == found);
     let happened = happened.unwrap_or_else(|| panic!("after {told} steps: {}", found[0]));
@@ -125,13 +94,19 @@ fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> usize {
     let range = KeyRange::new(b"b/", Some(b"b0"));
     let mut notes = txn.scan(txn.table("sys.catalog").unwrap(), range, Direction::Forward).unwrap();
     assert!(!notes.advance().unwrap());
+    drop(notes);
+    drop((txn, session));
+    if looks_closely(disk.operations()) {
+        nothing_is_left_over(&disk, db, names.len(), &at);
+    }
     happened
 }
 
-/// Faults are at every fifth operation in a run of one round, or at every one.
-fn stride() -> usize {
+/// Faults are at every fifth operation in a run of one round, and at fewer with tiers, or at every one.
+fn stride(has_tiers: bool) -> usize {
     let rounds = std::env::var("SPILLWAY_ROUNDS").ok().and_then(|value| value.parse().ok());
-    if rounds.unwrap_or(1) > 1 { 1 } else { 5 }
+    let of_one_round = if has_tiers { 29 } else { 5 };
+    if rounds.unwrap_or(1) > 1 { 1 } else { of_one_round }
 }
 
 /// The operations that the steps take on a disk that stays whole.
@@ -148,26 +123,30 @@ fn operations(prepared: &SimDisk, states: &[Vec<String>]) -> (u64, u64) {
 
 #[test]
 fn a_crash_at_operation_after_operation_leaves_statements_whole() {
-    let (states, prepared) = (states(), prepared());
-    let (first, last) = operations(&prepared, &states);
+    let states = states();
     let mut resumed = 0;
-    for crash_at in (first + 1..=last).step_by(stride()) {
-        let disk = prepared.fork();
-        disk.fail_operation(crash_at, Fault::Crash);
-        let mut told = drive(&disk, 0);
-        for life in 0..2 {
+    for has_tiers in [false, true] {
+        let prepared = prepared(has_tiers);
+        let (first, last) = operations(&prepared, &states);
+        for crash_at in (first + 1..=last).step_by(stride(has_tiers)) {
+            let disk = prepared.fork();
+            disk.fail_operation(crash_at, Fault::Crash);
+            let mut told = drive(&disk, 0);
+            for life in 0..2 {
+                disk.crash();
+                disk.restart();
+                let happened = check(&disk, told, &states);
+                resumed += u64::from(happened > told && STEPS[told].contains("INDEX"));
+                // The opening that goes on with a build is cut off, too.
+                told = happened;
+                let next = disk.operations() + 1 + (crash_at * 7 + life) % 29;
+                disk.fail_operation(next, Fault::Crash);
+                told = drive(&disk, told);
+            }
             disk.crash();
             disk.restart();
-            let happened = check(&disk, told, &states);
-            resumed += u64::from(happened > told && STEPS[told].contains("INDEX"));
-            // The opening that goes on with a build is cut off, too.
-            told = happened;
-            disk.fail_operation(disk.operations() + 1 + (crash_at * 7 + life) % 29, Fault::Crash);
-            told = drive(&disk, told);
+            check(&disk, told, &states);
         }
-        disk.crash();
-        disk.restart();
-        check(&disk, told, &states);
     }
     assert!(resumed > 0);
 }
@@ -175,18 +154,21 @@ fn a_crash_at_operation_after_operation_leaves_statements_whole() {
 /// The disk fails or is full once, the process is killed, and the next opening finds statements whole.
 #[test]
 fn a_fault_at_operation_after_operation_leaves_statements_whole() {
-    let (states, prepared) = (states(), prepared());
-    let (first, last) = operations(&prepared, &states);
-    for at in (first + 1..=last).step_by(2 * stride()) {
-        for fault in [Fault::Io, Fault::Full] {
-            let disk = prepared.fork();
-            disk.fail_operation(at, fault);
-            let told = drive(&disk, 0);
-            disk.heal();
-            disk.kill();
-            let happened = check(&disk, told, &states);
-            assert_eq!(drive(&disk, happened), STEPS.len());
-            check(&disk, STEPS.len(), &states);
+    let states = states();
+    for has_tiers in [false, true] {
+        let prepared = prepared(has_tiers);
+        let (first, last) = operations(&prepared, &states);
+        for at in (first + 1..=last).step_by(2 * stride(has_tiers)) {
+            for fault in [Fault::Io, Fault::Full] {
+                let disk = prepared.fork();
+                disk.fail_operation(at, fault);
+                let told = drive(&disk, 0);
+                disk.heal();
+                disk.kill();
+                let happened = check(&disk, told, &states);
+                assert_eq!(drive(&disk, happened), STEPS.len());
+                check(&disk, STEPS.len(), &states);
+            }
         }
     }
 }

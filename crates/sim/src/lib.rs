@@ -4,21 +4,45 @@
 //! rely on is checked after every crash.
 
 #[cfg(test)]
+mod client;
+#[cfg(test)]
 mod ddl_crashes;
 #[cfg(test)]
+mod extents;
+#[cfg(test)]
 mod sql_crashes;
+#[cfg(test)]
+mod table_crashes;
 
+#[cfg(test)]
+use std::path::Path;
 #[cfg(test)]
 use std::sync::Arc;
 
 #[cfg(test)]
-use spillway::{Database, Settings};
+use spillway::{Database, DeviceClass, Settings, Tier};
 #[cfg(test)]
 use spillway_sql::{Instance, Session, SqlError};
 #[cfg(test)]
+use spillway_storage::Disk;
+#[cfg(test)]
 use spillway_storage::sim::SimDisk;
 
-/// A small database that does its background work when it is told to, and a session in it.
+/// The devices that a machine may have beside the one of the data folder.
+#[cfg(test)]
+const DEVICES: [(DeviceClass, &str); 2] =
+    [(DeviceClass::Fast, "/fast"), (DeviceClass::Hdd, "/hdd")];
+
+/// An empty machine, of one device or with others of two more classes. Its choices come from `seed`.
+#[cfg(test)]
+fn machine(seed: u64, has_tiers: bool) -> SimDisk {
+    let disk = SimDisk::new(seed);
+    let more = DEVICES.iter().filter(|_| has_tiers);
+    more.for_each(|(_, dir)| disk.create_dir_all(Path::new(dir)).unwrap());
+    disk
+}
+
+/// A small database over all devices that there are, which does its background work when it is told to, and a session in it.
 #[cfg(test)]
 fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
     let mut settings = Settings::default();
@@ -27,6 +51,11 @@ fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
     settings.log_lanes = Some(2);
     settings.slot_bytes = 16 << 10;
     settings.background_threads = false;
+    for (class, dir) in DEVICES {
+        if disk.exists(Path::new(dir))? {
+            settings.tiers.push(Tier { class, dir: dir.into(), compression: None });
+        }
+    }
     let db = Database::open_on(Arc::new(disk.clone()), "/db", settings)?;
     let mut session = Instance::open(db.clone())?.session("root", "localhost", 1);
     session.use_database("test")?;

@@ -8,7 +8,8 @@ use spillway_storage::sim::{Fault, SimDisk};
 use spillway_types::ValueRef;
 use spillway_types::convert::to_i128;
 
-use crate::open;
+use crate::extents::{looks_closely, nothing_is_left_over, verify_clean};
+use crate::{machine, open};
 
 const ACCOUNTS: u64 = 8;
 
@@ -146,7 +147,10 @@ fn open_session(db: &Database) -> Result<Session, SqlError> {
 /// What a client may rely on: the sum is conserved, indexes agree with rows, every acknowledged transfer is
 /// there, and at most the one under way besides, and no number is given twice. Answers what there is.
 fn check(disk: &SimDisk, told: Told) -> Told {
-    let (db, mut session) = open(&disk.fork()).unwrap();
+    let at = format!("{told:?}, after {} operations", disk.operations());
+    verify_clean(disk, &at);
+    let disk = disk.fork();
+    let (db, mut session) = open(&disk).unwrap();
     let tables = ask(&mut session, "SHOW TABLES").unwrap().len();
     if tables < 4 {
         assert_eq!(told.done, 0);
@@ -175,6 +179,10 @@ fn check(disk: &SimDisk, told: Told) -> Told {
         }
     }
     take_ticket(&mut session, &mut told.clone()).unwrap();
+    drop(session);
+    if looks_closely(disk.operations()) {
+        nothing_is_left_over(&disk, db, names.len(), &at);
+    }
     Told { done: there, ..told }
 }
 
@@ -185,9 +193,14 @@ fn seeds() -> std::ops::Range<u64> {
     first..first + number("SPILLWAY_ROUNDS").unwrap_or(1)
 }
 
+/// Every other machine has devices of several classes.
+fn has_tiers(at: u64) -> bool {
+    at.is_multiple_of(2)
+}
+
 /// The operations of a whole history, each in turn, or every third in a run of one seed.
 fn operations(seed: u64) -> impl Iterator<Item = u64> {
-    let whole = SimDisk::new(0);
+    let whole = machine(0, false);
     let told = drive(&whole, seed, Told::default(), 25);
     assert!(told.done == 25 && told.ticket > 1, "{told:?}");
     check(&whole, told);
@@ -201,7 +214,7 @@ fn operations(seed: u64) -> impl Iterator<Item = u64> {
 fn a_crash_at_operation_after_operation_keeps_what_clients_rely_on() {
     for seed in seeds() {
         for crash_at in operations(seed) {
-            let disk = SimDisk::new(crash_at);
+            let disk = machine(crash_at, has_tiers(crash_at));
             disk.fail_operation(crash_at, Fault::Crash);
             let mut told = drive(&disk, seed, Told::default(), 25);
             for life in 0..2 {
@@ -222,7 +235,7 @@ fn a_fault_at_operation_after_operation_and_a_kill_keep_what_clients_rely_on() {
     for seed in seeds() {
         for at in operations(seed) {
             for fault in [Fault::Io, Fault::ShortWrite, Fault::Full] {
-                let disk = SimDisk::new(at);
+                let disk = machine(at, has_tiers(at));
                 disk.fail_operation(at, fault);
                 let told = drive(&disk, seed, Told::default(), 25);
                 disk.heal();

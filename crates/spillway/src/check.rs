@@ -39,7 +39,11 @@ pub fn check(path: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Resu
     check_on(&(Arc::new(RealDisk) as Arc<dyn Disk>), path.as_ref(), progress)
 }
 
-pub(crate) fn check_on(
+/// Checks a database's folder on a disk: for simulations.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_on(
     disk: &Arc<dyn Disk>,
     path: &Path,
     progress: &mut dyn FnMut(u64, u64),

@@ -53,7 +53,7 @@ mod settings;
 mod tests;
 mod transaction;
 
-pub use check::{CheckReport, check};
+pub use check::{CheckReport, check, check_on};
 pub use database::Database;
 pub use inspect::ClosedFolder;
 pub use mechanism::Mechanism;
