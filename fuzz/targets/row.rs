@@ -1,7 +1,7 @@
 #![no_main]
 
-use spillway_types::ValueRef;
 use spillway_types::row::{RowReader, write_row};
+use spillway_types::{Field, ValueRef};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(row) = RowReader::new(bytes) else { return };
@@ -18,5 +18,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for (column, value) in values.iter().enumerate() {
         let found = again.get(column).expect("a value that was written");
         assert_eq!(format!("{found:?}"), format!("{:?}", Some(value)));
+        let field = again.field(column).expect("a field that was written");
+        assert_eq!(format!("{field:?}"), format!("{:?}", Field::of(*value)));
     }
 });

@@ -4,13 +4,13 @@ use std::io;
 
 use spillway::CommitFuture;
 use spillway_sql::{Outcome, ResultColumn, ResultSink, SqlError, Status};
-use spillway_types::ValueRef;
+use spillway_types::{Field, ValueRef};
 
 use crate::capabilities::DEPRECATE_EOF;
 use crate::codec::{put_bytes, put_len};
 use crate::columns::{Columns, put_column};
 use crate::packet::Packets;
-use crate::rows::{put_binary_row, put_text_row};
+use crate::rows::{put_binary_fields, put_binary_row, put_text_fields, put_text_row};
 use crate::transport::Transport;
 
 fn status_bits(status: Status) -> u16 {
@@ -144,6 +144,18 @@ impl<T: Transport> ResultSink for WireSink<'_, T> {
                 put_binary_row(out, values, forms);
             } else {
                 put_text_row(out, values, forms);
+            }
+        });
+        self.sent(sent)
+    }
+
+    fn fields(&mut self, fields: &[Field<'_>]) -> Result<(), SqlError> {
+        let (forms, binary) = (self.columns.forms(), self.binary);
+        let sent = self.packets.packet(|out| {
+            if binary {
+                put_binary_fields(out, fields, forms);
+            } else {
+                put_text_fields(out, fields, forms);
             }
         });
         self.sent(sent)

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use spillway_types::convert::{to_datetime, to_double, to_i128, to_time};
 use spillway_types::value::write_text;
-use spillway_types::{Date, DateTime, ValueRef};
+use spillway_types::{Date, DateTime, Field, ValueRef};
 
 use crate::codec::{put_bytes, put_short};
 use crate::columns::Form;
@@ -32,6 +32,39 @@ pub(crate) fn put_binary_row(out: &mut Vec<u8>, values: &[ValueRef<'_>], forms: 
             out[nulls + (at + 2) / 8] |= 1 << ((at + 2) % 8);
         } else {
             put_binary(out, value, *form);
+        }
+    }
+}
+
+/// As [`put_text_row`].
+pub(crate) fn put_text_fields(out: &mut Vec<u8>, fields: &[Field<'_>], forms: &[Form]) {
+    for (field, form) in fields.iter().zip(forms) {
+        match *field {
+            Field::Null => out.push(0xFB),
+            Field::Text(text) => put_bytes(out, text.as_bytes()),
+            Field::Bytes(bytes) => put_bytes(out, bytes),
+            field => put_text(out, &field.value(), *form),
+        }
+    }
+}
+
+/// As [`put_binary_row`].
+pub(crate) fn put_binary_fields(out: &mut Vec<u8>, fields: &[Field<'_>], forms: &[Form]) {
+    let nulls = out.len() + 1;
+    match (fields.len() + 2).div_ceil(8) {
+        1 => out.extend_from_slice(&[0; 2]),
+        bytes => out.resize(nulls + bytes, 0),
+    }
+    for (at, (field, form)) in fields.iter().zip(forms).enumerate() {
+        match (*field, *form) {
+            (Field::Null, _) => out[nulls + (at + 2) / 8] |= 1 << ((at + 2) % 8),
+            (Field::Text(text), Form::Text) => put_bytes(out, text.as_bytes()),
+            (Field::Bytes(bytes), Form::Text) => put_bytes(out, bytes),
+            (Field::Int(number), Form::Int32) => {
+                out.extend_from_slice(&(number as u32).to_le_bytes())
+            }
+            (Field::Int(number), Form::Int64) => out.extend_from_slice(&number.to_le_bytes()),
+            (field, form) => put_binary(out, &field.value(), form),
         }
     }
 }

@@ -62,6 +62,8 @@ pub enum Mechanism {
     IndexOnly,
     /// Rows that lie together are handed to queries together, and counted without being looked at.
     RowBatches,
+    /// Columns of rows go to the client as they are stored, without being made values of any kind on the way.
+    RowFields,
     /// A table whose rows have many versions of its schema has them written in the newest, beside its users.
     RowRefresh,
     /// Blocks are searched by nodes over their keys, in place of halving.
@@ -76,7 +78,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 31] = [
+    pub const ALL: [Mechanism; 32] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -103,6 +105,7 @@ impl Mechanism {
         Mechanism::LoneWaits,
         Mechanism::IndexOnly,
         Mechanism::RowBatches,
+        Mechanism::RowFields,
         Mechanism::RowRefresh,
         Mechanism::BlockNodes,
         Mechanism::Simd,
@@ -140,6 +143,7 @@ impl Mechanism {
             Mechanism::LoneWaits => "lone-waits",
             Mechanism::IndexOnly => "index-only",
             Mechanism::RowBatches => "row-batches",
+            Mechanism::RowFields => "row-fields",
             Mechanism::RowRefresh => "row-refresh",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use spillway::CommitFuture;
-use spillway_types::{Collation, ColumnType, ValueRef};
+use spillway_types::{Collation, ColumnType, Field, ValueRef};
 
 use crate::errors::SqlError;
 
@@ -84,6 +85,16 @@ pub trait ResultSink {
     /// # Errors
     /// As [`ResultSink::columns`].
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
+
+    /// A row none of whose values is a decimal, as [`ResultSink::row`] is given one: for who writes most kinds on as they are.
+    ///
+    /// # Errors
+    /// As [`ResultSink::columns`].
+    fn fields(&mut self, fields: &[Field<'_>]) -> Result<(), SqlError> {
+        let values: SmallVec<[ValueRef<'_>; 8]> =
+            fields.iter().map(|field| field.value()).collect();
+        self.row(&values)
+    }
 
     /// The result set ends.
     ///

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use spillway::Rewrite;
 use spillway_types::row::{RowReader, widened, write_row};
-use spillway_types::{ColumnType, Value, ValueRef};
+use spillway_types::{ColumnType, Field, Value, ValueRef};
 
 use crate::catalog::{ColumnDef, Layout, TableDef};
 use crate::errors::Result;
@@ -92,7 +92,7 @@ pub(crate) enum Stored<'r> {
 }
 
 impl<'r> Stored<'r> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(bytes: &'r [u8], versions: &'r Versions) -> Result<Stored<'r>> {
         let reader = RowReader::new(bytes)?;
         Ok(match reader.schema() {
@@ -114,6 +114,31 @@ impl<'r> Stored<'r> {
                 Stored::get_older(reader, versions, older, column)
             }
         }
+    }
+
+    /// As [`Stored::get`], as a field; `None` for a decimal.
+    #[inline(always)]
+    pub(crate) fn field(&self, column: usize) -> Result<Option<Field<'r>>> {
+        match self {
+            Stored::Row(reader, _) => {
+                if let Some(field) = reader.field(column)? {
+                    return Ok(Some(field));
+                }
+            }
+            Stored::Entry(entry) => {
+                if let Some(field) = entry.field(column) {
+                    return Ok(Some(field));
+                }
+            }
+            Stored::Older(..) => {}
+        }
+        self.rare_field(column)
+    }
+
+    /// A column that the row does not have as it is asked for.
+    #[cold]
+    fn rare_field(&self, column: usize) -> Result<Option<Field<'r>>> {
+        self.get(column).map(Field::of)
     }
 
     #[cold]

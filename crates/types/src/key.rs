@@ -14,7 +14,7 @@
 //!
 //! Parts of most types are read back as well ([`read_part`]); which, [`is_exact`] says.
 
-use crate::{Collation, ColumnType, Date, DateTime, Decimal, Time, Value, ValueRef};
+use crate::{Collation, ColumnType, Date, DateTime, Decimal, Field, Time, Value, ValueRef};
 
 const GROUP: usize = 8;
 
@@ -129,6 +129,22 @@ impl<'c> Part<'c> {
     }
 }
 
+/// Reads the part at the front of a key, of a column of whole numbers, and answers what is behind it. `None` for NULL, where the column is of another
+/// type, and when the bytes are no such part.
+#[must_use]
+#[inline]
+pub fn read_whole<'k>(key: &'k [u8], column: &ColumnType) -> Option<(Field<'static>, &'k [u8])> {
+    let ColumnType::Int { unsigned, .. } = column else { return None };
+    let (part, rest) = key.split_first_chunk::<9>()?;
+    let [1, bits @ ..] = *part else { return None };
+    let bits = u64::from_be_bytes(bits);
+    Some((if *unsigned { Field::UInt(bits) } else { Field::Int(signed(bits)) }, rest))
+}
+
+fn signed(bits: u64) -> i64 {
+    (bits ^ 1 << 63) as i64
+}
+
 /// Reads the part at the front of a key, of a column that [`is_exact`], and answers how long it is. Texts and bytes, which lie in
 /// pieces there, are put together at the end of `room`. `None` when the bytes are no such part.
 #[inline]
@@ -137,15 +153,8 @@ pub fn read_part<'c>(
     column: &'c ColumnType,
     room: &mut Vec<u8>,
 ) -> Option<(Part<'c>, usize)> {
-    let signed = |bits: u64| (bits ^ 1 << 63) as i64;
-    // Most parts of keys are whole numbers.
-    if let (ColumnType::Int { unsigned, .. }, Some([1, bits @ ..])) =
-        (column, key.first_chunk::<9>())
-        && let Some(bits) = bits.first_chunk()
-    {
-        let bits = u64::from_be_bytes(*bits);
-        let value = if *unsigned { ValueRef::UInt(bits) } else { ValueRef::Int(signed(bits)) };
-        return Some((Part::Value(value), 9));
+    if let Some((field, _)) = read_whole(key, column) {
+        return Some((Part::Value(field.value()), 9));
     }
     let (kind, rest) = key.split_first()?;
     if *kind == 0 {

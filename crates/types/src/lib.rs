@@ -1,7 +1,7 @@
 //! MySQL's value system: what values there are, how they are compared, converted and shown, and how rows and keys
 //! of them are stored.
 //!
-//! - [`value`]: a value, owned or borrowed; [`decimal`], [`temporal`]: those that need arithmetic of their own;
+//! - [`value`]: a value, owned or borrowed; [`field`]: as it is handed on; [`decimal`], [`temporal`]: those that need arithmetic of their own;
 //! - [`mod@column`]: column types, and storing a value into one;
 //! - [`collation`]: how text compares;
 //! - [`convert`]: numbers, text and dates from one another;
@@ -11,6 +11,7 @@ pub mod collation;
 pub mod column;
 pub mod convert;
 pub mod decimal;
+pub mod field;
 pub mod key;
 pub mod row;
 pub mod temporal;
@@ -22,5 +23,6 @@ pub mod value;
 pub use collation::Collation;
 pub use column::{ColumnType, StoreError};
 pub use decimal::Decimal;
+pub use field::Field;
 pub use temporal::{Date, DateTime, Time};
 pub use value::{Value, ValueRef};

@@ -24,7 +24,7 @@
 //! the reader's to know. A value that was written before its column was given a wider type is made one of the new type by
 //! [`widened`].
 
-use crate::{ColumnType, Date, DateTime, Decimal, Time, ValueRef, text};
+use crate::{ColumnType, Date, DateTime, Decimal, Field, Time, ValueRef, text};
 
 /// The row has the schema version 0, and does not say so.
 const PLAIN: u8 = 1;
@@ -76,7 +76,7 @@ fn write_value(value: &ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::UInt(number) => put(2, &number.to_le_bytes()),
         ValueRef::Float(number) => put(10, &number.to_le_bytes()),
         ValueRef::Double(number) => put(3, &number.to_le_bytes()),
-        ValueRef::Decimal(number) => put(4, &number.to_bytes()),
+        ValueRef::Decimal(number) => put(DECIMAL, &number.to_bytes()),
         ValueRef::Text(text) => put(5, text.as_bytes()),
         ValueRef::Bytes(bytes) => put(6, bytes),
         ValueRef::Date(date) => put(7, &date_bytes(date)),
@@ -96,10 +96,12 @@ fn date_bytes(date: Date) -> [u8; 4] {
 /// A row, read in place.
 #[derive(Clone, Copy, Debug)]
 pub struct RowReader<'a> {
-    nulls: &'a [u8],
-    ends: &'a [u8],
-    values: &'a [u8],
-    columns: usize,
+    bytes: &'a [u8],
+    /// Where in them the nulls begin, the ends and the values.
+    nulls_at: u32,
+    ends_at: u32,
+    values_at: u32,
+    columns: u16,
     schema: u16,
 }
 
@@ -108,22 +110,25 @@ impl<'a> RowReader<'a> {
     ///
     /// # Errors
     /// When the bytes are no row.
-    #[inline]
+    #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Result<RowReader<'a>, RowError> {
-        let (head, rest) = bytes.split_at_checked(3).ok_or("the row has no head")?;
-        let (schema, rest) = match head[0] {
-            PLAIN => (0, rest),
+        let ([version, low, high], rest) =
+            bytes.split_first_chunk().ok_or("the row has no head")?;
+        let (schema, nulls_at) = match *version {
+            PLAIN => (0, 3),
             VERSIONED => {
-                let (schema, rest) = rest.split_first_chunk().ok_or("the row is cut short")?;
-                (u16::from_le_bytes(*schema), rest)
+                let schema = rest.first_chunk().ok_or("the row is cut short")?;
+                (u16::from_le_bytes(*schema), 5)
             }
             _ => return Err("the row is of an unknown version"),
         };
-        let columns = usize::from(u16::from_le_bytes([head[1], head[2]]));
-        let (nulls, rest) =
-            rest.split_at_checked(columns.div_ceil(8)).ok_or("the row is cut short")?;
-        let (ends, values) = rest.split_at_checked(4 * columns).ok_or("the row is cut short")?;
-        Ok(RowReader { nulls, ends, values, columns, schema })
+        let columns = u16::from_le_bytes([*low, *high]);
+        let ends_at = nulls_at + u32::from(columns).div_ceil(8);
+        let values_at = ends_at + 4 * u32::from(columns);
+        if bytes.len() < values_at as usize {
+            return Err("the row is cut short");
+        }
+        Ok(RowReader { bytes, nulls_at, ends_at, values_at, columns, schema })
     }
 
     /// The version of its table's schema that it was written under.
@@ -135,13 +140,41 @@ impl<'a> RowReader<'a> {
     /// The columns it holds.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.columns
+        self.columns.into()
     }
 
-    #[inline]
-    fn end(&self, column: usize) -> usize {
-        let bytes = self.ends[4 * column..].first_chunk().copied().unwrap_or_default();
-        u32::from_le_bytes(bytes) as usize
+    /// The bytes of a column that the row has: `None` for NULL.
+    #[inline(always)]
+    fn bytes(&self, column: usize) -> Result<Option<&'a [u8]>, RowError> {
+        const OUTSIDE: RowError = "a column lies outside of its row";
+        let nulls = self.bytes.get(self.nulls_at as usize + column / 8).ok_or(OUTSIDE)?;
+        if nulls >> (column % 8) & 1 == 1 {
+            return Ok(None);
+        }
+        let end_at = self.ends_at as usize + 4 * column;
+        let (start, end) = if column == 0 {
+            let end = self.bytes.get(end_at..).and_then(<[u8]>::first_chunk).ok_or(OUTSIDE)?;
+            (0, u32::from_le_bytes(*end))
+        } else {
+            // Where it begins and where it ends lie side by side.
+            let both = self.bytes.get(end_at - 4..).and_then(<[u8]>::first_chunk).ok_or(OUTSIDE)?;
+            let both = u64::from_le_bytes(*both);
+            (both as u32, (both >> 32) as u32)
+        };
+        let [start, end] = [start, end].map(|at| self.values_at as usize + at as usize);
+        self.bytes.get(start..end).map(Some).ok_or(OUTSIDE)
+    }
+
+    /// A column, where no more has to be known of it than a [`Field`] says: `None` when the row does not have it, and for a decimal.
+    ///
+    /// # Errors
+    /// As [`RowReader::get`].
+    #[inline(always)]
+    pub fn field(&self, column: usize) -> Result<Option<Field<'a>>, RowError> {
+        if column >= self.columns() {
+            return Ok(None);
+        }
+        self.bytes(column)?.map_or(Ok(Some(Field::Null)), read_field)
     }
 
     /// A column; `None` when the row does not have it.
@@ -150,46 +183,51 @@ impl<'a> RowReader<'a> {
     /// When the column's bytes are no value.
     #[inline]
     pub fn get(&self, column: usize) -> Result<Option<ValueRef<'a>>, RowError> {
-        if column >= self.columns {
+        if column >= self.columns() {
             return Ok(None);
         }
-        if self.nulls[column / 8] >> (column % 8) & 1 == 1 {
-            return Ok(Some(ValueRef::Null));
+        let Some(bytes) = self.bytes(column)? else { return Ok(Some(ValueRef::Null)) };
+        match read_field(bytes)? {
+            Some(field) => Ok(Some(field.value())),
+            None => read_decimal(bytes).map(|decimal| Some(ValueRef::Decimal(decimal))),
         }
-        let start = if column == 0 { 0 } else { self.end(column - 1) };
-        let bytes =
-            self.values.get(start..self.end(column)).ok_or("a column lies outside of its row")?;
-        read_value(bytes).map(Some)
     }
 }
 
+/// The kind of a decimal.
+const DECIMAL: u8 = 4;
+
+#[cold]
+fn read_decimal(bytes: &[u8]) -> Result<Decimal, RowError> {
+    Decimal::from_bytes(&bytes[1..]).ok_or("a decimal makes no sense")
+}
+
+/// A value; `None` for a decimal.
 #[inline]
-fn read_value(bytes: &[u8]) -> Result<ValueRef<'_>, RowError> {
+fn read_field(bytes: &[u8]) -> Result<Option<Field<'_>>, RowError> {
     const SHORT: RowError = "a value is cut short";
     let (kind, rest) = bytes.split_first().ok_or(SHORT)?;
     let eight = || rest.first_chunk::<8>().copied().ok_or(SHORT);
-    Ok(match kind {
-        1 => ValueRef::Int(i64::from_le_bytes(eight()?)),
-        2 => ValueRef::UInt(u64::from_le_bytes(eight()?)),
-        3 => ValueRef::Double(f64::from_le_bytes(eight()?)),
-        4 => ValueRef::Decimal(Decimal::from_bytes(rest).ok_or("a decimal makes no sense")?),
-        5 => ValueRef::Text(text::from_utf8(rest).map_err(|_| "a text is not UTF-8")?),
-        6 => ValueRef::Bytes(rest),
-        7 => ValueRef::Date(read_date(rest)?),
-        8 => ValueRef::Time(Time { micros: i64::from_le_bytes(eight()?) }),
+    Ok(Some(match *kind {
+        1 => Field::Int(i64::from_le_bytes(eight()?)),
+        2 => Field::UInt(u64::from_le_bytes(eight()?)),
+        3 => Field::Double(f64::from_le_bytes(eight()?)),
+        DECIMAL => return Ok(None),
+        5 => Field::Text(text::from_utf8(rest).map_err(|_| "a text is not UTF-8")?),
+        6 => Field::Bytes(rest),
+        7 => Field::Date(read_date(rest)?),
+        8 => Field::Time(Time { micros: i64::from_le_bytes(eight()?) }),
         9 => {
             let micros = rest.get(4..).and_then(|rest| rest.first_chunk::<8>()).ok_or(SHORT)?;
-            ValueRef::DateTime(DateTime {
-                date: read_date(rest)?,
-                micros: u64::from_le_bytes(*micros),
-            })
+            let micros = u64::from_le_bytes(*micros);
+            Field::DateTime(DateTime { date: read_date(rest)?, micros })
         }
         10 => {
             let four = rest.first_chunk::<4>().copied().ok_or(SHORT)?;
-            ValueRef::Float(f32::from_le_bytes(four))
+            Field::Float(f32::from_le_bytes(four))
         }
         _ => return Err("a value is of an unknown kind"),
-    })
+    }))
 }
 
 fn read_date(bytes: &[u8]) -> Result<Date, RowError> {

@@ -147,8 +147,13 @@ fn rows_come_back_and_any_bytes_are_survived() {
         for (column, value) in values.iter().enumerate() {
             let read = row.get(column).unwrap().unwrap();
             assert_eq!(format!("{read:?}"), format!("{:?}", value.as_ref()));
+            let field = row.field(column).unwrap();
+            assert_eq!(format!("{field:?}"), format!("{:?}", Field::of(read)));
+            let Some(field) = field else { continue };
+            assert_eq!(format!("{:?}", field.value()), format!("{read:?}"));
         }
         assert!(row.get(values.len()).unwrap().is_none());
+        assert!(row.field(values.len()).unwrap().is_none());
         let at = noise.next() as usize % bytes.len();
         bytes[at] = noise.next() as u8;
         bytes.truncate(noise.next() as usize % (bytes.len() + 1));
@@ -157,6 +162,11 @@ fn rows_come_back_and_any_bytes_are_survived() {
                 (0..row.columns()).filter(|column| row.get(*column).is_ok()).count()
                     <= row.columns()
             );
+            // A decimal alone may make no sense where no field is wrong.
+            for column in 0..row.columns() {
+                let (value, field) = (row.get(column), row.field(column));
+                assert!(value.is_err() || field.is_ok(), "{value:?}, but {field:?}");
+            }
         }
     }
 }

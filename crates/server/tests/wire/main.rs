@@ -5,6 +5,7 @@ mod affinity;
 mod client;
 mod cold;
 mod commits;
+mod fields;
 mod framing;
 mod limits;
 mod login;

@@ -19,7 +19,7 @@
 //! - **S6.** However many ranges a query joins by OR, an entry is read once: what is read are spans apart from each other (`spans`).
 
 use spillway_types::key::{self, Part};
-use spillway_types::{Collation, ColumnType, ValueRef};
+use spillway_types::{Collation, ColumnType, Field, ValueRef};
 
 use super::spans::Span;
 use super::{Access, scan};
@@ -89,25 +89,44 @@ fn long_bytes(ty: &ColumnType) -> Option<u64> {
 
 /// An entry of an index, with the columns that are read from it.
 pub(crate) struct Entry<'t> {
+    /// Columns of whole numbers, which most are, and how many of these there are.
+    wholes: [(usize, Field<'static>); WHOLES],
+    wholes_len: usize,
+    /// The others.
     values: Vec<(usize, Part<'t>)>,
     /// Texts and bytes of them.
     room: Vec<u8>,
 }
 
+/// Columns of whole numbers that are read so; more of them are read as others are.
+const WHOLES: usize = 4;
+
 impl<'t> Entry<'t> {
     fn new() -> Entry<'t> {
-        Entry { values: Vec::new(), room: Vec::new() }
+        let wholes = [(0, Field::Null); WHOLES];
+        Entry { wholes, wholes_len: 0, values: Vec::new(), room: Vec::new() }
     }
 
     /// Becomes the entry with this key.
     #[inline]
     fn read(&mut self, cover: &Cover, table: &'t TableDef, key: &[u8]) -> Result<()> {
         const WRONG: &str = "an index key makes no sense";
+        self.wholes_len = 0;
         self.values.clear();
         self.room.clear();
         let mut rest = key;
         for (column, is_read) in &cover.parts {
             let ty = &table.columns[*column].ty;
+            if let Some((field, behind)) = key::read_whole(rest, ty)
+                && let Some(whole) = self.wholes.get_mut(self.wholes_len)
+            {
+                if *is_read {
+                    *whole = (*column, field);
+                    self.wholes_len += 1;
+                }
+                rest = behind;
+                continue;
+            }
             let len = if *is_read {
                 let (part, len) = key::read_part(rest, ty, &mut self.room).ok_or(WRONG)?;
                 self.values.push((*column, part));
@@ -120,9 +139,19 @@ impl<'t> Entry<'t> {
         Ok(())
     }
 
+    /// A column that is read from it, where it is a whole number; `None` where it is none.
+    #[inline]
+    pub(crate) fn field(&self, column: usize) -> Option<Field<'_>> {
+        let wholes = self.wholes.get(..self.wholes_len)?;
+        wholes.iter().find(|(at, _)| *at == column).map(|(_, field)| *field)
+    }
+
     /// A column that is read from it.
     #[inline]
     pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'_>> {
+        if let Some(field) = self.field(column) {
+            return Ok(field.value());
+        }
         let part = self.values.iter().find(|(at, _)| *at == column).map(|(_, part)| part);
         Ok(part
             .ok_or("a column that its index does not give")?
@@ -148,18 +177,10 @@ pub(super) fn each_entry(
     mut take: impl FnMut(&Stored<'_>) -> Result<bool>,
 ) -> Result<()> {
     let mut entry = Entry::new();
-    scan::check_readable(context, table, access)?;
-    context.txn.leave_reads(false);
-    for span in scan::in_order(access, spans) {
-        let more = scan::each_in(context, table, access, span, true, |key, _| {
-            if *is_read {
-                entry.read(cover, table, key)?;
-            }
-            take(&Stored::Entry(&entry))
-        })?;
-        if !more {
-            break;
+    scan::each_together(context, table, access, spans, |key, _| {
+        if *is_read {
+            entry.read(cover, table, key)?;
         }
-    }
-    Ok(())
+        take(&Stored::Entry(&entry))
+    })
 }

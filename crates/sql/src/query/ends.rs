@@ -9,6 +9,7 @@ use super::{Access, AggregateKind, Interval, SelectPlan, Source, steps};
 use crate::catalog::TableDef;
 use crate::errors::Result;
 use crate::expr::{Context, Expr};
+use crate::rows::Stored;
 
 /// Where the least and greatest values of columns are found, for each of a query's aggregates.
 #[derive(Debug)]
@@ -108,10 +109,17 @@ impl Ends {
             if !never {
                 let places = Places::Spans(spans(context, access, table, &[])?);
                 let way = (access, &places);
-                steps::scan_stored(context, source, table, way, true, |row, _| {
-                    found = row.get(*column)?.to_owned();
-                    Ok(found.is_null())
-                })?;
+                steps::scan_stored(
+                    context,
+                    source,
+                    table,
+                    way,
+                    true,
+                    |row: &Stored<'_>, _: &[u8]| {
+                        found = row.get(*column)?.to_owned();
+                        Ok(found.is_null())
+                    },
+                )?;
             }
             states.push(if found.is_null() { State::default() } else { State::of_end(found) });
         }

@@ -10,11 +10,11 @@
 
 use std::cmp::Ordering;
 
-use spillway_types::{Collation, ValueRef};
+use spillway_types::{Collation, Decimal, Field, ValueRef};
 
 use super::order_of;
 use super::sort::{Held, Keys};
-use super::steps::{EmitRefs, GATHERED};
+use super::take::{COLUMNS, Given, TakeColumns, TakeRow};
 use crate::errors::Result;
 use crate::expr::Context;
 
@@ -51,9 +51,17 @@ impl Gathering {
 /// A value that is kept: text and bytes in the piece of memory that all share.
 #[derive(Clone, Copy)]
 enum Kept {
-    Plain(ValueRef<'static>),
-    Text { at: usize, len: usize },
-    Bytes { at: usize, len: usize },
+    Plain(Field<'static>),
+    Text {
+        at: usize,
+        len: usize,
+    },
+    Bytes {
+        at: usize,
+        len: usize,
+    },
+    /// So many are before it.
+    Decimal(usize),
 }
 
 /// A row in its order.
@@ -92,6 +100,7 @@ pub(super) struct Gatherer<'g> {
     /// What texts say, and bytes: each in one piece. Text is known to be UTF-8, and is not looked through again.
     text: String,
     bytes: Vec<u8>,
+    decimals: Vec<Decimal>,
     values: Vec<Kept>,
     places: Vec<Place>,
     kind: Option<HeadKind>,
@@ -133,6 +142,7 @@ impl<'g> Gatherer<'g> {
             most,
             text: String::new(),
             bytes: Vec::new(),
+            decimals: Vec::new(),
             values: Vec::new(),
             places: Vec::new(),
             kind: None,
@@ -143,25 +153,21 @@ impl<'g> Gatherer<'g> {
     }
 
     /// Takes a row's columns; where rows go as they come, hands it on. `false` when no more are wanted.
-    pub(super) fn take(
-        &mut self,
-        values: &[ValueRef<'_>],
-        emit: &mut EmitRefs<'_>,
-    ) -> Result<bool> {
+    fn take<'v, V: Given<'v>>(&mut self, values: &[V], emit: &mut dyn TakeRow) -> Result<bool> {
         let shown = &values[..self.gathering.shown];
         if let Once::Seen(keys) = &mut self.once
-            && !keys.insert(shown.iter().copied())?
+            && !keys.insert(shown.iter().map(|value| (*value).into()))?
         {
             return Ok(true);
         }
-        let Some(first) = self.gathering.order.first() else { return emit(shown) };
-        let head = self.head(values[first.place], *first);
+        let Some(first) = self.gathering.order.first() else { return V::give(shown, emit) };
+        let head = self.head(values[first.place].into(), *first);
         if self.places.is_empty() {
             self.values.reserve(ROWS_FIRST * values.len());
             self.places.reserve(ROWS_FIRST);
         }
         for value in values {
-            let kept = self.keep(*value);
+            let kept = self.keep((*value).into());
             self.values.push(kept);
         }
         let row = self.places.len();
@@ -174,20 +180,20 @@ impl<'g> Gatherer<'g> {
     }
 
     /// Hands the rows on in their order.
-    pub(super) fn finish(mut self, emit: &mut EmitRefs<'_>) -> Result<()> {
+    pub(super) fn finish(mut self, emit: &mut dyn TakeRow) -> Result<()> {
         self.settle();
-        let mut room = [ValueRef::Null; GATHERED];
+        let fields = self.decimals.is_empty() && self.gathering.shown <= COLUMNS;
+        let mut room = [Field::Null; COLUMNS];
         for place in &self.places {
-            let all = self.row(place.row);
-            let shown = &all[..self.gathering.shown];
-            let more = if shown.len() <= GATHERED {
-                for (value, kept) in room.iter_mut().zip(shown) {
-                    *value = self.value(kept);
+            let shown = &self.row(place.row)[..self.gathering.shown];
+            let more = if fields {
+                for (field, kept) in room.iter_mut().zip(shown) {
+                    *field = self.field(kept).unwrap_or(Field::Null);
                 }
-                emit(&room[..shown.len()])?
+                emit.fields(&room[..shown.len()])?
             } else {
                 let values: Vec<_> = shown.iter().map(|kept| self.value(kept)).collect();
-                emit(&values)?
+                emit.values(&values)?
             };
             if !more {
                 break;
@@ -200,6 +206,7 @@ impl<'g> Gatherer<'g> {
     fn memory_bytes(&self) -> usize {
         self.text.capacity()
             + self.bytes.capacity()
+            + self.decimals.capacity() * size_of::<Decimal>()
             + self.values.capacity() * size_of::<Kept>()
             + self.places.capacity() * size_of::<Place>()
     }
@@ -216,15 +223,18 @@ impl<'g> Gatherer<'g> {
                 self.bytes.extend_from_slice(bytes);
                 Kept::Bytes { at, len: bytes.len() }
             }
-            ValueRef::Null => Kept::Plain(ValueRef::Null),
-            ValueRef::Int(value) => Kept::Plain(ValueRef::Int(value)),
-            ValueRef::UInt(value) => Kept::Plain(ValueRef::UInt(value)),
-            ValueRef::Float(value) => Kept::Plain(ValueRef::Float(value)),
-            ValueRef::Double(value) => Kept::Plain(ValueRef::Double(value)),
-            ValueRef::Decimal(value) => Kept::Plain(ValueRef::Decimal(value)),
-            ValueRef::Date(value) => Kept::Plain(ValueRef::Date(value)),
-            ValueRef::Time(value) => Kept::Plain(ValueRef::Time(value)),
-            ValueRef::DateTime(value) => Kept::Plain(ValueRef::DateTime(value)),
+            ValueRef::Decimal(value) => {
+                self.decimals.push(value);
+                Kept::Decimal(self.decimals.len() - 1)
+            }
+            ValueRef::Null => Kept::Plain(Field::Null),
+            ValueRef::Int(value) => Kept::Plain(Field::Int(value)),
+            ValueRef::UInt(value) => Kept::Plain(Field::UInt(value)),
+            ValueRef::Float(value) => Kept::Plain(Field::Float(value)),
+            ValueRef::Double(value) => Kept::Plain(Field::Double(value)),
+            ValueRef::Date(value) => Kept::Plain(Field::Date(value)),
+            ValueRef::Time(value) => Kept::Plain(Field::Time(value)),
+            ValueRef::DateTime(value) => Kept::Plain(Field::DateTime(value)),
         }
     }
 
@@ -233,11 +243,23 @@ impl<'g> Gatherer<'g> {
         &self.values[row * columns..(row + 1) * columns]
     }
 
+    /// A value; `None` for a decimal.
+    #[inline]
+    fn field(&self, kept: &Kept) -> Option<Field<'_>> {
+        Some(match *kept {
+            Kept::Plain(field) => field,
+            Kept::Bytes { at, len } => Field::Bytes(&self.bytes[at..at + len]),
+            Kept::Text { at, len } => Field::Text(&self.text[at..at + len]),
+            Kept::Decimal(_) => return None,
+        })
+    }
+
+    #[inline]
     fn value(&self, kept: &Kept) -> ValueRef<'_> {
-        match *kept {
-            Kept::Plain(value) => value,
-            Kept::Bytes { at, len } => ValueRef::Bytes(&self.bytes[at..at + len]),
-            Kept::Text { at, len } => ValueRef::Text(&self.text[at..at + len]),
+        match (self.field(kept), kept) {
+            (Some(field), _) => field.value(),
+            (None, Kept::Decimal(at)) => ValueRef::Decimal(self.decimals[*at]),
+            (None, _) => ValueRef::Null,
         }
     }
 
@@ -298,16 +320,21 @@ impl<'g> Gatherer<'g> {
     fn let_go(&mut self) -> Result<()> {
         self.settle();
         // Beside each other for a moment; the new ones are no longer than the old.
-        let copied = self.text.len() + self.bytes.len() + self.values.len() * size_of::<Kept>();
+        let copied = self.text.len()
+            + self.bytes.len()
+            + self.decimals.len() * size_of::<Decimal>()
+            + self.values.len() * size_of::<Kept>();
         self.held.set_bytes(self.memory_bytes() + copied)?;
         let (text, bytes) = (std::mem::take(&mut self.text), std::mem::take(&mut self.bytes));
+        let decimals = std::mem::take(&mut self.decimals);
         let values = std::mem::take(&mut self.values);
         let columns = self.gathering.columns.len();
         for at in 0..self.places.len() {
             let row = self.places[at].row;
             for kept in &values[row * columns..(row + 1) * columns] {
                 let kept = match *kept {
-                    Kept::Plain(value) => Kept::Plain(value),
+                    Kept::Plain(field) => Kept::Plain(field),
+                    Kept::Decimal(at) => self.keep(ValueRef::Decimal(decimals[at])),
                     Kept::Text { at, len } => self.keep(ValueRef::Text(&text[at..at + len])),
                     Kept::Bytes { at, len } => self.keep(ValueRef::Bytes(&bytes[at..at + len])),
                 };
@@ -315,11 +342,20 @@ impl<'g> Gatherer<'g> {
             }
             self.places[at].row = at;
         }
-        drop((text, bytes, values));
+        drop((text, bytes, decimals, values));
         self.held.set_bytes(self.memory_bytes())?;
         if matches!(self.once, Once::ByOrder) {
             self.full_at = (2 * self.places.len()).max(ROWS_LEAST);
         }
         Ok(())
+    }
+}
+
+/// A gatherer, and who is given rows that go as they come.
+impl TakeColumns for &mut (Gatherer<'_>, &mut dyn TakeRow) {
+    #[inline]
+    fn columns<'v, V: Given<'v>>(&mut self, row: &[V]) -> Result<bool> {
+        let (gatherer, emit) = &mut **self;
+        gatherer.take(row, &mut **emit)
     }
 }

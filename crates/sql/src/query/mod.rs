@@ -17,6 +17,7 @@ mod sort;
 mod spans;
 mod steps;
 mod subquery;
+mod take;
 
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ pub(crate) use scan::{delete_rows, scan_table};
 pub(crate) use sort::{Held, group_key, order_of};
 pub(crate) use steps::{Direct, Test};
 pub(crate) use subquery::{Answer, answer};
+pub(crate) use take::TakeRow;
 
 /// A planned query.
 #[derive(Debug)]

@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use spillway_types::convert::to_i128;
-use spillway_types::{Collation, Value, ValueRef};
+use spillway_types::{Collation, Field, Value, ValueRef};
 use sqlparser::ast;
 
 use super::aggregate::State;
 use super::join::Rows;
 use super::sort::{Held, KeyMap, Keys, Sorter, group_key, group_key_into, order_of};
-use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, spans, steps};
+use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, TakeRow, spans, steps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr, reshape};
 
@@ -116,35 +116,61 @@ pub(crate) fn run_query(
 pub(crate) fn run_refs(
     context: &Context<'_>,
     plan: &QueryPlan,
-    emit: &mut steps::EmitRefs<'_>,
+    emit: &mut dyn TakeRow,
 ) -> Result<()> {
     if let Body::Select(select) = &plan.body
         && let Some(direct) = select.direct.as_ref().filter(|_| !plan.counted)
         && (!select.ordered || comes_in_order(context, select)?)
         && direct.is_open(context, select)?
     {
-        let mut left = count(context, plan.limit.as_ref())?.unwrap_or(u64::MAX);
-        let mut skip = count(context, plan.offset.as_ref())?.unwrap_or(0);
+        let left = count(context, plan.limit.as_ref())?.unwrap_or(u64::MAX);
+        let skip = count(context, plan.offset.as_ref())?.unwrap_or(0);
         if left == 0 {
             return Ok(());
         }
+        if (left, skip) == (u64::MAX, 0) {
+            return steps::run_direct(context, select, direct, left, emit);
+        }
         let most = left.saturating_add(skip);
-        return steps::run_direct(context, select, direct, most, &mut |values| {
-            if skip > 0 {
-                skip -= 1;
-                return Ok(true);
-            }
-            left -= 1;
-            Ok(emit(values)? && left > 0)
-        });
+        let mut limited = Limited { skip, left, emit };
+        return steps::run_direct(context, select, direct, most, &mut limited);
     }
     run_query(context, plan, &mut |row| {
         if let [one] = row {
-            return emit(&[one.as_ref()]);
+            return emit.values(&[one.as_ref()]);
         }
         let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
-        emit(&values)
+        emit.values(&values)
     })
+}
+
+/// Hands some rows on.
+struct Limited<'e> {
+    /// So many are passed over first.
+    skip: u64,
+    left: u64,
+    emit: &'e mut dyn TakeRow,
+}
+
+impl Limited<'_> {
+    fn take(&mut self, give: impl FnOnce(&mut dyn TakeRow) -> Result<bool>) -> Result<bool> {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(true);
+        }
+        self.left -= 1;
+        Ok(give(self.emit)? && self.left > 0)
+    }
+}
+
+impl TakeRow for Limited<'_> {
+    fn values(&mut self, values: &[ValueRef<'_>]) -> Result<bool> {
+        self.take(|emit| emit.values(values))
+    }
+
+    fn fields(&mut self, fields: &[Field<'_>]) -> Result<bool> {
+        self.take(|emit| emit.fields(fields))
+    }
 }
 
 /// The rows of a query, so many at most, and what they are charged to.

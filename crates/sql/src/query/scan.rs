@@ -77,7 +77,7 @@ pub(crate) fn scan_table(
             table,
             (access, &places),
             true,
-            |stored, key| {
+            |stored: &Stored<'_>, key: &[u8]| {
                 fetched.read(stored, key, row)?;
                 take(row)
             },
@@ -263,18 +263,11 @@ pub(super) fn each_in(
 ) -> Result<bool> {
     let Some(mut scan) = scan_of(context, table, access, span)? else { return Ok(true) };
     let mut seen = 0;
-    if !together || !context.instance.takes_row_batches() {
-        while scan.advance()? {
-            check_now_and_then(context, &mut seen, 1)?;
-            if !take(scan.key(), scan.value())? {
-                return Ok(false);
-            }
-        }
-        return Ok(true);
-    }
+    let together = together && context.instance.takes_row_batches();
+    let most = if together { TAKEN_MAX } else { 1 };
     let mut taken = Ok(true);
     loop {
-        let rows = scan.advance_rows(TAKEN_MAX)?;
+        let rows = scan.advance_rows(most)?;
         if rows == 0 {
             return Ok(true);
         }
@@ -290,6 +283,26 @@ pub(super) fn each_in(
             return taken;
         }
     }
+}
+
+/// Goes through the keys of an access in some spans, and their values, as they lie in the table or the index. `take` answers `false` when it
+/// wants no more.
+#[inline]
+pub(super) fn each_together(
+    context: &Context<'_>,
+    table: &TableDef,
+    access: &Access,
+    spans: &[Span],
+    mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+) -> Result<()> {
+    check_readable(context, table, access)?;
+    context.txn.leave_reads(false);
+    for span in in_order(access, spans) {
+        if !each_in(context, table, access, span, true, &mut take)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// How many keys an access has in one of its spans.

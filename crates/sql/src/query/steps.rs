@@ -17,6 +17,7 @@ use super::cover::{Entries, each_entry};
 use super::ends::{Ends, ends};
 use super::gather::{Gatherer, Gathering, Key};
 use super::spans::Places;
+use super::take::{Onward, Projection, TakeRow, TakeStored};
 use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
 use crate::catalog::TableDef;
 use crate::errors::Result;
@@ -264,21 +265,35 @@ pub(super) fn scan_stored(
     table: &TableDef,
     (access, places): (&Access, &Places<'_>),
     asks: bool,
-    mut take: impl FnMut(&Stored<'_>, &[u8]) -> Result<bool>,
+    mut take: impl TakeStored,
 ) -> Result<()> {
     let tests = asked_of(context, source, (access, places))?;
+    let is_bare = tests.is_empty();
+    let entries = |cover| Entries { access, cover, is_read: asks || !is_bare };
+    // Nobody who is content with some columns asks for the key of an entry.
+    match (&access.cover, places) {
+        (Some(cover), Places::Spans(spans)) if is_bare => {
+            return each_entry(context, table, &entries(cover), &spans.all, |entry| {
+                take.take(entry, &[])
+            });
+        }
+        (None, Places::Spans(spans)) if is_bare && access.index.is_none() && !access.point => {
+            return scan::each_together(context, table, access, &spans.all, |key, bytes| {
+                take.take(&Stored::new(bytes, &source.versions)?, key)
+            });
+        }
+        _ => {}
+    }
     let mut take = |stored: &Stored<'_>, key: &[u8]| {
         for test in &tests {
             if test.holds(context, stored)? != Some(true) {
                 return Ok(true);
             }
         }
-        take(stored, key)
+        take.take_one(stored, key)
     };
     if let (Some(cover), Places::Spans(spans)) = (&access.cover, places) {
-        // Nobody who is content with some columns asks for the key.
-        let entries = Entries { access, cover, is_read: asks || !tests.is_empty() };
-        return each_entry(context, table, &entries, &spans.all, |entry| take(entry, &[]));
+        return each_entry(context, table, &entries(cover), &spans.all, |entry| take(entry, &[]));
     }
     scan::each_row(context, table, access, places, None, |bytes, key, _| {
         take(&Stored::new(bytes, &source.versions)?, key)
@@ -449,19 +464,13 @@ fn gathering(
     Some(Gathering { columns, shown, order, once })
 }
 
-/// Takes a row's values where they lie; `false` when it wants no more.
-pub(super) type EmitRefs<'e> = dyn FnMut(&[ValueRef<'_>]) -> Result<bool> + 'e;
-
-/// Columns that a row's values are gathered for without asking for memory.
-pub(super) const GATHERED: usize = 16;
-
 /// Runs a query by its steps. No more than `most` rows are wanted.
 pub(super) fn run_direct(
     context: &Context<'_>,
     plan: &SelectPlan,
     direct: &Direct,
     most: u64,
-    emit: &mut EmitRefs<'_>,
+    emit: &mut dyn TakeRow,
 ) -> Result<()> {
     let [source] = plan.sources.as_slice() else { return Ok(()) };
     let SourceKind::Table(table) = &source.kind else { return Ok(()) };
@@ -475,17 +484,19 @@ pub(super) fn run_direct(
     }
     let (access, places) = spans::choose(context, source, table, &[])?;
     let way = (access, &places);
+    let fields = context.instance.hands_fields_on();
     match direct {
         Direct::Ends(_) => Ok(()),
         Direct::Columns(_) | Direct::Gathered(_) if never => Ok(()),
-        Direct::Columns(columns) => scan_stored(context, source, table, way, true, |row, _| {
-            with_columns(row, columns, &mut *emit)
-        }),
+        Direct::Columns(columns) => {
+            let projection = Projection::new(columns, fields, Onward(emit));
+            scan_stored(context, source, table, way, true, projection)
+        }
         Direct::Gathered(gathering) => {
-            let mut gatherer = Gatherer::new(context, gathering, Some(most));
-            scan_stored(context, source, table, way, true, |row, _| {
-                with_columns(row, &gathering.columns, &mut |values| gatherer.take(values, emit))
-            })?;
+            let mut gathered = (Gatherer::new(context, gathering, Some(most)), emit);
+            let projection = Projection::new(&gathering.columns, fields, &mut gathered);
+            scan_stored(context, source, table, way, true, projection)?;
+            let (gatherer, emit) = gathered;
             gatherer.finish(emit)
         }
         Direct::Totals(totals) => {
@@ -499,19 +510,40 @@ pub(super) fn run_direct(
             if let Some(count) = counted {
                 states.iter_mut().for_each(|state| state.add_rows(count));
             } else if !never {
-                scan_stored(context, source, table, way, asks, |row, _| {
-                    for (state, column) in states.iter_mut().zip(totals) {
-                        let value = match column {
-                            Some(column) => row.get(*column)?,
-                            None => ValueRef::Int(1),
-                        };
-                        state.add_whole(value);
-                    }
-                    Ok(true)
-                })?;
+                let totals = Totals { columns: totals, states: &mut states, fields };
+                scan_stored(context, source, table, way, asks, totals)?;
             }
             emit_totals(context, plan, states, emit)
         }
+    }
+}
+
+/// Totals of columns, while their rows come; `None` counts rows.
+struct Totals<'t> {
+    columns: &'t [Option<usize>],
+    states: &'t mut [State],
+    fields: bool,
+}
+
+impl TakeStored for Totals<'_> {
+    #[inline(always)]
+    fn take(&mut self, row: &Stored<'_>, _: &[u8]) -> Result<bool> {
+        for (state, column) in self.states.iter_mut().zip(self.columns) {
+            let Some(column) = column else {
+                state.add_rows(1);
+                continue;
+            };
+            let field = if self.fields { row.field(*column)? } else { None };
+            match field {
+                Some(field) => state.add_whole(field.value()),
+                None => {
+                    // A column of decimals is one in the rows that follow too.
+                    self.fields = false;
+                    state.add_whole(row.get(*column)?);
+                }
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -520,7 +552,7 @@ fn emit_totals(
     context: &Context<'_>,
     plan: &SelectPlan,
     states: impl IntoIterator<Item = State>,
-    emit: &mut EmitRefs<'_>,
+    emit: &mut dyn TakeRow,
 ) -> Result<()> {
     let mut row: SmallVec<[Value; 8]> = smallvec![Value::Null; plan.width];
     let finished = states.into_iter().zip(&plan.aggregates);
@@ -528,23 +560,5 @@ fn emit_totals(
     let values = plan.projections.iter().map(|e| context.eval(e, &row));
     let values = values.collect::<Result<SmallVec<[Value; FEW]>>>()?;
     let refs: SmallVec<[ValueRef<'_>; FEW]> = values.iter().map(Value::as_ref).collect();
-    emit(&refs).map(drop)
-}
-
-/// Gives `take` columns of a stored row, where they lie.
-fn with_columns(row: &Stored<'_>, columns: &[usize], take: &mut EmitRefs<'_>) -> Result<bool> {
-    match columns {
-        [column] => return take(&[row.get(*column)?]),
-        [one, other] => return take(&[row.get(*one)?, row.get(*other)?]),
-        _ if columns.len() <= GATHERED => {
-            let mut values = [ValueRef::Null; GATHERED];
-            for (value, column) in values.iter_mut().zip(columns) {
-                *value = row.get(*column)?;
-            }
-            return take(&values[..columns.len()]);
-        }
-        _ => {}
-    }
-    let values = columns.iter().map(|column| row.get(*column)).collect::<Result<Vec<_>>>()?;
-    take(&values)
+    emit.values(&refs).map(drop)
 }

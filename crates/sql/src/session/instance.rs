@@ -142,6 +142,7 @@ pub(super) struct Inner {
     /// Whether indexes that cover a query are read alone.
     pub(super) index_only: bool,
     row_batches: bool,
+    row_fields: bool,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
     /// Asked when the instance is shut down, for work that is no session's.
     pub(super) closing: Arc<Stop>,
@@ -187,6 +188,7 @@ impl Instance {
         let instance = Instance(Arc::new(Inner {
             index_only: db.settings().has(Mechanism::IndexOnly),
             row_batches: db.settings().has(Mechanism::RowBatches),
+            row_fields: db.settings().has(Mechanism::RowFields),
             db,
             version: AtomicU64::new(catalog.version),
             catalog: ArcSwap::from_pointee(catalog),
@@ -231,6 +233,11 @@ impl Instance {
     /// Whether queries take rows that lie together at once.
     pub(crate) fn takes_row_batches(&self) -> bool {
         self.0.row_batches
+    }
+
+    /// Whether columns of stored rows are handed on as fields, and not as values.
+    pub(crate) fn hands_fields_on(&self) -> bool {
+        self.0.row_fields
     }
 
     /// What sessions see now.

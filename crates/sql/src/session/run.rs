@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::Guard;
 use spillway::{CommitFuture, Error, ErrorKind, Transaction};
-use spillway_types::{ColumnType, Value, ValueRef};
+use spillway_types::{ColumnType, Field, Value, ValueRef};
 use sqlparser::ast;
 
 use super::Session;
@@ -338,17 +338,9 @@ impl Session {
             }
         } else {
             context.txn.wait_until_readable()?;
-            query::run_refs(context, plan, &mut |values| {
-                if !self.told.replace(true) {
-                    sink.columns(&plan.columns)?;
-                }
-                if count == most {
-                    return Ok(plan.counted);
-                }
-                count += 1;
-                sink.row(values)?;
-                Ok(count < most || plan.counted)
-            })?;
+            let mut telling = Telling { told: &self.told, plan, most, count, sink };
+            query::run_refs(context, plan, &mut telling)?;
+            count = telling.count;
             if !self.told.replace(true) {
                 sink.columns(&plan.columns)?;
             }
@@ -392,5 +384,41 @@ impl Session {
             sink.row(&refs)?;
         }
         sink.end_rows(&self.outcome(Changed::default(), more))
+    }
+}
+
+/// Tells the client of a query's rows as they come.
+struct Telling<'t> {
+    /// Whether it was told of anything.
+    told: &'t Cell<bool>,
+    plan: &'t query::QueryPlan,
+    /// So many are told at the most.
+    most: u64,
+    count: u64,
+    sink: &'t mut dyn ResultSink,
+}
+
+impl Telling<'_> {
+    #[inline]
+    fn tell(&mut self, row: impl FnOnce(&mut dyn ResultSink) -> Result<()>) -> Result<bool> {
+        if !self.told.replace(true) {
+            self.sink.columns(&self.plan.columns)?;
+        }
+        if self.count == self.most {
+            return Ok(self.plan.counted);
+        }
+        self.count += 1;
+        row(self.sink)?;
+        Ok(self.count < self.most || self.plan.counted)
+    }
+}
+
+impl query::TakeRow for Telling<'_> {
+    fn values(&mut self, values: &[ValueRef<'_>]) -> Result<bool> {
+        self.tell(|sink| sink.row(values))
+    }
+
+    fn fields(&mut self, fields: &[Field<'_>]) -> Result<bool> {
+        self.tell(|sink| sink.fields(fields))
     }
 }

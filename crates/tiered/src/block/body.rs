@@ -248,6 +248,12 @@ pub(super) fn entry(bytes: &[u8], csn_bytes: u8) -> Entry<'_> {
         .expect("a block's entries are checked when it is opened")
 }
 
+/// As [`entry`], and what is behind it.
+#[inline]
+pub(super) fn entry_and_rest(bytes: &[u8], csn_bytes: u8) -> (Entry<'_>, &[u8]) {
+    next_entry(bytes, csn_bytes).expect("a block's entries are checked when it is opened")
+}
+
 /// Where the key of the entry that begins here is, how long it is, the CSN, and the value's length and one more, or 0 for a tombstone.
 #[inline]
 pub(super) fn row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {

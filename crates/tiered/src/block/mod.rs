@@ -477,6 +477,24 @@ impl Block {
         Entry { key: self.key_of(row), csn: row.csn, value }
     }
 
+    /// Gives key and value of so many entries, from one on, until `take` answers `false`. A tombstone's value is empty.
+    pub(crate) fn each_from(
+        &self,
+        first: usize,
+        count: usize,
+        take: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) {
+        let at = FRAME_BYTES + self.nodes.word(self.nodes_memory(), first) as usize;
+        let mut rest = &self.memory[at..self.entries_end as usize];
+        for _ in 0..count {
+            let (Entry { key, value, .. }, behind) = body::entry_and_rest(rest, self.csn_bytes);
+            if !take(key, value.unwrap_or_default()) {
+                break;
+            }
+            rest = behind;
+        }
+    }
+
     /// Asks the processor for what [`Block::seek`] looks at first.
     #[inline]
     pub(crate) fn prefetch(&self) {

@@ -404,13 +404,7 @@ impl RunSource {
                 let _ = rows.iter().all(give);
             }
             (Lent::Beside(first), Direction::Forward) => {
-                let mut row = at.data.row(*first);
-                for left in (0..count).rev() {
-                    if !give(&row) || left == 0 {
-                        break;
-                    }
-                    row = at.data.row_after(&row);
-                }
+                at.data.each_from(*first, count, take);
             }
             (Lent::Beside(first), Direction::Backward) => {
                 let mut entries = (first + 1 - count..=*first).rev();
