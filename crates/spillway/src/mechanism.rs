@@ -64,6 +64,8 @@ pub enum Mechanism {
     RowBatches,
     /// Columns of rows go to the client as they are stored, without being made values of any kind on the way.
     RowFields,
+    /// Rows that a query looks up one after the other are read from their device several at once.
+    LookupBatches,
     /// A table whose rows have many versions of its schema has them written in the newest, beside its users.
     RowRefresh,
     /// Blocks are searched by nodes over their keys, in place of halving.
@@ -78,7 +80,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 32] = [
+    pub const ALL: [Mechanism; 33] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -106,6 +108,7 @@ impl Mechanism {
         Mechanism::IndexOnly,
         Mechanism::RowBatches,
         Mechanism::RowFields,
+        Mechanism::LookupBatches,
         Mechanism::RowRefresh,
         Mechanism::BlockNodes,
         Mechanism::Simd,
@@ -144,6 +147,7 @@ impl Mechanism {
             Mechanism::IndexOnly => "index-only",
             Mechanism::RowBatches => "row-batches",
             Mechanism::RowFields => "row-fields",
+            Mechanism::LookupBatches => "lookup-batches",
             Mechanism::RowRefresh => "row-refresh",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",

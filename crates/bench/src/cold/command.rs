@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rustix::fs::{Advice, fadvise};
 use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
@@ -29,7 +29,18 @@ const FIGURES: Figures = Figures {
     us_decimals: 1,
 };
 
-/// Random rows that are on a device only, one in flight on each connection.
+/// What a statement asks for.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// One random row.
+    Row,
+    /// Several, by a list of their primary keys.
+    List,
+    /// Several, by a range of an index that has them in no order.
+    Range,
+}
+
+/// Random rows that are on a device only, one statement in flight on each connection.
 #[derive(Args, Clone, Debug)]
 pub struct ColdArgs {
     /// Folders of their data files, which are dropped from the page cache all the time
@@ -41,6 +52,12 @@ pub struct ColdArgs {
     /// Rows
     #[arg(long, default_value_t = 2_000_000)]
     pub rows: u64,
+    /// What a statement asks for; lists and ranges have the same table, and rows by themselves one without an index
+    #[arg(long, value_enum, default_value_t = Kind::Row)]
+    pub kind: Kind,
+    /// Rows of a list or of a range, where these are as random as the others on the average
+    #[arg(long, default_value_t = 50)]
+    pub many: u64,
     /// Bytes of a row's value, which cannot be compressed much
     #[arg(long, default_value_t = 400)]
     pub value_bytes: usize,
@@ -78,7 +95,7 @@ impl ColdArgs {
             }
         });
         let dropping = dropping.map_err(|error| error.to_string())?;
-        let statement = |_, id| format!("SELECT v FROM bench.cold WHERE id = {id}");
+        let statement = |_, id| statement(self.kind, id, self.many, self.rows);
         let cell = |server: &(String, PathBuf), connections, seed| {
             self.turns.measure(server, connections, seed, self.rows, &statement)
         };
@@ -95,9 +112,15 @@ impl ColdArgs {
         let bar = progress(self.rows);
         let mut rng = Rng::new(self.turns.seed);
         let bytes = self.value_bytes;
+        let more = if self.kind == Kind::Row { "" } else { ", k INT NOT NULL, KEY k_1 (k)" };
         let columns =
-            format!("id INT PRIMARY KEY, v VARCHAR({bytes}) CHARACTER SET utf8mb4 NOT NULL");
-        let row = |out: &mut String, id| _ = write!(out, "{id},'{}'", value(&mut rng, bytes));
+            format!("id INT PRIMARY KEY, v VARCHAR({bytes}) CHARACTER SET utf8mb4 NOT NULL{more}");
+        let row = |out: &mut String, id| {
+            _ = write!(out, "{id},'{}'", value(&mut rng, bytes));
+            if self.kind != Kind::Row {
+                _ = write!(out, ",{}", rng.below(self.rows));
+            }
+        };
         client.make_table(("cold", &columns), self.rows, row, |more| bar.inc(more))?;
         client.run("FLUSH TABLES")?;
         bar.finish_and_clear();
@@ -114,8 +137,13 @@ impl ColdArgs {
         report.set(
             "run",
             format!(
-                "one SELECT of one of {} rows of {} bytes in flight on each connection, {extent} a cell, {} rounds in turn, seed {}; \
-                 the page cache of the data files dropped every {} ms; processor time for each read, and what the device read for it",
+                "one SELECT of {} of {} rows of {} bytes in flight on each connection, {extent} a cell, {} rounds in turn, seed {}; \
+                 the page cache of the data files dropped every {} ms; processor time for each, and what the device read for it",
+                match self.kind {
+                    Kind::Row => "one".to_owned(),
+                    Kind::List => format!("a list of {}", self.many),
+                    Kind::Range => format!("a range of an index, of {} on the average,", self.many),
+                },
                 self.rows,
                 self.value_bytes,
                 self.turns.rounds,
@@ -124,6 +152,23 @@ impl ColdArgs {
             ),
         );
         report
+    }
+}
+
+/// The statement about a row, or about several, of which the first is that one, or is found where that one would be by the index.
+pub(super) fn statement(kind: Kind, id: u64, many: u64, rows: u64) -> String {
+    match kind {
+        Kind::Row => format!("SELECT v FROM bench.cold WHERE id = {id}"),
+        Kind::List => {
+            let mut rng = Rng::new(id);
+            let mut list = id.to_string();
+            (1..many).for_each(|_| _ = write!(list, ",{}", rng.below(rows)));
+            format!("SELECT v FROM bench.cold WHERE id IN ({list})")
+        }
+        Kind::Range => {
+            let to = id + many.saturating_sub(1);
+            format!("SELECT v FROM bench.cold WHERE k BETWEEN {id} AND {to}")
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 use spillway_base::rng::Rng;
 
-use super::command::{data_files, value};
+use super::command::{Kind, data_files, statement, value};
 
 #[test]
 fn values_are_as_long_as_asked_for_and_can_be_quoted() {
@@ -21,4 +21,19 @@ fn data_files_are_found_below_their_folders() {
     }
     assert_eq!(data_files(&[dir.path().into()]).unwrap().len(), 2);
     assert!(data_files(&[dir.path().join("elsewhere")]).is_err());
+}
+
+#[test]
+fn lists_and_ranges_are_of_as_many_rows_as_were_asked_for() {
+    let row = statement(Kind::Row, 7, 50, 1000);
+    assert_eq!(row, "SELECT v FROM bench.cold WHERE id = 7");
+    let list = statement(Kind::List, 7, 50, 1000);
+    let (_, ids) = list.split_once("id IN (7,").unwrap();
+    let ids: Vec<u64> =
+        ids.trim_end_matches(')').split(',').map(|id| id.parse().unwrap()).collect();
+    assert_eq!(ids.len(), 49);
+    assert!(ids.iter().all(|id| *id < 1000));
+    assert_ne!(list, statement(Kind::List, 8, 50, 1000).replace("(8,", "(7,"));
+    let range = statement(Kind::Range, 7, 50, 1000);
+    assert_eq!(range, "SELECT v FROM bench.cold WHERE k BETWEEN 7 AND 56");
 }

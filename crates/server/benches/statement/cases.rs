@@ -68,6 +68,12 @@ fn put_short(key: u32, out: &mut Vec<u8>) {
     put_rows(key, SHORT, out);
 }
 
+/// As many rows, none beside another.
+fn put_list(key: u32, out: &mut Vec<u8>) {
+    put_types(out, &[INT; SHORT as usize]);
+    (0..SHORT).for_each(|at| out.extend_from_slice(&(key + 7 * at).to_le_bytes()));
+}
+
 /// Five ranges of a tenth of that, apart from each other.
 fn put_ranges(key: u32, out: &mut Vec<u8>) {
     put_types(out, &[INT; 10]);
@@ -202,6 +208,16 @@ pub(crate) const CASES: [Case; 20] = [
         name: "range covered",
         sql: "SELECT k, id FROM ranges WHERE k BETWEEN ? AND ?",
         command: put_range,
+    },
+    Case {
+        name: "range looked up",
+        sql: "SELECT c FROM ranges WHERE k BETWEEN ? AND ?",
+        command: put_range,
+    },
+    Case {
+        name: "list",
+        sql: "SELECT c FROM ranges WHERE id IN (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        command: put_list,
     },
     Case {
         name: "range count",

@@ -101,6 +101,28 @@ fn a_read_hangs(overlaps: bool, direct: bool) {
     assert_eq!(other.run("SELECT n FROM w").one(), "7");
 }
 
+/// Who waits for the first of several rows, or for what the others lack, which is read at once, keeps nobody else waiting.
+#[test]
+fn a_statement_that_reads_many_rows_at_once_keeps_nobody_else_waiting() {
+    for direct in [false, true] {
+        let disk = SimDisk::new(1);
+        let server = cold_with(&disk, true, direct);
+        let (mut one, mut other) = (server.client(), server.client());
+        let ids: Vec<String> = (0..7).map(|at| (57 * at).to_string()).collect();
+        let together = || figure(&server, "tiered_prefetched_total");
+        let held = disk.hold_reads();
+        send(&mut one, &format!("SELECT SUM(n) FROM t WHERE id IN ({})", ids.join(", ")));
+        for _ in 0..3 {
+            assert_eq!(other.run("UPDATE w SET n = n + 1").affected(), 1);
+        }
+        held.wait_for(1);
+        assert_eq!(other.run("UPDATE w SET n = n + 1").affected(), 1);
+        drop(held);
+        assert_eq!(one.answer().one(), (57 * 21).to_string());
+        assert!(together() > 1, "{}", together());
+    }
+}
+
 /// Whatever looks rows up, and whatever became of it before.
 #[test]
 fn who_waits_for_a_device_costs_no_thread() {

@@ -4,6 +4,7 @@ use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait, M
 use spillway_base::TableId;
 use spillway_types::{Value, key};
 
+use super::lookups::Lookups;
 use super::spans::{Places, Span};
 use super::{Access, Row, Source, SourceKind, spans, steps, subquery};
 use crate::catalog::{TableDef, shift_timestamps};
@@ -176,34 +177,65 @@ pub(super) fn each_row(
         Places::Spans(spans) => &spans.all,
     };
     txn.leave_reads(false);
+    let Some((mode, wait)) = lock else {
+        let places = (access, &spans[..]);
+        return each_unlocked(context, table, places, |bytes, key| take(bytes, key, false));
+    };
     for span in in_order(access, spans) {
         if whole_key && exact_point(table, &span.start) {
             let key = &span.start;
-            let found = match lock {
-                Some((mode, wait)) => txn.get_locked(table.rows(), key, mode, wait, &mut bytes)?,
-                None => txn.get(table.rows(), key, &mut bytes)?,
-            };
-            if found && !take(&bytes, key, lock.is_some())? {
+            if txn.get_locked(table.rows(), key, mode, wait, &mut bytes)?
+                && !take(&bytes, key, true)?
+            {
                 return Ok(());
             }
             continue;
         }
         // Who locks rows may change them, and then looks at what comes after.
-        let together = lock.is_none();
-        let more =
-            each_in(context, table, access, span, together, |key, value| match access.index {
-                None => take(value, key, false),
-                Some(index) => {
-                    let key = row_key(table, index, key)?;
-                    // An entry of a row that this snapshot does not see is none.
-                    Ok(!txn.get(table.rows(), key, &mut bytes)? || take(&bytes, key, false)?)
-                }
-            })?;
+        let more = each_in(context, table, access, span, false, |key, value| match access.index {
+            None => take(value, key, false),
+            Some(index) => {
+                let key = row_key(table, index, key)?;
+                // An entry of a row that this snapshot does not see is none.
+                Ok(!txn.get(table.rows(), key, &mut bytes)? || take(&bytes, key, false)?)
+            }
+        })?;
         if !more {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// Reads the rows at some places, of which none is locked: their bytes and their keys.
+fn each_unlocked(
+    context: &Context<'_>,
+    table: &TableDef,
+    (access, spans): (&Access, &[Span]),
+    mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+) -> Result<()> {
+    let mut lookups = Lookups::new(context, table.rows());
+    let mut found = |key: &[u8], bytes: &[u8]| take(bytes, key);
+    for span in in_order(access, spans) {
+        let more = match access.index {
+            None if is_row(table, span) => lookups.row(&span.start, &mut found),
+            // An entry of a row that this snapshot does not see is none.
+            Some(index) => each_in(context, table, access, span, true, |key, _| {
+                lookups.row(row_key(table, index, key)?, &mut found)
+            }),
+            None if lookups.rest(&mut found)? => {
+                each_in(context, table, access, span, true, &mut found)
+            }
+            None => Ok(false),
+        };
+        match more {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            // What comes before it does so whatever comes after.
+            Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
+        }
+    }
+    lookups.rest(&mut found).map(drop)
 }
 
 /// Whether the transaction's snapshot has all that an access reads: what was being built when it was taken, it has not.
@@ -285,6 +317,12 @@ pub(super) fn each_in(
     }
 }
 
+/// Whether a span of the primary key is one row, which is looked up.
+#[inline]
+pub(super) fn is_row(table: &TableDef, span: &Span) -> bool {
+    exact_point(table, &span.start) && span.is_of_start()
+}
+
 /// Goes through the keys of an access in some spans, and their values, as they lie in the table or the index. `take` answers `false` when it
 /// wants no more.
 #[inline]
@@ -340,7 +378,7 @@ fn check_now_and_then(context: &Context<'_>, seen: &mut usize, rows: usize) -> R
     Ok(())
 }
 
-/// Whether a key has all parts of the primary key, and nothing was left to check.
+/// Whether a key has all parts of the primary key, and nothing was left to check: no other key begins with it.
 fn exact_point(table: &TableDef, key: &[u8]) -> bool {
     let mut at = 0;
     for part in &table.primary {

@@ -58,6 +58,14 @@ impl Span {
     fn of(prefix: &[u8]) -> Span {
         Span { end: end_of(Key::from_slice(prefix)), start: Key::from_slice(prefix) }
     }
+
+    /// Whether it is the keys that begin with its first one.
+    pub(super) fn is_of_start(&self) -> bool {
+        match &self.end {
+            Some(end) => end_of(self.start.clone()).as_ref() == Some(end),
+            None => false,
+        }
+    }
 }
 
 /// The end of the keys that begin with a prefix, for a range.

@@ -277,7 +277,11 @@ pub(super) fn scan_stored(
                 take.take(entry, &[])
             });
         }
-        (None, Places::Spans(spans)) if is_bare && access.index.is_none() && !access.point => {
+        (None, Places::Spans(spans))
+            if is_bare
+                && access.index.is_none()
+                && !spans.all.iter().any(|span| scan::is_row(table, span)) =>
+        {
             return scan::each_together(context, table, access, &spans.all, |key, bytes| {
                 take.take(&Stored::new(bytes, &source.versions)?, key)
             });

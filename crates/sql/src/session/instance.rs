@@ -30,6 +30,7 @@ use crate::ddl::refresh;
 use crate::errors::Result;
 use crate::expr::Room;
 use crate::parse::Mode;
+use crate::query;
 use crate::rows::Newest;
 
 /// What others ask of a session.
@@ -143,6 +144,8 @@ pub(super) struct Inner {
     pub(super) index_only: bool,
     row_batches: bool,
     row_fields: bool,
+    /// Rows that are read at once at the most of those that queries look up.
+    looks_up_together: usize,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
     /// Asked when the instance is shut down, for work that is no session's.
     pub(super) closing: Arc<Stop>,
@@ -189,6 +192,10 @@ impl Instance {
             index_only: db.settings().has(Mechanism::IndexOnly),
             row_batches: db.settings().has(Mechanism::RowBatches),
             row_fields: db.settings().has(Mechanism::RowFields),
+            looks_up_together: match db.settings().has(Mechanism::LookupBatches) {
+                true => query::together_max(db.settings().memory_bytes),
+                false => 1,
+            },
             db,
             version: AtomicU64::new(catalog.version),
             catalog: ArcSwap::from_pointee(catalog),
@@ -238,6 +245,11 @@ impl Instance {
     /// Whether columns of stored rows are handed on as fields, and not as values.
     pub(crate) fn hands_fields_on(&self) -> bool {
         self.0.row_fields
+    }
+
+    /// Rows that are read at once at the most of those that a query looks up one after the other; one where they never are.
+    pub(crate) fn looks_up_together(&self) -> usize {
+        self.0.looks_up_together
     }
 
     /// What sessions see now.

@@ -27,16 +27,19 @@ use spillway_storage::{ALIGN, AlignedBuffer, Cache, Completion, Disk, IoQueue, Q
 use super::handle::{CachedBlock, CachedTable, ExtentHandle};
 use crate::subtable::Missing;
 
-/// Reads of one reader in flight.
+/// Reads of one scan in flight.
 pub(super) const DEPTH: usize = 16;
+/// Reads in flight of what several gets lack.
+const GETS_DEPTH: usize = 64;
 /// Bytes that a reader has under way or waiting for it.
 const WINDOW_BYTES: u64 = 256 << 10;
 /// The part of the budget that these may be at the most.
 const MEMORY_SHARE: u64 = 128;
 /// Bytes of the first piece. Each later one is twice as large, up to half of what a reader may have.
 const PIECE_BYTES: u64 = 32 << 10;
-/// Queues that are kept for the next readers.
+/// Queues that are kept for the next scans, and for the next ones who read for several gets, of whom there may be one for each client.
 const IDLE_MAX: usize = 8;
+const GETS_IDLE_MAX: usize = 32;
 /// What a read is widened by to whole pages of a file: a buffer with room for it is not made anew.
 pub(super) const WIDENED_BYTES: usize = 2 * ALIGN;
 
@@ -47,7 +50,37 @@ pub(crate) struct Queues {
     /// Blocks that readers had from here, and tables and blocks that were read for several gets at once.
     taken: AtomicU64,
     fetched: AtomicU64,
-    laid_aside: Mutex<Vec<Box<dyn IoQueue>>>,
+    of_scans: LaidAside,
+    of_gets: LaidAside,
+}
+
+/// Queues that nobody uses now.
+#[derive(Default)]
+struct LaidAside(Mutex<Vec<Box<dyn IoQueue>>>);
+
+impl LaidAside {
+    /// One of them, with nothing in flight, or a new one.
+    fn take(&self, open: impl FnOnce() -> Option<Box<dyn IoQueue>>) -> Option<Box<dyn IoQueue>> {
+        let known = self.0.lock().pop();
+        match known {
+            Some(mut queue) => {
+                while queue.wait().is_some() {}
+                Some(queue)
+            }
+            None => open(),
+        }
+    }
+
+    /// Keeps a queue, where there are fewer than so many, or somebody has to wait for what it has in flight.
+    fn keep(&self, queue: Box<dyn IoQueue>, most: usize) {
+        let mut queues = self.0.lock();
+        if queues.len() < most || !queue.is_idle() {
+            queues.push(queue);
+        } else {
+            drop(queues);
+            drop(queue);
+        }
+    }
 }
 
 impl Queues {
@@ -61,29 +94,25 @@ impl Queues {
         (self.taken.load(Ordering::Relaxed), self.fetched.load(Ordering::Relaxed))
     }
 
-    /// A queue with nothing in flight; none where there is to be none, or the system has no more.
+    /// A scan's queue with nothing in flight; none where there is to be none, or the system has no more.
     pub(super) fn take(&self, disk: &dyn Disk) -> Option<Box<dyn IoQueue>> {
-        if !self.on.load(Ordering::Relaxed) {
-            return None;
-        }
-        let known = self.laid_aside.lock().pop();
-        match known {
-            Some(mut queue) => {
-                while queue.wait().is_some() {}
-                Some(queue)
-            }
-            None => disk.queue(QueueSettings { depth: DEPTH, cache: Cache::Bypass }).ok(),
-        }
+        let open = || disk.queue(QueueSettings { depth: DEPTH, cache: Cache::Bypass }).ok();
+        self.on.load(Ordering::Relaxed).then(|| self.of_scans.take(open))?
     }
 
     pub(super) fn lay_aside(&self, queue: Box<dyn IoQueue>) {
-        let mut laid_aside = self.laid_aside.lock();
-        if laid_aside.len() < IDLE_MAX || !queue.is_idle() {
-            laid_aside.push(queue);
-        } else {
-            drop(laid_aside);
-            drop(queue);
-        }
+        self.of_scans.keep(queue, IDLE_MAX);
+    }
+
+    /// The same, for what several gets lack, which is handed over together. It goes past the page cache where gets do.
+    fn take_for_gets(&self, disk: &dyn Disk, direct: bool) -> Option<Box<dyn IoQueue>> {
+        let cache = if direct { Cache::Bypass } else { Cache::Through };
+        let open = || {
+            let mut queue = disk.queue(QueueSettings { depth: GETS_DEPTH, cache }).ok()?;
+            queue.gather(true);
+            Some(queue)
+        };
+        self.on.load(Ordering::Relaxed).then(|| self.of_gets.take(open))?
     }
 }
 
@@ -92,7 +121,7 @@ impl Queues {
 pub(crate) fn fetch_all(lacking: &[(Arc<ExtentHandle>, Missing)]) {
     let Some((first, _)) = lacking.first() else { return };
     let (context, disk) = first.queues_and_disk();
-    let Some(mut queue) = context.queues.take(disk) else { return };
+    let Some(mut queue) = context.queues.take_for_gets(disk, context.direct) else { return };
     let mut charge = context.budget.charge(Use::Caches, 0);
     let mut buffers: Vec<AlignedBuffer> = Vec::new();
     let mut next = 0;
@@ -118,7 +147,7 @@ pub(crate) fn fetch_all(lacking: &[(Arc<ExtentHandle>, Missing)]) {
         charge.resize(charge.bytes().saturating_sub(done.buffer.len()));
         buffers.push(done.buffer);
     }
-    context.queues.lay_aside(queue);
+    context.queues.of_gets.keep(queue, GETS_IDLE_MAX);
 }
 
 /// Consecutive blocks of an extent that are being read, or were.

@@ -1,0 +1,149 @@
+//! Rows that are looked up one after the other, by their primary keys: a list of them, or what entries of an index find.
+//!
+//! As long as they are in memory each is looked up and taken, and nothing is done for it besides. The first that is not is waited for alone.
+//! Keys that come then are kept until there are several, what they lack is read at once, and they are looked up in their turn: first [`FIRST`]
+//! together, and [`GROWTH`] times as many each time that some lacked something, so that a query which wants few rows reads few. It goes
+//! back the same way where nothing was lacking.
+//!
+//! # Guarantees
+//! - **R1 (the same rows).** The same rows are taken in the same order, each looked up when it is its turn: it is seen as it is then, with what
+//!   was written since it was asked for.
+//! - **R2 (the same failure).** What reading several at once meets is told to nobody. A look-up that fails does so in its turn, after all rows before
+//!   it were taken, and one that nobody comes to does not. Who asks for keys, and fails, takes those first that were asked for before ([`Lookups::rest`]).
+//! - **R3 (nothing in memory).** A row in memory after others in memory is looked up once, and its key is not copied.
+//! - **R4 (bounded).** Keys are kept of no more rows than may be read at once, and these are 64 at the most, or as many as have a
+//!   hundred-and-twenty-eighth of the memory in blocks. Of a query that wants no more rows at most [`GROWTH`] times as many were read as it took.
+//!
+//! Keys and rows are not kept together, though the look whether a row is there has had it: it would be a row of an earlier time (R1), and rows
+//! are of any size.
+
+use spillway::{ErrorKind, Transaction};
+use spillway_base::TableId;
+use spillway_base::engine::Access;
+
+use crate::errors::Result;
+use crate::expr::{Buffer, Context};
+
+/// Rows that are read at once after the first that was not in memory.
+const FIRST: usize = 4;
+/// How many times as many are read at once the next time.
+const GROWTH: usize = 4;
+/// Rows that are read at once at the most, whatever memory there is; and what each is thought to take of it, a block.
+const TOGETHER_MAX: usize = 64;
+const ROW_BYTES: usize = 16 << 10;
+/// The part of the memory that they may take.
+const MEMORY_SHARE: usize = 128;
+
+/// Rows that are read at once at the most, of a database with so much memory.
+pub(crate) fn together_max(memory_bytes: usize) -> usize {
+    (memory_bytes / MEMORY_SHARE / ROW_BYTES).clamp(1, TOGETHER_MAX)
+}
+
+/// Looks rows of one table up.
+pub(super) struct Lookups<'c> {
+    txn: &'c Transaction,
+    table: TableId,
+    /// Rows that are read at once at the most; one where they never are.
+    most: usize,
+    /// And now.
+    together: usize,
+    keys: Keys,
+    value: Buffer<'c>,
+}
+
+/// Keys one after the other, and where each ends.
+#[derive(Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
+    }
+}
+
+impl<'c> Lookups<'c> {
+    pub(super) fn new(context: &'c Context<'_>, table: TableId) -> Lookups<'c> {
+        Lookups {
+            txn: context.txn,
+            table,
+            most: context.instance.looks_up_together(),
+            together: 1,
+            keys: Keys::default(),
+            value: context.room.row(),
+        }
+    }
+
+    /// Gives a row to `take`, if it is there: now, or with others that come after it. `take` answers `false` when it wants no more, and so
+    /// does this.
+    #[inline]
+    pub(super) fn row(
+        &mut self,
+        key: &[u8],
+        take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<bool> {
+        if self.together == 1 {
+            let access = if self.most > 1 { Access::MemoryOnly } else { Access::Blocking };
+            match self.txn.get_with(self.table, key, access, &mut self.value) {
+                Ok(found) => Ok(!found || take(key, &self.value)?),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.first_missing(key, take)
+                }
+                Err(error) => Err(error.into()),
+            }
+        } else {
+            self.keep(key, take)
+        }
+    }
+
+    /// Waits for the first row that is not in memory.
+    #[cold]
+    fn first_missing(
+        &mut self,
+        key: &[u8],
+        take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<bool> {
+        self.together = FIRST.min(self.most);
+        Ok(!self.txn.get(self.table, key, &mut self.value)? || take(key, &self.value)?)
+    }
+
+    #[cold]
+    fn keep(
+        &mut self,
+        key: &[u8],
+        take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<bool> {
+        self.keys.bytes.extend_from_slice(key);
+        self.keys.ends.push(self.keys.bytes.len());
+        if self.keys.ends.len() < self.together { Ok(true) } else { self.rest(take) }
+    }
+
+    /// Gives the rows that were asked for and not given yet.
+    pub(super) fn rest(
+        &mut self,
+        take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<bool> {
+        if self.keys.ends.is_empty() {
+            return Ok(true);
+        }
+        // However this ends, they were given.
+        let mut keys = std::mem::take(&mut self.keys);
+        let lacking = self.txn.prefetch(self.table, keys.iter());
+        self.together = match lacking {
+            0 => (self.together / GROWTH).max(1),
+            _ => (self.together * GROWTH).min(self.most),
+        };
+        for key in keys.iter() {
+            if self.txn.get(self.table, key, &mut self.value)? && !take(key, &self.value)? {
+                return Ok(false);
+            }
+        }
+        keys.bytes.clear();
+        keys.ends.clear();
+        self.keys = keys;
+        Ok(true)
+    }
+}

@@ -1,0 +1,256 @@
+//! Rows that are read several at once are those that are read one by one: guarantees R1 to R4 of `query/lookups`.
+//!
+//! Two databases are given the same tables, changes and queries; in one of them rows are looked up one by one. Each is opened anew for each round,
+//! so that nothing is in memory. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Rows, code, run};
+use spillway::{Database, Mechanism, Settings};
+use spillway_base::rng::Rng;
+use spillway_sql::{Instance, Session};
+use spillway_storage::sim::SimDisk;
+
+/// Keys of rows are below this.
+const KEYS: u64 = 3000;
+
+fn open(disk: &SimDisk, together: bool) -> Instance {
+    let mut settings = Settings::default();
+    settings.memory_bytes = 64 << 20;
+    settings.background_threads = false;
+    settings.without.extend((!together).then_some(Mechanism::LookupBatches));
+    Instance::open(Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap()).unwrap()
+}
+
+fn session(instance: &Instance, id: u64) -> Session {
+    let mut session = instance.session("root", "localhost", id);
+    session.use_database("test").unwrap();
+    session
+}
+
+/// What was read for several rows at once.
+fn read_together(instance: &Instance) -> u64 {
+    let figures = instance.database().metrics();
+    let figure = figures.iter().find(|figure| figure.name == "tiered_prefetched_total").unwrap();
+    figure.value as u64
+}
+
+/// The rows that came, and the number of the error that ended them.
+fn answer(session: &mut Session, sql: &str) -> (Vec<String>, u16) {
+    let mut rows = Rows::default();
+    let code = session.query(sql, &mut rows).err().map_or(0, |error| error.code);
+    (rows.0, code)
+}
+
+/// Rows whose places by `k` are not those by `id`, written in pieces that lie over each other.
+fn load(disk: &SimDisk, seed: u64) {
+    let instance = open(disk, true);
+    let mut root = session(&instance, 1);
+    let mut rng = Rng::new(seed);
+    run(&mut root, "CREATE TABLE t (id INT PRIMARY KEY, k INT, v VARCHAR(300), KEY k_1 (k))")
+        .unwrap();
+    run(&mut root, "CREATE TABLE p (a INT, b INT, v VARCHAR(300), PRIMARY KEY (a, b))").unwrap();
+    run(&mut root, "CREATE TABLE o (id INT PRIMARY KEY, t INT)").unwrap();
+    for (from, piece) in [(0, 1), (1, 7), (2, 31)] {
+        let ids: Vec<u64> = (from..KEYS).step_by(piece).collect();
+        for ids in ids.chunks(500) {
+            let text = "x".repeat(200 + rng.below(90) as usize);
+            let rows = ids.iter().map(|id| format!("({id}, {}, '{text}{id}')", rng.below(KEYS)));
+            let rows: Vec<String> = rows.collect();
+            run(&mut root, &format!("REPLACE INTO t VALUES {}", rows.join(", "))).unwrap();
+            let rows: Vec<String> =
+                ids.iter().map(|id| format!("({}, {}, '{text}')", id / 10, id % 10)).collect();
+            run(&mut root, &format!("REPLACE INTO p VALUES {}", rows.join(", "))).unwrap();
+        }
+        run(&mut root, &format!("DELETE FROM t WHERE id BETWEEN {from}00 AND {from}20")).unwrap();
+        instance.database().flush().unwrap();
+    }
+    let rows: Vec<String> =
+        (0..200).map(|id| format!("({id}, {})", rng.below(KEYS + 20))).collect();
+    run(&mut root, &format!("INSERT INTO o VALUES {}", rows.join(", "))).unwrap();
+    instance.database().flush().unwrap();
+    drop(root);
+    instance.database().close().unwrap();
+}
+
+fn ids(rng: &mut Rng, many: u64) -> String {
+    let ids: Vec<String> = (0..many).map(|_| rng.below(KEYS + 50).to_string()).collect();
+    ids.join(", ")
+}
+
+/// A condition on rows of `t`, after the name that they go by.
+fn condition(name: &str, rng: &mut Rng) -> String {
+    let many = [1, 2, 7, 50, 200][rng.below(5) as usize];
+    let from = rng.below(KEYS);
+    match rng.below(6) {
+        0 | 1 => format!("{name}id IN ({})", ids(rng, many)),
+        2 => format!("{name}k IN ({})", ids(rng, many)),
+        3 => format!(
+            "({name}id IN ({}) OR {name}id BETWEEN {from} AND {from} + {many})",
+            ids(rng, 20)
+        ),
+        _ => format!("{name}k BETWEEN {from} AND {from} + {many}"),
+    }
+}
+
+fn query(rng: &mut Rng) -> String {
+    let limit = match rng.below(3) {
+        0 => String::new(),
+        _ => format!(" LIMIT {}", [1, 2, 5, 30, 100][rng.below(5) as usize]),
+    };
+    let plain = condition("", rng);
+    match rng.below(12) {
+        0 => format!("SELECT v FROM t WHERE {plain}{limit}"),
+        1 => format!("SELECT id, v FROM t WHERE {plain} AND id % 3 = 1{limit}"),
+        2 => format!("SELECT v FROM t WHERE {plain} ORDER BY k DESC{limit}"),
+        3 => format!("SELECT id, v FROM t FORCE INDEX (k_1) WHERE {plain} ORDER BY k{limit}"),
+        4 => format!("SELECT v FROM t WHERE {plain} ORDER BY id DESC{limit}"),
+        5 => format!("SELECT COUNT(v), SUM(k), MAX(v) FROM t WHERE {plain}"),
+        6 => format!("SELECT k % 7, COUNT(*), MIN(v) FROM t WHERE {plain} GROUP BY k % 7"),
+        7 => format!(
+            "SELECT o.id, t.v FROM o LEFT JOIN t ON t.id = o.t WHERE o.id < 80 ORDER BY o.id{limit}"
+        ),
+        8 => format!(
+            "SELECT o.id FROM o WHERE EXISTS (SELECT 1 FROM t WHERE t.k = o.t AND v LIKE '%1%'){limit}"
+        ),
+        9 => format!(
+            "SELECT v FROM p WHERE a = {} AND b IN (1, 3, 5, 7, 8, 12){limit}",
+            rng.below(KEYS / 10)
+        ),
+        10 => format!("SELECT id, v FROM t WHERE {plain} ORDER BY id{limit} FOR SHARE"),
+        _ => format!(
+            "SELECT a.v, b.k FROM t a JOIN t b ON b.id = a.k WHERE {}{limit}",
+            condition("a.", rng)
+        ),
+    }
+}
+
+fn change(rng: &mut Rng) -> String {
+    let id = rng.below(KEYS);
+    match rng.below(6) {
+        0 => format!("UPDATE t SET k = k + 1 WHERE {}", condition("", rng)),
+        1 => format!("DELETE FROM t WHERE id = {id}"),
+        2 => format!("UPDATE t SET v = 'changed' WHERE id IN ({})", ids(rng, 20)),
+        3 => format!("REPLACE INTO t VALUES ({id}, {}, 'new')", rng.below(KEYS)),
+        4 => format!("DELETE FROM t WHERE {} LIMIT 4", condition("", rng)),
+        // What it writes it may come to.
+        _ => format!(
+            "REPLACE INTO t SELECT id + 1, k, CONCAT('of ', id) FROM t WHERE id IN ({}) ORDER BY id",
+            ids(rng, 30)
+        ),
+    }
+}
+
+/// R1: of what is there at a snapshot, and of own writes.
+#[test]
+fn rows_are_the_same_whether_they_are_read_together_or_not() {
+    let number = |name: &str, otherwise: u64| {
+        std::env::var(name).map_or(otherwise, |number| number.parse().unwrap())
+    };
+    let seed = number("SPILLWAY_SEED", 0x10_0c);
+    let disks = [SimDisk::new(1), SimDisk::new(1)];
+    disks.iter().for_each(|disk| load(disk, seed));
+    let mut rng = Rng::new(seed);
+    let (mut together, mut log) = (0, Vec::new());
+    for round in 0..number("SPILLWAY_ROUNDS", 5) {
+        let instances = [open(&disks[0], true), open(&disks[1], false)];
+        let mut readers = instances.each_ref().map(|instance| session(instance, 1));
+        let mut writers = instances.each_ref().map(|instance| session(instance, 2));
+        let isolation = ["REPEATABLE READ", "READ COMMITTED", "SERIALIZABLE"];
+        let isolation = isolation[rng.below(3) as usize];
+        let mut begin = vec![format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}")];
+        if rng.below(3) > 0 {
+            begin.extend(["BEGIN".to_owned(), "SELECT COUNT(*) FROM o".to_owned()]);
+        }
+        for sql in begin {
+            readers.iter_mut().for_each(|reader| assert_eq!(code(reader, &sql), 0, "{sql}"));
+            log.push(sql);
+        }
+        for step in 0..14 {
+            // Whoever writes first has nobody to wait for.
+            let (by_writer, sql) = match rng.below(4) {
+                0 if step < 5 => (true, change(&mut rng)),
+                0 => (false, change(&mut rng)),
+                _ => (false, query(&mut rng)),
+            };
+            log.push(format!("{}: {sql}", if by_writer { "writer" } else { "reader" }));
+            let sessions = if by_writer { &mut writers } else { &mut readers };
+            let [with, without] = sessions.each_mut().map(|session| answer(session, &sql));
+            assert_eq!(with, without, "seed {seed}, round {round}:\n{}", log.join(";\n"));
+        }
+        together += read_together(&instances[0]);
+        assert_eq!(read_together(&instances[1]), 0);
+        drop((readers, writers));
+        for instance in instances {
+            instance.database().flush().unwrap();
+            instance.database().close().unwrap();
+        }
+    }
+    assert!(together > 100, "{together}");
+}
+
+/// R2: what cannot be read is told of when it is its turn, and not before.
+#[test]
+fn a_row_that_cannot_be_read_fails_in_its_turn() {
+    let disks = [SimDisk::new(1), SimDisk::new(1)];
+    for disk in &disks {
+        load(disk, 5);
+        let files = disk.files().into_iter();
+        let data = files.filter(|(path, _)| path.extension().is_some_and(|end| end == "data"));
+        for (path, len) in data {
+            (0..len).step_by(90_000).for_each(|at| disk.rot(&path, at + 40_000, 0x10));
+        }
+    }
+    let (mut failed, mut ended) = (0, 0);
+    for limit in [1, 2, 3, 5, 8, 13, 21, 34, 55, 300] {
+        let instances = [open(&disks[0], true), open(&disks[1], false)];
+        for from in [0, 400, 900, 1300, 1700, 2100, 2600] {
+            let list: Vec<String> = (0..60).map(|at| (from + 5 * at).to_string()).collect();
+            for sql in [
+                format!("SELECT id, v FROM t WHERE id IN ({}) LIMIT {limit}", list.join(", ")),
+                format!(
+                    "SELECT id, v FROM t FORCE INDEX (k_1) WHERE k BETWEEN {from} AND {from} + 60 \
+                     LIMIT {limit}"
+                ),
+            ] {
+                let [with, without] =
+                    instances.each_ref().map(|instance| answer(&mut session(instance, 1), &sql));
+                assert_eq!(with, without, "{sql}");
+                failed += usize::from(with.1 != 0 && !with.0.is_empty());
+                ended += usize::from(with.1 == 0);
+            }
+        }
+        drop(instances);
+    }
+    assert!(failed > 5 && ended > 5, "{failed} and {ended}");
+}
+
+/// R3, R4: who wants few rows has few read, and rows in memory are not looked for twice.
+#[test]
+fn no_more_is_read_than_was_asked_for_times_four() {
+    let disk = SimDisk::new(1);
+    load(&disk, 5);
+    let by_index = |limit| {
+        format!("SELECT v FROM t FORCE INDEX (k_1) WHERE k BETWEEN 100 AND 2000 LIMIT {limit}")
+    };
+    let list: Vec<String> = (0..100).map(|at| (400 + 26 * at).to_string()).collect();
+    let by_list =
+        |limit| format!("SELECT v FROM t WHERE id IN ({}) LIMIT {limit}", list.join(", "));
+    for (limit, most) in [(1, 0), (2, 4), (5, 4), (6, 20), (21, 20), (22, 84)] {
+        for sql in [by_index(limit), by_list(limit)] {
+            let instance = open(&disk, true);
+            let mut root = session(&instance, 1);
+            // Where the blocks of the newest are is known.
+            assert_eq!(run(&mut root, &sql).unwrap().len(), limit);
+            let read = read_together(&instance);
+            // A block each, where the newest version is not that of the first run that may have it: another.
+            assert!(read <= 2 * most, "{sql}: {read}");
+            assert!(limit < 22 || read > 2, "{sql}: {read}");
+            assert_eq!(run(&mut root, &sql).unwrap().len(), limit);
+            assert_eq!(read_together(&instance), read);
+        }
+    }
+}
