@@ -215,6 +215,9 @@ fn a_row_that_cannot_be_read_fails_in_its_turn() {
                     "SELECT id, v FROM t FORCE INDEX (k_1) WHERE k BETWEEN {from} AND {from} + 60 \
                      LIMIT {limit}"
                 ),
+                format!(
+                    "SELECT o.id, t.v FROM o LEFT JOIN t ON t.id = o.t WHERE o.id > {from} / 20 LIMIT {limit}"
+                ),
             ] {
                 let [with, without] =
                     instances.each_ref().map(|instance| answer(&mut session(instance, 1), &sql));
@@ -239,8 +242,10 @@ fn no_more_is_read_than_was_asked_for_times_four() {
     let list: Vec<String> = (0..100).map(|at| (400 + 26 * at).to_string()).collect();
     let by_list =
         |limit| format!("SELECT v FROM t WHERE id IN ({}) LIMIT {limit}", list.join(", "));
+    let by_join =
+        |limit| format!("SELECT v FROM o LEFT JOIN t ON t.id = o.t WHERE o.id >= 0 LIMIT {limit}");
     for (limit, most) in [(1, 0), (2, 4), (5, 4), (6, 20), (21, 20), (22, 84)] {
-        for sql in [by_index(limit), by_list(limit)] {
+        for sql in [by_index(limit), by_list(limit), by_join(limit)] {
             let instance = open(&disk, true);
             let mut root = session(&instance, 1);
             // Where the blocks of the newest are is known.

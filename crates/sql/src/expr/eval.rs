@@ -37,6 +37,8 @@ pub(crate) struct Context<'a> {
     pub(crate) warnings: RefCell<Vec<SqlError>>,
     /// Rows of a query that counts them beyond its limit.
     pub(crate) found: Cell<u64>,
+    /// Whether a row was not in memory that was looked up by its primary key, where somebody asks for that.
+    pub(crate) missed: Cell<Option<bool>>,
     /// When a query must have ended, by the clock: `max_execution_time`.
     pub(crate) deadline: Option<Duration>,
     /// Whether a strict change is under way: what else is a warning is an error then.
@@ -54,6 +56,7 @@ impl Context<'_> {
             inserted: RefCell::default(),
             warnings: RefCell::default(),
             found: Cell::new(0),
+            missed: Cell::new(None),
             strict: self.strict.clone(),
             patterns: functions::Patterns::default(),
             ..*self

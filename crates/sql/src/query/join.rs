@@ -5,6 +5,7 @@ use std::rc::Rc;
 use spillway::{LockMode, LockWait};
 use spillway_types::{Collation, Value};
 
+use super::outer::{Outer, Waiting};
 use super::run::Emit;
 use super::scan::read_source;
 use super::sort::{Held, KeyMap, group_key};
@@ -26,12 +27,15 @@ pub(super) struct Rows<'c, 'p> {
     context: &'c Context<'c>,
     plan: &'p SelectPlan,
     kept: Vec<Option<Rc<Kept>>>,
+    /// What is known of each source as one whose rows are looked up for those of the one before it.
+    inner: Vec<Outer>,
     lock: Option<(LockMode, LockWait)>,
 }
 
 impl<'c, 'p> Rows<'c, 'p> {
     pub(super) fn new(context: &'c Context<'c>, plan: &'p SelectPlan) -> Rows<'c, 'p> {
-        Rows { context, plan, kept: plan.sources.iter().map(|_| None).collect(), lock: plan.lock }
+        let (kept, inner) = plan.sources.iter().map(|_| (None, Outer::default())).unzip();
+        Rows { context, plan, kept, inner, lock: plan.lock }
     }
 
     pub(super) fn run(&mut self, emit: &mut Emit<'_>) -> Result<()> {
@@ -56,6 +60,7 @@ impl<'c, 'p> Rows<'c, 'p> {
         let (context, lock) = (self.context, self.lock);
         let mut matched = false;
         let mut more = true;
+        let mut waiting = Waiting::default();
         if level > 0 && (source.access.is_full() || !matches!(source.kind, SourceKind::Table(_))) {
             let kept = self.keep(level)?;
             let found: Option<Vec<usize>> = if source.hash.is_empty() {
@@ -92,20 +97,26 @@ impl<'c, 'p> Rows<'c, 'p> {
                 if !self.accept(source, row, &mut matched)? {
                     continue;
                 }
-                more = self.level(level + 1, row, emit)?;
+                more = self.next(level, row, &mut waiting, emit)?;
                 if !more {
                     break;
                 }
             }
+            more = more && self.join_rest(level, &mut waiting, emit)?;
         } else {
             let mut inner = |row: &mut Row| -> Result<bool> {
                 if !self.accept(source, row, &mut matched)? {
                     return Ok(true);
                 }
-                more = self.level(level + 1, row, emit)?;
+                more = self.next(level, row, &mut waiting, emit)?;
                 Ok(more)
             };
-            read_source(context, source, row, lock, &mut inner)?;
+            let read = read_source(context, source, row, lock, &mut inner);
+            // What comes before a failure does so whatever comes after.
+            more = more && self.join_rest(level, &mut waiting, emit)?;
+            if more {
+                read?;
+            }
         }
         if more && !matched && source.outer.is_some() {
             row[source.offset..source.offset + source.width].fill(Value::Null);
@@ -114,6 +125,50 @@ impl<'c, 'p> Rows<'c, 'p> {
             }
         }
         Ok(more)
+    }
+
+    /// Joins the sources after this level to a row, now or with others that come after it. `false` when nobody wants more.
+    #[inline]
+    fn next(
+        &mut self,
+        level: usize,
+        row: &mut Row,
+        waiting: &mut Waiting,
+        emit: &mut Emit<'_>,
+    ) -> Result<bool> {
+        let context = self.context;
+        let Some(inner) = self.inner.get(level + 1) else { return emit(row) };
+        if inner.keeps() {
+            let enough = waiting.add(context, row, inner);
+            return if enough { self.join_rest(level, waiting, emit) } else { Ok(true) };
+        }
+        let before = context.missed.replace(Some(false));
+        let more = self.level(level + 1, row, emit);
+        if context.missed.replace(before) == Some(true) && self.lock.is_none() {
+            let sources = &self.plan.sources;
+            self.inner[level + 1].missed(context, &sources[level], &sources[level + 1]);
+        }
+        more
+    }
+
+    /// Joins the sources after this level to the rows that wait.
+    fn join_rest(
+        &mut self,
+        level: usize,
+        waiting: &mut Waiting,
+        emit: &mut Emit<'_>,
+    ) -> Result<bool> {
+        if waiting.is_empty() {
+            return Ok(true);
+        }
+        let source = &self.plan.sources[level + 1];
+        let rows = waiting.take(self.context, source, &mut self.inner[level + 1])?;
+        for mut row in rows {
+            if !self.level(level + 1, &mut row, emit)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn accept(&self, source: &Source, row: &Row, matched: &mut bool) -> Result<bool> {

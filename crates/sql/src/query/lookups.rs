@@ -17,7 +17,7 @@
 //! Keys and rows are not kept together, though the look whether a row is there has had it: it would be a row of an earlier time (R1), and rows
 //! are of any size.
 
-use spillway::{ErrorKind, Transaction};
+use spillway::ErrorKind;
 use spillway_base::TableId;
 use spillway_base::engine::Access;
 
@@ -39,14 +39,62 @@ pub(crate) fn together_max(memory_bytes: usize) -> usize {
     (memory_bytes / MEMORY_SHARE / ROW_BYTES).clamp(1, TOGETHER_MAX)
 }
 
+/// How many rows are read at once now: one at first.
+pub(super) struct Together(usize);
+
+impl Default for Together {
+    fn default() -> Together {
+        Together(1)
+    }
+}
+
+impl Together {
+    pub(super) fn count(&self) -> usize {
+        self.0
+    }
+
+    #[inline]
+    pub(super) fn are_several(&self) -> bool {
+        self.0 > 1
+    }
+
+    /// One row was not in memory.
+    pub(super) fn grow(&mut self, context: &Context<'_>) {
+        self.0 = FIRST.min(context.instance.looks_up_together());
+    }
+
+    /// Of those that were read at once so many were not.
+    pub(super) fn after(&mut self, context: &Context<'_>, lacking: usize) {
+        self.0 = match lacking {
+            0 => (self.0 / GROWTH).max(1),
+            _ => (self.0 * GROWTH).min(context.instance.looks_up_together()),
+        };
+    }
+}
+
+/// Looks a row up. Answers whether it is there, and whether it was not in memory, as far as others are read at once then.
+#[inline]
+pub(super) fn look_up(
+    context: &Context<'_>,
+    table: TableId,
+    key: &[u8],
+    value: &mut Vec<u8>,
+) -> Result<(bool, bool)> {
+    let several = context.instance.looks_up_together() > 1;
+    let access = if several { Access::MemoryOnly } else { Access::Blocking };
+    match context.txn.get_with(table, key, access, value) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Ok((context.txn.get(table, key, value)?, true))
+        }
+        found => Ok((found?, false)),
+    }
+}
+
 /// Looks rows of one table up.
 pub(super) struct Lookups<'c> {
-    txn: &'c Transaction,
+    context: &'c Context<'c>,
     table: TableId,
-    /// Rows that are read at once at the most; one where they never are.
-    most: usize,
-    /// And now.
-    together: usize,
+    together: Together,
     keys: Keys,
     value: Buffer<'c>,
 }
@@ -66,12 +114,11 @@ impl Keys {
 }
 
 impl<'c> Lookups<'c> {
-    pub(super) fn new(context: &'c Context<'_>, table: TableId) -> Lookups<'c> {
+    pub(super) fn new(context: &'c Context<'c>, table: TableId) -> Lookups<'c> {
         Lookups {
-            txn: context.txn,
+            context,
             table,
-            most: context.instance.looks_up_together(),
-            together: 1,
+            together: Together::default(),
             keys: Keys::default(),
             value: context.room.row(),
         }
@@ -85,29 +132,14 @@ impl<'c> Lookups<'c> {
         key: &[u8],
         take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<bool> {
-        if self.together == 1 {
-            let access = if self.most > 1 { Access::MemoryOnly } else { Access::Blocking };
-            match self.txn.get_with(self.table, key, access, &mut self.value) {
-                Ok(found) => Ok(!found || take(key, &self.value)?),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.first_missing(key, take)
-                }
-                Err(error) => Err(error.into()),
-            }
-        } else {
-            self.keep(key, take)
+        if self.together.are_several() {
+            return self.keep(key, take);
         }
-    }
-
-    /// Waits for the first row that is not in memory.
-    #[cold]
-    fn first_missing(
-        &mut self,
-        key: &[u8],
-        take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
-    ) -> Result<bool> {
-        self.together = FIRST.min(self.most);
-        Ok(!self.txn.get(self.table, key, &mut self.value)? || take(key, &self.value)?)
+        let (found, missed) = look_up(self.context, self.table, key, &mut self.value)?;
+        if missed {
+            self.together.grow(self.context);
+        }
+        Ok(!found || take(key, &self.value)?)
     }
 
     #[cold]
@@ -118,7 +150,7 @@ impl<'c> Lookups<'c> {
     ) -> Result<bool> {
         self.keys.bytes.extend_from_slice(key);
         self.keys.ends.push(self.keys.bytes.len());
-        if self.keys.ends.len() < self.together { Ok(true) } else { self.rest(take) }
+        if self.keys.ends.len() < self.together.count() { Ok(true) } else { self.rest(take) }
     }
 
     /// Gives the rows that were asked for and not given yet.
@@ -131,13 +163,11 @@ impl<'c> Lookups<'c> {
         }
         // However this ends, they were given.
         let mut keys = std::mem::take(&mut self.keys);
-        let lacking = self.txn.prefetch(self.table, keys.iter());
-        self.together = match lacking {
-            0 => (self.together / GROWTH).max(1),
-            _ => (self.together * GROWTH).min(self.most),
-        };
+        let txn = self.context.txn;
+        let lacking = txn.prefetch(self.table, keys.iter());
+        self.together.after(self.context, lacking);
         for key in keys.iter() {
-            if self.txn.get(self.table, key, &mut self.value)? && !take(key, &self.value)? {
+            if txn.get(self.table, key, &mut self.value)? && !take(key, &self.value)? {
                 return Ok(false);
             }
         }

@@ -10,6 +10,7 @@ mod full_group;
 mod gather;
 mod join;
 mod lookups;
+mod outer;
 mod plan;
 mod project;
 mod run;

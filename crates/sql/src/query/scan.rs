@@ -4,7 +4,7 @@ use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait, M
 use spillway_base::TableId;
 use spillway_types::{Value, key};
 
-use super::lookups::Lookups;
+use super::lookups::{Lookups, look_up};
 use super::spans::{Places, Span};
 use super::{Access, Row, Source, SourceKind, spans, steps, subquery};
 use crate::catalog::{TableDef, shift_timestamps};
@@ -168,6 +168,13 @@ pub(super) fn each_row(
         Places::Row(key) => {
             let found = match lock {
                 Some((mode, wait)) => txn.get_locked(table.rows(), key, mode, wait, &mut bytes)?,
+                None if context.missed.get().is_some() => {
+                    let (found, missed) = look_up(context, table.rows(), key, &mut bytes)?;
+                    if missed {
+                        context.missed.set(Some(true));
+                    }
+                    found
+                }
                 None => txn.get(table.rows(), key, &mut bytes)?,
             };
             // What is done from here on is not done twice, and not told twice.

@@ -125,7 +125,7 @@ impl Held {
     const APART: usize = 64;
 
     /// What is not worth a charge.
-    const FREE: usize = 64 << 10;
+    pub(super) const FREE: usize = 64 << 10;
 
     pub(crate) fn new(context: &Context<'_>) -> Held {
         let budget = context.instance.database().budget().clone();
@@ -172,7 +172,7 @@ impl Held {
         self.bytes = bytes;
     }
 
-    fn size_of(row: &[Value]) -> usize {
+    pub(super) fn size_of(row: &[Value]) -> usize {
         let heap = row.iter().map(|value| match value {
             Value::Text(text) => text.len(),
             Value::Bytes(bytes) => bytes.len(),

@@ -294,6 +294,7 @@ impl Session {
             now: utc(wall + offset),
             warnings: RefCell::default(),
             found: Cell::new(0),
+            missed: Cell::new(None),
             deadline: None,
             strict: Cell::new(false),
             patterns: Patterns::default(),

@@ -1,0 +1,121 @@
+//! Rows of a join for each of which one is looked up by its primary key, kept until there are several, so that those are read at once.
+//!
+//! As long as what is looked up is in memory no row is kept. Once one was not, the next ones are, as many as [`Together`] says, and with
+//! them what they find is read; then each is joined in its turn, as it would have been. What holds for other look-ups does here, too
+//! (`query/lookups`, R1 to R4): what the rows that come later meet is told after those before them were joined.
+//!
+//! Rows come before what is done for those before them, so it may not hang on that: conditions that are looked at for them compare columns and
+//! what is the same for all rows ([`Outer::may_keep`]), and a statement that has written keeps none.
+
+use spillway_types::Value;
+
+use super::lookups::Together;
+use super::spans::Places;
+use super::{Held, Row, Source, SourceKind, spans};
+use crate::errors::Result;
+use crate::expr::{Context, Expr};
+
+/// Bytes of rows that are kept, more or less.
+const KEPT_BYTES: usize = Held::FREE;
+
+/// What is known of a source whose rows are looked up.
+#[derive(Default)]
+pub(super) struct Outer {
+    /// Whether rows that come before may be kept, once that was asked.
+    may_keep: Option<bool>,
+    together: Together,
+}
+
+impl Outer {
+    /// A row that was looked up in `inner` was not in memory, for a row of `source`.
+    #[cold]
+    pub(super) fn missed(&mut self, context: &Context<'_>, source: &Source, inner: &Source) {
+        if *self.may_keep.get_or_insert_with(|| may_keep(source, inner)) {
+            self.together.grow(context);
+        }
+    }
+
+    /// Whether rows are kept.
+    #[inline]
+    pub(super) fn keeps(&self) -> bool {
+        self.together.are_several()
+    }
+}
+
+/// Whether what is found out for a row of `source` before it is joined hangs on nothing else, and what is looked up for it is one row of `inner`,
+/// by its whole primary key, which is there to be read.
+fn may_keep(source: &Source, inner: &Source) -> bool {
+    let SourceKind::Table(table) = &inner.kind else { return false };
+    let access = &inner.access;
+    let whole = access.point && access.index.is_none() && access.intervals.is_empty();
+    whole
+        && inner.others.is_empty()
+        && access.equal.len() == table.primary.len()
+        && access
+            .equal
+            .iter()
+            .all(|value| matches!(value, Expr::Column(_)) || value.is_constant() && is_plain(value))
+        && source.filters.iter().chain(source.outer.iter().flatten()).all(is_plain)
+}
+
+/// Whether to find out what an expression is does nothing, and hangs on nothing but the row.
+fn is_plain(expr: &Expr) -> bool {
+    let mut plain = true;
+    expr.walk(&mut |part| {
+        plain &= matches!(
+            part,
+            Expr::Const(_)
+                | Expr::Param(_)
+                | Expr::Fitted(..)
+                | Expr::Column(_)
+                | Expr::Binary(..)
+                | Expr::Not(_)
+                | Expr::IsNull(_)
+                | Expr::In(..)
+        );
+    });
+    plain
+}
+
+/// Rows of a source that were found and not joined yet.
+#[derive(Default)]
+pub(super) struct Waiting {
+    rows: Vec<Row>,
+    bytes: usize,
+}
+
+impl Waiting {
+    /// Keeps a row; answers whether there are enough.
+    pub(super) fn add(&mut self, context: &Context<'_>, row: &[Value], outer: &Outer) -> bool {
+        self.bytes += Held::size_of(row);
+        self.rows.push(row.to_vec());
+        self.rows.len() >= outer.together.count()
+            || self.bytes >= KEPT_BYTES
+            || context.txn.has_writes()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows, with what is looked up for them in `inner` in memory.
+    pub(super) fn take(
+        &mut self,
+        context: &Context<'_>,
+        inner: &Source,
+        outer: &mut Outer,
+    ) -> Result<Vec<Row>> {
+        self.bytes = 0;
+        let rows = std::mem::take(&mut self.rows);
+        let SourceKind::Table(table) = &inner.kind else { return Ok(rows) };
+        let mut keys = Vec::with_capacity(rows.len());
+        for row in &rows {
+            if let (_, Places::Row(key)) = spans::choose(context, inner, table, row)? {
+                keys.push(key);
+            }
+        }
+        let lacking = context.txn.prefetch(table.rows(), keys.iter().map(|key| &key[..]));
+        outer.together.after(context, lacking);
+        Ok(rows)
+    }
+}
