@@ -84,7 +84,7 @@ fn put_ranges(key: u32, out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) const CASES: [Case; 20] = [
+pub(crate) const CASES: [Case; 22] = [
     Case { name: "ping", sql: "", command: |_, out| out.push(0x0E) },
     Case {
         name: "constant",
