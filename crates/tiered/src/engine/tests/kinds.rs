@@ -1,6 +1,13 @@
 //! What the kinds of compactions are for: deletions, space, and damage that others go around.
 
+use std::collections::HashMap;
+use std::thread::ThreadId;
+
+use parking_lot::Condvar;
+
 use super::*;
+use crate::block::BuiltBlock;
+use crate::compaction::{Accelerator, Cpu, DropRule, MergeTask};
 
 fn done(bench: &Bench, kind: Kind) -> u64 {
     bench.engine.0.counts.compactions[kind as usize].load(Ordering::Relaxed)
@@ -109,6 +116,107 @@ fn compactions_of_keys_that_are_apart_run_beside_each_other() {
     assert!(part.take_whole().is_none());
     drop((one, other));
     assert!(part.take_whole().is_some() && inner.check().is_ok());
+}
+
+/// Has merges wait until it is open, and tells whose keys they are.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<Passing>, Condvar)>);
+
+#[derive(Default)]
+struct Passing {
+    is_open: bool,
+    /// Compactions that have come to the gate, each on a thread of its own: the smallest and the largest key of all their tasks.
+    hulls: HashMap<ThreadId, (Vec<u8>, Vec<u8>)>,
+    /// Calls that found nothing to compact.
+    idle: usize,
+}
+
+impl Accelerator for Gate {
+    fn batch(&self) -> usize {
+        1
+    }
+
+    fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
+        let (passing, changed) = &*self.0;
+        let mut passing = passing.lock();
+        for piece in tasks.iter().flat_map(MergeTask::sources).flatten() {
+            for entry in piece.entries().map(|at| piece.block.entry(at)) {
+                let new = || (entry.key.to_vec(), entry.key.to_vec());
+                let (first, last) =
+                    passing.hulls.entry(std::thread::current().id()).or_insert_with(new);
+                *first = std::mem::take(first).min(entry.key.to_vec());
+                *last = std::mem::take(last).max(entry.key.to_vec());
+            }
+        }
+        changed.notify_all();
+        while !passing.is_open {
+            changed.wait(&mut passing);
+        }
+        drop(passing);
+        Cpu.merge(tasks, rule)
+    }
+}
+
+/// Compactions that are due in one large sub-table are at work at the same time, as many as there are keys for: none ends before the last
+/// one has begun, and no two of them have a key in common.
+#[test]
+fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
+    let settings = TieredSettings {
+        straight_flush: true,
+        data_reuse: false,
+        subtable_bytes: 1 << 30,
+        hot_compression: Compression::None,
+        cold_compression: Compression::None,
+        ..small()
+    };
+    let (disk, bench) = with_table(settings);
+    let rows = 5000;
+    (0..rows).for_each(|key| put(&bench, 2 + key, key, 1000));
+    bench.engine.compact_all().unwrap();
+    // As many into Level1, above them.
+    for from in (0..rows).step_by(500) {
+        (from..from + 500).for_each(|key| put(&bench, 2 + rows + key, key, 1000));
+        bench.engine.flush_all().unwrap();
+    }
+    assert_eq!(bench.engine.status()[0].subtables, 1);
+    let gate = Gate::default();
+    bench.engine.offload_to(Box::new(gate.clone()));
+    let (passing, changed) = &*gate.0;
+    let inner = &bench.engine.0;
+    let at_once = std::thread::scope(|scope| {
+        for begun in 1.. {
+            scope.spawn(|| {
+                // One that failed would never come to the gate.
+                if !matches!(inner.compact_one(), Ok(true)) {
+                    passing.lock().idle += 1;
+                    changed.notify_all();
+                }
+            });
+            let mut now = passing.lock();
+            while now.idle == 0 && now.hulls.len() < begun {
+                changed.wait(&mut now);
+            }
+            if now.idle > 0 {
+                break;
+            }
+        }
+        let mut now = passing.lock();
+        now.is_open = true;
+        changed.notify_all();
+        now.hulls.len()
+    });
+    assert!(at_once >= 3, "{at_once} at once");
+    let mut hulls: Vec<_> = passing.lock().hulls.values().cloned().collect();
+    assert_eq!(hulls.len(), at_once);
+    hulls.sort_unstable();
+    assert!(hulls.windows(2).all(|pair| pair[0].1 < pair[1].0), "{hulls:?}");
+    bench.work().unwrap();
+    for key in 0..rows {
+        let found = bench.get(table(1), &key.to_be_bytes(), Csn(2 + 2 * rows)).unwrap();
+        assert!(found == Some(noise(2 + rows + key, 1000)), "{key}");
+    }
+    drop(bench);
+    verify_clean(&disk);
 }
 
 /// Keys that ascend go straight into Level1, which they do not meet; keys all over go to Level0 once Level1 holds more than
