@@ -47,8 +47,9 @@
 //!   answered becomes readable. What was read is in memory then, for as long as it need not make room for others. What failed is told
 //!   of to nobody: the look-up that comes again with [`Access::Blocking`] meets it, and none is begun again for what was found damaged or
 //!   unreadable before that.
-//! - **E13 (recall).** What [`Engine::recall`] answers is what a read at that snapshot sees, whether or not the snapshot is live, as long as
-//!   every commit up to it was installed when the caller took its number. It may answer nothing whatever there is, and touches no device.
+//! - **E13 (recall).** What [`Engine::recall`] finds is what a read at that snapshot sees, whether or not the snapshot is live, as long as
+//!   the caller took its number, stable or installed, from the [`Horizon`] since the engine was opened. It may answer that it does not know, whatever
+//!   there is.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -223,17 +224,20 @@ pub trait Engine: Send + Sync {
         value: &mut Vec<u8>,
     ) -> Result<Found>;
 
-    /// The value that a key has at a snapshot, into `value`, and the commit it is of, where the engine has it at hand and knows it to be
-    /// right for a snapshot that nobody was told of (E13). `None` where it has not: [`Engine::get`] knows more.
+    /// As [`Engine::get`], at a snapshot that nobody was told of, where the engine knows that what it finds is right for it (E13); `None`
+    /// where it does not, also of a table that does not exist then.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Corruption`], [`crate::ErrorKind::Io`].
     fn recall(
         &self,
         table: TableId,
         key: &[u8],
         snapshot: Csn,
         value: &mut Vec<u8>,
-    ) -> Option<Csn> {
+    ) -> Result<Option<Found>> {
         let _ = (table, key, snapshot, value);
-        None
+        Ok(None)
     }
 
     /// Brings what gets of these keys at a snapshot will need into memory, as far as it knows a quicker way than one get after another.

@@ -275,7 +275,7 @@ impl Database {
     }
 
     /// Reads a key into `value` in a transaction of its own, with these options; answers whether it is there. It is cheaper than to start
-    /// one where the row is cached.
+    /// one.
     ///
     /// # Errors
     /// As [`spillway_txn::Transaction::get`].

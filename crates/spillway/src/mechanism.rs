@@ -38,7 +38,7 @@ pub enum Mechanism {
     AdaptiveShare,
     /// While hardly any row is found there, the cache of single rows looks for a sample of them.
     RowSample,
-    /// Who reads one row by itself, and finds it in the cache of single rows, makes no transaction and tells nobody of a snapshot.
+    /// Who reads one row by itself makes no transaction and tells nobody of a snapshot.
     Recall,
     /// What is in memory of extents is reached by pointers, and not looked up.
     Swizzling,

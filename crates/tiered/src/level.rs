@@ -15,9 +15,7 @@ mod tree;
 
 use std::sync::Arc;
 
-#[cfg(all(test, not(loom)))]
-use spillway_base::Csn;
-use spillway_base::{KeyRange, Result};
+use spillway_base::{Csn, KeyRange, Result};
 
 use crate::extent::ExtentHandle;
 use crate::extent_meta::SliceMeta;
@@ -115,6 +113,9 @@ pub(crate) struct Levels {
     pub(crate) level2: Arc<Run>,
     /// What hides versions in all of them.
     pub(crate) ranges: Arc<RangeTombstones>,
+    /// Nothing that was ever in them, since they were opened, has a larger CSN: from this snapshot on the newest versions are all that counts,
+    /// which nothing drops.
+    pub(crate) newest_from: Csn,
 }
 
 /// A change to a table's levels: slices that go, then slices that come. One that is in both is
@@ -125,6 +126,8 @@ pub(crate) struct LevelsEdit {
     pub(crate) added: Vec<(Place, Arc<Slice>)>,
     /// The range tombstones from now on, where they change.
     pub(crate) ranges: Option<Arc<RangeTombstones>>,
+    /// The largest CSN of what comes in from a memtable.
+    pub(crate) newest_from: Csn,
 }
 
 impl Levels {
@@ -165,13 +168,15 @@ impl Levels {
             level1: part(&self.level1),
             level2: part(&self.level2),
             ranges: Arc::new(self.ranges.within(range)),
+            newest_from: self.newest_from,
         }
     }
 
     /// These slices, and others whose keys all come after them. Sub-levels of the same number are put together, so the
     /// numbers stay in order on both sides.
     pub(crate) fn joined(&self, after: &Levels) -> Levels {
-        let mut edit = LevelsEdit::default();
+        let newest_from = self.newest_from.max(after.newest_from);
+        let mut edit = LevelsEdit { newest_from, ..LevelsEdit::default() };
         let both = self.places().chain(after.places());
         edit.added.extend(both.map(|(place, slice)| (place, slice.clone())));
         edit.ranges = Some(Arc::new(self.ranges.union(&after.ranges)));
@@ -229,6 +234,7 @@ impl Levels {
             level1: rebuild(Place::Level1, Some(&self.level1))?,
             level2: rebuild(Place::Level2, Some(&self.level2))?,
             ranges: edit.ranges.as_ref().unwrap_or(&self.ranges).clone(),
+            newest_from: self.newest_from.max(edit.newest_from),
         })
     }
 }

@@ -33,7 +33,7 @@ pub struct TieredSettings {
     pub adaptive_share: bool,
     /// Whether a sample of the rows is looked for there while hardly any are found.
     pub row_cache_sample: bool,
-    /// Whether rows that are cached are recalled for who has told nobody of a snapshot ([`spillway_base::engine`], E13).
+    /// Whether single rows are read for who has told nobody of a snapshot ([`spillway_base::engine`], E13).
     pub recall: bool,
     /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
     pub swizzling: bool,

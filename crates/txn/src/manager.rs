@@ -319,8 +319,8 @@ impl TransactionManager {
 
     /// Reads a key into `value` in a transaction of its own, with these options; answers whether it is there.
     ///
-    /// It is as [`Transaction::get`] in a transaction that ends then, and cheaper where the engine can recall the row
-    /// ([`spillway_base::engine`], E13): no transaction is made, and nobody is told of its snapshot.
+    /// It is as [`Transaction::get`] in a transaction that ends then, and cheaper, as none is made, and nobody is told of its snapshot
+    /// ([`spillway_base::engine`], E13), unless versions were forgotten just then that it may see.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -340,8 +340,11 @@ impl TransactionManager {
                 Durability::Commit => shared.snapshots.stable_csn(),
                 Durability::Within(_) | Durability::Relaxed => shared.snapshots.installed.prefix(),
             };
-            if shared.engines.of(table)?.recall(table, key, snapshot, value).is_some() {
-                return Ok(true);
+            if let Some(found) = shared.engines.of(table)?.recall(table, key, snapshot, value)? {
+                if !found.is_value() {
+                    value.clear();
+                }
+                return Ok(found.is_value());
             }
         }
         self.begin(options).get(table, key, value)

@@ -215,6 +215,7 @@ impl Inner {
         Legacy::of(inputs.iter(), &stays).leave_to(new.iter().map(|(_, slice)| slice));
         let mut edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
         edit.ranges = known.after(part, &edit, keys, others_from, Some(&oldest.memtable));
+        edit.newest_from = memtable.csn_max();
         let change = Change::of(&edit);
         // A commit above the stable CSN may be discarded by a crash and its number given to another, so no
         // promise that goes into a file reaches past it.

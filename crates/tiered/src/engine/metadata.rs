@@ -216,7 +216,7 @@ impl TieredEngine {
         let mut cost = EditCost::default();
         for place in [Place::Level0(levels.next_sublevel()), Place::Level2] {
             let (removed, added) = (vec![slice.clone()], vec![(place, slice.clone())]);
-            let edit = LevelsEdit { removed, added, ranges: None };
+            let edit = LevelsEdit { removed, added, ..LevelsEdit::default() };
             let mut manifest = inner.recording()?;
             let change = Change::of(&edit);
             let edits = change.edits(table, &edit, &levels.ranges);

@@ -16,6 +16,7 @@ mod coding;
 mod debt;
 mod estimate;
 mod flush;
+mod get;
 mod hidden;
 mod inspect;
 mod jobs;
@@ -26,7 +27,6 @@ mod pace;
 mod partition;
 mod pin;
 mod prefetch;
-mod recall;
 mod reuse;
 mod scan;
 mod status;
@@ -51,14 +51,13 @@ use spillway_base::budget::Budget;
 use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate, Rewrite,
 };
-use spillway_base::home::Place as HomePlace;
 use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
 
-use crate::cache::{Balance, Looked, RowCache};
+use crate::cache::{Balance, RowCache};
 use crate::compaction::{Accelerator, Cpu};
-use crate::extent::{ExtentHandle, ReadContext, read_by_this_thread};
+use crate::extent::{ExtentHandle, ReadContext};
 use crate::filter;
 use crate::gaps::{self, Gaps};
 use crate::inspect::History;
@@ -302,62 +301,6 @@ impl Inner {
                 )
             },
         )
-    }
-
-    /// The version of a key that a snapshot sees: in the row cache, or else in the memtables and levels.
-    fn look_up(
-        &self,
-        table: &Table,
-        key: &[u8],
-        snapshot: Csn,
-        access: Access,
-        value: &mut Vec<u8>,
-    ) -> Result<Found> {
-        let rows = self.context.rows.as_ref().map(|rows| (rows, filter::hash(key)));
-        if let Some((rows, hash)) = rows {
-            rows.expect(hash);
-        }
-        let is_sample = mix::is_sample();
-        let looked = rows.and_then(|(rows, hash)| {
-            let era = table.era(rows)?;
-            Some((rows, hash, era, rows.get(era, hash, key, snapshot, value)))
-        });
-        if let Some((_, _, _, Looked::Found(csn))) = looked {
-            // Of which sub-table it is matters to those who listen alone: most often none is asked for.
-            if is_sample || HomePlace::is_asked_for() {
-                self.note_read(table.parts().of(key), is_sample);
-            }
-            return Ok(Found::Value(csn));
-        }
-        let parts = table.parts();
-        let part = parts.of(key);
-        self.note_read(part, is_sample);
-        let Some((rows, hash, era, looked)) = looked else {
-            return part.view_now().find(key, snapshot, access, value);
-        };
-        let left_lately = matches!(looked, Looked::Missing(_)) && rows.left_lately(hash);
-        let before = if left_lately { read_by_this_thread() } else { 0 };
-        let view = part.view_now();
-        let found = view.find(key, snapshot, access, value);
-        if left_lately {
-            self.context.regret_row(before);
-        }
-        let found = found?;
-        if let (Found::Value(csn), Looked::Missing(ticket)) = (found, looked) {
-            // A sub-table that was closed is told of no more commits.
-            let is_newest = || view.csn_max() <= snapshot && !part.is_closed();
-            let newest = |value: &mut Vec<u8>| {
-                let parts = table.parts();
-                let view = parts.of(key).view_now();
-                let newest = view.find(key, Csn::MAX, Access::MemoryOnly, value).ok()?;
-                newest.is_value().then(|| newest.csn()).flatten()
-            };
-            let came = rows.offer((era, hash, key), ticket, (csn, value), is_newest, newest);
-            if came {
-                self.context.make_room_for_rows();
-            }
-        }
-        Ok(found)
     }
 
     /// The gaps of a new sub-table.
@@ -653,7 +596,7 @@ impl Engine for TieredEngine {
         key: &[u8],
         snapshot: Csn,
         value: &mut Vec<u8>,
-    ) -> Option<Csn> {
+    ) -> Result<Option<Found>> {
         self.0.recall(table, key, snapshot, value)
     }
 

@@ -23,6 +23,7 @@ mod parts;
 mod races;
 mod ranges;
 mod reads;
+mod recall;
 mod rows;
 mod scans;
 mod shares;
@@ -188,10 +189,13 @@ impl Bench {
     /// What a get finds; it is what is recalled, if anything is (E13). Every commit up to the snapshot is installed.
     fn get_and_recall(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
-        let recalled = self.engine.recall(id, key, snapshot, &mut value).is_some();
+        let recalled = self.engine.recall(id, key, snapshot, &mut value)?;
         let found = self.get(id, key, snapshot);
-        let same = || found.as_ref().is_ok_and(|found| found.as_ref() == Some(&value));
-        assert!(!recalled || same(), "{key:?} at {snapshot}: {value:?} and {found:?}");
+        if let Some(recalled) = recalled {
+            let recalled = recalled.is_value().then_some(value);
+            let same = found.as_ref().is_ok_and(|found| *found == recalled);
+            assert!(same, "{key:?} at {snapshot}: {recalled:?} and {found:?}");
+        }
         found
     }
 

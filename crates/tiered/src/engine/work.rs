@@ -593,5 +593,5 @@ pub(super) fn edit_of<'a>(
     let removed = inputs.filter(|slice| !same.contains(&slice.meta.id())).cloned().collect();
     let mut added = new;
     added.extend(moved.into_iter().map(|slice| (place, slice)));
-    LevelsEdit { removed, added, ranges: None }
+    LevelsEdit { removed, added, ..LevelsEdit::default() }
 }

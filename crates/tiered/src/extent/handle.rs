@@ -124,14 +124,6 @@ impl ReadContext {
         }
     }
 
-    /// A row that had left lately was looked for in extents, of which the thread had read so much before.
-    #[cold]
-    pub(crate) fn regret_row(&self, read_before: u64) {
-        if let Some(rows) = &self.rows {
-            rows.regret(read_by_this_thread() - read_before);
-        }
-    }
-
     /// A block of an extent is read beside who looks for the row of a hash in it: a loss, if that had left lately.
     pub(crate) fn regret_row_of(&self, hash: u64, extent: &ExtentHandle) {
         if let Some(rows) = &self.rows

@@ -89,8 +89,10 @@ fn j1_a_reader_that_nobody_knows_of_beside_commits() {
         let reads = thread::spawn(move || {
             let csn = at.load(Ordering::Acquire);
             let mut value = Vec::new();
-            let found = beside.cache.recall(beside.tag, 0, KEY, Csn(csn), &mut value);
-            assert!(found.is_none_or(|found| found == Csn(csn) && value == [csn as u8]));
+            if let Looked::Found(found) = beside.cache.get(beside.tag, 0, KEY, Csn(csn), &mut value)
+            {
+                assert!(found == Csn(csn) && value == [csn as u8]);
+            }
         });
         for csn in 2..=3 {
             shelf.commit(csn);

@@ -275,23 +275,6 @@ impl RowCache {
         }
     }
 
-    /// The value of a key, into `value`, and its commit, if its row is here and a snapshot sees it. One that is not counts as no miss:
-    /// it is looked for again, by [`RowCache::get`].
-    #[inline]
-    pub(crate) fn recall(
-        &self,
-        tag: Tag,
-        hash: u64,
-        key: &[u8],
-        snapshot: Csn,
-        value: &mut Vec<u8>,
-    ) -> Option<Csn> {
-        if self.worth.passes(self.number(hash)) {
-            return None;
-        }
-        self.find(tag, hash, key, snapshot, value).filter(|csn| *csn <= snapshot)
-    }
-
     /// The commit of a key's row, whose value goes into `value` if a snapshot sees it, which counts as a hit.
     #[inline]
     fn find(

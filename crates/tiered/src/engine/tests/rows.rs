@@ -2,12 +2,11 @@
 
 use spillway_base::budget::Use;
 use spillway_base::home::{Touched, within};
-use spillway_base::thread;
 
 use super::*;
 
 /// A table whose keys are all in extents.
-fn flushed(disk: &SimDisk, settings: TieredSettings, keys: u64) -> Bench {
+pub(super) fn flushed(disk: &SimDisk, settings: TieredSettings, keys: u64) -> Bench {
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     for number in 0..keys {
@@ -17,18 +16,18 @@ fn flushed(disk: &SimDisk, settings: TieredSettings, keys: u64) -> Bench {
     bench
 }
 
-fn flush(bench: &Bench) {
+pub(super) fn flush(bench: &Bench) {
     let stable = bench.horizon.stable();
     bench.horizon.installed.store(stable.0, Ordering::SeqCst);
     bench.engine.request_persist(stable);
     bench.work().unwrap();
 }
 
-fn key(number: u64) -> Vec<u8> {
+pub(super) fn key(number: u64) -> Vec<u8> {
     format!("key{number:05}").into_bytes()
 }
 
-fn put(number: u64, value: &str) -> WriteBatch {
+pub(super) fn put(number: u64, value: &str) -> WriteBatch {
     batch(&[Op::Put { table: table(1), key: &key(number), value: value.as_bytes() }])
 }
 
@@ -37,7 +36,7 @@ fn hits(bench: &Bench) -> u64 {
 }
 
 /// Reads a key until it is in the cache: what the reads found.
-fn warm(bench: &Bench, number: u64, snapshot: Csn) -> Option<String> {
+pub(super) fn warm(bench: &Bench, number: u64, snapshot: Csn) -> Option<String> {
     let read = || bench.get(table(1), &key(number), snapshot).unwrap();
     let before = hits(bench);
     let found = (0..3).map(|_| read()).collect::<Vec<_>>();
@@ -197,104 +196,4 @@ fn without_a_share_there_is_no_row_cache() {
     let bench = flushed(&SimDisk::new(1), settings, 10);
     assert!(bench.engine.0.context.rows.is_none());
     (0..3).for_each(|_| assert!(see(&bench, 7, 200).is_some()));
-}
-
-fn recalled(bench: &Bench, number: u64, snapshot: u64) -> Option<String> {
-    let mut value = b"of before".to_vec();
-    let csn = bench.engine.recall(table(1), &key(number), Csn(snapshot), &mut value)?;
-    assert!(csn.0 <= snapshot);
-    Some(String::from_utf8(value).unwrap())
-}
-
-/// What snapshots see of a row that is cached, or nothing.
-#[test]
-fn e13_what_is_recalled_is_what_the_snapshot_sees() {
-    let bench = flushed(&SimDisk::new(1), small(), 100);
-    bench.horizon.live.lock().push(Csn(200));
-    assert_eq!(recalled(&bench, 7, 200), None, "nobody has asked for it");
-    (0..10).for_each(|number| assert!(warm(&bench, number, Csn(200)).is_some()));
-    assert_eq!(recalled(&bench, 7, 200).as_deref(), Some("first"));
-    assert_eq!(recalled(&bench, 7, 3), None, "at that snapshot there was none");
-    bench.install(&(Csn(201), put(7, "second")));
-    assert_eq!(recalled(&bench, 7, 200), None, "it was replaced");
-    assert_eq!(recalled(&bench, 7, 201).as_deref(), Some("second"));
-    bench.install(&(Csn(202), batch(&[Op::Delete { table: table(1), key: &key(7) }])));
-    assert_eq!(recalled(&bench, 7, 202), None);
-    let (start, end) = (key(4), key(6));
-    let range = KeyRange::new(&start, Some(&end));
-    let delete = Op::DeleteRange { table: table(1), range, upto: Csn(202) };
-    bench.install(&(Csn(203), batch(&[delete])));
-    assert_eq!([4, 5].map(|number| recalled(&bench, number, 203)), [None, None]);
-    assert_eq!(warm(&bench, 8, Csn(203)).as_deref(), Some("first"));
-    assert_eq!(recalled(&bench, 8, 203).as_deref(), Some("first"));
-    // The table goes, and its number is another's.
-    bench.install(&(Csn(204), batch(&[Op::DropTable(table(1))])));
-    assert_eq!(recalled(&bench, 8, 204), None);
-    bench.horizon.live.lock().clear();
-    flush(&bench);
-    bench.install(&(Csn(205), batch(&[Op::CreateTable(table(1))])));
-    assert_eq!(recalled(&bench, 8, 205), None);
-    bench.install(&(Csn(206), put(8, "another")));
-    assert_eq!(warm(&bench, 8, Csn(206)).as_deref(), Some("another"));
-    assert_eq!(recalled(&bench, 8, 206).as_deref(), Some("another"));
-}
-
-/// As [`a_read_that_the_cache_answers_is_a_use_of_its_subtable`]; and what is not found is counted where it is looked for next.
-#[test]
-fn e13_what_is_recalled_is_a_use_and_a_hit() {
-    const CORES: u32 = 1 << 20;
-    let bench = flushed(&SimDisk::new(1), small(), 100);
-    assert!(warm(&bench, 7, Csn(200)).is_some());
-    let (_, part) = bench.part(1);
-    let count = 140_000;
-    let home = Touched::One(part.place.home(CORES));
-    let looks = || bench.engine.0.context.rows.as_ref().unwrap().hits_and_misses();
-    let (hits, misses) = looks();
-    assert_eq!(within(CORES, || recalled(&bench, 7, 200)).1, home);
-    let used_for = part.mix.used_for();
-    (1..count).for_each(|_| assert!(recalled(&bench, 7, 200).is_some()));
-    assert_eq!(recalled(&bench, 8, 200), None);
-    assert_eq!(looks(), (hits + count, misses));
-    assert_ne!(part.mix.used_for(), used_for, "it is mostly read now");
-    let without = TieredSettings { recall: false, ..small() };
-    let bench = flushed(&SimDisk::new(1), without, 100);
-    assert!(warm(&bench, 7, Csn(200)).is_some());
-    assert_eq!(recalled(&bench, 7, 200), None);
-}
-
-/// Readers that nobody knows of, beside commits, flushes and compactions that forget what no known snapshot sees.
-#[test]
-fn e13_readers_beside_commits_find_the_newest_of_their_number() {
-    const KEYS: u64 = 8;
-    let bench = flushed(&SimDisk::new(1), small(), KEYS);
-    let first = 2 + KEYS;
-    (0..KEYS).for_each(|number| assert!(warm(&bench, number, Csn(first)).is_some()));
-    let last = first + 4000;
-    let newest_of = |number: u64, csn: u64| csn - (csn - first - number) % KEYS;
-    thread::together(3, |thread| {
-        if thread == 0 {
-            for csn in first..=last {
-                bench.install(&(Csn(csn), put((csn - first) % KEYS, &csn.to_string())));
-                if csn % 500 == 0 {
-                    flush(&bench);
-                }
-            }
-            return;
-        }
-        let mut rng = Rng::new(thread as u64);
-        loop {
-            let number = rng.below(KEYS);
-            let csn = bench.horizon.stable().0;
-            if csn >= first + KEYS
-                && let Some(value) = recalled(&bench, number, csn)
-            {
-                assert_eq!(value, newest_of(number, csn).to_string(), "{number} at {csn}");
-            }
-            if csn == last {
-                return;
-            }
-        }
-    });
-    let found = (0..KEYS).filter(|number| recalled(&bench, *number, last).is_some());
-    assert_eq!(found.count() as u64, KEYS, "commits keep what is cached");
 }
