@@ -257,6 +257,13 @@ pub(super) fn entry_and_rest(bytes: &[u8], csn_bytes: u8) -> (Entry<'_>, &[u8]) 
 /// Where the key of the entry that begins here is, how long it is, the CSN, and the value's length and one more, or 0 for a tombstone.
 #[inline]
 pub(super) fn row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
+    // Lengths of a byte each, most often.
+    if let Some([key_len @ ..0x80, value @ ..0x80, csn @ ..]) = bytes.first_chunk::<10>()
+        && let Some(csn) = csn.first_chunk()
+    {
+        let csn = Csn(u64::from_le_bytes(*csn) & mask(csn_bytes));
+        return (2 + u32::from(csn_bytes), (*key_len).into(), csn, (*value).into());
+    }
     if let Some((key_len, rest)) = short_varint(bytes)
         && let Some((value, rest)) = short_varint(rest)
         && let Some(eight) = rest.first_chunk()

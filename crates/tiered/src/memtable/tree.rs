@@ -265,15 +265,23 @@ impl Tree {
         self.past(self.leaf(&Probe::new(key), Bound::AtOrBelow), key, true)
     }
 
-    /// What stands in the leaf of a place beside it, if the place is still at its rank.
+    /// What stands in the leaf of a place beside it, if the place is still at its rank. The memory of what comes next is asked for: other sources of
+    /// a scan have rows in between.
     fn beside(&self, at: Standing, step: impl Fn(usize) -> Option<usize>) -> Option<Place> {
         // SAFETY: a leaf of this tree, which was loaded with Acquire when the place was found.
         let leaf: &Node = unsafe { at.leaf.as_ref() };
         let entry = leaf.read(|order| {
             let (entry, _) = leaf.entry_at(order, at.rank)?;
-            (entry == at.key.as_ptr()).then(|| leaf.entry_at(order, step(at.rank)?))?
+            let found =
+                (entry == at.key.as_ptr()).then(|| leaf.entry_at(order, step(at.rank)?))??;
+            Some((found, step(found.1).and_then(|rank| leaf.entry_at(order, rank))))
         });
-        entry.map(|entry| self.place(leaf, entry))
+        let (found, next) = entry?;
+        if let Some((next, _)) = next {
+            // SAFETY: entries of leaves are keys, and loaded with Acquire.
+            unsafe { KeyRef::from_ptr(next) }.prefetch();
+        }
+        Some(self.place(leaf, found))
     }
 
     /// What stands beside a place in its leaf, in a direction from there, if the place is still at its rank. The memory of all of it is

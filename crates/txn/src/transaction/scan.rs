@@ -120,12 +120,19 @@ impl<'t> Scan<'t> {
     /// # Errors
     /// As [`Transaction::get`], and [`spillway_base::ErrorKind::WouldBlock`]: there is no current row then, and the next
     /// call moves to the row that this one would have.
+    #[inline]
     pub fn advance_with(&mut self, access: Access) -> Result<bool> {
         let untouched = self.txn.writes.borrow().untouched(self.table);
-        let found = if untouched && !self.ahead {
-            self.advance_cursor(access)?
-        } else {
-            self.advance_merged(access)?
+        let found = match &mut self.cursor {
+            Some(cursor) if untouched && !self.ahead => {
+                let next = cursor.next(access);
+                // From one of the engine's rows to the next nothing changes here.
+                if matches!(next, Ok(true)) && self.at == At::Engine {
+                    return Ok(true);
+                }
+                self.stepped(next.map(usize::from))? > 0
+            }
+            _ => self.advance_merged(access)?,
         };
         if !found {
             self.note(None)?;
@@ -133,27 +140,12 @@ impl<'t> Scan<'t> {
         Ok(found)
     }
 
-    fn advance_cursor(&mut self, access: Access) -> Result<bool> {
-        let rows = self.step_cursor(|cursor| cursor.next(access).map(usize::from))?;
-        Ok(rows > 0)
-    }
-
-    /// Has the cursor make a step, which answers how many rows it has come to.
-    #[inline]
-    fn step_cursor(
-        &mut self,
-        step: impl FnOnce(&mut dyn Cursor) -> Result<usize>,
-    ) -> Result<usize> {
-        let Some(cursor) = &mut self.cursor else {
-            self.at = At::Nothing;
-            return Ok(0);
-        };
-        // If the step fails, the cursor stands on no row until one succeeds.
+    /// The cursor has made a step, which came to so many rows. If it failed, the cursor stands on no row until one succeeds.
+    fn stepped(&mut self, found: Result<usize>) -> Result<usize> {
         let stood = std::mem::replace(&mut self.at, At::Nothing) == At::Engine;
-        let found = step(&mut **cursor);
         if matches!(found, Ok(1..)) {
             self.at = At::Engine;
-        } else if let Some(key) = cursor.last_key().filter(|_| stood) {
+        } else if stood && let Some(key) = self.cursor.as_ref().and_then(|it| it.last_key()) {
             // What it stood on was passed.
             self.key.clear();
             self.key.extend_from_slice(key);
@@ -231,7 +223,12 @@ impl<'t> Scan<'t> {
         if !untouched || self.ahead || self.noting.is_some() {
             return self.advance().map(usize::from);
         }
-        self.step_cursor(|cursor| cursor.next_rows(Access::Blocking, most))
+        let Some(cursor) = &mut self.cursor else {
+            self.at = At::Nothing;
+            return Ok(0);
+        };
+        let found = cursor.next_rows(Access::Blocking, most);
+        self.stepped(found)
     }
 
     /// Gives the keys and values of the rows that the last step came to, until `take` answers `false`.
