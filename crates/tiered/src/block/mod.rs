@@ -470,11 +470,16 @@ impl Block {
         &self.memory[row.key as usize..row.value_at()]
     }
 
+    /// The value of a row of this block; `None` of a tombstone.
+    #[inline]
+    pub(crate) fn value_of(&self, row: &Row) -> Option<&[u8]> {
+        (row.value > 0).then(|| &self.memory[row.value_at()..row.end()])
+    }
+
     /// The entry of a row of this block.
     #[inline]
     pub(crate) fn entry_of(&self, row: &Row) -> Entry<'_> {
-        let value = (row.value > 0).then(|| &self.memory[row.value_at()..row.end()]);
-        Entry { key: self.key_of(row), csn: row.csn, value }
+        Entry { key: self.key_of(row), csn: row.csn, value: self.value_of(row) }
     }
 
     /// Gives key and value of so many entries, from one on, until `take` answers `false`. A tombstone's value is empty.

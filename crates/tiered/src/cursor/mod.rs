@@ -1,18 +1,24 @@
 //! A cursor over a table: its sources, merged.
 //!
-//! The next row is that of the source with the next key; of equal keys the newest version hides the others. Sources are the leaves of a
-//! tree of losers ([`tree`]): a step moves one source, and compares its key once for each level of the tree. Where there is one
-//! source, as in a table that lies in one level, there is no tree. A source takes its place in the tree before it has read a block, by
+//! The next row is that of the source with the next key; of equal keys the newest version hides the others. Sources stand in a
+//! line ([`line`]) by their next keys, of which mostly the first bytes behind a prefix are compared ([`heads`]): a step moves the first source, which
+//! stays the first or goes back past some others. A source comes into the line before it has read a block, by
 //! what it knows of its first row, and reads the block when it is first: a scan that ends before has done without.
 //!
+//! Most steps are *near* ones of all sources that have to move, from a value to a value: they cannot fail, no row is passed,
+//! and so nothing is kept for them or looked for behind them.
+//!
 //! Several rows are given at once where the first source has them together, before the next key of every other: a run of
-//! them costs one step, and one look at the tree for who comes second.
+//! them costs one step.
 //!
 //! Nothing is allocated or copied for a row, but for what [`Cursor::last_key`] needs: where a step may fail, or pass rows that are
 //! hidden, the key is kept that the cursor stood on. Keys and values are read where they lie, when they are asked for.
 
+mod heads;
+mod line;
 mod parts;
-mod tree;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::sync::Arc;
 
@@ -20,8 +26,9 @@ use smallvec::SmallVec;
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, Result};
 
+use self::heads::Heads;
+use self::line::{Contest, Line};
 pub(crate) use self::parts::PartsCursor;
-use self::tree::{Contest, Tree};
 use crate::block::Entry;
 use crate::gaps::{Gap, Stretch};
 use crate::ranges::RangeTombstones;
@@ -48,11 +55,6 @@ impl Merged {
     pub(crate) fn new(source: Source) -> Merged {
         Merged { source, ready: false, behind: true }
     }
-
-    #[inline]
-    fn is_before(&self) -> bool {
-        self.ready && !self.source.is_on_row()
-    }
 }
 
 /// A look for several rows that finds one is followed by steps that do not look: by one, and by twice as many each time that the next look
@@ -74,8 +76,8 @@ impl Alone {
 /// What of the merge is to be done before the next row is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
-    /// Sources have to step, and then the tree is made.
-    Tree,
+    /// Sources have to step, and then the line is made.
+    Line,
     /// The first source has to step.
     Step,
     Nothing,
@@ -84,7 +86,8 @@ enum Due {
 /// A merged scan. It holds the view of the table that it reads, so nothing it needs can go.
 pub(crate) struct TableCursor {
     sources: Vec<Merged>,
-    tree: Tree,
+    line: Line,
+    heads: Heads,
     due: Due,
     /// Whether a source's block is read only when it is first.
     late: bool,
@@ -127,8 +130,9 @@ impl TableCursor {
         }
         TableCursor {
             sources,
-            tree: Tree::default(),
-            due: Due::Tree,
+            line: Line::default(),
+            heads: Heads::new(direction),
+            due: Due::Line,
             late: false,
             direction,
             snapshot,
@@ -151,8 +155,8 @@ impl TableCursor {
         self
     }
 
-    /// Makes the tree, once all sources stand where they should.
-    fn plant(&mut self, access: Access) -> Result<()> {
+    /// Makes the line, once all sources stand where they should.
+    fn form(&mut self, access: Access) -> Result<()> {
         for merged in &mut self.sources {
             if merged.behind {
                 merged.ready = match self.late {
@@ -162,33 +166,116 @@ impl TableCursor {
                 merged.behind = false;
             }
         }
-        self.tree = Tree::new(&Stand { sources: &self.sources, direction: self.direction });
+        let ready = || self.sources.iter().enumerate().filter(|(_, merged)| merged.ready);
+        self.heads.choose(ready().map(|(_, merged)| merged.source.key()));
+        self.line.clear(self.sources.len());
+        let stand = Stand { sources: &self.sources, direction: self.direction };
+        for (one, Merged { source, .. }) in ready() {
+            let head = self.heads.of(source.key());
+            self.line.enter(one, head, source.is_on_value(), &stand);
+        }
         Ok(())
+    }
+
+    /// The first source of the line has made a step.
+    #[inline]
+    fn moved(&mut self, first: usize) {
+        let Merged { source, ready, .. } = &self.sources[first];
+        let vain = if *ready {
+            let head = self.heads.of(source.key());
+            let stand = Stand { sources: &self.sources, direction: self.direction };
+            self.line.step(head, source.is_on_value(), &stand)
+        } else {
+            self.line.end();
+            0
+        };
+        self.note_vain(vain);
+    }
+
+    /// The source that is tied with the first has made a step.
+    #[inline]
+    fn moved_tied(&mut self, tied: usize) {
+        let Merged { source, ready, .. } = &self.sources[tied];
+        let vain = if *ready {
+            let head = self.heads.of(source.key());
+            let stand = Stand { sources: &self.sources, direction: self.direction };
+            self.line.step_tied(head, source.is_on_value(), &stand)
+        } else {
+            self.line.end_tied();
+            0
+        };
+        self.note_vain(vain);
+    }
+
+    /// So many keys were compared as heads did not tell which comes first.
+    #[inline]
+    fn note_vain(&mut self, vain: u32) {
+        if vain > 0 && self.heads.is_vain(vain) {
+            let key = |one: usize| self.sources[one].source.key();
+            if self.heads.choose(self.line.all().map(key)) {
+                self.line.rename(|one| self.heads.of(key(one)));
+            }
+        }
+    }
+
+    /// Steps to the next row, a value, as long as that takes near steps only. Where it answers `false` what is left of the step, if that is due,
+    /// is to be made otherwise.
+    #[inline]
+    fn step_near(&mut self) -> bool {
+        while let Some(tied) = self.line.tied() {
+            if !self.sources[tied].source.advance_near() {
+                return false;
+            }
+            self.moved_tied(tied);
+        }
+        // Whoever comes first then is the source that steps, or the second.
+        let is_sure = self.line.is_second_on_value();
+        if is_sure == Some(false) {
+            self.leave();
+        }
+        let Some(top) = self.line.first() else { return false };
+        let source = &mut self.sources[top].source;
+        if !source.advance_near() {
+            return false;
+        }
+        if is_sure.is_some() {
+            let head = self.heads.of(source.key());
+            if !self.line.stays(head) {
+                let stand = Stand { sources: &self.sources, direction: self.direction };
+                let vain = self.line.step(head, true, &stand);
+                self.note_vain(vain);
+                if !self.line.is_on_value() {
+                    self.due = Due::Nothing;
+                    return false;
+                }
+            }
+        }
+        self.given = true;
+        true
     }
 
     /// Steps past the key of the first source: all that stand there do. Whatever fails, a step that is made is not made again.
     fn step(&mut self, access: Access) -> Result<()> {
-        let Some(top) = self.tree.first() else { return Ok(()) };
+        let Some(top) = self.line.first() else { return Ok(()) };
         self.leave();
-        let direction = self.direction;
-        while let Some(tied) = self.tree.tied() {
+        while let Some(tied) = self.line.tied() {
             let other = &mut self.sources[tied];
             other.ready = other.source.advance_near() || other.source.advance(access)?;
-            self.tree.retie(&Stand { sources: &self.sources, direction });
+            self.moved_tied(tied);
         }
         let first = &mut self.sources[top];
-        first.ready =
-            first.ready && (first.source.advance_near() || first.source.advance(access)?);
-        self.tree.replay(&Stand { sources: &self.sources, direction });
+        first.ready = first.source.advance_near() || first.source.advance(access)?;
+        self.moved(top);
         Ok(())
     }
 
     /// Has the first source stand on a row, if it is before one: nobody has another that comes before.
     fn settle(&mut self, access: Access) -> Result<()> {
-        while let Some(top) = self.tree.first().filter(|top| self.sources[*top].is_before()) {
+        while let Some(top) = self.line.first().filter(|top| !self.sources[*top].source.is_on_row())
+        {
             let first = &mut self.sources[top];
             first.ready = first.source.advance(access)?;
-            self.tree.replay(&Stand { sources: &self.sources, direction: self.direction });
+            self.moved(top);
         }
         Ok(())
     }
@@ -197,7 +284,7 @@ impl TableCursor {
     fn leave(&mut self) {
         if self.given {
             self.given = false;
-            self.left = Some(Key::from_slice(self.entry().key));
+            self.left = Some(Key::from_slice(self.source().key()));
         }
     }
 
@@ -220,16 +307,16 @@ impl TableCursor {
                     self.stretch.leap_hidden(self.direction, range);
                     first.behind = true;
                     self.walked_hidden = 0;
-                    self.due = Due::Tree;
+                    self.due = Due::Line;
                 }
             }
             return;
         };
         self.stretch.leap(self.direction, &gap);
-        self.due = Due::Tree;
+        self.due = Due::Line;
         for merged in &mut self.sources {
             // Those that stand behind the gap stay, and those that have ended.
-            if merged.ready && gap.covers(merged.source.key_and_csn().0) {
+            if merged.ready && gap.covers(merged.source.key()) {
                 merged.source.leap(&gap);
                 merged.behind = true;
             }
@@ -246,17 +333,17 @@ impl TableCursor {
         }
     }
 
-    /// The row of the first source.
+    /// The first source.
     #[inline]
-    fn entry(&self) -> Entry<'_> {
-        let top = self.tree.first().expect("a cursor is asked for a row that it stands on");
-        self.sources[top].source.entry()
+    fn source(&self) -> &Source {
+        let top = self.line.first().expect("a cursor is asked for a row that it stands on");
+        &self.sources[top].source
     }
 
     /// Has the first source go on over the rows that come before all other sources', `most` with the one on which it stands. Answers how many
     /// it stands on.
     fn extend(&mut self, most: usize) -> usize {
-        let (Some(top), None, None) = (self.tree.first(), &self.hidden, self.tree.tied()) else {
+        let (Some(top), None, None) = (self.line.first(), &self.hidden, self.line.tied()) else {
             return 1;
         };
         if self.alone.left > 0 {
@@ -276,15 +363,11 @@ impl TableCursor {
 
     /// As [`TableCursor::extend`], of a source that lends. Answers, too, whether another source may have been in the way.
     fn extend_first(&mut self, top: usize, most: usize) -> (usize, bool) {
-        let stand = Stand { sources: &self.sources, direction: self.direction };
-        let second = self.tree.second(&stand).filter(|second| self.sources[*second].ready);
-        let Some(second) = second else {
+        let Some(second) = self.line.second() else {
             return (self.sources[top].source.extend(None, most), false);
         };
         match self.sources.get_disjoint_mut([top, second]) {
-            Ok([first, second]) => {
-                (first.source.extend(Some(second.source.key_and_csn().0), most), true)
-            }
+            Ok([first, second]) => (first.source.extend(Some(second.source.key()), most), true),
             Err(_) => (1, true),
         }
     }
@@ -292,13 +375,13 @@ impl TableCursor {
     fn advance(&mut self, access: Access) -> Result<bool> {
         loop {
             match self.due {
-                Due::Tree => self.plant(access)?,
+                Due::Line => self.form(access)?,
                 Due::Step => self.step(access)?,
                 Due::Nothing => {}
             }
             self.due = Due::Nothing;
             self.settle(access)?;
-            let Some(top) = self.tree.first().filter(|top| self.sources[*top].ready) else {
+            let Some(top) = self.line.first() else {
                 self.finish(None);
                 return Ok(false);
             };
@@ -322,20 +405,13 @@ struct Stand<'a> {
 }
 
 impl Contest for Stand<'_> {
-    fn len(&self) -> usize {
-        self.sources.len()
-    }
-
     /// Which has the next key; of those at the same key, which has the newest version. That is most often the newest source,
     /// but commits are installed in any order (E2). Of one commit the newer source has what it did last. And whether the keys are equal.
     #[inline]
     fn beats(&self, one: usize, other: usize) -> (bool, bool) {
         let age = one.cmp(&other);
-        let (one, other) = (&self.sources[one], &self.sources[other]);
-        if !one.ready || !other.ready {
-            return (one.ready, false);
-        }
-        let (one, other) = (one.source.key_and_csn(), other.source.key_and_csn());
+        let of = |one: usize| self.sources[one].source.key_and_csn();
+        let (one, other) = (of(one), of(other));
         let order = match self.direction {
             Direction::Forward => one.0.cmp(other.0),
             Direction::Backward => other.0.cmp(one.0),
@@ -348,12 +424,7 @@ impl Cursor for TableCursor {
     #[inline]
     fn next(&mut self, access: Access) -> Result<bool> {
         self.lent = 1;
-        // A value near by is the next row where nobody else has one, and nothing is hidden.
-        if self.given
-            && self.hidden.is_none()
-            && let [only] = &mut self.sources[..]
-            && only.source.advance_near()
-        {
+        if self.given && self.hidden.is_none() && self.step_near() {
             return Ok(true);
         }
         self.advance(access)
@@ -371,7 +442,7 @@ impl Cursor for TableCursor {
     }
 
     fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
-        let Some(top) = self.tree.first() else { return };
+        let Some(top) = self.line.first() else { return };
         match self.lent {
             1 => drop(take(self.key(), self.value())),
             rows => self.sources[top].source.rows(rows, take),
@@ -379,18 +450,18 @@ impl Cursor for TableCursor {
     }
 
     fn key(&self) -> &[u8] {
-        self.entry().key
+        self.source().key()
     }
 
     fn value(&self) -> &[u8] {
-        self.entry().value.unwrap_or_default()
+        self.source().value().unwrap_or_default()
     }
 
     fn csn(&self) -> Csn {
-        self.entry().csn
+        self.source().entry().csn
     }
 
     fn last_key(&self) -> Option<&[u8]> {
-        if self.given { Some(self.entry().key) } else { self.left.as_deref() }
+        if self.given { Some(self.key()) } else { self.left.as_deref() }
     }
 }

@@ -99,6 +99,12 @@ impl MemtableSource {
         key.is_some_and(|key| self.bounds.reaches(key, self.direction))
     }
 
+    /// Whether it stands on a value.
+    #[inline]
+    pub(super) fn is_on_value(&self) -> bool {
+        self.place.is_some() && !self.passing
+    }
+
     #[inline]
     pub(super) fn advance_near(&mut self) -> bool {
         if self.place.is_none() {
@@ -196,6 +202,12 @@ impl MemtableSource {
                 return true;
             }
         }
+    }
+
+    #[inline]
+    pub(super) fn key(&self) -> &[u8] {
+        let key = self.place.and_then(|place| self.memtable.key(place));
+        key.expect("the source stands on a row")
     }
 
     pub(super) fn entry(&self) -> Entry<'_> {

@@ -175,6 +175,15 @@ impl Source {
         }
     }
 
+    /// Whether that is a value, as far as it is known.
+    #[inline]
+    pub(crate) fn is_on_value(&self) -> bool {
+        match self {
+            Source::Memtable(source) => source.is_on_value(),
+            Source::Run(source) => source.is_on_value(),
+        }
+    }
+
     /// The key and the commit it is compared by (S2, S3).
     #[inline]
     pub(crate) fn key_and_csn(&self) -> (&[u8], Csn) {
@@ -201,6 +210,24 @@ impl Source {
         match self {
             Source::Run(source) => source.entry(),
             Source::Memtable(source) => source.entry(),
+        }
+    }
+
+    /// The key of that row.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match self {
+            Source::Run(source) => source.key(),
+            Source::Memtable(source) => source.key(),
+        }
+    }
+
+    /// The value of that row, if it is one.
+    #[inline]
+    pub(crate) fn value(&self) -> Option<&[u8]> {
+        match self {
+            Source::Run(source) => source.value(),
+            Source::Memtable(source) => source.entry().value,
         }
     }
 

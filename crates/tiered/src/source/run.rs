@@ -46,6 +46,7 @@ enum Near {
 }
 
 impl Standing {
+    #[inline]
     fn key(&self) -> &[u8] {
         self.data.key_of(&self.row)
     }
@@ -186,6 +187,17 @@ impl RunSource {
         at.data.entry_of(&at.row)
     }
 
+    /// The key that it is compared by.
+    #[inline]
+    pub(super) fn key(&self) -> &[u8] {
+        self.at.as_ref().map_or(&self.bound, Standing::key)
+    }
+
+    #[inline]
+    pub(super) fn value(&self) -> Option<&[u8]> {
+        self.at.as_ref().and_then(|at| at.data.value_of(&at.row))
+    }
+
     #[inline]
     pub(super) fn key_and_csn(&self) -> (&[u8], Csn) {
         match &self.at {
@@ -197,6 +209,11 @@ impl RunSource {
     #[inline]
     pub(super) fn is_on_row(&self) -> bool {
         self.at.is_some()
+    }
+
+    #[inline]
+    pub(super) fn is_on_value(&self) -> bool {
+        self.at.as_ref().is_some_and(|at| at.row.is_value())
     }
 
     /// Comes as near to the first row as is known without reading a block (S1, S2). `false` where there is none.

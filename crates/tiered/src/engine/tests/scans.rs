@@ -383,3 +383,74 @@ fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
         assert!(!gaps || walked_by_each[2..] == [0; 2], "{walked_by_each:?}");
     }
 }
+
+/// Keys of which heads tell little: with long prefixes in common, one after the other; shorter than a head; alike but for zeros at their
+/// ends. Each is in some of several layers, deleted in some, and a row only where the newest says so.
+#[test]
+fn layers_merge_by_whole_keys_where_heads_are_equal() {
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    let prefixes = ["", "a", "warehouse-0017/", "warehouse-0017/district-0002/", "warehouse-0018/"];
+    for prefix in prefixes {
+        let with = |rest: &[u8]| [prefix.as_bytes(), rest].concat();
+        keys.extend((1..12).map(|zeros| with(&vec![0; zeros])));
+        keys.extend((0..60_u8).map(|number| with(&[number])));
+        keys.extend((0..120_u64).map(|number| with(&(number * 77).to_be_bytes())));
+        keys.extend((0..120_u64).map(|number| with(format!("{number:016}").as_bytes())));
+    }
+    keys.sort();
+    keys.dedup();
+    for (seed, layers) in [(1, 2), (2, 4), (3, 9)] {
+        let settings = TieredSettings {
+            compaction_order: Vec::new(),
+            level0_bytes: 1 << 30,
+            level0_target: 100,
+            level0_limit: 100,
+            range_filters: seed != 2,
+            gaps: false,
+            ..small()
+        };
+        let bench = open_with(Arc::new(SimDisk::new(seed)), settings).unwrap();
+        let mut rng = Rng::new(seed);
+        let mut commits = vec![(Csn(1), batch(&[Op::CreateTable(table(1))]))];
+        bench.install(&commits[0]);
+        for layer in 0..layers {
+            let csn = Csn(2 + layer);
+            let mut ops = Vec::new();
+            let value = csn.0.to_be_bytes();
+            for key in &keys {
+                if layer > 0 && rng.chance(2, 3) {
+                    continue;
+                }
+                ops.push(match rng.chance(1, 8) {
+                    true => Op::Delete { table: table(1), key },
+                    false => Op::Put { table: table(1), key, value: &value },
+                });
+            }
+            commits.push((csn, batch(&ops)));
+            bench.install(&commits[1 + layer as usize]);
+            // The last is left in the memtable.
+            if layer + 1 < layers {
+                bench.engine.request_persist(csn);
+                bench.work().unwrap();
+            }
+        }
+        let snapshot = Csn(1 + layers);
+        let all = model(&commits, snapshot);
+        let rows: Vec<(Vec<u8>, Vec<u8>)> =
+            all.into_iter().map(|((_, key), value)| (key, value)).collect();
+        assert!(rows.len() > 1000);
+        for _ in 0..40 {
+            let [low, high] = [0; 2].map(|_| &keys[rng.below(keys.len() as u64) as usize]);
+            let range = KeyRange::new(low, Some(high).filter(|_| rng.chance(3, 4)).map(|k| &k[..]));
+            for direction in [Direction::Forward, Direction::Backward] {
+                let mut wanted: Vec<_> =
+                    rows.iter().filter(|(key, _)| range.contains(key)).cloned().collect();
+                if direction == Direction::Backward {
+                    wanted.reverse();
+                }
+                let found = bench.rows(table(1), range, direction, snapshot).unwrap();
+                assert!(found == wanted, "{layers} layers, {direction:?}, {range:?}");
+            }
+        }
+    }
+}

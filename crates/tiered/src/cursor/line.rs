@@ -1,0 +1,162 @@
+//! Sources in a line, in the order of their next keys: who of several has the next one.
+//!
+//! When the first has a new key it goes back past those that come before it. The table's lowest level has most of its rows, so most often it
+//! passes nobody, and a source with few rows passes all the others, which are few: what is compared are the heads of keys
+//! ([`super::heads`]), which stand beside each other in the line. Only where heads are equal are keys compared. Whoever has the
+//! same key as the one before it in the line says so, and nobody looks for equal keys.
+//!
+//! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). It compares for each step as often as the tree has levels, also where the
+//! first stays first, has to look for who is second, and knows of nobody ahead of a step whether it stays. A row of a scan in layers took 1,086
+//! instructions with it, 989 with heads in place of keys, and 708 with the line (callgrind, `scripts/bench-scan-instructions`). Over very many
+//! sources that take turns the line would be the slower; a sub-table has a handful.
+//!
+//! # Guarantees
+//! - **L1.** [`Line::first`] is beaten by nobody.
+//! - **L2.** When [`Line::tied`] is `None`, nobody else has the first's key.
+//! - **L3.** [`Line::second`] is beaten by nobody but the first: until it has passed that one's key, the first stays it.
+
+/// Those who are compared where heads are equal.
+pub(super) trait Contest {
+    /// Whether one comes before another, and whether their keys are equal.
+    fn beats(&self, one: usize, other: usize) -> (bool, bool);
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    head: u64,
+    one: u32,
+    /// Whether it stands on a value.
+    on_value: bool,
+    /// Whether it has the key of the one before it.
+    tied: bool,
+}
+
+/// The line. Who has no key left is not in it.
+#[derive(Default)]
+pub(super) struct Line(Vec<Waiting>);
+
+impl Line {
+    /// Everybody leaves; so many may come.
+    pub(super) fn clear(&mut self, most: usize) {
+        self.0.clear();
+        self.0.reserve(most);
+    }
+
+    /// One comes into the line, with the head of its key. Answers with how many it was compared by a key that differs, as
+    /// do [`Line::step`] and [`Line::step_tied`].
+    pub(super) fn enter(
+        &mut self,
+        one: usize,
+        head: u64,
+        on_value: bool,
+        contest: &impl Contest,
+    ) -> u32 {
+        self.0.insert(0, Waiting { head, one: one as u32, on_value, tied: false });
+        self.go_back(0, head, on_value, contest)
+    }
+
+    /// Who is first.
+    #[inline]
+    pub(super) fn first(&self) -> Option<usize> {
+        self.0.first().map(|first| first.one as usize)
+    }
+
+    /// Whether the first stands on a value.
+    #[inline]
+    pub(super) fn is_on_value(&self) -> bool {
+        self.0.first().is_some_and(|first| first.on_value)
+    }
+
+    /// Who would be first without the first.
+    #[inline]
+    pub(super) fn second(&self) -> Option<usize> {
+        self.0.get(1).map(|second| second.one as usize)
+    }
+
+    /// Whether the second stands on a value, if there is one.
+    #[inline]
+    pub(super) fn is_second_on_value(&self) -> Option<bool> {
+        self.0.get(1).map(|second| second.on_value)
+    }
+
+    /// Somebody who has the first's key.
+    #[inline]
+    pub(super) fn tied(&self) -> Option<usize> {
+        self.0.get(1).filter(|second| second.tied).map(|second| second.one as usize)
+    }
+
+    /// All who are in the line.
+    pub(super) fn all(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|waiting| waiting.one as usize)
+    }
+
+    /// Others stand for the same keys now: these heads, of who is named.
+    pub(super) fn rename(&mut self, head: impl Fn(usize) -> u64) {
+        self.0.iter_mut().for_each(|waiting| waiting.head = head(waiting.one as usize));
+    }
+
+    /// Whether the first is the first with a key of this head, as far as the head tells.
+    #[inline]
+    pub(super) fn stays(&self, head: u64) -> bool {
+        self.0.get(1).is_none_or(|second| head < second.head)
+    }
+
+    /// The first has another key, further on.
+    #[inline]
+    pub(super) fn step(&mut self, head: u64, on_value: bool, contest: &impl Contest) -> u32 {
+        self.go_back(0, head, on_value, contest)
+    }
+
+    /// Whom [`Line::tied`] named has another key, further on.
+    #[inline]
+    pub(super) fn step_tied(&mut self, head: u64, on_value: bool, contest: &impl Contest) -> u32 {
+        self.go_back(1, head, on_value, contest)
+    }
+
+    /// The first has no key left.
+    pub(super) fn end(&mut self) {
+        self.0.remove(0);
+        self.untie();
+    }
+
+    /// Whom [`Line::tied`] named has no key left. Whoever is behind it has the first's key if it had that one's.
+    pub(super) fn end_tied(&mut self) {
+        self.0.remove(1);
+    }
+
+    /// Nobody is before the first.
+    #[inline]
+    fn untie(&mut self) {
+        if let Some(first) = self.0.first_mut() {
+            first.tied = false;
+        }
+    }
+
+    #[inline]
+    fn go_back(&mut self, from: usize, head: u64, on_value: bool, contest: &impl Contest) -> u32 {
+        let line = &mut self.0[from..];
+        let Some((first, mut behind)) = line.split_first_mut() else { return 0 };
+        let mut vain = 0;
+        let mut gone = Waiting { head, on_value, tied: false, ..*first };
+        let mut place = first;
+        while let Some((next, rest)) = behind.split_first_mut() {
+            let (beats, tied) = match head == next.head {
+                false => (head < next.head, false),
+                true => contest.beats(gone.one as usize, next.one as usize),
+            };
+            vain += u32::from(head == next.head && !tied);
+            if beats {
+                next.tied = tied;
+                break;
+            }
+            *place = *next;
+            gone.tied = tied;
+            (place, behind) = (next, rest);
+        }
+        *place = gone;
+        if from == 0 {
+            self.untie();
+        }
+        vain
+    }
+}
