@@ -102,7 +102,7 @@ fn query(rng: &mut Rng) -> String {
         _ => format!(" LIMIT {}", [1, 2, 5, 30, 100][rng.below(5) as usize]),
     };
     let plain = condition("", rng);
-    match rng.below(12) {
+    match rng.below(18) {
         0 => format!("SELECT v FROM t WHERE {plain}{limit}"),
         1 => format!("SELECT id, v FROM t WHERE {plain} AND id % 3 = 1{limit}"),
         2 => format!("SELECT v FROM t WHERE {plain} ORDER BY k DESC{limit}"),
@@ -121,11 +121,30 @@ fn query(rng: &mut Rng) -> String {
             rng.below(KEYS / 10)
         ),
         10 => format!("SELECT id, v FROM t WHERE {plain} ORDER BY id{limit} FOR SHARE"),
+        11 => format!("SELECT id, v FROM t WHERE {plain}{limit} FOR UPDATE"),
+        12 => format!("SELECT id, v FROM t WHERE {plain} AND id % 3 = 1{limit} FOR UPDATE"),
+        13 => format!(
+            "SELECT v FROM p WHERE a = {} AND b IN (1, 3, 5, 7, 8, 12){limit} FOR UPDATE",
+            rng.below(KEYS / 10)
+        ),
+        14 | 15 => chain(rng, &limit),
         _ => format!(
             "SELECT a.v, b.k FROM t a JOIN t b ON b.id = a.k WHERE {}{limit}",
             condition("a.", rng)
         ),
     }
+}
+
+/// Joins by way of several tables, of which each has a row for each of those before it.
+fn chain(rng: &mut Rng, limit: &str) -> String {
+    let mut join = || ["JOIN", "LEFT JOIN"][rng.below(2) as usize];
+    let [one, two, three] = std::array::from_fn(|_| join());
+    let on = ["", " AND b.id % 5 > 0", " AND b.id < o.t"][rng.below(3) as usize];
+    let those = ["o.id >= 0", "b.k % 3 > 0", "a.id > c.id"][rng.below(3) as usize];
+    format!(
+        "SELECT o.id, a.id, b.id, c.v FROM o {one} t a ON a.id = o.t {two} t b ON b.id = a.k{on} \
+         {three} t c ON c.id = b.k WHERE {those}{limit}"
+    )
 }
 
 fn change(rng: &mut Rng) -> String {
@@ -192,6 +211,49 @@ fn rows_are_the_same_whether_they_are_read_together_or_not() {
     assert!(together > 100, "{together}");
 }
 
+/// Rows that are locked, changed or deleted are read several at once, and no more of them are locked for it.
+#[test]
+fn rows_that_are_locked_are_read_together_and_locked_in_their_turn() {
+    let list: Vec<String> = (0..100).map(|at| (400 + 26 * at).to_string()).collect();
+    let list = list.join(", ");
+    let by_list = format!("id IN ({list})");
+    let by_index = "k BETWEEN 100 AND 220".to_owned();
+    let mut asked = Vec::new();
+    for rows in [&by_list, &by_index] {
+        let force = if *rows == by_index { "FORCE INDEX (k_1) " } else { "" };
+        asked.push(format!("SELECT id, v FROM t {force}WHERE {rows} FOR UPDATE"));
+        asked.push(format!("SELECT id, v FROM t {force}WHERE {rows} LIMIT 30 FOR UPDATE"));
+        asked.push(format!("UPDATE t {force}SET v = 'new' WHERE {rows}"));
+        asked.push(format!("UPDATE t {force}SET v = 'new' WHERE {rows} LIMIT 30"));
+    }
+    asked.push(format!("DELETE FROM t WHERE {by_list}"));
+    asked.push(format!("DELETE FROM t WHERE {by_list} LIMIT 30"));
+    let disks = [SimDisk::new(1), SimDisk::new(1)];
+    disks.iter().for_each(|disk| load(disk, 5));
+    for (number, sql) in asked.iter().enumerate() {
+        let isolation = ["REPEATABLE READ", "READ COMMITTED", "SERIALIZABLE"][number % 3];
+        let instances = [open(&disks[0], true), open(&disks[1], false)];
+        let [with, without] = instances.each_ref().map(|instance| {
+            let mut root = session(instance, 1);
+            let level = format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}");
+            assert_eq!(code(&mut root, &level), 0);
+            assert_eq!(code(&mut root, "BEGIN"), 0);
+            let rows = answer(&mut root, sql);
+            let read = read_together(instance);
+            // Somebody else finds just those rows locked that were taken.
+            let mut other = session(instance, 2);
+            let free = "SELECT id FROM t WHERE id >= 0 FOR UPDATE SKIP LOCKED";
+            let free = answer(&mut other, free);
+            let after = answer(&mut root, "SELECT id, v FROM t ORDER BY id");
+            assert_eq!(code(&mut root, "ROLLBACK"), 0);
+            (read, rows, free, after)
+        });
+        let (together, alone) = (with.0, without.0);
+        assert_eq!((with.1, with.2, with.3), (without.1, without.2, without.3), "{sql}");
+        assert!(together > 10 && alone == 0, "{sql} read {together} and {alone}");
+    }
+}
+
 /// R2: what cannot be read is told of when it is its turn, and not before.
 #[test]
 fn a_row_that_cannot_be_read_fails_in_its_turn() {
@@ -218,6 +280,16 @@ fn a_row_that_cannot_be_read_fails_in_its_turn() {
                 format!(
                     "SELECT o.id, t.v FROM o LEFT JOIN t ON t.id = o.t WHERE o.id > {from} / 20 LIMIT {limit}"
                 ),
+                format!(
+                    "SELECT o.id, b.v FROM o LEFT JOIN t a ON a.id = o.t LEFT JOIN t b ON b.id = a.k \
+                     WHERE o.id > {from} / 20 LIMIT {limit}"
+                ),
+                // A number gets too large.
+                format!(
+                    "SELECT a.id, t.v FROM o a JOIN o b ON b.t = a.t LEFT JOIN t ON t.id = b.t \
+                     WHERE a.id + b.id + {} > 0 LIMIT {limit}",
+                    i64::MAX - from / 10
+                ),
             ] {
                 let [with, without] =
                     instances.each_ref().map(|instance| answer(&mut session(instance, 1), &sql));
@@ -229,6 +301,44 @@ fn a_row_that_cannot_be_read_fails_in_its_turn() {
         drop(instances);
     }
     assert!(failed > 5 && ended > 5, "{failed} and {ended}");
+}
+
+/// Rows of joins that wait for others come in their turn: before one that has no match, and before a failure of those that were read whole.
+#[test]
+fn rows_that_wait_come_before_what_does_not_wait() {
+    let disk = SimDisk::new(1);
+    load(&disk, 5);
+    let chain = |on: &str| {
+        format!(
+            "SELECT o.id, a.id, b.id, c.v FROM o LEFT JOIN t a ON a.id = o.t LEFT JOIN t b \
+             ON b.id = a.k{on} LEFT JOIN t c ON c.id = b.k"
+        )
+    };
+    let too_large = |from: i64| {
+        format!(
+            "SELECT a.id, b.id, t.v FROM o a JOIN o b ON b.id < a.id LEFT JOIN t ON t.id = b.t \
+             WHERE a.id + b.id + {} > 0",
+            i64::MAX - from
+        )
+    };
+    let asked = [
+        (chain(""), 0),
+        (chain(" AND b.id % 5 > 0"), 0),
+        (chain(" AND b.id < o.t"), 0),
+        (too_large(12), 1690),
+        (too_large(25), 1690),
+        (too_large(38), 1690),
+    ];
+    for (sql, code) in asked {
+        let answers = [true, false].map(|together| {
+            let instance = open(&disk, together);
+            let found = answer(&mut session(&instance, 1), &sql);
+            assert_eq!(read_together(&instance) > 0, together, "{sql}");
+            found
+        });
+        assert!(answers[0].1 == code && answers[0].0.len() > 20, "{sql}: {:?}", answers[0]);
+        assert_eq!(answers[0], answers[1], "{sql}");
+    }
 }
 
 /// R3, R4: who wants few rows has few read, and rows in memory are not looked for twice.

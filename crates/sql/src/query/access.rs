@@ -50,6 +50,17 @@ pub(crate) enum Interval {
 }
 
 impl Interval {
+    /// What it is between, or what its points are.
+    fn values(&self) -> impl Iterator<Item = &Expr> {
+        let (one, other) = match self {
+            Interval::Point(value) | Interval::Same(value) => (Some(value), None),
+            Interval::Range { low, high } => {
+                (low.as_ref().map(|(low, _)| low), high.as_ref().map(|(high, _)| high))
+            }
+        };
+        one.into_iter().chain(other)
+    }
+
     fn is_closed(&self) -> bool {
         !matches!(self, Interval::Range { low: None, .. } | Interval::Range { high: None, .. })
     }
@@ -75,6 +86,11 @@ impl Access {
     /// Whether every row is read.
     pub(crate) fn is_full(&self) -> bool {
         self.equal.is_empty() && self.intervals.is_empty()
+    }
+
+    /// The values that its rows are found by.
+    pub(super) fn values(&self) -> impl Iterator<Item = &Expr> {
+        self.equal.iter().chain(self.intervals.iter().flat_map(Interval::values))
     }
 
     pub(crate) fn parts<'t>(&self, table: &'t TableDef) -> &'t [IndexPart] {

@@ -29,28 +29,49 @@ pub(super) struct Rows<'c, 'p> {
     kept: Vec<Option<Rc<Kept>>>,
     /// What is known of each source as one whose rows are looked up for those of the one before it.
     inner: Vec<Outer>,
+    /// Of each source, rows that wait for what the next one has for them. While rows of one are joined none of those before it has any: of all that
+    /// wait somewhere those of later sources were found first.
+    waiting: Vec<Waiting>,
     lock: Option<(LockMode, LockWait)>,
 }
 
 impl<'c, 'p> Rows<'c, 'p> {
     pub(super) fn new(context: &'c Context<'c>, plan: &'p SelectPlan) -> Rows<'c, 'p> {
-        let (kept, inner) = plan.sources.iter().map(|_| (None, Outer::default())).unzip();
-        Rows { context, plan, kept, inner, lock: plan.lock }
+        let sources = || plan.sources.iter();
+        Rows {
+            context,
+            plan,
+            kept: sources().map(|_| None).collect(),
+            inner: sources().map(|_| Outer::default()).collect(),
+            waiting: sources().map(|_| Waiting::default()).collect(),
+            lock: plan.lock,
+        }
     }
 
     pub(super) fn run(&mut self, emit: &mut Emit<'_>) -> Result<()> {
         if self.plan.having.is_some() && !self.plan.grouped {
             let (context, plan) = (self.context, self.plan);
-            let mut row = vec![Value::Null; plan.width];
-            return self
-                .level(0, &mut row, &mut |row| match &plan.having {
-                    Some(having) if !context.holds(having, row)? => Ok(true),
-                    _ => emit(row),
-                })
-                .map(drop);
+            return self.join_all(&mut |row| match &plan.having {
+                Some(having) if !context.holds(having, row)? => Ok(true),
+                _ => emit(row),
+            });
         }
+        self.join_all(emit)
+    }
+
+    fn join_all(&mut self, emit: &mut Emit<'_>) -> Result<()> {
         let mut row = vec![Value::Null; self.plan.width];
-        self.level(0, &mut row, emit).map(drop)
+        let mut more = self.level(0, &mut row, emit);
+        // What waits comes before whatever has ended this.
+        while !matches!(more, Ok(false))
+            && let Some(level) = self.waiting.iter().position(|waiting| !waiting.is_empty())
+        {
+            match self.join_waiting(level, emit) {
+                Ok(true) => {}
+                ended => more = ended,
+            }
+        }
+        more.map(drop)
     }
 
     /// Joins the source at this level, and those after it. `false` when nobody wants more.
@@ -60,7 +81,6 @@ impl<'c, 'p> Rows<'c, 'p> {
         let (context, lock) = (self.context, self.lock);
         let mut matched = false;
         let mut more = true;
-        let mut waiting = Waiting::default();
         if level > 0 && (source.access.is_full() || !matches!(source.kind, SourceKind::Table(_))) {
             let kept = self.keep(level)?;
             let found: Option<Vec<usize>> = if source.hash.is_empty() {
@@ -97,31 +117,25 @@ impl<'c, 'p> Rows<'c, 'p> {
                 if !self.accept(source, row, &mut matched)? {
                     continue;
                 }
-                more = self.next(level, row, &mut waiting, emit)?;
+                more = self.next(level, row, emit)?;
                 if !more {
                     break;
                 }
             }
-            more = more && self.join_rest(level, &mut waiting, emit)?;
         } else {
             let mut inner = |row: &mut Row| -> Result<bool> {
                 if !self.accept(source, row, &mut matched)? {
                     return Ok(true);
                 }
-                more = self.next(level, row, &mut waiting, emit)?;
+                more = self.next(level, row, emit)?;
                 Ok(more)
             };
-            let read = read_source(context, source, row, lock, &mut inner);
-            // What comes before a failure does so whatever comes after.
-            more = more && self.join_rest(level, &mut waiting, emit)?;
-            if more {
-                read?;
-            }
+            read_source(context, source, row, lock, &mut inner)?;
         }
         if more && !matched && source.outer.is_some() {
             row[source.offset..source.offset + source.width].fill(Value::Null);
             if passes(self.context, self.filters(source), row)? {
-                more = self.level(level + 1, row, emit)?;
+                more = self.next(level, row, emit)?;
             }
         }
         Ok(more)
@@ -129,46 +143,36 @@ impl<'c, 'p> Rows<'c, 'p> {
 
     /// Joins the sources after this level to a row, now or with others that come after it. `false` when nobody wants more.
     #[inline]
-    fn next(
-        &mut self,
-        level: usize,
-        row: &mut Row,
-        waiting: &mut Waiting,
-        emit: &mut Emit<'_>,
-    ) -> Result<bool> {
+    fn next(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
         let context = self.context;
         let Some(inner) = self.inner.get(level + 1) else { return emit(row) };
         if inner.keeps() {
-            let enough = waiting.add(context, row, inner);
-            return if enough { self.join_rest(level, waiting, emit) } else { Ok(true) };
+            let enough = self.waiting[level].add(context, row, inner);
+            return if enough { self.join_waiting(level, emit) } else { Ok(true) };
         }
         let before = context.missed.replace(Some(false));
         let more = self.level(level + 1, row, emit);
         if context.missed.replace(before) == Some(true) && self.lock.is_none() {
-            let sources = &self.plan.sources;
-            self.inner[level + 1].missed(context, &sources[level], &sources[level + 1]);
+            self.inner[level + 1].missed(context, &self.plan.sources[..level + 2]);
         }
         more
     }
 
-    /// Joins the sources after this level to the rows that wait.
-    fn join_rest(
-        &mut self,
-        level: usize,
-        waiting: &mut Waiting,
-        emit: &mut Emit<'_>,
-    ) -> Result<bool> {
-        if waiting.is_empty() {
-            return Ok(true);
-        }
+    /// Joins the sources after this level to the rows that wait at it.
+    fn join_waiting(&mut self, level: usize, emit: &mut Emit<'_>) -> Result<bool> {
         let source = &self.plan.sources[level + 1];
-        let rows = waiting.take(self.context, source, &mut self.inner[level + 1])?;
+        let rows = self.waiting[level].take(self.context, source, &mut self.inner[level + 1])?;
+        // What these miss is no miss of a source before them.
+        let before = self.context.missed.replace(None);
+        let mut more = Ok(true);
         for mut row in rows {
-            if !self.level(level + 1, &mut row, emit)? {
-                return Ok(false);
+            more = self.level(level + 1, &mut row, emit);
+            if !matches!(more, Ok(true)) {
+                break;
             }
         }
-        Ok(true)
+        self.context.missed.set(before);
+        more
     }
 
     fn accept(&self, source: &Source, row: &Row, matched: &mut bool) -> Result<bool> {

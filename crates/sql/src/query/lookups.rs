@@ -14,6 +14,9 @@
 //! - **R4 (bounded).** Keys are kept of no more rows than may be read at once, and these are 64 at the most, or as many as have a
 //!   hundred-and-twenty-eighth of the memory in blocks. Of a query that wants no more rows at most [`GROWTH`] times as many were read as it took.
 //!
+//! Who locks rows, or changes them, has them looked up so as well, and locks each once it is known to be wanted: what the look at it under its lock needs is
+//! in memory then. Nothing else is locked for it, and nothing sooner.
+//!
 //! Keys and rows are not kept together, though the look whether a row is there has had it: it would be a row of an earlier time (R1), and rows
 //! are of any size.
 
@@ -58,16 +61,17 @@ impl Together {
         self.0 > 1
     }
 
-    /// One row was not in memory.
-    pub(super) fn grow(&mut self, context: &Context<'_>) {
-        self.0 = FIRST.min(context.instance.looks_up_together());
+    /// One row was not in memory; `most` are read at once.
+    pub(super) fn grow(&mut self, most: usize) {
+        self.0 = FIRST.min(most);
     }
 
-    /// Of those that were read at once so many were not.
-    pub(super) fn after(&mut self, context: &Context<'_>, lacking: usize) {
+    /// So many were read at once, of which so many were not. Where they were fewer than might have been, it stays at that.
+    pub(super) fn after(&mut self, most: usize, read: usize, lacking: usize) {
         self.0 = match lacking {
             0 => (self.0 / GROWTH).max(1),
-            _ => (self.0 * GROWTH).min(context.instance.looks_up_together()),
+            _ if read < self.0 => self.0,
+            _ => (self.0 * GROWTH).min(most),
         };
     }
 }
@@ -137,7 +141,7 @@ impl<'c> Lookups<'c> {
         }
         let (found, missed) = look_up(self.context, self.table, key, &mut self.value)?;
         if missed {
-            self.together.grow(self.context);
+            self.together.grow(self.context.instance.looks_up_together());
         }
         Ok(!found || take(key, &self.value)?)
     }
@@ -165,7 +169,7 @@ impl<'c> Lookups<'c> {
         let mut keys = std::mem::take(&mut self.keys);
         let txn = self.context.txn;
         let lacking = txn.prefetch(self.table, keys.iter());
-        self.together.after(self.context, lacking);
+        self.together.after(self.context.instance.looks_up_together(), keys.ends.len(), lacking);
         for key in keys.iter() {
             if txn.get(self.table, key, &mut self.value)? && !take(key, &self.value)? {
                 return Ok(false);
@@ -175,5 +179,27 @@ impl<'c> Lookups<'c> {
         keys.ends.clear();
         self.keys = keys;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R4: batches that were not full, however many, do not make the next ones larger.
+    #[test]
+    fn only_what_was_read_makes_more_be_read() {
+        let mut together = Together::default();
+        assert!(!together.are_several());
+        together.grow(3);
+        assert_eq!(together.count(), 3, "never more than that");
+        together.grow(64);
+        let counts = [(4, 1, 16), (15, 15, 16), (1, 1, 16), (16, 2, 64), (64, 64, 64), (63, 0, 16)];
+        for (read, lacking, next) in counts {
+            together.after(64, read, lacking);
+            assert_eq!(together.count(), next, "{read} read, {lacking} lacking");
+        }
+        (0..3).for_each(|_| together.after(64, 1, 0));
+        assert!(!together.are_several());
     }
 }

@@ -177,6 +177,11 @@ impl Source {
         Cover::of(table, index, needed)
     }
 
+    /// What its rows must meet, to be joined or once they are.
+    fn conditions(&self) -> impl Iterator<Item = &Expr> {
+        self.filters.iter().chain(self.outer.iter().flatten())
+    }
+
     /// Whether it is one row at the most, which is looked up by its whole primary key, before anything is found out about it. Finding
     /// out that key does nothing, and may be done again.
     pub(crate) fn looks_up(&self) -> bool {

@@ -4,11 +4,15 @@
 //! them what they find is read; then each is joined in its turn, as it would have been. What holds for other look-ups does here, too
 //! (`query/lookups`, R1 to R4): what the rows that come later meet is told after those before them were joined.
 //!
-//! Rows come before what is done for those before them, so it may not hang on that: conditions that are looked at for them compare columns and
-//! what is the same for all rows ([`Outer::may_keep`]), and a statement that has written keeps none.
+//! A join of several such sources keeps rows before each of them, and what waits before one is left when there are more rows before another, so that as
+//! many are read at once however few rows the first ones find.
+//!
+//! Rows come before what is done for those before them, so it may not hang on that: conditions that are looked at for them, and values that
+//! they are found by, compare columns and what is the same for all rows ([`Outer::may_keep`]), and a statement that has written keeps none.
 
 use spillway_types::Value;
 
+use super::access::Access;
 use super::lookups::Together;
 use super::spans::Places;
 use super::{Held, Row, Source, SourceKind, spans};
@@ -27,11 +31,11 @@ pub(super) struct Outer {
 }
 
 impl Outer {
-    /// A row that was looked up in `inner` was not in memory, for a row of `source`.
+    /// A row that was looked up in the last of these sources, of which it is this, was not in memory.
     #[cold]
-    pub(super) fn missed(&mut self, context: &Context<'_>, source: &Source, inner: &Source) {
-        if *self.may_keep.get_or_insert_with(|| may_keep(source, inner)) {
-            self.together.grow(context);
+    pub(super) fn missed(&mut self, context: &Context<'_>, sources: &[Source]) {
+        if *self.may_keep.get_or_insert_with(|| may_keep(sources)) {
+            self.together.grow(context.instance.looks_up_together());
         }
     }
 
@@ -42,20 +46,27 @@ impl Outer {
     }
 }
 
-/// Whether what is found out for a row of `source` before it is joined hangs on nothing else, and what is looked up for it is one row of `inner`,
-/// by its whole primary key, which is there to be read.
-fn may_keep(source: &Source, inner: &Source) -> bool {
+/// Whether what is looked up for a row of the sources before the last of these is one row of it, by its whole primary key, which is there to be
+/// read; and what is found out for the row until then hangs on nothing else.
+fn may_keep(sources: &[Source]) -> bool {
+    let Some((inner, before)) = sources.split_last() else { return false };
     let SourceKind::Table(table) = &inner.kind else { return false };
     let access = &inner.access;
     let whole = access.point && access.index.is_none() && access.intervals.is_empty();
+    let constant = |value: &Expr| value.is_constant() && is_plain(value);
+    let known = |value: &Expr| matches!(value, Expr::Column(_)) || constant(value);
     whole
         && inner.others.is_empty()
         && access.equal.len() == table.primary.len()
-        && access
-            .equal
-            .iter()
-            .all(|value| matches!(value, Expr::Column(_)) || value.is_constant() && is_plain(value))
-        && source.filters.iter().chain(source.outer.iter().flatten()).all(is_plain)
+        && access.equal.iter().all(known)
+        && before.iter().all(|source| source.conditions().all(is_plain))
+        // What the first is found by is known before any row is.
+        && before.iter().skip(1).all(|source| {
+            let ways = std::iter::once(&source.access).chain(&source.others);
+            let sides = source.hash.iter().flat_map(|(ours, theirs, _)| [ours, theirs]);
+            matches!(source.kind, SourceKind::Table(_))
+                && ways.flat_map(Access::values).chain(sides).all(is_plain)
+        })
 }
 
 /// Whether to find out what an expression is does nothing, and hangs on nothing but the row.
@@ -115,7 +126,7 @@ impl Waiting {
             }
         }
         let lacking = context.txn.prefetch(table.rows(), keys.iter().map(|key| &key[..]));
-        outer.together.after(context, lacking);
+        outer.together.after(context.instance.looks_up_together(), rows.len(), lacking);
         Ok(rows)
     }
 }

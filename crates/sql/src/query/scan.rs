@@ -107,8 +107,9 @@ pub(crate) fn delete_rows(
     let mut row = vec![Value::Null; source.width];
     let (access, places) = spans::choose(context, source, table, &row)?;
     let Places::Spans(spans) = places else { return Ok(None) };
-    // A whole key is locked before it is read.
-    if access.index.is_some() || access.point || source.filters.iter().any(looks_around) {
+    // A whole key is locked before it is read, and several are looked up together.
+    let looked_up = access.point || spans.all.iter().all(|span| is_row(table, span));
+    if access.index.is_some() || looked_up || source.filters.iter().any(looks_around) {
         return Ok(None);
     }
     let mut fetched = Fetched { context, source, table, lock: None };
@@ -184,41 +185,34 @@ pub(super) fn each_row(
         Places::Spans(spans) => &spans.all,
     };
     txn.leave_reads(false);
-    let Some((mode, wait)) = lock else {
-        let places = (access, &spans[..]);
-        return each_unlocked(context, table, places, |bytes, key| take(bytes, key, false));
+    let Some((mode, wait)) = lock.filter(|_| whole_key) else {
+        // A row that is found is locked once it is known to be wanted. Who locks rows may change them, and then looks at what comes after.
+        let (places, together) = ((access, &spans[..]), lock.is_none());
+        return each_unlocked(context, table, places, together, |bytes, key| {
+            take(bytes, key, false)
+        });
     };
     for span in in_order(access, spans) {
-        if whole_key && exact_point(table, &span.start) {
-            let key = &span.start;
-            if txn.get_locked(table.rows(), key, mode, wait, &mut bytes)?
-                && !take(&bytes, key, true)?
-            {
-                return Ok(());
-            }
-            continue;
-        }
-        // Who locks rows may change them, and then looks at what comes after.
-        let more = each_in(context, table, access, span, false, |key, value| match access.index {
-            None => take(value, key, false),
-            Some(index) => {
-                let key = row_key(table, index, key)?;
-                // An entry of a row that this snapshot does not see is none.
-                Ok(!txn.get(table.rows(), key, &mut bytes)? || take(&bytes, key, false)?)
-            }
-        })?;
+        let key = &span.start;
+        let more = if exact_point(table, key) {
+            !txn.get_locked(table.rows(), key, mode, wait, &mut bytes)? || take(&bytes, key, true)?
+        } else {
+            each_in(context, table, access, span, false, |key, value| take(value, key, false))?
+        };
         if !more {
-            return Ok(());
+            break;
         }
     }
     Ok(())
 }
 
-/// Reads the rows at some places, of which none is locked: their bytes and their keys.
+/// Reads the rows at some places, of which none is locked yet: their bytes and their keys. Those that lie together may be taken `together`, as
+/// [`each_in`] says.
 fn each_unlocked(
     context: &Context<'_>,
     table: &TableDef,
     (access, spans): (&Access, &[Span]),
+    together: bool,
     mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>,
 ) -> Result<()> {
     let mut lookups = Lookups::new(context, table.rows());
@@ -227,11 +221,11 @@ fn each_unlocked(
         let more = match access.index {
             None if is_row(table, span) => lookups.row(&span.start, &mut found),
             // An entry of a row that this snapshot does not see is none.
-            Some(index) => each_in(context, table, access, span, true, |key, _| {
+            Some(index) => each_in(context, table, access, span, together, |key, _| {
                 lookups.row(row_key(table, index, key)?, &mut found)
             }),
             None if lookups.rest(&mut found)? => {
-                each_in(context, table, access, span, true, &mut found)
+                each_in(context, table, access, span, together, &mut found)
             }
             None => Ok(false),
         };
