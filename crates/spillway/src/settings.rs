@@ -102,6 +102,11 @@ fn lanes_for(cores: usize) -> usize {
     cores.div_ceil(8).clamp(1, LANES_MAX)
 }
 
+/// With commas between them, as the command line takes them.
+fn listed<T: ToString>(all: &[T]) -> String {
+    all.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+}
+
 impl Settings {
     /// Lanes that the log has, or with `log_lanes` unset may have where its device gains by them.
     #[must_use]
@@ -122,6 +127,53 @@ impl Settings {
             CompactionKind::ORDER.into_iter().filter(|kind| !self.compaction_order.contains(kind)),
         );
         all
+    }
+
+    /// Each by a name, with its units, and as text: what somebody is shown who asks what a database was opened with. How long transactions wait for
+    /// locks is not among them, for whoever begins them says so.
+    #[must_use]
+    pub fn shown(&self) -> Vec<(&'static str, String)> {
+        let Settings {
+            memory_bytes,
+            cores,
+            durability,
+            lock_wait: _,
+            log_dir,
+            log_segment_bytes,
+            log_lanes,
+            recovery_threads,
+            log_bytes_max,
+            background_threads,
+            without,
+            tiers,
+            hot_compression,
+            cold_compression,
+            space_max,
+            compaction_order: _,
+            direct_reads,
+            slot_bytes,
+        } = self;
+        let flag = |on: &bool| if *on { "ON" } else { "OFF" }.to_owned();
+        let dir = log_dir.as_ref().map(|dir| dir.display().to_string());
+        vec![
+            ("background_threads", flag(background_threads)),
+            ("cold_compression", cold_compression.to_string()),
+            ("compaction_order", listed(&self.all_in_order())),
+            ("cores", cores.to_string()),
+            ("direct_reads", flag(direct_reads)),
+            ("durability", durability.to_string()),
+            ("hot_compression", hot_compression.to_string()),
+            ("log_bytes_max", log_bytes_max.to_string()),
+            ("log_dir", dir.unwrap_or_default()),
+            ("log_lanes", log_lanes.map_or("auto".to_owned(), |lanes| lanes.to_string())),
+            ("log_segment_bytes", log_segment_bytes.to_string()),
+            ("memory_bytes", memory_bytes.to_string()),
+            ("recovery_threads", recovery_threads.to_string()),
+            ("slot_bytes", slot_bytes.to_string()),
+            ("space_max", space_max.to_string()),
+            ("tiers", listed(tiers)),
+            ("without", listed(without)),
+        ]
     }
 
     pub(crate) fn validate(&self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! What a caller chooses for a transaction.
 
+use std::fmt;
 use std::time::Duration;
 
 /// When a commit is acknowledged (DESIGN, D2).
@@ -12,6 +13,20 @@ pub enum Durability {
     Within(Duration),
     /// Once it is installed; it becomes durable some time after.
     Relaxed,
+}
+
+/// As settings and clients write it: `commit`, `none`, or a delay such as `2s` or `200ms`.
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Durability::Commit => f.write_str("commit"),
+            Durability::Relaxed => f.write_str("none"),
+            Durability::Within(delay) if delay.subsec_millis() == 0 => {
+                write!(f, "{}s", delay.as_secs())
+            }
+            Durability::Within(delay) => write!(f, "{}ms", delay.as_millis()),
+        }
+    }
 }
 
 /// How far transactions are kept apart (DESIGN, D12).

@@ -35,12 +35,7 @@ pub fn parse(text: &str) -> Option<Durability> {
 
 /// Its text, as it is kept.
 pub(super) fn text(durability: Durability) -> String {
-    match durability {
-        Durability::Commit => "commit".to_owned(),
-        Durability::Relaxed => "none".to_owned(),
-        Durability::Within(delay) if delay.subsec_millis() == 0 => format!("{}s", delay.as_secs()),
-        Durability::Within(delay) => format!("{}ms", delay.as_millis()),
-    }
+    durability.to_string()
 }
 
 /// What MySQL's number stands for.

@@ -23,7 +23,7 @@ use super::front::Front;
 use super::metadata::{Held, MetadataLocks, Name};
 use super::named::{NamedLocks, OwnLocks};
 use super::refreshing::Refreshes;
-use super::variables::{Often, VARIABLES, Variables};
+use super::variables::{Often, VARIABLES, Variables, storage_settings};
 use super::{Session, building, durability};
 use crate::catalog::{CATALOG, Catalog, TableDef, UserDef, remove_unnamed_spaces};
 use crate::ddl::refresh;
@@ -185,6 +185,7 @@ impl Instance {
             .iter()
             .map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
+        globals.extend(storage_settings(db.settings()));
         let durability = db.settings().durability;
         globals.insert(durability::NAME.to_owned(), durability::text(durability));
         globals.insert(durability::ALIAS.to_owned(), durability::number(durability).to_owned());

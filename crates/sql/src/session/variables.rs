@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use spillway::TransactionOptions;
+use spillway::{Settings, TransactionOptions};
 use spillway_types::{Collation, Value};
 
 use super::durability;
@@ -113,6 +113,24 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("show_old_temporals", "OFF", OFF),
     ("skip_networking", "OFF", Fixed),
     ("socket", "", Fixed),
+    // What the database was opened with (`Settings::shown`).
+    ("spillway_background_threads", "", Fixed),
+    ("spillway_cold_compression", "", Fixed),
+    ("spillway_compaction_order", "", Fixed),
+    ("spillway_cores", "", Fixed),
+    ("spillway_direct_reads", "", Fixed),
+    ("spillway_durability", "", Fixed),
+    ("spillway_hot_compression", "", Fixed),
+    ("spillway_log_bytes_max", "", Fixed),
+    ("spillway_log_dir", "", Fixed),
+    ("spillway_log_lanes", "", Fixed),
+    ("spillway_log_segment_bytes", "", Fixed),
+    ("spillway_memory_bytes", "", Fixed),
+    ("spillway_recovery_threads", "", Fixed),
+    ("spillway_slot_bytes", "", Fixed),
+    ("spillway_space_max", "", Fixed),
+    ("spillway_tiers", "", Fixed),
+    ("spillway_without", "", Fixed),
     ("sql_auto_is_null", "OFF", OFF),
     ("sql_big_selects", "ON", ON),
     ("sql_log_bin", "OFF", OFF),
@@ -147,6 +165,11 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("version_compile_os", "Linux", Fixed),
     ("wait_timeout", "28800", Limit),
 ];
+
+/// The variables of these settings: those that are shown, under names of their own.
+pub(super) fn storage_settings(settings: &Settings) -> impl Iterator<Item = (String, String)> {
+    settings.shown().into_iter().map(|(name, value)| (format!("spillway_{name}"), value))
+}
 
 /// Older names.
 const ALIASES: &[(&str, &str)] = &[

@@ -74,6 +74,16 @@ pub struct Tier {
     pub compression: Option<Compression>,
 }
 
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.class)?;
+        if let Some(compression) = self.compression {
+            write!(f, ":{compression}")?;
+        }
+        write!(f, "={}", self.dir.display())
+    }
+}
+
 impl FromStr for Tier {
     type Err = Error;
 
