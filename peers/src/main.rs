@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use spillway_bench::amplification::AmplificationArgs;
 use spillway_bench::commits::{CommitsArgs, Style, Subject};
-use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
+use spillway_bench::compaction::{CompactionArgs, RunsStores, SpillwayRuns};
 use spillway_bench::fill::FillArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
@@ -104,9 +104,11 @@ fn run(what: What) -> Result<(), String> {
         }
         What::Recovery(args) => args.run(&[&args.spillway(), &RocksRecovery]),
         What::Compaction(args) => {
-            let [with, without] = [true, false].map(|data_reuse| SpillwayRuns { data_reuse });
-            let [buffered, direct] = [false, true].map(|direct| RocksRuns { direct });
-            args.run(&[&with, &without, &buffered, &direct])
+            let rocks = [false, true].map(|direct| RocksRuns { direct });
+            let mut stores: Vec<&dyn RunsStores> = Vec::new();
+            stores.extend(SpillwayRuns::ALL.iter().map(|runs| runs as &dyn RunsStores));
+            stores.extend(rocks.iter().map(|runs| runs as &dyn RunsStores));
+            args.run(&stores)
         }
         What::Amplification(args) => {
             let small = RocksStores { block_kib: 4, ..counted(Way::Pipelined) };

@@ -15,7 +15,7 @@ use spillway_bench::amplification::AmplificationArgs;
 use spillway_bench::blocks::BlocksArgs;
 use spillway_bench::cold::ColdArgs;
 use spillway_bench::commits::{CommitsArgs, Subject};
-use spillway_bench::compaction::{CompactionArgs, SpillwayRuns};
+use spillway_bench::compaction::{CompactionArgs, RunsStores, SpillwayRuns};
 use spillway_bench::connections::ConnectionsArgs;
 use spillway_bench::eviction::EvictionArgs;
 use spillway_bench::extents::ExtentsArgs;
@@ -245,8 +245,7 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Wave(args) } => args.run(&[&SpillwayStores::default()]),
         Command::Bench { what: Bench::Recovery(args) } => args.run(&[&args.spillway()]),
         Command::Bench { what: Bench::Compaction(args) } => {
-            let [with, without] = [true, false].map(|data_reuse| SpillwayRuns { data_reuse });
-            args.run(&[&with, &without])
+            args.run(&SpillwayRuns::ALL.each_ref().map(|runs| runs as &dyn RunsStores))
         }
         Command::Bench { what: Bench::Extents(args) } => args.run(),
         Command::Bench { what: Bench::Amplification(args) } => {

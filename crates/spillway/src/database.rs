@@ -155,6 +155,7 @@ impl Database {
             simd: settings.has(Mechanism::Simd),
             replacement: settings.has(Mechanism::Replacement),
             warm_tables: settings.has(Mechanism::WarmTables),
+            overlapped_compactions: settings.has(Mechanism::OverlappedCompactions),
             adaptive_share: settings.has(Mechanism::AdaptiveShare),
             row_cache_sample: settings.has(Mechanism::RowSample),
             recall: settings.has(Mechanism::Recall),

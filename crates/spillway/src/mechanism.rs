@@ -76,11 +76,13 @@ pub enum Mechanism {
     Replacement,
     /// The block index and the filters of what a flush or compaction writes are in memory when readers find it.
     WarmTables,
+    /// Flushes and compactions read what they need next, and write what they made last, while they merge.
+    OverlappedCompactions,
 }
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 33] = [
+    pub const ALL: [Mechanism; 34] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -114,6 +116,7 @@ impl Mechanism {
         Mechanism::Simd,
         Mechanism::Replacement,
         Mechanism::WarmTables,
+        Mechanism::OverlappedCompactions,
     ];
 
     /// Its name, as it is parsed.
@@ -153,6 +156,7 @@ impl Mechanism {
             Mechanism::Simd => "simd",
             Mechanism::Replacement => "replacement",
             Mechanism::WarmTables => "warm-tables",
+            Mechanism::OverlappedCompactions => "overlapped-compactions",
         }
     }
 }

@@ -119,6 +119,8 @@ pub struct TieredSettings {
     pub replacement: bool,
     /// Whether the block index and the filters of what a flush or compaction writes are in memory when readers find it, where they are of use.
     pub warm_tables: bool,
+    /// Whether what flushes and compactions read next and wrote last is under way while they merge (X-Engine, section 3.3.2).
+    pub overlapped_compactions: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
@@ -187,6 +189,7 @@ impl TieredSettings {
             simd: true,
             replacement: true,
             warm_tables: true,
+            overlapped_compactions: true,
             tiers: Vec::new(),
             hot_block_bytes: HOT_BLOCK_BYTES,
             hot_compression: Compression::None,

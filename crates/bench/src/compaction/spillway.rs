@@ -19,6 +19,18 @@ use crate::store::metrics_sum;
 pub struct SpillwayRuns {
     /// Whether its compactions leave alone what they can.
     pub data_reuse: bool,
+    /// Whether they read and write while they merge.
+    pub overlapped: bool,
+}
+
+impl SpillwayRuns {
+    /// As it is, and with each of these and both left out.
+    pub const ALL: [SpillwayRuns; 4] = [
+        SpillwayRuns { data_reuse: true, overlapped: true },
+        SpillwayRuns { data_reuse: true, overlapped: false },
+        SpillwayRuns { data_reuse: false, overlapped: true },
+        SpillwayRuns { data_reuse: false, overlapped: false },
+    ];
 }
 
 /// For caches; memtables are as large as the runs need them.
@@ -32,23 +44,38 @@ const CHUNK_ROWS: u64 = 4_000_000;
 
 impl RunsStores for SpillwayRuns {
     fn name(&self) -> String {
-        if self.data_reuse { "spillway" } else { "spillway without reuse" }.to_owned()
+        match (self.data_reuse, self.overlapped) {
+            (true, true) => "spillway",
+            (true, false) => "spillway without overlap",
+            (false, true) => "spillway without reuse",
+            (false, false) => "spillway without reuse and overlap",
+        }
+        .to_owned()
     }
 
     fn settings(&self) -> String {
-        let settings = settings(0, self.data_reuse);
+        let settings = settings(0);
+        let overlap = if self.overlapped {
+            ""
+        } else {
+            ", overlapped_compactions off: each read and write is waited for"
+        };
         let reuse = if self.data_reuse { "" } else { ", data_reuse off: everything is merged" };
         format!(
-            "the tiered engine alone; extents of {} MiB, no compression, one thread, files synced{reuse}",
+            "the tiered engine alone; extents of {} MiB, no compression, one thread, files synced{reuse}{overlap}",
             settings.slot_bytes >> 20
         )
     }
 
     fn open(&self, dir: &Path, upper_rows: u64) -> Result<Box<dyn RunsStore>, String> {
         let horizon = Arc::new(Newest::default());
-        // The lower run is made in the same way in either case, so that only the compaction differs.
-        let first = settings(upper_rows.max(CHUNK_ROWS), true);
-        let then = TieredSettings { data_reuse: self.data_reuse, ..first.clone() };
+        // The lower run is made in the same way in all cases, so that only the compaction differs.
+        let first = settings(upper_rows.max(CHUNK_ROWS));
+        let then = TieredSettings {
+            data_reuse: self.data_reuse,
+            overlapped_compactions: self.overlapped,
+            ..first.clone()
+        };
         let engine = open(dir, first, &horizon)?;
         let csn = Csn::ZERO;
         let mut store = SpillwayRunsStore { dir: dir.to_owned(), then, engine, horizon, csn };
@@ -59,7 +86,7 @@ impl RunsStores for SpillwayRuns {
     }
 }
 
-fn settings(memtable_rows: u64, data_reuse: bool) -> TieredSettings {
+fn settings(memtable_rows: u64) -> TieredSettings {
     let memtable_bytes = (memtable_rows * MEMTABLE_ROW_BYTES) as usize;
     TieredSettings {
         // It is switched when a run is complete, and not before.
@@ -68,7 +95,6 @@ fn settings(memtable_rows: u64, data_reuse: bool) -> TieredSettings {
         dynamic_level0: false,
         // The upper run is to lie above the lower one.
         straight_flush: false,
-        data_reuse,
         hot_compression: Compression::None,
         cold_compression: Compression::None,
         ..TieredSettings::for_memory(MEMORY_BYTES)

@@ -2,6 +2,9 @@
 //!
 //! What is read ahead and what was written travels between the device and buffers of this work alone, past the page cache: a
 //! compaction reads everything once, and would only drive others' pages out.
+//!
+//! It can be measured what that brings: one that does not overlap makes the same reads and writes, each when it is asked for, and waits for
+//! it (`TieredSettings::overlapped_compactions`).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -49,16 +52,19 @@ struct State {
     most: usize,
     /// Bytes that are written at once, at most.
     piece: usize,
+    /// Whether anything goes on beside the caller.
+    overlaps: bool,
     budget: Budget,
 }
 
 impl Bulk {
-    /// A queue of its own, whose buffers are charged to the budget.
+    /// A queue of its own, whose buffers are charged to the budget. Unless it `overlaps`, nothing is under way between two calls.
     ///
     /// # Errors
     /// As [`Disk::queue`].
-    pub(crate) fn new(disk: &dyn Disk, budget: &Budget) -> Result<Bulk> {
-        let queue = disk.queue(QueueSettings { depth: DEPTH, cache: Cache::Bypass })?;
+    pub(crate) fn new(disk: &dyn Disk, budget: &Budget, overlaps: bool) -> Result<Bulk> {
+        let depth = if overlaps { DEPTH } else { 1 };
+        let queue = disk.queue(QueueSettings { depth, cache: Cache::Bypass })?;
         Ok(Bulk(Rc::new(RefCell::new(State {
             queue,
             next: 0,
@@ -70,6 +76,7 @@ impl Bulk {
             charge: budget.charge(Use::Compactions, 0),
             most: budget.limit() / MEMORY_SHARE,
             piece: (budget.limit() / MEMORY_SHARE / DEPTH / ALIGN * ALIGN).max(PIECE_BYTES),
+            overlaps,
             budget: budget.clone(),
         }))))
     }
@@ -80,12 +87,18 @@ impl Bulk {
         READ_BYTES.min(self.0.borrow().most / 16)
     }
 
+    /// Whether it is of use to begin a read before it is needed.
+    pub(crate) fn overlaps(&self) -> bool {
+        self.0.borrow().overlaps
+    }
+
     /// Begins to read so many bytes of a file, one or more.
     pub(crate) fn begin_read(&self, file: &Arc<dyn File>, offset: u64, len: usize) -> Ticket {
         let state = &mut *self.0.borrow_mut();
         let tag = state.begin();
         let buffer = state.buffer(len);
         state.queue.read(tag, file, offset, len, buffer);
+        state.settle();
         Ticket(tag)
     }
 
@@ -121,7 +134,7 @@ impl Bulk {
     /// Begins to write bytes at an offset that is a multiple of a page; up to the next such multiple, zeros follow.
     ///
     /// # Errors
-    /// That of an earlier write.
+    /// That of an earlier write, or of this one where it was waited for.
     pub(crate) fn write(&self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> Result<()> {
         let state = &mut *self.0.borrow_mut();
         state.failed.clone()?;
@@ -137,8 +150,9 @@ impl Bulk {
             buffer.pad();
             state.writing.insert(tag);
             state.queue.write(tag, file, offset, buffer);
+            state.settle();
         }
-        Ok(())
+        if state.overlaps { Ok(()) } else { state.failed.clone() }
     }
 
     /// Waits until no write is under way.
@@ -162,6 +176,13 @@ impl State {
         }
         self.next += 1;
         self.next
+    }
+
+    /// Waits for all that was begun, where nothing goes on beside the caller.
+    fn settle(&mut self) {
+        while !self.overlaps && !self.queue.is_idle() {
+            self.step();
+        }
     }
 
     /// Waits for one operation.

@@ -92,7 +92,8 @@ impl OpenSlice {
                 self.begin(reader, block)?
             }
         };
-        if is_near && blocks.end < self.slice.meta.block_range().end {
+        let goes_on = is_near && blocks.end < self.slice.meta.block_range().end;
+        if goes_on && reader.bulk.overlaps() {
             reader.ahead = Some(self.begin(reader, blocks.end)?);
         }
         let frames = reader.bulk.take(ticket)?;

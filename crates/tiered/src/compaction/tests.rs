@@ -57,7 +57,7 @@ impl Yard {
         );
         let context = ReadContext::new(ReadSettings::once(64 << 20), None, &budget);
         let space = Arc::new(space.unwrap());
-        let bulk = space.bulk(&budget).unwrap();
+        let bulk = space.bulk(&budget, true).unwrap();
         Yard { bulk, space, context, next: 1, slices: Vec::new() }
     }
 
@@ -512,7 +512,7 @@ fn reads_that_are_given_up_leave_their_buffers() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
     let budget = Budget::new(16 << 20);
     let file = disk.open(Path::new("/data"), OpenMode::Create).unwrap();
-    let bulk = Bulk::new(&*disk, &budget).unwrap();
+    let bulk = Bulk::new(&*disk, &budget, true).unwrap();
     let mut bytes = vec![0; SLOT];
     Rng::new(1).fill(&mut bytes);
     bulk.write(&file, 0, &bytes).unwrap();
@@ -545,7 +545,7 @@ fn buffers_keep_to_their_share_of_the_memory() {
     let mut bytes = vec![0; SLOT - 100];
     Rng::new(1).fill(&mut bytes);
     let used = || budget.used_for(Use::Compactions);
-    let all: Vec<Bulk> = (0..6).map(|_| Bulk::new(&*disk, &budget).unwrap()).collect();
+    let all: Vec<Bulk> = (0..6).map(|_| Bulk::new(&*disk, &budget, true).unwrap()).collect();
     for (number, bulk) in all.iter().enumerate() {
         bulk.write(&file, (number * SLOT) as u64, &bytes).unwrap();
         assert!(used() <= budget.limit() / 8 + number * (128 << 10), "{number}: {}", used());

@@ -18,6 +18,7 @@ mod kinds;
 mod level0;
 mod metadata;
 mod metamorphic;
+mod overlap;
 mod partition;
 mod parts;
 mod races;
@@ -33,6 +34,7 @@ mod temperature;
 mod tiers;
 mod verify;
 mod warm;
+mod watched;
 
 /// A horizon that the test moves.
 struct TestHorizon {
@@ -76,6 +78,7 @@ fn small() -> TieredSettings {
         simd: true,
         replacement: true,
         warm_tables: true,
+        overlapped_compactions: true,
         row_cache_sample: true,
         recall: true,
         tiers: Vec::new(),

@@ -49,7 +49,9 @@ impl<'a> Written<'a> {
         Ok(Written {
             inner,
             class,
-            bulk: inner.space.bulk(&inner.accounts.budget)?,
+            bulk: inner
+                .space
+                .bulk(&inner.accounts.budget, inner.settings.overlapped_compactions)?,
             extents: Vec::new(),
             files: Vec::new(),
             bytes: 0,

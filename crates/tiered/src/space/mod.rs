@@ -149,9 +149,9 @@ impl SpaceManager {
         &*self.disk
     }
 
-    /// A queue for reads and writes in bulk, of the calling thread.
-    pub(crate) fn bulk(&self, budget: &Budget) -> Result<Bulk> {
-        Bulk::new(&*self.disk, budget)
+    /// A queue for reads and writes in bulk, of the calling thread, beside which they go on if it `overlaps` them.
+    pub(crate) fn bulk(&self, budget: &Budget, overlaps: bool) -> Result<Bulk> {
+        Bulk::new(&*self.disk, budget, overlaps)
     }
 
     /// The bytes of a slot.
