@@ -287,7 +287,6 @@ mod tests {
         assert_eq!(clock.now(), at);
     }
 
-    /// Also where nobody sleeps when the debt goes, and those who sleep then do not go on when it comes back.
     #[test]
     fn who_read_an_earlier_clock_takes_nothing_off_what_is_owed() {
         let (throttle, now) = (Throttle::default(), Duration::from_secs(100));
@@ -296,6 +295,7 @@ mod tests {
         assert_eq!(throttle.owe(now, QUANTUM), until);
     }
 
+    /// Also where nobody sleeps when the debt goes, and those who sleep then do not go on when it comes back.
     #[test]
     fn what_is_forgiven_is_forgiven_to_all() {
         let (throttle, clock) = (Throttle::default(), Clock::manual());

@@ -11,8 +11,9 @@
 //!   reader reads it itself, and is told what that meets. Nobody is told of a failure to read a block that nobody came to.
 //! - **F3 (no hidden wait).** Only who may wait for a device (E9) begins reads, and waits for them. Who stops reading waits for
 //!   nothing: a queue with reads in flight is laid aside, and whoever is given it next lets them end.
-//! - **F4 (bounded).** One reader has at most [`WINDOW_BYTES`] under way or waiting, or a [`MEMORY_SHARE`]th of the budget where that is less,
-//!   and one piece more; they are charged to the budget.
+//! - **F4 (bounded).** A scan has at most [`WINDOW_BYTES`] under way or waiting, or a [`MEMORY_SHARE`]th of the budget where that is less,
+//!   and one piece more; who reads for several gets has that part of the budget under way at the most,
+//!   or one read. The memory of all of it is charged to the budget.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -122,29 +123,37 @@ pub(crate) fn fetch_all(lacking: &[(Arc<ExtentHandle>, Missing)]) {
     let Some((first, _)) = lacking.first() else { return };
     let (context, disk) = first.queues_and_disk();
     let Some(mut queue) = context.queues.take_for_gets(disk, context.direct) else { return };
+    let room = context.budget.limit() / MEMORY_SHARE as usize;
     let mut charge = context.budget.charge(Use::Caches, 0);
     let mut buffers: Vec<AlignedBuffer> = Vec::new();
-    let mut next = 0;
+    let mut lengths = vec![0; lacking.len()];
+    let (mut next, mut under_way) = (0, 0);
     while next < lacking.len() || !queue.is_idle() {
         while next < lacking.len() && !queue.is_full() {
             let (extent, missing) = &lacking[next];
             if let Some((file, at, len)) = extent.place_of(*missing) {
-                let buffer = buffers
-                    .pop()
-                    .unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
-                charge.resize(charge.bytes() + len);
+                if under_way > 0 && under_way + len > room {
+                    break;
+                }
+                under_way += len;
+                lengths[next] = len;
+                let needed = len + WIDENED_BYTES;
+                let spare = buffers.pop();
+                let more = needed.saturating_sub(spare.as_ref().map_or(0, AlignedBuffer::capacity));
+                charge.resize(charge.bytes() + more);
+                let buffer = spare.unwrap_or_else(|| AlignedBuffer::with_capacity(needed));
                 queue.read(next as u64, file, at, len, buffer);
             }
             next += 1;
         }
         let Some(done) = queue.wait() else { continue };
+        let (extent, missing) = &lacking[done.tag as usize];
+        under_way -= lengths[done.tag as usize];
         if done.outcome.is_ok() {
-            let (extent, missing) = &lacking[done.tag as usize];
             // What is not as it should be, who needs it finds out.
             let _ = extent.keep_read(*missing, &done.buffer);
             context.queues.fetched.fetch_add(1, Ordering::Relaxed);
         }
-        charge.resize(charge.bytes().saturating_sub(done.buffer.len()));
         buffers.push(done.buffer);
     }
     context.queues.of_gets.keep(queue, GETS_IDLE_MAX);

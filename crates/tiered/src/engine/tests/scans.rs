@@ -1,5 +1,6 @@
 //! Scans that are interrupted, in either direction, against the model.
 
+use super::watched::{Given, Watched};
 use super::*;
 
 /// Rows of a scan in whose way is what can be: reads that fail, and steps that would wait. It goes on behind the last row then, and says
@@ -255,6 +256,27 @@ fn what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
             assert_eq!(get(key, access).unwrap(), wanted);
         }
         bench.engine.prefetch(table(7), &[b"k"], Csn(5000));
+    }
+}
+
+/// F4: however many gets lack something, a part of the memory is under way.
+#[test]
+fn f4_what_gets_lack_is_read_in_a_part_of_the_memory() {
+    let disk = SimDisk::new(5);
+    let settings = TieredSettings { cache_bytes: 8 << 20, ..small() };
+    let (bench, rows) = long(&disk, settings.clone());
+    drop(bench);
+    let keys: Vec<&[u8]> = rows.iter().step_by(17).map(|(key, _)| &key[..]).collect();
+    for memory in [16 << 20, 64 << 20] {
+        let given = Arc::new(Given::default());
+        let watched = Arc::new(Watched(disk.clone(), given.clone()));
+        let budget = Budget::new(memory);
+        let bench = open_within(watched, settings.clone(), budget.clone()).unwrap();
+        bench.horizon.stable.store(5000, Ordering::SeqCst);
+        bench.engine.prefetch(table(1), &keys, Csn(5000));
+        let most = given.reading_most.load(Ordering::SeqCst);
+        assert!(most > memory as u64 / 512 && most <= memory as u64 / 128, "{most} of {memory}");
+        assert!(bench.engine.0.context.queues.taken_and_fetched().1 > 50);
     }
 }
 
