@@ -240,10 +240,12 @@ pub trait Engine: Send + Sync {
         Ok(None)
     }
 
-    /// Brings what gets of these keys at a snapshot will need into memory, as far as it knows a quicker way than one get after another.
-    /// It waits for devices, and is told of nothing: what keeps it from reading something, the get meets.
-    fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) {
+    /// Brings what gets of these keys at a snapshot would wait for a device for into memory, as far as it knows a quicker way than one get after
+    /// another, and answers of how many keys they would wait for one. It waits for devices itself, and tells of no failure: what keeps it from reading
+    /// something, the get meets. It is none of the gets, for nobody who counts them.
+    fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
         let _ = (table, keys, snapshot);
+        0
     }
 
     /// Has reads go on beside who needs them from now on (E12). Answers what is readable when some are over: somebody is to call

@@ -604,11 +604,12 @@ fn data_is_on_the_tiers_that_the_settings_name() {
 /// What many gets at once answer is what one after another do: of own writes, of what is in memory and of what is not.
 #[test]
 fn multi_get_answers_as_gets_do() {
-    let dir = tempfile::tempdir().unwrap();
+    // Of which no system has anything in its own memory.
+    let disk = Arc::new(SimDisk::new(1));
     let key = |number: u32| format!("key{number:05}").into_bytes();
     let open = || {
         let settings = Settings { memory_bytes: 64 << 20, ..Settings::default() };
-        Database::open(dir.path(), settings).unwrap()
+        Database::open_on(disk.clone(), "/db", settings).unwrap()
     };
     let db = open();
     let txn = db.begin(TransactionOptions::new());

@@ -85,7 +85,8 @@ pub(super) fn look_up(
     value: &mut Vec<u8>,
 ) -> Result<(bool, bool)> {
     let several = context.instance.looks_up_together() > 1;
-    let access = if several { Access::MemoryOnly } else { Access::Blocking };
+    // What the system has in its memory is read by who needs it, and no sooner beside others.
+    let access = if several { Access::AtHand } else { Access::Blocking };
     match context.txn.get_with(table, key, access, value) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             Ok((context.txn.get(table, key, value)?, true))

@@ -600,11 +600,10 @@ impl Engine for TieredEngine {
         self.0.recall(table, key, snapshot, value)
     }
 
-    fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) {
+    fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
         let tables = self.0.tables.load();
-        if let Ok(table) = self.0.table_at(&tables, table, snapshot) {
-            prefetch::prefetch(table, keys, snapshot);
-        }
+        let table = self.0.table_at(&tables, table, snapshot);
+        table.map_or(0, |table| prefetch::prefetch(&self.0.context, table, keys, snapshot))
     }
 
     fn overlap_reads(&self) -> Vec<OwnedFd> {

@@ -36,25 +36,13 @@ impl Transaction {
     }
 
     /// Brings what [`Transaction::get`] of these keys would wait for a device for into memory, all of it at once, as far as there is room for
-    /// it, and answers how many of the keys lacked something. It waits for devices itself, and is told of nothing: what keeps it from reading
+    /// it, and answers how many of the keys lacked something. It waits for devices itself, and tells of no failure: what keeps it from reading
     /// something, the get meets.
     pub fn prefetch<'k>(&self, table: TableId, keys: impl Iterator<Item = &'k [u8]>) -> usize {
         let Ok(engine) = self.engine(table) else { return 0 };
-        let snapshot = self.snapshot();
-        let mut value = Vec::new();
-        let keys: Vec<&[u8]> = keys
-            .filter(|key| {
-                let own = self.writes.borrow().get(table, key).is_some();
-                let found = (!own)
-                    .then(|| engine.get(table, key, snapshot, Access::MemoryOnly, &mut value));
-                matches!(found, Some(Err(error)) if error.kind() == ErrorKind::WouldBlock)
-            })
-            .collect();
-        // One by itself is read no sooner by somebody else.
-        if let [_, _, ..] = keys[..] {
-            engine.prefetch(table, &keys, snapshot);
-        }
-        keys.len()
+        let own = |key: &&[u8]| self.writes.borrow().get(table, key).is_some();
+        let keys: Vec<&[u8]> = keys.filter(|key| !own(key)).collect();
+        engine.prefetch(table, &keys, self.snapshot())
     }
 
     /// Looks a key up at a snapshot, or its newest version.

@@ -275,6 +275,19 @@ impl RowCache {
         }
     }
 
+    /// Whether [`RowCache::get`] finds the version of a key that a snapshot sees. It counts as no look.
+    pub(crate) fn has(&self, tag: Tag, hash: u64, key: &[u8], snapshot: Csn) -> bool {
+        let bucket = self.bucket(hash);
+        if self.worth.passes(self.number(hash)) || !bucket.may_have(hash) {
+            return false;
+        }
+        let pin = self.epochs.pin();
+        #[allow(unsafe_code)]
+        // SAFETY: what leaves a bucket is released only when these readers were waited for.
+        let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) };
+        row.is_some_and(|row| row.csn() <= snapshot)
+    }
+
     /// The commit of a key's row, whose value goes into `value` if a snapshot sees it, which counts as a hit.
     #[inline]
     fn find(

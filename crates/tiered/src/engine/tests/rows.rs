@@ -197,3 +197,23 @@ fn without_a_share_there_is_no_row_cache() {
     assert!(bench.engine.0.context.rows.is_none());
     (0..3).for_each(|_| assert!(see(&bench, 7, 200).is_some()));
 }
+
+/// J5, J7: keys that are read together are asked for once, by their gets.
+#[test]
+fn j5_a_look_that_comes_before_gets_is_none() {
+    let bench = flushed(&SimDisk::new(1), small(), 100);
+    let rows = bench.engine.0.context.rows.as_ref().unwrap();
+    let keys: Vec<Vec<u8>> = (0..100).map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let read = || {
+        let lacking = bench.engine.prefetch(table(1), &keys, Csn(200));
+        keys.iter().for_each(|key| assert!(bench.get(table(1), key, Csn(200)).unwrap().is_some()));
+        lacking
+    };
+    let counts = [(0, 100), (0, 200), (100, 200), (200, 200)];
+    for counted in counts {
+        read();
+        assert_eq!(rows.hits_and_misses(), counted, "a second get brings a row in, and no look");
+    }
+    assert_eq!(read(), 0);
+}
