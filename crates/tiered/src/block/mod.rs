@@ -493,6 +493,8 @@ impl Block {
         let mut rest = &self.memory[at..self.entries_end as usize];
         for _ in 0..count {
             let (Entry { key, value, .. }, behind) = body::entry_and_rest(rest, self.csn_bytes);
+            // As a step does ([`Block::row_after`]).
+            prefetch::line(behind.as_ptr().wrapping_add(AHEAD_BYTES));
             if !take(key, value.unwrap_or_default()) {
                 break;
             }
