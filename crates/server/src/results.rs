@@ -3,11 +3,11 @@
 use std::io;
 
 use spillway::CommitFuture;
-use spillway_sql::{Outcome, ResultColumn, ResultSink, SqlError, Status};
+use spillway_sql::{Info, Outcome, ResultColumn, ResultSink, SqlError, Status};
 use spillway_types::{Field, ValueRef};
 
 use crate::capabilities::DEPRECATE_EOF;
-use crate::codec::{put_bytes, put_len};
+use crate::codec::put_len;
 use crate::columns::{Columns, put_column};
 use crate::packet::Packets;
 use crate::rows::{put_binary_fields, put_binary_row, put_text_fields, put_text_row};
@@ -26,8 +26,12 @@ fn put_done(out: &mut Vec<u8>, head: u8, outcome: &Outcome) {
     put_len(out, outcome.last_insert_id);
     out.extend_from_slice(&status_bits(outcome.status).to_le_bytes());
     out.extend_from_slice(&outcome.warnings.to_le_bytes());
-    if !outcome.info.is_empty() {
-        put_bytes(out, outcome.info.as_bytes());
+    if outcome.info != Info::Nothing {
+        // It is shorter than what takes more than a byte to say how long it is.
+        let at = out.len();
+        out.push(0);
+        outcome.info.append_to(out);
+        out[at] = (out.len() - at - 1) as u8;
     }
 }
 

@@ -68,8 +68,53 @@ pub struct Outcome {
     pub warnings: u16,
     /// The session's state after it.
     pub status: Status,
-    /// A word for people, as `Records: 3  Duplicates: 0  Warnings: 0`.
-    pub info: String,
+    /// A word for people.
+    pub info: Info,
+}
+
+/// What people are told of a statement that changed rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Info {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// `Records: 3  Duplicates: 0  Warnings: 0`.
+    Inserted {
+        /// Rows that came.
+        records: u64,
+        /// Those of them in whose way others were.
+        duplicates: u64,
+        /// Warnings.
+        warnings: u64,
+    },
+    /// `Rows matched: 3  Changed: 2  Warnings: 0`.
+    Updated {
+        /// Rows that were found.
+        matched: u64,
+        /// Those of them that became others.
+        changed: u64,
+        /// Warnings.
+        warnings: u64,
+    },
+}
+
+impl Info {
+    /// Appends it as text, and for nothing nothing.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        let parts = match *self {
+            Info::Nothing => return,
+            Info::Inserted { records, duplicates, warnings } => {
+                [("Records: ", records), ("  Duplicates: ", duplicates), ("  Warnings: ", warnings)]
+            }
+            Info::Updated { matched, changed, warnings } => {
+                [("Rows matched: ", matched), ("  Changed: ", changed), ("  Warnings: ", warnings)]
+            }
+        };
+        for (text, number) in parts {
+            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        }
+    }
 }
 
 /// Takes results as they come. The server's writes packets; the shell's prints.

@@ -144,6 +144,21 @@ impl ValueRef<'_> {
         }
     }
 
+    /// Makes `value` the same as this, in the memory that it has where it can.
+    pub fn clone_into(&self, value: &mut Value) {
+        match (*self, value) {
+            (ValueRef::Text(from), Value::Text(to)) => {
+                to.clear();
+                to.push_str(from);
+            }
+            (ValueRef::Bytes(from), Value::Bytes(to)) => {
+                to.clear();
+                to.extend_from_slice(from);
+            }
+            (_, to) => *to = self.to_owned(),
+        }
+    }
+
     /// Whether it is NULL.
     #[must_use]
     pub fn is_null(&self) -> bool {

@@ -20,6 +20,9 @@ use crate::store;
 const FEW: usize = 4;
 const MANY: usize = 16;
 
+/// Rows that are changed: mostly one.
+type Targets = SmallVec<[Row; 1]>;
+
 /// An UPDATE or DELETE, bound.
 #[derive(Debug)]
 pub(crate) struct ChangePlan {
@@ -113,17 +116,21 @@ impl ChangePlan {
             return Ok(Changed { affected, ..Changed::default() });
         }
         let mut held = Held::new(context);
-        let rows = self.targets(context, &mut held)?;
+        // The first row is in it, and is given back to it.
+        let mut room = context.room.values();
+        let mut rows = self.targets(context, &mut room, &mut held)?;
         let matched = rows.len() as u64;
         let Some(assignments) = &self.assignments else {
-            for row in rows {
+            for row in &mut rows {
                 let (row, pk) = split_key(row);
-                store::delete_row(context.txn, maker.table(), &maker.stored(row), &pk)?;
+                maker.to_stored(row);
+                store::delete_row(context.txn, maker.table(), row, pk)?;
             }
+            give_back(rows, &mut room);
             return Ok(Changed { affected: matched, ..Changed::default() });
         };
         let mut changed = 0;
-        for (number, row) in rows.into_iter().enumerate() {
+        for (number, row) in rows.iter_mut().enumerate() {
             let before = context.txn.savepoint();
             match change_row(&maker, row, assignments, number as u64 + 1) {
                 Ok(done) => changed += u64::from(done),
@@ -135,6 +142,7 @@ impl ChangePlan {
                 Err(error) => return Err(error),
             }
         }
+        give_back(rows, &mut room);
         Ok(Changed::by_update(matched, changed, context))
     }
 
@@ -145,28 +153,30 @@ impl ChangePlan {
         }
         let table = maker.table();
         query::delete_rows(context, &self.source, table, |row| {
-            let (row, pk) = split_key(row.to_vec());
-            store::delete_entries(context.txn, table, &maker.stored(row), &pk)
+            let mut row = row.to_vec();
+            let (row, pk) = split_key(&mut row);
+            maker.to_stored(row);
+            store::delete_entries(context.txn, table, row, pk)
         })
     }
 
-    /// The rows that are changed, locked, with their keys.
-    fn targets(&self, context: &Context<'_>, held: &mut Held) -> Result<Vec<Row>> {
+    /// The rows that are changed, locked, with their keys; the first has the memory of `row`.
+    fn targets(&self, context: &Context<'_>, row: &mut Row, held: &mut Held) -> Result<Targets> {
         let (source, order) = (&self.source, &self.order);
         let limit = query::count(context, self.limit.as_ref())?
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         if limit == 0 {
-            return Ok(Vec::new());
+            return Ok(Targets::new());
         }
-        let mut row = vec![Value::Null; source.width];
-        let mut found: Vec<(Row, Row)> = Vec::new();
+        row.resize(source.width, Value::Null);
+        let mut found: SmallVec<[(Row, Row); 1]> = SmallVec::new();
         let lock = Some((LockMode::Exclusive, LockWait::Wait));
         // With an order and a limit, only the rows that are left after both are locked.
         let sorted = !order.is_empty();
         let late = sorted && limit < usize::MAX;
         let table = &self.rules.table;
         let first = if late { None } else { lock };
-        query::scan_table(context, source, table, &mut row, first, &mut |row| {
+        query::scan_table(context, source, table, row, first, &mut |row| {
             if !self.fits(context, row)? {
                 return Ok(true);
             }
@@ -204,10 +214,10 @@ impl ChangePlan {
         context: &Context<'_>,
         rows: impl Iterator<Item = Row>,
         limit: usize,
-    ) -> Result<Vec<Row>> {
+    ) -> Result<Targets> {
         let table = &self.rules.table;
         let shift = context.variables.borrow().time_offset_micros;
-        let mut locked = Vec::new();
+        let mut locked = Targets::new();
         let mut bytes = Vec::new();
         for mut row in rows {
             if locked.len() == limit {
@@ -267,59 +277,78 @@ fn rows_of(
     Ok((source, order, limit))
 }
 
-fn split_key(mut row: Row) -> (Row, Vec<u8>) {
-    match row.pop() {
-        Some(Value::Bytes(key)) => (row, key),
-        _ => (row, Vec::new()),
+/// Keeps the memory of the first row for the next statement.
+fn give_back(rows: Targets, room: &mut Row) {
+    if let Some(row) = rows.into_iter().next() {
+        *room = row;
     }
 }
 
-/// Changes one row as an UPDATE says. Answers whether that made it another.
+/// The columns of a row that has its key behind them, and the key.
+fn split_key(row: &mut [Value]) -> (&mut [Value], &[u8]) {
+    match row.split_last_mut() {
+        Some((Value::Bytes(key), row)) => (row, key),
+        Some((_, row)) => (row, &[]),
+        None => (&mut [], &[]),
+    }
+}
+
+/// Changes one row, which has its key behind its columns, as an UPDATE says. Answers whether that made it another.
 pub(super) fn change_row(
     maker: &Maker<'_>,
-    row: Row,
+    row: &mut [Value],
     assignments: &[(usize, Option<Expr>)],
     number: u64,
 ) -> Result<bool> {
     let (table, context) = (maker.table(), maker.context);
-    let (mut new, pk) = split_key(row);
-    // What columns had that are given something.
-    let mut before: SmallVec<[(usize, Value); FEW]> = SmallVec::new();
+    let (new, pk) = split_key(row);
+    // What columns had that are given something: each of these columns, and in its place there what it had.
+    let mut columns: SmallVec<[usize; FEW]> = SmallVec::new();
+    let mut before = context.room.before();
     for (column, expr) in assignments {
-        let value = match expr {
-            Some(expr) => maker.store(*column, context.eval(expr, &new)?, number)?,
-            None => maker.default(*column)?,
-        };
-        let was = std::mem::replace(&mut new[*column], value);
-        if before.iter().all(|(other, _)| other != column) {
-            before.push((*column, was));
+        let free = columns.len();
+        if before.len() == free {
+            before.push(Value::Null);
+        }
+        let place = &mut before[free];
+        match expr {
+            Some(expr) => maker.store_into(*column, context.value(expr, new)?, number, place)?,
+            None => *place = maker.default(*column)?,
+        }
+        std::mem::swap(&mut new[*column], place);
+        if !columns.contains(column) {
+            columns.push(*column);
         }
     }
-    if before.iter().all(|(column, was)| is_same(&new[*column], was)) {
+    let mut had = columns.iter().zip(&*before);
+    if had.all(|(column, was)| is_same(&new[*column], was)) {
         return Ok(false);
     }
     let assigned = |at: usize| assignments.iter().any(|(column, _)| *column == at);
     for (at, column) in table.columns.iter().enumerate() {
         if column.on_update_now && !assigned(at) {
-            before.push((at, new[at].clone()));
+            before.truncate(columns.len());
+            before.push(new[at].clone());
+            columns.push(at);
         }
     }
-    maker.touch(&mut new, assigned);
+    maker.touch(new, assigned);
     if maker.shift != 0 {
-        let mut old = new.clone();
-        before.into_iter().for_each(|(column, was)| old[column] = was);
-        maker.note_number(&new, &old)?;
-        maker.check(&new)?;
-        let (old, new) = (maker.stored(old), maker.stored(new));
-        put(maker, &old, &new, &pk)?;
+        let mut old = new.to_vec();
+        columns.iter().zip(before.drain(..)).for_each(|(column, was)| old[*column] = was);
+        maker.note_number(new, &old)?;
+        maker.check(new)?;
+        maker.to_stored(&mut old);
+        maker.to_stored(new);
+        put(maker, &old, new, pk)?;
         return Ok(true);
     }
-    let was = |at| before.iter().find(|(column, _)| *column == at).map(|(_, was)| was);
+    let was = |at| columns.iter().position(|column| *column == at).map(|place| &before[place]);
     let old: SmallVec<[&Value; MANY]> =
         new.iter().enumerate().map(|(at, value)| was(at).unwrap_or(value)).collect();
-    maker.note_number(&new, &old)?;
-    maker.check(&new)?;
-    put(maker, &old, &new, &pk)?;
+    maker.note_number(new, &old)?;
+    maker.check(new)?;
+    put(maker, &old, new, pk)?;
     Ok(true)
 }
 

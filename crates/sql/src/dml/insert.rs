@@ -1,11 +1,15 @@
 //! INSERT and REPLACE.
 
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
 use spillway::{LockMode, LockWait};
 use spillway_types::Value;
 use spillway_types::convert::to_i128;
 use sqlparser::ast::{self, OnInsert, SetExpr, TableObject};
 
 use super::{Changed, Maker, Rules, Scope, name_path, same, target, value_for};
+use crate::api::Info;
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Context, Expr, handed};
@@ -133,7 +137,8 @@ impl InsertPlan {
                     let values = row.iter().zip(&plan.columns).zip(&self.columns);
                     let table = &self.rules.table;
                     writer.write(values.map(|((value, from), to)| {
-                        Ok(Some(handed(value, &from.column_type, &table.columns[*to].ty)))
+                        let ty = &table.columns[*to].ty;
+                        Ok(Some(Cow::Owned(handed(value, &from.column_type, ty))))
                     }))?;
                 }
             }
@@ -141,11 +146,9 @@ impl InsertPlan {
         let mut changed = writer.changed;
         changed.explicit_id = writer.explicit_id;
         if writer.records > 1 {
-            let warnings = context.warnings.borrow().len();
-            changed.info = format!(
-                "Records: {}  Duplicates: {}  Warnings: {warnings}",
-                writer.records, writer.duplicates
-            );
+            let warnings = context.warnings.borrow().len() as u64;
+            let Writer { records, duplicates, .. } = writer;
+            changed.info = Info::Inserted { records, duplicates, warnings };
         }
         Ok(changed)
     }
@@ -208,6 +211,12 @@ fn source_of(
     Ok(Source::Rows(rows))
 }
 
+/// What a column is given; `None` for its default.
+type Given<'v> = Result<Option<Cow<'v, Value>>>;
+
+/// Columns of a table for which no memory is asked for.
+const MANY: usize = 16;
+
 struct Writer<'a> {
     plan: &'a InsertPlan,
     maker: Maker<'a>,
@@ -223,7 +232,7 @@ impl Writer<'_> {
     fn write_exprs(&mut self, row: &[Option<Expr>]) -> Result<()> {
         let context = self.maker.context;
         self.write(
-            row.iter().map(|expr| expr.as_ref().map(|expr| context.eval(expr, &[])).transpose()),
+            row.iter().map(|expr| expr.as_ref().map(|expr| context.value(expr, &[])).transpose()),
         )
     }
 
@@ -231,13 +240,14 @@ impl Writer<'_> {
     fn write_with(&mut self, row: &[Option<Expr>], params: &[Value]) -> Result<()> {
         let context = self.maker.context;
         let own = context.with_params(params);
-        let value = |expr: &Option<Expr>| expr.as_ref().map(|expr| own.eval(expr, &[])).transpose();
-        let values = row.iter().map(value).collect::<Result<Vec<_>>>()?;
+        let values =
+            row.iter().map(|expr| expr.as_ref().map(|expr| own.value(expr, &[])).transpose());
+        let values = values.collect::<Result<Vec<_>>>()?;
         context.warnings.borrow_mut().append(&mut own.warnings.borrow_mut());
         self.write(values.into_iter().map(Ok))
     }
 
-    fn write(&mut self, values: impl Iterator<Item = Result<Option<Value>>>) -> Result<()> {
+    fn write<'v>(&mut self, values: impl Iterator<Item = Given<'v>>) -> Result<()> {
         self.records += 1;
         if !self.plan.ignore {
             return self.write_row(values);
@@ -255,21 +265,26 @@ impl Writer<'_> {
         }
     }
 
-    /// The whole row: values that are given, and defaults.
-    fn fill(&self, values: impl Iterator<Item = Result<Option<Value>>>) -> Result<Row> {
-        let mut row: Vec<Option<Value>> = vec![None; self.maker.table().columns.len()];
+    /// Makes a row the whole row: values that are given, and defaults.
+    fn fill<'v>(&self, values: impl Iterator<Item = Given<'v>>, row: &mut Row) -> Result<()> {
+        let count = self.maker.table().columns.len();
+        row.resize(count, Value::Null);
+        let mut given: SmallVec<[bool; MANY]> = SmallVec::from_elem(false, count);
         for (column, value) in self.plan.columns.iter().zip(values) {
             let Some(value) = value? else { continue };
-            row[*column] = if value.is_null() && self.plan.rules.auto == Some(*column) {
-                Some(Value::Null)
+            given[*column] = true;
+            if value.is_null() && self.plan.rules.auto == Some(*column) {
+                row[*column] = Value::Null;
             } else {
-                Some(self.maker.store(*column, value, self.records)?)
-            };
+                self.maker.store_into(*column, value, self.records, &mut row[*column])?;
+            }
         }
-        row.into_iter()
-            .enumerate()
-            .map(|(column, value)| value.map_or_else(|| self.maker.initial(column), Ok))
-            .collect()
+        for (column, given) in given.into_iter().enumerate() {
+            if !given {
+                row[column] = self.maker.initial(column)?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives the AUTO_INCREMENT column its number. Answers the number that was made, and the one that was given.
@@ -286,14 +301,15 @@ impl Writer<'_> {
         Ok((0, u64::try_from(given).unwrap_or(0)))
     }
 
-    fn write_row(&mut self, values: impl Iterator<Item = Result<Option<Value>>>) -> Result<()> {
+    fn write_row<'v>(&mut self, values: impl Iterator<Item = Given<'v>>) -> Result<()> {
         let (table, context) = (self.maker.table(), self.maker.context);
-        let mut full = self.fill(values)?;
-        let (generated, explicit) = self.number(&mut full)?;
-        self.maker.check(&full)?;
+        let mut stored = context.room.values();
+        self.fill(values, &mut stored)?;
+        let (generated, explicit) = self.number(&mut stored)?;
+        self.maker.check(&stored)?;
         let updates = !self.plan.update.is_empty();
-        let inserted = if updates { full.clone() } else { Vec::new() };
-        let stored = self.maker.stored(full);
+        let inserted = if updates { stored.clone() } else { Vec::new() };
+        self.maker.to_stored(&mut stored);
         let pk = self.maker.key(&stored)?;
         if self.plan.replace || updates {
             while let Some(other) = store::conflict(context.txn, table, &stored, &pk)? {
@@ -365,10 +381,12 @@ impl Writer<'_> {
         self.maker.touch(&mut row, |at| self.plan.update.iter().any(|(column, _)| *column == at));
         self.maker.note_number(&row, &old)?;
         self.maker.check(&row)?;
-        let (old, new) = (self.maker.stored(old), self.maker.stored(row));
-        let changed_key = if table.primary.is_empty() { None } else { Some(self.maker.key(&new)?) };
+        let new = &mut row;
+        self.maker.to_stored(&mut old);
+        self.maker.to_stored(new);
+        let changed_key = if table.primary.is_empty() { None } else { Some(self.maker.key(new)?) };
         let new_pk = changed_key.as_ref().map_or(pk, |key| key.as_slice());
-        store::update_row(context.txn, table, (&old, &new), pk, new_pk, context.room)?;
+        store::update_row(context.txn, table, (&old, new), pk, new_pk, context.room)?;
         self.changed.affected += 2;
         Ok(())
     }

@@ -4,7 +4,7 @@ mod change;
 mod insert;
 mod joined;
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::sync::Arc;
 
 use spillway_types::convert::{to_datetime, to_decimal, to_i128};
@@ -15,10 +15,11 @@ pub(crate) use self::change::ChangePlan;
 use self::change::change_row;
 pub(crate) use self::insert::{InsertPlan, RowSource};
 pub(crate) use self::joined::JoinedPlan;
+use crate::api::Info;
 use crate::catalog::{Catalog, ColumnDef, DefaultValue, TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Buffer, Context, Expr, compare, truth_of};
-use crate::query::{self, Row};
+use crate::query;
 use crate::session::Step;
 use crate::store;
 
@@ -29,20 +30,14 @@ pub(crate) struct Changed {
     pub(crate) insert_id: u64,
     /// What a client is told where `insert_id` has nothing; LAST_INSERT_ID() does not see it.
     pub(crate) explicit_id: u64,
-    pub(crate) info: String,
+    pub(crate) info: Info,
 }
 
 impl Changed {
     /// By an UPDATE that found this many rows and made others of some.
     fn by_update(matched: u64, changed: u64, context: &Context<'_>) -> Changed {
-        let mut info = String::with_capacity(64);
         let warnings = context.warnings.borrow().len() as u64;
-        let parts =
-            [("Rows matched: ", matched), ("  Changed: ", changed), ("  Warnings: ", warnings)];
-        for (text, number) in parts {
-            info.push_str(text);
-            info.push_str(itoa::Buffer::new().format(number));
-        }
+        let info = Info::Updated { matched, changed, warnings };
         let affected = if context.variables.borrow().found_rows_flag { matched } else { changed };
         Changed { affected, info, ..Changed::default() }
     }
@@ -205,6 +200,23 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
+    /// Gives a column's place a value as the column keeps it, in the memory that is there where it can.
+    fn store_into(
+        &self,
+        column: usize,
+        value: Cow<'_, Value>,
+        row: u64,
+        place: &mut Value,
+    ) -> Result<()> {
+        match value {
+            Cow::Borrowed(value) if self.table().columns[column].ty.keeps(value) => {
+                value.as_ref().clone_into(place);
+            }
+            value => *place = self.store(column, value.into_owned(), row)?,
+        }
+        Ok(())
+    }
+
     /// A value as a column keeps it.
     fn store(&self, column: usize, value: Value, row: u64) -> Result<Value> {
         let def = &self.table().columns[column];
@@ -338,10 +350,9 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// A row in UTC, as it goes to the store.
-    fn stored(&self, mut row: Row) -> Row {
-        shift_timestamps(self.table(), &mut row, -self.shift);
-        row
+    /// Makes a row one in UTC, as it goes to the store.
+    fn to_stored(&self, row: &mut [Value]) {
+        shift_timestamps(self.table(), row, -self.shift);
     }
 
     /// The key of a row, in the session's room for keys.

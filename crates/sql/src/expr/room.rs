@@ -3,15 +3,20 @@
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
+use spillway_types::Value;
+
 /// What grows past this is let go of: it is part of what a connection is charged.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// Room for the bytes of a row, of its key, and of a key in an index. Who comes while it is taken has new room.
+/// Room for the bytes of a row, of its key, and of a key in an index; for the values of a row, and for those that it had before. Who comes while
+/// it is taken has new room.
 #[derive(Default)]
 pub(crate) struct Room {
     key: Cell<Vec<u8>>,
     row: Cell<Vec<u8>>,
     entry: Cell<Vec<u8>>,
+    values: Cell<Vec<Value>>,
+    before: Cell<Vec<Value>>,
 }
 
 impl Room {
@@ -29,41 +34,84 @@ impl Room {
     pub(crate) fn entry(&self) -> Buffer<'_> {
         Buffer::of(&self.entry)
     }
-}
 
-/// Bytes in room that is given back when this is dropped.
-pub(crate) struct Buffer<'r> {
-    bytes: Vec<u8>,
-    room: &'r Cell<Vec<u8>>,
-}
+    /// Room for the values of a row: those of some row before, for their memory.
+    pub(crate) fn values(&self) -> Buffer<'_, Value> {
+        Buffer::of(&self.values)
+    }
 
-impl<'r> Buffer<'r> {
-    fn of(room: &'r Cell<Vec<u8>>) -> Buffer<'r> {
-        let mut bytes = room.take();
-        bytes.clear();
-        Buffer { bytes, room }
+    /// The same, for values that a row had before.
+    pub(crate) fn before(&self) -> Buffer<'_, Value> {
+        Buffer::of(&self.before)
     }
 }
 
-impl Drop for Buffer<'_> {
-    fn drop(&mut self) {
-        if self.bytes.capacity() <= KEPT_BYTES {
-            self.room.set(std::mem::take(&mut self.bytes));
+/// What there is room for.
+pub(crate) trait Kept {
+    /// Whether those that were there are still there for who has the room next.
+    const STAYS: bool;
+
+    /// The memory that one takes beside itself, in bytes.
+    fn memory(&self) -> usize;
+}
+
+impl Kept for u8 {
+    const STAYS: bool = false;
+
+    #[inline]
+    fn memory(&self) -> usize {
+        0
+    }
+}
+
+impl Kept for Value {
+    const STAYS: bool = true;
+
+    fn memory(&self) -> usize {
+        match self {
+            Value::Text(text) => text.capacity(),
+            Value::Bytes(bytes) => bytes.capacity(),
+            _ => 0,
         }
     }
 }
 
-impl Deref for Buffer<'_> {
-    type Target = Vec<u8>;
+/// What is in room that is given back when this is dropped.
+pub(crate) struct Buffer<'r, T: Kept = u8> {
+    content: Vec<T>,
+    room: &'r Cell<Vec<T>>,
+}
 
-    fn deref(&self) -> &Vec<u8> {
-        &self.bytes
+impl<'r, T: Kept> Buffer<'r, T> {
+    fn of(room: &'r Cell<Vec<T>>) -> Buffer<'r, T> {
+        let mut content = room.take();
+        if !T::STAYS {
+            content.clear();
+        }
+        Buffer { content, room }
     }
 }
 
-impl DerefMut for Buffer<'_> {
-    fn deref_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
+impl<T: Kept> Drop for Buffer<'_, T> {
+    fn drop(&mut self) {
+        let beside: usize = self.content.iter().map(T::memory).sum();
+        if self.content.capacity() * size_of::<T>() + beside <= KEPT_BYTES {
+            self.room.set(std::mem::take(&mut self.content));
+        }
+    }
+}
+
+impl<T: Kept> Deref for Buffer<'_, T> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.content
+    }
+}
+
+impl<T: Kept> DerefMut for Buffer<'_, T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.content
     }
 }
 
@@ -88,5 +136,18 @@ mod tests {
         again.reserve(KEPT_BYTES + 1);
         drop(again);
         assert_eq!(room.row().capacity(), 0);
+    }
+
+    #[test]
+    fn values_are_kept_with_their_memory_unless_it_is_large() {
+        let room = Room::default();
+        let mut values = room.values();
+        values.push(Value::from("a text"));
+        drop(values);
+        let mut again = room.values();
+        assert!(matches!(&again[..], [Value::Text(text)] if text == "a text"));
+        again.push(Value::Bytes(Vec::with_capacity(KEPT_BYTES)));
+        drop(again);
+        assert!(room.values().is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait, Met, Scan};
 use spillway_base::TableId;
-use spillway_types::{Value, key};
+use spillway_types::{Value, ValueRef, key};
 
 use super::lookups::{Lookups, look_up};
 use super::spans::{Places, Span};
@@ -418,14 +418,14 @@ impl Fetched<'_> {
             row.resize(offset + self.source.width, Value::Null);
         }
         let mut column = |at: usize| -> Result<()> {
-            row[offset + at] = stored.get(at)?.to_owned();
+            stored.get(at)?.clone_into(&mut row[offset + at]);
             Ok(())
         };
         match &self.source.needed {
             Some(needed) => needed.iter().try_for_each(|at| column(*at))?,
             None => {
                 (0..self.table.columns.len()).try_for_each(column)?;
-                row[offset + self.source.width - 1] = Value::Bytes(key.to_vec());
+                ValueRef::Bytes(key).clone_into(&mut row[offset + self.source.width - 1]);
             }
         }
         let shift = self.context.variables.borrow().time_offset_micros;
