@@ -194,7 +194,9 @@ impl BlocksArgs {
         let rows_near: usize = case.cuts[..near].iter().sum();
         // Short turns are made longer, so that the clock's steps do not show.
         let times = (case.rows.len() / rows_near / 8).max(1);
-        let again = |walk: &dyn Fn() -> u64| (0..times).fold(0, |sum, _| sum ^ black_box(walk()));
+        let again = |walk: &dyn Fn() -> u64| {
+            (0..times).fold(0, |sum: u64, _| sum.rotate_left(1) ^ black_box(walk()))
+        };
         let tasks: [(&str, usize, &dyn Fn(&Laid) -> u64); 6] = [
             ("seek near", self.seeks, &|laid| laid.near.seek(&wanted_near)),
             ("seek far", self.seeks, &|laid| laid.far.seek(&wanted_far)),

@@ -150,7 +150,7 @@ impl<'c, 'p> Rows<'c, 'p> {
             let enough = self.waiting[level].add(context, row, inner);
             return if enough { self.join_waiting(level, emit) } else { Ok(true) };
         }
-        let before = context.missed.replace(Some(false));
+        let before = context.missed.replace(inner.listens().then_some(false));
         let more = self.level(level + 1, row, emit);
         if context.missed.replace(before) == Some(true) && self.lock.is_none() {
             self.inner[level + 1].missed(context, &self.plan.sources[..level + 2]);

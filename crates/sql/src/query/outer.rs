@@ -8,7 +8,8 @@
 //! many are read at once however few rows the first ones find.
 //!
 //! Rows come before what is done for those before them, so it may not hang on that: conditions that are looked at for them, and values that
-//! they are found by, compare columns and what is the same for all rows ([`Outer::may_keep`]), and a statement that has written keeps none.
+//! they are found by, compare columns and what is the same for all rows ([`Outer::may_keep`]), and a transaction that has
+//! written keeps none.
 
 use spillway_types::Value;
 
@@ -37,6 +38,12 @@ impl Outer {
         if *self.may_keep.get_or_insert_with(|| may_keep(sources)) {
             self.together.grow(context.instance.looks_up_together());
         }
+    }
+
+    /// Whether it matters that a row was not in memory.
+    #[inline]
+    pub(super) fn listens(&self) -> bool {
+        self.may_keep != Some(false)
     }
 
     /// Whether rows are kept.

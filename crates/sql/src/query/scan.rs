@@ -217,7 +217,9 @@ fn each_unlocked(
 ) -> Result<()> {
     let mut lookups = Lookups::new(context, table.rows());
     let mut found = |key: &[u8], bytes: &[u8]| take(bytes, key);
+    let mut seen = 0;
     for span in in_order(access, spans) {
+        check_now_and_then(context, &mut seen, 1)?;
         let more = match access.index {
             None if is_row(table, span) => lookups.row(&span.start, &mut found),
             // An entry of a row that this snapshot does not see is none.
@@ -476,10 +478,12 @@ mod tests {
         let instance = in_memory();
         let mut session = instance.session("root", "localhost", 1);
         session.use_database("test").unwrap();
-        run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, n INT, KEY n_1 (n))");
-        let rows: Vec<String> = (0..6000).map(|id| format!("({id}, {id})")).collect();
+        run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, n INT, v INT, KEY n_1 (n))");
+        let rows: Vec<String> = (0..6000).map(|id| format!("({id}, {id}, 1)")).collect();
         run(&mut session, &format!("INSERT INTO t VALUES {}", rows.join(", ")));
         let least = |most: usize| 6000 / (CHECK_AFTER + most) - 1;
+        let ids: Vec<String> = (0..2000).map(|id| (3 * id).to_string()).collect();
+        let of_list = format!("SELECT v FROM t WHERE id IN ({})", ids.join(", "));
         for flushed in [false, true] {
             if flushed {
                 run(&mut session, "FLUSH TABLES");
@@ -489,6 +493,7 @@ mod tests {
                 ("SELECT SUM(id) FROM t WHERE n >= 0", least(TAKEN_MAX)),
                 ("SELECT COUNT(*) FROM t", least(COUNTED_MAX)),
                 ("SELECT COUNT(*) FROM t WHERE n >= 0", least(COUNTED_MAX)),
+                (&of_list, ids.len() / CHECK_AFTER),
             ] {
                 ASKED.set(0);
                 run(&mut session, sql);

@@ -5,8 +5,8 @@
 //!
 //! # Guarantees
 //!
-//! - **R1.** A row is handed on as fields where all its columns that are asked for are such, and as values where one is a decimal, and behind
-//!   such a row. What is told of it is the same, to the last bit.
+//! - **R1.** A row is handed on as fields where all its columns that are asked for are such, and they are no more than [`COLUMNS`]; as values where one is a
+//!   decimal, and behind such a row; of rows that are gathered, all are once one of them is. What is told of it is the same, to the last bit.
 //! - **R2.** A row that cannot be read is handed on to nobody: all its columns are read first.
 
 use spillway_types::{Field, ValueRef};
@@ -137,7 +137,7 @@ impl<T: TakeColumns> TakeStored for Projection<'_, T> {
         match taken {
             Some(more) => Ok(more),
             None => {
-                // A column of decimals is one in the rows that follow too.
+                // A column of decimals is one in the rows that follow too, and they have as many columns.
                 self.fields = false;
                 self.values(row)
             }

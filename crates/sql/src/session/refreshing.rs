@@ -16,7 +16,8 @@
 //! - **R3.** One thread passes over all tables, by turns, so that none waits until another's rows, however many, are through. The
 //!   next opening begins passes anew that were cut off.
 //! - **R4.** A pass goes on until it is through, or its table is gone or was copied: under whatever name the table has, and where it was after a
-//!   failure. When all there are have failed in a row, the thread tries again after a pause.
+//!   failure. When all there are have failed in a row, the thread tries again after a pause. One that panics ends its thread: those that are left go
+//!   on when the next thread begins, as the next change of a table has it do.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
