@@ -2,11 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use spillway_base::clock;
 use spillway_storage::{Disk, RealDisk};
+use spillway_tiered::TieredEngine;
 use spillway_tiered::metadata::{EditCost, Metadata};
 
 use crate::measure::{fresh_folder, median, progress, remove_folder};
@@ -54,11 +57,45 @@ pub(super) struct Taken {
     pub(super) install_ms: f64,
     pub(super) list_ms: f64,
     pub(super) rewrite_ms: f64,
+    /// The longest change while the manifest is written anew, beside changes and with changes waiting for it.
+    pub(super) beside_ms: f64,
+    pub(super) held_ms: f64,
     pub(super) manifest_bytes: u64,
 }
 
 fn in_words(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+/// What a rewrite of the manifest took, and the longest change meanwhile.
+struct Rewritten {
+    took: Duration,
+    bytes: u64,
+    edit_max: Duration,
+}
+
+/// Writes the manifest anew while a slice's level is changed, again and again.
+fn rewrite(engine: &TieredEngine, beside: bool) -> Result<Rewritten, String> {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let rewriter = scope.spawn(|| {
+            let begin = clock::now();
+            let bytes = engine.rewrite_manifest(beside);
+            let took = clock::now() - begin;
+            is_done.store(true, Ordering::Release);
+            bytes.map(|bytes| (took, bytes)).map_err(in_words)
+        });
+        let mut edit_max = Duration::ZERO;
+        loop {
+            let cost = engine.rehearse_edit().map_err(in_words)?.unwrap_or_default();
+            edit_max = edit_max.max(cost.recorded_max);
+            if is_done.load(Ordering::Acquire) {
+                break;
+            }
+        }
+        let (took, bytes) = rewriter.join().expect("the rewrite does not panic")?;
+        Ok(Rewritten { took, bytes, edit_max })
+    })
 }
 
 impl MetadataArgs {
@@ -122,9 +159,8 @@ impl MetadataArgs {
             .map(|_| engine.rehearse_edit().map(Option::unwrap_or_default).map_err(in_words))
             .collect::<Result<_, _>>()?;
         let median_ms = |of: fn(&EditCost) -> f64| 1e3 * median(costs.iter().map(of));
-        let begin = clock::now();
-        let manifest_bytes = engine.rewrite_manifest().map_err(in_words)?;
-        let rewrite = clock::now() - begin;
+        let held = rewrite(&engine, false)?;
+        let beside = rewrite(&engine, true)?;
         let levels = engine.space().into_iter().flat_map(|table| table.levels);
         Ok(Taken {
             slices: levels.map(|level| level.slices).sum(),
@@ -134,8 +170,10 @@ impl MetadataArgs {
             record_ms: median_ms(|cost| cost.recorded.as_secs_f64()),
             install_ms: median_ms(|cost| cost.installed.as_secs_f64()),
             list_ms: median_ms(|cost| cost.as_a_list.as_secs_f64()),
-            rewrite_ms: 1e3 * rewrite.as_secs_f64(),
-            manifest_bytes,
+            rewrite_ms: 1e3 * beside.took.as_secs_f64(),
+            beside_ms: 1e3 * beside.edit_max.as_secs_f64(),
+            held_ms: 1e3 * held.edit_max.as_secs_f64(),
+            manifest_bytes: beside.bytes,
         })
     }
 
@@ -152,6 +190,8 @@ impl MetadataArgs {
             taken.install_ms,
             taken.list_ms,
             taken.rewrite_ms,
+            taken.beside_ms,
+            taken.held_ms,
         ];
         Row { case: vec![subtables.to_string()], subject: "spillway".to_owned(), figures }
     }
@@ -169,6 +209,8 @@ impl MetadataArgs {
             figure("view ms", 3),
             figure("list ms", 3),
             figure("rewrite ms", 0),
+            figure("beside ms", 2),
+            figure("held ms", 2),
         ];
         let mut report = Report::new(&["sub-tables of each"], &figures);
         report.set("machine", machine::describe(&self.common.dir));

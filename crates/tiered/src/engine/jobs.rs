@@ -259,7 +259,7 @@ impl Inner {
     fn next_job(&self, compact: bool) -> Result<JobOutcome> {
         let worked = self.record_tables()?
             || self.reap_tables()?
-            || self.rewrite_manifest()?
+            || (compact && self.rewrite_manifest()?)
             || self.switch_memtables()
             || (self.wants_flush(compact) && self.flush_one()?)
             || (compact && self.repartition()?)

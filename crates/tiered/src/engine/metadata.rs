@@ -57,6 +57,8 @@ pub struct Metadata {
 pub struct EditCost {
     /// Until the manifest's edit is durable.
     pub recorded: Duration,
+    /// The same, of the longer one of two changes, with the wait for whoever has the manifest.
+    pub recorded_max: Duration,
     /// Until readers see the new view, and what is in none any more is let go.
     pub installed: Duration,
     /// What the same would take if levels were flat lists: a pointer to each slice of the level copied, and those of the list before
@@ -217,6 +219,7 @@ impl TieredEngine {
         for place in [Place::Level0(levels.next_sublevel()), Place::Level2] {
             let (removed, added) = (vec![slice.clone()], vec![(place, slice.clone())]);
             let edit = LevelsEdit { removed, added, ..LevelsEdit::default() };
+            let asked = now();
             let mut manifest = inner.recording()?;
             let change = Change::of(&edit);
             let edits = change.edits(table, &edit, &levels.ranges);
@@ -228,20 +231,28 @@ impl TieredEngine {
             let list = levels.level2.slices().to_vec();
             let flat = now();
             drop(list.clone());
-            let (recorded, as_a_list) = (recorded - begin, now() - flat);
-            cost = EditCost { recorded, installed: installed - begin - recorded, as_a_list };
+            let as_a_list = now() - flat;
+            let recorded_max = cost.recorded_max.max(recorded - asked);
+            let (recorded, installed) = (recorded - begin, installed - recorded);
+            cost = EditCost { recorded, recorded_max, installed, as_a_list };
         }
         Ok(Some(cost))
     }
 
-    /// Writes a fresh manifest, for which flushes and compactions that would record something wait. Answers its bytes.
+    /// Writes a fresh manifest: beside flushes and compactions that record something, or so that they wait for it. Answers its bytes.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`],
     /// [`spillway_base::ErrorKind::WritesStopped`].
-    pub fn rewrite_manifest(&self) -> Result<u64> {
+    pub fn rewrite_manifest(&self, beside: bool) -> Result<u64> {
         let mut manifest = Inner::recording(&self.0)?;
-        manifest.rewrite()?;
-        Ok(manifest.bytes())
+        let rewrite = beside.then(|| manifest.begin_rewrite()).flatten();
+        let Some(rewrite) = rewrite else {
+            manifest.rewrite()?;
+            return Ok(manifest.bytes());
+        };
+        drop(manifest);
+        rewrite.run(&self.0.manifest)?;
+        Ok(self.0.manifest.lock().bytes())
     }
 }

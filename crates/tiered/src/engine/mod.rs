@@ -3,7 +3,7 @@
 //! # Locks
 //!
 //! Reads and installs take none: the map of tables and each table's view are swapped whole. `manifest` is held while
-//! edits are recorded and published, `tables_changing` while the map of tables is replaced. Order:
+//! edits are recorded and published, and not while it is written anew; `tables_changing` while the map of tables is replaced. Order:
 //! `working`, `manifest`, `tables_changing`, a table's own lock; those around a figure come last.
 //!
 //! # Memory

@@ -1,7 +1,7 @@
 //! The engine's files as they are at one moment, kept while they are copied, and an engine's folder made of such a copy.
 //!
-//! A pin is the manifest's state with a handle of each of its extents. Both are taken while the manifest is locked,
-//! and extents never change, so the copy may take as long as it likes: compactions go on beside it, and the space of
+//! A pin is the manifest's state with a handle of each of its extents. A picture of it, and the views that have those, are taken while the
+//! manifest is locked, and extents never change, so the copy may take as long as it likes: compactions go on beside it, and the space of
 //! what they leave behind comes back when the pin goes. What is in memory is not pinned. It is in the log, from
 //! [`Pin::persisted`] on.
 
@@ -16,7 +16,7 @@ use spillway_storage::Disk;
 use super::TieredEngine;
 use crate::extent::{ExtentHandle, check_extent};
 use crate::extent_meta::{ExtentId, ExtentMeta};
-use crate::manifest::{Manifest, State, TableState};
+use crate::manifest::{Edit, Manifest, State, TableState};
 use crate::settings::TieredSettings;
 use crate::space::{DeviceClass, Folder, SlotRun, SpaceManager};
 
@@ -52,6 +52,7 @@ impl TieredEngine {
     #[must_use]
     pub fn pin(&self) -> Pin {
         let inner = &self.0;
+        // Edits wait for a picture of each, and not for a look at every extent.
         let manifest = inner.manifest.lock();
         let mut state = manifest.state().clone();
         // A flush publishes what it recorded under the same lock, so this is true of the state, too.
@@ -59,13 +60,17 @@ impl TieredEngine {
         // Numbers that were given out may be recorded by now under way, and a copy gives none of them again.
         state.next_extent =
             state.next_extent.max(ExtentId(inner.next_extent.load(Ordering::Relaxed)));
-        let mut extents = Vec::new();
         let tables = inner.tables.load();
-        for (&id, stored) in &state.tables {
-            let table = tables.get(&id).expect("a table of the manifest is in the engine");
+        let views_of = |id| {
+            let table = tables.get(id).expect("a table of the manifest is in the engine");
+            table.all_parts().iter().map(|part| part.view()).collect::<Vec<_>>()
+        };
+        let views: Vec<_> = state.tables.keys().map(views_of).collect();
+        drop(manifest);
+        let mut extents = Vec::new();
+        for ((&id, stored), views) in state.tables.iter().zip(views) {
             let mut handles: FxHashMap<ExtentId, Arc<ExtentHandle>> = FxHashMap::default();
-            for part in table.all_parts() {
-                let view = part.view();
+            for view in views {
                 handles.extend(
                     view.levels
                         .places()
@@ -73,7 +78,7 @@ impl TieredEngine {
                 );
             }
             extents.extend(stored.extents.keys().map(|extent| {
-                let handle = handles.remove(extent);
+                let handle = handles.remove(&extent);
                 (id, handle.expect("an extent of the manifest belongs to a level"))
             }));
         }
@@ -180,13 +185,13 @@ impl Copied {
         )?;
         let mut files: Vec<SlotRun> = Vec::new();
         let mut bytes = Vec::new();
-        let extents = self.state.tables.values_mut().flat_map(|table| table.extents.values_mut());
-        for (index, extent) in extents.enumerate() {
+        for (index, (table, meta)) in self.metas.iter().enumerate() {
             fetch(index, &mut bytes)?;
-            let run = space.allocate(extent.meta.slots.count, DeviceClass::Ssd)?;
+            let run = space.allocate(meta.slots.count, DeviceClass::Ssd)?;
             let (file, offset) = space.locate(run)?;
             file.file().write_at(offset, &bytes)?;
-            extent.meta.slots = run;
+            let id = meta.id;
+            self.state.apply(Edit::MoveExtent { table: *table, id, slots: run })?;
             if files.iter().all(|known| known.file != run.file) {
                 files.push(run);
             }

@@ -454,15 +454,16 @@ impl Inner {
         Ok(())
     }
 
-    /// Begins a fresh manifest when the old one is long. A full disk is no reason to stop: the old one
+    /// Writes a fresh manifest when the old one is long, beside those who record something. A full disk is no reason to stop: the old one
     /// serves on.
     pub(super) fn rewrite_manifest(&self) -> Result<bool> {
         let Some(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
         self.check()?;
-        if !manifest.is_long() {
+        let Some(rewrite) = manifest.is_long().then(|| manifest.begin_rewrite()).flatten() else {
             return Ok(false);
-        }
-        match manifest.rewrite() {
+        };
+        drop(manifest);
+        match rewrite.run(&self.manifest) {
             Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
             rewritten => rewritten.map(|()| true),
         }

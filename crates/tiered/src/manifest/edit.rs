@@ -37,6 +37,7 @@ use std::sync::Arc;
 use spillway_base::codec::{Reader, put_bytes, put_varint};
 use spillway_base::{Csn, Error, KeyRange, Result, TableId};
 
+use super::extents::Extents;
 use crate::coding::{Dictionary, DictionaryId, Names};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::ranges::{Mark, RangeTombstones};
@@ -311,7 +312,7 @@ pub(crate) struct TableState {
     pub(crate) created: Csn,
     /// The first key of each sub-table, and what of it is in extents; the first one begins before all keys.
     pub(crate) parts: BTreeMap<Box<[u8]>, Csn>,
-    pub(crate) extents: BTreeMap<ExtentId, ExtentState>,
+    pub(crate) extents: Extents,
     /// What blocks of its extents may need to be decoded.
     pub(crate) dictionaries: BTreeMap<DictionaryId, Arc<[u8]>>,
     /// What hides versions of it.
@@ -448,7 +449,7 @@ impl State {
         match edit {
             Edit::CreateTable { table, created } => {
                 let parts = BTreeMap::from([(Box::default(), Csn::ZERO)]);
-                let (extents, dictionaries) = (BTreeMap::new(), BTreeMap::new());
+                let (extents, dictionaries) = (Extents::default(), BTreeMap::new());
                 let ranges = RangeTombstones::NONE;
                 let new = TableState { created, parts, extents, dictionaries, ranges };
                 if self.tables.insert(table, new).is_some() {
@@ -469,12 +470,12 @@ impl State {
                     return Err(Error::corruption(message));
                 }
                 let new = ExtentState { meta, slices: Vec::new() };
-                if stored.extents.insert(id, new).is_some() {
+                if !stored.extents.insert(new) {
                     return Err(Error::corruption(format!("{id} of {table:?} is added twice")));
                 }
             }
             Edit::RemoveExtent { table, id } => {
-                let removed = self.table(table)?.extents.remove(&id);
+                let removed = self.table(table)?.extents.remove(id);
                 if removed.is_none_or(|extent| !extent.slices.is_empty()) {
                     let message =
                         format!("{id} is removed from {table:?}, which lacks or needs it");
@@ -550,7 +551,7 @@ impl State {
     }
 
     fn extent(&mut self, table: TableId, id: ExtentId) -> Result<&mut ExtentState> {
-        self.table(table)?.extents.get_mut(&id).ok_or_else(|| {
+        self.table(table)?.extents.get_mut(id).ok_or_else(|| {
             Error::corruption(format!("{id} of {table:?} is edited but does not exist"))
         })
     }

@@ -1,13 +1,28 @@
 //! The manifest: the record of which extents make up which tables.
 //!
-//! A file `MANIFEST-NNNNNN` of checksummed edits; the file `CURRENT` holds the number of the one in
-//! force. When it has grown past its limit, and at every opening, a fresh one is written with the state alone, and
-//! `CURRENT` is switched by a rename. An opening does so because what it has read may be in the system's cache
-//! alone, if its writer was killed before a sync, or after one that failed: the bytes count as clean then, and
-//! only writing them again brings them to the device.
+//! A file `MANIFEST-NNNNNN` of checksummed edits; the file `CURRENT` holds the number of the one in force. When it has grown past its
+//! limit, and at every opening, a fresh one is written of the state alone, and `CURRENT` is switched by a rename.
+//!
+//! # Guarantees
+//!
+//! - **M1 (edits).** What one call records is in force together or not at all, and once the call has returned it is there after any crash.
+//! - **M2 (failure).** With a full disk nothing of a call is recorded, and a later one may succeed. After any other failure nobody
+//!   knows whether the edits will be there after a restart; every later call fails, too.
+//! - **M3 (no waiting).** An edit does not wait for a rewrite that runs beside it, but while a picture of the state is taken and while `CURRENT` is
+//!   switched, which takes a few syncs whatever the number of extents.
+//! - **M4 (rewrite).** At every moment of a rewrite, whichever file a crash leaves in force has all that was recorded until then, recorded
+//!   before the rewrite or in its middle.
+//! - **M5 (a rewrite that fails).** With a full disk the file in force is what it was, edits go on, and another rewrite begins once it has grown
+//!   by half. After any other failure M2 holds, and nothing is lost that was recorded.
+//! - **M6 (opening).** What an opening has read is there after any crash: it writes a fresh file, as what it has read may be in the
+//!   system's cache alone, if its writer was killed before a sync, or after one that failed. The bytes count as clean then, and only
+//!   writing them again brings them to the device.
 
 mod edit;
+mod extents;
+mod fresh;
 mod record;
+mod rewrite;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -20,9 +35,11 @@ use spillway_storage::{Disk, File, OpenMode};
 
 use crate::ranges::RangeTombstones;
 pub(crate) use edit::{Edit, Place, State, TableState};
+use fresh::Fresh;
 #[cfg(fuzzing)]
 use record::decode;
-use record::{encode_header, encode_record, encode_record_of, read_edits};
+use record::{RECORD_HEADER_LEN, encode_header, encode_record, encode_record_of, read_edits};
+use rewrite::Kept;
 
 const CURRENT: &str = "CURRENT";
 
@@ -42,6 +59,8 @@ pub(crate) struct Manifest {
     state: State,
     bytes_max: u64,
     failure: Option<Error>,
+    /// What a rewrite that is under way has yet to take in.
+    kept: Option<Kept>,
 }
 
 /// Reads the state that the manifest of a folder adds up to, and the size of its slots; `None` for a folder
@@ -105,16 +124,23 @@ fn read_current(disk: &dyn Disk, path: &Path) -> Result<u64> {
     parse().ok_or_else(|| Error::corruption(format!("{} is damaged", path.display())))
 }
 
-/// The record after those that a manifest is written with.
-const SEQUENCE_FIRST: u64 = 3;
+/// A state, and the file that tells it: its number, where it ends, and the next record.
+type Opened = (State, u64, Arc<dyn File>, u64, u64);
 
-/// Writes what was loaded anew, and answers it with its number, file, end and next record.
-fn go_on(
-    disk: &dyn Disk,
-    dir: &Path,
+/// Writes a state under a number, and puts that in force, while nobody records anything.
+fn write(
+    (disk, dir): (&Arc<dyn Disk>, &Path),
     slot_bytes: u32,
-    loaded: Loaded,
-) -> Result<(State, u64, Arc<dyn File>, u64, u64)> {
+    number: u64,
+    state: &State,
+) -> Result<Fresh> {
+    let fresh = Fresh::write((disk, dir), slot_bytes, number, state, usize::MAX)?;
+    fresh.put_in_force()?;
+    Ok(fresh)
+}
+
+/// Writes what was loaded anew.
+fn go_on(disk: &Arc<dyn Disk>, dir: &Path, slot_bytes: u32, loaded: Loaded) -> Result<Opened> {
     if loaded.slot_bytes != slot_bytes {
         return Err(Error::new(
             ErrorKind::InvalidArgument,
@@ -127,13 +153,13 @@ fn go_on(
     }
     let Loaded { number, mut state, end, sequence_next, bytes, .. } = loaded;
     let aside = state.set_aside_unnamed();
-    match write(disk, dir, slot_bytes, number + 1, &state) {
-        Ok((file, end)) => Ok((state, number + 1, file, end, SEQUENCE_FIRST)),
+    match write((disk, dir), slot_bytes, number + 1, &state) {
+        Ok(fresh) => Ok((state, fresh.number, fresh.file, fresh.end, fresh.sequence_next)),
         // A full disk is opened with the file that is there.
         Err(error) if error.kind() == ErrorKind::DiskFull => {
             state.put_back(aside);
             let path = dir.join(file_name(number));
-            let file = settle(disk, &path, &bytes[..end as usize])?;
+            let file = settle(&**disk, &path, &bytes[..end as usize])?;
             disk.sync_dir(dir)?;
             Ok((state, number, file, end, sequence_next))
         }
@@ -150,14 +176,14 @@ impl Manifest {
         bytes_max: u64,
     ) -> Result<Manifest> {
         let (state, number, file, end, sequence_next) = match load(&*disk, dir)? {
-            Some(loaded) => go_on(&*disk, dir, slot_bytes, loaded)?,
+            Some(loaded) => go_on(&disk, dir, slot_bytes, loaded)?,
             None => {
                 let state = State::default();
-                let (file, end) = write(&*disk, dir, slot_bytes, 1, &state)?;
-                (state, 1, file, end, SEQUENCE_FIRST)
+                let fresh = write((&disk, dir), slot_bytes, 1, &state)?;
+                (state, 1, fresh.file, fresh.end, fresh.sequence_next)
             }
         };
-        let (dir, failure) = (dir.to_owned(), None);
+        let (dir, failure, kept) = (dir.to_owned(), None, None);
         let manifest = Manifest {
             disk,
             dir,
@@ -169,6 +195,7 @@ impl Manifest {
             state,
             bytes_max,
             failure,
+            kept,
         };
         for name in
             manifest.disk.list(&manifest.dir)?.iter().filter(|name| name.starts_with("MANIFEST-"))
@@ -187,7 +214,7 @@ impl Manifest {
         slot_bytes: u32,
         state: &State,
     ) -> Result<()> {
-        write(&**disk, dir, slot_bytes, 1, state).map(drop)
+        write((disk, dir), slot_bytes, 1, state).map(drop)
     }
 
     /// What the edits add up to.
@@ -226,6 +253,9 @@ impl Manifest {
         }
         self.end += bytes.len() as u64;
         self.sequence_next += 2;
+        if let Some(kept) = &mut self.kept {
+            kept.add(&edits, &bytes[RECORD_HEADER_LEN..sealed_at]);
+        }
         for edit in edits {
             self.state.apply(edit).expect("the engine records edits that fit its state");
         }
@@ -237,73 +267,10 @@ impl Manifest {
         self.end
     }
 
-    /// Whether it has grown past its limit.
+    /// Whether it has grown past its limit, and nobody is writing it anew.
     pub(crate) fn is_long(&self) -> bool {
-        self.failure.is_none() && self.end > self.bytes_max
+        self.failure.is_none() && self.kept.is_none() && self.end > self.bytes_max
     }
-
-    /// Writes a fresh manifest of the state alone, without the dictionaries that no extent names (G2 of `coding/names`).
-    ///
-    /// # Errors
-    /// As [`Manifest::commit`]; the old one stays in force.
-    pub(crate) fn rewrite(&mut self) -> Result<()> {
-        let aside = self.state.set_aside_unnamed();
-        let fresh = write(&*self.disk, &self.dir, self.slot_bytes, self.number + 1, &self.state);
-        if fresh.is_err() {
-            self.state.put_back(aside);
-        }
-        let (file, end) = match fresh {
-            Ok(fresh) => fresh,
-            Err(error) if error.kind() == ErrorKind::DiskFull => {
-                // Tried again once it has grown by half, and not at every turn.
-                self.bytes_max = self.end + self.end / 2;
-                return Err(error);
-            }
-            Err(error) => {
-                // The pointer may have been switched; nothing may be added to the old file.
-                let failure = failed(&error);
-                self.failure = Some(failure.clone());
-                return Err(failure);
-            }
-        };
-        let old = self.number;
-        (self.file, self.end, self.number, self.sequence_next) =
-            (file, end, old + 1, SEQUENCE_FIRST);
-        self.bytes_max = self.bytes_max.max(2 * end);
-        // One that stays is removed at the next opening.
-        let _ = self.disk.remove(&self.dir.join(file_name(old)));
-        Ok(())
-    }
-}
-
-/// Writes a manifest of this state under a new number, and puts it in force. Answers its file, and where that ends.
-fn write(
-    disk: &dyn Disk,
-    dir: &Path,
-    slot_bytes: u32,
-    number: u64,
-    state: &State,
-) -> Result<(Arc<dyn File>, u64)> {
-    let bytes = encode_state(state, slot_bytes, number);
-    let (path, temporary) = (dir.join(file_name(number)), dir.join("CURRENT.new"));
-    let digits = number.to_string();
-    let text = format!("{digits} {}\n", crc32c(digits.as_bytes()));
-    let made = || -> Result<Arc<dyn File>> {
-        let file = disk.open(&path, OpenMode::Create)?;
-        file.write_and_sync(0, &bytes)?;
-        let pointer = disk.open(&temporary, OpenMode::Create)?;
-        pointer.write_and_sync(0, text.as_bytes())?;
-        disk.sync_dir(dir)?;
-        Ok(file)
-    };
-    let file = made().inspect_err(|_| {
-        // Their space comes back now where it can; what stays is written over or removed later.
-        let _ = (disk.remove(&path), disk.remove(&temporary));
-    })?;
-    disk.rename(&temporary, &dir.join(CURRENT))?;
-    // From here on nobody knows which manifest a crash would leave in force.
-    disk.sync_dir(dir).map_err(|error| failed(&error))?;
-    Ok((file, bytes.len() as u64))
 }
 
 /// A manifest's bytes that tell of a state alone.

@@ -40,7 +40,7 @@ const VERSION: u16 = 4;
 const VERSION_OLDEST: u16 = 3;
 const RECORD_MAGIC: u32 = 0x5246_4E4D;
 pub(super) const HEADER_LEN: usize = 32;
-const RECORD_HEADER_LEN: usize = 20;
+pub(super) const RECORD_HEADER_LEN: usize = 20;
 
 /// Writes a manifest's header.
 pub(super) fn encode_header(slot_bytes: u32, number: u64) -> Vec<u8> {

@@ -2,7 +2,7 @@
 //! should be.
 
 use super::*;
-use crate::extent_meta::ExtentId;
+use crate::extent_meta::{ExtentId, ExtentMeta};
 use crate::manifest::{Manifest, State};
 
 /// A folder of two tables, closed.
@@ -30,7 +30,11 @@ fn found(disk: &SimDisk, change: impl FnOnce(&mut State)) -> (SimDisk, crate::Fi
 }
 
 fn extents(state: &State, ordinal: u32) -> Vec<ExtentId> {
-    state.tables[&table(ordinal)].extents.keys().copied().collect()
+    state.tables[&table(ordinal)].extents.keys().collect()
+}
+
+fn meta(state: &State, ordinal: u32, id: ExtentId) -> ExtentMeta {
+    state.tables[&table(ordinal)].extents.get(id).unwrap().meta.clone()
 }
 
 #[test]
@@ -54,7 +58,7 @@ fn an_extent_that_belongs_to_nothing_is_found() {
         let id = extents(state, 2)[0];
         lost = Some(id);
         let of = state.tables.get_mut(&table(2)).unwrap();
-        of.extents.get_mut(&id).unwrap().slices.clear();
+        of.extents.get_mut(id).unwrap().slices.clear();
     });
     let text = finding.error.to_string();
     assert_eq!(finding.table, Some(table(2)));
@@ -67,7 +71,7 @@ fn an_extent_that_is_nowhere_or_in_the_place_of_another_is_found() {
     let change = |change: &dyn Fn(&mut State, ExtentId, ExtentId)| {
         let (_, finding) = found(&disk, |state| {
             // Two of one size.
-            let count = |of, id| state.tables[&table(of)].extents[&id].meta.slots.count;
+            let count = |of, id| meta(state, of, id).slots.count;
             let one = extents(state, 1)[0];
             let mut others = extents(state, 2).into_iter();
             let other = others.find(|other| count(2, *other) == count(1, one)).unwrap();
@@ -75,10 +79,10 @@ fn an_extent_that_is_nowhere_or_in_the_place_of_another_is_found() {
         });
         finding.error.to_string()
     };
-    let slots = |state: &State, of: u32, id| state.tables[&table(of)].extents[&id].meta.slots;
+    let slots = |state: &State, of: u32, id| meta(state, of, id).slots;
     let put = |state: &mut State, of: u32, id, slots| {
         let of = state.tables.get_mut(&table(of)).unwrap();
-        of.extents.get_mut(&id).unwrap().meta.slots = slots;
+        of.extents.get_mut(id).unwrap().meta.slots = slots;
     };
     let beyond = change(&|state, one, _| {
         let mut run = slots(state, 1, one);
@@ -107,7 +111,8 @@ fn an_extent_that_is_nowhere_or_in_the_place_of_another_is_found() {
 fn a_slice_that_is_not_what_was_recorded_is_found() {
     let (_, finding) = found(&folder(), |state| {
         let of = state.tables.get_mut(&table(1)).unwrap();
-        let extent = of.extents.values_mut().next().unwrap();
+        let id = of.extents.keys().next().unwrap();
+        let extent = of.extents.get_mut(id).unwrap();
         let (_, slice) = extent.slices.first_mut().unwrap();
         Arc::make_mut(slice).counts.keys -= 1;
     });

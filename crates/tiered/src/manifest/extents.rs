@@ -1,0 +1,262 @@
+//! The extents of a table, as a tree of which a picture costs nothing.
+//!
+//! X1. *Order.* Extents are found, and come, by their numbers.
+//! X2. *Pictures stay.* A clone is one pointer, whatever the number of extents, and keeps what it had: a change copies the nodes on the
+//!     path to it that some clone has, too, and writes in place to those that none has.
+//! X3. *Size.* A node has at most [`ENTRIES_MAX`] entries; of two neighbours whose entries would fit in three quarters of a node, the one
+//!     that a removal was in is put together with the other.
+//!
+//! A flat map would be cloned by an entry for each extent: a rewrite of the manifest and a pin take a picture while edits wait.
+//! Numbers of extents ascend, so a node that is full is left full, and the next begins with what is new.
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::sync::Arc;
+use std::{fmt, mem, slice};
+
+use super::edit::ExtentState;
+use crate::extent_meta::ExtentId;
+
+/// Entries of a node at the most. Tests have small ones, so that few extents make a deep tree.
+const ENTRIES_MAX: usize = if cfg!(test) { 4 } else { 64 };
+
+/// The extents of a table.
+#[derive(Clone)]
+pub(crate) struct Extents {
+    root: Arc<Node>,
+    len: usize,
+}
+
+#[derive(Clone)]
+enum Node {
+    Leaf(Vec<ExtentState>),
+    /// Each with a number that is above all of the node before, and not above any of its own; that of the first tells nothing.
+    Above(Vec<(ExtentId, Arc<Node>)>),
+}
+
+impl Default for Extents {
+    fn default() -> Extents {
+        Extents { root: Arc::new(Node::Leaf(Vec::new())), len: 0 }
+    }
+}
+
+impl Extents {
+    /// All of them.
+    pub(crate) fn values(&self) -> Values<'_> {
+        let mut values = Values { above: Vec::new(), leaf: [].iter(), left: self.len };
+        values.descend(&self.root);
+        values
+    }
+
+    /// Their numbers.
+    pub(crate) fn keys(&self) -> impl ExactSizeIterator<Item = ExtentId> {
+        self.values().map(|extent| extent.meta.id)
+    }
+
+    /// The one of a number.
+    pub(crate) fn get(&self, id: ExtentId) -> Option<&ExtentState> {
+        let mut node = &self.root;
+        loop {
+            match &**node {
+                Node::Leaf(extents) => return extents.get(place(extents, id).ok()?),
+                Node::Above(nodes) => node = &nodes[child(nodes, id)].1,
+            }
+        }
+    }
+
+    /// The one of a number, to be changed; not its number.
+    pub(crate) fn get_mut(&mut self, id: ExtentId) -> Option<&mut ExtentState> {
+        // What is not there is no reason to copy anything.
+        self.get(id)?;
+        let mut node = &mut self.root;
+        loop {
+            match Arc::make_mut(node) {
+                Node::Leaf(extents) => {
+                    let at = place(extents, id).ok()?;
+                    return extents.get_mut(at);
+                }
+                Node::Above(nodes) => {
+                    let at = child(nodes, id);
+                    node = &mut nodes[at].1;
+                }
+            }
+        }
+    }
+
+    /// Takes one in. Answers whether there was none of its number; where there was, that one stays.
+    pub(crate) fn insert(&mut self, extent: ExtentState) -> bool {
+        if self.get(extent.meta.id).is_some() {
+            return false;
+        }
+        if let Some(next) = insert_below(&mut self.root, extent) {
+            let first = mem::replace(&mut self.root, Arc::new(Node::Leaf(Vec::new())));
+            self.root = Arc::new(Node::Above(vec![(ExtentId(0), first), next]));
+        }
+        self.len += 1;
+        true
+    }
+
+    /// Takes one out.
+    pub(crate) fn remove(&mut self, id: ExtentId) -> Option<ExtentState> {
+        self.get(id)?;
+        let removed = remove_below(&mut self.root, id);
+        while let Node::Above(nodes) = &*self.root
+            && let [(_, only)] = &nodes[..]
+        {
+            self.root = only.clone();
+        }
+        self.len -= 1;
+        Some(removed)
+    }
+}
+
+fn place(extents: &[ExtentState], id: ExtentId) -> Result<usize, usize> {
+    extents.binary_search_by_key(&id, |extent| extent.meta.id)
+}
+
+/// Which of some nodes would have an extent.
+fn child(nodes: &[(ExtentId, Arc<Node>)], id: ExtentId) -> usize {
+    nodes.partition_point(|(first, _)| *first <= id).saturating_sub(1)
+}
+
+/// Where a node that is too long is cut: what comes last mostly goes on coming.
+fn cut(entries: usize, at: usize) -> usize {
+    if at + 1 == entries { entries - 1 } else { entries / 2 }
+}
+
+/// Takes an extent into a node. Answers what no longer has room there, and from which number on that is.
+fn insert_below(node: &mut Arc<Node>, extent: ExtentState) -> Option<(ExtentId, Arc<Node>)> {
+    let id = extent.meta.id;
+    match Arc::make_mut(node) {
+        Node::Leaf(extents) => {
+            let (Ok(at) | Err(at)) = place(extents, id);
+            extents.insert(at, extent);
+            (extents.len() > ENTRIES_MAX).then(|| {
+                let next = extents.split_off(cut(extents.len(), at));
+                (next[0].meta.id, Arc::new(Node::Leaf(next)))
+            })
+        }
+        Node::Above(nodes) => {
+            let at = child(nodes, id);
+            let next = insert_below(&mut nodes[at].1, extent)?;
+            nodes.insert(at + 1, next);
+            (nodes.len() > ENTRIES_MAX).then(|| {
+                let next = nodes.split_off(cut(nodes.len(), at + 1));
+                (next[0].0, Arc::new(Node::Above(next)))
+            })
+        }
+    }
+}
+
+/// Takes an extent that is there out of a node, which may be left empty.
+fn remove_below(node: &mut Arc<Node>, id: ExtentId) -> ExtentState {
+    match Arc::make_mut(node) {
+        Node::Leaf(extents) => {
+            extents.remove(place(extents, id).expect("who removes an extent has found it"))
+        }
+        Node::Above(nodes) => {
+            let at = child(nodes, id);
+            let removed = remove_below(&mut nodes[at].1, id);
+            if nodes[at].1.entries() == 0 {
+                nodes.remove(at);
+            } else {
+                let neighbours = [at.checked_sub(1), Some(at)].into_iter().flatten();
+                let fits = |at: &usize| {
+                    let entries = |at: usize| nodes.get(at).map(|(_, node)| node.entries());
+                    let both = entries(*at).zip(entries(at + 1));
+                    both.is_some_and(|(one, two)| one + two <= ENTRIES_MAX * 3 / 4)
+                };
+                if let Some(at) = neighbours.into_iter().find(fits) {
+                    let (first, next) = nodes.remove(at + 1);
+                    Arc::make_mut(&mut nodes[at].1).join(first, Arc::unwrap_or_clone(next));
+                }
+            }
+            removed
+        }
+    }
+}
+
+impl Node {
+    fn entries(&self) -> usize {
+        match self {
+            Node::Leaf(extents) => extents.len(),
+            Node::Above(nodes) => nodes.len(),
+        }
+    }
+
+    /// Takes in the entries of the next, which has none below a number.
+    fn join(&mut self, first: ExtentId, next: Node) {
+        match (self, next) {
+            (Node::Leaf(own), Node::Leaf(others)) => own.extend(others),
+            (Node::Above(own), Node::Above(mut others)) => {
+                others[0].0 = first;
+                own.extend(others);
+            }
+            _ => unreachable!("leaves are as deep as each other"),
+        }
+    }
+}
+
+/// Extents, by their numbers.
+pub(crate) struct Values<'a> {
+    above: Vec<slice::Iter<'a, (ExtentId, Arc<Node>)>>,
+    leaf: slice::Iter<'a, ExtentState>,
+    left: usize,
+}
+
+impl<'a> Values<'a> {
+    fn descend(&mut self, mut node: &'a Node) {
+        loop {
+            match node {
+                Node::Leaf(extents) => {
+                    self.leaf = extents.iter();
+                    return;
+                }
+                Node::Above(nodes) => {
+                    let mut nodes = nodes.iter();
+                    let Some((_, first)) = nodes.next() else { return };
+                    self.above.push(nodes);
+                    node = first;
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = &'a ExtentState;
+
+    fn next(&mut self) -> Option<&'a ExtentState> {
+        loop {
+            if let Some(extent) = self.leaf.next() {
+                self.left -= 1;
+                return Some(extent);
+            }
+            match self.above.last_mut()?.next() {
+                Some((_, node)) => self.descend(node),
+                None => drop(self.above.pop()),
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Values<'_> {}
+
+impl PartialEq for Extents {
+    fn eq(&self, other: &Extents) -> bool {
+        self.values().eq(other.values())
+    }
+}
+
+impl Eq for Extents {}
+
+impl fmt::Debug for Extents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.values()).finish()
+    }
+}

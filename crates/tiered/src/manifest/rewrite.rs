@@ -1,0 +1,219 @@
+//! A fresh manifest, written beside edits.
+//!
+//! The goal: nobody who records something waits longer because a manifest is written whole, however long it is (M3), and no moment
+//! of it is one at which a crash could lose an edit (M4).
+//!
+//! 1. While the manifest is locked a picture of its state is taken, which is a pointer for each table ([`super::extents`]). From then on
+//!    edits go into the file in force as ever, and their bytes are kept, too.
+//! 2. With nothing locked the picture is written to a new file, in pieces that are synced one by one: the sync of an edit may wait for what
+//!    else of the file system is dirty, and so waits for a piece at the most. The pointer to it is written beside `CURRENT`.
+//! 3. What was kept meanwhile is appended, with nothing locked while it is much, so that at the end little is left.
+//! 4. While the manifest is locked, the rest is appended and synced, `CURRENT` is switched by a rename, and the folder synced. Edits go on in the
+//!    new file. The old one is removed with nothing locked.
+//!
+//! Until the rename the file in force has every edit; at the rename both have. So a crash at any operation finds one file with all that
+//! was acknowledged, and failures before the rename change nothing.
+//!
+//! Rejected: to write edits into both files from the beginning, which needs two more syncs for each; to make the picture of the old
+//! file's bytes, read again, which costs the memory of a second state; to write the state in parts with the manifest locked for each, which needs
+//! no tree that copies paths, but has every edit ask which part of it has been told.
+
+use std::mem;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use spillway_base::{Error, ErrorKind, Result, TableId};
+use spillway_storage::{Disk, File};
+
+use super::edit::{Edit, SetAside, State};
+use super::fresh::Fresh;
+use super::{Manifest, failed, file_name};
+use crate::coding::Names;
+
+/// Bytes of a piece. Tests have small ones.
+const PIECE_BYTES: usize = if cfg!(test) { 512 } else { 1 << 20 };
+/// What was kept of edits is appended with the manifest locked where it has no more bytes than these.
+const KEPT_MOST: usize = if cfg!(test) { 128 } else { 256 << 10 };
+/// Unless that has been tried so many times: who writes edits that fast waits for what they have become.
+const ROUNDS_MAX: usize = 8;
+
+/// What was recorded since a picture was taken, and is not in the fresh file yet.
+#[derive(Default)]
+pub(super) struct Kept {
+    edits: Vec<u8>,
+    /// The dictionaries that extents name which were added.
+    names: Vec<(TableId, Names)>,
+}
+
+impl Kept {
+    /// Takes in what was just recorded: edits, and the payload of their record.
+    pub(super) fn add(&mut self, edits: &[Edit], payload: &[u8]) {
+        self.edits.extend_from_slice(payload);
+        self.names.extend(edits.iter().filter_map(|edit| match edit {
+            Edit::AddExtent { table, meta } => Some((*table, meta.names.clone())),
+            _ => None,
+        }));
+    }
+}
+
+/// A rewrite that has begun. Whoever has it ends it, by [`Rewrite::run`].
+#[must_use]
+pub(crate) struct Rewrite {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    slot_bytes: u32,
+    number: u64,
+    picture: State,
+}
+
+/// The picture as a file, and what was left out of it: dictionaries that no extent named.
+struct Told {
+    fresh: Fresh,
+    unnamed: SetAside,
+}
+
+/// A manifest's file that is not in force any more, open, so that its space is not given back before it is let go.
+struct Replaced {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    file: Arc<dyn File>,
+}
+
+impl Manifest {
+    /// Takes the picture of a rewrite; `None` while there is another, and after a failure.
+    pub(crate) fn begin_rewrite(&mut self) -> Option<Rewrite> {
+        if self.kept.is_some() || self.failure.is_some() {
+            return None;
+        }
+        self.kept = Some(Kept::default());
+        let (disk, dir, slot_bytes) = (self.disk.clone(), self.dir.clone(), self.slot_bytes);
+        let (number, picture) = (self.number + 1, self.state.clone());
+        Some(Rewrite { disk, dir, slot_bytes, number, picture })
+    }
+
+    /// Writes a fresh manifest while nobody else has this one.
+    ///
+    /// # Errors
+    /// As [`Rewrite::run`], which edits do not wait for.
+    pub(crate) fn rewrite(&mut self) -> Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let rewrite = self.begin_rewrite().expect("who has the manifest alone begins a rewrite");
+        let told = rewrite.tell().map_err(|error| self.give_up(&error))?;
+        self.switch(told).map(Replaced::remove)
+    }
+
+    /// Ends a rewrite that failed, and answers its failure (M5).
+    fn give_up(&mut self, error: &Error) -> Error {
+        self.kept = None;
+        if error.kind() == ErrorKind::DiskFull {
+            // Tried again once it has grown by half, and not at every turn.
+            self.bytes_max = self.end + self.end / 2;
+            return error.clone();
+        }
+        // The pointer may have been switched; nothing may be added to the old file.
+        let failure = failed(error);
+        self.failure.get_or_insert(failure).clone()
+    }
+
+    /// What was kept, where it is too much to be appended with the manifest locked.
+    fn take_long(&mut self) -> Option<Kept> {
+        let kept = self.kept.as_mut()?;
+        (kept.edits.len() > KEPT_MOST).then(|| mem::take(kept))
+    }
+
+    /// Appends the rest of what was kept, and puts the fresh file in force.
+    fn switch(&mut self, told: Told) -> Result<Replaced> {
+        let rest = self.kept.take().unwrap_or_default();
+        if let Some(failure) = &self.failure {
+            told.fresh.discard();
+            return Err(failure.clone());
+        }
+        let switched = told.and(rest).and_then(|told| told.fresh.put_in_force().map(|()| told));
+        let Told { fresh, unnamed } = switched.map_err(|error| self.give_up(&error))?;
+        for (table, id, _) in unnamed {
+            // The table may have been dropped meanwhile.
+            self.state.tables.get_mut(&table).map(|stored| stored.dictionaries.remove(&id));
+        }
+        let (number, file) = (mem::replace(&mut self.number, fresh.number), fresh.file);
+        let file = mem::replace(&mut self.file, file);
+        (self.end, self.sequence_next) = (fresh.end, fresh.sequence_next);
+        self.bytes_max = self.bytes_max.max(2 * self.end);
+        Ok(Replaced { disk: self.disk.clone(), path: self.dir.join(file_name(number)), file })
+    }
+}
+
+impl Rewrite {
+    /// Writes the fresh manifest and puts it in force. The manifest is locked at the end for a few syncs, however long it is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DiskFull`]: the old one stays in force, and a later rewrite may succeed. After any other the manifest has failed
+    /// ([`Manifest::commit`]).
+    pub(crate) fn run(self, manifest: &Mutex<Manifest>) -> Result<()> {
+        self.run_with(manifest, &mut |_| ())
+    }
+
+    /// Calls `between` wherever edits may come, with nothing locked.
+    pub(super) fn run_with(
+        self,
+        manifest: &Mutex<Manifest>,
+        between: &mut dyn FnMut(&Mutex<Manifest>),
+    ) -> Result<()> {
+        between(manifest);
+        let mut told = self.tell().map_err(|error| manifest.lock().give_up(&error))?;
+        between(manifest);
+        for _ in 0..ROUNDS_MAX {
+            let Some(kept) = manifest.lock().take_long() else { break };
+            told = told.and(kept).map_err(|error| manifest.lock().give_up(&error))?;
+            between(manifest);
+        }
+        let replaced = manifest.lock().switch(told)?;
+        between(manifest);
+        replaced.remove();
+        Ok(())
+    }
+
+    /// Writes the picture without the dictionaries that none of its extents names (G2 of `coding/names`).
+    fn tell(mut self) -> Result<Told> {
+        let unnamed = self.picture.set_aside_unnamed();
+        let Rewrite { disk, dir, slot_bytes, number, picture } = &self;
+        let fresh = Fresh::write((disk, dir), *slot_bytes, *number, picture, PIECE_BYTES)?;
+        Ok(Told { fresh, unnamed })
+    }
+}
+
+impl Told {
+    /// Appends what was kept, after the dictionaries that its extents name and that were left out (G2 of `coding/names`).
+    fn and(mut self, kept: Kept) -> Result<Told> {
+        let mut edits = Vec::new();
+        self.unnamed.retain(|(table, id, bytes)| {
+            let named = kept.names.iter().any(|(of, names)| of == table && names.may_have(*id));
+            if named {
+                let (table, id, bytes) = (*table, *id, bytes.clone());
+                Edit::AddDictionary { table, id, bytes }.encode(&mut edits);
+            }
+            !named
+        });
+        edits.extend(kept.edits);
+        if edits.is_empty() {
+            return Ok(self);
+        }
+        match self.fresh.append(&edits) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.fresh.discard();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Replaced {
+    fn remove(self) {
+        // One that stays is removed at the next opening.
+        let _ = self.disk.remove(&self.path);
+        drop(self.file);
+    }
+}
