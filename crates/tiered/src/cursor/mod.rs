@@ -1,7 +1,7 @@
 //! A cursor over a table: its sources, merged.
 //!
 //! The next row is that of the source with the next key; of equal keys the newest version hides the others. Sources stand in a
-//! line ([`line`]) by their next keys, of which mostly the first bytes behind a prefix are compared ([`heads`]): a step moves the first source, which
+//! line ([`mod@line`]) by their next keys, of which mostly the first bytes behind a prefix are compared ([`heads`]): a step moves the first source, which
 //! stays the first or goes back past some others. A source comes into the line before it has read a block, by
 //! what it knows of its first row, and reads the block when it is first: a scan that ends before has done without.
 //!
