@@ -130,7 +130,7 @@ impl TableCursor {
         }
         TableCursor {
             sources,
-            line: Line::default(),
+            line: Line::new(),
             heads: Heads::new(direction),
             due: Due::Line,
             late: false,

@@ -114,7 +114,7 @@ fn l1_l2_l3_all_keys_come_in_order_once_and_of_equal_ones_the_first() {
         }
         expected.sort_unstable();
         expected.dedup_by_key(|(key, _)| *key);
-        let mut line = Line::default();
+        let mut line = Line::new();
         for one in 0..lists.0.len() {
             if let Some(head) = lists.head(one) {
                 vain += line.enter(one, head, true, &lists);
