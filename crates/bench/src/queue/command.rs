@@ -23,6 +23,9 @@ pub struct QueueArgs {
     /// Rows of each commit, of inserts and of deletes
     #[arg(long, default_value_t = 100)]
     pub batch: u64,
+    /// Rows that come and go in a second, at the most; 0 for as many as can be
+    #[arg(long, default_value_t = 0)]
+    pub rate: u64,
     /// Bytes of each value
     #[arg(long, default_value_t = 100)]
     pub value_bytes: usize,
@@ -99,11 +102,15 @@ impl QueueArgs {
             "run",
             format!(
                 "{} rows of 16 + {} bytes in the queue, {} inserted and {} deleted by each commit, which is not waited for to be \
-                 durable; a poll is a scan from the table's begin, meanwhile by {} threads; {} MiB of memory each, {} rounds in turn, seed {}",
+                 durable, {}; a poll is a scan from the table's begin, meanwhile by {} threads; {} MiB of memory each, {} rounds in turn, seed {}",
                 plan.length,
                 plan.value_bytes,
                 plan.batch,
                 plan.batch,
+                match plan.rate {
+                    0 => "one after the other".to_owned(),
+                    rate => format!("{rate} rows a second"),
+                },
                 plan.pollers,
                 self.memory_mib,
                 self.rounds,
@@ -128,6 +135,7 @@ impl QueueArgs {
             after: self.after.clone(),
             length: self.length,
             batch: self.batch,
+            rate: self.rate,
             value_bytes: self.value_bytes,
             limits: self.limit.clone(),
             polls: self.polls,

@@ -29,6 +29,17 @@ fn the_head_is_found_after_few_changes_and_after_more() {
     assert!(wrong.measure(&[&SpillwayStores::default()]).is_err());
 }
 
+#[test]
+fn a_rate_is_not_passed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut paced = args(dir.path());
+    (paced.after, paced.rate, paced.limit) = (vec![400, 800], 8000, vec![1]);
+    let report = paced.measure(&[&SpillwayStores::default()]).unwrap();
+    // Nothing is waited for behind the last commit of 50 rows.
+    let most = 2.0 * 8000.0 * 400.0 / 350.0;
+    assert!(report.rows().iter().all(|row| row.figures[4] <= most), "{:?}", report.rows());
+}
+
 /// Deletes nothing.
 struct Keeping;
 struct KeepingStore(Box<dyn Store>);

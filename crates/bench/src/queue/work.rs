@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub(super) length: u64,
     /// Rows of a commit.
     pub(super) batch: u64,
+    /// Rows that come and go in a second, at the most; as many as can be if it is 0.
+    pub(super) rate: u64,
     pub(super) value_bytes: usize,
     /// First rows that are asked for.
     pub(super) limits: Vec<usize>,
@@ -120,7 +122,7 @@ impl Queue<'_> {
                 Ok(latencies)
             };
             let pollers: Vec<_> = (0..plan.pollers).map(|_| scope.spawn(polling)).collect();
-            let mut left = count;
+            let (mut left, begin) = (count, clock::now());
             let passed = loop {
                 let some = left.min(plan.batch);
                 let passed = self.insert(some).and_then(|()| self.delete(some));
@@ -128,6 +130,10 @@ impl Queue<'_> {
                 left -= some;
                 if left == 0 || passed.is_err() {
                     break passed;
+                }
+                if plan.rate > 0 {
+                    let due = Duration::from_secs_f64((count - left) as f64 / plan.rate as f64);
+                    Clock::system().sleep(due.saturating_sub(clock::now() - begin));
                 }
             };
             over.store(true, Ordering::Relaxed);
