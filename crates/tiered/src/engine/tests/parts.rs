@@ -184,6 +184,29 @@ fn p5_scans_note_nothing() {
 }
 
 #[test]
+fn p5_of_blocks_that_are_read_once_little_is_noted() {
+    let bench = filled(&SimDisk::new(1), settings());
+    let context = &bench.engine.0.context;
+    let tables = || context.cache.bytes().1;
+    // Keys of different blocks, in rounds, after what has used up the memory.
+    let gets = || {
+        let mut found = Vec::new();
+        for number in (0..KEYS).step_by(100).filter(|number| number % 11 != 0) {
+            let answer =
+                bench.engine.get(table(1), &key(number), NEWEST, Access::Blocking, &mut found);
+            assert!(answer.unwrap().is_value());
+        }
+        (tables(), parts_read(&bench))
+    };
+    bench.rows(table(1), KeyRange::new(&[], None), Direction::Forward, NEWEST).unwrap();
+    let noted: Vec<_> = std::iter::once((tables(), 0)).chain((0..3).map(|_| gets())).collect();
+    let grown: Vec<_> = noted.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(2 * grown[0] < grown[1], "{grown:?}");
+    assert_eq!([noted[1].1, noted[2].1], [0, 0]);
+    assert!(noted[3].1 > 5, "{noted:?}");
+}
+
+#[test]
 fn p5_what_is_noted_is_charged_with_tables() {
     let tables = [true, false].map(|part_reads| {
         let bench = filled(&SimDisk::new(1), TieredSettings { part_reads, ..settings() });
