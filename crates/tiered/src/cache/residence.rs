@@ -556,7 +556,13 @@ impl<H: Holder> Cache<H> {
     /// How many blocks were found, and how many were not.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
         let looked_up = self.lookup.as_ref().map_or(0, Lookup::hits);
-        (self.epochs.hits() + looked_up, self.misses.load(Ordering::Relaxed))
+        (self.epochs.hits() + looked_up, self.misses())
+    }
+
+    /// How many blocks were not found: one look at memory, and not one for each stripe of readers.
+    #[inline]
+    pub(crate) fn misses(&self) -> u64 {
+        self.misses.load(Ordering::Relaxed)
     }
 
     /// So many bytes were read for what comes in.

@@ -188,7 +188,7 @@ impl ExtentHandle {
             return None;
         }
         let held = context.cache.bytes().0 / block_bytes.max(1);
-        let miss = context.cache.hits_and_misses().1 as u32;
+        let miss = context.cache.misses() as u32;
         if table.parts.comes_in(index, miss, held) {
             return None;
         }
@@ -217,7 +217,7 @@ impl ExtentHandle {
         if !is_stored || !context.part_reads || context.cache.has_room(block.bytes()) {
             return;
         }
-        let miss = context.cache.hits_and_misses().1 as u32;
+        let miss = context.cache.misses() as u32;
         let (was_before, taken) = table.parts.was_read(table, index, miss);
         let noted = was_before.then(|| table.parts.note(table, index, block)).flatten();
         if taken + noted.unwrap_or(0) > 0 {
