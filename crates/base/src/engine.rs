@@ -248,6 +248,12 @@ pub trait Engine: Send + Sync {
         0
     }
 
+    /// Asks the processor for what gets of these keys look at first, so that the waits for one key's memory pass while others' do. A hint: nothing is read
+    /// for it, nobody counts it, and no answer hangs on it.
+    fn expect(&self, keys: &[&[u8]]) {
+        let _ = keys;
+    }
+
     /// Has reads go on beside who needs them from now on (E12). Answers what is readable when some are over: somebody is to call
     /// [`Engine::end_reads`] then, each time that one has become so. Nothing where the engine, or its device, knows no such way.
     fn overlap_reads(&self) -> Vec<OwnedFd> {

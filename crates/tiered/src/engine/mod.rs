@@ -606,6 +606,12 @@ impl Engine for TieredEngine {
         table.map_or(0, |table| prefetch::prefetch(&self.0.context, table, keys, snapshot))
     }
 
+    fn expect(&self, keys: &[&[u8]]) {
+        if let Some(rows) = &self.0.context.rows {
+            rows.expect_all(keys.iter().map(|key| filter::hash(key)));
+        }
+    }
+
     fn overlap_reads(&self) -> Vec<OwnedFd> {
         let inner = &self.0;
         inner.context.under_way.open(inner.space.disk(), inner.settings.under_way())

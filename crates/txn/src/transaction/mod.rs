@@ -53,6 +53,8 @@ const CHARGE_STEP: usize = 64 << 10;
 /// What a transaction may write and not be charged for: its share of what its client's connection or thread takes.
 /// Charging is four visits to memory that all threads write to.
 const FREE_BYTES: usize = 4 << 10;
+/// Keys of a multi_get whose memory the processor is asked for at once: it waits for about as many lines at a time.
+const EXPECTED_TOGETHER: usize = 16;
 /// Keys of a multi_get whose blocks are brought into memory before they are read.
 const PREFETCHED_TOGETHER: usize = 64;
 
@@ -323,6 +325,10 @@ impl Transaction {
         let mut values = Vec::with_capacity(keys.len());
         let mut left = Vec::new();
         for (at, key) in keys.iter().enumerate() {
+            if at.is_multiple_of(EXPECTED_TOGETHER) {
+                let expected = &keys[at..keys.len().min(at + EXPECTED_TOGETHER)];
+                self.engine(table)?.expect(expected);
+            }
             match self.get_with(table, key, Access::MemoryOnly, &mut value) {
                 Ok(found) => values.push(found.then(|| value.clone())),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {

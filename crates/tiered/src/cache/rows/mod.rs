@@ -248,6 +248,15 @@ impl RowCache {
         }
     }
 
+    /// Asks the processor for what [`RowCache::get`] of several keys will look at: all of their buckets, then the rows these lead to. It counts as
+    /// no look.
+    pub(crate) fn expect_all(&self, hashes: impl Iterator<Item = u64> + Clone) {
+        hashes.clone().for_each(|hash| self.expect(hash));
+        for hash in hashes.filter(|hash| !self.worth.passes(self.number(*hash))) {
+            self.bucket(hash).may_have(hash);
+        }
+    }
+
     /// Looks for the version of a key that a snapshot sees; its value goes into `value`.
     #[inline]
     pub(crate) fn get(

@@ -186,6 +186,19 @@ fn j5_a_row_comes_in_when_it_is_missed_again() {
 }
 
 #[test]
+fn j5_who_expects_keys_has_not_looked_for_them() {
+    let (cache, _) = cache(1 << 20);
+    let reader = reader(&cache);
+    let keys: [&[u8]; 3] = [b"there", b"absent", b"there"];
+    reader.admit(keys[0], 5);
+    let before = (cache.hits_and_misses(), cache.bytes());
+    (0..100).for_each(|_| cache.expect_all(keys.iter().map(|key| hash(key))));
+    assert_eq!((cache.hits_and_misses(), cache.bytes()), before);
+    reader.miss(keys[1], 5);
+    assert_eq!((reader.get(keys[0], 9), reader.get(keys[1], 9)), (Some(5), None));
+}
+
+#[test]
 fn j6_rows_have_their_share_and_give_way() {
     let (cache, budget) = cache(1 << 20);
     let reader = reader(&cache);
