@@ -33,6 +33,9 @@ pub struct ReplacementArgs {
     /// Shares of the operations after each of which it is noted how many blocks were found
     #[arg(long, default_value_t = 100)]
     pub shares: u64,
+    /// Shares at the begin of which no dip is told, while the cache and Level0 fill
+    #[arg(long, default_value_t = 10)]
+    pub filling: usize,
     /// Threads
     #[arg(long, default_value_t = 4)]
     pub threads: u64,
@@ -213,7 +216,7 @@ impl ReplacementArgs {
     }
 
     pub(super) fn row(&self, subject: &str, series: &Series) -> Row {
-        let dips = series.dips();
+        let dips = series.dips(self.filling);
         Row {
             case: vec![format!("{} shares", series.shares.len())],
             subject: subject.to_owned(),

@@ -36,10 +36,10 @@ impl Series {
         self.shares.iter().map(|share| share.1).sum()
     }
 
-    /// How far each share lies below the median of those before, in points.
-    pub(super) fn dips(&self) -> Vec<f64> {
+    /// How far each share from one on lies below the median of those before, in points. The first have too few before them.
+    pub(super) fn dips(&self, from: usize) -> Vec<f64> {
         let rates = self.rates();
         let dip = |at: usize| median(rates[at - BEFORE..at].iter().copied()) - rates[at];
-        (BEFORE..rates.len()).map(dip).collect()
+        (from.max(BEFORE)..rates.len()).map(dip).collect()
     }
 }

@@ -33,9 +33,10 @@ fn a_tiny_run_has_all_shares() {
 #[test]
 fn a_dip_is_what_lies_below_the_ten_before() {
     let mut series = Series { shares: vec![(80.0, 20.0); 12], ..Series::default() };
-    assert_eq!(series.dips(), [0.0, 0.0]);
+    assert_eq!(series.dips(0), [0.0, 0.0]);
     series.shares.push((70.0, 30.0));
     series.shares.push((90.0, 10.0));
-    assert_eq!(series.dips(), [0.0, 0.0, 10.0, -10.0]);
+    assert_eq!(series.dips(0), [0.0, 0.0, 10.0, -10.0]);
+    assert_eq!((series.dips(13), series.dips(20)), (vec![-10.0], vec![]));
     assert!((series.rate() - 80.0).abs() < 1e-9 && series.misses() == 12.0 * 20.0 + 40.0);
 }
