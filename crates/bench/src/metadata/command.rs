@@ -57,7 +57,8 @@ pub(super) struct Taken {
     pub(super) install_ms: f64,
     pub(super) list_ms: f64,
     pub(super) rewrite_ms: f64,
-    /// The longest change while the manifest is written anew, beside changes and with changes waiting for it.
+    /// The longest change: with nothing else going on, and while the manifest is written anew, beside changes or with changes waiting for it.
+    pub(super) alone_ms: f64,
     pub(super) beside_ms: f64,
     pub(super) held_ms: f64,
     pub(super) manifest_bytes: u64,
@@ -159,6 +160,7 @@ impl MetadataArgs {
             .map(|_| engine.rehearse_edit().map(Option::unwrap_or_default).map_err(in_words))
             .collect::<Result<_, _>>()?;
         let median_ms = |of: fn(&EditCost) -> f64| 1e3 * median(costs.iter().map(of));
+        let alone = costs.iter().map(|cost| cost.recorded_max).max().unwrap_or_default();
         let held = rewrite(&engine, false)?;
         let beside = rewrite(&engine, true)?;
         let levels = engine.space().into_iter().flat_map(|table| table.levels);
@@ -171,6 +173,7 @@ impl MetadataArgs {
             install_ms: median_ms(|cost| cost.installed.as_secs_f64()),
             list_ms: median_ms(|cost| cost.as_a_list.as_secs_f64()),
             rewrite_ms: 1e3 * beside.took.as_secs_f64(),
+            alone_ms: 1e3 * alone.as_secs_f64(),
             beside_ms: 1e3 * beside.edit_max.as_secs_f64(),
             held_ms: 1e3 * held.edit_max.as_secs_f64(),
             manifest_bytes: beside.bytes,
@@ -190,6 +193,7 @@ impl MetadataArgs {
             taken.install_ms,
             taken.list_ms,
             taken.rewrite_ms,
+            taken.alone_ms,
             taken.beside_ms,
             taken.held_ms,
         ];
@@ -209,6 +213,7 @@ impl MetadataArgs {
             figure("view ms", 3),
             figure("list ms", 3),
             figure("rewrite ms", 0),
+            figure("alone ms", 2),
             figure("beside ms", 2),
             figure("held ms", 2),
         ];
