@@ -308,6 +308,13 @@ impl Database {
         }
     }
 
+    /// The commit as of which the oldest open transaction or scan reads; with none open, the newest that is durable. Versions of rows
+    /// that were replaced at or before it are read by nobody.
+    #[must_use]
+    pub fn oldest_snapshot(&self) -> Csn {
+        self.0.manager.oldest_snapshot()
+    }
+
     /// The settings it was opened with.
     #[must_use]
     pub fn settings(&self) -> &Settings {

@@ -456,6 +456,14 @@ impl TransactionManager {
         self.0.snapshots.stable_csn()
     }
 
+    /// The commit as of which the oldest open snapshot reads; where none is open, the one as of which the next would.
+    #[must_use]
+    pub fn oldest_snapshot(&self) -> Csn {
+        let mut live = Vec::new();
+        self.0.snapshots.live_snapshots(&mut live);
+        live.first().copied().unwrap_or_else(|| self.stable())
+    }
+
     /// Why no more writes are accepted, if so.
     ///
     /// # Errors

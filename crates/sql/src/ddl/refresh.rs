@@ -6,8 +6,9 @@
 //! - **F2.** Once a pass is through, no row in the newest state is of a version before the one that it wrote: those that were there were
 //!   visited, and those that came or changed meanwhile were written under that one, too. The definition then says so
 //!   (`TableDef::fresh_from`). A pass that is cut off has done what it has done.
-//! - **F3.** Layouts of earlier versions stay, since older snapshots go on reading rows as they were; those that nobody needs any more go with
-//!   the next opening, when there are no snapshots. They do not count as versions that rows may have.
+//! - **F3.** Layouts of earlier versions stay as long as older snapshots may read rows as they were, and do not count as versions that rows may
+//!   have. They go with the end of the next pass, if by then no snapshot is from before the end of this one, or with the next opening, when
+//!   there are none.
 //!
 //! A transaction that began to read before a row was written anew, and changes it, meets a conflict (1213), as with any change of
 //! the row, although nobody has changed what the row says: under REPEATABLE READ and SERIALIZABLE, while a pass is under way. To wait until
@@ -62,13 +63,22 @@ impl Pass<'_> {
 }
 
 /// Notes that a pass, by the definition `written`, is through. The stored definition may be a newer one, where who passed did not
-/// see it (the catalog in memory is behind while it cannot be read): then rows are of an earlier version than its own.
-pub(crate) fn finish(change: &Change<'_>, table: &TableDef, written: &TableDef) -> Result<()> {
+/// see it (the catalog in memory is behind while it cannot be read): then rows are of an earlier version than its own. Layouts before
+/// `unread`, of which no snapshot sees a row, are forgotten (F3). Answers from which version on rows are now, or `None` where they were copied.
+pub(crate) fn finish(
+    change: &Change<'_>,
+    table: &TableDef,
+    written: &TableDef,
+    unread: u16,
+) -> Result<Option<u16>> {
     if table.space != written.space {
-        return Ok(());
+        return Ok(None);
     }
-    let fresh_from = table.fresh_from.max(written.schema);
-    change.put_table(&TableDef { fresh_from, ..table.clone() })
+    let mut table = table.clone();
+    table.fresh_from = table.fresh_from.max(written.schema);
+    table.layouts.retain(|layout| layout.schema >= unread);
+    change.put_table(&table)?;
+    Ok(Some(table.fresh_from))
 }
 
 /// Forgets layouts that no row has any more: none in the newest state, and there are no older snapshots (F3). Answers whether

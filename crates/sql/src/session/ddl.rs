@@ -15,7 +15,7 @@ use super::tables::{parts_of, path, path_of, tables_of};
 use crate::accounts::{self, Asker};
 use crate::api::ResultSink;
 use crate::catalog::{Becoming, Catalog, Change, DatabaseDef, TableDef, unawaited};
-use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, online, refresh};
+use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, online};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::parse::word;
@@ -189,10 +189,7 @@ impl Session {
                 break;
             }
         }
-        let body = |txn: &Transaction, catalog: &Catalog| {
-            refresh::finish(&Change::new(txn)?, catalog.table(db, name)?, &table)
-        };
-        self.instance.change_catalog(self.lock_wait(), body, |(), _| {})
+        self.instance.finish_refresh(&table, self.lock_wait())
     }
 
     /// A change of the catalog, by the session's names. `built` are key spaces that were filled for it.

@@ -20,12 +20,12 @@
 //!   on when the next thread begins, as the next change of a table has it do.
 
 use std::cell::Cell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use spillway::{Mechanism, Transaction};
+use spillway::{Csn, Mechanism, Transaction};
 use spillway_base::thread;
 
 use super::instance::{Inner, Instance, Stop};
@@ -114,14 +114,7 @@ impl Refreshing {
         if self.table(instance).is_some_and(|table| name_of(&table) != self.name) {
             return Ok(true);
         }
-        let body = |txn: &Transaction, catalog: &Catalog| {
-            let mut tables = catalog.tables.values();
-            let Some(table) = tables.find(|table| table.id == self.written.id) else {
-                return Ok(());
-            };
-            refresh::finish(&Change::new(txn)?, table, &self.written)
-        };
-        instance.change_catalog(patience.wait, body, |(), _| {})?;
+        instance.finish_refresh(&self.written, patience.wait)?;
         Ok(false)
     }
 }
@@ -132,6 +125,8 @@ pub(super) struct Refreshes {
     state: Mutex<State>,
     /// A pass has come, or the thread is to end.
     changed: Condvar,
+    /// By the key space of the rows, passes that ended in this life: from which version on rows are, as of which commit.
+    ended: Mutex<BTreeMap<u32, (u16, Csn)>>,
 }
 
 #[derive(Default)]
@@ -245,6 +240,27 @@ impl Instance {
             }
         }
         self.have_refresher();
+    }
+
+    /// Notes that a pass by the definition `written` is through, and forgets the layouts that only snapshots from before the end of the last one
+    /// could need, if there are none (`ddl/refresh`, F3).
+    pub(super) fn finish_refresh(&self, written: &TableDef, wait: Duration) -> Result<()> {
+        let ended = &self.0.refreshing.ended;
+        let last = ended.lock().get(&written.space).copied();
+        let oldest = self.0.db.oldest_snapshot();
+        let unread = last.filter(|(_, end)| *end <= oldest).map_or(0, |(version, _)| version);
+        let body = |txn: &Transaction, catalog: &Catalog| {
+            let mut tables = catalog.tables.values();
+            let Some(table) = tables.find(|table| table.id == written.id) else { return Ok(None) };
+            refresh::finish(&Change::new(txn)?, table, written, unread)
+        };
+        self.change_catalog(wait, body, |version, csn| {
+            let mut ended = ended.lock();
+            match version {
+                Some(version) => drop(ended.insert(written.space, (version, csn))),
+                None => drop(ended.remove(&written.space)),
+            }
+        })
     }
 
     /// Begins the thread, if it has something to do (R3).

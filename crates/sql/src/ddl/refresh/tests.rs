@@ -32,7 +32,7 @@ fn rows_are_of_the_version_that_a_pass_wrote() {
     let mut last = Vec::new();
     while pass.refresh(&mut last, &|| ()).unwrap() {}
     let txn = db.begin(spillway::TransactionOptions::new());
-    finish(&Change::new(&txn).unwrap(), &stored(&db), &behind).unwrap();
+    finish(&Change::new(&txn).unwrap(), &stored(&db), &behind, 0).unwrap();
     txn.commit().wait().unwrap();
     assert_eq!(stored(&db).fresh_from, behind.schema);
     assert!(forget_layouts(&db, &Catalog::load(&db).unwrap()).unwrap());
@@ -42,7 +42,7 @@ fn rows_are_of_the_version_that_a_pass_wrote() {
     // Of rows that were copied since it says nothing.
     run(&mut one, "ALTER TABLE t FORCE");
     let txn = db.begin(spillway::TransactionOptions::new());
-    finish(&Change::new(&txn).unwrap(), &stored(&db), &behind).unwrap();
+    finish(&Change::new(&txn).unwrap(), &stored(&db), &behind, 0).unwrap();
     assert!(!txn.has_writes());
 }
 
