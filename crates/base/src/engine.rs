@@ -183,6 +183,13 @@ pub struct Metric {
     pub value: f64,
 }
 
+/// What reads ahead of gets ([`Engine::gets_ahead`]).
+pub trait GetsAhead {
+    /// The get of the key at this place comes next: waits until what it lacks has been read, as far as it could be, and begins to read what those
+    /// behind it lack. Places are not to go back.
+    fn wait_for(&mut self, at: usize);
+}
+
 /// A table engine. The module's page says what it guarantees.
 pub trait Engine: Send + Sync {
     /// Which engine this is.
@@ -246,6 +253,18 @@ pub trait Engine: Send + Sync {
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
         let _ = (table, keys, snapshot);
         0
+    }
+
+    /// Gets of these keys at a snapshot are to come, one after the other: what later ones would wait for a device for is read while earlier ones go
+    /// on. `None` where the engine knows no such way. As with [`Engine::prefetch`], nobody is told of a failure that no get meets.
+    fn gets_ahead<'k>(
+        &'k self,
+        table: TableId,
+        keys: &'k [&'k [u8]],
+        snapshot: Csn,
+    ) -> Option<Box<dyn GetsAhead + 'k>> {
+        let _ = (table, keys, snapshot);
+        None
     }
 
     /// Asks the processor for what gets of these keys look at first, so that the waits for one key's memory pass while others' do. A hint: nothing is read

@@ -34,14 +34,17 @@ pub struct ScanArgs {
     #[arg(long, default_value_t = 200_000)]
     pub gets: u64,
     /// How many of them at once
-    #[arg(long, default_value_t = 100)]
-    pub at_once: usize,
+    #[arg(long, value_delimiter = ',', default_values_t = [100])]
+    pub at_once: Vec<usize>,
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 2048)]
     pub memory_mib: usize,
     /// Have the system forget the store's files before each turn: give less memory than there are rows, too
     #[arg(long)]
     pub cold: bool,
+    /// Run Spillway with reads past the system's page cache as well, as "spillway direct"
+    #[arg(long)]
+    pub direct: bool,
     /// Turns of each task in a round: in memory the first fills caches, and is not counted where there are more
     #[arg(long, default_value_t = 2)]
     pub turns: usize,
@@ -72,11 +75,12 @@ impl ScanArgs {
     }
 
     pub(super) fn compare(&self, stores: &[&dyn Stores]) -> Result<Report, String> {
-        if self.rows < 2 || self.rounds == 0 || self.turns == 0 || self.at_once == 0 {
+        if self.rows < 2 || self.rounds == 0 || self.turns == 0 || self.at_once.contains(&0) {
             return Err("a run needs two rows, a round, a turn, and a key at once".to_owned());
         }
         let mut without = SpillwayStores::each_without(&self.without);
         without.extend(SpillwayStores::one_after_another_without(&self.one_after_another));
+        without.extend(self.direct.then(SpillwayStores::direct));
         let mut stores = SpillwayStores::among(&without, stores);
         stores.retain(|stores| self.only.is_empty() || self.only.contains(&stores.name()));
         let tasks = if self.tasks.is_empty() { Task::ALL.to_vec() } else { self.tasks.clone() };
@@ -121,22 +125,34 @@ impl ScanArgs {
         value_bytes: usize,
         tasks: &[Task],
     ) -> Result<Vec<(usize, Row, u64)>, String> {
-        let plan = self.plan(value_bytes);
+        let mut plan = self.plan(value_bytes);
         let folder = self.common.dir.join("scan");
         fresh_folder(&folder)?;
         let store = kind.open(&folder, self.memory_mib << 20)?;
         lay(&*store, &kind.name(), layout, &plan)?;
         let mut rows = Vec::new();
-        for (at, &task) in tasks.iter().enumerate() {
+        let runs = tasks.iter().enumerate().flat_map(|(at, &task)| {
+            let many = if task == Task::MultiGet { &self.at_once[..] } else { &[1] };
+            many.iter().map(move |many| (at, task, *many))
+        });
+        for (at, task, at_once) in runs {
+            plan.at_once = at_once;
             let mut took = run(&*store, &folder, task, &plan)?;
             for _ in 1..self.turns {
                 took = run(&*store, &folder, task, &plan)?;
             }
             let each = took.rows.max(1) as f64;
-            let case = [task.name(), layout.name()].map(str::to_owned);
-            let case = case.into_iter().chain([value_bytes.to_string()]).collect();
-            let figures =
-                vec![each / took.elapsed_s, took.elapsed_s * 1e9 / each, took.cpu_s * 1e9 / each];
+            let name = match task {
+                Task::MultiGet => format!("{} of {at_once}", task.name()),
+                _ => task.name().to_owned(),
+            };
+            let case = vec![name, layout.name().to_owned(), value_bytes.to_string()];
+            let figures = vec![
+                each / took.elapsed_s,
+                took.elapsed_s * 1e9 / each,
+                took.cpu_s * 1e9 / each,
+                took.device_bytes as f64 / 1024.0 / each,
+            ];
             rows.push((at, Row { case, subject: kind.name(), figures }, took.checksum));
         }
         drop(store);
@@ -151,7 +167,7 @@ impl ScanArgs {
             seeks: self.seeks,
             nexts: self.nexts,
             gets: self.gets,
-            at_once: self.at_once,
+            at_once: 1,
             cold: self.cold,
             seed: self.common.seed,
         }
@@ -161,7 +177,12 @@ impl ScanArgs {
         let figure = |name, decimals| Figure { name, decimals };
         let mut report = Report::new(
             &["task", "rows are in", "value B"],
-            &[figure("rows/s", 0), figure("ns/row", 1), figure("cpu ns/row", 1)],
+            &[
+                figure("rows/s", 0),
+                figure("ns/row", 1),
+                figure("cpu ns/row", 1),
+                figure("device KiB/row", 2),
+            ],
         );
         let state = if self.cold {
             "no cache at the system's"
@@ -171,8 +192,8 @@ impl ScanArgs {
         report.set(
             "run",
             format!(
-                "{} rows, {} seeks of {} rows, {} gets, {} at once, {} rounds of {} turns, {} MiB of memory each, {state}, seed {}",
-                self.rows, self.seeks, self.nexts, self.gets, self.at_once, self.rounds, self.turns, self.memory_mib, self.common.seed
+                "{} rows, {} seeks of {} rows, {} gets, {} rounds of {} turns, {} MiB of memory each, {state}, seed {}",
+                self.rows, self.seeks, self.nexts, self.gets, self.rounds, self.turns, self.memory_mib, self.common.seed
             ),
         );
         report

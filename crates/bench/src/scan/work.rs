@@ -9,7 +9,7 @@ use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::rng::Rng;
 use spillway_base::{Direction, clock};
 
-use crate::machine;
+use crate::machine::{self, Io};
 use crate::measure::{Values, key};
 use crate::store::{Store, load};
 
@@ -93,6 +93,8 @@ pub(super) struct Took {
     pub(super) elapsed_s: f64,
     /// Of the thread that reads.
     pub(super) cpu_s: f64,
+    /// That devices read meanwhile.
+    pub(super) device_bytes: u64,
     pub(super) checksum: u64,
 }
 
@@ -149,10 +151,12 @@ pub(super) fn run(
     if plan.cold {
         drop_cache(folder)?;
     }
-    let (begin, cpu) = (clock::now(), machine::thread_time());
+    let (begin, cpu, io) = (clock::now(), machine::thread_time(), Io::own());
     let (rows, checksum) = read(store, task, plan)?;
     let (elapsed, cpu) = (clock::now() - begin, machine::thread_time() - cpu);
-    Ok(Took { rows, elapsed_s: elapsed.as_secs_f64(), cpu_s: cpu.as_secs_f64(), checksum })
+    let device_bytes = Io::own().since(io).device_read_bytes;
+    let (elapsed_s, cpu_s) = (elapsed.as_secs_f64(), cpu.as_secs_f64());
+    Ok(Took { rows, elapsed_s, cpu_s, device_bytes, checksum })
 }
 
 /// What is read of a row: little, so that it is the store that is measured.

@@ -26,6 +26,8 @@ pub struct SpillwayStores {
     pub lanes: Option<usize>,
     /// What is switched off.
     pub without: Vec<Mechanism>,
+    /// Whether reads go past the system's page cache.
+    pub direct: bool,
 }
 
 /// Parses a mechanism, and tells of all there are.
@@ -41,6 +43,7 @@ impl Default for SpillwayStores {
             log_dir: None,
             lanes: None,
             without: Vec::new(),
+            direct: false,
         }
     }
 }
@@ -57,6 +60,16 @@ impl SpillwayStores {
     #[must_use]
     pub fn without(mechanism: Mechanism) -> SpillwayStores {
         SpillwayStores::without_all(&[mechanism])
+    }
+
+    /// With reads that go past the system's page cache, which its name tells.
+    #[must_use]
+    pub fn direct() -> SpillwayStores {
+        SpillwayStores {
+            name: "spillway direct".to_owned(),
+            direct: true,
+            ..SpillwayStores::default()
+        }
     }
 
     fn without_all(mechanisms: &[Mechanism]) -> SpillwayStores {
@@ -97,6 +110,7 @@ impl SpillwayStores {
         settings.log_dir.clone_from(&self.log_dir);
         settings.log_lanes = self.lanes;
         settings.without.extend(&self.without);
+        settings.direct_reads = self.direct;
         // Peers are run without it, too.
         settings.hot_compression = spillway::Compression::None;
         settings.cold_compression = spillway::Compression::None;

@@ -49,7 +49,7 @@ use rustc_hash::FxHashMap;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Budget;
 use spillway_base::engine::{
-    Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate, Rewrite,
+    Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Rewrite,
 };
 use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
@@ -57,6 +57,7 @@ use spillway_storage::{ALIGN, Disk, DiskLock};
 
 use crate::cache::{Balance, RowCache};
 use crate::compaction::{Accelerator, Cpu};
+use crate::engine::prefetch::Ahead;
 use crate::extent::{ExtentHandle, ReadContext};
 use crate::filter;
 use crate::gaps::{self, Gaps};
@@ -602,8 +603,23 @@ impl Engine for TieredEngine {
 
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
         let tables = self.0.tables.load();
-        let table = self.0.table_at(&tables, table, snapshot);
-        table.map_or(0, |table| prefetch::prefetch(&self.0.context, table, keys, snapshot))
+        let Some(table) = tables.get(&table).filter(|table| table.exists_at(snapshot)) else {
+            return 0;
+        };
+        let ahead = Ahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot);
+        ahead.map_or(0, Ahead::all)
+    }
+
+    fn gets_ahead<'k>(
+        &'k self,
+        table: TableId,
+        keys: &'k [&'k [u8]],
+        snapshot: Csn,
+    ) -> Option<Box<dyn GetsAhead + 'k>> {
+        let tables = self.0.tables.load();
+        let table = tables.get(&table).filter(|table| table.exists_at(snapshot))?;
+        let ahead = Ahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot)?;
+        Some(Box::new(ahead))
     }
 
     fn expect(&self, keys: &[&[u8]]) {

@@ -8,6 +8,7 @@ use crate::coding::Compression;
 use spillway_base::rng::Rng;
 use spillway_storage::sim::{Fault, SimDisk};
 
+mod ahead;
 mod coding;
 mod damage;
 mod drops;

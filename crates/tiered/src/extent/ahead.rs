@@ -25,7 +25,7 @@ use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::Access;
 use spillway_storage::{ALIGN, AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
 
-use super::handle::{CachedBlock, CachedTable, ExtentHandle};
+use super::handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};
 use crate::subtable::Missing;
 
 /// Reads of one scan in flight.
@@ -53,6 +53,35 @@ pub(crate) struct Queues {
     fetched: AtomicU64,
     of_scans: LaidAside,
     of_gets: LaidAside,
+    /// Of who last read for several gets, for the next: memory that comes new each time is cleared each time.
+    spare: Mutex<Option<Spare>>,
+}
+
+/// Buffers that nobody reads into, and memory that is charged for them and those that are read into.
+struct Spare {
+    buffers: Vec<AlignedBuffer>,
+    charge: Charge,
+}
+
+impl Spare {
+    /// A buffer for so many bytes.
+    fn take(&mut self, bytes: usize) -> AlignedBuffer {
+        let spare = self.buffers.pop();
+        let more = bytes.saturating_sub(spare.as_ref().map_or(0, AlignedBuffer::capacity));
+        self.charge.resize(self.charge.bytes() + more);
+        spare.unwrap_or_else(|| AlignedBuffer::with_capacity(bytes))
+    }
+
+    /// Gives memory back that is more than this, and what those in flight take, which are gone.
+    fn shrink(&mut self, most: usize) {
+        let mut kept = 0;
+        self.buffers.retain(|buffer| {
+            let fits = kept + buffer.capacity() <= most;
+            kept += if fits { buffer.capacity() } else { 0 };
+            fits
+        });
+        self.charge.resize(kept);
+    }
 }
 
 /// Queues that nobody uses now.
@@ -117,46 +146,125 @@ impl Queues {
     }
 }
 
-/// Reads what readers lack into memory, all at once as far as a queue goes. What could not be read is not told of: a reader meets that.
-/// Nothing is read where there is no queue.
-pub(crate) fn fetch_all(lacking: &[(Arc<ExtentHandle>, Missing)]) {
-    let Some((first, _)) = lacking.first() else { return };
-    let (context, disk) = first.queues_and_disk();
-    let Some(mut queue) = context.queues.take_for_gets(disk, context.direct) else { return };
-    let room = context.budget.limit() / MEMORY_SHARE as usize;
-    let mut charge = context.budget.charge(Use::Caches, 0);
-    let mut buffers: Vec<AlignedBuffer> = Vec::new();
-    let mut lengths = vec![0; lacking.len()];
-    let (mut next, mut under_way) = (0, 0);
-    while next < lacking.len() || !queue.is_idle() {
-        while next < lacking.len() && !queue.is_full() {
-            let (extent, missing) = &lacking[next];
-            if let Some((file, at, len)) = extent.place_of(*missing) {
-                if under_way > 0 && under_way + len > room {
-                    break;
-                }
-                under_way += len;
-                lengths[next] = len;
-                let needed = len + WIDENED_BYTES;
-                let spare = buffers.pop();
-                let more = needed.saturating_sub(spare.as_ref().map_or(0, AlignedBuffer::capacity));
-                charge.resize(charge.bytes() + more);
-                let buffer = spare.unwrap_or_else(|| AlignedBuffer::with_capacity(needed));
-                queue.read(next as u64, file, at, len, buffer);
-            }
-            next += 1;
-        }
-        let Some(done) = queue.wait() else { continue };
-        let (extent, missing) = &lacking[done.tag as usize];
-        under_way -= lengths[done.tag as usize];
-        if done.outcome.is_ok() {
-            // What is not as it should be, who needs it finds out.
-            let _ = extent.keep_read(*missing, &done.buffer);
-            context.queues.fetched.fetch_add(1, Ordering::Relaxed);
-        }
-        buffers.push(done.buffer);
+/// Reads of what several gets lack, side by side: as many as a queue takes and there is memory for (F4). What is given to it is kept until
+/// [`Fetcher::submit`] or [`Fetcher::wait`], so that it is handed over together.
+pub(crate) struct Fetcher<'c> {
+    context: &'c ReadContext,
+    /// `None` once it is given back.
+    means: Option<Means>,
+    /// By their tags.
+    reads: Vec<Option<Read>>,
+    bytes: usize,
+    room: usize,
+}
+
+/// What reads are made by.
+struct Means {
+    queue: Box<dyn IoQueue>,
+    spare: Spare,
+}
+
+struct Read {
+    extent: Arc<ExtentHandle>,
+    missing: Missing,
+    bytes: usize,
+}
+
+/// What became of a wish to read something.
+pub(crate) enum Begun {
+    /// It is under way, by this tag, for this one or for another who lacks it.
+    Read(usize),
+    /// There is no room until others are over.
+    Full,
+    /// It is not there to be read any more: who needs it is to look again.
+    Gone,
+}
+
+impl<'c> Fetcher<'c> {
+    /// With nothing under way; none where there is no queue.
+    pub(crate) fn new(context: &'c ReadContext, disk: &dyn Disk) -> Option<Fetcher<'c>> {
+        let queue = context.queues.take_for_gets(disk, context.direct)?;
+        let spare = context.queues.spare.lock().take().unwrap_or_else(|| Spare {
+            buffers: Vec::new(),
+            charge: context.budget.charge(Use::Caches, 0),
+        });
+        Some(Fetcher {
+            context,
+            means: Some(Means { queue, spare }),
+            reads: Vec::new(),
+            bytes: 0,
+            room: context.budget.limit() / MEMORY_SHARE as usize,
+        })
     }
-    context.queues.of_gets.keep(queue, GETS_IDLE_MAX);
+
+    /// Begins to read something, unless somebody has.
+    pub(crate) fn begin(&mut self, extent: &Arc<ExtentHandle>, missing: Missing) -> Begun {
+        let is_it = |read: &Read| read.missing == missing && Arc::ptr_eq(&read.extent, extent);
+        if let Some(tag) = self.reads.iter().position(|read| read.as_ref().is_some_and(is_it)) {
+            return Begun::Read(tag);
+        }
+        let Some(means) = self.means.as_mut().filter(|means| !means.queue.is_full()) else {
+            return Begun::Full;
+        };
+        let Some((file, at, bytes)) = extent.place_of(missing) else { return Begun::Gone };
+        if self.bytes > 0 && self.bytes + bytes > self.room {
+            return Begun::Full;
+        }
+        self.bytes += bytes;
+        let buffer = means.spare.take(bytes + WIDENED_BYTES);
+        let free = self.reads.iter().position(Option::is_none);
+        let tag = free.unwrap_or(self.reads.len());
+        means.queue.read(tag as u64, file, at, bytes, buffer);
+        let read = Some(Read { extent: extent.clone(), missing, bytes });
+        match self.reads.get_mut(tag) {
+            Some(place) => *place = read,
+            None => self.reads.push(read),
+        }
+        Begun::Read(tag)
+    }
+
+    /// Hands over to the device what was kept.
+    pub(crate) fn submit(&mut self) {
+        if let Some(means) = &mut self.means {
+            means.queue.submit();
+        }
+    }
+
+    /// Waits for one of the reads, whichever is over first, and takes what was read into memory. Answers its tag, and whether it did not fail; what a
+    /// failure is, a reader meets. `None` with nothing under way.
+    pub(crate) fn wait(&mut self) -> Option<(usize, bool)> {
+        let means = self.means.as_mut()?;
+        let done = means.queue.wait()?;
+        let tag = done.tag as usize;
+        let read = self.reads.get_mut(tag)?.take()?;
+        self.bytes -= read.bytes;
+        let is_read = done.outcome.is_ok();
+        // What is not as it should be, who needs it finds out.
+        let is_kept = is_read && read.extent.keep_read(read.missing, &done.buffer).is_ok();
+        self.context.queues.fetched.fetch_add(u64::from(is_read), Ordering::Relaxed);
+        means.spare.buffers.push(done.buffer);
+        Some((tag, is_kept))
+    }
+
+    /// Reads under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.means.as_ref().map_or(0, |means| means.queue.in_flight())
+    }
+
+    /// Whether there is room for a quarter of what goes at once.
+    pub(crate) fn has_much_room(&self) -> bool {
+        self.under_way() <= GETS_DEPTH * 3 / 4 && self.bytes <= self.room * 3 / 4
+    }
+}
+
+impl Drop for Fetcher<'_> {
+    fn drop(&mut self) {
+        if let Some(Means { queue, mut spare }) = self.means.take() {
+            self.context.queues.of_gets.keep(queue, GETS_IDLE_MAX);
+            spare.shrink(self.room);
+            *self.context.queues.spare.lock() = Some(spare);
+        }
+    }
 }
 
 /// Consecutive blocks of an extent that are being read, or were.

@@ -124,6 +124,11 @@ impl ReadContext {
         }
     }
 
+    /// Whether gets read past the system's page cache.
+    pub(crate) fn reads_directly(&self) -> bool {
+        self.direct
+    }
+
     /// A block of an extent is read beside who looks for the row of a hash in it: a loss, if that had left lately.
     pub(crate) fn regret_row_of(&self, hash: u64, extent: &ExtentHandle) {
         if let Some(rows) = &self.rows

@@ -54,7 +54,7 @@ use crate::nodes::{self, Nodes, Way};
 
 use self::parts::Parts;
 
-pub(crate) use ahead::{ReadAhead, fetch_all};
+pub(crate) use ahead::{Begun, Fetcher, ReadAhead};
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
 pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext, read_by_this_thread};

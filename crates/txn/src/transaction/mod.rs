@@ -55,8 +55,6 @@ const CHARGE_STEP: usize = 64 << 10;
 const FREE_BYTES: usize = 4 << 10;
 /// Keys of a multi_get whose memory the processor is asked for at once: it waits for about as many lines at a time.
 const EXPECTED_TOGETHER: usize = 16;
-/// Keys of a multi_get whose blocks are brought into memory before they are read.
-const PREFETCHED_TOGETHER: usize = 64;
 
 /// A transaction. Dropping it rolls it back.
 ///
@@ -338,16 +336,17 @@ impl Transaction {
                 Err(error) => return Err(error),
             }
         }
-        // What was brought into memory for some is not to make way for others before it is used.
-        for left in left.chunks(PREFETCHED_TOGETHER) {
-            if let [_, _, ..] = left {
-                let keys: Vec<&[u8]> = left.iter().map(|at| keys[*at]).collect();
-                self.engine(table)?.prefetch(table, &keys, self.snapshot());
+        let lacking: Vec<&[u8]> = left.iter().map(|at| keys[*at]).collect();
+        let mut ahead = match lacking.len() {
+            0 | 1 => None,
+            _ => self.engine(table)?.gets_ahead(table, &lacking, self.snapshot()),
+        };
+        for (place, at) in left.into_iter().enumerate() {
+            if let Some(ahead) = &mut ahead {
+                ahead.wait_for(place);
             }
-            for at in left {
-                let found = self.get(table, keys[*at], &mut value)?;
-                values[*at] = found.then(|| value.clone());
-            }
+            let found = self.get(table, keys[at], &mut value)?;
+            values[at] = found.then(|| value.clone());
         }
         Ok(values)
     }

@@ -1,6 +1,5 @@
 //! Scans that are interrupted, in either direction, against the model.
 
-use super::watched::{Given, Watched};
 use super::*;
 
 /// Rows of a scan in whose way is what can be: reads that fail, and steps that would wait. It goes on behind the last row then, and says
@@ -222,62 +221,6 @@ fn f3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     }
     let used = bench.engine.0.context.queues.taken_and_fetched().0;
     assert!(used > 20, "{used}");
-}
-
-#[test]
-fn what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
-    for (swizzling, read_ahead) in [(true, true), (false, true), (true, false)] {
-        let disk = SimDisk::new(5);
-        let settings = TieredSettings { cache_bytes: 8 << 20, swizzling, read_ahead, ..small() };
-        let (bench, rows) = long(&disk, settings.clone());
-        drop(bench);
-        let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
-        bench.horizon.stable.store(5000, Ordering::SeqCst);
-        let keys: Vec<&[u8]> = rows.iter().step_by(17).map(|(key, _)| &key[..]).collect();
-        let absent: &[u8] = b"k0017x";
-        let keys: Vec<&[u8]> = keys.into_iter().chain([absent]).collect();
-        let data: Vec<PathBuf> = disk.files().into_iter().map(|(path, _)| path).collect();
-        data.iter().for_each(|path| disk.fail_reads(path));
-        bench.engine.prefetch(table(1), &keys, Csn(5000));
-        disk.heal();
-        let mut value = Vec::new();
-        let mut get = |key: &[u8], access| {
-            let found = bench.engine.get(table(1), key, Csn(5000), access, &mut value)?;
-            Ok::<_, Error>(found.is_value().then(|| value.clone()))
-        };
-        assert_eq!(get(keys[0], Access::MemoryOnly).unwrap_err().kind(), ErrorKind::WouldBlock);
-        bench.engine.prefetch(table(1), &keys, Csn(5000));
-        let (_, fetched) = bench.engine.0.context.queues.taken_and_fetched();
-        assert_eq!(fetched > 50, read_ahead, "{fetched}");
-        let access = if read_ahead { Access::MemoryOnly } else { Access::Blocking };
-        for key in keys {
-            let wanted =
-                rows.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
-            assert_eq!(get(key, access).unwrap(), wanted);
-        }
-        bench.engine.prefetch(table(7), &[b"k"], Csn(5000));
-    }
-}
-
-/// F4: however many gets lack something, a part of the memory is under way.
-#[test]
-fn f4_what_gets_lack_is_read_in_a_part_of_the_memory() {
-    let disk = SimDisk::new(5);
-    let settings = TieredSettings { cache_bytes: 8 << 20, ..small() };
-    let (bench, rows) = long(&disk, settings.clone());
-    drop(bench);
-    let keys: Vec<&[u8]> = rows.iter().step_by(17).map(|(key, _)| &key[..]).collect();
-    for memory in [16 << 20, 64 << 20] {
-        let given = Arc::new(Given::default());
-        let watched = Arc::new(Watched(disk.clone(), given.clone()));
-        let budget = Budget::new(memory);
-        let bench = open_within(watched, settings.clone(), budget.clone()).unwrap();
-        bench.horizon.stable.store(5000, Ordering::SeqCst);
-        bench.engine.prefetch(table(1), &keys, Csn(5000));
-        let most = given.reading_most.load(Ordering::SeqCst);
-        assert!(most > memory as u64 / 512 && most <= memory as u64 / 128, "{most} of {memory}");
-        assert!(bench.engine.0.context.queues.taken_and_fetched().1 > 50);
-    }
 }
 
 /// S1, S2: what a short scan reads of many sparse runs, and that its rows are all there in either direction.

@@ -1,0 +1,122 @@
+//! What many gets lack, read ahead of them.
+
+use super::scans::long;
+use super::watched::{Given, Watched};
+use super::*;
+
+/// P1, and E9 for who asks ahead.
+#[test]
+fn p1_what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
+    for (swizzling, read_ahead) in [(true, true), (false, true), (true, false)] {
+        let disk = SimDisk::new(5);
+        let settings = TieredSettings { cache_bytes: 8 << 20, swizzling, read_ahead, ..small() };
+        let (bench, rows) = long(&disk, settings.clone());
+        drop(bench);
+        let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
+        bench.horizon.stable.store(5000, Ordering::SeqCst);
+        let keys: Vec<&[u8]> = rows.iter().step_by(17).map(|(key, _)| &key[..]).collect();
+        let absent: &[u8] = b"k0017x";
+        let keys: Vec<&[u8]> = keys.into_iter().chain([absent]).collect();
+        let data: Vec<PathBuf> = disk.files().into_iter().map(|(path, _)| path).collect();
+        data.iter().for_each(|path| disk.fail_reads(path));
+        bench.engine.prefetch(table(1), &keys, Csn(5000));
+        disk.heal();
+        let mut value = Vec::new();
+        let mut get = |key: &[u8], access| {
+            let found = bench.engine.get(table(1), key, Csn(5000), access, &mut value)?;
+            Ok::<_, Error>(found.is_value().then(|| value.clone()))
+        };
+        assert_eq!(get(keys[0], Access::MemoryOnly).unwrap_err().kind(), ErrorKind::WouldBlock);
+        bench.engine.prefetch(table(1), &keys, Csn(5000));
+        let (_, fetched) = bench.engine.0.context.queues.taken_and_fetched();
+        assert_eq!(fetched > 50, read_ahead, "{fetched}");
+        let access = if read_ahead { Access::MemoryOnly } else { Access::Blocking };
+        for key in keys {
+            let wanted =
+                rows.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
+            assert_eq!(get(key, access).unwrap(), wanted);
+        }
+        bench.engine.prefetch(table(7), &[b"k"], Csn(5000));
+    }
+}
+
+/// F4: however many gets lack something, a part of the memory is under way.
+#[test]
+fn f4_what_gets_lack_is_read_in_a_part_of_the_memory() {
+    let disk = SimDisk::new(5);
+    let settings = TieredSettings { cache_bytes: 8 << 20, ..small() };
+    let (bench, rows) = long(&disk, settings.clone());
+    drop(bench);
+    let keys: Vec<&[u8]> = rows.iter().step_by(17).map(|(key, _)| &key[..]).collect();
+    for memory in [16 << 20, 64 << 20] {
+        let given = Arc::new(Given::default());
+        let watched = Arc::new(Watched(disk.clone(), given.clone()));
+        let budget = Budget::new(memory);
+        let bench = open_within(watched, settings.clone(), budget.clone()).unwrap();
+        bench.horizon.stable.store(5000, Ordering::SeqCst);
+        bench.engine.prefetch(table(1), &keys, Csn(5000));
+        let most = given.reading_most.load(Ordering::SeqCst);
+        assert!(most > memory as u64 / 512 && most <= memory as u64 / 128, "{most} of {memory}");
+        assert!(bench.engine.0.context.queues.taken_and_fetched().1 > 50);
+    }
+}
+
+/// The long table, opened anew, whose disk tells what its queues are given.
+fn reopened(budget: &Budget) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>, Arc<Given>) {
+    let disk = SimDisk::new(5);
+    let settings = TieredSettings { cache_bytes: 8 << 20, ..small() };
+    let (bench, rows) = long(&disk, settings.clone());
+    drop(bench);
+    let given = Arc::new(Given::default());
+    let watched = Arc::new(Watched(disk, given.clone()));
+    let bench = open_within(watched, settings, budget.clone()).unwrap();
+    bench.horizon.stable.store(5000, Ordering::SeqCst);
+    (bench, rows, given)
+}
+
+/// P1, P2: each get finds what it needs, and while it looks, what later ones lack is being read; whoever stops in between leaves a queue
+/// that others use.
+#[test]
+fn p2_what_later_gets_lack_is_under_way() {
+    let (bench, rows, given) = reopened(&Budget::new(64 << 20));
+    // Not in the order of the keys, some twice, and some that are not there.
+    let wanted: Vec<Vec<u8>> = (0..300_u64)
+        .map(|number| format!("k{:04}", number * 7919 % 2100).into_bytes())
+        .flat_map(|key| if key.ends_with(b"3") { vec![key.clone(), key] } else { vec![key] })
+        .collect();
+    let keys: Vec<&[u8]> = wanted.iter().map(Vec::as_slice).collect();
+    let (half, whole) = (keys.len() / 2, keys.len());
+    let (mut value, mut busy) = (Vec::new(), 0);
+    for upto in [half, whole] {
+        let mut ahead = bench.engine.gets_ahead(table(1), &keys[..upto], Csn(5000)).unwrap();
+        let stops = if upto == half { half / 2 } else { whole };
+        for (at, key) in keys[..stops].iter().enumerate() {
+            ahead.wait_for(at);
+            busy += usize::from(given.in_flight.load(Ordering::SeqCst) > 0);
+            let access = Access::MemoryOnly;
+            let found = bench.engine.get(table(1), key, Csn(5000), access, &mut value).unwrap();
+            let row = rows.iter().find(|(known, _)| known == key).map(|(_, value)| value);
+            assert_eq!(found.is_value().then_some(&value), row);
+        }
+        drop(ahead);
+    }
+    assert!(busy > whole / 3, "{busy} of {whole}");
+    assert!(bench.engine.gets_ahead(table(7), &keys, Csn(5000)).is_none());
+}
+
+/// P3: a get that is the only one to lack something may do with a part of its block, and reads it by itself.
+#[test]
+fn p3_what_one_get_lacks_is_left_to_it() {
+    let (bench, rows, given) = reopened(&Budget::new(64 << 20));
+    let keys: Vec<&[u8]> = rows.iter().step_by(40).map(|(key, _)| &key[..]).collect();
+    let lone = keys[keys.len() / 2];
+    let others: Vec<&[u8]> = keys.iter().copied().filter(|key| *key != lone).collect();
+    assert!(bench.engine.prefetch(table(1), &others, Csn(5000)) > 0);
+    let before = given.reads.load(Ordering::SeqCst);
+    assert_eq!(bench.engine.prefetch(table(1), &keys, Csn(5000)), 1);
+    assert_eq!(given.reads.load(Ordering::SeqCst), before);
+    // With another one that lacks something it is read.
+    let (another, _) = &rows[20];
+    assert_eq!(bench.engine.prefetch(table(1), &[lone, another], Csn(5000)), 2);
+    assert!(given.reads.load(Ordering::SeqCst) > before + 1);
+}
