@@ -6,6 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::TableId;
+
 /// The result of anything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -72,6 +74,7 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    table: Option<TableId>,
 }
 
 /// A failure: its kind, what happened, and its cause where there is one. Cheap to clone.
@@ -82,7 +85,7 @@ impl Error {
     /// An error of this kind. The message is a sentence fragment that names the thing concerned.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Arc::new(Inner { kind, message: message.into(), source: None }))
+        Error(Arc::new(Inner { kind, message: message.into(), source: None, table: None }))
     }
 
     /// An error with its cause.
@@ -92,7 +95,8 @@ impl Error {
         message: impl Into<String>,
         source: impl std::error::Error + Send + Sync + 'static,
     ) -> Error {
-        Error(Arc::new(Inner { kind, message: message.into(), source: Some(Arc::new(source)) }))
+        let source = Some(Arc::new(source) as _);
+        Error(Arc::new(Inner { kind, message: message.into(), source, table: None }))
     }
 
     /// Stored bytes are not what was written.
@@ -115,7 +119,26 @@ impl Error {
             kind: self.0.kind,
             message: format!("{context}: {}", self.0.message),
             source: self.0.source.clone(),
+            table: self.0.table,
         }))
+    }
+
+    /// The same error, of a table's data.
+    #[must_use]
+    #[cold]
+    pub fn of_table(&self, table: TableId) -> Error {
+        Error(Arc::new(Inner {
+            kind: self.0.kind,
+            message: self.0.message.clone(),
+            source: self.0.source.clone(),
+            table: Some(table),
+        }))
+    }
+
+    /// The table whose data it is about, where one is known: for who can say what that is called.
+    #[must_use]
+    pub fn table(&self) -> Option<TableId> {
+        self.0.table
     }
 
     /// What the caller can do next.

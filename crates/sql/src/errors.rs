@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use spillway::ErrorKind;
+use spillway::{ErrorKind, Table};
 use spillway_types::StoreError;
 
 /// A failure for the client: MySQL's number, the SQLSTATE, and the text.
@@ -20,6 +20,8 @@ pub struct SqlError {
     pub(crate) ends_transaction: bool,
     /// Whether nothing failed: the statement stands in line for a row.
     pub(crate) waits: bool,
+    /// The key space whose data is damaged, until its name is told.
+    pub(crate) damaged: Option<Table>,
 }
 
 /// The result of anything in SQL.
@@ -78,6 +80,7 @@ impl SqlError {
             conflict: false,
             ends_transaction: false,
             waits: false,
+            damaged: None,
         }
     }
 
@@ -175,6 +178,7 @@ impl From<spillway::Error> for SqlError {
         let mut sql = SqlError::new(code, text.map_or_else(|| error.to_string(), str::to_owned));
         sql.conflict = error.kind() == ErrorKind::WriteConflict;
         sql.waits = error.kind() == ErrorKind::WouldBlock;
+        sql.damaged = error.table().filter(|_| error.kind() == ErrorKind::Corruption);
         sql.ends_transaction = matches!(
             error.kind(),
             ErrorKind::Deadlock

@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use spillway::{Isolation, Savepoint, Transaction};
 use spillway_base::stall::{self, Attached, Waits};
+use spillway_inspect::Names;
 use spillway_types::Value;
 use sqlparser::ast;
 
@@ -48,6 +49,7 @@ use crate::dml::{Changed, RowSource};
 use crate::errors::{Result, SqlError};
 use crate::expr::Room;
 use crate::parse::{self, Statement};
+use crate::show::Labels;
 
 pub(crate) use self::counters::Step;
 pub use self::durability::parse;
@@ -372,14 +374,18 @@ impl Session {
     }
 
     /// Ends a statement that has run, unless it was left.
-    fn ran(&mut self, outcome: Result<()>, stalls: Attached) -> Result<()> {
+    fn ran(&mut self, mut outcome: Result<()>, stalls: Attached) -> Result<()> {
         if self.left.is_some() {
             return outcome;
         }
         self.forget_warnings();
         drop(stalls);
         self.process.running.store(false, Ordering::Release);
-        if let Err(error) = &outcome {
+        if let Err(error) = &mut outcome {
+            if let Some(damaged) = error.damaged.take() {
+                let name = Labels::of(&self.instance.0.catalog.load()).table(damaged);
+                error.message = format!("Incorrect key file for table '{name}'; {}", error.message);
+            }
             self.note_error(error);
             self.variables.borrow_mut().row_count = -1;
             if error.ends_transaction {

@@ -53,7 +53,8 @@ impl ExtentHandle {
     /// The same of a part that names its keys itself.
     pub(super) fn damaged_at(&self, part: impl fmt::Display, error: &Error) -> Error {
         let table = self.home().table;
-        error.context(format!("{table:?}, {}, {}, {part}", self.meta.id, self.meta.slots))
+        let place = format!("{table:?}, {}, {}, {part}", self.meta.id, self.meta.slots);
+        error.context(place).of_table(table)
     }
 
     /// What is said of it, and its keys.
