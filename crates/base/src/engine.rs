@@ -39,7 +39,8 @@
 //! - **E11 (rewriting).** A table's values may be replaced, on their way through a flush or a compaction that takes them up anyway, by
 //!   what the table's [`Rewrite`] makes of them, from when the commit that it was given with is stable: reads at any snapshot, also older
 //!   ones, find either form. Keys and CSNs stay, and no value becomes longer, so that the work writes no more than it read. A crash
-//!   forgets the rewriter, and nothing that it made.
+//!   forgets the rewriter, and nothing that it made. A form that was read before may be kept in a cache for as long as the version is the
+//!   newest, until [`Engine::forget_forms`].
 //! - **E12 (reads that go on).** What [`Engine::begin_read`] begins goes on beside its caller, once it is handed over to a device: it may
 //!   be kept for others to go along, as [`Engine::keeps_reads`] tells, and then waits for the next [`Engine::submit_reads`] or
 //!   [`Engine::end_reads`], by anybody, and for one more where the first answers `false`. Once it is over, whatever came of it, the next
@@ -332,6 +333,12 @@ pub trait Engine: Send + Sync {
     /// An engine need not.
     fn set_rewrite(&self, table: TableId, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         let _ = (table, since, rewrite);
+    }
+
+    /// Has reads that begin later find each version of a table's values in the form in which it is stored then, and in none that it had
+    /// before (E11). An engine that keeps no other need not.
+    fn forget_forms(&self, table: TableId) {
+        let _ = table;
     }
 
     /// The tables that exist for new snapshots, with their CSN of creation.

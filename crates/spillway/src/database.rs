@@ -308,6 +308,14 @@ impl Database {
         }
     }
 
+    /// Has reads that begin later find values of a table only in the form in which they are stored by then (E11). For who knows that none is
+    /// stored in some earlier form any more, and is about to forget how that is read.
+    pub fn forget_forms(&self, table: Table) {
+        if table.engine() == Some(EngineKind::Tiered) {
+            self.0.tiered.forget_forms(table);
+        }
+    }
+
     /// The commit as of which the oldest open transaction or scan reads; with none open, the newest that is durable. Versions of rows
     /// that were replaced at or before it are read by nobody.
     #[must_use]

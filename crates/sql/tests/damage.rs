@@ -70,6 +70,9 @@ fn damage_is_told_with_the_name_of_its_table_and_the_rest_is_served() {
                 let (name, rest) = text.split_once("; ").unwrap();
                 assert!(rest.starts_with("table 0x"), "{text}");
                 told.insert(name.to_owned());
+                // So does who asks whether the table is as it should be.
+                let checked = run(&mut root, "CHECK TABLE seat").unwrap();
+                assert!(checked.iter().any(|row| row.contains(name)), "{name}: {checked:?}");
                 run(&mut root, "SELECT 1").unwrap();
             }
         }

@@ -101,7 +101,8 @@ impl Standing {
         (era != NO_ERA).then(|| Tag::from_raw(era))
     }
 
-    /// Rows were hidden by other than newer versions of their own, and this is in place.
+    /// Rows were hidden by other than newer versions of their own, and this is in place; or forms of rows that are kept are to be found no
+    /// more.
     pub(crate) fn begin_era(&self, rows: &RowCache) {
         let next = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
         // Of two at once the one that comes first is part of what the other releases.

@@ -235,6 +235,11 @@ impl TableDef {
         self.layouts.iter().filter(|layout| layout.schema >= self.fresh_from).count()
     }
 
+    /// The earliest version that rows can be read of.
+    pub(crate) fn oldest_layout(&self) -> u16 {
+        self.layouts.iter().map(|layout| layout.schema).min().unwrap_or(self.schema)
+    }
+
     /// The key spaces that it has.
     pub(crate) fn spaces(&self) -> impl Iterator<Item = u32> {
         std::iter::once(self.space).chain(self.maintained().map(|index| index.space))

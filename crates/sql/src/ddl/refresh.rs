@@ -7,8 +7,8 @@
 //!   visited, and those that came or changed meanwhile were written under that one, too. The definition then says so
 //!   (`TableDef::fresh_from`). A pass that is cut off has done what it has done.
 //! - **F3.** Layouts of earlier versions stay as long as older snapshots may read rows as they were, and do not count as versions that rows may
-//!   have. They go with the end of the next pass, if by then no snapshot is from before the end of this one, or with the next opening, when
-//!   there are none.
+//!   have. They go with the end of a later pass, if by then no snapshot is from before the end of this one, or with the next opening, when
+//!   there are none. Rows that caches know in a form of theirs, because a compaction wrote them in a newer one, are forgotten then.
 //!
 //! A transaction that began to read before a row was written anew, and changes it, meets a conflict (1213), as with any change of
 //! the row, although nobody has changed what the row says: under REPEATABLE READ and SERIALIZABLE, while a pass is under way. To wait until

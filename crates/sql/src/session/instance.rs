@@ -483,6 +483,7 @@ impl Instance {
         old.iter().flat_map(|table| table.spaces()).filter(|space| !named(*space)).for_each(
             |space| {
                 since.remove(&space);
+                self.0.refreshing.forget(space);
             },
         );
         for name in &new {
@@ -490,6 +491,7 @@ impl Instance {
         }
         drop(since);
         self.have_rewritten(new.iter().filter_map(|name| fresh.tables.get(name)), csn);
+        self.forget_forms(&fresh, new.iter());
         let changed: Vec<_> =
             new.iter().filter_map(|name| fresh.tables.get(name).cloned()).collect();
         self.replace_catalog(fresh);
@@ -516,6 +518,20 @@ impl Instance {
         }
     }
 
+    /// Has no cache know rows of layouts that are gone, before a catalog without these is seen: a compaction that wrote a row in a newer one
+    /// left what was cached of it as it was (`ddl/refresh`, F3).
+    fn forget_forms<'n>(&self, fresh: &Catalog, names: impl Iterator<Item = &'n Name>) {
+        let seen = self.0.catalog.load();
+        for (name, table) in names.filter_map(|name| fresh.tables.get_key_value(name)) {
+            let is_it = |before: &&Arc<TableDef>| before.space == table.space;
+            let named = seen.tables.get(name).filter(is_it);
+            let before = named.or_else(|| seen.tables.values().find(is_it));
+            if before.is_some_and(|before| before.oldest_layout() < table.oldest_layout()) {
+                self.0.db.forget_forms(table.rows());
+            }
+        }
+    }
+
     /// Reads the catalog anew.
     fn reload(&self) -> Result<()> {
         let mut fresh = Catalog::load(&self.0.db)?;
@@ -524,6 +540,7 @@ impl Instance {
         let names: Vec<Name> = fresh.tables.keys().cloned().collect();
         names.iter().for_each(|name| fresh.tell_since(name, &since));
         drop(since);
+        self.forget_forms(&fresh, names.iter());
         self.replace_catalog(fresh);
         Ok(())
     }

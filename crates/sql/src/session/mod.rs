@@ -373,6 +373,14 @@ impl Session {
         self.ran(outcome, stalls)
     }
 
+    /// Has an error tell the name of the table or index whose data is damaged.
+    fn name_damage(&self, error: &mut SqlError) {
+        if let Some(damaged) = error.damaged.take() {
+            let name = Labels::of(&self.instance.0.catalog.load()).table(damaged);
+            error.message = format!("Incorrect key file for table '{name}'; {}", error.message);
+        }
+    }
+
     /// Ends a statement that has run, unless it was left.
     fn ran(&mut self, mut outcome: Result<()>, stalls: Attached) -> Result<()> {
         if self.left.is_some() {
@@ -382,10 +390,7 @@ impl Session {
         drop(stalls);
         self.process.running.store(false, Ordering::Release);
         if let Err(error) = &mut outcome {
-            if let Some(damaged) = error.damaged.take() {
-                let name = Labels::of(&self.instance.0.catalog.load()).table(damaged);
-                error.message = format!("Incorrect key file for table '{name}'; {}", error.message);
-            }
+            self.name_damage(error);
             self.note_error(error);
             self.variables.borrow_mut().row_count = -1;
             if error.ends_transaction {

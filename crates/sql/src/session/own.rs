@@ -206,7 +206,10 @@ impl Session {
                     tell("error", "Corrupt".to_owned());
                 }
                 Err(error) if error.code == 1317 => return Err(error),
-                Err(error) => tell("Error", error.message),
+                Err(mut error) => {
+                    self.name_damage(&mut error);
+                    tell("Error", error.message);
+                }
             }
         }
         let text = || ColumnType::VarChar(255);

@@ -125,8 +125,9 @@ pub(super) struct Refreshes {
     state: Mutex<State>,
     /// A pass has come, or the thread is to end.
     changed: Condvar,
-    /// By the key space of the rows, passes that ended in this life: from which version on rows are, as of which commit.
-    ended: Mutex<BTreeMap<u32, (u16, Csn)>>,
+    /// By the key space of the rows, passes that ended in this life: from which version on rows are, as of which commit. In order, the versions
+    /// all different.
+    ended: Mutex<BTreeMap<u32, Vec<(u16, Csn)>>>,
 }
 
 #[derive(Default)]
@@ -147,6 +148,28 @@ impl Refreshes {
     pub(super) fn wake(&self) {
         let _state = self.state.lock();
         self.changed.notify_all();
+    }
+
+    /// From which version on rows are, in each snapshot from `oldest` on, as far as passes tell.
+    fn unread_below(&self, space: u32, oldest: Csn) -> u16 {
+        let ended = self.ended.lock();
+        let ends = ended.get(&space).map_or(&[][..], Vec::as_slice);
+        ends.iter().rev().find(|(_, end)| *end <= oldest).map_or(0, |(version, _)| *version)
+    }
+
+    /// Notes that rows are from a version on as of a commit, and, where nobody reads earlier ones, forgets what told so of those.
+    fn note_end(&self, space: u32, (version, end): (u16, Csn), unread: u16) {
+        let mut ended = self.ended.lock();
+        let ends = ended.entry(space).or_default();
+        ends.retain(|(version, _)| *version >= unread);
+        if ends.last().is_none_or(|(last, _)| *last < version) {
+            ends.push((version, end));
+        }
+    }
+
+    /// Nothing is known any more of the rows of a key space, which are copied or gone.
+    pub(super) fn forget(&self, space: u32) {
+        self.ended.lock().remove(&space);
     }
 
     /// The pass whose turn it is. With none, the thread is to end.
@@ -242,24 +265,19 @@ impl Instance {
         self.have_refresher();
     }
 
-    /// Notes that a pass by the definition `written` is through, and forgets the layouts that only snapshots from before the end of the last one
-    /// could need, if there are none (`ddl/refresh`, F3).
+    /// Notes that a pass by the definition `written` is through, and forgets the layouts that only snapshots could need that are from before the end
+    /// of an earlier one, of which there are none any more (`ddl/refresh`, F3).
     pub(super) fn finish_refresh(&self, written: &TableDef, wait: Duration) -> Result<()> {
-        let ended = &self.0.refreshing.ended;
-        let last = ended.lock().get(&written.space).copied();
-        let oldest = self.0.db.oldest_snapshot();
-        let unread = last.filter(|(_, end)| *end <= oldest).map_or(0, |(version, _)| version);
+        let refreshes = &self.0.refreshing;
+        let unread = refreshes.unread_below(written.space, self.0.db.oldest_snapshot());
         let body = |txn: &Transaction, catalog: &Catalog| {
             let mut tables = catalog.tables.values();
             let Some(table) = tables.find(|table| table.id == written.id) else { return Ok(None) };
             refresh::finish(&Change::new(txn)?, table, written, unread)
         };
-        self.change_catalog(wait, body, |version, csn| {
-            let mut ended = ended.lock();
-            match version {
-                Some(version) => drop(ended.insert(written.space, (version, csn))),
-                None => drop(ended.remove(&written.space)),
-            }
+        self.change_catalog(wait, body, |version, csn| match version {
+            Some(version) => refreshes.note_end(written.space, (version, csn), unread),
+            None => refreshes.forget(written.space),
         })
     }
 

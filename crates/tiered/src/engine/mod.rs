@@ -606,8 +606,7 @@ impl Engine for TieredEngine {
         let Some(table) = tables.get(&table).filter(|table| table.exists_at(snapshot)) else {
             return 0;
         };
-        let ahead = Ahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot);
-        ahead.map_or(0, Ahead::all)
+        Ahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot).all()
     }
 
     fn gets_ahead<'k>(
@@ -618,8 +617,9 @@ impl Engine for TieredEngine {
     ) -> Option<Box<dyn GetsAhead + 'k>> {
         let tables = self.0.tables.load();
         let table = tables.get(&table).filter(|table| table.exists_at(snapshot))?;
-        let ahead = Ahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot)?;
-        Some(Box::new(ahead))
+        let ahead = || Ahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot);
+        let is_worth_while = keys.len() > 1 && self.0.context.queues.are_allowed();
+        is_worth_while.then(|| Box::new(ahead()) as Box<dyn GetsAhead>)
     }
 
     fn expect(&self, keys: &[&[u8]]) {
@@ -698,6 +698,13 @@ impl Engine for TieredEngine {
     fn set_rewrite(&self, table: TableId, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         if let Some(table) = self.0.tables.load().get(&table) {
             table.set_rewrite(since, rewrite);
+        }
+    }
+
+    fn forget_forms(&self, table: TableId) {
+        if let (Some(rows), Some(table)) = (&self.0.context.rows, self.0.tables.load().get(&table))
+        {
+            table.begin_era(rows);
         }
     }
 

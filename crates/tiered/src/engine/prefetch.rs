@@ -34,10 +34,11 @@ const HANDED_OVER: usize = 16;
 const READS_MAX: usize = 8;
 
 /// Where a key is on its way.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// What the read by this tag brings comes next.
     Reading(usize),
+    /// There was no room yet to read what it lacks.
+    HeldUp(Lacks),
     /// Its get is to look by itself.
     Ready,
 }
@@ -50,6 +51,16 @@ struct Key {
     reads: usize,
 }
 
+impl Key {
+    fn is_ready(&self) -> bool {
+        matches!(self.state, State::Ready)
+    }
+
+    fn is_held_up(&self) -> bool {
+        matches!(self.state, State::HeldUp(_))
+    }
+}
+
 /// What gets of some keys lack, read ahead of them.
 pub(super) struct Ahead<'k> {
     context: &'k ReadContext,
@@ -58,8 +69,6 @@ pub(super) struct Ahead<'k> {
     keys: &'k [&'k [u8]],
     /// Those that were begun, the first of `keys`.
     begun: Vec<Key>,
-    /// What the next one lacks, where there was no room to read it.
-    held_up: Option<Lacks>,
     /// The only one that lacks something, as far as was seen: it is read no sooner here than by its get, which may do with a part of a block.
     lone: Option<(usize, Lacks)>,
     fetcher: Fetcher<'k>,
@@ -69,28 +78,25 @@ pub(super) struct Ahead<'k> {
 }
 
 impl<'k> Ahead<'k> {
-    /// Begins nothing yet. `None` where there is no queue to read by, or no other key to read beside.
+    /// Begins nothing yet.
     pub(super) fn new(
         context: &'k ReadContext,
-        disk: &dyn Disk,
+        disk: &'k dyn Disk,
         table: &Arc<Table>,
         keys: &'k [&'k [u8]],
         snapshot: Csn,
-    ) -> Option<Ahead<'k>> {
-        let fetcher = if keys.len() > 1 { Fetcher::new(context, disk)? } else { return None };
-        let (table, begun) = (table.clone(), Vec::with_capacity(keys.len()));
-        Some(Ahead {
+    ) -> Ahead<'k> {
+        Ahead {
             context,
-            table,
+            table: table.clone(),
             snapshot,
             keys,
-            begun,
-            held_up: None,
+            begun: Vec::with_capacity(keys.len()),
             lone: None,
-            fetcher,
+            fetcher: Fetcher::new(context, disk),
             lacked: 0,
             value: Vec::new(),
-        })
+        }
     }
 
     /// Goes through all keys, and answers how many gets would have waited.
@@ -131,11 +137,19 @@ impl<'k> Ahead<'k> {
         lacks
     }
 
-    /// Begins the next key, unless there is no room to read what it lacks. `at` is the one whose get is next.
+    /// Begins to read what a key lacks.
+    fn begin(&mut self, lacks: Lacks) -> State {
+        match self.fetcher.begin(&lacks.0, lacks.1) {
+            Begun::Read(tag) => State::Reading(tag),
+            Begun::Full => State::HeldUp(lacks),
+            Begun::Gone => State::Ready,
+        }
+    }
+
+    /// Begins the next key. `at` is the one whose get is next. Answers whether there was room.
     fn begin_next(&mut self, at: usize) -> bool {
         let number = self.begun.len();
-        let held_up = self.held_up.take();
-        let state = match held_up.or_else(|| self.lacks_first(self.keys[number])) {
+        let state = match self.lacks_first(self.keys[number]) {
             None => State::Ready,
             Some(lacks) => match self.lone.take().filter(|(lone, _)| *lone >= at) {
                 None if self.fetcher.under_way() == 0 => {
@@ -143,31 +157,39 @@ impl<'k> Ahead<'k> {
                     State::Ready
                 }
                 lone => {
-                    if let Some((lone, (extent, missing))) = lone
-                        && let Begun::Read(tag) = self.fetcher.begin(&extent, missing)
-                    {
-                        self.begun[lone].state = State::Reading(tag);
+                    if let Some((lone, lacks)) = lone {
+                        self.begun[lone].state = self.begin(lacks);
                     }
-                    match self.fetcher.begin(&lacks.0, lacks.1) {
-                        Begun::Read(tag) => State::Reading(tag),
-                        Begun::Gone => State::Ready,
-                        Begun::Full => {
-                            self.held_up = Some(lacks);
-                            return false;
-                        }
-                    }
+                    self.begin(lacks)
                 }
             },
         };
         self.begun.push(Key { state, reads: 1 });
+        !self.begun[number].is_held_up()
+    }
+
+    /// Begins those that were held up before others. Answers whether there was room for all.
+    fn begin_held_up(&mut self, at: usize) -> bool {
+        for at in at..self.begun.len() {
+            if !self.begun[at].is_held_up() {
+                continue;
+            }
+            let state = std::mem::replace(&mut self.begun[at].state, State::Ready);
+            if let State::HeldUp(lacks) = state {
+                self.begun[at].state = self.begin(lacks);
+            }
+            if self.begun[at].is_held_up() {
+                return false;
+            }
+        }
         true
     }
 
-    /// Begins keys up to so far ahead of the one whose get is next, where that is worth handing over.
+    /// Begins keys up to so far ahead of the one whose get is next, where there is room for what is worth handing over.
     fn begin_ahead_of(&mut self, at: usize) {
         let upto = self.keys.len().min(at + KEYS_AHEAD);
         let is_busy = self.fetcher.under_way() > 0;
-        if self.begun.len() >= upto || (is_busy && !self.fetcher.has_much_room()) {
+        if (is_busy && !self.fetcher.has_much_room()) || !self.begin_held_up(at) {
             return;
         }
         let mut kept = 0;
@@ -177,7 +199,6 @@ impl<'k> Ahead<'k> {
                 self.fetcher.submit();
             }
         }
-        self.fetcher.submit();
     }
 
     /// Takes what one read has brought.
@@ -187,18 +208,13 @@ impl<'k> Ahead<'k> {
             return;
         };
         for at in at..self.begun.len() {
-            if self.begun[at].state != State::Reading(tag) {
+            if !matches!(self.begun[at].state, State::Reading(of) if of == tag) {
                 continue;
             }
-            self.begun[at].state = State::Ready;
             let goes_on = is_kept && self.begun[at].reads < READS_MAX;
             let lacks = if goes_on { self.lacks(self.keys[at]) } else { None };
-            if let Some((extent, missing)) = lacks
-                && let Begun::Read(tag) = self.fetcher.begin(&extent, missing)
-            {
-                self.begun[at].state = State::Reading(tag);
-                self.begun[at].reads += 1;
-            }
+            self.begun[at].reads += 1;
+            self.begun[at].state = lacks.map_or(State::Ready, |lacks| self.begin(lacks));
         }
     }
 }
@@ -209,9 +225,10 @@ impl GetsAhead for Ahead<'_> {
             return;
         }
         self.begin_ahead_of(at);
-        while self.begun.get(at).is_some_and(|key| key.state != State::Ready) {
+        while self.begun.get(at).is_some_and(|key| !key.is_ready()) {
             self.take_one(at);
             self.begin_ahead_of(at);
         }
+        self.fetcher.submit();
     }
 }

@@ -9,8 +9,9 @@
 //!   extent that is held meanwhile, and extents do not change.
 //! - **F2 (no failure is lost, none is made up).** A block that could not be read ahead, or that is damaged, is not to be had here: its
 //!   reader reads it itself, and is told what that meets. Nobody is told of a failure to read a block that nobody came to.
-//! - **F3 (no hidden wait).** Only who may wait for a device (E9) begins reads, and waits for them. Who stops reading waits for
-//!   nothing: a queue with reads in flight is laid aside, and whoever is given it next lets them end.
+//! - **F3 (no hidden wait).** Only who may wait for a device (E9) begins reads, and waits for them. A scan that stops waits for
+//!   nothing: a queue with reads in flight is laid aside, and whoever is given it next lets them end. Who reads for several gets and stops, which
+//!   a failure has it do, lets its reads end.
 //! - **F4 (bounded).** A scan has at most [`WINDOW_BYTES`] under way or waiting, or a [`MEMORY_SHARE`]th of the budget where that is less,
 //!   and one piece more; who reads for several gets has that part of the budget under way at the most,
 //!   or one read. The memory of all of it is charged to the budget.
@@ -72,7 +73,7 @@ impl Spare {
         spare.unwrap_or_else(|| AlignedBuffer::with_capacity(bytes))
     }
 
-    /// Gives memory back that is more than this, and what those in flight take, which are gone.
+    /// Gives memory back that is more than this; nothing is read into any of it.
     fn shrink(&mut self, most: usize) {
         let mut kept = 0;
         self.buffers.retain(|buffer| {
@@ -119,6 +120,11 @@ impl Queues {
         self.on.store(true, Ordering::Relaxed);
     }
 
+    /// Whether readers may have queues.
+    pub(crate) fn are_allowed(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
     /// Blocks that scans found read ahead, and what was read for several gets at once.
     pub(crate) fn taken_and_fetched(&self) -> (u64, u64) {
         (self.taken.load(Ordering::Relaxed), self.fetched.load(Ordering::Relaxed))
@@ -127,7 +133,7 @@ impl Queues {
     /// A scan's queue with nothing in flight; none where there is to be none, or the system has no more.
     pub(super) fn take(&self, disk: &dyn Disk) -> Option<Box<dyn IoQueue>> {
         let open = || disk.queue(QueueSettings { depth: DEPTH, cache: Cache::Bypass }).ok();
-        self.on.load(Ordering::Relaxed).then(|| self.of_scans.take(open))?
+        self.are_allowed().then(|| self.of_scans.take(open))?
     }
 
     pub(super) fn lay_aside(&self, queue: Box<dyn IoQueue>) {
@@ -142,15 +148,16 @@ impl Queues {
             queue.gather(true);
             Some(queue)
         };
-        self.on.load(Ordering::Relaxed).then(|| self.of_gets.take(open))?
+        self.are_allowed().then(|| self.of_gets.take(open))?
     }
 }
 
 /// Reads of what several gets lack, side by side: as many as a queue takes and there is memory for (F4). What is given to it is kept until
-/// [`Fetcher::submit`] or [`Fetcher::wait`], so that it is handed over together.
+/// [`Fetcher::submit`] or [`Fetcher::wait`], so that it is handed over together. Its end waits for what is under way.
 pub(crate) struct Fetcher<'c> {
     context: &'c ReadContext,
-    /// `None` once it is given back.
+    disk: &'c dyn Disk,
+    /// From the first read on.
     means: Option<Means>,
     /// By their tags.
     reads: Vec<Option<Read>>,
@@ -181,20 +188,23 @@ pub(crate) enum Begun {
 }
 
 impl<'c> Fetcher<'c> {
-    /// With nothing under way; none where there is no queue.
-    pub(crate) fn new(context: &'c ReadContext, disk: &dyn Disk) -> Option<Fetcher<'c>> {
-        let queue = context.queues.take_for_gets(disk, context.direct)?;
-        let spare = context.queues.spare.lock().take().unwrap_or_else(|| Spare {
-            buffers: Vec::new(),
-            charge: context.budget.charge(Use::Caches, 0),
-        });
-        Some(Fetcher {
-            context,
-            means: Some(Means { queue, spare }),
-            reads: Vec::new(),
-            bytes: 0,
-            room: context.budget.limit() / MEMORY_SHARE as usize,
-        })
+    /// With nothing under way.
+    pub(crate) fn new(context: &'c ReadContext, disk: &'c dyn Disk) -> Fetcher<'c> {
+        let room = context.budget.limit() / MEMORY_SHARE as usize;
+        Fetcher { context, disk, means: None, reads: Vec::new(), bytes: 0, room }
+    }
+
+    /// What it reads by; none where there is no queue.
+    fn means(&mut self) -> Option<&mut Means> {
+        if self.means.is_none() {
+            let queue = self.context.queues.take_for_gets(self.disk, self.context.direct)?;
+            let spare = self.context.queues.spare.lock().take().unwrap_or_else(|| Spare {
+                buffers: Vec::new(),
+                charge: self.context.budget.charge(Use::Caches, 0),
+            });
+            self.means = Some(Means { queue, spare });
+        }
+        self.means.as_mut()
     }
 
     /// Begins to read something, unless somebody has.
@@ -203,18 +213,19 @@ impl<'c> Fetcher<'c> {
         if let Some(tag) = self.reads.iter().position(|read| read.as_ref().is_some_and(is_it)) {
             return Begun::Read(tag);
         }
-        let Some(means) = self.means.as_mut().filter(|means| !means.queue.is_full()) else {
-            return Begun::Full;
-        };
         let Some((file, at, bytes)) = extent.place_of(missing) else { return Begun::Gone };
-        if self.bytes > 0 && self.bytes + bytes > self.room {
+        let fits = self.bytes == 0 || self.bytes + bytes <= self.room;
+        let Some(means) = self.means() else { return Begun::Gone };
+        if means.queue.is_full() || !fits {
             return Begun::Full;
         }
-        self.bytes += bytes;
         let buffer = means.spare.take(bytes + WIDENED_BYTES);
         let free = self.reads.iter().position(Option::is_none);
         let tag = free.unwrap_or(self.reads.len());
-        means.queue.read(tag as u64, file, at, bytes, buffer);
+        if let Some(means) = &mut self.means {
+            means.queue.read(tag as u64, file, at, bytes, buffer);
+        }
+        self.bytes += bytes;
         let read = Some(Read { extent: extent.clone(), missing, bytes });
         match self.reads.get_mut(tag) {
             Some(place) => *place = read,
@@ -259,10 +270,12 @@ impl<'c> Fetcher<'c> {
 
 impl Drop for Fetcher<'_> {
     fn drop(&mut self) {
+        while self.wait().is_some() {}
         if let Some(Means { queue, mut spare }) = self.means.take() {
             self.context.queues.of_gets.keep(queue, GETS_IDLE_MAX);
             spare.shrink(self.room);
-            *self.context.queues.spare.lock() = Some(spare);
+            let other = self.context.queues.spare.lock().replace(spare);
+            drop(other);
         }
     }
 }

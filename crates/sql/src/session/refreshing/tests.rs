@@ -112,6 +112,53 @@ fn layouts_go_once_no_snapshot_is_from_before_the_pass() {
     assert_eq!(run(&mut one, all), before);
 }
 
+/// F3: as layouts go, so do rows that a cache may know in a form of theirs, which a pass need not have met: here all of the table.
+#[test]
+fn cached_rows_go_with_layouts() {
+    let db = Database::open_in_memory(settings(false)).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut one = with_versions(&instance, 3);
+    let hits = || {
+        let metrics = db.metrics();
+        let hits = metrics.iter().find(|metric| metric.name == "tiered_row_cache_hits_total");
+        hits.unwrap().value
+    };
+    let is_cached = |one: &mut Session| {
+        let before = hits();
+        assert_eq!(run(one, "SELECT v FROM t WHERE id = 1"), ["7"]);
+        hits() > before
+    };
+    run(&mut one, "OPTIMIZE TABLE t");
+    alter(&mut one, 3);
+    assert!((0..5).any(|_| is_cached(&mut one)));
+    let layouts = stored(&instance).layouts.len();
+    run(&mut one, "OPTIMIZE TABLE t");
+    assert!(stored(&instance).layouts.len() < layouts);
+    assert!(!is_cached(&mut one), "nobody knows of which version it was");
+}
+
+/// F3: a snapshot that keeps some layouts keeps no others: of several passes, the newest that it is not from before tells.
+#[test]
+fn a_snapshot_keeps_the_layouts_that_it_may_need() {
+    let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
+    let mut one = with_versions(&instance, 2);
+    let oldest = |instance: &Instance| stored(instance).oldest_layout();
+    run(&mut one, "OPTIMIZE TABLE t");
+    let begun = stored(&instance).schema;
+    let mut old = session(&instance);
+    run(&mut old, "START TRANSACTION WITH CONSISTENT SNAPSHOT");
+    for number in 2..5 {
+        alter(&mut one, number);
+        run(&mut one, "OPTIMIZE TABLE t");
+        assert_eq!(oldest(&instance), begun, "those before the first pass are read by nobody");
+    }
+    assert_eq!(run(&mut old, "SELECT id, v FROM t ORDER BY id"), ["0 0", "1 7"]);
+    run(&mut old, "COMMIT");
+    alter(&mut one, 5);
+    run(&mut one, "OPTIMIZE TABLE t");
+    assert_eq!(oldest(&instance), begun + 3);
+}
+
 /// R1: of rows that were copied, or are another table's, a pass notes nothing.
 #[test]
 fn r1_nothing_is_noted_of_other_rows() {

@@ -58,6 +58,13 @@ fn f4_what_gets_lack_is_read_in_a_part_of_the_memory() {
         let most = given.reading_most.load(Ordering::SeqCst);
         assert!(most > memory as u64 / 512 && most <= memory as u64 / 128, "{most} of {memory}");
         assert!(bench.engine.0.context.queues.taken_and_fetched().1 > 50);
+        // Those for which there was no room at first, too.
+        for key in &keys {
+            let (access, value) = (Access::MemoryOnly, &mut Vec::new());
+            let found = bench.engine.get(table(1), key, Csn(5000), access, value);
+            assert!(found.unwrap().is_value());
+        }
+        assert_eq!(given.in_flight.load(Ordering::SeqCst), 0);
     }
 }
 
@@ -92,6 +99,7 @@ fn p2_what_later_gets_lack_is_under_way() {
         let stops = if upto == half { half / 2 } else { whole };
         for (at, key) in keys[..stops].iter().enumerate() {
             ahead.wait_for(at);
+            assert_eq!(given.kept.load(Ordering::SeqCst), 0, "the device has it");
             busy += usize::from(given.in_flight.load(Ordering::SeqCst) > 0);
             let access = Access::MemoryOnly;
             let found = bench.engine.get(table(1), key, Csn(5000), access, &mut value).unwrap();

@@ -454,7 +454,7 @@ fn memory_is_waited_for_while_work_in_the_background_holds_any() {
 
 /// Values lose what follows an `x`; from `l` on they would become longer.
 #[derive(Debug)]
-struct Cuts;
+pub(super) struct Cuts;
 
 impl Rewrite for Cuts {
     fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool {

@@ -217,3 +217,18 @@ fn j5_a_look_that_comes_before_gets_is_none() {
     }
     assert_eq!(read(), 0);
 }
+
+/// E11: a row that is cached stays in the form it had as a compaction writes it in another, until that is forgotten.
+#[test]
+fn e11_forms_that_were_cached_are_forgotten() {
+    let bench = flushed(&SimDisk::new(1), small(), 100);
+    bench.install(&(Csn(200), put(7, "cut x here")));
+    flush(&bench);
+    assert_eq!(warm(&bench, 7, Csn(200)).as_deref(), Some("cut x here"));
+    bench.engine.set_rewrite(table(1), Csn(200), Some(Arc::new(edges::Cuts)));
+    bench.engine.compact_all().unwrap();
+    assert_eq!(see(&bench, 7, 200).as_deref(), Some("cut x here"));
+    bench.engine.forget_forms(table(1));
+    assert_eq!(see(&bench, 7, 200).as_deref(), Some("cut "));
+    assert_eq!(warm(&bench, 7, Csn(200)).as_deref(), Some("cut "), "later ones are cached");
+}

@@ -13,6 +13,8 @@ use super::*;
 pub(super) struct Given {
     pub(super) reads: AtomicU64,
     pub(super) in_flight: AtomicU64,
+    /// Reads that wait to be handed over together.
+    pub(super) kept: AtomicU64,
     /// Bytes that are being read, and the most there were at once.
     reading: AtomicU64,
     pub(super) reading_most: AtomicU64,
@@ -23,54 +25,99 @@ pub(super) struct Given {
 /// A disk that tells of its queues.
 pub(super) struct Watched(pub(super) SimDisk, pub(super) Arc<Given>);
 
-/// A queue of it, and how much each of its reads is of.
-struct WatchedQueue(Box<dyn IoQueue>, Arc<Given>, BTreeMap<u64, u64>);
+/// A queue of it, and how much each of its reads is of. Where it gathers, reads are not in flight before they are handed over.
+struct WatchedQueue {
+    queue: Box<dyn IoQueue>,
+    given: Arc<Given>,
+    bytes: BTreeMap<u64, u64>,
+    gathers: bool,
+    kept: u64,
+    handed_over: u64,
+}
 
 impl WatchedQueue {
+    fn hand_over(&mut self, operations: u64) {
+        self.handed_over += operations;
+        self.given.in_flight.fetch_add(operations, Ordering::SeqCst);
+    }
+
+    fn hand_over_kept(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        self.given.kept.fetch_sub(kept, Ordering::SeqCst);
+        self.hand_over(kept);
+    }
+
     fn ended(&mut self, done: Option<Completion>) -> Option<Completion> {
         let done = done?;
-        self.1.in_flight.fetch_sub(1, Ordering::SeqCst);
-        let bytes = self.2.remove(&done.tag).unwrap_or(0);
-        self.1.reading.fetch_sub(bytes, Ordering::SeqCst);
+        self.handed_over -= 1;
+        self.given.in_flight.fetch_sub(1, Ordering::SeqCst);
+        let bytes = self.bytes.remove(&done.tag).unwrap_or(0);
+        self.given.reading.fetch_sub(bytes, Ordering::SeqCst);
         Some(done)
     }
 }
 
 impl IoQueue for WatchedQueue {
     fn read(&mut self, tag: u64, file: &Arc<dyn File>, at: u64, len: usize, to: AlignedBuffer) {
-        self.1.reads.fetch_add(1, Ordering::SeqCst);
-        self.1.in_flight.fetch_add(1, Ordering::SeqCst);
-        self.2.insert(tag, len as u64);
-        let reading = self.1.reading.fetch_add(len as u64, Ordering::SeqCst) + len as u64;
-        self.1.reading_most.fetch_max(reading, Ordering::SeqCst);
-        self.0.read(tag, file, at, len, to);
+        self.given.reads.fetch_add(1, Ordering::SeqCst);
+        self.bytes.insert(tag, len as u64);
+        let reading = self.given.reading.fetch_add(len as u64, Ordering::SeqCst) + len as u64;
+        self.given.reading_most.fetch_max(reading, Ordering::SeqCst);
+        if self.gathers {
+            self.kept += 1;
+            self.given.kept.fetch_add(1, Ordering::SeqCst);
+        } else {
+            self.hand_over(1);
+        }
+        self.queue.read(tag, file, at, len, to);
     }
 
     fn write(&mut self, tag: u64, file: &Arc<dyn File>, offset: u64, buffer: AlignedBuffer) {
-        self.1.in_flight.fetch_add(1, Ordering::SeqCst);
-        self.0.write(tag, file, offset, buffer);
+        self.hand_over(1);
+        self.queue.write(tag, file, offset, buffer);
     }
 
+    fn gather(&mut self, gathers: bool) {
+        self.gathers = gathers;
+        self.queue.gather(gathers);
+    }
+
+    fn submit(&mut self) -> bool {
+        self.hand_over_kept();
+        self.queue.submit()
+    }
+
+    fn keeps(&mut self) -> bool {
+        self.kept > 0 || self.queue.keeps()
+    }
+
+    /// With something in flight it hands over nothing, as one may not that finds some of it over.
     fn wait(&mut self) -> Option<Completion> {
-        let done = self.0.wait();
+        if self.handed_over == 0 {
+            self.hand_over_kept();
+        }
+        let done = self.queue.wait();
         self.ended(done)
     }
 
     fn try_wait(&mut self) -> Option<Completion> {
-        let done = self.0.try_wait();
+        if self.handed_over == 0 {
+            return None;
+        }
+        let done = self.queue.try_wait();
         self.ended(done)
     }
 
     fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
-        self.0.descriptor()
+        self.queue.descriptor()
     }
 
     fn depth(&self) -> usize {
-        self.0.depth()
+        self.queue.depth()
     }
 
     fn in_flight(&self) -> usize {
-        self.0.in_flight()
+        self.queue.in_flight()
     }
 }
 
@@ -112,6 +159,13 @@ impl Disk for Watched {
     }
 
     fn queue(&self, settings: QueueSettings) -> Result<Box<dyn IoQueue>> {
-        Ok(Box::new(WatchedQueue(self.0.queue(settings)?, self.1.clone(), BTreeMap::new())))
+        Ok(Box::new(WatchedQueue {
+            queue: self.0.queue(settings)?,
+            given: self.1.clone(),
+            bytes: BTreeMap::new(),
+            gathers: false,
+            kept: 0,
+            handed_over: 0,
+        }))
     }
 }
