@@ -462,11 +462,20 @@ impl SubTable {
                 accounts,
             )
         };
-        [half(&self.start, Some(key), immutables), half(key, self.end.as_deref(), shared)]
+        let mut halves =
+            [half(&self.start, Some(key), immutables), half(key, self.end.as_deref(), shared)];
+        [halves[0].heat, halves[1].heat] = self.heat.halves(key);
+        halves
     }
 
     /// The one that takes the place of this one and the next. Both are closed.
-    pub(crate) fn joined(&self, next: &SubTable, installed: Csn, accounts: &Accounts) -> SubTable {
+    pub(crate) fn joined(
+        &self,
+        next: &SubTable,
+        installed: Csn,
+        half_life: u64,
+        accounts: &Accounts,
+    ) -> SubTable {
         let mut immutables: Vec<Immutable> = Vec::new();
         let (one, other) = (self.view(), next.view());
         immutables.extend(self.last(installed));
@@ -489,7 +498,10 @@ impl SubTable {
         let levels = one.levels.joined(&other.levels);
         let flushed = self.flushed().min(next.flushed());
         let bounds = (self.start.clone(), next.end.clone());
-        SubTable::with(self.table, bounds, flushed, immutables, levels, self.gaps.anew(), accounts)
+        let gaps = self.gaps.anew();
+        let joined =
+            SubTable::with(self.table, bounds, flushed, immutables, levels, gaps, accounts);
+        SubTable { heat: self.heat.joined(&next.heat, half_life), ..joined }
     }
 
     /// Lets nobody write to it any more: others will take its place. The view stays as it is. Who would write looks

@@ -7,9 +7,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use spillway_base::engine::Access;
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::change::Change;
+use super::heat::MARKS;
 use super::hidden::{Known, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
@@ -212,6 +214,7 @@ impl Inner {
             Way::Level1 { hull, .. } => (Place::Level1, range_of((&*hull.0, &*hull.1), &mut past)),
         };
         let new = Inner::slices(table, place, &written, 0)?;
+        let fresh: Vec<_> = new.iter().map(|(_, slice)| slice.clone()).collect();
         Legacy::of(inputs.iter(), &stays).leave_to(new.iter().map(|(_, slice)| slice));
         let mut edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
         edit.ranges = known.after(part, &edit, keys, others_from, Some(&oldest.memtable));
@@ -248,13 +251,41 @@ impl Inner {
         self.counts.reuse.add(&tally.of_coding());
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         let flushed = self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
-        part.heat.add(written.bytes, flushed + written.bytes, self.half_life());
+        self.note_heat(part, &fresh, written.bytes, flushed + written.bytes);
         self.context.thermometer.note_written(written.bytes, self.half_life());
         Ok(())
+    }
+
+    /// Counts a flush as heat of its sub-table: these slices, after so many bytes in all.
+    fn note_heat(&self, part: &SubTable, fresh: &[Arc<Slice>], bytes: u64, flushed: u64) {
+        // Nobody asks where it was written to where there is one core to do the work.
+        let marks = if self.settings.write_cores > 1 { marks_of(fresh) } else { Vec::new() };
+        part.heat.add(bytes, flushed, self.half_life(), marks.iter().map(|key| &**key));
     }
 
     /// Whether the table was not reaped. The answer holds while the manifest is locked.
     fn has(&self, table: &Table) -> bool {
         self.tables.load().contains_key(&table.id)
     }
+}
+
+/// Keys with which about as large parts of some slices begin: of those whose block index can be had.
+fn marks_of(slices: &[Arc<Slice>]) -> Vec<Box<[u8]>> {
+    let all: usize = slices.iter().map(|slice| slice.meta.blocks as usize).sum();
+    let mut marks = Vec::new();
+    let mut before = 0;
+    for slice in slices {
+        let blocks = slice.meta.block_range();
+        // Each part is marked in its middle.
+        let wanted = (0..MARKS).map(|part| (2 * part + 1) * all / (2 * MARKS));
+        let mut within =
+            wanted.filter(|at| (before..before + blocks.len()).contains(at)).peekable();
+        if within.peek().is_some()
+            && let Ok(resident) = slice.extent.resident(Access::Blocking)
+        {
+            marks.extend(within.map(|at| resident.first(blocks.start + at - before).into()));
+        }
+        before += blocks.len();
+    }
+    marks
 }

@@ -1,15 +1,15 @@
 //! How many sub-tables a table has, and where one ends and the next begins (X-Engine, section 2).
 //!
 //! Sub-tables are flushed and compacted beside each other, and what is copied when one of them changes is its own list of
-//! slices. So a table that has grown is split, and one that is written more than all others is, until there is work for all
-//! cores. Neighbours that have become small are joined: each costs a memtable.
+//! slices. So a table that has grown is split, and one that is written more than all others is, where its writes fall, until there is work for all
+//! cores. Neighbours that have become small and are not hot are joined: each costs a memtable.
 //!
 //! A split moves no data. Slices are shared out, those that span the key are cut, and of their blocks only the one with the
 //! key in it is written anew. Memtables are left to both halves, each of which flushes its own keys of them. Reads and writes go on
 //! beside it: whoever comes too late to write into the old memtable finds the new ones.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use spillway_base::engine::Access;
 use spillway_base::{Csn, ErrorKind, Result};
@@ -28,31 +28,6 @@ use crate::space::DeviceClass;
 use crate::subtable::SubTable;
 use crate::table::Table;
 
-/// How much a sub-table was written to lately: bytes that were flushed, of which the past weighs less and less.
-#[derive(Default)]
-pub(crate) struct Heat {
-    /// The bits of an `f64`.
-    bytes: AtomicU64,
-    /// What the engine had flushed when it was last counted.
-    at: AtomicU64,
-}
-
-impl Heat {
-    /// The bytes, after the engine has flushed so many in all; half of them are forgotten for each `half_life` of those.
-    fn after(&self, flushed: u64, half_life: u64) -> f64 {
-        let passed = flushed.saturating_sub(self.at.load(Ordering::Relaxed)) as f64;
-        let bytes = f64::from_bits(self.bytes.load(Ordering::Relaxed));
-        bytes * (-passed / half_life.max(1) as f64).exp2()
-    }
-
-    /// Counts a flush. One thread at a time flushes a sub-table.
-    pub(super) fn add(&self, bytes: u64, flushed: u64, half_life: u64) {
-        let sum = self.after(flushed, half_life) + bytes as f64;
-        self.bytes.store(sum.to_bits(), Ordering::Relaxed);
-        self.at.store(flushed, Ordering::Relaxed);
-    }
-}
-
 /// What is known of a sub-table when it is decided whether to split it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Stat {
@@ -60,6 +35,8 @@ pub(super) struct Stat {
     pub(super) bytes: u64,
     /// Its share of what is written to all tables, from 0 to 1.
     pub(super) heat: f64,
+    /// Whether a split would have what is written go to both halves.
+    pub(super) spreads: bool,
 }
 
 /// The figures by which tables are split and joined.
@@ -78,7 +55,10 @@ pub(super) struct Limits {
 /// What to do with one of a table's sub-tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Advice {
+    /// In the middle of what it has.
     Split(usize),
+    /// In the middle of what is written to it.
+    SplitHot(usize),
     /// With the next.
     Join(usize),
 }
@@ -96,17 +76,17 @@ impl Limits {
     /// What to do with a table, where there are `all` sub-tables in all tables.
     pub(super) fn advise(&self, parts: &[Stat], all: usize) -> Option<Advice> {
         let is_hot = |part: &Stat| part.heat * self.spread as f64 > 1.5;
-        let grown = |part: &Stat| {
-            part.bytes >= self.split_bytes || (part.bytes >= self.hot_bytes && is_hot(part))
-        };
-        if all < self.parts_max
-            && let Some(at) = parts.iter().position(grown)
-        {
-            return Some(Advice::Split(at));
+        let hot = |part: &Stat| part.bytes >= self.hot_bytes && is_hot(part) && part.spreads;
+        if all < self.parts_max {
+            let large = parts.iter().position(|part| part.bytes >= self.split_bytes);
+            let hot = || parts.iter().position(hot).map(Advice::SplitHot);
+            if let Some(advice) = large.map(Advice::Split).or_else(hot) {
+                return Some(advice);
+            }
         }
         let small = |pair: &[Stat]| {
-            let joined =
-                Stat { bytes: pair[0].bytes + pair[1].bytes, heat: pair[0].heat + pair[1].heat };
+            let (bytes, heat) = (pair[0].bytes + pair[1].bytes, pair[0].heat + pair[1].heat);
+            let joined = Stat { bytes, heat, spreads: true };
             // Far from what would be split again.
             joined.bytes < self.split_bytes / 4
                 && (joined.bytes < self.hot_bytes / 4 || !is_hot(&joined))
@@ -168,11 +148,15 @@ impl Inner {
                 .iter()
                 .map(|part| {
                     let bytes = part.view_now().levels.runs().map(|run| run.bytes()).sum();
-                    Stat { bytes, heat: heat(part) / sum }
+                    Stat { bytes, heat: heat(part) / sum, spreads: part.heat.middle().is_some() }
                 })
                 .collect();
             let worked = match limits.advise(&stats, all) {
                 Some(Advice::Split(at)) => self.split(table, &parts[at])?,
+                Some(Advice::SplitHot(at)) => match parts[at].heat.middle() {
+                    Some(key) => self.split_at(table, &parts[at], &key)?,
+                    None => false,
+                },
                 Some(Advice::Join(at)) => self.join(table, &parts[at], &parts[at + 1])?,
                 None => false,
             };
@@ -190,13 +174,18 @@ impl Inner {
 
     /// Splits a sub-table in its middle, unless it is being worked on, or cannot be split.
     pub(super) fn split(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
-        match self.try_split(table, part) {
+        let key = middle(&part.view_now().levels);
+        key.map_or(Ok(false), |key| self.split_at(table, part, &key))
+    }
+
+    /// The same at a key.
+    fn split_at(&self, table: &Arc<Table>, part: &Arc<SubTable>, key: &[u8]) -> Result<bool> {
+        match self.try_split(table, part, key) {
             // A slice that would have to be cut cannot be read. Everything else goes on (E8).
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                 let levels = part.view().levels.clone();
-                let key = middle(&levels).unwrap_or_default();
                 let spanning = levels.places().map(|(_, slice)| slice);
-                let spanning = spanning.filter(|slice| spans(slice, &key)).cloned();
+                let spanning = spanning.filter(|slice| spans(slice, key)).cloned();
                 self.quarantine(part, &spanning.collect::<Vec<_>>(), &error);
                 Ok(false)
             }
@@ -204,20 +193,20 @@ impl Inner {
         }
     }
 
-    fn try_split(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
+    fn try_split(&self, table: &Arc<Table>, part: &Arc<SubTable>, key: &[u8]) -> Result<bool> {
         let Some(_compacting) = part.take_whole() else { return Ok(false) };
         let Some(_flushing) = Flushing::begin(self, part) else { return Ok(false) };
         let levels = part.view().levels.clone();
-        let Some(key) = middle(&levels).filter(|_| part.quarantined().is_none()) else {
+        if part.quarantined().is_some() || !part.range().contains(key) || *key == *part.start {
             return Ok(false);
-        };
+        }
         let mut written = self.written(DeviceClass::Ssd)?;
         let mut edit = LevelsEdit::default();
-        let spanning = levels.places().filter(|(_, slice)| spans(slice, &key));
+        let spanning = levels.places().filter(|(_, slice)| spans(slice, key));
         for (place, slice) in spanning {
             edit.removed.push(slice.clone());
             let blocks = slice.meta.block_range();
-            let apart = straddling(slice, &key)?;
+            let apart = straddling(slice, key)?;
             let resident = slice.extent.resident(Access::Blocking)?;
             for rest in [blocks.start..apart.start, apart.end..blocks.end] {
                 if !rest.is_empty() {
@@ -233,7 +222,7 @@ impl Inner {
                 if !TieredSettings::has_range_filters(place) {
                     builder = builder.without_range_filters();
                 }
-                let halves = cut(slice, apart, &key)?;
+                let halves = cut(slice, apart, key)?;
                 halves[0].iter().for_each(|block| builder.push(&block.into()));
                 builder.cut();
                 halves[1].iter().for_each(|block| builder.push(&block.into()));
@@ -250,11 +239,11 @@ impl Inner {
         }
         let change = Change::of(&edit);
         let mut edits = change.edits(table, &edit, &levels.ranges);
-        edits.push(Edit::Split { table: table.id, start: key.clone(), csn: part.flushed() });
+        edits.push(Edit::Split { table: table.id, start: key.into(), csn: part.flushed() });
         self.commit(&mut manifest, edits, &mut written)?;
         change.apply();
         part.close();
-        let halves = part.halves(&key, &cut, self.horizon.installed(), &self.accounts);
+        let halves = part.halves(key, &cut, self.horizon.installed(), &self.accounts);
         table.replace(&[part], halves.into());
         change.retire();
         drop(manifest);
@@ -283,7 +272,7 @@ impl Inner {
         manifest.commit(vec![Edit::Join { table: table.id, start }])?;
         part.close();
         next.close();
-        let joined = part.joined(next, self.horizon.installed(), &self.accounts);
+        let joined = part.joined(next, self.horizon.installed(), self.half_life(), &self.accounts);
         table.replace(&[part, next], vec![joined]);
         drop(manifest);
         self.counts.joins.fetch_add(1, Ordering::Relaxed);
@@ -312,7 +301,8 @@ mod tests {
     const LIMITS: Limits = Limits { split_bytes: 1600, hot_bytes: 100, spread: 4, parts_max: 8 };
 
     fn advise(parts: &[(u64, f64)], all: usize) -> Option<Advice> {
-        let stats: Vec<Stat> = parts.iter().map(|&(bytes, heat)| Stat { bytes, heat }).collect();
+        let stat = |&(bytes, heat): &(u64, f64)| Stat { bytes, heat, spreads: true };
+        let stats: Vec<Stat> = parts.iter().map(stat).collect();
         LIMITS.advise(&stats, all)
     }
 
@@ -322,7 +312,9 @@ mod tests {
         assert_eq!(advise(&[(10, 0.0), (1600, 0.0)], 2), Some(Advice::Split(1)));
         assert_eq!(advise(&[(1600, 0.0)], 8), None, "there are enough");
         // Hot: more than what each of four would have, and half of that again.
-        assert_eq!(advise(&[(100, 1.0)], 1), Some(Advice::Split(0)));
+        assert_eq!(advise(&[(100, 1.0)], 1), Some(Advice::SplitHot(0)));
+        let appended = Stat { bytes: 100, heat: 1.0, spreads: false };
+        assert_eq!(LIMITS.advise(&[appended], 1), None, "one half would have all the writes");
         assert_eq!(advise(&[(99, 1.0)], 1), None, "too small to matter");
         assert_eq!(advise(&[(300, 0.37), (300, 0.37)], 2), None);
         assert_eq!(advise(&[(900, 0.0), (190, 0.0), (200, 0.0)], 3), Some(Advice::Join(1)));
@@ -340,7 +332,7 @@ mod tests {
             let mut turns = 0;
             while let Some(advice) = advise(&parts, parts.len()) {
                 match advice {
-                    Advice::Split(at) => {
+                    Advice::Split(at) | Advice::SplitHot(at) => {
                         let (bytes, heat) = parts[at];
                         parts[at] = (bytes / 2, heat / 2.0);
                         parts.insert(at, (bytes - bytes / 2, heat / 2.0));
@@ -354,14 +346,5 @@ mod tests {
                 assert!(turns < 20, "{parts:?}");
             }
         }
-    }
-
-    #[test]
-    fn heat_is_forgotten_by_halves() {
-        let heat = Heat::default();
-        heat.add(100, 1000, 500);
-        assert_eq!((heat.after(1000, 500), heat.after(1500, 500)), (100.0, 50.0));
-        heat.add(10, 2000, 500);
-        assert_eq!(heat.after(2000, 500), 35.0);
     }
 }

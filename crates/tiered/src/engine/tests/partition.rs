@@ -276,3 +276,78 @@ fn a_use_tells_where_its_subtable_is_at_home() {
     assert_eq!([scan(b"key001", b"key009"), scan(b"key111", b"key119")], homes[..]);
     assert_eq!(scan(b"key001", b"key119"), both);
 }
+
+/// Has rows of a kilobyte written with keys of these numbers, a few hundred kilobytes for a flush, and all work done that follows.
+fn written(bench: &Bench, of: u32, flushes: u64, key: impl Fn(u64) -> u64) {
+    for _ in 0..flushes {
+        let first = bench.horizon.stable().0 + 1;
+        for csn in first..first + 200 {
+            let key = format!("{:06}", key(csn)).into_bytes();
+            let op = Op::Put { table: table(of), key: &key, value: &noise(csn, 1000) };
+            bench.install(&(Csn(csn), batch(&[op])));
+        }
+        rows::flush(bench);
+    }
+}
+
+/// The bounds of a table's sub-tables, and how often any were split and joined.
+fn bounds(bench: &Bench, of: u32) -> (Vec<String>, u64, u64) {
+    let starts = parts(bench, of).into_iter().skip(1);
+    let starts = starts.map(|part| String::from_utf8_lossy(&part.start).into_owned()).collect();
+    let counts = &bench.engine.0.counts;
+    let read = |count: &AtomicU64| count.load(Ordering::SeqCst);
+    (starts, read(&counts.splits), read(&counts.joins))
+}
+
+/// What is written more than all others is split where its writes fall, stays so while they do, and is joined when they are elsewhere.
+#[test]
+fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
+    let settings = TieredSettings {
+        subtable_bytes: 16 << 20,
+        memtables_bytes: 512 << 10,
+        memtable_bytes: 256 << 10,
+        write_cores: 4,
+        ..small()
+    };
+    let bench = open_with(Arc::new(SimDisk::new(6)), settings.clone()).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
+    // Most of what is there is below the keys that are written on and on.
+    written(&bench, 1, 5, |csn| csn % 1000);
+    let mut rng = Rng::new(4);
+    let hot: Vec<u64> = (0..20_000).map(|_| 800_000 + rng.below(6000)).collect();
+    let key = |csn: u64| hot[csn as usize % hot.len()];
+    written(&bench, 1, 40, key);
+    let (starts, splits, _) = bounds(&bench, 1);
+    assert!((2..8).contains(&starts.len()), "{starts:?}");
+    assert!(starts.iter().filter(|start| start.as_str() > "800000").count() >= 2, "{starts:?}");
+    written(&bench, 1, 10, key);
+    let (after, more, joins) = bounds(&bench, 1);
+    assert!(joins <= 1 && more <= splits + 1, "{starts:?} {after:?}: {splits} {more} {joins}");
+
+    written(&bench, 2, 40, |csn| csn);
+    // Together they are more than what is joined for its size.
+    assert_eq!(parts(&bench, 1).len(), 2, "{after:?} {:?}", bounds(&bench, 1));
+
+    // Without other cores nothing is.
+    let settings = TieredSettings { write_cores: 1, ..settings };
+    let bench = open_with(Arc::new(SimDisk::new(6)), settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
+    written(&bench, 1, 40, key);
+    assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
+}
+
+/// Rows that are appended go to the last sub-table however often it is split: it is not for their sake.
+#[test]
+fn what_is_appended_is_not_split_for_its_heat() {
+    let settings = TieredSettings {
+        subtable_bytes: 16 << 20,
+        memtables_bytes: 512 << 10,
+        memtable_bytes: 256 << 10,
+        write_cores: 4,
+        ..small()
+    };
+    let bench = open_with(Arc::new(SimDisk::new(6)), settings).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
+    written(&bench, 1, 60, |csn| csn);
+    assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
+}

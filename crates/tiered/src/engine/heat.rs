@@ -1,0 +1,185 @@
+//! How much a sub-table is written to, and where: by this it is split, and joined with its neighbours (`partition`).
+//!
+//! # Guarantees
+//! - **H1.** What halves have is what the whole had, each the part that was written to its keys, and what was joined has what both had: nothing that
+//!   was split for its heat is joined again before that has gone.
+//! - **H2.** A key in the middle is one by which both halves go on to be written, as far as the past tells: rows that are appended lie beyond all
+//!   that came before, and have none.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+
+/// Keys of a flush that are remembered, which parts of about as many bytes begin with, and of the last flushes together.
+pub(super) const MARKS: usize = 8;
+const MARKS_MAX: usize = 8 * MARKS;
+/// With marks of fewer flushes nobody knows where the next ones fall.
+const FLUSHES_LEAST: usize = 4;
+/// Of the marks, the part by which it is judged where writes fall now: what one small flush has tells little.
+const LATELY_SHARE: usize = 4;
+/// Bytes of a key that are remembered. What is cut off is a key all the same.
+const KEY_BYTES: usize = 64;
+
+/// A key that a flush has written.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Mark {
+    /// What the engine had flushed by then.
+    at: u64,
+    key: Box<[u8]>,
+}
+
+/// Bytes that were flushed, of which the past weighs less and less.
+#[derive(Clone, Default, Debug)]
+struct Warmth {
+    bytes: f64,
+    /// What the engine had flushed when they were last counted.
+    at: u64,
+    /// In the order of the flushes.
+    marks: VecDeque<Mark>,
+}
+
+impl Warmth {
+    fn after(&self, flushed: u64, half_life: u64) -> f64 {
+        let passed = flushed.saturating_sub(self.at) as f64;
+        self.bytes * (-passed / half_life.max(1) as f64).exp2()
+    }
+
+    fn forget_old_marks(&mut self) {
+        let old = self.marks.len().saturating_sub(MARKS_MAX);
+        self.marks.drain(..old);
+    }
+}
+
+/// How much a sub-table was written to lately.
+#[derive(Default)]
+pub(crate) struct Heat(Mutex<Warmth>);
+
+impl Heat {
+    /// The bytes, after the engine has flushed so many in all; half of them are forgotten for each `half_life` of those.
+    pub(super) fn after(&self, flushed: u64, half_life: u64) -> f64 {
+        self.0.lock().after(flushed, half_life)
+    }
+
+    /// Counts a flush, of which these are keys in parts of about as many bytes.
+    pub(super) fn add<'k>(
+        &self,
+        bytes: u64,
+        flushed: u64,
+        half_life: u64,
+        keys: impl Iterator<Item = &'k [u8]>,
+    ) {
+        let mut warmth = self.0.lock();
+        warmth.bytes = warmth.after(flushed, half_life) + bytes as f64;
+        warmth.at = flushed;
+        let mark = |key: &[u8]| Mark { at: flushed, key: key[..key.len().min(KEY_BYTES)].into() };
+        warmth.marks.extend(keys.map(mark));
+        warmth.forget_old_marks();
+    }
+
+    /// A key by which what is written would go to two halves alike (H2).
+    pub(super) fn middle(&self) -> Option<Box<[u8]>> {
+        let warmth = self.0.lock();
+        let marks = &warmth.marks;
+        let mut flushes: Vec<u64> = marks.iter().map(|mark| mark.at).collect();
+        flushes.dedup();
+        let mut keys: Vec<&[u8]> = marks.iter().map(|mark| &*mark.key).collect();
+        keys.sort_unstable();
+        let middle = *keys.get(keys.len() / 2)?;
+        let lately = marks.iter().rev().take(marks.len().div_ceil(LATELY_SHARE));
+        let (before, after): (Vec<_>, Vec<_>) = lately.partition(|mark| *mark.key < *middle);
+        let spreads = before.len().min(after.len()) * 4 >= before.len() + after.len();
+        (flushes.len() >= FLUSHES_LEAST && spreads).then(|| middle.into())
+    }
+
+    /// What each half has of a sub-table that is split at a key (H1).
+    pub(crate) fn halves(&self, key: &[u8]) -> [Heat; 2] {
+        let whole = self.0.lock().clone();
+        let (before, after): (VecDeque<_>, VecDeque<_>) =
+            whole.marks.into_iter().partition(|mark| *mark.key < *key);
+        let all = before.len() + after.len();
+        let share = if all == 0 { 0.5 } else { before.len() as f64 / all as f64 };
+        let half = |share: f64, marks| {
+            Heat(Mutex::new(Warmth { bytes: whole.bytes * share, at: whole.at, marks }))
+        };
+        [half(share, before), half(1.0 - share, after)]
+    }
+
+    /// What two that are joined have together (H1).
+    pub(crate) fn joined(&self, next: &Heat, half_life: u64) -> Heat {
+        let (one, other) = (self.0.lock().clone(), next.0.lock().clone());
+        let at = one.at.max(other.at);
+        let bytes = one.after(at, half_life) + other.after(at, half_life);
+        let mut marks: Vec<Mark> = one.marks.into_iter().chain(other.marks).collect();
+        marks.sort();
+        let mut joined = Warmth { bytes, at, marks: marks.into() };
+        joined.forget_old_marks();
+        Heat(Mutex::new(joined))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HALF_LIFE: u64 = 500;
+
+    /// Heat of flushes of 100 bytes each, with these keys.
+    fn heat_of<const N: usize>(flushes: impl Iterator<Item = [u8; N]>) -> Heat {
+        let heat = Heat::default();
+        for (number, keys) in flushes.enumerate() {
+            let flushed = 100 * (number as u64 + 1);
+            heat.add(100, flushed, HALF_LIFE, keys.iter().map(std::slice::from_ref));
+        }
+        heat
+    }
+
+    #[test]
+    fn heat_is_forgotten_by_halves() {
+        let heat = Heat::default();
+        let none = || std::iter::empty();
+        heat.add(100, 1000, 500, none());
+        assert_eq!((heat.after(1000, 500), heat.after(1500, 500)), (100.0, 50.0));
+        heat.add(10, 2000, 500, none());
+        assert_eq!(heat.after(2000, 500), 35.0);
+    }
+
+    /// H1.
+    #[test]
+    fn halves_have_what_was_written_to_them() {
+        let whole = heat_of((0..4).map(|_| [10, 20, 30, 40]));
+        let all = whole.after(400, HALF_LIFE);
+        let halves = whole.halves(&[15]);
+        let each = halves.each_ref().map(|half| half.after(400, HALF_LIFE) / all);
+        assert_eq!(each, [0.25, 0.75]);
+        assert_eq!(halves[1].middle().as_deref(), Some(&[30][..]));
+        let joined = halves[0].joined(&halves[1], HALF_LIFE);
+        assert!((joined.after(400, HALF_LIFE) - all).abs() < 1e-9);
+        assert_eq!(joined.middle(), whole.middle());
+        // One of them was written to later.
+        halves[1].add(50, 900, HALF_LIFE, std::iter::empty());
+        let joined = halves[0].joined(&halves[1], HALF_LIFE);
+        assert!((joined.after(900, HALF_LIFE) - (all / 2.0 + 50.0)).abs() < 1e-9);
+    }
+
+    /// H2.
+    #[test]
+    fn the_middle_is_where_both_halves_go_on_to_be_written() {
+        assert_eq!(heat_of((0..3).map(|_| [1, 2, 3, 4])).middle(), None, "too early to tell");
+        let middle = heat_of((0..9).map(|_| [10, 11, 12, 200])).middle();
+        assert_eq!(middle.as_deref(), Some(&[12][..]));
+        assert_eq!(heat_of((0..9).map(|turn| [2 * turn, 2 * turn + 1])).middle(), None, "appended");
+        assert_eq!(heat_of((0..9).map(|_| [7; 4])).middle(), None, "one key");
+        let moved = (0..12).map(|turn| if turn < 6 { [1, 2] } else { [101, 102] });
+        assert_eq!(heat_of(moved).middle().as_deref(), None, "the last ones are in one half");
+    }
+
+    #[test]
+    fn few_keys_are_kept_and_short_ones() {
+        let heat = Heat::default();
+        let long = [7; 3000];
+        (0..100).for_each(|turn| heat.add(1, turn, 1, std::iter::repeat_n(&long[..], MARKS)));
+        let warmth = heat.0.lock();
+        assert_eq!(warmth.marks.len(), MARKS_MAX);
+        assert!(warmth.marks.iter().all(|mark| mark.key.len() == KEY_BYTES));
+    }
+}
