@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -48,14 +49,21 @@ pub(crate) struct ServeArgs {
     /// How data is compressed once it has settled: none, lz4, zstd, or zstd:1 to zstd:19
     #[arg(long, value_name = "HOW", default_value = "zstd:3")]
     cold_compression: Compression,
-    /// The ceiling on space amplification: bytes that the extents of settled data may take for each byte of them that is in use, from 1.05
-    /// to 10. Past it compactions put them in order, so that less takes less space and more writing
-    #[arg(long, value_name = "TIMES", default_value_t = 1.25)]
+    /// The ceiling on space amplification: bytes that a table may take for each byte of its rows as they settle, from 1.1 to 10. Newer versions
+    /// settle sooner, and what is dead goes sooner, the lower it is: less space is taken, and more is written
+    #[arg(long, value_name = "TIMES", default_value_t = 2.0)]
     space_max: f64,
     /// The kinds of compactions to choose first, where several are due: of deletion, intra-Level0, minor, major and self-major. Those that are
     /// not named follow in that order; what writers would soon be slowed without goes before all
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     compaction_order: Vec<CompactionKind>,
+    /// Rows that were deleted, in 2 MB, from which on they are compacted for their own sake: with fewer, what was deleted goes sooner, and more
+    /// is written
+    #[arg(long, value_name = "ROWS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    deletions_min: u64,
+    /// Seconds that a table is not to be written to until all of it is compressed as settled data is
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    settle_after: u64,
     /// The port to listen on; 0 for any that is free
     #[arg(long, default_value_t = 3306)]
     port: u16,
@@ -136,6 +144,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     settings.cold_compression = args.cold_compression;
     settings.space_max = args.space_max;
     settings.compaction_order.clone_from(&args.compaction_order);
+    settings.deletions_min = args.deletions_min;
+    settings.settle_after = Duration::from_secs(args.settle_after);
     settings.cores = args.cores.unwrap_or(settings.cores);
     settings.durability = args.durability;
     settings.direct_reads = args.direct_reads;

@@ -400,7 +400,7 @@ fn settings_of_compactions_that_make_no_sense_are_told_of() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     for (option, value, told) in [
-        ("--space-max", "1", "space_max is 1; it must be between 1.05 and 10"),
+        ("--space-max", "1", "space_max is 1; it must be between 1.1 and 10"),
         ("--space-max", "much", "invalid value 'much' for '--space-max <TIMES>'"),
         (
             "--compaction-order",

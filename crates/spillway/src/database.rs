@@ -124,8 +124,12 @@ impl Database {
         let horizon = HorizonHandle::new();
         let mut defaults = TieredSettings::for_memory(settings.memory_bytes);
         defaults.compaction_order = settings.all_in_order();
-        if !settings.has(Mechanism::IntraLevel0) {
-            defaults.compaction_order.retain(|kind| *kind != CompactionKind::IntraLevel0);
+        for (mechanism, of) in [
+            (Mechanism::IntraLevel0, CompactionKind::IntraLevel0),
+            (Mechanism::DeletionCompactions, CompactionKind::Deletion),
+            (Mechanism::SelfMajors, CompactionKind::SelfMajor),
+        ] {
+            defaults.compaction_order.retain(|kind| *kind != of || settings.has(mechanism));
         }
         if !settings.has(Mechanism::LargeLevel0) {
             defaults.level0_share = 0.0;
@@ -176,6 +180,8 @@ impl Database {
             hot_compression: settings.hot_compression,
             cold_compression: settings.cold_compression,
             space_max: settings.space_max,
+            deletions_min: settings.deletions_min,
+            settle_after: settings.settle_after,
             ..defaults
         };
         let tiered = TieredEngine::open(

@@ -20,6 +20,10 @@ pub enum Mechanism {
     EvenLevel0,
     /// Sub-levels of Level0 are merged with each other.
     IntraLevel0,
+    /// What was mostly deleted is compacted for that.
+    DeletionCompactions,
+    /// Extents of Level2 that are mostly dead are put together.
+    SelfMajors,
     /// A memtable that shares keys with little of Level1 is flushed straight there.
     StraightFlush,
     /// Compactions leave alone what they need not change.
@@ -82,12 +86,14 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 34] = [
+    pub const ALL: [Mechanism; 36] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
         Mechanism::EvenLevel0,
         Mechanism::IntraLevel0,
+        Mechanism::DeletionCompactions,
+        Mechanism::SelfMajors,
         Mechanism::StraightFlush,
         Mechanism::Reuse,
         Mechanism::Pacing,
@@ -128,6 +134,8 @@ impl Mechanism {
             Mechanism::LargeLevel0 => "large-level0",
             Mechanism::EvenLevel0 => "even-level0",
             Mechanism::IntraLevel0 => "intra-level0",
+            Mechanism::DeletionCompactions => "deletion-compactions",
+            Mechanism::SelfMajors => "self-majors",
             Mechanism::StraightFlush => "straight-flush",
             Mechanism::Reuse => "reuse",
             Mechanism::Pacing => "pacing",

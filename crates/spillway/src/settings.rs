@@ -47,13 +47,19 @@ pub struct Settings {
     pub hot_compression: Compression,
     /// How all other data is compressed: Level2.
     pub cold_compression: Compression,
-    /// The ceiling on space amplification: bytes that extents of Level2, where nearly all data is, may take for each byte of them that is in use,
-    /// between 1.05 and 10. Past it compactions put them in order ([`CompactionKind::SelfMajor`]). Nearer to 1 less space is taken, and more is
-    /// written: at 1.25 up to a fifth of it is dead.
+    /// The ceiling on space amplification, between 1.1 and 10: bytes that a table's extents may take for each byte that is in use in Level2, which has
+    /// about one version of each row; six memtables more are no matter. A quarter of what is over 1 may be dead in Level2, where compactions
+    /// put extents in order ([`CompactionKind::SelfMajor`]), and the rest newer versions above it, which go down sooner. Nearer to 1 less space is
+    /// taken, and several times as much is written; from 2 on what is above Level2 is what serves best, and more may be dead.
     pub space_max: f64,
     /// The kinds of compactions, those that are chosen first in front, where several are due (X-Engine, section 3.3.3). Those of
     /// [`CompactionKind::ORDER`] that are not named come after them, in that order, and what writers would soon be slowed without comes before all.
     pub compaction_order: Vec<CompactionKind>,
+    /// Rows that were deleted, in 2 MB, from which on they are compacted for their own sake, where they are a quarter of what is there: at least 1.
+    /// With fewer, what was deleted goes sooner, and more is written.
+    pub deletions_min: u64,
+    /// How long a table is not to be written to until what of it is above Level2 is compressed as Level2 is. [`Duration::MAX`] for never.
+    pub settle_after: Duration,
     /// Whether reads of data files go past the system's page cache, where the file system can: what is in memory is in the budget then, once,
     /// and a read that needs its device takes half of the system's time. Without it the system keeps what was read lately in
     /// memory that nobody else needs, beside the budget.
@@ -84,8 +90,10 @@ impl Default for Settings {
             tiers: Vec::new(),
             hot_compression: Compression::None,
             cold_compression: Compression::ZSTD,
-            space_max: 1.25,
+            space_max: 2.0,
             compaction_order: CompactionKind::ORDER.into(),
+            deletions_min: 1000,
+            settle_after: Duration::from_secs(10),
             direct_reads: false,
             slot_bytes: 2 << 20,
         }
@@ -93,7 +101,7 @@ impl Default for Settings {
 }
 
 /// What the ceiling on space amplification may be: no extent is filled to its last block, and a tenth in use is no ceiling.
-const SPACE_MAX: std::ops::RangeInclusive<f64> = 1.05..=10.0;
+const SPACE_MAX: std::ops::RangeInclusive<f64> = 1.1..=10.0;
 /// The most lanes that a log can have.
 const LANES_MAX: usize = 64;
 
@@ -150,6 +158,8 @@ impl Settings {
             cold_compression,
             space_max,
             compaction_order: _,
+            deletions_min,
+            settle_after,
             direct_reads,
             slot_bytes,
         } = self;
@@ -160,6 +170,7 @@ impl Settings {
             ("cold_compression", cold_compression.to_string()),
             ("compaction_order", listed(&self.all_in_order())),
             ("cores", cores.to_string()),
+            ("deletions_min", deletions_min.to_string()),
             ("direct_reads", flag(direct_reads)),
             ("durability", durability.to_string()),
             ("hot_compression", hot_compression.to_string()),
@@ -169,6 +180,7 @@ impl Settings {
             ("log_segment_bytes", log_segment_bytes.to_string()),
             ("memory_bytes", memory_bytes.to_string()),
             ("recovery_threads", recovery_threads.to_string()),
+            ("settle_after", settle_after.as_secs_f64().to_string()),
             ("slot_bytes", slot_bytes.to_string()),
             ("space_max", space_max.to_string()),
             ("tiers", listed(tiers)),
@@ -207,6 +219,9 @@ impl Settings {
                 "space_max is {}; it must be between {least} and {most}",
                 self.space_max
             )));
+        }
+        if self.deletions_min == 0 {
+            return Err(Error::invalid("deletions_min is 0; it must be at least 1"));
         }
         for (at, kind) in self.compaction_order.iter().enumerate() {
             if !CompactionKind::ORDER.contains(kind) {

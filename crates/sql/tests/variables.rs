@@ -17,6 +17,8 @@ fn settings_of_a_database_are_variables_that_nobody_sets() {
     settings.without = vec![Mechanism::Recall, Mechanism::WarmTables];
     settings.cold_compression = Compression::Lz4;
     settings.space_max = 1.1;
+    settings.deletions_min = 300;
+    settings.settle_after = std::time::Duration::from_secs(25);
     settings.compaction_order = vec![CompactionKind::SelfMajor];
     settings.background_threads = false;
     let shown = settings.shown();
@@ -47,6 +49,8 @@ fn settings_of_a_database_are_variables_that_nobody_sets() {
         ("without", "recall,warm-tables"),
         ("cold_compression", "lz4"),
         ("space_max", "1.1"),
+        ("deletions_min", "300"),
+        ("settle_after", "25"),
         ("background_threads", "OFF"),
         ("log_dir", ""),
     ];

@@ -75,7 +75,7 @@ pub struct TieredSettings {
     pub compaction_order: Vec<CompactionKind>,
     /// Tombstones in 2 MB from which on they are compacted for their own sake.
     pub deletions_min: u64,
-    /// Bytes of extents for each byte in use in Level2, past which it is put in order.
+    /// The ceiling on space amplification: bytes of a table's extents for each that is in use in Level2, which has about one version of each row.
     pub space_max: f64,
     /// The share of what is below it that Level0 of a table may hold that is not mostly read: in a few large sub-levels, which go down for
     /// less the more there is in them.
@@ -127,6 +127,10 @@ pub struct TieredSettings {
 
 /// Level0 goes straight into Level2 where that has at most so many times the bytes: about what majors find with Level1 at its size.
 const LEVEL2_TIMES: f64 = 3.0;
+/// The ceiling on space from which on Level0 and Level1 may hold what they are best served by.
+const SPACE_PLENTY: f64 = 2.0;
+/// What extents of Level2 may take for each byte in use, whatever the ceiling is: they are never all full.
+const LEVEL2_SPACE_LEAST: f64 = 1.05;
 /// Larger ones take more memory and spare hardly more.
 const DICTIONARY_BYTES: usize = 16 << 10;
 
@@ -178,7 +182,7 @@ impl TieredSettings {
             level0_share: 1.0 / 8.0,
             compaction_order: CompactionKind::ORDER.into(),
             deletions_min: 1000,
-            space_max: 1.25,
+            space_max: 2.0,
             even_level0: true,
             dynamic_level0: true,
             paced_compaction: true,
@@ -269,7 +273,21 @@ impl TieredSettings {
 
     /// Bytes of an extent that must be in use for it not to count as wasteful.
     pub(crate) fn used_bytes_least(&self) -> u64 {
-        (self.slot_bytes as f64 / self.space_max) as u64
+        (self.slot_bytes as f64 / self.level2_space_max()) as u64
+    }
+
+    /// Bytes of Level2's extents for each byte in use there, past which it is put in order: a quarter of what there may be too much, unless that
+    /// is hardly anything. The rest is for what is above, which is worth more: the less there may be of it, the more often all that is below is
+    /// written. A ceiling over [`SPACE_PLENTY`] is for who would rather have space wasted in Level2 than written.
+    fn level2_space_max(&self) -> f64 {
+        let share = 1.0 + (self.space_max - 1.0) / 4.0;
+        let plenty = 1.0 + (SPACE_PLENTY - 1.0) / 4.0;
+        share.min(plenty).max(LEVEL2_SPACE_LEAST).max(plenty * self.space_max / SPACE_PLENTY)
+    }
+
+    /// What of Level0 and Level1 there may be for each byte of Level2.
+    fn above_max(&self) -> f64 {
+        (self.space_max / self.level2_space_max() - 1.0).max(0.0)
     }
 
     /// The class of device that a place is meant for.
@@ -325,7 +343,8 @@ impl TieredSettings {
             deletions_min: self.deletions_min,
             extent_bytes: self.slot_bytes as u64,
             block_bytes: (BLOCK_BYTES as u64).min(self.slot_bytes as u64 / 2),
-            space_max: self.space_max,
+            space_max: self.level2_space_max(),
+            above_max: self.above_max(),
             hot_share: if self.temperature { self.hot_share } else { 0.0 },
             even_level0: self.even_level0,
         }

@@ -32,10 +32,11 @@ fn refused(settings: Settings) -> String {
 
 #[test]
 fn a_ceiling_or_an_order_that_makes_no_sense_is_refused() {
-    for space_max in [0.0, 1.0, 1.04, 10.1, f64::NAN, f64::INFINITY, -2.0] {
+    for space_max in [0.0, 1.0, 1.09, 10.1, f64::NAN, f64::INFINITY, -2.0] {
         let told = refused(Settings { space_max, ..small() });
-        assert!(told.contains("must be between 1.05 and 10"), "{told}");
+        assert!(told.contains("must be between 1.1 and 10"), "{told}");
     }
+    assert!(refused(Settings { deletions_min: 0, ..small() }).contains("must be at least 1"));
     use CompactionKind::{Full, Major, Minor};
     let order = |kinds: &[CompactionKind]| Settings { compaction_order: kinds.into(), ..small() };
     assert!(refused(order(&[Full])).contains("names full, which no order is for"));
@@ -86,10 +87,34 @@ fn after_updates(space_max: f64) -> (f64, f64) {
 #[test]
 fn the_ceiling_on_space_is_what_compactions_keep() {
     // Left alone, extents of Level2 take some 1.4 times what is in use of them, and those above a little more.
-    for (space_max, does) in [(1.1, true), (1.3, true), (1.45, false), (10.0, false)] {
+    for (space_max, does) in [(1.1, true), (2.0, true), (2.4, false), (10.0, false)] {
         let (found, ordered) = after_updates(space_max);
         assert_eq!(ordered > 0.0, does, "{found:.3} after {ordered}, at most {space_max}");
         assert!(if does { found < 1.1 } else { found > 1.3 }, "{found:.3} with {space_max}");
+    }
+}
+
+/// What was deleted goes by itself from as many tombstones on as was asked for, unless that is left out.
+#[test]
+fn deletions_are_compacted_from_as_many_on_as_was_asked_for() {
+    for (deletions_min, without, goes) in [
+        (50, vec![], true),
+        (100_000, vec![], false),
+        (50, vec![Mechanism::DeletionCompactions], false),
+    ] {
+        let slot_bytes = Settings::default().slot_bytes;
+        let db = with(Settings { deletions_min, without, slot_bytes, ..small() });
+        let (table, mut rng) = (new_table(&db), Rng::new(1));
+        commit(&db, table, 0..4000, &mut rng);
+        db.compact().unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        (0..3000_u64).for_each(|row| txn.delete(table, &row.to_be_bytes()).unwrap());
+        txn.commit().wait().unwrap();
+        db.flush().unwrap();
+        while db.run_background_job().unwrap() {}
+        let done = db.inspect().compactions.unwrap();
+        let gone = done.iter().any(|one| one.kind == CompactionKind::Deletion);
+        assert_eq!(gone, goes, "{deletions_min}");
     }
 }
 

@@ -107,7 +107,7 @@ fn small() -> TieredSettings {
         file_bytes: 1 << 20,
         compaction_order: Kind::ORDER.into(),
         deletions_min: 20,
-        space_max: 1.25,
+        space_max: 2.0,
         level0_target: 3,
         level0_share: 0.0,
         level0_bytes: 8 << 10,

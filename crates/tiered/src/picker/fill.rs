@@ -28,6 +28,7 @@ pub(super) fn shape_for(memtable_bytes: u64) -> Shape {
         extent_bytes: EXTENT_BYTES,
         block_bytes: 0,
         space_max: 1.25,
+        above_max: 0.6,
         even_level0: true,
     }
 }

@@ -20,7 +20,8 @@
 //!   Level1, or with what Level1 has of the keys straight into Level2 where that is cheap.
 //! - *Major*: Level1 goes down into Level2, once it is large. Moving a byte down costs about `|L1|/|L0|` bytes of rewriting at
 //!   the first step and `|L2|/|L1|` at the second; their sum is least where both are equal, so Level1's target is the
-//!   geometric mean of what Level0 holds when it is relieved and of Level2.
+//!   geometric mean of what Level0 holds when it is relieved and of Level2. Where that, or Level0's share, would take more space than there
+//!   may be for each byte of Level2, both are smaller: most of what they hold is newer versions of rows that are there.
 //! - *Self-major*: within Level2, extents that are mostly dead, and versions that nobody sees any more, are put together into
 //!   fewer extents, once space is wasted beyond a ceiling.
 //!
@@ -84,6 +85,8 @@ pub(crate) struct Shape {
     pub(crate) block_bytes: u64,
     /// Bytes of extents for each byte in use, past which Level2 is put in order.
     pub(crate) space_max: f64,
+    /// Bytes that Level0 and Level1 together may hold for each byte of Level2.
+    pub(crate) above_max: f64,
     /// The share of Level1's target that what is hot may stay in.
     pub(crate) hot_share: f64,
     /// Whether Level0 is cut into parts of about `input_bytes` wherever its runs end, and merged within so that it serves for long.
@@ -197,13 +200,24 @@ impl Shape {
     /// The bytes that Level0 should hold, at most.
     pub(crate) fn level0_most(&self, levels: &Levels) -> u64 {
         let below = levels.level1.bytes() + levels.level2.bytes();
-        ((below as f64 * self.level0_share) as u64).max(self.level0_bytes)
+        let share = (below as f64 * self.level0_share) as u64;
+        share.min(self.above_most(levels) / 3).max(self.level0_bytes)
+    }
+
+    /// The bytes that Level0 and Level1 together should hold for the sake of space, at most, where that is more than they always may. With nothing
+    /// below them, all that they hold is needed.
+    fn above_most(&self, levels: &Levels) -> u64 {
+        match levels.level2.bytes() {
+            0 => u64::MAX,
+            level2 => (level2 as f64 * self.above_max) as u64,
+        }
     }
 
     /// The bytes that Level1 should hold, at most.
     pub(crate) fn level1_most(&self, levels: &Levels) -> u64 {
-        let mean = (self.level0_most(levels) as f64 * levels.level2.bytes() as f64).sqrt() as u64;
-        mean.max(self.level1_bytes_min)
+        let level0 = self.level0_most(levels);
+        let mean = (level0 as f64 * levels.level2.bytes() as f64).sqrt() as u64;
+        mean.min(self.above_most(levels).saturating_sub(level0)).max(self.level1_bytes_min)
     }
 
     /// How far the number of Level0's sub-levels is over its target: 1 asks for a compaction.

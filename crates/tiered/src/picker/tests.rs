@@ -65,6 +65,7 @@ fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
         extent_bytes: 100,
         block_bytes: 0,
         space_max: 1.25,
+        above_max: 10.0,
         even_level0: true,
         hot_share: 0.5,
     };
@@ -90,6 +91,10 @@ fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
             "share" => {
                 shape.hot_share = rest.parse().unwrap();
                 shape.level0_share = rest.parse().unwrap();
+                continue;
+            }
+            "above" => {
+                shape.above_max = rest.parse().unwrap();
                 continue;
             }
             "times" => {
@@ -203,6 +208,7 @@ fn picks_keep_their_promises() {
             extent_bytes: 100,
             block_bytes: 0,
             space_max: 1.0 + rng.below(100) as f64 / 100.0,
+            above_max: rng.below(10) as f64 / 10.0,
             hot_share: 0.5,
             even_level0: true,
         };

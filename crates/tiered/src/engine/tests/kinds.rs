@@ -84,6 +84,56 @@ fn space_stays_under_its_ceiling() {
     verify_clean(&disk);
 }
 
+/// Rows anywhere are written anew on and on. Answers the most bytes that extents take for each byte of Level2 once nothing is due, but for what
+/// there may always be above it, and the bytes that compactions wrote.
+fn amplification(space_max: f64) -> (f64, u64) {
+    let settings = TieredSettings {
+        space_max,
+        slot_bytes: 64 << 10,
+        file_bytes: 4 << 20,
+        memtable_bytes: 128 << 10,
+        memtables_bytes: 384 << 10,
+        level0_bytes: 64 << 10,
+        level0_share: 0.125,
+        cold_compression: Compression::None,
+        ..small()
+    };
+    let always = 3 * settings.level0_bytes + 4 * settings.slot_bytes as u64;
+    let (disk, bench) = with_table(settings);
+    let (rows, mut csn) = (8000, 2);
+    let mut rng = Rng::new(7);
+    let mut most: f64 = 0.0;
+    for turn in 0..24_000 {
+        put(&bench, csn, if turn < rows { turn } else { rng.below(rows) }, 1000);
+        csn += 1;
+        if turn % 100 == 99 {
+            bench.engine.flush_all().unwrap();
+            bench.work().unwrap();
+        }
+        if turn % 100 == 99 && turn > 2 * rows {
+            let (all, free) = bench.engine.0.space.bytes();
+            let level2 = bench.engine.status()[0].levels[2].bytes;
+            most = most.max((all - free).saturating_sub(always) as f64 / level2 as f64);
+        }
+    }
+    let written = bench.engine.0.counts.compaction_written_bytes.load(Ordering::SeqCst);
+    drop(bench);
+    verify_clean(&disk);
+    (most, written)
+}
+
+/// The ceiling is one for all of a table: the lower it is, the less there is above Level2, and the more is written.
+#[test]
+fn a_ceiling_on_space_is_one_for_all_levels() {
+    let found = [1.2, 2.0].map(|space_max| (space_max, amplification(space_max)));
+    for (space_max, (most, _)) in found {
+        // Of four blocks in a slot of the test, one may not fit.
+        assert!(most < space_max * 4.0 / 3.0, "{found:?}");
+    }
+    let [tight, plenty] = found.map(|(_, found)| found);
+    assert!(tight.0 < plenty.0 && tight.1 > plenty.1, "{found:?}");
+}
+
 /// Two compactions of one sub-table run beside each other where their keys are apart.
 #[test]
 fn compactions_of_keys_that_are_apart_run_beside_each_other() {
