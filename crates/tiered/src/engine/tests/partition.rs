@@ -351,3 +351,54 @@ fn what_is_appended_is_not_split_for_its_heat() {
     written(&bench, 1, 60, |csn| csn);
     assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
 }
+
+/// A compaction of everything that a crash cuts off has what it has recorded: begun anew, it goes on there, and writes only what is left.
+#[test]
+fn a_compaction_of_everything_goes_on_where_a_crash_left_it() {
+    let settings = || TieredSettings { subtable_bytes: 500 << 10, ..small() };
+    let filled = |disk: &SimDisk| {
+        let bench = open_with(Arc::new(disk.clone()), settings()).unwrap();
+        bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
+        written(&bench, 1, 10, |csn| csn * 7919 % 2000);
+        assert!(parts(&bench, 1).len() > 3, "{}", parts(&bench, 1).len());
+        // What is to be merged into all of that.
+        let newest = bench.horizon.stable().0;
+        for csn in newest + 1..newest + 400 {
+            let key = format!("{:06}", csn * 31 % 2000).into_bytes();
+            let op = Op::Put { table: table(1), key: &key, value: &noise(csn, 1000) };
+            bench.install(&(Csn(csn), batch(&[op])));
+        }
+        bench.engine.flush_all().unwrap();
+        bench
+    };
+    let bytes =
+        |bench: &Bench| bench.engine.0.counts.compaction_written_bytes.load(Ordering::SeqCst);
+    let disk = SimDisk::new(1);
+    let bench = filled(&disk);
+    let (before, first) = (bytes(&bench), disk.operations());
+    bench.engine.compact_all().unwrap();
+    let (whole, operations) = (bytes(&bench) - before, disk.operations() - first);
+    let newest = bench.horizon.stable();
+    let rows = bench.rows(table(1), KeyRange::ALL, Direction::Forward, newest).unwrap();
+    assert_eq!(rows.len(), 2000);
+    let mut left = vec![whole];
+    for quarter in 1..4 {
+        let disk = SimDisk::new(1);
+        let bench = filled(&disk);
+        disk.fail_operation(disk.operations() + operations * quarter / 4, Fault::Crash);
+        bench.engine.compact_all().unwrap_err();
+        drop(bench);
+        disk.crash();
+        disk.restart();
+        verify_clean(&disk);
+        let bench = open_with(Arc::new(disk), settings()).unwrap();
+        bench.horizon.stable.store(newest.0, Ordering::SeqCst);
+        bench.engine.compact_all().unwrap();
+        left.push(bytes(&bench));
+        let found = bench.rows(table(1), KeyRange::ALL, Direction::Forward, newest).unwrap();
+        assert_eq!(found, rows);
+    }
+    // The first quarter may be all flushes.
+    assert!(left.windows(2).all(|pair| pair[1] <= pair[0]), "{left:?}");
+    assert!(left[3] < left[2] && left[3] * 2 < whole, "{left:?}");
+}
