@@ -1,0 +1,258 @@
+//! One run of a history.
+
+use std::collections::VecDeque;
+
+use super::super::*;
+use super::Seen;
+use super::history::Step;
+use super::model::History;
+use super::reads::Begun;
+use super::variation::{Variation, variation};
+use crate::compaction::{Checked, Cpu};
+use crate::picker::Chooser;
+
+pub(super) struct Run<'a> {
+    disk: SimDisk,
+    rng: Rng,
+    slot_bytes: usize,
+    pub(super) variation: Variation,
+    pub(super) bench: Bench,
+    background: Option<Background>,
+    pub(super) history: History,
+    pub(super) held: VecDeque<Csn>,
+    pub(super) begun: VecDeque<Begun>,
+    /// With the newest commit at that time.
+    pins: VecDeque<(Pin, Csn)>,
+    pub(super) seen: &'a mut Seen,
+}
+
+fn open_as(disk: &SimDisk, variation: &Variation) -> (Bench, Option<Background>) {
+    let bench = open_with(Arc::new(disk.clone()), variation.settings.clone()).unwrap();
+    if variation.checked {
+        bench.engine.offload_to(Box::new(Checked(Cpu, Cpu)));
+    }
+    let background = variation.threads.then(|| bench.engine.start_background(2).unwrap());
+    (bench, background)
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(seed: u64, seen: &'a mut Seen, slot_bytes: usize) -> Run<'a> {
+        let mut rng = Rng::new(seed);
+        let disk = SimDisk::new(seed);
+        let variation = variation(&mut rng, slot_bytes);
+        let (bench, background) = open_as(&disk, &variation);
+        let history = History::default();
+        let (held, begun, pins) = Default::default();
+        Run {
+            disk,
+            rng,
+            slot_bytes,
+            variation,
+            bench,
+            background,
+            history,
+            held,
+            begun,
+            pins,
+            seen,
+        }
+    }
+
+    pub(super) fn step(&mut self, step: &Step) {
+        match step {
+            Step::Commit(batch) => self.commit(batch),
+            Step::Hold => {
+                self.held.push_back(self.history.newest());
+                self.tell();
+            }
+            Step::Release => {
+                self.held.pop_front();
+                self.tell();
+            }
+            Step::Read { held, seed } => {
+                let newest = self.history.newest();
+                let snapshot = held.map_or(newest, |held| self.held[held as usize]);
+                self.read(snapshot, *seed);
+            }
+            Step::Begin { seed } => self.begin(*seed),
+            Step::Resume => self.resume(),
+            Step::Persist => {
+                let newest = self.history.newest();
+                self.bench.engine.request_persist(Csn(self.rng.below(newest.0 + 1)));
+            }
+            Step::Flush => self.bench.engine.flush_all().unwrap(),
+            Step::Work => self.bench.work().unwrap(),
+            Step::CompactAll => self.bench.engine.compact_all().unwrap(),
+            Step::Compact(number) => self.compact(*number),
+            Step::Split(number) => {
+                let (table, part) = self.some_part(*number);
+                self.bench.engine.0.split(&table, &part).unwrap();
+            }
+            Step::Join(number) => self.join(*number),
+            Step::Pin => self.pins.push_back((self.bench.engine.pin(), self.history.newest())),
+            Step::Restore => self.restore(),
+            Step::Open { crash } => self.open_again(*crash),
+        }
+    }
+
+    fn some_part(&self, number: u64) -> (Arc<Table>, Arc<SubTable>) {
+        let mut parts = self.bench.engine.0.all_parts();
+        parts.swap_remove((number % parts.len() as u64) as usize)
+    }
+
+    fn compact(&self, number: u64) {
+        let inner = &self.bench.engine.0;
+        let (table, part) = self.some_part(number);
+        let kind = Kind::ORDER[(number >> 32) as usize % Kind::ORDER.len()];
+        let mut live = Vec::new();
+        inner.horizon.live_snapshots(&mut live);
+        let picked = part.take(|bars| {
+            let (shape, levels) = (inner.shape_of(&part), &part.view().levels);
+            let memtables_from = Csn::ZERO;
+            Chooser { shape, levels, bars, oldest: live[0], memtables_from }.pick(kind)
+        });
+        if let Some((_compacting, pick)) = picked {
+            inner.compact(&table, &part, &pick).unwrap();
+        }
+    }
+
+    /// Two sub-tables of each table.
+    fn join(&self, number: u64) {
+        let inner = &self.bench.engine.0;
+        for table in inner.tables.load_full().values() {
+            let parts = table.all_parts();
+            if parts.len() > 1 {
+                let at = (number % (parts.len() as u64 - 1)) as usize;
+                inner.join(table, &parts[at], &parts[at + 1]).unwrap();
+            }
+        }
+    }
+
+    fn commit(&mut self, batch: &WriteBatch) {
+        self.history.push(batch);
+        let newest = self.history.newest();
+        self.bench.engine.install(newest, batch);
+        self.bench.horizon.installed.fetch_max(newest.0, Ordering::SeqCst);
+        let lag = self.rng.below(self.variation.lag + 1);
+        self.bench.horizon.stable.fetch_max(newest.0.saturating_sub(lag), Ordering::SeqCst);
+        if self.rng.chance(1, self.variation.lazy) && !self.variation.threads {
+            self.bench.work().unwrap();
+        }
+    }
+
+    /// Who reads is among the snapshots that live; some of them are read at before they are stable.
+    fn tell(&self) {
+        *self.bench.horizon.live.lock() = self.held.iter().copied().collect();
+    }
+
+    /// What was pinned is the state of some commit up to the newest of that time, once those after it are installed.
+    fn restore(&mut self) {
+        let (pin, newest) = self.pins.pop_front().unwrap();
+        let copied = Copied::decode(&pin.manifest()).unwrap();
+        let checker = Copied::decode(&pin.manifest()).unwrap();
+        let disk = SimDisk::new(1);
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let mut fetch = |index, bytes: &mut Vec<u8>| {
+            let sum = pin.read(index, bytes)?;
+            assert_eq!(checker.check(index, bytes).unwrap(), sum);
+            Ok(())
+        };
+        copied.restore(&shared, &dir(), &mut fetch).unwrap();
+        verify_clean(&disk);
+        let settings = TieredSettings { tiers: Vec::new(), ..self.variation.settings.clone() };
+        let bench = open_with(shared, settings).unwrap();
+        let after = self.history.commits.iter();
+        let after = after.filter(|(csn, _)| *csn > pin.persisted() && *csn <= newest);
+        after.for_each(|commit| bench.install(commit));
+        bench.horizon.stable.store(newest.0, Ordering::SeqCst);
+        let own = std::mem::replace(&mut self.bench, bench);
+        self.read(newest, newest.0);
+        self.bench.engine.compact_all().unwrap();
+        self.read(newest, newest.0 + 1);
+        self.bench = own;
+        self.seen.restores += 1;
+    }
+
+    fn open_again(&mut self, crash: bool) {
+        while !self.pins.is_empty() {
+            self.restore();
+        }
+        while !self.begun.is_empty() {
+            self.resume();
+        }
+        self.held.clear();
+        self.tell();
+        let persisted = self.end(crash);
+        self.variation = variation(&mut self.rng, self.slot_bytes);
+        // What a tier was is still read by the folder that is no tier any more, as long as it is named.
+        (self.bench, self.background) = open_as(&self.disk, &self.variation);
+        let from = Csn(persisted.0.saturating_sub(self.variation.again));
+        let after = self.history.commits.iter().filter(|(csn, _)| *csn > from);
+        after.for_each(|(csn, batch)| self.bench.engine.install(*csn, batch));
+        let newest = self.history.newest();
+        self.bench.horizon.stable.store(newest.0, Ordering::SeqCst);
+        self.read(newest, newest.0);
+        self.seen.openings += 1;
+    }
+
+    /// Ends the engine. Answers what it said was persistent.
+    fn end(&mut self, crash: bool) -> Csn {
+        let persisted = self.bench.engine.persisted();
+        if crash {
+            self.disk.crash();
+        }
+        drop(self.background.take());
+        let inner = &self.bench.engine.0;
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        for (sum, kind) in self.seen.compactions.iter_mut().zip(&inner.counts.compactions) {
+            *sum += count(kind);
+        }
+        self.seen.flushes += count(&inner.counts.flushes);
+        self.seen.straight_flushes += count(&inner.counts.straight_flushes);
+        self.seen.splits += count(&inner.counts.splits);
+        self.seen.joins += count(&inner.counts.joins);
+        self.seen.moves += count(&inner.counts.moved_extents);
+        let tables = inner.tables.load_full();
+        let dictionaries =
+            tables.keys().filter(|id| inner.context.dictionaries.of(**id).newest().is_some());
+        self.seen.dictionaries += dictionaries.count();
+        // An engine that is there still holds its folders.
+        self.bench = open_with(Arc::new(SimDisk::new(0)), small()).unwrap();
+        if crash {
+            self.disk.restart();
+        }
+        verify_clean(&self.disk);
+        persisted
+    }
+
+    /// What is left at the end of all is the model's newest state, and nothing but that.
+    pub(super) fn finish(&mut self) {
+        while !self.pins.is_empty() {
+            self.restore();
+        }
+        while !self.begun.is_empty() {
+            self.resume();
+        }
+        let newest = self.history.newest();
+        self.read(newest, 1);
+        self.held.clear();
+        self.tell();
+        self.bench.horizon.stable.store(newest.0, Ordering::SeqCst);
+        drop(self.background.take());
+        self.bench.work().unwrap();
+        self.bench.engine.compact_all().unwrap();
+        self.bench.work().unwrap();
+        self.read(newest, 2);
+        assert_eq!(self.bench.engine.persisted(), newest);
+        let tables = self.history.tables(newest);
+        assert_eq!(self.bench.engine.tables(), tables);
+        for status in self.bench.engine.status() {
+            let all = (status.table, KeyRange::ALL, Direction::Forward);
+            let rows = self.history.rows(all.0, all.1, all.2, newest).len() as u64;
+            let versions = status.levels.map(|level| level.versions);
+            assert_eq!(versions, [0, 0, rows], "one version of each row is left");
+        }
+        tiers::nothing_is_lost(&self.bench);
+        self.end(false);
+    }
+}
