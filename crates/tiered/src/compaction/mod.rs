@@ -31,6 +31,8 @@ mod offload;
 mod plan;
 mod reader;
 mod rule;
+#[cfg(all(test, not(loom)))]
+mod sorts;
 mod supply;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -40,5 +42,7 @@ pub(crate) use bulk::{Bulk, Ticket};
 pub use offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 pub(crate) use plan::{Planner, Policy};
 pub use rule::DropRule;
+#[cfg(all(test, not(loom)))]
+pub(crate) use sorts::Sorts;
 pub(crate) use supply::Supply;
 pub(crate) use weave::{Coder, Output, Tally, Weaver};

@@ -17,7 +17,7 @@ use super::plan::{Planner, Policy, Step, TASK_BYTES};
 use super::rule::Sieve;
 use super::supply::{Origin, Supply};
 use super::weave::{Coder, Output, Tally, Weaver};
-use super::{Bulk, DropRule};
+use super::{Bulk, DropRule, Sorts};
 use crate::block::{BLOCK_BYTES, Block, BlockWriter, BuiltBlock, Entry};
 use crate::coding::{Coding, Compression};
 use crate::extent::{
@@ -292,29 +292,6 @@ fn weave_coded(
     slices.append(&mut yard.slices);
     slices.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
     (slices, tally)
-}
-
-/// Another way to merge, three tasks at once: everything is sorted.
-struct Sorts;
-
-impl Accelerator for Sorts {
-    fn batch(&self) -> usize {
-        3
-    }
-
-    fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
-        let merge = |task: &MergeTask| {
-            let pieces = task.sources().iter().flatten();
-            let mut entries: Vec<_> =
-                pieces.flat_map(|piece| piece.entries().map(|at| piece.block.entry(at))).collect();
-            entries.sort_by(|a, b| a.key.cmp(b.key).then(b.csn.cmp(&a.csn)));
-            let mut sieve = Sieve::new(rule);
-            let mut writer = BlockWriter::default();
-            entries.iter().filter(|entry| sieve.keeps(entry)).for_each(|e| writer.push(e));
-            writer.finish()
-        };
-        Ok(tasks.iter().map(merge).collect())
-    }
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use super::super::*;
 use super::Seen;
 use super::history::Step;
+use super::merges::Merges;
 use super::model::History;
 use super::reads::Begun;
 use super::variation::{Variation, variation};
-use crate::compaction::{Checked, Cpu};
 use crate::picker::Chooser;
 
 pub(super) struct Run<'a> {
@@ -16,6 +16,7 @@ pub(super) struct Run<'a> {
     rng: Rng,
     slot_bytes: usize,
     pub(super) variation: Variation,
+    merges: Merges,
     pub(super) bench: Bench,
     background: Option<Background>,
     pub(super) history: History,
@@ -26,10 +27,10 @@ pub(super) struct Run<'a> {
     pub(super) seen: &'a mut Seen,
 }
 
-fn open_as(disk: &SimDisk, variation: &Variation) -> (Bench, Option<Background>) {
+fn open_as(disk: &SimDisk, variation: &Variation, merges: &Merges) -> (Bench, Option<Background>) {
     let bench = open_with(Arc::new(disk.clone()), variation.settings.clone()).unwrap();
     if variation.checked {
-        bench.engine.offload_to(Box::new(Checked(Cpu, Cpu)));
+        bench.engine.offload_to(Box::new(merges.clone()));
     }
     let background = variation.threads.then(|| bench.engine.start_background(2).unwrap());
     (bench, background)
@@ -40,7 +41,8 @@ impl<'a> Run<'a> {
         let mut rng = Rng::new(seed);
         let disk = SimDisk::new(seed);
         let variation = variation(&mut rng, slot_bytes);
-        let (bench, background) = open_as(&disk, &variation);
+        let merges = Merges::default();
+        let (bench, background) = open_as(&disk, &variation, &merges);
         let history = History::default();
         let (held, begun, pins) = Default::default();
         Run {
@@ -48,6 +50,7 @@ impl<'a> Run<'a> {
             rng,
             slot_bytes,
             variation,
+            merges,
             bench,
             background,
             history,
@@ -185,7 +188,7 @@ impl<'a> Run<'a> {
         let persisted = self.end(crash);
         self.variation = variation(&mut self.rng, self.slot_bytes);
         // What a tier was is still read by the folder that is no tier any more, as long as it is named.
-        (self.bench, self.background) = open_as(&self.disk, &self.variation);
+        (self.bench, self.background) = open_as(&self.disk, &self.variation, &self.merges);
         let from = Csn(persisted.0.saturating_sub(self.variation.again));
         let after = self.history.commits.iter().filter(|(csn, _)| *csn > from);
         after.for_each(|(csn, batch)| self.bench.engine.install(*csn, batch));
@@ -202,6 +205,7 @@ impl<'a> Run<'a> {
             self.disk.crash();
         }
         drop(self.background.take());
+        self.seen.compared += self.merges.compared();
         let inner = &self.bench.engine.0;
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         for (sum, kind) in self.seen.compactions.iter_mut().zip(&inner.counts.compactions) {

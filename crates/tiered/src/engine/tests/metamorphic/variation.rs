@@ -89,7 +89,7 @@ pub(super) fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
     };
     Variation {
         settings,
-        checked: rng.chance(1, 3),
+        checked: rng.chance(2, 3),
         threads: rng.chance(1, 4),
         lazy: [2, 10, 100][rng.below(3) as usize],
         lag: [0, 0, 3, 40][rng.below(4) as usize],

@@ -1,0 +1,34 @@
+//! Merges that are done in two ways.
+
+use super::super::*;
+use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Sorts};
+use crate::offload::BuiltBlock;
+
+/// What two ways to merge made of the same. An engine that is told of a difference merges on its own (A3), so it is kept here.
+#[derive(Clone, Default)]
+pub(super) struct Merges(Arc<Mutex<(u64, Option<Error>)>>);
+
+impl Merges {
+    /// Merges that were done alike since this was asked; none were not.
+    pub(super) fn compared(&self) -> u64 {
+        let (alike, differs) = std::mem::take(&mut *self.0.lock());
+        assert!(differs.is_none(), "A1: {differs:?}");
+        alike
+    }
+}
+
+impl Accelerator for Merges {
+    fn batch(&self) -> usize {
+        Checked(Cpu, Sorts).batch()
+    }
+
+    fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
+        let merged = Checked(Cpu, Sorts).merge(tasks, rule);
+        let (alike, differs) = &mut *self.0.lock();
+        match &merged {
+            Ok(_) => *alike += tasks.len() as u64,
+            Err(error) => *differs = Some(error.clone()),
+        }
+        merged
+    }
+}
