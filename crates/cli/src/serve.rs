@@ -61,6 +61,10 @@ pub(crate) struct ServeArgs {
     /// is written
     #[arg(long, value_name = "ROWS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     deletions_min: u64,
+    /// Merge everything a second time in another way, and compare: `tiered_refused_merges_total` counts differences. Compactions take about three
+    /// times the processor's time
+    #[arg(long)]
+    check_merges: bool,
     /// Seconds that a table is not to be written to until all of it is compressed as settled data is
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     settle_after: u64,
@@ -145,6 +149,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     settings.space_max = args.space_max;
     settings.compaction_order.clone_from(&args.compaction_order);
     settings.deletions_min = args.deletions_min;
+    settings.check_merges = args.check_merges;
     settings.settle_after = Duration::from_secs(args.settle_after);
     settings.cores = args.cores.unwrap_or(settings.cores);
     settings.durability = args.durability;

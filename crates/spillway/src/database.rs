@@ -13,6 +13,7 @@ use spillway_base::{Csn, EngineKind, Error, ErrorKind, KeyRange, Result, thread}
 use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
+use spillway_tiered::offload::{Checked, Cpu, Sorts};
 use spillway_tiered::{
     Background, CompactionKind, Inspection, JobOutcome, TableSize, TableSpace, TableStatus,
     TieredEngine, TieredSettings,
@@ -191,6 +192,9 @@ impl Database {
             horizon.horizon(),
             budget.clone(),
         )?;
+        if settings.check_merges {
+            tiered.offload_to(Box::new(Checked(Cpu, Sorts)));
+        }
         let most = settings.lanes_most();
         let lanes = if tries && settings.log_lanes.is_none() {
             lanes_that_pay(&*disk, &home.dir, most)

@@ -60,6 +60,9 @@ pub struct Settings {
     pub deletions_min: u64,
     /// How long a table is not to be written to until what of it is above Level2 is compressed as Level2 is. [`Duration::MAX`] for never.
     pub settle_after: Duration,
+    /// Whether all that flushes and compactions merge is merged a second time in another way, and the outcomes are compared byte by byte, for about three
+    /// times the processor's time: for who changes how it is done, or does not trust a machine. `tiered_refused_merges_total` counts differences.
+    pub check_merges: bool,
     /// Whether reads of data files go past the system's page cache, where the file system can: what is in memory is in the budget then, once,
     /// and a read that needs its device takes half of the system's time. Without it the system keeps what was read lately in
     /// memory that nobody else needs, beside the budget.
@@ -94,6 +97,7 @@ impl Default for Settings {
             compaction_order: CompactionKind::ORDER.into(),
             deletions_min: 1000,
             settle_after: Duration::from_secs(10),
+            check_merges: false,
             direct_reads: false,
             slot_bytes: 2 << 20,
         }
@@ -160,6 +164,7 @@ impl Settings {
             compaction_order: _,
             deletions_min,
             settle_after,
+            check_merges,
             direct_reads,
             slot_bytes,
         } = self;
@@ -167,6 +172,7 @@ impl Settings {
         let dir = log_dir.as_ref().map(|dir| dir.display().to_string());
         vec![
             ("background_threads", flag(background_threads)),
+            ("check_merges", flag(check_merges)),
             ("cold_compression", cold_compression.to_string()),
             ("compaction_order", listed(&self.all_in_order())),
             ("cores", cores.to_string()),

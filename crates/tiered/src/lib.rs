@@ -46,7 +46,7 @@ mod verify;
 /// Compactions carried out elsewhere.
 pub mod offload {
     pub use crate::block::BuiltBlock;
-    pub use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Piece};
+    pub use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Piece, Sorts};
     pub use crate::extent_meta::Counts;
     pub use crate::ranges::RangeTombstones;
 }

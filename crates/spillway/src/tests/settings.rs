@@ -144,3 +144,23 @@ fn compactions_are_chosen_in_the_order_that_was_asked_for() {
         assert_eq!(done()[0].kind, wanted, "{order:?}");
     }
 }
+
+/// What is merged a second time comes out alike, and is counted as what it is.
+#[test]
+fn merges_are_checked_where_that_was_asked_for() {
+    let written = [false, true].map(|check_merges| {
+        let db = with(Settings { check_merges, ..small() });
+        let (table, mut rng) = (new_table(&db), Rng::new(1));
+        for _ in 0..3 {
+            commit(&db, table, 0..4000, &mut rng);
+            db.flush().unwrap();
+        }
+        db.compact().unwrap();
+        let metrics = db.metrics();
+        let of = |name: &str| metrics.iter().find(|metric| metric.name == name).unwrap().value;
+        assert_eq!(of("tiered_refused_merges_total"), 0.0);
+        of("tiered_merged_bytes_total")
+    });
+    assert!(written[0] > 0.0);
+    assert_eq!(written[0], written[1]);
+}

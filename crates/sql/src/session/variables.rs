@@ -115,6 +115,7 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("socket", "", Fixed),
     // What the database was opened with (`Settings::shown`).
     ("spillway_background_threads", "", Fixed),
+    ("spillway_check_merges", "", Fixed),
     ("spillway_cold_compression", "", Fixed),
     ("spillway_compaction_order", "", Fixed),
     ("spillway_cores", "", Fixed),

@@ -31,7 +31,6 @@ mod offload;
 mod plan;
 mod reader;
 mod rule;
-#[cfg(all(test, not(loom)))]
 mod sorts;
 mod supply;
 #[cfg(all(test, not(loom)))]
@@ -42,7 +41,6 @@ pub(crate) use bulk::{Bulk, Ticket};
 pub use offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 pub(crate) use plan::{Planner, Policy};
 pub use rule::DropRule;
-#[cfg(all(test, not(loom)))]
-pub(crate) use sorts::Sorts;
+pub use sorts::Sorts;
 pub(crate) use supply::Supply;
 pub(crate) use weave::{Coder, Output, Tally, Weaver};

@@ -1,4 +1,4 @@
-//! Another way to merge than [`Cpu`](super::Cpu)'s, for tests to compare: everything is sorted, and of each version it is asked who sees it.
+//! Another way to merge than [`Cpu`](super::Cpu)'s, to compare that with: everything is sorted, and of each version it is asked who sees it.
 
 use spillway_base::{Csn, Result};
 
@@ -6,9 +6,9 @@ use super::offload::{Accelerator, MergeTask};
 use super::rule::DropRule;
 use crate::block::{BlockWriter, BuiltBlock, Entry};
 
-/// Merges three tasks at once.
+/// Merges three tasks at once, in about twice the time: what [`Checked`](super::Checked) has beside [`Cpu`](super::Cpu).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sorts;
+pub struct Sorts;
 
 impl Accelerator for Sorts {
     fn batch(&self) -> usize {

@@ -418,8 +418,11 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     assert!(error.to_string().contains("different blocks of task 0"), "{error}");
     // A3: the work is done by the processor.
     let sources = [vec![two.clone()], vec![one.clone()]];
-    let (slices, _) = weave(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
+    let (slices, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
     assert_eq!(read(&slices[0]).len(), 24);
+    assert!(tally.refused_tasks > 0, "and somebody is told");
+    let (_, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Sorts));
+    assert_eq!(tally.refused_tasks, 0);
 }
 
 /// Versions of a key of a memtable that fill several blocks are kept together: counted once, whatever comes after them is merged with.

@@ -41,13 +41,15 @@ pub(crate) struct Tally {
     /// Bytes of blocks that were coded, before and after.
     pub(crate) coded_from_bytes: u64,
     pub(crate) coded_bytes: u64,
+    /// Tasks that the accelerator did not do, or did otherwise than another one.
+    pub(crate) refused_tasks: u64,
 }
 
 impl Tally {
-    /// What it tells of coding alone.
+    /// What it tells of coding and of the accelerator alone.
     pub(crate) fn of_coding(&self) -> Tally {
-        let Tally { coded_from_bytes, coded_bytes, .. } = *self;
-        Tally { coded_from_bytes, coded_bytes, ..Tally::default() }
+        let Tally { coded_from_bytes, coded_bytes, refused_tasks, .. } = *self;
+        Tally { coded_from_bytes, coded_bytes, refused_tasks, ..Tally::default() }
     }
 }
 
@@ -170,7 +172,10 @@ impl<'a> Weaver<'a> {
         let merged = match self.accelerator.merge(&tasks, self.rule) {
             Ok(merged) => merged,
             // A3: it did nothing, so the work is done here.
-            Err(_) => Cpu.merge(&tasks, self.rule)?,
+            Err(_) => {
+                self.tally.refused_tasks += tasks.len() as u64;
+                Cpu.merge(&tasks, self.rule)?
+            }
         };
         let mut merged = tasks.iter().zip(merged);
         for step in steps {

@@ -18,6 +18,7 @@ pub(super) struct Counts {
     merge_input_bytes: AtomicU64,
     coded_from_bytes: AtomicU64,
     coded_bytes: AtomicU64,
+    refused_tasks: AtomicU64,
 }
 
 impl Counts {
@@ -32,6 +33,7 @@ impl Counts {
             (&self.merge_input_bytes, tally.merge_input_bytes),
             (&self.coded_from_bytes, tally.coded_from_bytes),
             (&self.coded_bytes, tally.coded_bytes),
+            (&self.refused_tasks, tally.refused_tasks),
         ] {
             sum.fetch_add(more, Ordering::Relaxed);
         }
@@ -75,6 +77,11 @@ impl Counts {
                 "tiered_merged_bytes_total",
                 "Bytes of blocks that compactions merged anew.",
                 self.merged_bytes.load(Ordering::Relaxed),
+            ),
+            (
+                "tiered_refused_merges_total",
+                "Merges that were found to be done in two ways that differ, or by nobody else; the processor's outcome was taken.",
+                self.refused_tasks.load(Ordering::Relaxed),
             ),
             (
                 "tiered_coded_from_bytes_total",
