@@ -14,6 +14,8 @@ pub(super) enum Step {
         held: Option<u64>,
         seed: u64,
     },
+    /// Some neighbours are read again and again, from one of these on.
+    Favour(u64),
     /// A scan begins, and stays where it is after some rows.
     Begin {
         seed: u64,
@@ -107,6 +109,8 @@ struct Author {
     rng: Rng,
     values: Values,
     has_ranges: bool,
+    /// The first of the rows that are read more than others.
+    favourite: u64,
     /// Commits so far.
     commits: u64,
     /// The number of the third table.
@@ -126,6 +130,7 @@ impl Author {
             values: Values::of(seed, slot_bytes),
             // Where ranges are deleted at once, rows are taken one by one.
             has_ranges: !seed.is_multiple_of(3),
+            favourite: seed * 70 % KEYS,
             commits: 1,
             third: 3,
             head: 0,
@@ -145,16 +150,17 @@ impl Author {
             at @ 705..840 => return self.reader(at),
             840..880 => Step::Persist,
             880..900 => Step::Flush,
-            900..950 => Step::Work,
-            950..953 => Step::CompactAll,
+            900..920 => Step::Work,
+            920..930 => Step::Favour(self.favourite),
+            930..933 => Step::CompactAll,
+            933..953 => Step::Compact(self.rng.next_u64()),
             953..967 => Step::Split(self.rng.next_u64()),
             967..981 => Step::Join(self.rng.next_u64()),
             981..990 => {
                 (self.held, self.begun, self.pinned) = (0, 0, 0);
                 Step::Open { crash: self.rng.chance(1, 2) }
             }
-            990..994 => Step::Compact(self.rng.next_u64()),
-            994..997 => {
+            990..995 => {
                 self.pinned += 1;
                 Step::Pin
             }

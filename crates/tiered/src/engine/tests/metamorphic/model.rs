@@ -70,8 +70,7 @@ impl History {
         snapshot: Csn,
     ) -> VecDeque<(&[u8], &[u8])> {
         let of = self.versions.range((id, range.start.to_vec())..);
-        let of = of.take_while(|((table, _), _)| *table == id);
-        let of = of.filter(|((_, key), _)| range.contains(key));
+        let of = of.take_while(|((table, key), _)| *table == id && range.contains(key));
         let mut rows: VecDeque<_> = of
             .filter_map(|((_, key), versions)| Some((&**key, newest_at(versions, snapshot)?)))
             .collect();

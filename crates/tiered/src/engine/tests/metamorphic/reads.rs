@@ -1,5 +1,7 @@
 //! What is asked in a run, and has to be answered as the model does.
 
+use std::task::Waker;
+
 use super::super::*;
 use super::history::{KEYS, QUEUE, key_of};
 use super::model::History;
@@ -30,44 +32,103 @@ impl Run<'_> {
             let from = KeyRange::new(&start, None);
             let range = [KeyRange::ALL, some, from][rng.below(3) as usize];
             for direction in [Direction::Forward, Direction::Backward] {
-                let mut wanted = self.history.rows(id, range, direction, snapshot);
-                let all = Access::Blocking;
-                let mut cursor =
-                    self.bench.engine.scan(id, range, direction, snapshot, all).unwrap();
                 // C1: one by one, or some at once.
                 let most = [1, 2, 7, 1000][rng.below(4) as usize];
-                loop {
-                    let rows = cursor.next_rows(Access::Blocking, most).unwrap();
-                    if rows == 0 {
-                        break;
-                    }
-                    let mut given = 0;
-                    cursor.rows(&mut |found, value| {
-                        given += 1;
-                        let next = wanted.pop_front();
-                        if next != Some((found, value)) {
-                            let versions = &self.history.versions[&(id, found.to_vec())];
-                            let csns: Vec<_> = versions.iter().map(|(csn, _)| *csn).collect();
-                            let wanted = next.map(|(key, _)| key);
-                            let told = format!("{id:?} at {snapshot}, {direction:?} in {range:?}");
-                            let at = cursor.csn();
-                            panic!("{told}: {found:?} of {csns:?}, {given} of {rows} up to {at}, not {wanted:?}");
-                        }
-                        true
-                    });
-                    assert_eq!(given, rows);
-                }
-                assert!(wanted.is_empty(), "{id:?} at {snapshot} lacks {}", wanted.len());
+                self.walk(id, range, direction, snapshot, most);
             }
-            for _ in 0..10 {
-                let key = bound(&mut rng);
-                let found = self.bench.get_and_recall(id, &key, snapshot).unwrap();
-                assert!(found.as_deref() == self.history.get(id, &key, snapshot), "{key:?}");
-            }
+            let keys: Vec<Vec<u8>> = (0..10).map(|_| bound(&mut rng)).collect();
+            self.look_up(id, &keys, snapshot, rng.below(3));
             self.seen.reads += 1;
         }
         let unknown = table(999);
         assert!(self.bench.get_and_recall(unknown, b"key", snapshot).is_err());
+    }
+
+    /// A scan, so many rows at once.
+    fn walk(
+        &self,
+        id: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+        snapshot: Csn,
+        most: usize,
+    ) {
+        let mut wanted = self.history.rows(id, range, direction, snapshot);
+        let engine = &self.bench.engine;
+        let mut cursor = engine.scan(id, range, direction, snapshot, Access::Blocking).unwrap();
+        loop {
+            let rows = cursor.next_rows(Access::Blocking, most).unwrap();
+            if rows == 0 {
+                break;
+            }
+            let mut given = 0;
+            cursor.rows(&mut |found, value| {
+                given += 1;
+                let next = wanted.pop_front();
+                if next != Some((found, value)) {
+                    let versions = &self.history.versions[&(id, found.to_vec())];
+                    let csns: Vec<_> = versions.iter().map(|(csn, _)| *csn).collect();
+                    let wanted = next.map(|(key, _)| key);
+                    let told = format!("{id:?} at {snapshot}, {direction:?} in {range:?}");
+                    let at = cursor.csn();
+                    panic!(
+                        "{told}: {found:?} of {csns:?}, {given} of {rows} up to {at}, not {wanted:?}"
+                    );
+                }
+                true
+            });
+            assert_eq!(given, rows);
+        }
+        assert!(wanted.is_empty(), "{id:?} at {snapshot} lacks {}", wanted.len());
+    }
+
+    /// In one of three ways: one key after the other, what all of them lack read ahead, or read beside who goes away meanwhile.
+    fn look_up(&self, id: TableId, keys: &[Vec<u8>], snapshot: Csn, way: u64) {
+        match way {
+            0 => {}
+            1 => {
+                let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+                self.bench.engine.prefetch(id, &keys, snapshot);
+            }
+            _ => self.read_beside(id, keys, snapshot),
+        }
+        for key in keys {
+            let found = self.bench.get_and_recall(id, key, snapshot).unwrap();
+            assert!(found.as_deref() == self.history.get(id, key, snapshot), "{key:?}");
+        }
+    }
+
+    /// Has what keys lack read until they are at hand (E12).
+    fn read_beside(&self, id: TableId, keys: &[Vec<u8>], snapshot: Csn) {
+        let engine = &self.bench.engine;
+        // A small cache may give up again what came in.
+        for _ in 0..20 {
+            let lacking = keys.iter().filter(|key| !self.is_at_hand(id, key, snapshot));
+            let begin = |key: &&Vec<u8>| engine.begin_read(id, key, snapshot, Waker::noop());
+            if lacking.filter(begin).count() == 0 {
+                return;
+            }
+            engine.end_reads();
+        }
+    }
+
+    /// Whether a read that waits for no device answers, and then as the model does.
+    fn is_at_hand(&self, id: TableId, key: &[u8], snapshot: Csn) -> bool {
+        let mut value = Vec::new();
+        match self.bench.engine.get(id, key, snapshot, Access::AtHand, &mut value) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            found => {
+                let found = found.unwrap().is_value().then_some(&*value);
+                assert!(found == self.history.get(id, key, snapshot), "{key:?} at hand");
+                true
+            }
+        }
+    }
+
+    pub(super) fn read_again_and_again(&self, first: u64) {
+        let (start, end) = (key_of(1, first), key_of(1, first + 10));
+        let (range, newest) = (KeyRange::new(&start, Some(&end)), self.history.newest());
+        (0..200).for_each(|_| self.walk(table(1), range, Direction::Forward, newest, 10));
     }
 
     pub(super) fn begin(&mut self, seed: u64) {

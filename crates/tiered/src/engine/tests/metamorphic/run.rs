@@ -32,6 +32,7 @@ fn open_as(disk: &SimDisk, variation: &Variation, merges: &Merges) -> (Bench, Op
     if variation.checked {
         bench.engine.offload_to(Box::new(merges.clone()));
     }
+    bench.engine.overlap_reads();
     let background = variation.threads.then(|| bench.engine.start_background(2).unwrap());
     (bench, background)
 }
@@ -77,6 +78,7 @@ impl<'a> Run<'a> {
                 let snapshot = held.map_or(newest, |held| self.held[held as usize]);
                 self.read(snapshot, *seed);
             }
+            Step::Favour(first) => self.favour(*first),
             Step::Begin { seed } => self.begin(*seed),
             Step::Resume => self.resume(),
             Step::Persist => {
@@ -104,18 +106,31 @@ impl<'a> Run<'a> {
     }
 
     fn compact(&self, number: u64) {
-        let inner = &self.bench.engine.0;
         let (table, part) = self.some_part(number);
         let kind = Kind::ORDER[(number >> 32) as usize % Kind::ORDER.len()];
+        self.compact_part(&table, &part, kind);
+    }
+
+    fn compact_part(&self, table: &Arc<Table>, part: &Arc<SubTable>, kind: Kind) {
+        let inner = &self.bench.engine.0;
         let mut live = Vec::new();
         inner.horizon.live_snapshots(&mut live);
         let picked = part.take(|bars| {
-            let (shape, levels) = (inner.shape_of(&part), &part.view().levels);
+            let (shape, levels) = (inner.shape_of(part), &part.view().levels);
             let memtables_from = Csn::ZERO;
             Chooser { shape, levels, bars, oldest: live[0], memtables_from }.pick(kind)
         });
         if let Some((_compacting, pick)) = picked {
-            inner.compact(&table, &part, &pick).unwrap();
+            inner.compact(table, part, &pick).unwrap();
+        }
+    }
+
+    /// What is read much stays in Level1, while what is around it goes down.
+    fn favour(&self, first: u64) {
+        self.read_again_and_again(first);
+        let table = self.bench.part(1).0;
+        for part in table.all_parts() {
+            self.compact_part(&table, &part, Kind::Major);
         }
     }
 
@@ -206,20 +221,7 @@ impl<'a> Run<'a> {
         }
         drop(self.background.take());
         self.seen.compared += self.merges.compared();
-        let inner = &self.bench.engine.0;
-        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        for (sum, kind) in self.seen.compactions.iter_mut().zip(&inner.counts.compactions) {
-            *sum += count(kind);
-        }
-        self.seen.flushes += count(&inner.counts.flushes);
-        self.seen.straight_flushes += count(&inner.counts.straight_flushes);
-        self.seen.splits += count(&inner.counts.splits);
-        self.seen.joins += count(&inner.counts.joins);
-        self.seen.moves += count(&inner.counts.moved_extents);
-        let tables = inner.tables.load_full();
-        let dictionaries =
-            tables.keys().filter(|id| inner.context.dictionaries.of(**id).newest().is_some());
-        self.seen.dictionaries += dictionaries.count();
+        self.seen.add(&self.bench.engine);
         // An engine that is there still holds its folders.
         self.bench = open_with(Arc::new(SimDisk::new(0)), small()).unwrap();
         if crash {

@@ -25,74 +25,94 @@ fn tiers_of(rng: &mut Rng) -> Vec<Tier> {
         if rng.chance(1, 3) {
             let compressions =
                 [None, Some(Compression::None), Some(Compression::Lz4), Some(Compression::ZSTD)];
-            let compression = compressions[rng.below(4) as usize];
+            let compression = one_of(rng, &compressions);
             tiers.push(Tier { class, dir: format!("/{class}").into(), compression });
         }
     }
     tiers
 }
 
-pub(super) fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
-    let compression = |rng: &mut Rng| {
-        [Compression::None, Compression::Lz4, Compression::ZSTD][rng.below(3) as usize]
-    };
-    let mut compaction_order: Vec<Kind> = Kind::ORDER.into();
-    for at in (1..compaction_order.len()).rev() {
-        compaction_order.swap(at, rng.below(at as u64 + 1) as usize);
+fn one_of<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
+    all[rng.below(all.len() as u64) as usize]
+}
+
+fn mostly(rng: &mut Rng) -> bool {
+    rng.chance(3, 4)
+}
+
+fn compaction_order(rng: &mut Rng) -> Vec<Kind> {
+    let mut order: Vec<Kind> = Kind::ORDER.into();
+    for at in (1..order.len()).rev() {
+        order.swap(at, rng.below(at as u64 + 1) as usize);
     }
+    order
+}
+
+/// Each setting is named: whoever adds one says here what it may be.
+fn settings(rng: &mut Rng, slot_bytes: usize) -> TieredSettings {
+    let compressions = [Compression::None, Compression::Lz4, Compression::ZSTD];
     let slot = slot_bytes as u64;
     let level0_target = 1 + rng.below(4) as usize;
-    let settings = TieredSettings {
-        paced_compaction: rng.chance(1, 2),
-        data_reuse: rng.chance(3, 4),
-        straight_flush: rng.chance(1, 2),
-        tiers: tiers_of(rng),
-        hot_block_bytes: 512 << rng.below(6),
-        hot_compression: compression(rng),
-        cold_compression: compression(rng),
-        settle_after: if rng.chance(1, 4) { Duration::ZERO } else { Duration::MAX },
-        subtable_bytes: [slot, 4 * slot, 64 * slot, 1 << 40][rng.below(4) as usize],
-        subtables_max: [1, 5, 16, 64][rng.below(4) as usize],
-        write_cores: 1 + rng.below(4) as usize,
-        temperature: rng.chance(1, 2),
+    let cache_bytes = one_of(rng, &[16 << 10, 256 << 10, 4 << 20]);
+    TieredSettings {
+        memtables_bytes: one_of(rng, &[512 << 10, 8 << 20]),
         memtable_bytes: 16 << 10 << rng.below(7),
-        cache_bytes: [16 << 10, 256 << 10, 4 << 20][rng.below(3) as usize],
-        cache_bytes_min: 0,
-        row_cache_share: if rng.chance(3, 4) { 0.25 } else { 0.0 },
-        swizzling: rng.chance(3, 4),
-        range_filters: rng.chance(3, 4),
-        read_ahead: rng.chance(3, 4),
-        direct_reads: rng.chance(1, 2),
-        slot_bytes,
-        file_bytes: slot * [4, 16, 64][rng.below(3) as usize],
-        compaction_order,
-        deletions_min: [1, 20, 1000][rng.below(3) as usize],
-        space_max: [1.05, 1.25, 2.0][rng.below(3) as usize],
-        level0_target,
-        level0_limit: level0_target + 2 + rng.below(10) as usize,
-        even_level0: rng.chance(1, 2),
-        dynamic_level0: rng.chance(1, 2),
-        block_nodes: rng.chance(3, 4),
-        simd: rng.chance(1, 2),
-        ..small()
-    };
-    // Of one choice three settings: more of them would make all others of every seed.
-    let warm = rng.below(9);
-    let settings = TieredSettings {
-        replacement: warm / 3 < 2,
-        warm_tables: warm % 3 < 2,
-        part_reads: warm.is_multiple_of(2),
+        cache_bytes,
+        cache_bytes_min: one_of(rng, &[0, cache_bytes / 4]),
+        row_cache_share: if mostly(rng) { 0.25 } else { 0.0 },
         adaptive_share: rng.chance(1, 2),
         row_cache_sample: rng.chance(1, 2),
-        manifest_bytes: [512, 8 << 10, 1 << 20][rng.below(3) as usize],
-        ..settings
-    };
+        recall: mostly(rng),
+        swizzling: mostly(rng),
+        large_pages: rng.chance(1, 2),
+        part_reads: rng.chance(1, 2),
+        range_filters: mostly(rng),
+        read_ahead: mostly(rng),
+        read_queues: 1 + rng.below(2) as usize,
+        gathered_reads: rng.chance(1, 2),
+        lone_waits: rng.chance(1, 2),
+        direct_reads: rng.chance(1, 2),
+        slot_bytes,
+        file_bytes: slot * one_of(rng, &[4, 16, 64]),
+        subtable_bytes: one_of(rng, &[slot, 4 * slot, 64 * slot, 1 << 40]),
+        subtables_max: one_of(rng, &[1, 5, 16, 64]),
+        write_cores: 1 + rng.below(4) as usize,
+        level0_target,
+        level0_bytes: one_of(rng, &[8 << 10, 64 << 10]),
+        level0_limit: level0_target + 2 + rng.below(10) as usize,
+        compaction_order: compaction_order(rng),
+        deletions_min: one_of(rng, &[1, 20, 1000]),
+        space_max: one_of(rng, &[1.02, 1.25, 2.0]),
+        level0_share: one_of(rng, &[0.0, 0.125, 1.0]),
+        even_level0: rng.chance(1, 2),
+        dynamic_level0: rng.chance(1, 2),
+        paced_compaction: rng.chance(1, 2),
+        data_reuse: mostly(rng),
+        tiers: tiers_of(rng),
+        hot_block_bytes: 512 << rng.below(6),
+        hot_compression: one_of(rng, &compressions),
+        cold_compression: one_of(rng, &compressions),
+        settle_after: one_of(rng, &[Duration::ZERO, Duration::MAX, Duration::MAX]),
+        straight_flush: rng.chance(1, 2),
+        temperature: mostly(rng),
+        hot_share: one_of(rng, &[0.0, 0.5, 1.0, 1.0]),
+        gaps: mostly(rng),
+        block_nodes: mostly(rng),
+        simd: rng.chance(1, 2),
+        replacement: mostly(rng),
+        warm_tables: mostly(rng),
+        overlapped_compactions: mostly(rng),
+        manifest_bytes: one_of(rng, &[512, 8 << 10, 1 << 20]),
+    }
+}
+
+pub(super) fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
     Variation {
-        settings,
+        settings: settings(rng, slot_bytes),
         checked: rng.chance(2, 3),
         threads: rng.chance(1, 4),
-        lazy: [2, 10, 100][rng.below(3) as usize],
-        lag: [0, 0, 3, 40][rng.below(4) as usize],
-        again: [0, 0, 5, 1000][rng.below(4) as usize],
+        lazy: one_of(rng, &[2, 10, 100]),
+        lag: one_of(rng, &[0, 0, 3, 40]),
+        again: one_of(rng, &[0, 0, 5, 1000]),
     }
 }
