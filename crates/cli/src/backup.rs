@@ -1,12 +1,12 @@
 //! `spillway backup` and `spillway restore`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use spillway::backup::{Backup, BackupOptions, Repository};
 use spillway::{Database, Error, Settings, Tier};
+use spillway_inspect::utc;
 
 use crate::serve::bytes;
 
@@ -153,7 +153,7 @@ fn line(backup: &Backup) -> String {
     format!(
         "backup {}: {}, up to commit {}; {} extents of {} bytes, {} of them new with {} bytes; {} commits in {} bytes of log",
         backup.number,
-        time(backup.taken),
+        utc(backup.taken),
         backup.through,
         backup.extents,
         backup.data_bytes,
@@ -162,23 +162,6 @@ fn line(backup: &Backup) -> String {
         backup.log_commits,
         backup.log_bytes,
     )
-}
-
-/// A time since 1970, in UTC.
-fn time(since: Duration) -> String {
-    let seconds = since.as_secs();
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // The civil calendar from days, by eras of 400 years that begin in March.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 fn list(repository: &Path) -> Result<(), String> {
@@ -229,18 +212,4 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<(), String> {
     println!("{}", line(&restored));
     println!("restored to {}", args.to.display());
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_told_by_the_calendar() {
-        let told = |seconds| time(Duration::from_secs(seconds));
-        assert_eq!(told(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(told(951_782_400), "2000-02-29 00:00:00 UTC");
-        assert_eq!(told(1_735_689_599), "2024-12-31 23:59:59 UTC");
-        assert_eq!(told(4_107_542_400), "2100-03-01 00:00:00 UTC");
-    }
 }

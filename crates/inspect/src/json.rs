@@ -65,10 +65,14 @@ impl Report<'_> {
     fn table_json(&self, out: &mut String, table: &TableInspection) {
         let id = table.space.table;
         let tiers = table.space.classes.iter().map(|(class, on)| {
-            let ClassSpace { extents, slot_bytes, dead_bytes, slack_bytes } = *on;
+            let ClassSpace { extents, payload_bytes, newest_bytes, .. } = *on;
+            let ClassSpace { block_bytes, slot_bytes, dead_bytes, slack_bytes, .. } = *on;
             json!({
                 "tier": class.name(),
                 "extents": extents,
+                "payload_bytes": payload_bytes,
+                "newest_bytes": newest_bytes,
+                "block_bytes": block_bytes,
                 "slot_bytes": slot_bytes,
                 "dead_bytes": dead_bytes,
                 "slack_bytes": slack_bytes,

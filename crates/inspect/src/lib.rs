@@ -3,6 +3,7 @@
 //! A [`Report`] is what `Database::inspect` or a closed folder tells, with names for its tables and keys. [`Report::text`] and
 //! [`Report::json`] tell all of it; [`Report::html`] draws it: a page of its own, which needs nothing from elsewhere.
 
+mod format;
 mod json;
 mod markup;
 mod picture;
@@ -13,7 +14,10 @@ mod words;
 
 use std::fmt::Write;
 
-use spillway::{Inspection, Table};
+use spillway::{Inspection, Table, TableInspection};
+
+pub use format::Format;
+pub use words::utc;
 
 /// What tables and keys are called.
 pub trait Names {
@@ -48,6 +52,33 @@ pub struct Report<'a> {
     pub title: &'a str,
 }
 
+/// Leaves of what there is one table, as `DATABASE.TABLE`, with its indexes.
+///
+/// # Errors
+/// What there is, where nothing of that table is in data files.
+pub fn keep_only(
+    inspection: &mut Inspection,
+    names: &dyn Names,
+    wanted: &str,
+) -> Result<(), String> {
+    let index_of = format!("{wanted}, index ");
+    let is_wanted = |table: Table| {
+        let name = names.table(table);
+        name == wanted || name.starts_with(&index_of)
+    };
+    let name = |table: &TableInspection| names.table(table.space.table);
+    let all: Vec<String> = inspection.tables.iter().map(name).collect();
+    inspection.tables.retain(|table| is_wanted(table.space.table));
+    if let Some(compactions) = &mut inspection.compactions {
+        compactions.retain(|record| is_wanted(record.table));
+    }
+    if inspection.tables.is_empty() {
+        let there = if all.is_empty() { "none".to_owned() } else { all.join("; ") };
+        return Err(format!("nothing of a table {wanted} is in data files. There are: {there}"));
+    }
+    Ok(())
+}
+
 /// Characters of a key that are shown.
 const KEY_SHOWN: usize = 28;
 
@@ -55,6 +86,16 @@ impl Report<'_> {
     /// A key, shortened.
     fn key(&self, table: Table, key: &[u8]) -> String {
         shortened(&self.names.key(table, key))
+    }
+
+    /// All of it in a format.
+    #[must_use]
+    pub fn written(&self, format: Format) -> String {
+        match format {
+            Format::Text => self.text(),
+            Format::Json => self.json() + "\n",
+            Format::Html => self.html(),
+        }
     }
 
     /// Where a sub-table begins and ends.

@@ -227,6 +227,7 @@ fn text_and_json_tell_the_same_figures() {
         "to the last; 2 memtables, 2.0 MiB",
         "Level0 x14",
         "Level2        10       10",
+        "on ssd                   30",
         "not compacted any more",
         "self-major",
     ] {
@@ -290,4 +291,13 @@ fn figures_are_written_as_people_write_them() {
     );
     assert_eq!(readable(b"seat 7"), "\"seat 7\"");
     assert_eq!(readable(&[0, 255]), "0x00ff");
+}
+
+#[test]
+fn times_are_told_by_the_calendar() {
+    let told = |seconds| utc(Duration::from_secs(seconds));
+    assert_eq!(told(0), "1970-01-01 00:00:00 UTC");
+    assert_eq!(told(951_782_400), "2000-02-29 00:00:00 UTC");
+    assert_eq!(told(1_735_689_599), "2024-12-31 23:59:59 UTC");
+    assert_eq!(told(4_107_542_400), "2100-03-01 00:00:00 UTC");
 }

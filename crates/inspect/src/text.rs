@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
-use spillway::{CompactionRecord, LevelSpace, SubTableInspection, TableInspection};
+use spillway::{ClassSpace, CompactionRecord, LevelSpace, SubTableInspection, TableInspection};
 
-use crate::words::{bytes, codings, count, counted, percent, share, tiers, time};
+use crate::words::{
+    bytes, codings, count, counted, knows_warmth, percent, share, tiers, time, utc, warmth,
+};
 use crate::{Report, shortened};
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
@@ -80,10 +82,11 @@ impl Report<'_> {
         line(
             out,
             format_args!(
-                "  {:<10}{:>8}{:>9}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{:>11}{:>11}  {:<coding_width$}  tiers",
+                "  {:<10}{:>8}{:>9}{:>11}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{:>11}{:>11}  {:<coding_width$}  tiers",
                 "",
                 "slices",
                 "extents",
+                "newest",
                 "payload",
                 "blocks",
                 "slots",
@@ -106,10 +109,13 @@ impl Report<'_> {
                 }
             };
             line(out, format_args!("  sub-table {}, {bounds}{memtables}", at + 1));
-            levels_text(out, part, coding_width);
+            levels_text(out, part, coding_width, knows_warmth(table));
             if let Some(damage) = &part.quarantine {
                 line(out, format_args!("    not compacted any more: {damage}"));
             }
+        }
+        for (class, on) in &table.space.classes {
+            line(out, format_args!("  {}", tier_text(class.name(), on)));
         }
     }
 
@@ -120,48 +126,54 @@ impl Report<'_> {
             return;
         };
         line(out, format_args!("\nrecent compactions, the newest last"));
-        let Some(last) = all.last() else {
+        if all.is_empty() {
             line(out, format_args!("  none since the database was opened"));
             return;
-        };
+        }
         line(
             out,
             format_args!(
-                "  {:>7} {:>10}{:>10}  {:<13}{:<8}{:>7}{:>11}{:>11}{:>11}{:>11}{:>11}  table",
+                "  {:>7}  {:<23}{:>10}  {:<13}{:<8}{:>7}{:>11}{:>8}{:>11}{:>8}{:>11}{:>11}{:>9}{:>11}  table",
                 "number",
-                "before",
+                "ended",
                 "took",
                 "kind",
                 "into",
                 "slices",
                 "read",
                 "stayed",
+                "",
                 "carried",
+                "",
                 "merged",
+                "extents",
                 "written"
             ),
         );
         for record in all {
-            self.compaction_text(out, record, last);
+            self.compaction_text(out, record);
         }
     }
 
-    fn compaction_text(&self, out: &mut String, of: &CompactionRecord, last: &CompactionRecord) {
+    fn compaction_text(&self, out: &mut String, of: &CompactionRecord) {
         let keys = [&of.smallest, &of.largest].map(|key| self.key(of.table, key));
         line(
             out,
             format_args!(
-                "  {:>7} {:>10}{:>10}  {:<13}{:<8}{:>7}{:>11}{:>11}{:>11}{:>11}{:>11}  {}, {} to {}",
+                "  {:>7}  {:<23}{:>10}  {:<13}{:<8}{:>7}{:>11}{:>8}{:>11}{:>8}{:>11}{:>11}{:>9}{:>11}  {}, {} to {}",
                 of.number,
-                time(last.ended.saturating_sub(of.ended)),
+                utc(of.ended),
                 time(of.took),
                 of.kind,
                 format!("Level{}", of.level),
                 count(of.input_slices),
                 bytes(of.input_bytes),
+                count(of.relinked_slices),
                 bytes(of.relinked_bytes),
+                count(of.carried_blocks),
                 bytes(of.carried_bytes),
                 bytes(of.merged_bytes),
+                count(of.written_extents),
                 bytes(of.written_bytes),
                 shortened(&self.names.table(of.table)),
                 keys[0],
@@ -181,22 +193,29 @@ fn coding_width_of(table: &TableInspection) -> usize {
     levels.map(|level| codings(level).len()).max().unwrap_or_default().max("coding".len())
 }
 
-fn levels_text(out: &mut String, part: &SubTableInspection, coding_width: usize) {
+fn levels_text(
+    out: &mut String,
+    part: &SubTableInspection,
+    coding_width: usize,
+    knows_warmth: bool,
+) {
     for (number, level) in part.levels.iter().enumerate().filter(|(_, level)| level.slices > 0) {
         let name = match (number, part.sublevels) {
             (0, sublevels) => format!("Level0 x{sublevels}"),
             _ => format!("Level{number}"),
         };
-        line(out, format_args!("    {}", level_text(&name, level, coding_width)));
+        line(out, format_args!("    {}", level_text(&name, level, coding_width, knows_warmth)));
     }
 }
 
-fn level_text(name: &str, level: &LevelSpace, coding_width: usize) -> String {
+fn level_text(name: &str, level: &LevelSpace, coding_width: usize, knows_warmth: bool) -> String {
+    let [hot, cold] = warmth(level, knows_warmth);
     let tombstones = share(level.tombstones, level.versions);
     format!(
-        "{name:<10}{:>6}{:>9}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{:>11}{:>11}  {:<coding_width$}  {}",
+        "{name:<10}{:>6}{:>9}{:>11}{:>11}{:>11}{:>11}{:>11}{:>7}{:>14}{:>13}{hot:>11}{cold:>11}  {:<coding_width$}  {}",
         count(level.slices),
         count(level.extents),
+        bytes(level.newest_bytes),
         bytes(level.payload_bytes),
         bytes(level.block_bytes),
         bytes(level.slot_bytes),
@@ -204,9 +223,21 @@ fn level_text(name: &str, level: &LevelSpace, coding_width: usize) -> String {
         percent(level.density()),
         count(level.versions),
         percent(tombstones),
-        bytes(level.hot_bytes),
-        bytes(level.cold_bytes),
         codings(level),
         tiers(level),
+    )
+}
+
+/// What a table has on a tier, beneath what it has in its levels.
+fn tier_text(name: &str, on: &ClassSpace) -> String {
+    format!(
+        "on {name:<15}{:>9}{:>11}{:>11}{:>11}{:>11}{:>11}{:>7}",
+        count(on.extents),
+        bytes(on.newest_bytes),
+        bytes(on.payload_bytes),
+        bytes(on.block_bytes),
+        bytes(on.slot_bytes),
+        bytes(on.dead_bytes),
+        percent(share(on.block_bytes, on.slot_bytes)),
     )
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillway::{CompactionRecord, LevelSpace};
+use spillway::{CompactionRecord, LevelSpace, TableInspection};
 
 /// Bytes, in the unit that fits.
 pub(crate) fn bytes(bytes: u64) -> String {
@@ -58,6 +58,24 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
+/// A time since 1970, in UTC.
+#[must_use]
+pub fn utc(since: Duration) -> String {
+    let seconds = since.as_secs();
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // The civil calendar from days, by eras of 400 years that begin in March.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
 /// The parts of a whole that are there, the largest first: `zstd 90 %, none 10 %`.
 pub(crate) fn parts<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> String {
     let mut parts: Vec<(&str, u64)> = parts.filter(|(_, bytes)| *bytes > 0).collect();
@@ -85,14 +103,27 @@ pub(crate) fn tiers(level: &LevelSpace) -> String {
 /// What was done in a compaction.
 pub(crate) fn done(record: &CompactionRecord) -> String {
     format!(
-        "read {} in {}; {} stayed where it was in {}, {} was copied block by block, {} came out of merges; wrote {} in {}",
+        "read {} in {}; {} stayed where it was in {}, {} was copied in {}, {} came out of merges; wrote {} in {}",
         bytes(record.input_bytes),
         counted(record.input_slices, "slice", "slices"),
         bytes(record.relinked_bytes),
         counted(record.relinked_slices, "slice", "slices"),
         bytes(record.carried_bytes),
+        counted(record.carried_blocks, "block", "blocks"),
         bytes(record.merged_bytes),
         bytes(record.written_bytes),
         counted(record.written_extents, "extent", "extents"),
     )
+}
+
+/// Figures of temperatures, which nobody knows where `is_known` says so.
+pub(crate) fn warmth(level: &LevelSpace, is_known: bool) -> [String; 2] {
+    [level.hot_bytes, level.cold_bytes]
+        .map(|of| if is_known { bytes(of) } else { "not known".to_owned() })
+}
+
+/// Whether the temperatures of a table's slices are known.
+pub(crate) fn knows_warmth(table: &TableInspection) -> bool {
+    let slices = table.subtables.iter().flat_map(|part| &part.slices);
+    slices.take(1).any(|slice| slice.temperature.is_some())
 }

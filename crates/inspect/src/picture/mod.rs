@@ -12,7 +12,7 @@ use spillway::TableInspection;
 
 use crate::Report;
 use crate::markup::Markup;
-use crate::words::{bytes, codings, count, counted, percent, share, tiers};
+use crate::words::{bytes, codings, count, counted, knows_warmth, percent, share, tiers, warmth};
 pub(crate) use measure::Measure;
 
 /// Tables that are drawn, the largest; all are told of in text.
@@ -129,7 +129,7 @@ impl Report<'_> {
     }
 }
 
-/// The figures of a table's levels.
+/// The figures of a table's levels, and of its tiers.
 fn levels_table(section: &mut Markup, table: &TableInspection) {
     let levels = table.space.levels.iter().enumerate().filter(|(_, level)| level.slices > 0);
     section.element("table", &[], |rows| {
@@ -138,6 +138,7 @@ fn levels_table(section: &mut Markup, table: &TableInspection) {
                 "",
                 "slices",
                 "extents",
+                "newest",
                 "payload",
                 "blocks",
                 "slots",
@@ -145,6 +146,8 @@ fn levels_table(section: &mut Markup, table: &TableInspection) {
                 "dense",
                 "versions",
                 "tombstones",
+                "hot",
+                "cold",
                 "coding",
                 "tier",
             ] {
@@ -152,11 +155,13 @@ fn levels_table(section: &mut Markup, table: &TableInspection) {
             }
         });
         for (number, level) in levels {
+            let [hot, cold] = warmth(level, knows_warmth(table));
             rows.element("tr", &[], |row| {
                 row.line("th", &[], format_args!("Level{number}"));
                 for cell in [
                     count(level.slices),
                     count(level.extents),
+                    bytes(level.newest_bytes),
                     bytes(level.payload_bytes),
                     bytes(level.block_bytes),
                     bytes(level.slot_bytes),
@@ -164,8 +169,27 @@ fn levels_table(section: &mut Markup, table: &TableInspection) {
                     percent(level.density()),
                     count(level.versions),
                     percent(share(level.tombstones, level.versions)),
+                    hot,
+                    cold,
                     codings(level),
                     tiers(level),
+                ] {
+                    row.line("td", &[], cell);
+                }
+            });
+        }
+        for (class, on) in &table.space.classes {
+            rows.element("tr", &[], |row| {
+                row.line("th", &[], format_args!("on {class}"));
+                for cell in [
+                    String::new(),
+                    count(on.extents),
+                    bytes(on.newest_bytes),
+                    bytes(on.payload_bytes),
+                    bytes(on.block_bytes),
+                    bytes(on.slot_bytes),
+                    bytes(on.dead_bytes),
+                    percent(share(on.block_bytes, on.slot_bytes)),
                 ] {
                     row.line("td", &[], cell);
                 }

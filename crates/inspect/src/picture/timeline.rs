@@ -5,7 +5,7 @@ use spillway::CompactionRecord;
 use super::WIDTH;
 use crate::Report;
 use crate::markup::Markup;
-use crate::words::{bytes, done, time};
+use crate::words::{bytes, count, done, time, utc};
 
 const LEFT: f64 = 110.0;
 const RIGHT: f64 = WIDTH - 14.0;
@@ -112,8 +112,8 @@ impl Report<'_> {
         section.element("table", &[], |rows| {
             rows.element("tr", &[], |row| {
                 for head in [
-                    "", "kind", "table", "into", "took", "read", "stayed", "carried", "merged",
-                    "written",
+                    "", "ended", "took", "kind", "table", "into", "slices", "read", "stayed",
+                    "slices", "carried", "blocks", "merged", "written", "extents",
                 ] {
                     row.line("th", &[], head);
                 }
@@ -122,15 +122,20 @@ impl Report<'_> {
                 rows.element("tr", &[], |row| {
                     row.line("th", &[], record.number);
                     for cell in [
+                        utc(record.ended),
+                        time(record.took),
                         record.kind.to_string(),
                         self.names.table(record.table),
                         format!("Level{}", record.level),
-                        time(record.took),
+                        count(record.input_slices),
                         bytes(record.input_bytes),
                         bytes(record.relinked_bytes),
+                        count(record.relinked_slices),
                         bytes(record.carried_bytes),
+                        count(record.carried_blocks),
                         bytes(record.merged_bytes),
                         bytes(record.written_bytes),
+                        count(record.written_extents),
                     ] {
                         row.line("td", &[], cell);
                     }

@@ -63,20 +63,16 @@ fn space_page(tables: &[TableSpace], names: &HashMap<u32, String>) -> String {
     for table in tables {
         let unnamed = || format!("(key space {})", table.table.ordinal());
         let name = names.get(&table.table.0).cloned().unwrap_or_else(unnamed);
-        let (newest, payload) = (table.newest_bytes(), table.payload_bytes());
-        let blocks = table.levels.iter().map(|level| level.block_bytes).sum();
-        let whole = |on: &ClassSpace| [on.slot_bytes, on.dead_bytes, on.slack_bytes].map(Some);
+        let whole = |on: &ClassSpace| {
+            let of = [on.newest_bytes, on.payload_bytes, on.block_bytes];
+            let on = [on.slot_bytes, on.dead_bytes, on.slack_bytes];
+            let all = [of, on].concat();
+            std::array::from_fn(|at| all.get(at).copied())
+        };
         let on = table.on_devices();
-        let [slots, dead, slack] = whole(&on);
-        let all = [Some(newest), Some(payload), Some(blocks), slots, dead, slack, None, None];
-        row(&name, all, on.extents);
+        row(&name, whole(&on), on.extents);
         for (class, on) in &table.classes {
-            let [slots, dead, slack] = whole(on);
-            row(
-                &format!("    on {class}"),
-                [None, None, None, slots, dead, slack, None, None],
-                on.extents,
-            );
+            row(&format!("    on {class}"), whole(on), on.extents);
         }
         for (number, level) in table.levels.iter().enumerate().filter(|(_, l)| l.slices > 0) {
             let of = [level.newest_bytes, level.payload_bytes, level.block_bytes];
@@ -232,6 +228,9 @@ mod tests {
         };
         let on = ClassSpace {
             extents: 2,
+            payload_bytes: 4_000_000,
+            newest_bytes: 3_000_000,
+            block_bytes: 2_000_000,
             slot_bytes: 4_200_000,
             dead_bytes: 1_000_000,
             slack_bytes: 100_000,
@@ -246,7 +245,7 @@ mod tests {
             |at: usize| text.lines().nth(at).unwrap().split_whitespace().collect::<Vec<_>>();
         let all = ["3.0", "4.0", "2.0", "4.2", "1.0", "0.1", "2"];
         assert_eq!(words(3), [&["test.seats"], &all[..]].concat());
-        assert_eq!(words(4), ["on", "ssd", "4.2", "1.0", "0.1", "2"]);
+        assert_eq!(words(4), [&["on", "ssd"], &all[..]].concat());
         assert_eq!(words(5), [&["Level1"], &all[..6], &["0.5", "1.2"], &all[6..]].concat());
         assert!(!text.contains("Level0"), "{text}");
     }

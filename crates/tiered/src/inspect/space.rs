@@ -68,8 +68,7 @@ impl LevelSpace {
         self.keys += counts.keys;
         self.tombstones += counts.tombstones;
         self.payload_bytes += counts.payload_bytes;
-        let newest = u128::from(counts.payload_bytes) * u128::from(counts.keys);
-        self.newest_bytes += (newest / u128::from(counts.versions.max(1))) as u64;
+        self.newest_bytes += newest_bytes_of(meta);
         self.block_bytes += meta.bytes;
         match piece.temperature.map(Temperature::warmth) {
             Some(Warmth::Hot) => self.hot_bytes += meta.bytes,
@@ -84,11 +83,24 @@ impl LevelSpace {
     }
 }
 
+/// About how many bytes of a slice are of newest versions.
+fn newest_bytes_of(slice: &SliceMeta) -> u64 {
+    let counts = &slice.counts;
+    let newest = u128::from(counts.payload_bytes) * u128::from(counts.keys);
+    (newest / u128::from(counts.versions.max(1))) as u64
+}
+
 /// What a table has on devices of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClassSpace {
     /// Extents.
     pub extents: u64,
+    /// Bytes of keys and values, of all versions, before they were coded.
+    pub payload_bytes: u64,
+    /// Of those, about how many are of each key's newest version in its slice.
+    pub newest_bytes: u64,
+    /// Bytes of the blocks that hold them.
+    pub block_bytes: u64,
     /// Bytes of their slots.
     pub slot_bytes: u64,
     /// Bytes of blocks that no slice needs any more. They go with their extents.
@@ -100,6 +112,9 @@ pub struct ClassSpace {
 impl ClassSpace {
     pub(crate) fn add(&mut self, other: &ClassSpace) {
         self.extents += other.extents;
+        self.payload_bytes += other.payload_bytes;
+        self.newest_bytes += other.newest_bytes;
+        self.block_bytes += other.block_bytes;
         self.slot_bytes += other.slot_bytes;
         self.dead_bytes += other.dead_bytes;
         self.slack_bytes += other.slack_bytes;
@@ -161,8 +176,7 @@ pub(crate) struct Share {
 struct Whole {
     class: DeviceClass,
     space: ClassSpace,
-    /// Bytes of its slices, and of those that have had their share.
-    live_bytes: u64,
+    /// Bytes of those of its slices that have had their share.
     shared_bytes: u64,
     /// Levels of sub-tables in which it was met: most often one.
     met_first: Option<(usize, usize)>,
@@ -175,7 +189,7 @@ impl Whole {
         let (from, to) = (self.shared_bytes, self.shared_bytes + bytes);
         self.shared_bytes = to;
         let up_to = |at: u64, of: u64| {
-            (u128::from(of) * u128::from(at) / u128::from(self.live_bytes.max(1))) as u64
+            (u128::from(of) * u128::from(at) / u128::from(self.space.block_bytes.max(1))) as u64
         };
         let part = |of: u64| up_to(to, of) - up_to(from, of);
         let ClassSpace { slot_bytes, dead_bytes, slack_bytes, .. } = self.space;
@@ -230,14 +244,16 @@ impl Ledger {
                         slot_bytes,
                         dead_bytes: extent.data_bytes,
                         slack_bytes: slot_bytes.saturating_sub(extent.len),
+                        ..ClassSpace::default()
                     },
-                    live_bytes: 0,
                     shared_bytes: 0,
                     met_first: None,
                     met_then: Vec::new(),
                 }
             });
-            whole.live_bytes += meta.bytes;
+            whole.space.payload_bytes += meta.counts.payload_bytes;
+            whole.space.newest_bytes += newest_bytes_of(meta);
+            whole.space.block_bytes += meta.bytes;
             whole.space.dead_bytes = whole.space.dead_bytes.saturating_sub(meta.bytes);
         }
         let mut levels = [LevelSpace::default(); 3];

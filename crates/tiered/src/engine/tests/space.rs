@@ -1,10 +1,12 @@
 //! What is told of space is what there is.
 
+use super::tiers::{fast_and_hdd, open_tiers, persist};
 use super::*;
 use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
 use crate::inspect::{Inspection, LevelSpace, Offline, TableSpace};
 use crate::picker::CompactionKind;
+use crate::space::DeviceClass;
 
 /// Checks what is told against the slots in use and the extents' own accounts. Answers the dead bytes.
 fn check_space(bench: &Bench) -> u64 {
@@ -34,6 +36,11 @@ fn check_space(bench: &Bench) -> u64 {
         assert_eq!(of_levels(|level| level.slack_bytes), on.slack_bytes);
         assert_eq!(of_levels(|level| level.coded_bytes.iter().sum()), live);
         assert_eq!(of_levels(|level| level.class_bytes.iter().sum()), on.slot_bytes);
+        assert_eq!(
+            (space.payload_bytes(), space.newest_bytes()),
+            (on.payload_bytes, on.newest_bytes)
+        );
+        assert_eq!(live, on.block_bytes);
     }
     check_inspection(&bench.engine.inspect(), &told);
     on.iter().map(|on| on.dead_bytes).sum()
@@ -55,6 +62,18 @@ fn check_inspection(inspection: &Inspection, told: &[TableSpace]) {
             assert_eq!(slices().map(|slice| slice.slot_bytes).sum::<u64>(), level.slot_bytes);
             assert_eq!(slices().map(|slice| slice.dead_bytes).sum::<u64>(), level.dead_bytes);
             assert_eq!(slices().map(|slice| slice.versions).sum::<u64>(), level.versions);
+        }
+        for class in DeviceClass::ALL {
+            let on = table.space.classes.iter().find(|(of, _)| *of == class);
+            let on = on.map(|(_, on)| *on).unwrap_or_default();
+            let slices = || {
+                let slices = table.subtables.iter().flat_map(|part| &part.slices);
+                slices.filter(|slice| slice.class == class)
+            };
+            assert_eq!(slices().map(|slice| slice.payload_bytes).sum::<u64>(), on.payload_bytes);
+            assert_eq!(slices().map(|slice| slice.block_bytes).sum::<u64>(), on.block_bytes);
+            assert_eq!(slices().map(|slice| slice.slot_bytes).sum::<u64>(), on.slot_bytes);
+            assert_eq!(slices().map(|slice| slice.dead_bytes).sum::<u64>(), on.dead_bytes);
         }
         for part in &table.subtables {
             let inside =
@@ -235,4 +254,37 @@ fn space_is_told_to_the_byte() {
     let (all, free) = bench.engine.0.space.bytes();
     let newest: u64 = bench.engine.space().iter().map(TableSpace::newest_bytes).sum();
     assert_eq!(amplification.unwrap().value, (all - free) as f64 / newest as f64);
+}
+
+/// What is settled is on the slow tier and what is new on the fast one, and each is told what keys and values it has, and how many
+/// of those are newest versions: that the settled ones are replaced is known when they are merged.
+#[test]
+fn each_tier_is_told_what_it_has_of_keys_and_values() {
+    let disk = SimDisk::new(37);
+    let bench = open_tiers(&disk, fast_and_hdd()).unwrap();
+    let rows = |csn: u64| {
+        let mut batch = WriteBatch::new();
+        for key in 0..400 {
+            let (key, value) = (format!("{key:05}"), noise(csn * 1000 + key, 300));
+            batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: &value });
+        }
+        (Csn(csn), batch)
+    };
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    persist(&bench, &[rows(2)]);
+    bench.engine.compact_all().unwrap();
+    bench.work().unwrap();
+    bench.install(&rows(3));
+    bench.engine.flush_all().unwrap();
+    check_space(&bench);
+    let space = bench.engine.space().remove(0);
+    let told = space.classes.iter().map(|(class, on)| (*class, on.payload_bytes, on.newest_bytes));
+    let bytes = 400 * 305;
+    let each = [DeviceClass::Fast, DeviceClass::Hdd].map(|class| (class, bytes, bytes));
+    assert_eq!(told.collect::<Vec<_>>(), each);
+    bench.engine.compact_all().unwrap();
+    bench.work().unwrap();
+    check_space(&bench);
+    let on = bench.engine.space().remove(0).on_devices();
+    assert_eq!((on.payload_bytes, on.newest_bytes), (bytes, bytes));
 }
