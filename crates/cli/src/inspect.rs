@@ -1,20 +1,26 @@
-//! `spillway inspect`: what a folder has in it.
+//! `spillway inspect`: what a folder has in it, or a server that runs.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
-use spillway::{ClosedFolder, ErrorKind, Table};
-use spillway_inspect::{Names, Numbered, Report};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use spillway::{ClosedFolder, ErrorKind};
+use spillway_inspect::{Format, Names, Numbered, Report, keep_only};
 use spillway_sql::Labels;
+
+use crate::page::Address;
 
 #[derive(Args)]
 #[command(
-    after_help = "It reads what the folder's records say of its tables, sub-tables, levels and extents, and changes nothing. What is in the log \
-                        alone is in no level yet. In the picture keys go from left to right and levels from top to bottom; hover over \
-                        a box to see what it is.
+    after_help = "Of a folder it reads what the records say of its tables, sub-tables, levels and extents, and changes nothing. What is in the \
+                        log alone is in no level yet. In the picture keys go from left to right and levels from top to bottom; hover \
+                        over a box to see what it is.
 
-A folder that a server has open tells nothing from outside. Ask the server:
+A server that was started with --metrics-addr is asked while it runs, on its own machine, and tells how often extents were read
+lately and what its last compactions did as well. Others are asked with SQL:
   mariadb -e 'SHOW ENGINE TIERED STATUS\\G'
   mariadb -e 'SELECT * FROM information_schema.TIERED_LEVELS'                   and TIERED_SLICES, TIERED_COMPACTIONS
   mariadb -N -r -e 'SELECT PICTURE FROM information_schema.TIERED_PICTURE' > picture.html
@@ -23,13 +29,16 @@ Examples:
   spillway inspect ./data                                      a table of levels for each table
   spillway inspect ./data --table shop.orders                  one table and its indexes
   spillway inspect ./data --format html --output data.html     a picture, for a browser
-  spillway inspect ./data --format json | jq '.tables[].levels'"
+  spillway inspect ./data --format json | jq '.tables[].levels'
+  spillway inspect http://127.0.0.1:9104                       the same of a server that runs; a browser shows the picture at
+                                                               http://127.0.0.1:9104/inspect"
 )]
 pub(crate) struct InspectArgs {
-    /// The data folder, which no server has open
-    data: PathBuf,
-    /// How it is told
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    /// The data folder, which no server has open, or a server's address, http://HOST:PORT as it has for --metrics-addr
+    #[arg(value_name = "FOLDER|ADDRESS")]
+    of: PathBuf,
+    /// How it is told: text, tables of figures; json, everything, single slices too; html, a picture, as a page by itself
+    #[arg(long, value_parser = formats(), default_value_t = Format::Text)]
     format: Format,
     /// Only this table, as DATABASE.TABLE, with its indexes [default: all]
     #[arg(long, value_name = "NAME")]
@@ -39,60 +48,76 @@ pub(crate) struct InspectArgs {
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Tables of figures
-    Text,
-    /// Everything, single slices too, for programs
-    Json,
-    /// A picture, as a page that needs nothing from elsewhere
-    Html,
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
 }
 
 pub(crate) fn run(args: &InspectArgs) -> Result<(), String> {
-    let folder = ClosedFolder::open(&args.data).map_err(|error| match error.kind() {
-        ErrorKind::InUse => format!(
-            "{error}\nAsk the server that has it open: spillway inspect --help tells the statements."
-        ),
-        _ => error.to_string(),
-    })?;
-    let mut inspection = folder.inspect();
-    let names = names_of(&folder);
-    if let Some(wanted) = &args.table {
-        let index_of = format!("{wanted}, index ");
-        let is_wanted = |table: Table| {
-            let name = names.table(table);
-            name == *wanted || name.starts_with(&index_of)
-        };
-        let all: Vec<String> =
-            inspection.tables.iter().map(|table| names.table(table.space.table)).collect();
-        inspection.tables.retain(|table| is_wanted(table.space.table));
-        if inspection.tables.is_empty() {
-            let there = if all.is_empty() { "none".to_owned() } else { all.join("; ") };
-            return Err(format!(
-                "nothing of a table {wanted} is in data files. There are: {there}"
-            ));
+    match args.of.to_str().and_then(Address::of) {
+        None => {
+            let told = of_folder(args)?;
+            write_to(args.output.as_deref(), |out| out.write_all(told.as_bytes()))
         }
-    }
-    let title = args.data.display().to_string();
-    let report = Report { inspection: &inspection, names: &*names, title: &title };
-    let told = match args.format {
-        Format::Text => report.text(),
-        Format::Json => report.json() + "\n",
-        Format::Html => report.html(),
-    };
-    match &args.output {
-        None => match std::io::stdout().write_all(told.as_bytes()) {
-            // Who listens has heard enough.
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
-            _ => Ok(()),
-        },
-        Some(path) => write(path, &told),
+        Some(address) => of_server(&address?, args),
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+fn of_folder(args: &InspectArgs) -> Result<String, String> {
+    let folder = ClosedFolder::open(&args.of).map_err(|error| {
+        let address = format!("http://{}", args.of.display());
+        match error.kind() {
+            ErrorKind::InUse => format!(
+                "{error}\nAsk the server that has it open, by the address of its --metrics-addr: \
+                 spillway inspect http://127.0.0.1:9104\nspillway inspect --help tells how one without is asked."
+            ),
+            ErrorKind::InvalidArgument if matches!(Address::of(&address), Some(Ok(_))) => {
+                format!("{error}; write {address} for a server that runs")
+            }
+            _ => error.to_string(),
+        }
+    })?;
+    let mut inspection = folder.inspect();
+    let names = names_of(&folder);
+    if let Some(table) = &args.table {
+        keep_only(&mut inspection, &*names, table)?;
+    }
+    let title = args.of.display().to_string();
+    Ok(Report { inspection: &inspection, names: &*names, title: &title }.written(args.format))
+}
+fn of_server(address: &Address, args: &InspectArgs) -> Result<(), String> {
+    let mut path = format!("/inspect?format={}", args.format);
+    if let Some(table) = &args.table {
+        path.push_str("&table=");
+        for byte in table.bytes() {
+            // Writing to a text does not fail.
+            let _ = match byte {
+                b'.' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                    write!(path, "{}", byte as char)
+                }
+                _ => write!(path, "%{byte:02x}"),
+            };
+        }
+    }
+    let answer = address.ask(&path)?;
+    write_to(args.output.as_deref(), |out| answer.copy(out))
+}
+
+/// Has something written to a file, or to the standard output.
+fn write_to(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), String> {
+    match path {
+        None => match write(&mut io::stdout().lock()) {
+            // Who listens has heard enough.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.to_string()),
+            _ => Ok(()),
+        },
+        Some(path) => {
+            let written = File::create(path).and_then(|mut file| write(&mut file));
+            written.map_err(|error| format!("{}: {error}", path.display()))
+        }
+    }
 }
 
 /// What tables are called, as far as the folder tells.

@@ -2,6 +2,7 @@
 
 mod backup;
 mod inspect;
+mod page;
 mod serve;
 mod shell;
 
@@ -74,7 +75,7 @@ Examples:
         /// The data folder
         data: PathBuf,
     },
-    /// Tell or draw what is in a data folder: tables, sub-tables, levels, extents
+    /// Tell or draw what is in a data folder, or in a server that runs: tables, sub-tables, levels, extents, compactions
     Inspect(inspect::InspectArgs),
     /// Take, list, verify and remove backups
     Backup {

@@ -86,7 +86,8 @@ pub(crate) struct ServeArgs {
     /// Refuse clients over a network that do not use TLS
     #[arg(long)]
     require_secure_transport: bool,
-    /// Show figures for Prometheus at http://ADDRESS/metrics, as 127.0.0.1:9104 [default: nowhere]
+    /// Show figures for Prometheus at http://ADDRESS/metrics, as 127.0.0.1:9104, and to those on this machine what is stored at
+    /// http://ADDRESS/inspect [default: nowhere]
     #[arg(long, value_name = "ADDRESS")]
     metrics_addr: Option<SocketAddr>,
     /// The one memory budget, as 512MiB or 4GiB
@@ -202,7 +203,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
             "spillway: the file system of {folder} has no way past the page cache; reads go through it"
         );
     }
-    let page = args.metrics_addr.map(|address| show_metrics(address, &server, &db)).transpose()?;
+    let page =
+        args.metrics_addr.map(|address| show_metrics(address, &server, &instance)).transpose()?;
     let _ = signals.forever().next();
     say(format_args!("stopping"));
     drop(page);
@@ -214,15 +216,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
 fn show_metrics(
     address: SocketAddr,
     server: &Server,
-    db: &Database,
+    instance: &Instance,
 ) -> Result<MetricsPage, String> {
-    let (of_server, of_database) = (server.metrics(), db.clone());
+    let (of_server, of_database) = (server.metrics(), instance.database().clone());
     let figures = move || {
         let mut figures = of_server();
         figures.extend(of_database.metrics());
         figures
     };
-    let page = MetricsPage::start(address, figures).map_err(|error| error.to_string())?;
+    let page = MetricsPage::start(address, instance.clone(), figures);
+    let page = page.map_err(|error| error.to_string())?;
+    say(format_args!("inspect with: spillway inspect http://{}", page.address()));
     say(format_args!("metrics:      http://{}/metrics", page.address()));
     Ok(page)
 }

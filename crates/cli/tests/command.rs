@@ -359,7 +359,7 @@ fn a_folder_is_inspected_without_opening_it() {
     let server = Serving::start(Path::new(data), &[]);
     let locked = inspect(&[]);
     assert!(!locked.status.success(), "{}", text(&locked));
-    for part in ["open in another process", "Ask the server", "inspect --help"] {
+    for part in ["open in another process", "spillway inspect http://", "inspect --help"] {
         assert!(text(&locked).contains(part), "{part}: {}", text(&locked));
     }
     assert!(server.stop());
@@ -393,6 +393,63 @@ fn a_folder_is_inspected_without_opening_it() {
         "{json}"
     );
     assert!(files_of(Path::new(data)) == before, "something was changed");
+}
+
+#[test]
+fn a_server_is_inspected_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Serving::start(&folder.path().join("data"), &["--metrics-addr", "127.0.0.1:0"]);
+    let mut client = server.client();
+    client.run("CREATE TABLE test.t (id INT PRIMARY KEY, word TEXT, KEY (word(9)))");
+    client.run("CREATE TABLE test.u (id INT)");
+    let address = format!("http://{}", server.metrics());
+    assert!(server.said.contains(&format!("inspect with: spillway inspect {address}\n")));
+    let inspect = |more: &[&str]| spillway(&[&["inspect", &address], more].concat());
+    let all = text(&inspect(&[]));
+    for part in
+        ["the server at 127.0.0.1:", "test.t, index word", "recent compactions", "none since"]
+    {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    let one = text(&inspect(&["--table", "test.t"]));
+    assert!(one.contains("test.t, index word") && !one.contains("test.u"), "{one}");
+    let json = text(&inspect(&["--format", "json"]));
+    assert!(
+        json.starts_with('{') && json.ends_with("}\n") && json.contains("\"test.u\""),
+        "{json}"
+    );
+    let page = folder.path().join("page.html");
+    let to_page = ["--output", page.to_str().unwrap(), "--format", "html"];
+    let none = inspect(&[&to_page[..], &["--table", "t \u{e4}&"]].concat());
+    let told = text(&none);
+    assert!(
+        !none.status.success() && told.contains("404") && told.contains("table t \u{e4}& is"),
+        "{told}"
+    );
+    assert!(!page.exists(), "nothing was told");
+    let drawn = inspect(&to_page);
+    assert!(drawn.status.success() && text(&drawn).is_empty(), "{}", text(&drawn));
+    assert!(std::fs::read_to_string(page).unwrap().contains("test.u"));
+    assert!(server.stop());
+}
+
+#[test]
+fn a_server_that_cannot_be_inspected_is_told_why_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Serving::start(&folder.path().join("data"), &[]);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (address, told) in [
+        (format!("http://{nobody}"), "--metrics-addr 127.0.0.1:9104"),
+        (format!("http://127.0.0.1:{}", server.port), "no page of a server's"),
+        ("https://127.0.0.1:9104".to_owned(), "write http://HOST:PORT"),
+        ("http://localhost".to_owned(), "write http://HOST:PORT"),
+        ("127.0.0.1:9104".to_owned(), "write http://127.0.0.1:9104 for a server that runs"),
+    ] {
+        let refused = spillway(&["inspect", &address]);
+        let text = text(&refused);
+        assert!(!refused.status.success() && text.contains(told), "{address}: {text}");
+    }
+    assert!(server.stop());
 }
 
 #[test]

@@ -8,6 +8,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,16 +29,35 @@ pub(crate) struct Page {
     pub(crate) status: &'static str,
     pub(crate) content_type: &'static str,
     pub(crate) body: String,
+    /// Held until whoever asked has the page, or has gone.
+    pub(crate) permit: Option<Permit>,
 }
+
+/// The right to something that only so many may have at once.
+pub(crate) type Permit = Arc<()>;
 
 impl Page {
     pub(crate) fn text(status: &'static str, body: impl Into<String>) -> Page {
-        Page { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+        Page { status, content_type: "text/plain; charset=utf-8", body: body.into(), permit: None }
     }
 }
 
-/// Gives the page of a path.
-pub(crate) type Pages = Box<dyn Fn(&str) -> Page + Send>;
+/// What is asked for, and by whom.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) path: &'a str,
+    /// What follows the path, without its question mark.
+    pub(crate) query: &'a str,
+    /// What the client takes the server to be called, if it says so.
+    pub(crate) host: Option<&'a str>,
+    /// The server's address, as the client has reached it.
+    pub(crate) server: SocketAddr,
+    /// The client's address.
+    pub(crate) client: SocketAddr,
+}
+
+/// Gives the page that somebody asks for.
+pub(crate) type Pages = Box<dyn Fn(&Asked<'_>) -> Page + Send>;
 
 /// Answers until it is dropped.
 pub(crate) struct Answering {
@@ -137,13 +157,15 @@ impl Listener {
     fn accept(&mut self, clients: &mut Vec<Client>) {
         let now = clock::now();
         match self.tcp.accept() {
-            Ok((stream, _)) => {
-                if stream.set_nonblocking(true).is_ok() {
-                    if clients.len() == PLACES {
-                        clients.remove(0);
-                    }
-                    clients.push(Client::new(stream, now + self.within));
+            Ok((stream, from)) => {
+                let Ok(to) = stream.set_nonblocking(true).and_then(|()| stream.local_addr()) else {
+                    return;
+                };
+                if clients.len() == PLACES {
+                    clients.remove(0);
                 }
+                let (stage, deadline) = (Stage::Asks(Vec::new()), now + self.within);
+                clients.push(Client { stream, from, to, stage, deadline });
             }
             Err(error) if gone_again(&error) => {}
             Err(_) => self.resume = now + ACCEPT_PAUSE,
@@ -155,23 +177,26 @@ enum Stage {
     /// What it has asked so far.
     Asks(Vec<u8>),
     /// Its answer, and how much of it is sent.
-    IsTold(Vec<u8>, usize),
+    IsTold(Answer, usize),
     /// It has its answer. What it still sends is read and dropped: a connection that is closed over unread bytes may
     /// take the answer along.
     Leaves,
 }
 
+struct Answer {
+    bytes: Vec<u8>,
+    _permit: Option<Permit>,
+}
+
 struct Client {
     stream: TcpStream,
+    from: SocketAddr,
+    to: SocketAddr,
     stage: Stage,
     deadline: Duration,
 }
 
 impl Client {
-    fn new(stream: TcpStream, deadline: Duration) -> Client {
-        Client { stream, stage: Stage::Asks(Vec::new()), deadline }
-    }
-
     fn waits_for(&self) -> PollFd<'_> {
         let told = matches!(self.stage, Stage::IsTold(..));
         PollFd::new(&self.stream, if told { PollFlags::OUT } else { PollFlags::IN })
@@ -181,7 +206,7 @@ impl Client {
     fn go_on(&mut self, pages: &Pages) -> io::Result<bool> {
         let mut part = [0; PART];
         let done = match &mut self.stage {
-            Stage::IsTold(answer, sent) => self.stream.write(&answer[*sent..]),
+            Stage::IsTold(answer, sent) => self.stream.write(&answer.bytes[*sent..]),
             Stage::Asks(_) | Stage::Leaves => self.stream.read(&mut part),
         };
         let done = match done {
@@ -197,13 +222,14 @@ impl Client {
         match &mut self.stage {
             Stage::Asks(request) => {
                 request.extend_from_slice(&part[..done]);
-                if let Some(answer) = answer(request, pages) {
+                let asked = |head| asked(head, self.to, self.from);
+                if let Some(answer) = answer(request, asked, pages) {
                     self.stage = Stage::IsTold(answer, 0);
                 }
             }
             Stage::IsTold(answer, sent) => {
                 *sent += done;
-                if *sent == answer.len() {
+                if *sent == answer.bytes.len() {
                     self.stream.shutdown(Shutdown::Write)?;
                     self.stage = Stage::Leaves;
                 }
@@ -215,16 +241,20 @@ impl Client {
 }
 
 /// The answer to a request; none before its head is whole, or longer than it may be.
-fn answer(request: &[u8], pages: &Pages) -> Option<Vec<u8>> {
+fn answer<'a>(
+    request: &'a [u8],
+    asked: impl Fn(&'a [u8]) -> Option<(&'a str, Asked<'a>)>,
+    pages: &Pages,
+) -> Option<Answer> {
     let whole = request.windows(4).any(|end| end == b"\r\n\r\n")
         || request.windows(2).any(|end| end == b"\n\n");
     let mut with_body = true;
     let page = if whole {
         match asked(request) {
-            Some(("GET", path)) => pages(path),
-            Some(("HEAD", path)) => {
+            Some(("GET", asked)) => pages(&asked),
+            Some(("HEAD", asked)) => {
                 with_body = false;
-                pages(path)
+                pages(&asked)
             }
             Some(_) => Page::text("405 Method Not Allowed", "GET and HEAD are answered\n"),
             None => Page::text("400 Bad Request", "this is no request of HTTP/1\n"),
@@ -234,23 +264,36 @@ fn answer(request: &[u8], pages: &Pages) -> Option<Vec<u8>> {
     } else {
         return None;
     };
-    let Page { status, content_type, body } = page;
+    let Page { status, content_type, mut body, permit } = page;
     let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
         body.len()
     );
-    let body = if with_body { body } else { String::new() };
-    Some([head, body].concat().into_bytes())
+    if !with_body {
+        body.clear();
+    }
+    // No copy beside it: a page may be long.
+    body.insert_str(0, &head);
+    Some(Answer { bytes: body.into_bytes(), _permit: permit })
 }
 
-/// The method and the path of a request.
-fn asked(request: &[u8]) -> Option<(&str, &str)> {
-    let line = request.split(|byte| *byte == b'\n').next()?;
-    let mut words = std::str::from_utf8(line).ok()?.trim_end_matches('\r').split(' ');
+/// The method of a request, and what is asked for.
+fn asked(request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<(&str, Asked<'_>)> {
+    let mut lines = request.split(|byte| *byte == b'\n').map(|line| {
+        let text = std::str::from_utf8(line).ok()?;
+        Some(text.trim_end_matches('\r'))
+    });
+    let mut words = lines.next()??.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
     let whole = version.starts_with("HTTP/1.") && words.next().is_none();
-    whole.then(|| (method, target.split('?').next().unwrap_or(target)))
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let headers = lines.take_while(|line| *line != Some(""));
+    let host = headers.flatten().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then(|| value.trim())
+    });
+    whole.then_some((method, Asked { path, query, host, server, client }))
 }
 
 #[cfg(test)]
@@ -260,8 +303,15 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(30);
 
     fn start(within: Duration, body: usize) -> Answering {
-        let pages = move |path: &str| match path {
+        let held = Arc::new(());
+        let pages = move |asked: &Asked<'_>| match asked.path {
             "/long" => Page::text("200 OK", "x".repeat(body)),
+            "/held" => {
+                let others = Arc::strong_count(&held) - 1;
+                let permit = Some(held.clone());
+                Page { permit, ..Page::text("200 OK", others.to_string()) }
+            }
+            "/asked" => Page::text("200 OK", format!("{} {:?}", asked.query, asked.host)),
             path => Page::text("200 OK", path),
         };
         Answering::start("127.0.0.1:0".parse().unwrap(), within, Box::new(pages)).unwrap()
@@ -298,6 +348,13 @@ mod tests {
             assert!(ask(&page, bad.as_bytes()).starts_with("HTTP/1.1 400"), "{bad:?}");
         }
         assert!(ask(&page, b"GET \xFF HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400"));
+        let whole = b"GET /asked?b=c?d HTTP/1.1\r\nA: b\r\nhOST:  here:1 \r\n\r\nHost: there";
+        assert!(ask(&page, whole).ends_with("\r\n\r\nb=c?d Some(\"here:1\")"));
+        assert!(ask(&page, b"GET /asked HTTP/1.0\n\nHost: there").ends_with(" None"));
+        // A permit is given back with the end of the answer, and what is read before that end is not all of it.
+        for _ in 0..3 {
+            assert!(ask(&page, b"GET /held HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n0"));
+        }
         // A byte at a time is a request as well.
         let mut slow = connect(&page);
         slow.set_nodelay(true).unwrap();

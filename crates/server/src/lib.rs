@@ -8,7 +8,7 @@
 //! - `pool`: the threads that serve clients, and what they do next; `affinity`: whether they keep to cores;
 //! - `connection`: its commands; `escape`: statements that are no UTF-8; `params`: parameters of prepared statements;
 //! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes;
-//! - `metrics`: the figures of all that, over `http`;
+//! - `metrics`: the figures of all that, and `inspection`: what is stored, over `http`;
 //! - `loopback`: a client within the process, to measure what is not the system's.
 //!
 //! A client costs memory and no thread: a few workers serve whoever has sent something, run each statement to its end, and
@@ -24,6 +24,7 @@ mod escape;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod http;
+mod inspection;
 mod listener;
 mod login;
 mod loopback;

@@ -1,4 +1,4 @@
-//! The figures of a server for Prometheus and its kin, as text over HTTP.
+//! The figures of a server for Prometheus and its kin, and what is stored in it, over HTTP.
 
 use std::fmt;
 use std::io;
@@ -11,13 +11,15 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use spillway::Metric;
+use spillway_sql::Instance;
 
-use crate::http::{Answering, Page};
+use crate::http::{Answering, Asked, Page};
+use crate::inspection::Inspections;
 
 /// A source of figures, asked each time that somebody wants to see them.
 type Source = Box<dyn Fn() -> Vec<Metric> + Send + Sync>;
 
-/// A page of figures at `/metrics`.
+/// A page of figures at `/metrics`, and one of what is stored at `/inspect`.
 pub struct MetricsPage(Answering);
 
 /// Who asks has so long for its request and the answer.
@@ -53,17 +55,19 @@ impl Collector for Figures {
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 impl MetricsPage {
-    /// Answers at an address with what the source gives, each name with `spillway_` before it.
+    /// Answers at an address: with what the source gives, each name with `spillway_` before it, and with what the instance has stored.
     ///
     /// # Errors
     /// Where the address cannot be had.
     pub fn start(
         address: SocketAddr,
+        instance: Instance,
         source: impl Fn() -> Vec<Metric> + Send + Sync + 'static,
     ) -> io::Result<MetricsPage> {
         let mut registry = Registry::with_prefix("spillway");
         registry.register_collector(Box::new(Figures(Box::new(source))));
-        let pages = Box::new(move |path: &str| page(path, &registry));
+        let inspections = Inspections::of(instance);
+        let pages = Box::new(move |asked: &Asked<'_>| page(asked, &registry, &inspections));
         let answering = Answering::start(address, WITHIN, pages).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot show metrics on {address}: {error}"))
         })?;
@@ -77,17 +81,20 @@ impl MetricsPage {
     }
 }
 
-fn page(path: &str, registry: &Registry) -> Page {
-    match path {
+const WHERE: &str = "the figures are at /metrics, and what is stored at /inspect\n";
+
+fn page(asked: &Asked<'_>, registry: &Registry, inspections: &Inspections) -> Page {
+    match asked.path {
         "/metrics" => {
             let mut body = String::new();
             match text::encode(&mut body, registry) {
-                Ok(()) => Page { status: "200 OK", content_type: CONTENT_TYPE, body },
+                Ok(()) => Page { content_type: CONTENT_TYPE, ..Page::text("200 OK", body) },
                 Err(error) => Page::text("500 Internal Server Error", format!("{error}\n")),
             }
         }
-        "/" => Page::text("200 OK", "the figures are at /metrics\n"),
-        _ => Page::text("404 Not Found", "the figures are at /metrics\n"),
+        "/inspect" => inspections.page(asked),
+        "/" => Page::text("200 OK", WHERE),
+        _ => Page::text("404 Not Found", WHERE),
     }
 }
 
@@ -95,6 +102,8 @@ fn page(path: &str, registry: &Registry) -> Page {
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
+
+    use spillway::{Database, Settings};
 
     use super::*;
 
@@ -117,7 +126,9 @@ mod tests {
                 Metric { name: "memory_bytes", help: "Memory.", counter: false, value: 0.5 },
             ]
         };
-        let page = MetricsPage::start("127.0.0.1:0".parse().unwrap(), source).unwrap();
+        let database = Database::open_in_memory(Settings::default()).unwrap();
+        let instance = Instance::open(database).unwrap();
+        let page = MetricsPage::start("127.0.0.1:0".parse().unwrap(), instance, source).unwrap();
         let text = get(&page, "/metrics");
         assert!(text.starts_with("HTTP/1.1 200") && text.contains(CONTENT_TYPE), "{text}");
         for line in [

@@ -7,6 +7,7 @@ mod cold;
 mod commits;
 mod fields;
 mod framing;
+mod inspection;
 mod limits;
 mod login;
 mod metadata;

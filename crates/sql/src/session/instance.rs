@@ -11,8 +11,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use spillway::{
-    CancelHandle, Csn, Database, Durability, LockMode, LockWait, Mechanism, Transaction,
-    TransactionOptions,
+    CancelHandle, Csn, Database, Durability, Inspection, LockMode, LockWait, Mechanism,
+    Transaction, TransactionOptions,
 };
 use spillway_base::stall::{Cause, Ledger, Waits};
 use spillway_types::Collation;
@@ -32,6 +32,7 @@ use crate::expr::Room;
 use crate::parse::Mode;
 use crate::query;
 use crate::rows::Newest;
+use crate::show::Labels;
 
 /// What others ask of a session.
 #[derive(Default)]
@@ -236,6 +237,12 @@ impl Instance {
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.0.db
+    }
+
+    /// What is stored, and what it is called: each sub-table as it is at one moment, which keeps nobody waiting.
+    #[must_use]
+    pub fn inspect(&self) -> (Inspection, Labels) {
+        (self.0.db.inspect(), Labels::of(&self.0.catalog.load()))
     }
 
     /// Whether queries take rows that lie together at once.
