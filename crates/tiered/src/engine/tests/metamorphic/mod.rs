@@ -33,13 +33,16 @@ struct Seen {
     restores: u64,
 }
 
-/// Waits, of which there is none here; and what takes a device that is full, or a larger cache of rows.
-const NOT_COUNTED: [&str; 4] = [
+/// Waits, of which there is none here; what takes a device that is full, or a larger cache of rows; and merges that differ.
+const NOT_COUNTED: [&str; 5] = [
+    REFUSED,
     "stall_memory_total",
     "stall_memory_seconds_total",
     "tiered_tier_displaced_slots_total",
     "tiered_row_cache_regret_bytes_total",
 ];
+
+const REFUSED: &str = "tiered_refused_merges_total";
 
 impl Seen {
     /// An engine is about to end.
@@ -57,6 +60,7 @@ impl Seen {
         let counted = self.counters.iter().filter(|(name, _)| !NOT_COUNTED.contains(name));
         let never: Vec<_> = counted.filter(|(_, count)| **count == 0.0).collect();
         assert!(never.is_empty(), "{never:?} of {self:?}");
+        assert_eq!(self.counters[REFUSED], 0.0, "A1");
         assert!(self.compared > 500 && self.dictionaries > 0 && self.restores > 0, "{self:?}");
     }
 }
