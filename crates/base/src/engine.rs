@@ -23,7 +23,8 @@
 //! - **E5 (tables).** A table exists for snapshots from the CSN that created it up to, not including,
 //!   the one that dropped it. Its space comes back once no live snapshot or cursor can see it.
 //! - **E6 (persistence).** Every commit at or below [`Engine::persisted`] would survive a crash
-//!   without the log. The figure never falls. An idle table does not hold it back.
+//!   without the log. The figure never falls. An idle table does not hold it back. What the engine's files say of it, which may be less
+//!   until [`Engine::record_persisted`], an opening installs nothing at or below.
 //! - **E7 (no early flush).** No version above the stable CSN is written to a data file.
 //! - **E8 (failure).** `install` does not fail: what it needs was granted by [`Engine::admit`]. A
 //!   background failure leaves everything installed readable from memory, stops `persisted` from
@@ -39,7 +40,8 @@
 //! - **E11 (rewriting).** A table's values may be replaced, on their way through a flush or a compaction that takes them up anyway, by
 //!   what the table's [`Rewrite`] makes of them, from when the commit that it was given with is stable: reads at any snapshot, also older
 //!   ones, find either form. Keys and CSNs stay, and no value becomes longer, so that the work writes no more than it read. A crash
-//!   forgets the rewriter, and nothing that it made. A form that was read before may be kept in a cache for as long as the version is the
+//!   forgets the rewriter; and of what it made, it may bring back in the form in which it was written what is above what the files say is
+//!   persistent (E6), as the log has it. A form that was read before may be kept in a cache for as long as the version is the
 //!   newest, until [`Engine::forget_forms`].
 //! - **E12 (reads that go on).** What [`Engine::begin_read`] begins goes on beside its caller, once it is handed over to a device: it may
 //!   be kept for others to go along, as [`Engine::keeps_reads`] tells, and then waits for the next [`Engine::submit_reads`] or
@@ -346,6 +348,15 @@ pub trait Engine: Send + Sync {
 
     /// See E6.
     fn persisted(&self) -> Csn;
+
+    /// Has the engine's files say that commits up to one are persistent, as far as they are (E6).
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::DiskFull`], after which it may be asked for again, and a failure of the engine (E8).
+    fn record_persisted(&self, csn: Csn) -> Result<()> {
+        let _ = csn;
+        Ok(())
+    }
 
     /// Asks that every commit up to `csn` become persistent soon, so that the log may be cut there.
     fn request_persist(&self, csn: Csn);

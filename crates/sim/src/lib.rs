@@ -10,6 +10,8 @@ mod ddl_crashes;
 #[cfg(test)]
 mod extents;
 #[cfg(test)]
+mod row_forms;
+#[cfg(test)]
 mod sql_crashes;
 #[cfg(test)]
 mod table_crashes;

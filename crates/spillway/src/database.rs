@@ -31,6 +31,8 @@ use crate::transaction::{Table, Transaction};
 
 /// How often the log is looked at, to cut it.
 const LOG_CARE: Duration = Duration::from_millis(500);
+/// Who waits until commits are in data files looks so often.
+const PERSIST_NAP: Duration = Duration::from_millis(1);
 /// So many cores give one queue its reads: that is a system call for each, and those of one queue come one after another.
 const CORES_PER_READ_QUEUE: usize = 4;
 
@@ -466,6 +468,26 @@ impl Database {
         self.0.manager.flush()?;
         self.0.tiered.flush_all()?;
         self.0.manager.truncate_log()
+    }
+
+    /// Writes to data files all that was committed before, and has them say so: whatever happens later, the log is asked for none of it again,
+    /// and what the data files have stays in the form that it has there (`spillway_base::engine`, E6, E11). It takes until flushes have come so
+    /// far, however much is committed meanwhile.
+    ///
+    /// # Errors
+    /// As [`Database::run_background_job`].
+    pub fn persist(&self) -> Result<()> {
+        self.0.manager.flush()?;
+        let until = self.0.manager.stable();
+        loop {
+            self.flush()?;
+            let _open = self.0.open()?;
+            if self.0.tiered.persisted() >= until {
+                return self.0.tiered.record_persisted(until);
+            }
+            // A memtable has commits that came meanwhile, and are not durable yet.
+            thread::blocking(|| Clock::system().sleep(PERSIST_NAP));
+        }
     }
 
     /// Merges everything of every table into one sorted level.

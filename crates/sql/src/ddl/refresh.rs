@@ -5,7 +5,8 @@
 //! - **F1.** A row that is written anew has the values that it had, under its lock; its key and its entries are not touched.
 //! - **F2.** Once a pass is through, no row in the newest state is of a version before the one that it wrote: those that were there were
 //!   visited, and those that came or changed meanwhile were written under that one, too. The definition then says so
-//!   (`TableDef::fresh_from`). A pass that is cut off has done what it has done.
+//!   (`TableDef::fresh_from`), once data files have those rows and say so: a crash may bring a row that a compaction wrote anew back from the
+//!   log as it was before (E11). A pass that is cut off has done what it has done.
 //! - **F3.** Layouts of earlier versions stay as long as older snapshots may read rows as they were, and do not count as versions that rows may
 //!   have. They go with the end of a later pass, if by then no snapshot is from before the end of this one, or with the next opening, when
 //!   there are none. Rows that caches know in a form of theirs, because a compaction wrote them in a newer one, are forgotten then.
@@ -59,6 +60,11 @@ impl Pass<'_> {
     /// first is locked by others. `false` when there were none. `installed` is called once others see them.
     pub(crate) fn refresh(&self, last: &mut Vec<u8>, installed: &dyn Fn()) -> Result<bool> {
         self.visit(last, &mut Refresh { table: self.table, bytes: Vec::new(), installed })
+    }
+
+    /// Has rows be as they are after a crash, too, once all were visited: to be done before it is noted ([`finish`]).
+    pub(crate) fn persist(&self) -> Result<()> {
+        Ok(self.db.persist()?)
     }
 }
 

@@ -189,6 +189,7 @@ impl Session {
                 break;
             }
         }
+        pass.persist()?;
         self.instance.finish_refresh(&table, self.lock_wait())
     }
 

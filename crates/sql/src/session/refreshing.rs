@@ -104,6 +104,7 @@ impl Refreshing {
             return Ok(true);
         }
         give_back();
+        pass.persist()?;
         self.finish(instance, &patience)
     }
 

@@ -237,7 +237,7 @@ impl TieredEngine {
             let levels = levels
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
             let gaps = || Gaps::new(settings.gaps, gap_figures.clone());
-            let parts = parts_of((id, stored), &levels, gaps, &accounts)
+            let parts = parts_of((id, stored), state.persisted, &levels, gaps, &accounts)
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
             let standing = Standing::new(number, id, stored.created);
             tables.insert(id, Arc::new(Table::new(standing, parts, true)));
@@ -474,9 +474,10 @@ impl Inner {
     }
 }
 
-/// The sub-tables that the manifest tells of.
+/// The sub-tables that the manifest tells of. What is persistent of all tables is in extents of each.
 fn parts_of(
     (id, stored): (TableId, &TableState),
+    persisted: Csn,
     levels: &Levels,
     gaps: impl Fn() -> Gaps,
     accounts: &Accounts,
@@ -491,7 +492,8 @@ fn parts_of(
         let end = starts.get(at + 1).map(|(end, _)| (*end).clone());
         let levels = levels.within(KeyRange::new(start, end.as_deref()));
         let bounds = ((*start).clone(), end);
-        parts.push(SubTable::new(id, bounds, **flushed, levels, gaps(), accounts));
+        let flushed = persisted.max(**flushed);
+        parts.push(SubTable::new(id, bounds, flushed, levels, gaps(), accounts));
     }
     Ok(parts)
 }
@@ -719,6 +721,17 @@ impl Engine for TieredEngine {
 
     fn persisted(&self) -> Csn {
         self.0.compute_persisted()
+    }
+
+    fn record_persisted(&self, csn: Csn) -> Result<()> {
+        let _working = self.0.working()?;
+        let recorded = self.0.note_persisted(csn);
+        if let Err(error) = &recorded
+            && error.kind() != ErrorKind::DiskFull
+        {
+            self.0.fail(error);
+        }
+        recorded
     }
 
     fn request_persist(&self, csn: Csn) {

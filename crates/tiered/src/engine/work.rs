@@ -105,6 +105,17 @@ impl Inner {
         Ok(true)
     }
 
+    /// Tells the manifest that commits up to one are persistent, as far as they are, unless it says so already.
+    pub(super) fn note_persisted(&self, csn: Csn) -> Result<()> {
+        let mut manifest = self.recording()?;
+        let persisted = self.persisted_without(&[], None);
+        if manifest.state().persisted < csn.min(persisted) {
+            manifest.commit(vec![Edit::Persisted { csn: persisted }])?;
+            self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
     /// Removes dropped tables that nobody can see any more.
     pub(super) fn reap_tables(&self) -> Result<bool> {
         if self.tables.load().values().all(|table| !table.is_gone()) {

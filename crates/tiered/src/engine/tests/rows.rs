@@ -232,3 +232,40 @@ fn e11_forms_that_were_cached_are_forgotten() {
     assert_eq!(see(&bench, 7, 200).as_deref(), Some("cut "));
     assert_eq!(warm(&bench, 7, Csn(200)).as_deref(), Some("cut "), "later ones are cached");
 }
+
+/// E6, E11: what files say is persistent stays in the form that a compaction gave it, whatever of it the log still has; although the memtable
+/// was full, and switched, with the commit itself, so that its sub-table counts as flushed up to the commit before.
+#[test]
+fn e6_what_is_persistent_is_not_installed_again() {
+    let uncached = || TieredSettings { row_cache_share: 0.0, ..small() };
+    for says_so in [true, false] {
+        let disk = SimDisk::new(1);
+        let bench = flushed(&disk, uncached(), 100);
+        let last = (Csn(301), put(7, "cut x here"));
+        bench.install(&last);
+        let (_, part) = bench.part(1);
+        let active = part.view().active.clone();
+        assert!(part.switch(&active, &bench.engine.0.accounts, || Csn(300)));
+        // Another table has an earlier commit in memory while this one is flushed.
+        bench.install(&(Csn(290), batch(&[Op::CreateTable(table(2))])));
+        let other = batch(&[Op::Put { table: table(2), key: b"k", value: b"v" }]);
+        bench.install(&(Csn(291), other));
+        bench.engine.set_rewrite(table(1), Csn(301), Some(Arc::new(edges::Cuts)));
+        while bench.engine.0.flush_one().unwrap() {}
+        assert_eq!((see(&bench, 7, 301).as_deref(), part.flushed()), (Some("cut "), Csn(300)));
+        assert!(bench.engine.persisted() < Csn(291), "it waits for the other table");
+        if says_so {
+            flush(&bench);
+            bench.engine.record_persisted(Csn(301)).unwrap();
+            assert!(bench.engine.0.manifest.lock().state().persisted >= Csn(301));
+        }
+        drop((active, part));
+        disk.crash();
+        drop(bench);
+        disk.restart();
+        let bench = open_with(Arc::new(disk.clone()), uncached()).unwrap();
+        bench.install(&last);
+        let seen = if says_so { "cut " } else { "cut x here" };
+        assert_eq!(see(&bench, 7, 301).as_deref(), Some(seen));
+    }
+}
