@@ -43,6 +43,17 @@ pub enum Use {
 const USES: usize = 7;
 
 impl Use {
+    /// All there are.
+    pub const ALL: [Use; USES] = [
+        Use::Memtables,
+        Use::Caches,
+        Use::Transactions,
+        Use::Connections,
+        Use::Recovery,
+        Use::Compactions,
+        Use::FreePages,
+    ];
+
     /// Whether it is what gives way.
     fn gives_way(self) -> bool {
         matches!(self, Use::Caches | Use::FreePages)

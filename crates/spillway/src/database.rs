@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
-use spillway_base::budget::Budget;
+use spillway_base::budget::{Budget, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Engine, Metric, RangeEstimate, Rewrite};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, KeyRange, Result, thread};
@@ -393,6 +393,10 @@ impl Database {
             "Memory charged to the budget.",
             self.0.budget.used(),
         ));
+        metrics.extend(Use::ALL.map(|what| {
+            let (name, help) = memory_metric(what);
+            gauge(name, help, self.0.budget.used_for(what))
+        }));
         metrics
     }
 
@@ -568,4 +572,23 @@ fn create_directory(manager: &TransactionManager) -> Result<()> {
     txn.create_table(DIRECTORY)?;
     txn.commit().wait()?;
     Ok(())
+}
+
+/// The metric of what is charged for a use, and what it tells.
+fn memory_metric(what: Use) -> (&'static str, &'static str) {
+    match what {
+        Use::Memtables => ("memory_memtables_bytes", "Memory of memtables."),
+        Use::Caches => {
+            ("memory_caches_bytes", "Memory of cached rows, blocks, indexes and filters.")
+        }
+        Use::Transactions => ("memory_transactions_bytes", "Memory of open transactions."),
+        Use::Connections => ("memory_connections_bytes", "Memory of clients' buffers and results."),
+        Use::Recovery => ("memory_recovery_bytes", "Memory of the log that an opening reads."),
+        Use::Compactions => {
+            ("memory_compactions_bytes", "Memory of what flushes and compactions read and write.")
+        }
+        Use::FreePages => {
+            ("memory_free_pages_bytes", "Memory for cached blocks in which there is none now.")
+        }
+    }
 }

@@ -680,3 +680,26 @@ fn gets_by_themselves_answer_as_transactions_do() {
         assert!(db.get(reads[0], unknown, b"key", &mut Vec::new()).is_err());
     }
 }
+
+/// What each use has adds up to what is used, and an open transaction is among it.
+#[test]
+fn memory_is_told_by_its_uses() {
+    let db = open(&SimDisk::new(1)).unwrap();
+    let figure = |name: &str| {
+        let metric = db.metrics().into_iter().find(|metric| metric.name == name);
+        metric.unwrap_or_else(|| panic!("no {name}")).value
+    };
+    let uses = ["memtables", "caches", "transactions", "connections", "recovery", "compactions"];
+    let sum = || {
+        let named = uses.iter().map(|what| figure(&format!("memory_{what}_bytes")));
+        named.sum::<f64>() + figure("memory_free_pages_bytes")
+    };
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    txn.put(table, b"key", &[7; 10_000]).unwrap();
+    assert!(figure("memory_transactions_bytes") >= 10_000.0);
+    assert_eq!(sum(), figure("memory_used_bytes"));
+    txn.commit().wait().unwrap();
+    assert!(figure("memory_memtables_bytes") >= 10_000.0);
+    assert_eq!(sum(), figure("memory_used_bytes"));
+}

@@ -6,7 +6,7 @@ use clap::Args;
 use spillway::Mechanism;
 use spillway_base::clock;
 
-use super::series::Series;
+use super::series::{Series, Share};
 use crate::amplification::{Mix, Plan, mix_of};
 use crate::apart;
 use crate::machine;
@@ -181,64 +181,81 @@ impl ReplacementArgs {
 
     fn measure(&self, store: &SpillwayStore, mix: &Mix<'_>) -> Result<Series, String> {
         let figure = |names: &[&str]| metrics_sum(&store.db.metrics(), names);
-        let found = || {
-            (
-                figure(&["tiered_block_cache_hits_total"]),
-                figure(&["tiered_block_cache_misses_total"]),
-            )
+        // What was counted so far, and what memory is in use.
+        let look = || Share {
+            hits: figure(&["tiered_block_cache_hits_total"]),
+            misses: figure(&["tiered_block_cache_misses_total"]),
+            compactions: figure(&COMPACTIONS),
+            compacting_bytes: figure(&["memory_compactions_bytes"]),
+            memtable_bytes: figure(&["memory_memtables_bytes"]),
+            cache_bytes: figure(&["memory_caches_bytes"]),
         };
-        let work = || (figure(&COMPACTIONS), figure(&["tiered_flushes_total"]));
+        let flushes = || figure(&["tiered_flushes_total"]);
         let each = self.operations / self.shares;
-        let (before, begin) = (work(), clock::now());
-        // Operations done, and what was found after each share of them.
-        let state = Mutex::new((0, vec![found()]));
+        let (flushed, begin) = (flushes(), clock::now());
+        // Operations done, and what was seen after each share of them.
+        let state = Mutex::new((0, vec![look()]));
         let bar = progress(self.operations);
         mix.work(&|done| {
             bar.inc(done);
             let mut state = state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             state.0 += done;
             while state.0 / each >= state.1.len() as u64 {
-                let now = found();
+                let now = look();
                 state.1.push(now);
             }
         })?;
         bar.finish_and_clear();
         let seconds = (clock::now() - begin).as_secs_f64();
-        let after = work();
-        let (_, found) = state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let shares = found.windows(2);
-        Ok(Series {
-            shares: shares.map(|pair| (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1)).collect(),
-            seconds,
-            compactions: after.0 - before.0,
-            flushes: after.1 - before.1,
-        })
+        let (_, seen) = state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let between = |pair: &[Share]| Share {
+            hits: pair[1].hits - pair[0].hits,
+            misses: pair[1].misses - pair[0].misses,
+            compactions: pair[1].compactions - pair[0].compactions,
+            ..pair[1]
+        };
+        let shares = seen.windows(2).map(between).collect();
+        Ok(Series { shares, each, seconds, flushes: flushes() - flushed })
     }
 
     pub(super) fn row(&self, subject: &str, series: &Series) -> Row {
-        let dips = series.dips(self.filling);
+        let (dips, rises) = (series.dips(self.filling), series.rises(self.filling));
+        let deepest = |figures: &[f64]| figures.iter().copied().fold(0.0, f64::max);
+        let deep = |figures: &[f64]| figures.iter().filter(|figure| **figure > DEEP).count() as f64;
+        let compactions: f64 = series.shares.iter().map(|share| share.compactions).sum();
         Row {
             case: vec![format!("{} shares", series.shares.len())],
             subject: subject.to_owned(),
             figures: vec![
                 series.rate(),
                 series.rates().into_iter().fold(100.0, f64::min),
-                dips.iter().copied().fold(0.0, f64::max),
-                dips.iter().filter(|dip| **dip > DEEP).count() as f64,
+                deepest(&dips),
+                deep(&dips),
+                deepest(&rises),
+                deep(&rises),
                 series.misses() / self.operations as f64,
                 self.operations as f64 / series.seconds,
                 series.flushes,
-                series.compactions,
+                compactions,
             ],
         }
     }
 
     fn write(&self, runs: &[(usize, String, Series)]) -> Result<(), String> {
         let text = || {
-            let mut text = "round,of,share,hits %\n".to_owned();
+            let columns = "round,of,share,hits %,misses/100 ops,compactions";
+            let mut text = format!("{columns},compacting MiB,memtables MiB,caches MiB\n");
+            let mib = |bytes: f64| bytes / f64::from(1 << 20);
             for (round, name, series) in runs {
-                for (share, rate) in series.rates().iter().enumerate() {
-                    text.push_str(&format!("{round},{name},{share},{rate:.3}\n"));
+                let lines = series.shares.iter().zip(series.rates()).zip(series.lacks());
+                for (at, ((share, rate), lack)) in lines.enumerate() {
+                    text.push_str(&format!(
+                        "{round},{name},{at},{rate:.3},{lack:.3},{},{:.2},{:.2},{:.2}\n",
+                        share.compactions,
+                        mib(share.compacting_bytes),
+                        mib(share.memtable_bytes),
+                        mib(share.cache_bytes),
+                    ));
                 }
             }
             text
@@ -260,6 +277,8 @@ pub(super) fn empty() -> Report {
             figure("lowest share %", 2),
             figure("deepest dip", 2),
             figure("dips past 5", 0),
+            figure("most misses/100 ops over the ten before", 2),
+            figure("past 5", 0),
             figure("misses/op", 3),
             figure("ops/s", 0),
             figure("flushes", 0),
