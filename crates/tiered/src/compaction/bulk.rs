@@ -24,6 +24,10 @@ const MEMORY_SHARE_OF_ALL: usize = 8;
 const PIECE_BYTES: usize = 128 << 10;
 /// Bytes of the largest read ahead.
 const READ_BYTES: usize = 512 << 10;
+/// Reads that a source has the memory of at once: the last two, and the next.
+const READS_EACH: usize = 3;
+/// The share of a work's memory that reads may have: writes have the rest.
+const READS_SHARE: usize = 2;
 /// Buffers that are kept for the next operation.
 const SPARE: usize = DEPTH;
 
@@ -52,6 +56,8 @@ struct State {
     most: usize,
     /// Bytes that are written at once, at most.
     piece: usize,
+    /// Sources that read by it.
+    sources: usize,
     /// Whether anything goes on beside the caller.
     overlaps: bool,
     budget: Budget,
@@ -76,15 +82,21 @@ impl Bulk {
             charge: budget.charge(Use::Compactions, 0),
             most: budget.limit() / MEMORY_SHARE,
             piece: (budget.limit() / MEMORY_SHARE / DEPTH / ALIGN * ALIGN).max(PIECE_BYTES),
+            sources: 0,
             overlaps,
             budget: budget.clone(),
         }))))
     }
 
-    /// Bytes that are worth reading ahead at once, at most.
+    /// One source more reads by it.
+    pub(crate) fn add_source(&self) {
+        self.0.borrow_mut().sources += 1;
+    }
+
+    /// Bytes that are worth reading ahead at once, at most: the more sources there are, the less each.
     pub(crate) fn read_bytes_most(&self) -> usize {
-        // Each source has two such reads.
-        READ_BYTES.min(self.0.borrow().most / 16)
+        let state = self.0.borrow();
+        READ_BYTES.min(state.most / READS_SHARE / (READS_EACH * state.sources.max(1)))
     }
 
     /// Whether it is of use to begin a read before it is needed.
@@ -210,16 +222,23 @@ impl State {
 
     /// Whether a buffer of so many bytes would be one too many.
     fn lacks(&self, bytes: usize) -> bool {
-        let spare = self.spare.iter().any(|spare| spare.capacity() >= bytes);
+        let spare = self.spare_for(bytes).is_some();
         let of_all = self.budget.used_for(Use::Compactions) + bytes;
         let crowded = of_all > self.budget.limit() / MEMORY_SHARE_OF_ALL;
         !spare && (crowded || self.charge.bytes() + bytes > self.most)
     }
 
+    /// The place of a spare buffer for so many bytes: the smallest that is no more than twice that. What is read stays with its source for a
+    /// while, and would keep what was made for a write.
+    fn spare_for(&self, bytes: usize) -> Option<usize> {
+        let capacity = |at: &usize| self.spare[*at].capacity();
+        let fits = |at: &usize| (bytes..=2 * bytes.max(ALIGN)).contains(&capacity(at));
+        (0..self.spare.len()).filter(fits).min_by_key(capacity)
+    }
+
     /// A buffer with memory for so many bytes, whatever is in it.
     fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
-        let fits = self.spare.iter().position(|spare| spare.capacity() >= bytes);
-        if let Some(at) = fits {
+        if let Some(at) = self.spare_for(bytes) {
             return self.spare.swap_remove(at);
         }
         let buffer = AlignedBuffer::with_capacity(bytes);

@@ -100,6 +100,7 @@ enum Rest<'a> {
 impl<'a> Supply<'a> {
     /// Slices in key order.
     pub(crate) fn of_slices(slices: Vec<Arc<Slice>>, bulk: &Bulk) -> Supply<'a> {
+        bulk.add_source();
         let slices = Rest::Slices { slices: slices.into_iter(), open: None };
         Supply::new(slices, Some(bulk.clone()))
     }
