@@ -1,16 +1,22 @@
 //! A table that is altered instantly and indexed online, with the disk crashed at operation after operation: each statement happened or
 //! not, an index that was being built is whole or gone, and nothing is left over.
 
-use spillway::{Direction, Durability, KeyRange, TransactionOptions};
+use spillway::{Database, Direction, Durability, KeyRange, TransactionOptions, successor};
 use spillway_sql::Session;
 use spillway_storage::sim::{Fault, SimDisk};
 
 use crate::client::ask;
 use crate::extents::{looks_closely, nothing_is_left_over, verify_clean};
-use crate::{machine, open};
+use crate::{machine, open, open_database, open_session};
 
-/// More than are given entries in one transaction.
+/// More than are given entries in two transactions.
 const ROWS: u64 = 2100;
+
+/// The most rows that are given entries in one transaction (`sql/ddl/pass`).
+const BATCH_ROWS: u64 = 1000;
+
+/// As many operations as a statement takes that builds indexes.
+const BUILD_OPERATIONS: u64 = 18;
 
 /// Each is one transaction, or a statement that changes the table.
 const STEPS: [&str; 10] = [
@@ -42,8 +48,14 @@ fn prepared(has_tiers: bool) -> SimDisk {
 
 /// Takes steps until the disk stops them. Answers how many were acknowledged.
 fn drive(disk: &SimDisk, from: usize) -> usize {
+    drive_and(disk, from, &mut |_| {})
+}
+
+/// The same. `began` is told of each step before it is taken.
+fn drive_and(disk: &SimDisk, from: usize, began: &mut dyn FnMut(&str)) -> usize {
     let Ok((db, mut session)) = open(disk) else { return from };
     for (at, step) in STEPS.iter().enumerate().skip(from) {
+        began(step);
         if ask(&mut session, step).is_err() {
             return at;
         }
@@ -72,16 +84,106 @@ fn states() -> Vec<Vec<String>> {
     states
 }
 
-/// Opens what is there. Every acknowledged step happened, and at most one more; indexes have what the rows say; and neither a
-/// key space nor a note of a build nor an extent is left over. Answers how many steps happened.
-fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> usize {
+/// A build of indexes as the catalog has it, before SQL has looked at it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Build {
+    /// No row is known to have its entries.
+    Begun,
+    /// So many rows are left to be given theirs.
+    Partly(u64),
+    /// All have them, and duplicates of what is unique are to be looked for.
+    Filled,
+    /// It failed, and is to be dropped.
+    Doomed,
+}
+
+impl Build {
+    fn of(db: &Database) -> Option<Build> {
+        let txn = db.begin(TransactionOptions::new().durability(Durability::Relaxed));
+        let catalog = txn.table("sys.catalog").ok()?;
+        let notes = KeyRange::new(b"b/", Some(b"b0"));
+        let mut notes = txn.scan(catalog, notes, Direction::Forward).unwrap();
+        if !notes.advance().unwrap() {
+            return None;
+        }
+        let (doomed, last) = notes.value().split_first().unwrap_or((&0, &[]));
+        let mut table = Vec::new();
+        assert!(txn.get(catalog, b"t/test/t", &mut table).unwrap(), "a build of no table");
+        let table = String::from_utf8(table).unwrap();
+        assert!(table.contains("\"becoming\""), "a note of a build that is not there: {table}");
+        if *doomed != 0 {
+            return Some(Build::Doomed);
+        }
+        if table.contains("\"filled\":true") {
+            return Some(Build::Filled);
+        }
+        if last.is_empty() {
+            return Some(Build::Begun);
+        }
+        let (_, rows) = txn
+            .tables("i/")
+            .unwrap()
+            .into_iter()
+            .find(|(name, _)| name.contains("/rows/"))
+            .unwrap();
+        let next = successor(last);
+        let mut rest = txn.scan(rows, KeyRange::new(&next, None), Direction::Forward).unwrap();
+        let mut left = 0;
+        while rest.advance().unwrap() {
+            left += 1;
+        }
+        Some(Build::Partly(left))
+    }
+
+    /// The commits that it takes to end a build for a statement: one for each batch of rows, one that says that all have their entries,
+    /// where duplicates matter, and one with which the indexes are there.
+    fn commits(self, statement: &str) -> u64 {
+        let unique = u64::from(statement.contains("UNIQUE"));
+        match self {
+            // Some rows are deleted by then, which are not as many as to need a transaction less.
+            Build::Begun => ROWS.div_ceil(BATCH_ROWS) + unique + 1,
+            Build::Partly(left) => left.div_ceil(BATCH_ROWS) + unique + 1,
+            Build::Filled | Build::Doomed => 1,
+        }
+    }
+}
+
+/// Commits since the database was opened.
+fn commits(db: &Database) -> u64 {
+    let metrics = db.metrics();
+    metrics.iter().find(|metric| metric.name == "commits_total").unwrap().value as u64
+}
+
+/// What a check found.
+struct Found {
+    /// How many steps happened.
+    happened: usize,
+    /// The build that a crash had cut off in the middle, and that has gone on from there and ended.
+    resumed: Option<Build>,
+}
+
+/// Opens what is there. Every acknowledged step happened, and at most one more; a build of indexes that began goes on from where it was,
+/// and ends; indexes have what the rows say; and neither a key space nor a note of a build nor an extent is left over.
+fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> Found {
     let at = format!("after {told} steps and {} operations", disk.operations());
     verify_clean(disk, &at);
     let disk = disk.fork();
-    let (db, mut session) = open(&disk).unwrap();
+    let db = open_database(&disk).unwrap();
+    let build = Build::of(&db);
+    let commits_before = commits(&db);
+    let mut session = open_session(&db).unwrap();
+    let commits_of_it = commits(&db) - commits_before;
     let found = state(&mut session);
     let happened = (told..states.len().min(told + 2)).find(|at| states[*at] == found);
     let happened = happened.unwrap_or_else(|| panic!("after {told} steps: {}", found[0]));
+    let resumed = build.filter(|build| *build != Build::Doomed);
+    if let Some(build) = resumed {
+        // Nobody was told of it before.
+        let statement = STEPS[happened.checked_sub(1).unwrap()];
+        assert!(statement.contains("INDEX"), "{at}: {build:?} was not ended");
+        // It has done what was left, and nothing of what was done.
+        assert_eq!(commits_of_it, build.commits(statement), "{at}: {build:?} of {statement}");
+    }
     let sound = ask(&mut session, "CHECK TABLE t").unwrap();
     assert_eq!(sound, ["test.t check status OK "]);
     let mut indexes: Vec<_> = ask(&mut session, "SHOW INDEX FROM t").unwrap();
@@ -91,54 +193,62 @@ fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> usize {
     let names = txn.table_names().unwrap();
     let spaces = names.iter().filter(|name| name.starts_with("i/")).count();
     assert_eq!(spaces, indexes.len(), "{names:?} {indexes:?}");
-    let range = KeyRange::new(b"b/", Some(b"b0"));
-    let mut notes = txn.scan(txn.table("sys.catalog").unwrap(), range, Direction::Forward).unwrap();
-    assert!(!notes.advance().unwrap());
-    drop(notes);
     drop((txn, session));
+    assert_eq!(Build::of(&db), None);
     if looks_closely(disk.operations()) {
         nothing_is_left_over(&disk, db, names.len(), &at);
     }
-    happened
+    Found { happened, resumed }
 }
 
-/// Faults are at every fifth operation in a run of one round, and at fewer with tiers, or at every one.
-fn stride(has_tiers: bool) -> usize {
+/// Whether a step builds indexes.
+fn builds(step: &str) -> bool {
+    step.contains("CREATE INDEX") || step.contains("ADD INDEX")
+}
+
+/// The operations that are to fail, by number: of those that the steps take on a disk that stays whole one of so many, or each in runs
+/// of several rounds; and the first of each step that builds indexes, among which are all of the build.
+fn failing(prepared: &SimDisk, states: &[Vec<String>], stride: u64) -> Vec<u64> {
     let rounds = std::env::var("SPILLWAY_ROUNDS").ok().and_then(|value| value.parse().ok());
-    let of_one_round = if has_tiers { 29 } else { 5 };
-    if rounds.unwrap_or(1) > 1 { 1 } else { of_one_round }
-}
-
-/// The operations that the steps take on a disk that stays whole.
-fn operations(prepared: &SimDisk, states: &[Vec<String>]) -> (u64, u64) {
+    let stride = if rounds.unwrap_or(1) > 1 { 1 } else { stride };
     let whole = prepared.fork();
     let first = whole.operations();
-    assert_eq!(drive(&whole, 0), STEPS.len());
-    assert_eq!(check(&whole, STEPS.len(), states), STEPS.len());
+    let mut builds_from = Vec::new();
+    let mut began = |step: &str| {
+        builds_from.extend(builds(step).then(|| whole.operations()));
+    };
+    assert_eq!(drive_and(&whole, 0, &mut began), STEPS.len());
+    assert_eq!(check(&whole, STEPS.len(), states).happened, STEPS.len());
     let last = whole.operations();
     assert!(last > first + 60, "{first} {last}");
-    println!("{} operations", last - first);
-    (first, last)
+    let built = |at: u64| {
+        builds_from.iter().any(|from| (1..=BUILD_OPERATIONS).contains(&at.saturating_sub(*from)))
+    };
+    let failing =
+        (first + 1..=last).filter(|at| (at - first - 1).is_multiple_of(stride) || built(*at));
+    let failing: Vec<u64> = failing.collect();
+    println!("{} of {} operations", failing.len(), last - first);
+    failing
 }
 
 #[test]
 fn a_crash_at_operation_after_operation_leaves_statements_whole() {
     let states = states();
-    let mut resumed = 0;
+    let mut resumed = Vec::new();
     for has_tiers in [false, true] {
         let prepared = prepared(has_tiers);
-        let (first, last) = operations(&prepared, &states);
-        for crash_at in (first + 1..=last).step_by(stride(has_tiers)) {
+        let stride = if has_tiers { 29 } else { 5 };
+        for crash_at in failing(&prepared, &states, stride) {
             let disk = prepared.fork();
             disk.fail_operation(crash_at, Fault::Crash);
             let mut told = drive(&disk, 0);
             for life in 0..2 {
                 disk.crash();
                 disk.restart();
-                let happened = check(&disk, told, &states);
-                resumed += u64::from(happened > told && STEPS[told].contains("INDEX"));
+                let found = check(&disk, told, &states);
+                told = found.happened;
+                resumed.extend(found.resumed.map(|build| (told, build)));
                 // The opening that goes on with a build is cut off, too.
-                told = happened;
                 let next = disk.operations() + 1 + (crash_at * 7 + life) % 29;
                 disk.fail_operation(next, Fault::Crash);
                 told = drive(&disk, told);
@@ -148,7 +258,15 @@ fn a_crash_at_operation_after_operation_leaves_statements_whole() {
             check(&disk, told, &states);
         }
     }
-    assert!(resumed > 0);
+    resumed.sort_unstable();
+    resumed.dedup();
+    println!("went on, after which step from where: {resumed:?}");
+    for (at, step) in STEPS.iter().enumerate().filter(|(_, step)| builds(step)) {
+        let mut from = resumed.iter().filter(|(happened, _)| *happened == at + 1);
+        let partly = from.any(|(_, build)| matches!(build, Build::Partly(1..)));
+        assert!(partly, "never from the middle of {step}: {resumed:?}");
+    }
+    assert!(resumed.iter().any(|(_, build)| *build == Build::Filled), "{resumed:?}");
 }
 
 /// The disk fails or is full once, the process is killed, and the next opening finds statements whole.
@@ -157,15 +275,15 @@ fn a_fault_at_operation_after_operation_leaves_statements_whole() {
     let states = states();
     for has_tiers in [false, true] {
         let prepared = prepared(has_tiers);
-        let (first, last) = operations(&prepared, &states);
-        for at in (first + 1..=last).step_by(2 * stride(has_tiers)) {
+        let stride = if has_tiers { 59 } else { 11 };
+        for at in failing(&prepared, &states, stride) {
             for fault in [Fault::Io, Fault::Full] {
                 let disk = prepared.fork();
                 disk.fail_operation(at, fault);
                 let told = drive(&disk, 0);
                 disk.heal();
                 disk.kill();
-                let happened = check(&disk, told, &states);
+                let happened = check(&disk, told, &states).happened;
                 assert_eq!(drive(&disk, happened), STEPS.len());
                 check(&disk, STEPS.len(), &states);
             }

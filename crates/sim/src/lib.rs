@@ -47,6 +47,14 @@ fn machine(seed: u64, has_tiers: bool) -> SimDisk {
 /// A small database over all devices that there are, which does its background work when it is told to, and a session in it.
 #[cfg(test)]
 fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
+    let db = open_database(disk)?;
+    let session = open_session(&db)?;
+    Ok((db, session))
+}
+
+/// The same, before SQL has looked at it: what a crash cut off of a statement is as the crash left it.
+#[cfg(test)]
+fn open_database(disk: &SimDisk) -> Result<Database, SqlError> {
     let mut settings = Settings::default();
     settings.memory_bytes = 16 << 20;
     settings.log_segment_bytes = 64 << 10;
@@ -58,8 +66,13 @@ fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
             settings.tiers.push(Tier { class, dir: dir.into(), compression: None });
         }
     }
-    let db = Database::open_on(Arc::new(disk.clone()), "/db", settings)?;
+    Ok(Database::open_on(Arc::new(disk.clone()), "/db", settings)?)
+}
+
+/// Another session, of an instance of its own.
+#[cfg(test)]
+fn open_session(db: &Database) -> Result<Session, SqlError> {
     let mut session = Instance::open(db.clone())?.session("root", "localhost", 1);
     session.use_database("test")?;
-    Ok((db, session))
+    Ok(session)
 }

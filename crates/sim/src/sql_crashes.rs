@@ -1,15 +1,15 @@
 //! Transfers between accounts in SQL, and between them a table that is altered, and rows that go by their range, with the disk crashed at operation after
 //! operation.
 
-use spillway::{Database, Durability, TransactionOptions};
+use spillway::{Durability, TransactionOptions};
 use spillway_base::rng::Rng;
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_sql::{Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_storage::sim::{Fault, SimDisk};
 use spillway_types::ValueRef;
 use spillway_types::convert::to_i128;
 
 use crate::extents::{looks_closely, nothing_is_left_over, verify_clean};
-use crate::{machine, open};
+use crate::{machine, open, open_session};
 
 const ACCOUNTS: u64 = 8;
 
@@ -136,12 +136,6 @@ fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
         }
     }
     told
-}
-
-fn open_session(db: &Database) -> Result<Session, SqlError> {
-    let mut session = Instance::open(db.clone())?.session("root", "localhost", 1);
-    session.use_database("test")?;
-    Ok(session)
 }
 
 /// What a client may rely on: the sum is conserved, indexes agree with rows, every acknowledged transfer is
