@@ -174,10 +174,16 @@ impl Bench {
     }
 
     fn work(&self) -> Result<()> {
+        self.work_and(&mut |_| {})
+    }
+
+    /// The same. `worked` is called after each piece of it.
+    fn work_and(&self, worked: &mut dyn FnMut(&Inner)) -> Result<()> {
         for _ in 0..10_000 {
             if self.engine.run_background_job()? == JobOutcome::Idle {
                 return Ok(());
             }
+            worked(&self.engine.0);
         }
         let counts = &self.engine.0.counts;
         let (done, splits, joins) = (&counts.compactions, &counts.splits, &counts.joins);
@@ -400,14 +406,26 @@ fn verify_clean(disk: &SimDisk) {
 /// Runs a history with flushes and compactions until the disk stops it. Answers the newest persisted CSN
 /// that was claimed.
 fn drive_with(disk: &SimDisk, commits: &[Commit], seed: u64, settings: TieredSettings) -> Csn {
+    drive_and(disk, commits, seed, settings, &mut |_| {})
+}
+
+/// The same. `worked` is called once it is open, and after each piece of background work.
+fn drive_and(
+    disk: &SimDisk,
+    commits: &[Commit],
+    seed: u64,
+    settings: TieredSettings,
+    worked: &mut dyn FnMut(&Inner),
+) -> Csn {
     let mut rng = Rng::new(seed);
     let mut claimed = Csn::ZERO;
     let Ok(bench) = open_with(Arc::new(disk.clone()), settings) else { return claimed };
+    worked(&bench.engine.0);
     for commit in commits {
         bench.install(commit);
         if rng.chance(1, 6) {
             bench.engine.request_persist(commit.0);
-            if bench.work().is_err() {
+            if bench.work_and(worked).is_err() {
                 return claimed;
             }
             claimed = bench.engine.persisted();

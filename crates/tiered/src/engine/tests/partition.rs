@@ -152,31 +152,135 @@ fn e6_a_crash_between_the_flushes_of_two_that_were_joined_loses_neither() {
     }
 }
 
-/// E6, as without sub-tables.
+/// E3, E6: of two that are joined one was flushed further than the other. What both are known to have is what the less flushed one has.
 #[test]
-fn e6_a_crash_at_every_operation_among_splits_loses_nothing_that_was_persisted() {
-    let commits = history(9, 90);
+fn e6_a_crash_after_one_of_two_that_are_joined_was_flushed_loses_nothing_of_the_other() {
+    for (order, flushed) in [(["key001", "key119"], 1), (["key119", "key001"], 0)] {
+        let disk = SimDisk::new(2);
+        let (bench, mut commits) = filled(&disk, 120);
+        let inner = &bench.engine.0;
+        let (whole, part) = bench.part(1);
+        assert!(inner.split(&whole, &part).unwrap());
+        let halves = parts(&bench, 1);
+        for key in order {
+            let csn = Csn(commits.len() as u64 + 1);
+            let op = Op::Put { table: table(1), key: key.as_bytes(), value: b"after" };
+            commits.push((csn, batch(&[op])));
+            bench.install(&commits[commits.len() - 1]);
+        }
+        let newest = commits.last().unwrap().0;
+        let active = halves[flushed].view().active.clone();
+        assert!(halves[flushed].switch(&active, &inner.accounts, || newest));
+        while halves[flushed].flushed() < newest {
+            assert!(inner.flush_one().unwrap());
+        }
+        let claimed = bench.engine.persisted();
+        assert!(claimed < newest && halves[1 - flushed].flushed() < newest);
+        assert!(inner.join(&whole, &halves[0], &halves[1]).unwrap());
+        drop((halves, whole, part, bench));
+        disk.crash();
+        disk.restart();
+        verify_clean(&disk);
+        let bench = open(&disk).unwrap();
+        assert_eq!(parts(&bench, 1).len(), 1);
+        commits.iter().filter(|(csn, _)| *csn > claimed).for_each(|commit| bench.install(commit));
+        bench.horizon.stable.store(newest.0, Ordering::SeqCst);
+        check(&bench, &commits, newest, &mut Rng::new(1));
+    }
+}
+
+/// Commits by which tables grow until they are split, and go until their sub-tables are joined, again and again: rows come all over the keys,
+/// and then those of all but a few keys go, so that what is left is small.
+fn waxing_and_waning() -> Vec<Commit> {
+    let mut commits = Vec::new();
+    let mut add = |batch| commits.push((Csn(commits.len() as u64 + 1), batch));
+    (1..=2).for_each(|ordinal| add(batch(&[Op::CreateTable(table(ordinal))])));
+    let key = |number: u64| format!("key{:03}", number % 120).into_bytes();
+    let mut rng = Rng::new(9);
+    for round in 0..3 {
+        for turn in 0..30 {
+            let mut grown = WriteBatch::new();
+            for number in 0..4 {
+                let (key, value) =
+                    (key(turn * 4 + number), noise(round << 32 | turn << 8 | number, 1500));
+                let id = table(1 + u32::from(rng.chance(1, 8)));
+                grown.push(Op::Put { table: id, key: &key, value: &value });
+            }
+            add(grown);
+        }
+        for turn in 0..12 {
+            let mut gone = WriteBatch::new();
+            for number in (turn * 10..turn * 10 + 10).filter(|number| number % 15 != 0) {
+                let key = key(number);
+                (1..=2)
+                    .for_each(|ordinal| gone.push(Op::Delete { table: table(ordinal), key: &key }));
+            }
+            add(gone);
+        }
+    }
+    commits
+}
+
+/// E6, as without sub-tables: crashed at every operation of splits and joins, before they are recorded and after, and at some in between.
+#[test]
+fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_persisted() {
+    let commits = waxing_and_waning();
+    let newest = commits.last().unwrap().0;
     let settings = || TieredSettings { subtable_bytes: 60 << 10, ..small_parts() };
+    // The operations of the steps of background work that made splits and joins.
     let whole = SimDisk::new(0);
-    drive_with(&whole, &commits, 3, settings());
-    let state = crate::manifest::read(&whole, &dir()).unwrap().unwrap().0;
-    assert!(state.tables.values().any(|table| table.parts.len() > 1), "nothing was split");
+    let mut changes: [Vec<std::ops::Range<u64>>; 2] = Default::default();
+    let mut done = [0; 2];
+    let mut before = whole.operations();
+    let mut worked = |inner: &Inner| {
+        let counts = &inner.counts;
+        let now = [&counts.splits, &counts.joins].map(|count| count.load(Ordering::Relaxed));
+        for (at, changes) in changes.iter_mut().enumerate().filter(|(at, _)| now[*at] > done[*at]) {
+            assert_eq!(now[at], done[at] + 1);
+            changes.push(before..whole.operations());
+        }
+        (done, before) = (now, whole.operations());
+    };
+    drive_and(&whole, &commits, 3, settings(), &mut worked);
+    println!("{} operations, splits and joins at {changes:?}", whole.operations());
+    assert!(changes.iter().all(|changes| changes.len() > 1), "{changes:?}");
+
+    // Crashes within splits and within joins, by whether the change was there after it.
+    let mut within = [[0; 2]; 2];
     for crash_at in 1..=whole.operations() {
-        let disk = SimDisk::new(crash_at);
+        let is_within = changes.each_ref().map(|changes| {
+            changes.iter().any(|change| (change.start + 1..=change.end).contains(&crash_at))
+        });
+        if crash_at % 4 != 0 && is_within == [false, false] {
+            continue;
+        }
+        // As the whole one's, so that operations are the same up to there.
+        let disk = SimDisk::new(0);
         disk.fail_operation(crash_at, Fault::Crash);
-        let claimed = drive_with(&disk, &commits, 3, settings());
+        let mut parts_then = 0;
+        let mut worked = |inner: &Inner| parts_then = inner.all_parts().len();
+        let claimed = drive_and(&disk, &commits, 3, settings(), &mut worked);
         disk.crash();
         disk.restart();
         verify_clean(&disk);
         let bench = open_with(Arc::new(disk.clone()), settings()).unwrap();
+        let parts = bench.engine.0.all_parts().len();
+        for at in (0..2).filter(|at| is_within[*at]) {
+            within[at][usize::from(parts != parts_then)] += 1;
+        }
         for commit in commits.iter().filter(|(csn, _)| *csn > claimed) {
             bench.install(commit);
         }
-        bench.horizon.stable.store(90, Ordering::SeqCst);
-        check(&bench, &commits, Csn(90), &mut Rng::new(crash_at));
+        bench.horizon.stable.store(newest.0, Ordering::SeqCst);
+        check(&bench, &commits, newest, &mut Rng::new(crash_at));
         bench.engine.compact_all().unwrap();
-        check(&bench, &commits, Csn(90), &mut Rng::new(crash_at));
+        check(&bench, &commits, newest, &mut Rng::new(crash_at));
+        drop(bench);
+        // What the crash left behind is gone, and nothing else is.
+        verify_clean(&disk);
     }
+    println!("crashes within splits and joins, undone and done: {within:?}");
+    assert!(within[0].iter().chain(&within[1]).all(|crashes| *crashes > 0), "{within:?}");
 }
 
 /// Threads that write and read while sub-tables are split and joined all the time.
