@@ -5,10 +5,10 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint unit clients differential loom sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install the system packages that building needs
 	@scripts/setup build
@@ -59,6 +59,12 @@ sanitize: setup ## Run the concurrency tests under the address and the thread sa
 		TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/tsan-suppressions history_size=4" \
 		cargo +nightly test --quiet --target x86_64-unknown-linux-gnu \
 		-p spillway-storage -p spillway-tiered -p spillway-txn --lib
+
+check-aarch64: setup ## Check that everything builds for 64-bit ARM (gets its standard library by rustup)
+	@scripts/setup aarch64
+	rustup target add aarch64-unknown-linux-gnu
+	CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc cargo check --quiet --workspace --all-targets \
+		--target aarch64-unknown-linux-gnu --target-dir target/aarch64
 
 fuzz: setup ## Fuzz every decoder, and SQL: SECONDS each (60), TARGETS of them (all) (nightly)
 	scripts/fuzz "$(or $(SECONDS),60)" $(TARGETS)

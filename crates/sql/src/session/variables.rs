@@ -164,7 +164,7 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("updatable_views_with_limit", "ON", ON),
     ("version", VERSION, Fixed),
     ("version_comment", "Spillway", Fixed),
-    ("version_compile_machine", "x86_64", Fixed),
+    ("version_compile_machine", std::env::consts::ARCH, Fixed),
     ("version_compile_os", "Linux", Fixed),
     ("wait_timeout", "28800", Limit),
 ];
