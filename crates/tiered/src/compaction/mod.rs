@@ -22,11 +22,15 @@
 //! - **W4.** Blocks and extents do not crumble: a small block is merged with a neighbour, a slice is at least
 //!   an eighth of an extent where it was cut by this work, and an extent less than half of which is in use is not re-linked.
 //! - **W5.** A task is bounded: at most 256 KiB and one block of each source more, but for versions of one key.
+//! - **W6.** What of a memtable goes to Level0 is cut at both ends of keys that compactions are kept away from for damage ([`Cuts`]), however little
+//!   there is on a side of them. So of what is flushed over damage that which lies beside it is compacted as ever. What a compaction puts out
+//!   has nothing of such keys, for its inputs have not.
 //!
 //! `supply` gives sources block by block, which `reader` reads, `plan` decides what passes, `offload` is the contract of those who carry out tasks,
 //! `weave` puts the outcome into extents, `bulk` reads and writes beside it.
 
 mod bulk;
+mod cuts;
 mod offload;
 mod plan;
 mod reader;
@@ -38,6 +42,7 @@ mod tests;
 mod weave;
 
 pub(crate) use bulk::{Bulk, Ticket};
+pub(crate) use cuts::Cuts;
 pub use offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 pub(crate) use plan::{Planner, Policy};
 pub use rule::DropRule;

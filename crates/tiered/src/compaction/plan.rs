@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, Result};
 
+use super::cuts::Cuts;
 use super::offload::{MergeTask, Piece};
 use super::supply::{Origin, Supply, Unit};
 use crate::block::{Block, SMALL_BYTES};
@@ -57,6 +58,8 @@ pub(crate) struct Planner<'a> {
     policy: Policy,
     /// The range tombstones that every live snapshot sees.
     ripe: &'a RangeTombstones,
+    /// What is merged ends at each of these.
+    cuts: &'a Cuts,
     /// What was not even looked at, for all of it is hidden.
     gone: Gone,
 }
@@ -95,7 +98,13 @@ impl<'a> Planner<'a> {
         policy: Policy,
         ripe: &'a RangeTombstones,
     ) -> Planner<'a> {
-        Planner { sources, policy, ripe, gone: Gone::default() }
+        Planner { sources, policy, ripe, cuts: Cuts::NONE, gone: Gone::default() }
+    }
+
+    /// Ends tasks at cuts, too, which blocks from memory end at (W6).
+    pub(crate) fn cut_at(mut self, cuts: &'a Cuts) -> Planner<'a> {
+        self.cuts = cuts;
+        self
     }
 
     /// What was left out so far.
@@ -205,12 +214,13 @@ impl<'a> Planner<'a> {
             bytes: 0,
         };
         let mut end: Option<Vec<u8>> = None;
+        let cuts_before = self.cuts.before_key(&group.covered);
         loop {
             self.leave_out();
             let Some(next) = self.first() else { break };
             let key = self.sources[next].key().unwrap_or_default().to_vec();
             if key > group.covered {
-                if group.bytes >= TASK_BYTES {
+                if group.bytes >= TASK_BYTES || self.cuts.before_key(&key) != cuts_before {
                     end = Some(key);
                     break;
                 }

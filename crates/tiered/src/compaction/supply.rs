@@ -5,6 +5,7 @@ use std::sync::Arc;
 use spillway_base::{KeyRange, Result};
 
 use super::bulk::Bulk;
+use super::cuts::Cuts;
 use super::reader::OpenSlice;
 use super::rule::{DropRule, Sieve};
 use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
@@ -105,14 +106,15 @@ impl<'a> Supply<'a> {
         Supply::new(slices, Some(bulk.clone()))
     }
 
-    /// What the rule keeps of a memtable's keys in a range.
+    /// What the rule keeps of a memtable's keys in a range, in blocks that end at cuts (W6).
     pub(crate) fn of_memtable(
         memtable: &'a Memtable,
         range: KeyRange<'a>,
         rule: &'a DropRule<'a>,
+        cuts: &'a Cuts,
         block_bytes: usize,
     ) -> Supply<'a> {
-        let blocks = Box::new(MemtableBlocks::new(memtable, range, rule, block_bytes));
+        let blocks = Box::new(MemtableBlocks::new(memtable, range, rule, cuts, block_bytes));
         Supply::new(Rest::Memtable(blocks), None)
     }
 
@@ -235,6 +237,9 @@ struct MemtableBlocks<'a> {
     range: KeyRange<'a>,
     place: Option<Place>,
     sieve: Sieve<'a>,
+    cuts: &'a Cuts,
+    /// How many of them come before the last key.
+    cuts_before: usize,
     writer: BlockWriter,
     ready: std::collections::VecDeque<BuiltBlock>,
 }
@@ -244,6 +249,7 @@ impl<'a> MemtableBlocks<'a> {
         memtable: &'a Memtable,
         range: KeyRange<'a>,
         rule: &'a DropRule<'a>,
+        cuts: &'a Cuts,
         block_bytes: usize,
     ) -> MemtableBlocks<'a> {
         MemtableBlocks {
@@ -251,6 +257,8 @@ impl<'a> MemtableBlocks<'a> {
             range,
             place: Some(memtable.seek(range.start)),
             sieve: Sieve::new(rule),
+            cuts,
+            cuts_before: 0,
             writer: BlockWriter::new(block_bytes),
             ready: std::collections::VecDeque::new(),
         }
@@ -261,6 +269,10 @@ impl<'a> MemtableBlocks<'a> {
         while let Some(place) = self.place.filter(|_| self.ready.len() < 2) {
             match self.memtable.key(place).filter(|key| self.range.contains(key)) {
                 Some(key) => {
+                    let cuts_before = self.cuts.before_key(key);
+                    if std::mem::replace(&mut self.cuts_before, cuts_before) != cuts_before {
+                        self.ready.extend(self.writer.finish());
+                    }
                     for version in self.memtable.versions(place) {
                         let entry = Entry { key, csn: version.csn, value: version.value };
                         self.sieve.pass(&entry, &mut self.writer);

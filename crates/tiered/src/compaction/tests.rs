@@ -12,6 +12,7 @@ use spillway_base::{Csn, Result, TableId};
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, OpenMode};
 
+use super::cuts::Cuts;
 use super::offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 use super::plan::{Planner, Policy, Step, TASK_BYTES};
 use super::rule::Sieve;
@@ -442,7 +443,7 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     let rule = DropRule { live: &live, others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let range = spillway_base::KeyRange::ALL;
     let supplies = vec![
-        Supply::of_memtable(&memtable, range, &rule, BLOCK_BYTES),
+        Supply::of_memtable(&memtable, range, &rule, Cuts::NONE, BLOCK_BYTES),
         Supply::of_slices(vec![lower.clone()], &yard.bulk),
     ];
     let mut planner = Planner::new(supplies, policy(SLOT), &NONE);
@@ -456,6 +457,64 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     let [slice] = &yard.slices[..] else { panic!("one slice") };
     assert_eq!(read(slice).len(), 8 + 11);
     assert_eq!((slice.meta.counts.versions, slice.meta.counts.keys), (19, 11));
+}
+
+/// W6: what comes from a memtable is cut at each cut, by slices of which none has keys on both sides, however many blocks a key fills there; all
+/// of it is there, once (W1, W2).
+#[test]
+fn w6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
+    let mut rng = Rng::new(5);
+    let (mut parts, mut in_blocks) = (0, 0);
+    for _ in 0..60 {
+        let slot = 128 << 10;
+        let mut yard = Yard::new(slot);
+        let memtable = Memtable::new(&Accounts::new(Budget::new(usize::MAX), 0));
+        let inside = memtable.enter().unwrap();
+        let mut wanted = Versions::new();
+        let mut csn = 1;
+        for _ in 0..1 + rng.below(80) {
+            let key = key(rng.below(100));
+            let (versions, most) = if rng.chance(1, 8) { (8, 9000) } else { (1, 600) };
+            for _ in 0..versions {
+                csn += 1;
+                let value = vec![csn as u8; 1 + rng.below(most) as usize];
+                memtable.insert(&inside, &key, Csn(csn), Some(&value));
+                wanted.insert((key.clone(), std::cmp::Reverse(csn)), Some(value));
+            }
+        }
+        drop(inside);
+        let mut cuts: Vec<Box<[u8]>> =
+            (0..rng.below(8)).map(|_| key(rng.below(102)).into()).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let cuts = Cuts::before(cuts);
+        let live: Vec<Csn> = (1..=csn).map(Csn).collect();
+        let rule = DropRule { live: &live, others_from: Csn::MAX, ranges: &NONE, rewrite: None };
+        let range = spillway_base::KeyRange::ALL;
+        let supplies = vec![Supply::of_memtable(&memtable, range, &rule, &cuts, BLOCK_BYTES)];
+        let mut planner = Planner::new(supplies, policy(slot), &NONE).cut_at(&cuts);
+        let coder = Coder::new(Compression::None, None);
+        let builder = ExtentBuilder::new(TABLE, slot, coder.coding());
+        let weaver = Weaver::new(builder, &rule, policy(slot), &Cpu, coder, &mut yard);
+        let mut weaver = weaver.cut_at(&cuts);
+        while let Some(step) = planner.next().unwrap() {
+            weaver.take(step).unwrap();
+        }
+        assert!(weaver.finish().unwrap().0.is_empty());
+        let mut found = Versions::new();
+        for slice in &yard.slices {
+            let side = |key: &[u8]| cuts.before_key(key);
+            let (smallest, largest) = (&slice.meta.smallest, &slice.meta.largest);
+            assert_eq!(side(smallest), side(largest), "{smallest:?} to {largest:?}, {cuts:?}");
+            in_blocks += usize::from(smallest == largest && slice.meta.blocks > 1);
+            found.extend(read(slice));
+        }
+        let mut pairs = yard.slices.windows(2);
+        assert!(pairs.all(|pair| pair[0].meta.largest < pair[1].meta.smallest), "W2");
+        assert!(found == wanted, "W1");
+        parts += yard.slices.len();
+    }
+    assert!(parts > 200 && in_blocks > 5, "{parts} slices, {in_blocks} of one key");
 }
 
 /// E1: of two versions of one commit, the newer source's is kept, whoever is where when they meet.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use spillway_base::Result;
 
+use super::cuts::Cuts;
 use super::offload::{Accelerator, Cpu, MergeTask};
 use super::plan::{Policy, Step};
 use super::reader::OpenSlice;
@@ -105,6 +106,9 @@ pub(crate) struct Weaver<'a> {
     waiting: Vec<Step>,
     tasks: usize,
     stays: Vec<Arc<Slice>>,
+    cuts: &'a Cuts,
+    /// How many of them come before the last block.
+    cuts_before: usize,
     tally: Tally,
     output: &'a mut dyn Output,
 }
@@ -128,9 +132,17 @@ impl<'a> Weaver<'a> {
             waiting: Vec::new(),
             tasks: 0,
             stays: Vec::new(),
+            cuts: Cuts::NONE,
+            cuts_before: 0,
             tally: Tally::default(),
             output,
         }
+    }
+
+    /// Ends slices at cuts, which the blocks that come end at (W6).
+    pub(crate) fn cut_at(mut self, cuts: &'a Cuts) -> Weaver<'a> {
+        self.cuts = cuts;
+        self
     }
 
     /// Takes the next step.
@@ -281,6 +293,10 @@ impl<'a> Weaver<'a> {
     fn put(&mut self, block: &BlockParts<'_>) -> Result<()> {
         if self.builder.is_full_for(block) {
             self.output.write(&mut self.builder)?;
+        }
+        let cuts_before = self.cuts.before_key(block.first);
+        if std::mem::replace(&mut self.cuts_before, cuts_before) != cuts_before {
+            self.builder.cut();
         }
         self.builder.push(block);
         Ok(())

@@ -15,10 +15,11 @@ use super::heat::MARKS;
 use super::hidden::{Known, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
-use crate::compaction::{DropRule, Supply};
+use crate::compaction::{Cuts, DropRule, Supply};
 use crate::level::{LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
+use crate::picker::Bars;
 use crate::subtable::{Compacting, Immutable, SubTable};
 use crate::table::Table;
 use crate::temperature::Legacy;
@@ -186,14 +187,19 @@ impl Inner {
         let place = if matches!(way, Way::Level0) { Place::Level0(0) } else { Place::Level2 };
         let policy = self.settings.reuse_policy(place, others_from);
         let memtable = &*oldest.memtable;
-        let mut sources =
-            vec![Supply::of_memtable(memtable, part.range(), &alone, policy.block_bytes)];
+        // What goes to Level1 has nothing of what is damaged.
+        let cuts = match &way {
+            Way::Level0 => cuts_of(part),
+            Way::Level1 { .. } => Cuts::default(),
+        };
+        let blocks = policy.block_bytes;
+        let mut sources = vec![Supply::of_memtable(memtable, part.range(), &alone, &cuts, blocks)];
         if !inputs.is_empty() {
             sources.push(Supply::of_slices(inputs.clone(), &written.bulk));
         }
         let replaced = self.replaced(inputs.clone());
         let coder = self.codes_of_flush();
-        let rules = (&rule, &known.ripe);
+        let rules = (&rule, &known.ripe, &cuts);
         let (stays, tally) = {
             let written = (place, &mut written);
             self.weave(table, sources, rules, policy, coder, written)?
@@ -267,6 +273,13 @@ impl Inner {
     fn has(&self, table: &Table) -> bool {
         self.tables.load().contains_key(&table.id)
     }
+}
+
+/// Where what is damaged of a sub-table begins and ends (W6).
+fn cuts_of(part: &SubTable) -> Cuts {
+    let mut damaged = Bars::default();
+    part.bar_damaged(&mut damaged);
+    Cuts::before(damaged.edges())
 }
 
 /// Keys with which about as large parts of some slices begin: of those whose block index can be had.

@@ -21,7 +21,7 @@ use super::jobs::NAP;
 use super::pace::Pace;
 use super::written::Written;
 use super::{Inner, create_edit};
-use crate::compaction::{Coder, DropRule, Planner, Policy, Supply, Tally, Weaver};
+use crate::compaction::{Coder, Cuts, DropRule, Planner, Policy, Supply, Tally, Weaver};
 use crate::extent::ExtentBuilder;
 use crate::extent_meta::{ExtentId, SliceId};
 use crate::inspect::Timer;
@@ -174,12 +174,12 @@ impl Inner {
         ExtentId(self.next_extent.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Brings sources together in extents. Answers the slices of them that stay where they are.
+    /// Brings sources together in extents, cut there. Answers the slices of them that stay where they are.
     pub(super) fn weave(
         &self,
         table: &Table,
         sources: Vec<Supply<'_>>,
-        (rule, ripe): (&DropRule<'_>, &RangeTombstones),
+        (rule, ripe, cuts): (&DropRule<'_>, &RangeTombstones, &Cuts),
         policy: Policy,
         coder: Coder,
         (place, written): (Place, &mut Written<'_>),
@@ -189,8 +189,9 @@ impl Inner {
             builder = builder.without_range_filters();
         }
         let accelerator = self.accelerator.load_full();
-        let mut weaver = Weaver::new(builder, rule, policy, &**accelerator, coder, written);
-        let mut planner = Planner::new(sources, policy, ripe);
+        let weaver = Weaver::new(builder, rule, policy, &**accelerator, coder, written);
+        let mut weaver = weaver.cut_at(cuts);
+        let mut planner = Planner::new(sources, policy, ripe).cut_at(cuts);
         while let Some(step) = planner.next()? {
             weaver.take(step)?;
         }
@@ -230,11 +231,13 @@ impl Inner {
                 return Ok(true);
             }
         }
-        let none = Bars::default();
         let mut due: Vec<(usize, f64, Kind, usize)> = Vec::new();
         for (at, (_, part)) in parts.iter().enumerate() {
             let view = part.view_now();
-            let chooser = self.chooser(part, &view.levels, &none, oldest);
+            // What is damaged is not due, and makes nothing due.
+            let mut damaged = Bars::default();
+            part.bar_damaged(&mut damaged);
+            let chooser = self.chooser(part, &view.levels, &damaged, oldest);
             for (rank, kind) in self.settings.compaction_order.iter().enumerate() {
                 if let Some(urgency) = chooser.urgency(*kind) {
                     let rank = if chooser.is_pressing(*kind) { 0 } else { rank + 1 };
@@ -422,9 +425,9 @@ impl Inner {
             Kind::SelfMajor => policy.used_bytes_min = self.settings.used_bytes_least(),
             _ => {}
         }
-        let rules = (&rule, &known.ripe);
-        let (stays, tally) =
-            self.weave(table, sources, rules, policy, coder, (pick.target, &mut written))?;
+        let rules = (&rule, &known.ripe, Cuts::NONE);
+        let to = (pick.target, &mut written);
+        let (stays, tally) = self.weave(table, sources, rules, policy, coder, to)?;
         written.sync()?;
         let mut manifest = self.recording()?;
         if table.is_gone() {

@@ -1,6 +1,9 @@
 //! Ranges of keys that compactions keep away from.
 
+use spillway_base::range;
+
 use crate::extent_meta::SliceMeta;
+use crate::level::{Run, Slices};
 
 /// Ranges that are barred, both ends included.
 #[derive(Clone, Default, Debug)]
@@ -35,6 +38,18 @@ impl Bars {
         self.0.iter().any(|(first, last)| smallest <= &**last && &**first <= largest)
     }
 
+    /// The keys before which a barred range begins, and those before which it is over, in order.
+    pub(crate) fn edges(&self) -> Vec<Box<[u8]>> {
+        let windows = self.windows().into_iter();
+        let ends = windows.flat_map(|window| {
+            let after = window.after.map(|after| range::successor(after).into());
+            after.into_iter().chain(window.before.map(Into::into))
+        });
+        let mut edges: Vec<Box<[u8]>> = ends.collect();
+        edges.dedup();
+        edges
+    }
+
     /// The ranges in between, in key order.
     pub(crate) fn windows(&self) -> Vec<Window<'_>> {
         let mut windows = Vec::new();
@@ -67,5 +82,26 @@ impl<'a> Window<'a> {
     pub(crate) fn holds(&self, slice: &SliceMeta) -> bool {
         self.after.is_none_or(|after| *slice.smallest > *after)
             && self.before.is_none_or(|before| *slice.largest < *before)
+    }
+
+    /// A run's slices with keys in it; `None` where one of them reaches out of it.
+    pub(super) fn whole<'r>(&self, run: &'r Run) -> Option<Slices<'r>> {
+        let slices = run.slices();
+        let mut from = self.after.map_or(0, |after| run.seek(after));
+        if let Some((first, after)) = slices.get(from).zip(self.after)
+            && *first.meta.smallest <= *after
+        {
+            if *first.meta.largest > *after {
+                return None;
+            }
+            from += 1;
+        }
+        let to = self.before.map_or(slices.len(), |before| run.seek(before));
+        if let Some((next, before)) = slices.get(to).zip(self.before)
+            && *next.meta.smallest < *before
+        {
+            return None;
+        }
+        Some(slices.part(from..to.max(from)))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::bars::Window;
 use super::warm::{are_alike, warmth_of};
 use super::{Chooser, Kind, Pick, hull};
-use crate::level::{Levels, Run, Slice};
+use crate::level::{Levels, Run, Slice, Slices};
 use crate::manifest::Place;
 use crate::temperature::Warmth;
 
@@ -33,8 +33,32 @@ impl Chooser<'_> {
     /// Whether sub-levels are to be put together within Level0: where it holds too little to be worth taking down, and where they
     /// are so many that it cannot wait.
     pub(super) fn may_merge_within_level0(&self) -> bool {
+        self.level0_score() < 1.0 || self.sublevels_score() >= 2.0
+    }
+
+    /// As [`Shape::level0_score`](super::Shape::level0_score), of what is not barred.
+    pub(super) fn level0_score(&self) -> f64 {
         let (shape, levels) = (&self.shape, self.levels);
-        shape.level0_score(levels) < 1.0 || shape.sublevels_score(levels) >= 2.0
+        if self.bars.is_empty() {
+            return shape.level0_score(levels);
+        }
+        let all = levels.level0.iter().flat_map(|sublevel| sublevel.run.slices());
+        let free = all.filter(|slice| !self.bars.touch(&slice.meta));
+        free.map(|slice| slice.meta.bytes).sum::<u64>() as f64 / shape.level0_most(levels) as f64
+    }
+
+    /// As [`Shape::sublevels_score`](super::Shape::sublevels_score), of those that have something between the same two bars.
+    pub(super) fn sublevels_score(&self) -> f64 {
+        let (shape, levels) = (&self.shape, self.levels);
+        if self.bars.is_empty() {
+            return shape.sublevels_score(levels);
+        }
+        let count = |window: &Window<'_>| {
+            let has_some = |run: &Run| window.whole(run).is_some_and(|own| !own.is_empty());
+            levels.level0.iter().filter(|sublevel| has_some(&sublevel.run)).count()
+        };
+        let most = self.bars.windows().iter().map(count).max().unwrap_or_default();
+        most as f64 / shape.level0_target as f64
     }
 
     /// The neighbouring sub-levels that are got rid of for the fewest bytes, for what that is worth.
@@ -42,19 +66,50 @@ impl Chooser<'_> {
     /// With room for `n` more sub-levels as many memtables come before the next merge, which makes room for one less, and so on: about
     /// `n * (n + 1) / 2` of them, each written once more. So that many is what getting rid of `n` is worth. By the bytes for each
     /// sub-level alone, once Level0 has all the sub-levels it may, a large one would be written again and again with a few small ones.
+    ///
+    /// Where keys are barred, they are what neighbours have between two bars. A sub-level that has something there, which reaches past a bar,
+    /// stays, and parts its neighbours: what is older must not come before it (P1).
     pub(super) fn pick_intra_level0(&self) -> Option<Pick> {
-        let sublevels = &self.levels.level0;
-        let free = |at: &usize| {
-            let slices = sublevels[*at].run.slices();
-            !slices.iter().any(|slice| self.bars.touch(&slice.meta))
-        };
+        let windows = self.bars.windows();
+        let best = windows.iter().filter_map(|window| self.cheapest_sublevels(window));
+        let (_, sublevels, window) = best.min_by_key(|(each, ..)| *each)?;
+        let target = Place::Level0(self.levels.level0[sublevels.start].number);
+        let runs = self.levels.level0[sublevels].iter().map(|sublevel| &sublevel.run);
+        let sources = runs.filter_map(|run| window.whole(run)).map(Slices::to_vec);
+        let sources = sources.filter(|source| !source.is_empty()).collect();
+        let pick = Pick { kind: Kind::IntraLevel0, sources, keeps: Vec::new(), target };
+        let (smallest, largest) = pick.hull();
+        (!self.bars.overlap(smallest, largest)).then_some(pick)
+    }
+
+    /// The same of what lies in a window: the bytes, for what it is worth, and from which sub-level to which. The first has something there.
+    fn cheapest_sublevels<'w>(
+        &self,
+        window: &'w Window<'w>,
+    ) -> Option<(u64, Range<usize>, &'w Window<'w>)> {
         let fewer_min = if self.shape.level0_target > 2 { 2 } else { 1 };
+        let inside = |run: &Run| {
+            let slices = window.whole(run)?;
+            let all = slices.len() == run.slices().len();
+            let some = || slices.iter().map(|slice| slice.meta.bytes).sum();
+            Some((slices.is_empty(), if all { run.bytes() } else { some() }))
+        };
+        let inside: Vec<_> =
+            self.levels.level0.iter().map(|sublevel| inside(&sublevel.run)).collect();
         let mut best: Option<(u64, Range<usize>)> = None;
-        for start in 0..sublevels.len() {
-            let mut bytes = 0;
-            for end in (start..sublevels.len()).take_while(free) {
-                bytes += sublevels[end].run.bytes();
-                let fewer = (end - start) as u64;
+        for start in 0..inside.len() {
+            let (mut bytes, mut count) = (0, 0);
+            for (end, own) in inside.iter().enumerate().skip(start) {
+                let Some((is_empty, own)) = own else { break };
+                if *is_empty && end == start {
+                    break;
+                }
+                if *is_empty {
+                    continue;
+                }
+                bytes += own;
+                count += 1;
+                let fewer = count - 1;
                 // A pair at a time would write the same bytes again and again, which is the price of the fewest.
                 if fewer < fewer_min {
                     continue;
@@ -66,13 +121,7 @@ impl Chooser<'_> {
                 }
             }
         }
-        let (_, window) = best?;
-        let target = Place::Level0(sublevels[window.start].number);
-        let sources = sublevels[window].iter().map(|sublevel| sublevel.run.slices().to_vec());
-        let pick =
-            Pick { kind: Kind::IntraLevel0, sources: sources.collect(), keeps: Vec::new(), target };
-        let (smallest, largest) = pick.hull();
-        (!self.bars.overlap(smallest, largest)).then_some(pick)
+        best.map(|(each, sublevels)| (each, sublevels, window))
     }
 
     /// The part of Level0 that holds the most for what it meets below, about `input_bytes` of it.

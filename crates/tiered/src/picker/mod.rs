@@ -267,8 +267,8 @@ impl Chooser<'_> {
         let (shape, levels) = (&self.shape, self.levels);
         let urgency = match kind {
             Kind::Deletion => self.deletion_score(),
-            Kind::IntraLevel0 if self.may_merge_within_level0() => shape.sublevels_score(levels),
-            Kind::Minor => shape.level0_score(levels),
+            Kind::IntraLevel0 if self.may_merge_within_level0() => self.sublevels_score(),
+            Kind::Minor => self.level0_score(),
             Kind::Major => shape.level1_score(levels),
             Kind::SelfMajor => self.space_score(),
             Kind::IntraLevel0 | Kind::Full | Kind::Recode => 0.0,
@@ -280,8 +280,8 @@ impl Chooser<'_> {
     pub(crate) fn is_pressing(&self, kind: Kind) -> bool {
         let shape = &self.shape;
         match kind {
-            Kind::IntraLevel0 => shape.sublevels_score(self.levels) >= 2.0,
-            Kind::Minor => shape.level0_score(self.levels) > 2.0,
+            Kind::IntraLevel0 => self.sublevels_score() >= 2.0,
+            Kind::Minor => self.level0_score() > 2.0,
             Kind::Major => shape.level1_score(self.levels) > 2.0,
             Kind::Deletion | Kind::SelfMajor | Kind::Full | Kind::Recode => false,
         }

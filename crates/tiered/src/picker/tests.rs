@@ -269,11 +269,14 @@ fn keeps_its_promises(levels: &Levels, bars: &Bars, pick: &Pick) {
     assert!(pick.inputs().count() > 0, "P3");
     let level0: Vec<_> = levels.level0.iter().map(|sublevel| sublevel.run.clone()).collect();
     if let Place::Level0(number) = pick.target {
-        // The sub-levels that become one are neighbours, and the newest of them gives it its number.
-        let taken = |run: &Arc<Run>| run.slices().iter().all(is_chosen);
+        // The sub-levels that become one, of all keys or between bars, are neighbours, and the newest of them gives it its number.
+        let taken = |run: &Arc<Run>| run.slices().iter().any(is_chosen);
         let from = level0.iter().position(taken).unwrap();
+        let last = level0.iter().rposition(taken).unwrap();
         assert_eq!(levels.level0[from].number, number, "P1");
-        assert!(level0[from..from + pick.sources.len()].iter().all(taken), "P1");
+        let whole = |run: &Arc<Run>| run.between(smallest, largest).iter().all(is_chosen);
+        assert!(level0[from..=last].iter().all(whole), "P1");
+        assert!(!bars.is_empty() || level0[from..=last].iter().all(taken), "P1");
         return;
     }
     for (newer, run) in level0.iter().enumerate() {

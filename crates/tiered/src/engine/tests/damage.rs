@@ -133,3 +133,64 @@ fn e8_what_lies_beside_damage_still_counts_as_debt() {
     let limit = small().level0_limit as f64;
     assert!((4.0 / limit..=5.0 / limit).contains(&debt()), "{} of {limit}", debt());
 }
+
+/// A table whose Level2 has a first slice that compactions are kept away from, and flushes over all of its keys since, after each of which
+/// all is done that may be. Answers its newest rows, and the damaged slice.
+fn flushed_over_damage(bench: &Bench, flushes: u64) -> (BTreeMap<Vec<u8>, Vec<u8>>, Arc<Slice>) {
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    put(bench, 2, 0..4000);
+    bench.engine.compact_all().unwrap();
+    let (_, part) = bench.part(1);
+    let damaged = part.view().levels.level2.slices().at(0).clone();
+    part.quarantine(&damaged.meta, Error::corruption("a test"));
+    let mut rows: BTreeMap<_, _> =
+        (0..4000).map(|number| (key(number), noise(number, 100))).collect();
+    let mut rng = Rng::new(9);
+    for csn in 3..3 + flushes {
+        let mut written = WriteBatch::new();
+        // Ends of the damaged keys, and their neighbours, are among them.
+        let edges = [&damaged.meta.smallest, &damaged.meta.largest].map(|key| key.to_vec());
+        let others: Vec<_> = (0..40).map(|_| key(rng.below(4000))).collect();
+        for key in others.into_iter().chain(edges).chain([b"key".to_vec()]) {
+            let value = noise(rng.next_u64(), 100);
+            written.push(Op::Put { table: table(1), key: &key, value: &value });
+            rows.insert(key, value);
+        }
+        bench.install(&(Csn(csn), written));
+        bench.engine.flush_all().unwrap();
+        bench.work().unwrap();
+    }
+    (rows, damaged)
+}
+
+/// E8, W6: what is flushed over damaged keys is cut at them, so what lies beside them goes on to be compacted, and no reader looks through
+/// more and more of Level0 for it. No writer is held back.
+#[test]
+fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
+    let bench = open(&SimDisk::new(1)).unwrap();
+    let (rows, damaged) = flushed_over_damage(&bench, 60);
+    let (_, part) = bench.part(1);
+    let levels = part.view().levels.clone();
+    let mut beside = [0; 2];
+    for (place, slice) in levels.places() {
+        let (smallest, largest) = (&slice.meta.smallest, &slice.meta.largest);
+        if slice.meta.overlaps(&damaged.meta) {
+            let inside = damaged.meta.smallest <= *smallest && *largest <= damaged.meta.largest;
+            assert!(inside, "{slice:?} at {place:?} reaches out of what is damaged");
+        } else if matches!(place, Place::Level0(_)) {
+            beside[usize::from(*smallest > damaged.meta.smallest)] += 1;
+        }
+    }
+    let counts = &bench.engine.0.counts.compactions;
+    let done: u64 = counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+    assert!(beside.iter().all(|count| *count <= 4), "{beside:?} sub-levels beside the damage");
+    assert!((20..=130).contains(&done), "{counts:?}");
+    assert!(levels.level0.len() <= 60 && levels.level0.len() > 50);
+    let debt = bench.engine.debt();
+    assert!(debt.level0 < 0.5 && debt.compaction == 0.0, "{debt:?}");
+    let found = bench.rows(table(1), KeyRange::ALL, Direction::Forward, Csn(62)).unwrap();
+    assert!(found.into_iter().eq(rows.clone()), "a scan");
+    for (key, value) in &rows {
+        assert_eq!(bench.get(table(1), key, Csn(62)).unwrap().as_ref(), Some(value));
+    }
+}
