@@ -61,8 +61,9 @@ pub(crate) struct ServeArgs {
     /// is written
     #[arg(long, value_name = "ROWS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     deletions_min: u64,
-    /// Merge everything a second time in another way, and compare: `tiered_refused_merges_total` counts differences. Compactions take about three
-    /// times the processor's time
+    /// Merge everything a second time in another way, and compare: `tiered_checked_merges_total` counts merges that agree,
+    /// `tiered_refused_merges_total` those that do not, and SHOW ENGINE TIERED STATUS tells the last of those. Compactions take
+    /// about three times the processor's time
     #[arg(long)]
     check_merges: bool,
     /// Seconds that a table is not to be written to until all of it is compressed as settled data is

@@ -61,7 +61,8 @@ pub struct Settings {
     /// How long a table is not to be written to until what of it is above Level2 is compressed as Level2 is. [`Duration::MAX`] for never.
     pub settle_after: Duration,
     /// Whether all that flushes and compactions merge is merged a second time in another way, and the outcomes are compared byte by byte, for about three
-    /// times the processor's time: for who changes how it is done, or does not trust a machine. `tiered_refused_merges_total` counts differences.
+    /// times the processor's time: for who changes how it is done, or does not trust a machine. `tiered_checked_merges_total` counts those that agree,
+    /// `tiered_refused_merges_total` those that do not, of which the status of a table tells the last.
     pub check_merges: bool,
     /// Whether reads of data files go past the system's page cache, where the file system can: what is in memory is in the budget then, once,
     /// and a read that needs its device takes half of the system's time. Without it the system keeps what was read lately in

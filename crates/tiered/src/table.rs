@@ -36,6 +36,7 @@ pub(crate) struct Table {
     gone: AtomicBool,
     parts: ArcSwap<Parts>,
     rewriting: Mutex<Option<(Csn, Arc<dyn Rewrite>)>>,
+    refusal: Mutex<Option<String>>,
 }
 
 /// All sub-tables of a table, in key order: of each the end is the next one's start.
@@ -74,6 +75,7 @@ impl Table {
             gone: AtomicBool::new(false),
             parts: ArcSwap::from_pointee(Parts(parts.into_iter().map(Arc::new).collect())),
             rewriting: Mutex::default(),
+            refusal: Mutex::default(),
         }
     }
 
@@ -86,6 +88,16 @@ impl Table {
     pub(crate) fn rewrite(&self, stable: Csn) -> Option<Arc<dyn Rewrite>> {
         let rewriting = self.rewriting.lock();
         rewriting.as_ref().filter(|(since, _)| *since <= stable).map(|(_, rewrite)| rewrite.clone())
+    }
+
+    /// A merge of it was refused by who was to carry it out: which, and why.
+    pub(crate) fn note_refusal(&self, told: String) {
+        *self.refusal.lock() = Some(told);
+    }
+
+    /// What was told of the last merge that was refused.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.refusal.lock().clone()
     }
 
     /// Its sub-tables now, for a short look.

@@ -159,6 +159,8 @@ fn merges_are_checked_where_that_was_asked_for() {
         let metrics = db.metrics();
         let of = |name: &str| metrics.iter().find(|metric| metric.name == name).unwrap().value;
         assert_eq!(of("tiered_refused_merges_total"), 0.0);
+        let checked = of("tiered_checked_merges_total");
+        assert_eq!(checked > 0.0, check_merges, "{checked}");
         of("tiered_merged_bytes_total")
     });
     assert!(written[0] > 0.0);

@@ -184,6 +184,9 @@ fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>
         if let Some(damage) = &table.quarantine {
             line(&mut out, format_args!("    not compacted any more: {damage}"));
         }
+        if let Some(refused) = &table.refused_merge {
+            line(&mut out, format_args!("    a merge was refused, the last one of {refused}"));
+        }
     }
 
     let shown = |metric: &&Metric| {
@@ -267,6 +270,7 @@ mod tests {
             used_for: Some(TableUse::MostlyRead),
             levels: [level; 3],
             quarantine: Some("block 7 is damaged".to_owned()),
+            refused_merge: Some("keys from \"a\" to \"b\": they differ".to_owned()),
         };
         let metrics = [
             metric("tiered_debt_level0", 0.8125),
@@ -285,6 +289,7 @@ mod tests {
             "test.seats                                       1.5      5 of 8         3.0         3.0         3.0",
             "    mostly read: fewer and larger units in Level0",
             "    not compacted any more: block 7 is damaged",
+            "    a merge was refused, the last one of keys from \"a\" to \"b\": they differ",
             "log_flushes_total                                         12  What it is.",
             "something_new                                           3.25  What it is.",
         ] {

@@ -48,4 +48,4 @@ pub(crate) use plan::{Planner, Policy};
 pub use rule::DropRule;
 pub use sorts::Sorts;
 pub(crate) use supply::Supply;
-pub(crate) use weave::{Coder, Output, Tally, Weaver};
+pub(crate) use weave::{Coder, Output, Tally, Weaver, Woven};

@@ -8,7 +8,8 @@
 //! - **A2.** The outcomes come back in the order of the tasks.
 //! - **A3.** An accelerator that fails says so, and has no other effect; the work is then done by [`Cpu`].
 //!
-//! [`Checked`] runs two of them and compares what they make, byte by byte.
+//! [`Checked`] runs two of them and compares what they make, byte by byte. One that refuses several tasks together is given them
+//! again one by one, so that those are known that it does not do.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -60,6 +61,14 @@ impl MergeTask {
         &self.sources
     }
 
+    /// The first and the last of its keys; nothing for a task without any.
+    pub(crate) fn keys(&self) -> (&[u8], &[u8]) {
+        let pieces = || self.sources.iter().flatten().filter(|piece| !piece.entries.is_empty());
+        let first = pieces().map(|piece| piece.block.entry(piece.entries.start).key).min();
+        let last = pieces().map(|piece| piece.block.entry(piece.entries.end - 1).key).max();
+        (first.unwrap_or_default(), last.unwrap_or_default())
+    }
+
     /// Bytes of its entries, about.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -74,6 +83,11 @@ impl MergeTask {
 pub trait Accelerator: Send + Sync {
     /// How many tasks it wants at once, at least one.
     fn batch(&self) -> usize;
+
+    /// Whether what it does not refuse was done in two ways, which agree.
+    fn compares(&self) -> bool {
+        false
+    }
 
     /// Merges each task into blocks.
     ///
@@ -103,6 +117,10 @@ pub struct Checked<A, B>(pub A, pub B);
 impl<A: Accelerator, B: Accelerator> Accelerator for Checked<A, B> {
     fn batch(&self) -> usize {
         self.0.batch().max(self.1.batch())
+    }
+
+    fn compares(&self) -> bool {
+        true
     }
 
     fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {

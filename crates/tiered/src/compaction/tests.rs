@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::budget::{Budget, Use};
 use spillway_base::engine::Access;
@@ -17,7 +18,7 @@ use super::offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 use super::plan::{Planner, Policy, Step, TASK_BYTES};
 use super::rule::Sieve;
 use super::supply::{Origin, Supply};
-use super::weave::{Coder, Output, Tally, Weaver};
+use super::weave::{Coder, Output, Tally, Weaver, Woven};
 use super::{Bulk, DropRule, Sorts};
 use crate::block::{BLOCK_BYTES, Block, BlockWriter, BuiltBlock, Entry};
 use crate::coding::{Coding, Compression};
@@ -289,7 +290,8 @@ fn weave_coded(
     }
     let most = TASK_BYTES + (sources.len() as u64 + 1) * (24 << 10);
     assert!(longest <= most, "W5: a task of {longest} bytes");
-    let (mut slices, tally) = weaver.finish().unwrap();
+    let Woven { stays: mut slices, tally, refusal } = weaver.finish().unwrap();
+    assert_eq!(refusal.is_some(), tally.refused_tasks > 0);
     slices.append(&mut yard.slices);
     slices.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
     (slices, tally)
@@ -422,8 +424,65 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     let (slices, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
     assert_eq!(read(&slices[0]).len(), 24);
     assert!(tally.refused_tasks > 0, "and somebody is told");
+    assert_eq!(tally.checked_tasks, 0);
     let (_, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Sorts));
-    assert_eq!(tally.refused_tasks, 0);
+    assert_eq!((tally.checked_tasks, tally.refused_tasks), (1, 0));
+    let (_, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Cpu);
+    assert_eq!((tally.checked_tasks, tally.refused_tasks), (0, 0), "nobody compares");
+}
+
+/// Of several tasks at once those are counted and told of that are refused, and no others.
+#[test]
+fn who_refuses_one_of_several_tasks_does_the_others() {
+    /// Refuses the tasks with a key, so often.
+    struct Refuses(Vec<u8>, AtomicU64);
+    impl Accelerator for Refuses {
+        fn batch(&self) -> usize {
+            3
+        }
+
+        fn compares(&self) -> bool {
+            true
+        }
+
+        fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
+            let has = |task: &MergeTask| task.keys().0 <= &*self.0 && task.keys().1 >= &*self.0;
+            let less = |left: u64| left.checked_sub(1);
+            if tasks.iter().any(has)
+                && self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+            {
+                return Err(spillway_base::Error::invalid("not this one"));
+            }
+            Cpu.merge(tasks, rule)
+        }
+    }
+    let mut yard = Yard::new(SLOT);
+    let lower = (0..4).map(|extent| {
+        let blocks: Vec<_> = (0..100)
+            .map(|block| {
+                let from = extent * 100_000 + block * 1000;
+                dense(from, from + 9, 1)
+            })
+            .collect();
+        yard.extent(&blocks)
+    });
+    let lower: Vec<_> = lower.collect();
+    let at = |extent: u64| extent * 100_000 + 50_004;
+    let upper: Vec<_> =
+        (0..4).map(|extent| yard.extent(&[dense(at(extent), at(extent) + 1, 2)])).collect();
+    let sources = [upper, lower];
+    let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
+    let (wanted, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Cpu);
+    assert_eq!(tally.merged_blocks, 4);
+    let rows =
+        |slices: &[Arc<Slice>]| slices.iter().flat_map(|slice| read(slice)).collect::<Versions>();
+    // With two others at once, and then by itself; or the first time alone, which no other work is left of.
+    for (times, checked) in [(2, 3), (1, 4)] {
+        let refuses = Refuses(key(at(1)), AtomicU64::new(times));
+        let (slices, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &refuses);
+        assert_eq!((tally.checked_tasks, tally.refused_tasks), (checked, 1), "{times}");
+        assert_eq!(rows(&slices), rows(&wanted));
+    }
 }
 
 /// Versions of a key of a memtable that fill several blocks are kept together: counted once, whatever comes after them is merged with.
@@ -453,7 +512,7 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     while let Some(step) = planner.next().unwrap() {
         weaver.take(step).unwrap();
     }
-    assert!(weaver.finish().unwrap().0.is_empty());
+    assert!(weaver.finish().unwrap().stays.is_empty());
     let [slice] = &yard.slices[..] else { panic!("one slice") };
     assert_eq!(read(slice).len(), 8 + 11);
     assert_eq!((slice.meta.counts.versions, slice.meta.counts.keys), (19, 11));
@@ -500,7 +559,7 @@ fn w6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
         while let Some(step) = planner.next().unwrap() {
             weaver.take(step).unwrap();
         }
-        assert!(weaver.finish().unwrap().0.is_empty());
+        assert!(weaver.finish().unwrap().stays.is_empty());
         let mut found = Versions::new();
         for slice in &yard.slices {
             let side = |key: &[u8]| cuts.before_key(key);

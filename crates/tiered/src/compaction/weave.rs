@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use spillway_base::Result;
+use spillway_base::{Error, Result};
 
 use super::cuts::Cuts;
 use super::offload::{Accelerator, Cpu, MergeTask};
@@ -42,6 +42,8 @@ pub(crate) struct Tally {
     /// Bytes of blocks that were coded, before and after.
     pub(crate) coded_from_bytes: u64,
     pub(crate) coded_bytes: u64,
+    /// Tasks that were done in two ways, which agree.
+    pub(crate) checked_tasks: u64,
     /// Tasks that the accelerator did not do, or did otherwise than another one.
     pub(crate) refused_tasks: u64,
 }
@@ -49,8 +51,9 @@ pub(crate) struct Tally {
 impl Tally {
     /// What it tells of coding and of the accelerator alone.
     pub(crate) fn of_coding(&self) -> Tally {
-        let Tally { coded_from_bytes, coded_bytes, refused_tasks, .. } = *self;
-        Tally { coded_from_bytes, coded_bytes, refused_tasks, ..Tally::default() }
+        let Tally { coded_from_bytes, coded_bytes, checked_tasks, refused_tasks, .. } = *self;
+        let other = Tally::default();
+        Tally { coded_from_bytes, coded_bytes, checked_tasks, refused_tasks, ..other }
     }
 }
 
@@ -110,7 +113,18 @@ pub(crate) struct Weaver<'a> {
     /// How many of them come before the last block.
     cuts_before: usize,
     tally: Tally,
+    /// Why the accelerator refused the last of those that it did.
+    refusal: Option<String>,
     output: &'a mut dyn Output,
+}
+
+/// What a [`Weaver`] has made beside what it has written.
+pub(crate) struct Woven {
+    /// The slices that stay where they are.
+    pub(crate) stays: Vec<Arc<Slice>>,
+    pub(crate) tally: Tally,
+    /// Why the accelerator refused a merge, and which: the last one.
+    pub(crate) refusal: Option<String>,
 }
 
 impl<'a> Weaver<'a> {
@@ -135,6 +149,7 @@ impl<'a> Weaver<'a> {
             cuts: Cuts::NONE,
             cuts_before: 0,
             tally: Tally::default(),
+            refusal: None,
             output,
         }
     }
@@ -155,17 +170,18 @@ impl<'a> Weaver<'a> {
         if self.tasks == 0 || self.tasks >= self.accelerator.batch() { self.work() } else { Ok(()) }
     }
 
-    /// Ends the last extent. Answers the slices that stay where they are.
+    /// Ends the last extent.
     ///
     /// # Errors
     /// As [`Weaver::take`].
-    pub(crate) fn finish(mut self) -> Result<(Vec<Arc<Slice>>, Tally)> {
+    pub(crate) fn finish(mut self) -> Result<Woven> {
         self.work()?;
         self.settle()?;
         if !self.builder.is_empty() {
             self.output.write(&mut self.builder)?;
         }
-        Ok((self.stays, self.tally))
+        let Weaver { stays, tally, refusal, .. } = self;
+        Ok(Woven { stays, tally, refusal })
     }
 
     fn work(&mut self) -> Result<()> {
@@ -181,14 +197,7 @@ impl<'a> Weaver<'a> {
             }
         }
         self.tasks = 0;
-        let merged = match self.accelerator.merge(&tasks, self.rule) {
-            Ok(merged) => merged,
-            // A3: it did nothing, so the work is done here.
-            Err(_) => {
-                self.tally.refused_tasks += tasks.len() as u64;
-                Cpu.merge(&tasks, self.rule)?
-            }
-        };
+        let merged = self.merge(&tasks)?;
         let mut merged = tasks.iter().zip(merged);
         for step in steps {
             match step {
@@ -203,6 +212,44 @@ impl<'a> Weaver<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Has tasks merged. What is refused together is asked for one by one, to know what it was that is refused.
+    fn merge(&mut self, tasks: &[MergeTask]) -> Result<Vec<Vec<BuiltBlock>>> {
+        let error = match self.accelerator.merge(tasks, self.rule) {
+            Ok(merged) => {
+                if self.accelerator.compares() {
+                    self.tally.checked_tasks += tasks.len() as u64;
+                }
+                return Ok(merged);
+            }
+            Err(error) => error,
+        };
+        if tasks.len() > 1 {
+            let before = self.tally.refused_tasks;
+            let mut merged = Vec::with_capacity(tasks.len());
+            for task in tasks {
+                merged.append(&mut self.merge(std::slice::from_ref(task))?);
+            }
+            // It does by itself what it has not done before: one of them differed all the same.
+            if self.tally.refused_tasks == before {
+                self.refused(tasks, &error);
+            }
+            return Ok(merged);
+        }
+        self.refused(tasks, &error);
+        // A3: it did nothing, so the work is done here.
+        Cpu.merge(tasks, self.rule)
+    }
+
+    /// Counts one of these as refused.
+    fn refused(&mut self, tasks: &[MergeTask], error: &Error) {
+        self.tally.refused_tasks += 1;
+        let mut keys = tasks.iter().map(MergeTask::keys);
+        let Some((first, last)) = keys.next() else { return };
+        let last = keys.next_back().map_or(last, |(_, last)| last);
+        let (first, last) = (first.escape_ascii(), last.escape_ascii());
+        self.refusal = Some(format!("keys from \"{first}\" to \"{last}\": {error}"));
     }
 
     fn relink(&mut self, slice: Arc<Slice>) -> Result<()> {

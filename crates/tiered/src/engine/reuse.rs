@@ -18,6 +18,7 @@ pub(super) struct Counts {
     merge_input_bytes: AtomicU64,
     coded_from_bytes: AtomicU64,
     coded_bytes: AtomicU64,
+    checked_tasks: AtomicU64,
     refused_tasks: AtomicU64,
 }
 
@@ -33,6 +34,7 @@ impl Counts {
             (&self.merge_input_bytes, tally.merge_input_bytes),
             (&self.coded_from_bytes, tally.coded_from_bytes),
             (&self.coded_bytes, tally.coded_bytes),
+            (&self.checked_tasks, tally.checked_tasks),
             (&self.refused_tasks, tally.refused_tasks),
         ] {
             sum.fetch_add(more, Ordering::Relaxed);
@@ -77,6 +79,11 @@ impl Counts {
                 "tiered_merged_bytes_total",
                 "Bytes of blocks that compactions merged anew.",
                 self.merged_bytes.load(Ordering::Relaxed),
+            ),
+            (
+                "tiered_checked_merges_total",
+                "Merges that were done in two ways, which agree.",
+                self.checked_tasks.load(Ordering::Relaxed),
             ),
             (
                 "tiered_refused_merges_total",

@@ -43,6 +43,8 @@ pub struct TableStatus {
     pub levels: [LevelStatus; 3],
     /// The damage that keeps compaction from the table, if it has met any.
     pub quarantine: Option<String>,
+    /// Of its merges that came out in two ways, or were refused, since the opening: which the last one was, and why.
+    pub refused_merge: Option<String>,
 }
 
 fn level<'a>(runs: impl Iterator<Item = &'a Run>) -> LevelStatus {
@@ -85,6 +87,7 @@ impl TieredEngine {
                         runs(|view| &view.levels.level2),
                     ],
                     quarantine: parts.iter().find_map(|p| p.quarantined().map(|e| e.to_string())),
+                    refused_merge: table.refusal(),
                 }
             })
             .collect();

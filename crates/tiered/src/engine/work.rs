@@ -21,7 +21,7 @@ use super::jobs::NAP;
 use super::pace::Pace;
 use super::written::Written;
 use super::{Inner, create_edit};
-use crate::compaction::{Coder, Cuts, DropRule, Planner, Policy, Supply, Tally, Weaver};
+use crate::compaction::{Coder, Cuts, DropRule, Planner, Policy, Supply, Tally, Weaver, Woven};
 use crate::extent::ExtentBuilder;
 use crate::extent_meta::{ExtentId, SliceId};
 use crate::inspect::Timer;
@@ -197,7 +197,11 @@ impl Inner {
         }
         let gone = planner.gone();
         self.note_gone(gone.slices, gone.bytes);
-        weaver.finish()
+        let Woven { stays, tally, refusal } = weaver.finish()?;
+        if let Some(refusal) = refusal {
+            table.note_refusal(refusal);
+        }
+        Ok((stays, tally))
     }
 
     /// The slices of extents that were written, from one of them on, at their place.

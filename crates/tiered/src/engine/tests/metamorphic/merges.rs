@@ -22,6 +22,10 @@ impl Accelerator for Merges {
         Checked(Cpu, Sorts).batch()
     }
 
+    fn compares(&self) -> bool {
+        true
+    }
+
     fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
         let merged = Checked(Cpu, Sorts).merge(tasks, rule);
         let (alike, differs) = &mut *self.0.lock();
