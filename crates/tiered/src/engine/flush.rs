@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spillway_base::engine::Access;
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::change::Change;
@@ -282,7 +281,8 @@ fn cuts_of(part: &SubTable) -> Cuts {
     Cuts::before(damaged.edges())
 }
 
-/// Keys with which about as large parts of some slices begin: of those whose block index can be had.
+/// Keys with which about as large parts of some slices begin: of those whose block index is in memory, as it is where it came there as it
+/// was written (U6). It is no reason to read a device.
 fn marks_of(slices: &[Arc<Slice>]) -> Vec<Box<[u8]>> {
     let all: usize = slices.iter().map(|slice| slice.meta.blocks as usize).sum();
     let mut marks = Vec::new();
@@ -294,7 +294,7 @@ fn marks_of(slices: &[Arc<Slice>]) -> Vec<Box<[u8]>> {
         let mut within =
             wanted.filter(|at| (before..before + blocks.len()).contains(at)).peekable();
         if within.peek().is_some()
-            && let Ok(resident) = slice.extent.resident(Access::Blocking)
+            && let Some(resident) = slice.extent.resident_now()
         {
             marks.extend(within.map(|at| resident.first(blocks.start + at - before).into()));
         }

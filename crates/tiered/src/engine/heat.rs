@@ -3,6 +3,7 @@
 //! # Guarantees
 //! - **H1.** What halves have is what the whole had, each the part that was written to its keys, and what was joined has what both had: nothing that
 //!   was split for its heat is joined again before that has gone.
+//!   What an opening finds has none: heat is in memory alone. So nothing counts as cold before a half-life has been flushed since then.
 //! - **H2.** A key in the middle is one by which both halves go on to be written, as far as the past tells: rows that are appended lie beyond all
 //!   that came before, and have none.
 
@@ -74,6 +75,12 @@ impl Heat {
         let mark = |key: &[u8]| Mark { at: flushed, key: key[..key.len().min(KEY_BYTES)].into() };
         warmth.marks.extend(keys.map(mark));
         warmth.forget_old_marks();
+    }
+
+    /// How many keys are remembered.
+    #[cfg(test)]
+    pub(super) fn marks(&self) -> usize {
+        self.0.lock().marks.len()
     }
 
     /// A key by which what is written would go to two halves alike (H2).

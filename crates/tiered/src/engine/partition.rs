@@ -2,7 +2,8 @@
 //!
 //! Sub-tables are flushed and compacted beside each other, and what is copied when one of them changes is its own list of
 //! slices. So a table that has grown is split, and one that is written more than all others is, where its writes fall, until there is work for all
-//! cores. Neighbours that have become small and are not hot are joined: each costs a memtable.
+//! cores. Neighbours that have become small and are not hot are joined: each costs a memtable. What is hot is known from what has been
+//! written since the opening, so nothing is taken for cold before a half-life of that.
 //!
 //! A split moves no data. Slices are shared out, those that span the key are cut, and of their blocks only the one with the
 //! key in it is written anew. Memtables are left to both halves, each of which flushes its own keys of them. Reads and writes go on
@@ -35,8 +36,6 @@ pub(super) struct Stat {
     pub(super) bytes: u64,
     /// Its share of what is written to all tables, from 0 to 1.
     pub(super) heat: f64,
-    /// Whether a split would have what is written go to both halves.
-    pub(super) spreads: bool,
 }
 
 /// The figures by which tables are split and joined.
@@ -50,6 +49,8 @@ pub(super) struct Limits {
     pub(super) spread: usize,
     /// Sub-tables there may be.
     pub(super) parts_max: usize,
+    /// Whether enough has been written since the opening for what has no heat to be cold.
+    pub(super) knows_cold: bool,
 }
 
 /// What to do with one of a table's sub-tables.
@@ -64,32 +65,42 @@ pub(super) enum Advice {
 }
 
 impl Limits {
-    pub(super) fn of(settings: &TieredSettings) -> Limits {
+    fn of(settings: &TieredSettings, knows_cold: bool) -> Limits {
         Limits {
             split_bytes: settings.subtable_bytes,
             hot_bytes: settings.subtable_bytes / 16,
             spread: settings.write_cores,
             parts_max: settings.subtables_max,
+            knows_cold,
         }
     }
 
-    /// What to do with a table, where there are `all` sub-tables in all tables.
-    pub(super) fn advise(&self, parts: &[Stat], all: usize) -> Option<Advice> {
+    /// What to do with a table, where there are `all` sub-tables in all tables. `spreads` says of a sub-table whether a split would have
+    /// what is written go to both halves; it is asked of those alone that are large and hot enough.
+    pub(super) fn advise(
+        &self,
+        parts: &[Stat],
+        all: usize,
+        spreads: impl Fn(usize) -> bool,
+    ) -> Option<Advice> {
         let is_hot = |part: &Stat| part.heat * self.spread as f64 > 1.5;
-        let hot = |part: &Stat| part.bytes >= self.hot_bytes && is_hot(part) && part.spreads;
+        let hot = |at: &usize| {
+            let part = &parts[*at];
+            part.bytes >= self.hot_bytes && is_hot(part) && spreads(*at)
+        };
         if all < self.parts_max {
             let large = parts.iter().position(|part| part.bytes >= self.split_bytes);
-            let hot = || parts.iter().position(hot).map(Advice::SplitHot);
+            let hot = || (0..parts.len()).find(hot).map(Advice::SplitHot);
             if let Some(advice) = large.map(Advice::Split).or_else(hot) {
                 return Some(advice);
             }
         }
         let small = |pair: &[Stat]| {
             let (bytes, heat) = (pair[0].bytes + pair[1].bytes, pair[0].heat + pair[1].heat);
-            let joined = Stat { bytes, heat, spreads: true };
+            let joined = Stat { bytes, heat };
             // Far from what would be split again.
             joined.bytes < self.split_bytes / 4
-                && (joined.bytes < self.hot_bytes / 4 || !is_hot(&joined))
+                && (joined.bytes < self.hot_bytes / 4 || self.knows_cold && !is_hot(&joined))
         };
         parts.windows(2).position(small).map(Advice::Join)
     }
@@ -134,11 +145,11 @@ fn straddling(slice: &Slice, key: &[u8]) -> Result<std::ops::Range<usize>> {
 impl Inner {
     /// Splits or joins sub-tables, where that is due.
     pub(super) fn repartition(&self) -> Result<bool> {
-        let limits = Limits::of(&self.settings);
         let tables = self.tables.load_full();
         let all: usize = tables.values().map(|table| table.parts().all().len()).sum();
         let flushed = self.counts.flushed_bytes.load(Ordering::Relaxed);
         let half_life = self.half_life();
+        let limits = Limits::of(&self.settings, flushed >= half_life);
         let heat = |part: &SubTable| part.heat.after(flushed, half_life);
         let heats = tables.values().flat_map(|table| table.all_parts());
         let sum: f64 = heats.map(|part| heat(&part)).sum::<f64>().max(half_life as f64 / 4.0);
@@ -148,10 +159,11 @@ impl Inner {
                 .iter()
                 .map(|part| {
                     let bytes = part.view_now().levels.runs().map(|run| run.bytes()).sum();
-                    Stat { bytes, heat: heat(part) / sum, spreads: part.heat.middle().is_some() }
+                    Stat { bytes, heat: heat(part) / sum }
                 })
                 .collect();
-            let worked = match limits.advise(&stats, all) {
+            let spreads = |at: usize| parts[at].heat.middle().is_some();
+            let worked = match limits.advise(&stats, all, spreads) {
                 Some(Advice::Split(at)) => self.split(table, &parts[at])?,
                 Some(Advice::SplitHot(at)) => match parts[at].heat.middle() {
                     Some(key) => self.split_at(table, &parts[at], &key)?,
@@ -298,12 +310,15 @@ fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { split_bytes: 1600, hot_bytes: 100, spread: 4, parts_max: 8 };
+    const LIMITS: Limits =
+        Limits { split_bytes: 1600, hot_bytes: 100, spread: 4, parts_max: 8, knows_cold: true };
+
+    fn stats(parts: &[(u64, f64)]) -> Vec<Stat> {
+        parts.iter().map(|&(bytes, heat)| Stat { bytes, heat }).collect()
+    }
 
     fn advise(parts: &[(u64, f64)], all: usize) -> Option<Advice> {
-        let stat = |&(bytes, heat): &(u64, f64)| Stat { bytes, heat, spreads: true };
-        let stats: Vec<Stat> = parts.iter().map(stat).collect();
-        LIMITS.advise(&stats, all)
+        LIMITS.advise(&stats(parts), all, |_| true)
     }
 
     #[test]
@@ -313,12 +328,32 @@ mod tests {
         assert_eq!(advise(&[(1600, 0.0)], 8), None, "there are enough");
         // Hot: more than what each of four would have, and half of that again.
         assert_eq!(advise(&[(100, 1.0)], 1), Some(Advice::SplitHot(0)));
-        let appended = Stat { bytes: 100, heat: 1.0, spreads: false };
-        assert_eq!(LIMITS.advise(&[appended], 1), None, "one half would have all the writes");
+        let appended = stats(&[(100, 1.0)]);
+        let advice = LIMITS.advise(&appended, 1, |_| false);
+        assert_eq!(advice, None, "one half would have all the writes");
         assert_eq!(advise(&[(99, 1.0)], 1), None, "too small to matter");
         assert_eq!(advise(&[(300, 0.37), (300, 0.37)], 2), None);
         assert_eq!(advise(&[(900, 0.0), (190, 0.0), (200, 0.0)], 3), Some(Advice::Join(1)));
         assert_eq!(advise(&[(190, 0.3), (200, 0.3)], 2), None, "it would be split again");
+        let opened = Limits { knows_cold: false, ..LIMITS };
+        let opened = |parts| opened.advise(&stats(parts), 2, |_| true);
+        assert_eq!(opened(&[(190, 0.0), (200, 0.0)]), None, "who knows what it was before");
+        assert_eq!(opened(&[(12, 0.9), (12, 0.0)]), Some(Advice::Join(0)), "even if it is hot");
+    }
+
+    /// Where writes fall is worth a look at the marks of those alone that would be split for it.
+    #[test]
+    fn only_the_large_and_hot_are_asked_where_their_writes_fall() {
+        let asked = std::cell::RefCell::new(Vec::new());
+        let spreads = |at| {
+            asked.borrow_mut().push(at);
+            false
+        };
+        let parts = stats(&[(99, 0.9), (700, 0.0), (700, 0.4), (100, 0.5), (900, 0.37)]);
+        assert_eq!(LIMITS.advise(&parts, 5, spreads), None);
+        assert_eq!(asked.take(), [2, 3]);
+        assert_eq!(LIMITS.advise(&parts, 8, spreads), None);
+        assert!(asked.take().is_empty(), "there are enough");
     }
 
     /// Whatever is split is not joined again at once, nor the other way round.

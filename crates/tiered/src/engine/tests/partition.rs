@@ -413,7 +413,8 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
         write_cores: 4,
         ..small()
     };
-    let bench = open_with(Arc::new(SimDisk::new(6)), settings.clone()).unwrap();
+    let disk = SimDisk::new(6);
+    let bench = open_with(Arc::new(disk.clone()), settings.clone()).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
     // Most of what is there is below the keys that are written on and on.
     written(&bench, 1, 5, |csn| csn % 1000);
@@ -428,6 +429,17 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     let (after, more, joins) = bounds(&bench, 1);
     assert!(joins <= 1 && more <= splits + 1, "{starts:?} {after:?}: {splits} {more} {joins}");
 
+    // Another opening does not know what was written before, and takes nothing for cold.
+    let newest = bench.horizon.stable();
+    drop(bench);
+    let bench = open_with(Arc::new(disk), settings.clone()).unwrap();
+    bench.horizon.stable.store(newest.0, Ordering::SeqCst);
+    bench.horizon.installed.store(newest.0, Ordering::SeqCst);
+    bench.work().unwrap();
+    assert_eq!(bounds(&bench, 1), (after.clone(), 0, 0));
+    written(&bench, 1, 12, key);
+    assert_eq!(bounds(&bench, 1).0.len(), after.len(), "it is known by now");
+
     written(&bench, 2, 40, |csn| csn);
     // Together they are more than what is joined for its size.
     assert_eq!(parts(&bench, 1).len(), 2, "{after:?} {:?}", bounds(&bench, 1));
@@ -438,6 +450,22 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
     written(&bench, 1, 40, key);
     assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
+}
+
+/// Where a flush has written is told by what of it is in memory, and no device is read for it.
+#[test]
+fn heat_is_noted_without_a_read() {
+    for warm_tables in [true, false] {
+        let settings = TieredSettings { write_cores: 4, warm_tables, ..small() };
+        let bench = open_with(Arc::new(SimDisk::new(6)), settings).unwrap();
+        bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
+        written(&bench, 1, 1, |csn| csn);
+        let (_, part) = bench.part(1);
+        let view = part.view();
+        let tables = || view.levels.places().map(|(_, slice)| slice.extent.has_table());
+        assert!(tables().count() > 0 && tables().all(|has| has == warm_tables), "{warm_tables}");
+        assert_eq!(part.heat.marks() > 0, warm_tables);
+    }
 }
 
 /// Rows that are appended go to the last sub-table however often it is split: it is not for their sake.
