@@ -19,7 +19,7 @@ use crate::page::Address;
                         log alone is in no level yet. In the picture keys go from left to right and levels from top to bottom; hover \
                         over a box to see what it is.
 
-A server that was started with --metrics-addr is asked while it runs, on its own machine, and tells how often extents were read
+A server that was started with --metrics-addr is asked while it runs, over its own machine's loopback, and tells how often extents were read
 lately and what its last compactions did as well. Others are asked with SQL:
   mariadb -e 'SHOW ENGINE TIERED STATUS\\G'
   mariadb -e 'SELECT * FROM information_schema.TIERED_LEVELS'                   and TIERED_SLICES, TIERED_COMPACTIONS
@@ -43,7 +43,7 @@ pub(crate) struct InspectArgs {
     /// Only this table, as DATABASE.TABLE, with its indexes [default: all]
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// Where it is written to [default: the standard output]
+    /// Where it is written to, in the place of what is there once all of it has come [default: the standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -114,10 +114,37 @@ fn write_to(
             _ => Ok(()),
         },
         Some(path) => {
-            let written = File::create(path).and_then(|mut file| write(&mut file));
+            let written = match std::fs::metadata(path) {
+                // A pipe or a device, of which there is nothing to keep.
+                Ok(there) if !there.is_file() => {
+                    File::options().write(true).open(path).and_then(|mut file| write(&mut file))
+                }
+                _ => replace(path, write),
+            };
             written.map_err(|error| format!("{}: {error}", path.display()))
         }
     }
+}
+
+/// Has a file written beside another, whose place it takes once it is whole. What was there stays until then.
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    // Where the name is a link's, what it leads to is replaced.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.part", std::process::id()));
+    let beside = path.with_file_name(name);
+    let mut file = File::options().write(true).create_new(true).open(&beside)?;
+    let written = write(&mut file).and_then(|()| {
+        if let Ok(there) = std::fs::metadata(&path) {
+            file.set_permissions(there.permissions())?;
+        }
+        std::fs::rename(&beside, &path)
+    });
+    if written.is_err() {
+        // It is of no use to anybody.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
 }
 
 /// What tables are called, as far as the folder tells.
@@ -136,5 +163,37 @@ fn names_of(folder: &ClosedFolder) -> Box<dyn Names> {
             eprintln!("spillway: tables have numbers, for their names cannot be read: {error}");
             Box::new(Numbered)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_by_what_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("picture.html");
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        let fails = |out: &mut dyn Write| {
+            out.write_all(b"half of")?;
+            Err(io::Error::other("no more comes"))
+        };
+        let told = write_to(Some(&path), fails).unwrap_err();
+        assert!(told.contains("picture.html: no more comes"), "{told}");
+        assert_eq!(files(), 0, "nothing is left of it");
+        write_to(Some(&path), |out| out.write_all(b"the first")).unwrap();
+        write_to(Some(&path), fails).unwrap_err();
+        assert_eq!((std::fs::read(&path).unwrap(), files()), (b"the first".to_vec(), 1));
+        write_to(Some(&path), |out| out.write_all(b"second")).unwrap();
+        assert_eq!((std::fs::read(&path).unwrap(), files()), (b"second".to_vec(), 1));
+        // What a link leads to is replaced, and not the link; and a device is written to.
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        write_to(Some(&link), |out| out.write_all(b"third")).unwrap();
+        assert_eq!((std::fs::read(&path).unwrap(), files()), (b"third".to_vec(), 2));
+        write_to(Some(Path::new("/dev/null")), |out| out.write_all(b"gone")).unwrap();
+        let told = write_to(Some(&folder.path().join("none/here")), |_| Ok(())).unwrap_err();
+        assert!(told.contains("none/here: "), "{told}");
     }
 }

@@ -35,29 +35,44 @@ impl Address {
                 self.0
             )
         })?;
-        let Some(mut answer) = answer else {
-            return Err(format!(
-                "what answers at {} is no page of a server's; its address is the one of --metrics-addr, not the one that \
+        let answer = match answer {
+            Begun::Answer(answer) => answer,
+            Begun::Nothing => {
+                return Err(format!(
+                    "{} has taken the question and ended without an answer, as a server does that stops or has too many asking at \
+                     once; ask again",
+                    self.0
+                ));
+            }
+            Begun::Other => {
+                return Err(format!(
+                    "what answers at {} is no page of a server's; its address is the one of --metrics-addr, not the one that \
                  clients connect to",
-                self.0
-            ));
+                    self.0
+                ));
+            }
         };
         if answer.status != "200 OK" {
-            let mut told = String::new();
-            // What can be read of it is told.
-            let _ = answer.body.by_ref().take(HEAD_MAX).read_to_string(&mut told);
-            return Err(format!("{} answers {}: {}", self.0, answer.status, told.trim_end()));
+            let status = answer.status.clone();
+            let mut told = [0; HEAD_MAX as usize];
+            let mut room = &mut told[..];
+            // What can be read of it is told, and what there is room for.
+            let _ = answer.copy(&mut room);
+            let left = room.len();
+            let told = String::from_utf8_lossy(&told[..told.len() - left]).into_owned();
+            return Err(format!("{} answers {status}: {}", self.0, told.trim_end()));
         }
         Ok(answer)
     }
 
-    /// The beginning of an answer; `None` where it is not one of HTTP.
-    fn begin(&self, path: &str) -> io::Result<Option<Answer>> {
+    /// The beginning of what is answered.
+    fn begin(&self, path: &str) -> io::Result<Begun> {
         let mut stream = connect(&self.0)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         // A server that is none of HTTP may have closed already; what it has said before tells more.
-        let _ = write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.0);
+        let host = &self.0;
+        let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         Answer::begin(BufReader::new(stream))
     }
 }
@@ -75,48 +90,115 @@ fn connect(named: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
+/// What comes when a page was asked for.
+enum Begun {
+    Answer(Answer),
+    /// The end of the connection.
+    Nothing,
+    /// Something that is none of HTTP.
+    Other,
+}
+
+/// How it is known where a body ends.
+#[derive(Clone, Copy)]
+enum Ends {
+    /// After so many bytes.
+    After(u64),
+    /// With its last chunk.
+    WithChunks,
+    /// With the connection.
+    WithAll,
+}
+
 /// An answer of which the head is read.
 pub(crate) struct Answer {
     status: String,
-    /// Bytes of the body, if it is said how many.
-    length: Option<u64>,
+    ends: Ends,
     body: BufReader<TcpStream>,
 }
 
 impl Answer {
-    fn begin(mut stream: BufReader<TcpStream>) -> io::Result<Option<Answer>> {
-        if !stream.fill_buf()?.starts_with(b"HTTP/1.") {
-            return Ok(None);
+    fn begin(mut stream: BufReader<TcpStream>) -> io::Result<Begun> {
+        let begun = match stream.fill_buf() {
+            // It was closed with something of the question unread.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                return Ok(Begun::Nothing);
+            }
+            begun => begun?,
+        };
+        if begun.is_empty() {
+            return Ok(Begun::Nothing);
+        }
+        if !begun.starts_with(b"HTTP/1.") {
+            return Ok(Begun::Other);
         }
         let mut head = stream.by_ref().take(HEAD_MAX).lines();
         let first = head.next().unwrap_or_else(|| Ok(String::new()))?;
         let status = first.split_once(' ').map_or("", |(_, status)| status).to_owned();
-        let mut length = None;
+        let mut ends = Ends::WithAll;
         for line in head {
             let line = line?;
             if line.is_empty() {
-                return Ok(Some(Answer { status, length, body: stream }));
+                return Ok(Begun::Answer(Answer { status, ends, body: stream }));
             }
-            if let Some((name, value)) = line.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
+            let Some((name, value)) = line.split_once(':') else { continue };
+            if name.eq_ignore_ascii_case("transfer-encoding") {
+                if !value.trim().eq_ignore_ascii_case("chunked") {
+                    return Ok(Begun::Other);
+                }
+                ends = Ends::WithChunks;
+            } else if name.eq_ignore_ascii_case("content-length")
+                && let (Ends::WithAll, Ok(length)) = (ends, value.trim().parse())
             {
-                length = value.trim().parse().ok();
+                ends = Ends::After(length);
             }
         }
-        Ok(None)
+        Ok(Begun::Other)
     }
 
     /// Writes its body somewhere.
     pub(crate) fn copy(mut self, out: &mut dyn Write) -> io::Result<()> {
-        let most = self.length.unwrap_or(u64::MAX);
-        let copied = io::copy(&mut self.body.by_ref().take(most), out)?;
-        match self.length {
-            Some(length) if copied < length => {
-                let told = format!("the answer ended after {copied} of {length} bytes");
-                Err(io::Error::new(io::ErrorKind::UnexpectedEof, told))
+        let cut = |told: String| Err(io::Error::new(io::ErrorKind::UnexpectedEof, told));
+        match self.ends {
+            Ends::WithAll => io::copy(&mut self.body, out).map(drop),
+            Ends::After(length) => {
+                let copied = io::copy(&mut self.body.by_ref().take(length), out)?;
+                if copied < length {
+                    return cut(format!("the answer ended after {copied} of {length} bytes"));
+                }
+                Ok(())
             }
-            _ => Ok(()),
+            Ends::WithChunks => {
+                let mut all = 0;
+                while let Some(length) = self.chunk()? {
+                    let copied = io::copy(&mut self.body.by_ref().take(length), out)?;
+                    all += copied;
+                    if length == 0 {
+                        return Ok(());
+                    }
+                    if copied < length || !self.line()?.is_empty() {
+                        break;
+                    }
+                }
+                cut(format!("the answer ended after {all} bytes, before it was whole"))
+            }
         }
+    }
+
+    /// The length of the next chunk; `None` where there is none.
+    fn chunk(&mut self) -> io::Result<Option<u64>> {
+        let line = self.line()?;
+        let digits = line.split(';').next().unwrap_or_default().trim_end();
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        Ok(u64::from_str_radix(digits, 16).ok().filter(|_| is_number))
+    }
+
+    /// A line of what is between chunks.
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.body.by_ref().take(HEAD_MAX).read_line(&mut line)?;
+        line.truncate(line.trim_end_matches(['\r', '\n']).len());
+        Ok(line)
     }
 }
 
@@ -136,7 +218,8 @@ mod tests {
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             let mut asked = String::new();
             stream.read_to_string(&mut asked).unwrap();
-            assert_eq!(asked, format!("GET /page?a HTTP/1.0\r\nHost: {named}\r\n\r\n"));
+            let host = format!("Host: {named}\r\nConnection: close\r\n\r\n");
+            assert_eq!(asked, format!("GET /page?a HTTP/1.1\r\n{host}"));
         };
         let ask = || {
             let mut out = Vec::new();
@@ -155,12 +238,28 @@ mod tests {
         let whole = b"HTTP/1.1 200 OK\r\nA: b\r\ncontent-LENGTH: 3\r\n\r\nabcd";
         assert_eq!(made_of(whole).as_deref(), Ok("abc"));
         assert_eq!(made_of(b"HTTP/1.0 200 OK\n\nabc\n").as_deref(), Ok("abc\n"));
+        let chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0003\r\nabc\r\nA;x\r\n0123456789\r\n0\r\n\r\n";
+        assert_eq!(made_of(chunks).as_deref(), Ok("abc0123456789"));
         for (answer, told) in [
             (&b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc"[..], "ended after 3 of 4 bytes"),
             (b"HTTP/1.1 403 Forbidden\r\n\r\nnot here\n", "answers 403 Forbidden: not here"),
             (b"HTTP/1.1 200 OK\r\nA: b", "is no page of a server's"),
             (b"J\0\0\0\x0a8.4.0", "is no page of a server's"),
-            (b"", "is no page of a server's"),
+            (b"", "ended without an answer"),
+            (b"HTTP/1.1 503 Busy\r\nContent-Length: 5\r\n\r\nagain, and more", "503 Busy: again"),
+            (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+                "ended after 3 bytes",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabc",
+                "ended after 3 bytes",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+3\r\nabc\r\n0\r\n\r\n",
+                "ended after 0",
+            ),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "is no page of a server's"),
         ] {
             let made = made_of(answer).unwrap_err();
             assert!(made.contains(told), "{made}");

@@ -87,7 +87,7 @@ pub(crate) struct ServeArgs {
     /// Refuse clients over a network that do not use TLS
     #[arg(long)]
     require_secure_transport: bool,
-    /// Show figures for Prometheus at http://ADDRESS/metrics, as 127.0.0.1:9104, and to those on this machine what is stored at
+    /// Show figures for Prometheus at http://ADDRESS/metrics, as 127.0.0.1:9104, and over this machine's loopback what is stored at
     /// http://ADDRESS/inspect [default: nowhere]
     #[arg(long, value_name = "ADDRESS")]
     metrics_addr: Option<SocketAddr>,

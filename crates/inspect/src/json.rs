@@ -2,7 +2,7 @@
 //!
 //! Slices are written one by one: as one value, those of 100,000 extents took 700 MiB of memory.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use serde_json::{Value, json};
 use spillway::{
@@ -14,23 +14,22 @@ use crate::Report;
 
 /// Appends an object that has members, and a list as its last one, each of whose members is written by itself.
 fn with_list<T>(
-    out: &mut String,
+    out: &mut dyn Write,
     object: &Value,
     name: &str,
     list: impl Iterator<Item = T>,
-    mut write: impl FnMut(&mut String, T),
-) {
+    write: impl Fn(&mut dyn Write, T) -> fmt::Result,
+) -> fmt::Result {
     let object = object.to_string();
-    out.push_str(object.strip_suffix('}').expect("an object ends so"));
-    // Writing to a text does not fail.
-    let _ = write!(out, ",\"{name}\":[");
+    out.write_str(object.strip_suffix('}').expect("an object ends so"))?;
+    write!(out, ",\"{name}\":[")?;
     for (at, member) in list.enumerate() {
         if at > 0 {
-            out.push(',');
+            out.write_char(',')?;
         }
-        write(out, member);
+        write(out, member)?;
     }
-    out.push_str("]}");
+    out.write_str("]}")
 }
 
 fn hex(key: &[u8]) -> String {
@@ -38,9 +37,8 @@ fn hex(key: &[u8]) -> String {
 }
 
 impl Report<'_> {
-    /// All of it, single slices too, as one JSON document.
-    #[must_use]
-    pub fn json(&self) -> String {
+    /// Writes all of it, single slices too, as one JSON document.
+    pub(crate) fn json(&self, out: &mut dyn Write) -> fmt::Result {
         let of = self.inspection;
         let files = of.files.iter().map(|files| {
             json!({ "tier": files.class.name(), "bytes": files.bytes, "free_bytes": files.free_bytes })
@@ -55,14 +53,10 @@ impl Report<'_> {
             "files": files.collect::<Vec<_>>(),
             "compactions": compactions,
         });
-        let mut out = String::new();
-        with_list(&mut out, &all, "tables", of.tables.iter(), |out, table| {
-            self.table_json(out, table);
-        });
-        out
+        with_list(out, &all, "tables", of.tables.iter(), |out, table| self.table_json(out, table))
     }
 
-    fn table_json(&self, out: &mut String, table: &TableInspection) {
+    fn table_json(&self, out: &mut dyn Write, table: &TableInspection) -> fmt::Result {
         let id = table.space.table;
         let tiers = table.space.classes.iter().map(|(class, on)| {
             let ClassSpace { extents, payload_bytes, newest_bytes, .. } = *on;
@@ -85,11 +79,16 @@ impl Report<'_> {
             "levels": table.space.levels.iter().map(level_json).collect::<Vec<_>>(),
         });
         with_list(out, &all, "sub_tables", table.subtables.iter(), |out, part| {
-            self.part_json(out, id, part);
-        });
+            self.part_json(out, id, part)
+        })
     }
 
-    fn part_json(&self, out: &mut String, table: Table, part: &SubTableInspection) {
+    fn part_json(
+        &self,
+        out: &mut dyn Write,
+        table: Table,
+        part: &SubTableInspection,
+    ) -> fmt::Result {
         let memtables = part
             .memtables
             .iter()
@@ -105,8 +104,8 @@ impl Report<'_> {
             "quarantine": part.quarantine,
         });
         with_list(out, &all, "slices", part.slices.iter(), |out, slice| {
-            let _ = write!(out, "{}", slice_json(slice));
-        });
+            write!(out, "{}", slice_json(slice))
+        })
     }
 
     fn compaction_json(&self, of: &CompactionRecord) -> Value {

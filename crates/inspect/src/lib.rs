@@ -1,7 +1,7 @@
 //! What is in a database, for people: as text, as JSON, and as a picture.
 //!
-//! A [`Report`] is what `Database::inspect` or a closed folder tells, with names for its tables and keys. [`Report::text`] and
-//! [`Report::json`] tell all of it; [`Report::html`] draws it: a page of its own, which needs nothing from elsewhere.
+//! A [`Report`] is what `Database::inspect` or a closed folder tells, with names for its tables and keys. It is told as [`Format`]s say:
+//! as text or JSON, or drawn, on a page of its own, which needs nothing from elsewhere.
 
 mod format;
 mod json;
@@ -12,7 +12,7 @@ mod tests;
 mod text;
 mod words;
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use spillway::{Inspection, Table, TableInspection};
 
@@ -79,6 +79,9 @@ pub fn keep_only(
     Ok(())
 }
 
+/// Bytes of memory that drawing takes for each slice of a table, at the most.
+pub const DRAWN_BYTES: usize = 128;
+
 /// Characters of a key that are shown.
 const KEY_SHOWN: usize = 28;
 
@@ -91,11 +94,27 @@ impl Report<'_> {
     /// All of it in a format.
     #[must_use]
     pub fn written(&self, format: Format) -> String {
+        let mut out = String::new();
+        // Writing to a text does not fail.
+        let _ = self.write(format, &mut out);
+        out
+    }
+
+    /// Writes all of it in a format, piece by piece, of which none grows with the number of slices. To draw them takes
+    /// [`DRAWN_BYTES`] of memory for each of a table while it is drawn.
+    ///
+    /// # Errors
+    /// Where nobody takes it. Formats other than JSON may not tell; what is written then goes nowhere.
+    pub fn write(&self, format: Format, out: &mut dyn Write) -> fmt::Result {
         match format {
-            Format::Text => self.text(),
-            Format::Json => self.json() + "\n",
-            Format::Html => self.html(),
+            Format::Text => self.text(out),
+            Format::Json => {
+                self.json(out)?;
+                out.write_char('\n')?;
+            }
+            Format::Html => self.html(out),
         }
+        Ok(())
     }
 
     /// Where a sub-table begins and ends.

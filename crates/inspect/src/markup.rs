@@ -2,16 +2,19 @@
 
 use std::fmt::{Display, Write};
 
-/// What has been written of a page.
-#[derive(Default)]
-pub(crate) struct Markup(String);
+/// A page that is being written. What cannot be written is left out, as is what comes after it: who takes the page knows of that.
+pub(crate) struct Markup<'o>(&'o mut dyn Write);
 
-impl Markup {
-    /// A page.
-    pub(crate) fn page(write: impl FnOnce(&mut Markup)) -> String {
-        let mut page = Markup("<!DOCTYPE html>\n".to_owned());
+impl Markup<'_> {
+    /// Writes a page.
+    pub(crate) fn page(out: &mut dyn Write, write: impl FnOnce(&mut Markup<'_>)) {
+        let mut page = Markup(out);
+        page.put("<!DOCTYPE html>\n");
         write(&mut page);
-        page.0
+    }
+
+    fn put(&mut self, text: &str) {
+        let _ = self.0.write_str(text);
     }
 
     /// An element with something in it.
@@ -19,14 +22,14 @@ impl Markup {
         &mut self,
         name: &str,
         attributes: &[(&str, &dyn Display)],
-        write: impl FnOnce(&mut Markup),
+        write: impl FnOnce(&mut Markup<'_>),
     ) {
         self.begin(name, attributes);
-        self.0.push('>');
+        self.put(">");
         write(self);
-        self.0.push_str("</");
-        self.0.push_str(name);
-        self.0.push_str(">\n");
+        self.put("</");
+        self.put(name);
+        self.put(">\n");
     }
 
     /// An element with text in it, and nothing else.
@@ -42,51 +45,56 @@ impl Markup {
     /// An element with nothing in it.
     pub(crate) fn empty(&mut self, name: &str, attributes: &[(&str, &dyn Display)]) {
         self.begin(name, attributes);
-        self.0.push_str("/>\n");
+        self.put("/>\n");
     }
 
     /// Text.
     pub(crate) fn text(&mut self, text: impl Display) {
-        // Writing to a text does not fail.
-        let _ = write!(Escaped(&mut self.0), "{text}");
+        let _ = write!(Escaped(&mut *self.0), "{text}");
     }
 
     /// A style sheet, which is our own.
     pub(crate) fn style(&mut self, sheet: &'static str) {
-        self.0.push_str("<style>\n");
-        self.0.push_str(sheet);
-        self.0.push_str("</style>\n");
+        self.put("<style>\n");
+        self.put(sheet);
+        self.put("</style>\n");
     }
 
     fn begin(&mut self, name: &str, attributes: &[(&str, &dyn Display)]) {
-        self.0.push('<');
-        self.0.push_str(name);
+        self.put("<");
+        self.put(name);
         for (attribute, value) in attributes {
             let _ = write!(self.0, " {attribute}=\"");
-            let _ = write!(Escaped(&mut self.0), "{value}");
-            self.0.push('"');
+            let _ = write!(Escaped(&mut *self.0), "{value}");
+            self.put("\"");
         }
     }
 }
 
 /// Writes text so that it means itself, in an element or in an attribute. What XML has no room for is left out.
-struct Escaped<'a>(&'a mut String);
+struct Escaped<'a>(&'a mut dyn Write);
 
 impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for c in text.chars() {
-            match c {
-                '&' => self.0.push_str("&amp;"),
-                '<' => self.0.push_str("&lt;"),
-                '>' => self.0.push_str("&gt;"),
-                '"' => self.0.push_str("&quot;"),
-                '\n' | '\t' => self.0.push(c),
-                c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {
-                    self.0.push('\u{fffd}')
-                }
-                c => self.0.push(c),
-            }
+        // What means itself goes on together.
+        let mut rest = text;
+        while let Some(at) = rest.find(is_special) {
+            self.0.write_str(&rest[..at])?;
+            let special = rest[at..].chars().next().unwrap_or_default();
+            self.0.write_str(match special {
+                '&' => "&amp;",
+                '<' => "&lt;",
+                '>' => "&gt;",
+                '"' => "&quot;",
+                _ => "\u{fffd}",
+            })?;
+            rest = &rest[at + special.len_utf8()..];
         }
-        Ok(())
+        self.0.write_str(rest)
     }
+}
+
+fn is_special(c: char) -> bool {
+    let has_no_place = c.is_control() && !matches!(c, '\n' | '\t');
+    has_no_place || matches!(c, '&' | '<' | '>' | '"' | '\u{fffe}' | '\u{ffff}')
 }

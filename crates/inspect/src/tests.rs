@@ -166,14 +166,14 @@ fn a_page_is_well_formed_whatever_things_are_called() {
     {
         let inspection = inspection(slices, parts, compactions);
         let report = Report { inspection: &inspection, names: &Nasty, title: NASTY };
-        let page = report.html();
+        let page = report.written(Format::Html);
         let counts = elements(&page, &["svg", "script", "h2"]);
         let drawn = 1 + usize::from(compactions.is_some_and(|many| many > 0));
         assert_eq!(counts, [drawn, 0, 2], "{slices} {parts}");
     }
     let nothing = Inspection::default();
     let report = Report { inspection: &nothing, names: &Numbered, title: "nothing" };
-    assert_eq!(elements(&report.html(), &["svg", "section"]), [0, 1]);
+    assert_eq!(elements(&report.written(Format::Html), &["svg", "section"]), [0, 1]);
 }
 
 /// Every slice is in the picture, by itself where it can be seen and else in a box that counts it, and a picture of many is no
@@ -183,7 +183,7 @@ fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
     let told = |slices: usize| {
         let inspection = inspection(slices, 8, None);
         let report = Report { inspection: &inspection, names: &Numbered, title: "t" };
-        let page = report.html();
+        let page = report.written(Format::Html);
         let level2 = page.split("<title>Level2: ").skip(1);
         let counted: usize = level2
             .map(|box_| match box_.split_once(" slices\n") {
@@ -204,7 +204,7 @@ fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
 fn json_of_very_many_slices_lists_each() {
     let inspection = inspection(50_000, 8, None);
     let report = Report { inspection: &inspection, names: &Nasty, title: NASTY };
-    let json = report.json();
+    let json = report.written(Format::Json);
     let listed = inspection.tables.iter().flat_map(|table| &table.subtables);
     let slices: usize = listed.map(|part| part.slices.len()).sum();
     assert_eq!(json.matches("\"first_block\":").count(), slices);
@@ -219,7 +219,7 @@ fn json_of_very_many_slices_lists_each() {
 fn text_and_json_tell_the_same_figures() {
     let inspection = inspection(30, 3, Some(2));
     let report = Report { inspection: &inspection, names: &Numbered, title: "./data" };
-    let text = report.text();
+    let text = report.written(Format::Text);
     for part in [
         "./data: 1 table in 3 sub-tables; 30 extents",
         "(key space 9): 3 sub-tables",
@@ -233,7 +233,7 @@ fn text_and_json_tell_the_same_figures() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
     let parts = json["tables"][0]["sub_tables"].as_array().unwrap();
     let slices = parts.iter().flat_map(|part| part["slices"].as_array().unwrap());
     let level2: Vec<_> = slices.filter(|slice| slice["level"] == 2).collect();
@@ -246,8 +246,8 @@ fn text_and_json_tell_the_same_figures() {
     assert_eq!(json["compactions"][1]["kind"], "self-major");
     let offline = super::tests::inspection(3, 1, None);
     let report = Report { inspection: &offline, ..report };
-    assert!(report.text().contains("nobody has"));
-    let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+    assert!(report.written(Format::Text).contains("nobody has"));
+    let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
     assert!(json["compactions"].is_null());
 }
 
@@ -260,7 +260,8 @@ fn columns_stand_beneath_their_headings() {
             level.coded_bytes = coded_bytes;
             level.class_bytes[DeviceClass::Hdd as usize] = 1;
         }
-        let text = Report { inspection: &inspection, names: &Numbered, title: "t" }.text();
+        let text =
+            Report { inspection: &inspection, names: &Numbered, title: "t" }.written(Format::Text);
         let heading = text.lines().find(|line| line.ends_with("tiers")).unwrap();
         let (coding, tiers) = (heading.find("coding").unwrap(), heading.find("tiers").unwrap());
         let levels: Vec<_> =

@@ -9,35 +9,34 @@ use crate::words::{
 };
 use crate::{Report, shortened};
 
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a text does not fail.
+/// Writes a line. What cannot be written is left out, as is what comes after it: who takes the text knows of that.
+fn line(out: &mut dyn Write, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}");
 }
 
 impl Report<'_> {
-    /// All of it but single slices, as text in lines.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let mut out = String::new();
-        line(&mut out, format_args!("{}", self.summary()));
+    /// Writes all of it but single slices, as text in lines.
+    pub(crate) fn text(&self, out: &mut dyn Write) {
+        line(out, format_args!("{}", self.summary()));
         for files in &self.inspection.files {
             let (class, all, free) = (files.class, bytes(files.bytes), bytes(files.free_bytes));
-            line(&mut out, format_args!("data files on {class}: {all}, of them free {free}"));
+            line(out, format_args!("data files on {class}: {all}, of them free {free}"));
         }
         let tables = self.inspection.tables.iter();
         let (stored, fresh): (Vec<&TableInspection>, Vec<_>) =
             tables.partition(|table| table.subtables.iter().any(|part| !part.slices.is_empty()));
-        stored.iter().for_each(|table| self.table_text(&mut out, table));
+        for table in stored {
+            self.table_text(out, table);
+        }
         if !fresh.is_empty() {
-            line(&mut out, format_args!("\nnothing in data files yet:"));
+            line(out, format_args!("\nnothing in data files yet:"));
         }
         for table in fresh {
             let memory: u64 = table.subtables.iter().map(memory_of).sum();
             let name = self.names.table(table.space.table);
-            line(&mut out, format_args!("  {name}, in memory {}", bytes(memory)));
+            line(out, format_args!("  {name}, in memory {}", bytes(memory)));
         }
-        self.compactions_text(&mut out);
-        out
+        self.compactions_text(out);
     }
 
     /// What there is, in a sentence.
@@ -61,7 +60,7 @@ impl Report<'_> {
         )
     }
 
-    fn table_text(&self, out: &mut String, table: &TableInspection) {
+    fn table_text(&self, out: &mut dyn Write, table: &TableInspection) {
         let id = table.space.table;
         let on = table.space.on_devices();
         let memory: u64 = table.subtables.iter().map(memory_of).sum();
@@ -119,7 +118,7 @@ impl Report<'_> {
         }
     }
 
-    fn compactions_text(&self, out: &mut String) {
+    fn compactions_text(&self, out: &mut dyn Write) {
         let Some(all) = &self.inspection.compactions else {
             let told = "recent compactions are kept in memory, by who has the database open";
             line(out, format_args!("\n{told}: nobody has"));
@@ -155,7 +154,7 @@ impl Report<'_> {
         }
     }
 
-    fn compaction_text(&self, out: &mut String, of: &CompactionRecord) {
+    fn compaction_text(&self, out: &mut dyn Write, of: &CompactionRecord) {
         let keys = [&of.smallest, &of.largest].map(|key| self.key(of.table, key));
         line(
             out,
@@ -194,7 +193,7 @@ fn coding_width_of(table: &TableInspection) -> usize {
 }
 
 fn levels_text(
-    out: &mut String,
+    out: &mut dyn Write,
     part: &SubTableInspection,
     coding_width: usize,
     knows_warmth: bool,

@@ -1,14 +1,21 @@
 //! Pages over HTTP, as little of it as they take: one request without a body, one answer, and the end of the connection.
 //!
 //! Whoever asks is unknown and trusted with nothing. One thread serves all, and waits for none: a client has [`PLACES`] in
-//! number, [`REQUEST_MAX`] bytes to ask in, and one deadline from its coming to its going, so that what it sends, or does not
-//! read, costs the others nothing. Where every place is taken, who has been there longest makes way. Libraries for this
-//! read requests of any length, wait for their clients without end, or bring a runtime along.
+//! number, [`REQUEST_MAX`] bytes to ask in, one deadline for that, and one for each [`PIECE`] of its answer, so that what it sends,
+//! or does not read, costs the others nothing. Where every place is taken, who has been there longest makes way, but for one whose page
+//! is being made. Libraries for this read requests of any length, wait for their clients without end, or bring a runtime along.
+//!
+//! A page that takes long is made on a thread of its own, so that the others are answered meanwhile, and one at a time. It goes out in
+//! pieces as it is made, of which few wait for the client (`outlet`): it is nowhere whole.
 
+mod outlet;
+
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,6 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spillway_base::{clock, thread};
 
 use crate::listener::{ACCEPT_PAUSE, gone_again, pause};
+pub(crate) use outlet::{Outlet, PIECE, PIECES};
 
 /// Clients at once.
 const PLACES: usize = 16;
@@ -24,23 +32,42 @@ const REQUEST_MAX: usize = 8 << 10;
 /// Read at once.
 const PART: usize = 1 << 10;
 
+const BUSY: &str = "somebody else is being told just now; ask again in some seconds\n";
+
 /// A page, or why there is none.
 pub(crate) struct Page {
     pub(crate) status: &'static str,
     pub(crate) content_type: &'static str,
     pub(crate) body: String,
-    /// Held until whoever asked has the page, or has gone.
-    pub(crate) permit: Option<Permit>,
 }
-
-/// The right to something that only so many may have at once.
-pub(crate) type Permit = Arc<()>;
 
 impl Page {
     pub(crate) fn text(status: &'static str, body: impl Into<String>) -> Page {
-        Page { status, content_type: "text/plain; charset=utf-8", body: body.into(), permit: None }
+        Page { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+    }
+
+    /// What goes before it.
+    fn head(&self) -> String {
+        let allow = if self.status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+        let length = format!("Content-Length: {}\r\n{allow}", self.body.len());
+        head(self.status, self.content_type, &length)
     }
 }
+
+fn head(status: &str, content_type: &str, more: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n{more}Connection: close\r\n\r\n")
+}
+
+/// What somebody is answered.
+pub(crate) enum Reply {
+    /// A page that is there.
+    Page(Page),
+    /// One that takes long to make.
+    Made(Maker),
+}
+
+/// Makes a page.
+pub(crate) type Maker = Box<dyn FnOnce(Outlet) + Send>;
 
 /// What is asked for, and by whom.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +84,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// Gives the page that somebody asks for.
-pub(crate) type Pages = Box<dyn Fn(&Asked<'_>) -> Page + Send>;
+pub(crate) type Pages = Box<dyn Fn(&Asked<'_>) -> Reply + Send>;
 
 /// Answers until it is dropped.
 pub(crate) struct Answering {
@@ -78,7 +105,11 @@ impl Answering {
         tcp.set_nonblocking(true)?;
         let address = tcp.local_addr()?;
         let (wake, woken) = UnixStream::pair()?;
-        let mut listener = Listener { tcp, woken, within, pages, resume: Duration::ZERO };
+        let (made, news) = UnixStream::pair()?;
+        made.set_nonblocking(true)?;
+        news.set_nonblocking(true)?;
+        let desk = Desk { pages, made, permit: Arc::default(), maker: None };
+        let mut listener = Listener { tcp, woken, news, within, desk, resume: Duration::ZERO };
         let answer_all = move || listener.answer_all();
         let thread = thread::spawn("metrics", answer_all).map_err(io::Error::other)?;
         Ok(Answering { address, thread: Some(thread), wake: Some(wake) })
@@ -102,8 +133,10 @@ impl Drop for Answering {
 struct Listener {
     tcp: TcpListener,
     woken: UnixStream,
+    /// There is something to read where a piece of a page has been made.
+    news: UnixStream,
     within: Duration,
-    pages: Pages,
+    desk: Desk,
     /// Until then nobody is accepted.
     resume: Duration,
 }
@@ -118,8 +151,11 @@ impl Listener {
             // In the order of the clients; the last is for who comes.
             let comes = ready.pop().unwrap_or(false);
             let mut ready = ready.into_iter();
+            let within = self.within;
             clients.retain_mut(|client| {
-                !ready.next().unwrap_or(false) || client.go_on(&self.pages).unwrap_or(false)
+                let goes_on =
+                    !ready.next().unwrap_or(false) || client.go_on(&mut self.desk).unwrap_or(false);
+                goes_on && client.turn(within).is_ok()
             });
             if comes {
                 self.accept(&mut clients);
@@ -130,7 +166,8 @@ impl Listener {
     /// Waits until something can go on, and says who can. `None` for the end.
     fn wait(&self, clients: &[Client], now: Duration) -> Option<Vec<bool>> {
         let accepting = self.resume <= now;
-        let mut waits = vec![PollFd::new(&self.woken, PollFlags::IN)];
+        let mut waits =
+            vec![PollFd::new(&self.woken, PollFlags::IN), PollFd::new(&self.news, PollFlags::IN)];
         waits.extend(clients.iter().map(Client::waits_for));
         if accepting {
             waits.push(PollFd::new(&self.tcp, PollFlags::IN));
@@ -147,6 +184,10 @@ impl Listener {
         if ready.next() == Some(true) {
             return None;
         }
+        if ready.next() == Some(true) {
+            // Read before pieces are looked for: what comes after that is news again.
+            let _ = (&self.news).read(&mut [0; PART]);
+        }
         let mut ready: Vec<bool> = ready.collect();
         if !accepting {
             ready.push(false);
@@ -161,8 +202,11 @@ impl Listener {
                 let Ok(to) = stream.set_nonblocking(true).and_then(|()| stream.local_addr()) else {
                     return;
                 };
+                // Head and body are written one after the other. Without this the body may wait for the head's receipt.
+                let _ = stream.set_nodelay(true);
                 if clients.len() == PLACES {
-                    clients.remove(0);
+                    let oldest = clients.iter().position(|client| !client.is_kept_waiting());
+                    clients.remove(oldest.unwrap_or(0));
                 }
                 let (stage, deadline) = (Stage::Asks(Vec::new()), now + self.within);
                 clients.push(Client { stream, from, to, stage, deadline });
@@ -173,19 +217,136 @@ impl Listener {
     }
 }
 
+/// Where requests are answered.
+struct Desk {
+    pages: Pages,
+    /// Tells of pieces that have been made.
+    made: UnixStream,
+    /// Who has the other one has its page made, and nobody else meanwhile.
+    permit: Arc<()>,
+    /// The thread that made the last page.
+    maker: Option<JoinHandle<()>>,
+}
+
+impl Desk {
+    /// The answer to a request; none before its head is whole, or longer than it may be.
+    fn answer(&mut self, request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<Answer> {
+        let whole = request.windows(4).any(|end| end == b"\r\n\r\n")
+            || request.windows(2).any(|end| end == b"\n\n");
+        let page = if whole {
+            match asked(request, server, client) {
+                Some(Request { method: method @ ("GET" | "HEAD"), asked, takes_chunks }) => {
+                    let with_body = method == "GET";
+                    match (self.pages)(&asked) {
+                        Reply::Page(page) => return Some(Answer::page(page, with_body)),
+                        Reply::Made(maker) => match self.make(maker, with_body, takes_chunks) {
+                            Ok(answer) => return Some(answer),
+                            Err(page) => page,
+                        },
+                    }
+                }
+                Some(_) => Page::text("405 Method Not Allowed", "GET and HEAD are answered\n"),
+                None => Page::text("400 Bad Request", "this is no request of HTTP/1\n"),
+            }
+        } else if request.len() >= REQUEST_MAX {
+            Page::text("431 Request Header Fields Too Large", "the request is too long\n")
+        } else {
+            return None;
+        };
+        Some(Answer::page(page, true))
+    }
+
+    /// Has a page made.
+    ///
+    /// # Errors
+    /// Why it is not.
+    fn make(&mut self, maker: Maker, with_body: bool, is_chunked: bool) -> Result<Answer, Page> {
+        let busy = |why: &str| Page::text("503 Service Unavailable", why);
+        // This thread alone hands it out, so that nobody takes it in between.
+        if Arc::strong_count(&self.permit) > 1 {
+            return Err(busy(BUSY));
+        }
+        self.join();
+        let made = self.made.try_clone().map_err(|error| busy(&format!("{error}\n")))?;
+        let (to, pieces) = sync_channel(PIECES);
+        let outlet = Outlet::new(to, made, self.permit.clone(), with_body, is_chunked);
+        let maker = thread::spawn("inspect", move || maker(outlet));
+        self.maker = Some(maker.map_err(|error| busy(&format!("{error}\n")))?);
+        Ok(Answer { coming: Some(pieces), ..Answer::default() })
+    }
+
+    /// Waits for who has made the last page, and has no more to do.
+    fn join(&mut self) {
+        if let Some(maker) = self.maker.take() {
+            // A panic in it has been reported by the panic hook.
+            let _ = maker.join();
+        }
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
 enum Stage {
     /// What it has asked so far.
     Asks(Vec<u8>),
-    /// Its answer, and how much of it is sent.
-    IsTold(Answer, usize),
+    IsTold(Answer),
     /// It has its answer. What it still sends is read and dropped: a connection that is closed over unread bytes may
     /// take the answer along.
     Leaves,
 }
 
+/// An answer on its way.
+#[derive(Default)]
 struct Answer {
-    bytes: Vec<u8>,
-    _permit: Option<Permit>,
+    piece: Vec<u8>,
+    /// Bytes of that piece that are sent.
+    sent: usize,
+    /// What follows it.
+    next: VecDeque<Vec<u8>>,
+    /// What follows that, as it is made.
+    coming: Option<Receiver<Vec<u8>>>,
+}
+
+enum Next {
+    /// There is something to send.
+    Piece,
+    /// It is being made.
+    Waits,
+    End,
+}
+
+impl Answer {
+    /// A page that is there. No copy is made of it: it may be long.
+    fn page(page: Page, with_body: bool) -> Answer {
+        let mut next = VecDeque::from([page.head().into_bytes()]);
+        if with_body && !page.body.is_empty() {
+            next.push_back(page.body.into_bytes());
+        }
+        Answer { next, ..Answer::default() }
+    }
+
+    fn is_sent(&self) -> bool {
+        self.sent == self.piece.len()
+    }
+
+    /// Turns to the next piece, once the last is sent.
+    fn turn(&mut self) -> Next {
+        let next = match (self.next.pop_front(), &self.coming) {
+            (Some(next), _) => next,
+            (None, None) => return Next::End,
+            (None, Some(coming)) => match coming.try_recv() {
+                Ok(piece) => piece,
+                Err(TryRecvError::Empty) => return Next::Waits,
+                Err(TryRecvError::Disconnected) => return Next::End,
+            },
+        };
+        (self.piece, self.sent) = (next, 0);
+        Next::Piece
+    }
 }
 
 struct Client {
@@ -197,16 +358,26 @@ struct Client {
 }
 
 impl Client {
+    /// Whether it is the server's turn, and nothing of its answer is there.
+    fn is_kept_waiting(&self) -> bool {
+        matches!(&self.stage, Stage::IsTold(answer) if answer.is_sent())
+    }
+
     fn waits_for(&self) -> PollFd<'_> {
-        let told = matches!(self.stage, Stage::IsTold(..));
-        PollFd::new(&self.stream, if told { PollFlags::OUT } else { PollFlags::IN })
+        let flags = match self.stage {
+            // It may go meanwhile.
+            Stage::IsTold(_) if self.is_kept_waiting() => PollFlags::empty(),
+            Stage::IsTold(_) => PollFlags::OUT,
+            Stage::Asks(_) | Stage::Leaves => PollFlags::IN,
+        };
+        PollFd::new(&self.stream, flags)
     }
 
     /// Reads or writes once; whether there is more to do.
-    fn go_on(&mut self, pages: &Pages) -> io::Result<bool> {
+    fn go_on(&mut self, desk: &mut Desk) -> io::Result<bool> {
         let mut part = [0; PART];
         let done = match &mut self.stage {
-            Stage::IsTold(answer, sent) => self.stream.write(&answer.bytes[*sent..]),
+            Stage::IsTold(answer) => self.stream.write(&answer.piece[answer.sent..]),
             Stage::Asks(_) | Stage::Leaves => self.stream.read(&mut part),
         };
         let done = match done {
@@ -222,99 +393,144 @@ impl Client {
         match &mut self.stage {
             Stage::Asks(request) => {
                 request.extend_from_slice(&part[..done]);
-                let asked = |head| asked(head, self.to, self.from);
-                if let Some(answer) = answer(request, asked, pages) {
-                    self.stage = Stage::IsTold(answer, 0);
+                if let Some(answer) = desk.answer(request, self.to, self.from) {
+                    self.stage = Stage::IsTold(answer);
                 }
             }
-            Stage::IsTold(answer, sent) => {
-                *sent += done;
-                if *sent == answer.bytes.len() {
-                    self.stream.shutdown(Shutdown::Write)?;
-                    self.stage = Stage::Leaves;
-                }
-            }
+            Stage::IsTold(answer) => answer.sent += done,
             Stage::Leaves => {}
         }
         Ok(true)
     }
-}
 
-/// The answer to a request; none before its head is whole, or longer than it may be.
-fn answer<'a>(
-    request: &'a [u8],
-    asked: impl Fn(&'a [u8]) -> Option<(&'a str, Asked<'a>)>,
-    pages: &Pages,
-) -> Option<Answer> {
-    let whole = request.windows(4).any(|end| end == b"\r\n\r\n")
-        || request.windows(2).any(|end| end == b"\n\n");
-    let mut with_body = true;
-    let page = if whole {
-        match asked(request) {
-            Some(("GET", asked)) => pages(&asked),
-            Some(("HEAD", asked)) => {
-                with_body = false;
-                pages(&asked)
-            }
-            Some(_) => Page::text("405 Method Not Allowed", "GET and HEAD are answered\n"),
-            None => Page::text("400 Bad Request", "this is no request of HTTP/1\n"),
+    /// Turns to what comes next. A client has so long for each piece of its answer; what is being made is none of its own time.
+    fn turn(&mut self, within: Duration) -> io::Result<()> {
+        let Stage::IsTold(answer) = &mut self.stage else { return Ok(()) };
+        if !answer.is_sent() {
+            return Ok(());
         }
-    } else if request.len() >= REQUEST_MAX {
-        Page::text("431 Request Header Fields Too Large", "the request is too long\n")
-    } else {
-        return None;
-    };
-    let Page { status, content_type, mut body, permit } = page;
-    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
-        body.len()
-    );
-    if !with_body {
-        body.clear();
+        self.deadline = match answer.turn() {
+            Next::Waits => Duration::MAX,
+            Next::Piece => clock::now() + within,
+            Next::End => {
+                self.stream.shutdown(Shutdown::Write)?;
+                self.stage = Stage::Leaves;
+                clock::now() + within
+            }
+        };
+        Ok(())
     }
-    // No copy beside it: a page may be long.
-    body.insert_str(0, &head);
-    Some(Answer { bytes: body.into_bytes(), _permit: permit })
 }
 
-/// The method of a request, and what is asked for.
-fn asked(request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<(&str, Asked<'_>)> {
+/// A request, as far as it matters.
+struct Request<'a> {
+    method: &'a str,
+    asked: Asked<'a>,
+    /// Whether the client knows of bodies in chunks.
+    takes_chunks: bool,
+}
+
+/// What is asked for; `None` where that is not said as it should be.
+fn asked(request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<Request<'_>> {
     let mut lines = request.split(|byte| *byte == b'\n').map(|line| {
         let text = std::str::from_utf8(line).ok()?;
-        Some(text.trim_end_matches('\r'))
+        Some(text.strip_suffix('\r').unwrap_or(text))
     });
     let mut words = lines.next()??.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
-    let whole = version.starts_with("HTTP/1.") && words.next().is_none();
+    if !version.starts_with("HTTP/1.") || words.next().is_some() {
+        return None;
+    }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let headers = lines.take_while(|line| *line != Some(""));
-    let host = headers.flatten().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("host").then(|| value.trim())
-    });
-    whole.then_some((method, Asked { path, query, host, server, client }))
+    let mut host = None;
+    for line in lines.take_while(|line| *line != Some("")) {
+        let (name, value) = header(line?)?;
+        // What another reader of the same request may take for its host must not be overlooked here.
+        if name.eq_ignore_ascii_case("host") && host.replace(value).is_some() {
+            return None;
+        }
+    }
+    let asked = Asked { path, query, host, server, client };
+    Some(Request { method, asked, takes_chunks: version != "HTTP/1.0" })
+}
+
+/// A header's name and value; `None` for a line that is none.
+fn header(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(':')?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_value = !value.contains(|c: char| c.is_control() && c != '\t');
+    (is_name && is_value).then(|| (name, value.trim()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
     fn start(within: Duration, body: usize) -> Answering {
-        let held = Arc::new(());
-        let pages = move |asked: &Asked<'_>| match asked.path {
-            "/long" => Page::text("200 OK", "x".repeat(body)),
-            "/held" => {
-                let others = Arc::strong_count(&held) - 1;
-                let permit = Some(held.clone());
-                Page { permit, ..Page::text("200 OK", others.to_string()) }
-            }
-            "/asked" => Page::text("200 OK", format!("{} {:?}", asked.query, asked.host)),
-            path => Page::text("200 OK", path),
+        start_with(within, body, sync_channel(0).1)
+    }
+
+    /// With a page that is made once somebody says so.
+    fn start_with(within: Duration, body: usize, goes_on: Receiver<()>) -> Answering {
+        let goes_on = Arc::new(std::sync::Mutex::new(goes_on));
+        let pages = move |asked: &Asked<'_>| {
+            Reply::Page(match asked.path {
+                "/long" => Page::text("200 OK", "x".repeat(body)),
+                "/asked" => Page::text("200 OK", format!("{} {:?}", asked.query, asked.host)),
+                "/made" => return made(|out| out.write_str("made").unwrap()),
+                "/pieces" => {
+                    let pieces = body / 100;
+                    return made(move |out| {
+                        let _ = (0..pieces).try_for_each(|at| write!(out, "{at:0100}"));
+                    });
+                }
+                "/endless" => return made(|out| while out.write_str("more and more").is_ok() {}),
+                "/cut" => return Reply::Made(Box::new(|mut out| out.begin("200 OK", "a/b"))),
+                "/none" => {
+                    let none = |out: Outlet| out.page(Page::text("404 Not Found", "none"));
+                    return Reply::Made(Box::new(none));
+                }
+                "/later" => {
+                    let goes_on = goes_on.clone();
+                    return made(move |out| {
+                        goes_on.lock().unwrap().recv().unwrap();
+                        out.write_str("slow").unwrap();
+                    });
+                }
+                path => Page::text("200 OK", path),
+            })
         };
         Answering::start("127.0.0.1:0".parse().unwrap(), within, Box::new(pages)).unwrap()
+    }
+
+    /// A page that is made piece by piece.
+    fn made(write: impl FnOnce(&mut Outlet) + Send + 'static) -> Reply {
+        Reply::Made(Box::new(|mut outlet| {
+            outlet.begin("200 OK", "text/plain");
+            write(&mut outlet);
+            outlet.finish();
+        }))
+    }
+
+    /// What is in chunks, which end as they should.
+    fn joined(chunks: &str) -> String {
+        let mut rest = chunks;
+        let mut whole = String::new();
+        loop {
+            let (length, after) = rest.split_once("\r\n").unwrap();
+            let length = usize::from_str_radix(length, 16).unwrap();
+            let (chunk, after) = after.split_at(length);
+            whole.push_str(chunk);
+            rest = after.strip_prefix("\r\n").unwrap();
+            if length == 0 {
+                assert_eq!(rest, "");
+                return whole;
+            }
+        }
     }
 
     fn connect(to: &Answering) -> TcpStream {
@@ -351,10 +567,6 @@ mod tests {
         let whole = b"GET /asked?b=c?d HTTP/1.1\r\nA: b\r\nhOST:  here:1 \r\n\r\nHost: there";
         assert!(ask(&page, whole).ends_with("\r\n\r\nb=c?d Some(\"here:1\")"));
         assert!(ask(&page, b"GET /asked HTTP/1.0\n\nHost: there").ends_with(" None"));
-        // A permit is given back with the end of the answer, and what is read before that end is not all of it.
-        for _ in 0..3 {
-            assert!(ask(&page, b"GET /held HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n0"));
-        }
         // A byte at a time is a request as well.
         let mut slow = connect(&page);
         slow.set_nodelay(true).unwrap();
@@ -364,6 +576,94 @@ mod tests {
         let mut answer = String::new();
         slow.read_to_string(&mut answer).unwrap();
         assert!(answer.ends_with("/slow"), "{answer}");
+    }
+
+    #[test]
+    fn a_header_that_is_none_is_not_overlooked() {
+        let page = start(PATIENCE, 0);
+        let with = |header: &[u8]| {
+            let request = [b"GET /asked HTTP/1.1\r\n", header, b"\r\nA: b\r\n\r\n"].concat();
+            ask(&page, &request)
+        };
+        for fine in ["Host: here", "Host:here", "B:", "B: c:d\te", "B: \u{e4}"] {
+            assert!(with(fine.as_bytes()).starts_with("HTTP/1.1 200"), "{fine:?}");
+        }
+        for bad in [
+            &b"Host: \xFF"[..],
+            b"Host : there",
+            b"Host\t: there",
+            b" Host: there",
+            b"Host",
+            b": there",
+            b"Host: here\r\nHost: there",
+            b"B: c\rHost: there",
+            b"B: c\0",
+        ] {
+            let bad = (with(bad), String::from_utf8_lossy(bad));
+            assert!(bad.0.starts_with("HTTP/1.1 400"), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_told_as_it_is_made_and_one_can_tell_that_it_is_whole() {
+        let page = start(PATIENCE, 3 << 20);
+        // Whoever has all of it may ask for the next at once.
+        for _ in 0..20 {
+            let whole = ask(&page, b"GET /made HTTP/1.1\r\n\r\n");
+            let (head, body) = whole.split_once("\r\n\r\n").unwrap();
+            assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"), "{head}");
+            assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n"), "{head}");
+            assert_eq!(joined(body), "made");
+            let old = ask(&page, b"GET /made HTTP/1.0\r\n\r\n");
+            assert!(old.ends_with("\r\n\r\nmade") && !old.contains("chunked"), "{old}");
+            let none = ask(&page, b"GET /none HTTP/1.1\r\n\r\n");
+            assert!(none.starts_with("HTTP/1.1 404 Not Found") && none.ends_with("\r\n\r\nnone"));
+            let head = ask(&page, b"HEAD /pieces HTTP/1.1\r\n\r\n");
+            assert!(head.starts_with("HTTP/1.1 200") && head.ends_with("\r\n\r\n"), "{head}");
+        }
+        let long = ask(&page, b"GET /pieces HTTP/1.1\r\n\r\n");
+        let body = joined(long.split_once("\r\n\r\n").unwrap().1);
+        let wanted: String = (0..(3 << 20) / 100).map(|at| format!("{at:0100}")).collect();
+        assert!(body == wanted && long.len() > wanted.len() + wanted.len() / PIECE * 10);
+        let cut = ask(&page, b"GET /cut HTTP/1.1\r\n\r\n");
+        assert!(cut.contains("chunked") && cut.ends_with("\r\n\r\n"), "no last chunk: {cut}");
+        // Who goes away in the midst of it has it made no longer.
+        for _ in 0..3 {
+            let mut gone = connect(&page);
+            gone.write_all(b"GET /endless HTTP/1.1\r\n\r\n").unwrap();
+            gone.read_exact(&mut [0; 1000]).unwrap();
+            assert!(ask(&page, b"GET /made HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 503"));
+            drop(gone);
+            let end = clock::now() + PATIENCE;
+            while ask(&page, b"GET /made HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 503") {
+                assert!(clock::now() < end, "it goes on for nobody");
+            }
+        }
+    }
+
+    #[test]
+    fn others_are_answered_while_a_page_is_made_and_its_client_waits_for_it() {
+        let within = Duration::from_millis(100);
+        let (goes_on, waits) = sync_channel(0);
+        let page = start_with(within, 0, waits);
+        let mut first = connect(&page);
+        first.write_all(b"GET /later HTTP/1.1\r\n\r\n").unwrap();
+        // Its head comes before it is made.
+        first.read_exact(&mut [0; 10]).unwrap();
+        let begun = clock::now();
+        while clock::now() < begun + 4 * within {
+            assert!(ask(&page, b"GET /a HTTP/1.1\r\n\r\n").ends_with("/a"));
+            let second = ask(&page, b"GET /later HTTP/1.1\r\n\r\n");
+            assert!(second.starts_with("HTTP/1.1 503") && second.contains("ask again"), "{second}");
+        }
+        // Nor do newcomers take its place.
+        let others: Vec<TcpStream> = (0..2 * PLACES).map(|_| connect(&page)).collect();
+        assert!(ask(&page, b"GET /a HTTP/1.1\r\n\r\n").ends_with("/a"));
+        goes_on.send(()).unwrap();
+        let mut told = String::new();
+        first.read_to_string(&mut told).unwrap();
+        assert_eq!(joined(told.split_once("\r\n\r\n").unwrap().1), "slow");
+        drop(others);
     }
 
     #[test]

@@ -4,22 +4,22 @@
 //! machine, and not to a browser that was led here by a name that somebody else has given this machine. Through SQL, which
 //! knows who asks, it is told everywhere.
 //!
-//! It is made from records in memory, of one moment for each sub-table, and keeps no statement waiting. What it takes is
-//! bounded by its being told to one at a time.
+//! It is made from records in memory, of one moment for each sub-table, and keeps no statement waiting; on a thread of its own, so that it
+//! keeps no other page waiting either. What it takes of memory is charged to the one budget before it is made (D7), and is not made
+//! where there is no room for it: a copy of the records, and of what is told few pieces at a time.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use spillway_inspect::{Format, Report, keep_only};
+use spillway::Inspection;
+use spillway_base::budget::Use;
+use spillway_inspect::{DRAWN_BYTES, Format, Report, keep_only};
 use spillway_sql::Instance;
 
-use crate::http::{Asked, Page, Permit};
+use crate::http::{Asked, Outlet, PIECE, PIECES, Page, Reply};
 
 /// Tells what an instance has stored.
 pub(crate) struct Inspections {
     instance: Instance,
-    /// Whoever is being told has the other one.
-    permit: Permit,
 }
 
 /// What somebody wants to be told.
@@ -28,46 +28,74 @@ struct Wanted {
     table: Option<String>,
 }
 
-const ELSEWHERE: &str = "what is stored is told on the server's own machine alone, for keys are data. Ask there, by its \
-                         address, or with SQL: information_schema.TIERED_LEVELS, TIERED_SLICES, TIERED_COMPACTIONS\n";
-const BUSY: &str = "somebody else is being told just now; ask again in some seconds\n";
+const ELSEWHERE: &str = "what is stored is told on the server's own machine alone, over its loopback (127.0.0.1, ::1), for keys are data. \
+                         Ask there, or with SQL: information_schema.TIERED_LEVELS, TIERED_SLICES, TIERED_COMPACTIONS\n";
+/// Bytes of the pieces of a page on their way.
+const ON_THEIR_WAY: usize = (PIECES + 2) * PIECE;
 
 impl Inspections {
     pub(crate) fn of(instance: Instance) -> Inspections {
-        Inspections { instance, permit: Arc::new(()) }
+        Inspections { instance }
     }
 
     /// The page at `/inspect`: `?format=html`, `text` or `json`, and `table=DATABASE.TABLE`.
-    pub(crate) fn page(&self, asked: &Asked<'_>) -> Page {
+    pub(crate) fn reply(&self, asked: &Asked<'_>) -> Reply {
         if !is_near(asked) {
-            return Page::text("403 Forbidden", ELSEWHERE);
+            return Reply::Page(Page::text("403 Forbidden", ELSEWHERE));
         }
         let wanted = match Wanted::read(asked.query) {
             Ok(wanted) => wanted,
-            Err(why) => return Page::text("400 Bad Request", why + "\n"),
+            Err(why) => return Reply::Page(Page::text("400 Bad Request", why + "\n")),
         };
-        // All pages are made by one thread, so that nobody takes it in between.
-        if Arc::strong_count(&self.permit) > 1 {
-            return Page::text("503 Service Unavailable", BUSY);
-        }
-        let permit = Some(self.permit.clone());
-        let (mut inspection, names) = self.instance.inspect();
-        if let Some(table) = &wanted.table
-            && let Err(why) = keep_only(&mut inspection, &names, table)
-        {
-            return Page::text("404 Not Found", why + "\n");
-        }
-        let title = format!("the server at {}", asked.server);
-        let report = Report { inspection: &inspection, names: &names, title: &title };
-        let body = report.written(wanted.format);
-        Page { status: "200 OK", content_type: wanted.format.content_type(), body, permit }
+        let (instance, title) = (self.instance.clone(), format!("the server at {}", asked.server));
+        Reply::Made(Box::new(move |outlet| tell(&instance, &wanted, &title, outlet)))
     }
 }
 
-/// Whether somebody on the server's machine asks, by the machine's own name for itself.
+/// Tells what is wanted.
+fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
+    let database = instance.database();
+    let bytes = database.inspection_bytes() + ON_THEIR_WAY;
+    let mut charge = match database.budget().try_charge(Use::Connections, bytes) {
+        Ok(charge) => charge,
+        Err(error) => {
+            let told = format!(
+                "there is no memory to tell what is stored: {error}. Ask again when less of it is in use, or with SQL for what is told of \
+                 levels: information_schema.TIERED_LEVELS\n"
+            );
+            return outlet.page(Page::text("503 Service Unavailable", told));
+        }
+    };
+    let (mut inspection, names) = instance.inspect();
+    if let Some(table) = &wanted.table
+        && let Err(why) = keep_only(&mut inspection, &names, table)
+    {
+        drop((inspection, charge));
+        return outlet.page(Page::text("404 Not Found", why + "\n"));
+    }
+    charge.resize(ON_THEIR_WAY + bytes_of(&inspection, wanted.format));
+    outlet.begin("200 OK", wanted.format.content_type());
+    let report = Report { inspection: &inspection, names: &names, title };
+    // Who takes no more has gone.
+    let _ = report.write(wanted.format, &mut outlet);
+    drop((inspection, names, charge));
+    outlet.finish();
+}
+
+/// Bytes of memory that an inspection takes while it is told.
+fn bytes_of(inspection: &Inspection, format: Format) -> usize {
+    let drawn = match format {
+        Format::Html => inspection.slices_of_largest() * DRAWN_BYTES,
+        Format::Text | Format::Json => 0,
+    };
+    inspection.bytes() + drawn
+}
+
+/// Whether somebody on the server's machine asks, by the machine's own name for itself. Over loopback: another address that is the same on
+/// both sides may be one that others were given on their way.
 fn is_near(asked: &Asked<'_>) -> bool {
-    let (client, server) = (asked.client.ip().to_canonical(), asked.server.ip().to_canonical());
-    (client.is_loopback() || client == server) && asked.host.is_none_or(is_own_name)
+    let [client, server] = [asked.client, asked.server].map(|of| of.ip().to_canonical());
+    client.is_loopback() && server.is_loopback() && asked.host.is_none_or(is_own_name)
 }
 
 /// Whether a name, with its port, is an address or `localhost`: what no name server answers for.
@@ -105,8 +133,9 @@ fn decoded(text: &str) -> Result<String, String> {
             b'%' => {
                 let (digits, after) = rest.split_first_chunk::<2>().ok_or_else(wrong)?;
                 rest = after;
-                let digits = std::str::from_utf8(digits).map_err(|_| wrong())?;
-                u8::from_str_radix(digits, 16).map_err(|_| wrong())?
+                let [high, low] = digits.map(|digit| (digit as char).to_digit(16));
+                let number = high.zip(low).map(|(high, low)| (high << 4 | low) as u8);
+                number.ok_or_else(wrong)?
             }
             b'+' => b' ',
             byte => *byte,
@@ -134,12 +163,24 @@ mod tests {
         Inspections::of(Instance::open(database).unwrap())
     }
 
+    /// What is answered, head and body.
+    fn told(reply: Reply) -> String {
+        match reply {
+            Reply::Page(page) => format!("HTTP/1.1 {}\r\n\r\n{}", page.status, page.body),
+            Reply::Made(maker) => {
+                let (outlet, pieces) = Outlet::to_nobody(100);
+                maker(outlet);
+                String::from_utf8(pieces.into_iter().flatten().collect()).unwrap()
+            }
+        }
+    }
+
     #[test]
     fn only_those_on_the_machine_itself_are_told() {
         let all = inspections();
         let status = |server: &str, client: &str, host| {
             let [server, client] = [server, client].map(|address| address.parse().unwrap());
-            all.page(&Asked { server, client, host, ..HERE }).status
+            told(all.reply(&Asked { server, client, host, ..HERE }))
         };
         for (server, client, host) in [
             ("127.0.0.1:1", "127.0.0.1:2", None),
@@ -147,36 +188,57 @@ mod tests {
             ("127.0.0.1:1", "127.0.0.1:2", Some("127.0.0.1:1")),
             ("[::1]:1", "[::1]:2", Some("[::1]:1")),
             ("[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:2", Some("[::ffff:127.0.0.1]")),
-            ("10.0.0.1:1", "10.0.0.1:2", Some("10.0.0.1:1")),
+            ("127.0.0.1:1", "127.9.9.9:2", None),
         ] {
-            assert_eq!(status(server, client, host), "200 OK", "{server} {client} {host:?}");
+            let told = status(server, client, host);
+            assert!(told.starts_with("HTTP/1.1 200 OK"), "{server} {client} {host:?}: {told}");
         }
         for (server, client, host) in [
             ("10.0.0.1:1", "10.0.0.2:2", Some("10.0.0.1:1")),
+            // Its own address may be what a client was given on its way.
+            ("10.0.0.1:1", "10.0.0.1:2", Some("10.0.0.1:1")),
+            ("[::ffff:10.0.0.1]:1", "[::ffff:10.0.0.1]:2", None),
+            ("127.0.0.1:1", "10.0.0.1:2", None),
+            ("10.0.0.1:1", "127.0.0.1:2", None),
             ("[::ffff:10.0.0.1]:1", "[::ffff:10.0.0.2]:2", None),
             ("127.0.0.1:1", "127.0.0.1:2", Some("elsewhere.example:1")),
             ("127.0.0.1:1", "127.0.0.1:2", Some("localhost.elsewhere.example")),
             ("127.0.0.1:1", "127.0.0.1:2", Some("")),
         ] {
-            assert_eq!(status(server, client, host), "403 Forbidden", "{server} {client} {host:?}");
+            let told = status(server, client, host);
+            assert!(told.starts_with("HTTP/1.1 403"), "{server} {client} {host:?}: {told}");
         }
     }
 
+    /// D7.
     #[test]
-    fn one_at_a_time_is_told_and_the_others_what_to_do() {
+    fn what_is_told_is_charged_and_not_made_where_there_is_no_room() {
         let all = inspections();
-        let first = all.page(&HERE);
-        assert_eq!(first.status, "200 OK");
-        let second = all.page(&HERE);
-        assert!(second.status.starts_with("503") && second.body.contains("ask again"));
-        drop((first, second));
-        assert_eq!(all.page(&HERE).status, "200 OK");
+        let budget = all.instance.database().budget();
+        let used = || budget.used_for(Use::Connections);
+        let Reply::Made(maker) = all.reply(&HERE) else { panic!("it is made") };
+        let (outlet, pieces) = Outlet::to_nobody(0);
+        let maker = spillway_base::thread::spawn("inspect", move || maker(outlet)).unwrap();
+        // It waits for its first piece to be taken.
+        let end = spillway_base::clock::now() + std::time::Duration::from_secs(30);
+        while used() < ON_THEIR_WAY {
+            assert!(spillway_base::clock::now() < end, "nothing is charged");
+            std::thread::yield_now();
+        }
+        drop(pieces);
+        maker.join().unwrap();
+        assert_eq!(used(), 0);
+        let others = budget.charge(Use::Transactions, budget.limit() - ON_THEIR_WAY / 2);
+        let page = told(all.reply(&HERE));
+        assert!(page.starts_with("HTTP/1.1 503") && page.contains("memory budget"), "{page}");
+        drop(others);
+        assert!(told(all.reply(&HERE)).starts_with("HTTP/1.1 200"));
     }
 
     #[test]
     fn a_query_that_makes_no_sense_is_told_why() {
         let all = inspections();
-        for (query, status, told) in [
+        for (query, status, wanted) in [
             ("", "200", "<!DOCTYPE html>"),
             ("format=json", "200", "{\""),
             ("format=xml", "400", "there are text, json and html"),
@@ -184,11 +246,13 @@ mod tests {
             ("all=1", "400", "there are format= and table="),
             ("table=%2", "400", "%2 is no value"),
             ("table=%ff", "400", "%ff is no value"),
+            ("table=%+f", "400", "%+f is no value"),
+            ("table=%-1", "400", "%-1 is no value"),
             ("table=a%20b+c.%C3%A4", "404", "nothing of a table a b c.\u{e4} is in data files"),
         ] {
-            let page = all.page(&Asked { query, ..HERE });
-            assert!(page.status.starts_with(status), "{query}: {}", page.status);
-            assert!(page.body.contains(told), "{query}: {}", page.body);
+            let page = told(all.reply(&Asked { query, ..HERE }));
+            assert!(page.starts_with(&format!("HTTP/1.1 {status}")), "{query}: {page}");
+            assert!(page.contains(wanted), "{query}: {page}");
         }
     }
 }

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use spillway::Metric;
 use spillway_sql::Instance;
 
-use crate::http::{Answering, Asked, Page};
+use crate::http::{Answering, Asked, Page, Reply};
 use crate::inspection::Inspections;
 
 /// A source of figures, asked each time that somebody wants to see them.
@@ -22,7 +22,7 @@ type Source = Box<dyn Fn() -> Vec<Metric> + Send + Sync>;
 /// A page of figures at `/metrics`, and one of what is stored at `/inspect`.
 pub struct MetricsPage(Answering);
 
-/// Who asks has so long for its request and the answer.
+/// Who asks has so long for its request, and for each piece of the answer.
 const WITHIN: Duration = Duration::from_secs(10);
 
 struct Figures(Source);
@@ -83,8 +83,8 @@ impl MetricsPage {
 
 const WHERE: &str = "the figures are at /metrics, and what is stored at /inspect\n";
 
-fn page(asked: &Asked<'_>, registry: &Registry, inspections: &Inspections) -> Page {
-    match asked.path {
+fn page(asked: &Asked<'_>, registry: &Registry, inspections: &Inspections) -> Reply {
+    Reply::Page(match asked.path {
         "/metrics" => {
             let mut body = String::new();
             match text::encode(&mut body, registry) {
@@ -92,10 +92,10 @@ fn page(asked: &Asked<'_>, registry: &Registry, inspections: &Inspections) -> Pa
                 Err(error) => Page::text("500 Internal Server Error", format!("{error}\n")),
             }
         }
-        "/inspect" => inspections.page(asked),
+        "/inspect" => return inspections.reply(asked),
         "/" => Page::text("200 OK", WHERE),
         _ => Page::text("404 Not Found", WHERE),
-    }
+    })
 }
 
 #[cfg(test)]

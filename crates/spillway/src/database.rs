@@ -371,6 +371,12 @@ impl Database {
         self.0.tiered.inspect()
     }
 
+    /// Bytes of memory that [`Database::inspect`] takes, at the most; [`Inspection::bytes`] says how many it has taken.
+    #[must_use]
+    pub fn inspection_bytes(&self) -> usize {
+        self.0.tiered.inspection_bytes()
+    }
+
     /// About how many rows and bytes a table has, from metadata in memory.
     #[must_use]
     pub fn size(&self, table: Table) -> TableSize {

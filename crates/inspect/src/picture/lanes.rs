@@ -146,7 +146,7 @@ fn lanes_of(table: &TableInspection) -> Vec<Lane<'_>> {
 
 impl Report<'_> {
     /// Draws a table.
-    pub(super) fn lanes(&self, section: &mut Markup, table: &TableInspection) {
+    pub(super) fn lanes(&self, section: &mut Markup<'_>, table: &TableInspection) {
         let scale = Scale::of(table);
         let lanes = lanes_of(table);
         let in_memory = table.subtables.iter().any(|part| !part.memtables.is_empty());
@@ -184,7 +184,7 @@ impl Report<'_> {
     /// Lines where sub-tables begin, named where there is room.
     fn bounds_of_parts(
         &self,
-        svg: &mut Markup,
+        svg: &mut Markup<'_>,
         table: &TableInspection,
         scale: &Scale<'_>,
         height: f64,
@@ -217,7 +217,7 @@ impl Report<'_> {
 
     fn lane(
         &self,
-        svg: &mut Markup,
+        svg: &mut Markup<'_>,
         table: &TableInspection,
         scale: &Scale<'_>,
         lane: &Lane<'_>,
@@ -296,7 +296,7 @@ impl Report<'_> {
 }
 
 /// The memtables of each sub-table.
-fn memory(svg: &mut Markup, table: &TableInspection, scale: &Scale<'_>) {
+fn memory(svg: &mut Markup<'_>, table: &TableInspection, scale: &Scale<'_>) {
     let (x, y) = (LEFT - 8.0, TOP + 13.0);
     svg.line("text", &[("x", &x), ("y", &y), ("class", &"lane")], "memory");
     let memory = |part: &spillway::SubTableInspection| {
@@ -330,7 +330,7 @@ fn memory(svg: &mut Markup, table: &TableInspection, scale: &Scale<'_>) {
 }
 
 /// What a level takes of the devices: what is in use, what is dead, and unused ends.
-fn bar(svg: &mut Markup, table: &TableInspection, level: usize, top: f64, lane_height: f64) {
+fn bar(svg: &mut Markup<'_>, table: &TableInspection, level: usize, top: f64, lane_height: f64) {
     let most = table.space.levels.iter().map(|level| level.slot_bytes).max().unwrap_or(0).max(1);
     let space: &LevelSpace = &table.space.levels[level];
     let height = 12.0;

@@ -8,6 +8,8 @@ mod lanes;
 mod measure;
 mod timeline;
 
+use std::fmt::Write;
+
 use spillway::TableInspection;
 
 use crate::Report;
@@ -24,10 +26,9 @@ const WIDTH: f64 = 1180.0;
 const STYLE: &str = include_str!("style.css");
 
 impl Report<'_> {
-    /// A page with a picture of each table and of the newest compactions.
-    #[must_use]
-    pub fn html(&self) -> String {
-        Markup::page(|page| {
+    /// Writes a page with a picture of each table and of the newest compactions.
+    pub(crate) fn html(&self, out: &mut dyn Write) {
+        Markup::page(out, |page| {
             page.element("html", &[("lang", &"en")], |page| {
                 page.element("head", &[], |head| {
                     head.empty("meta", &[("charset", &"utf-8")]);
@@ -41,7 +42,7 @@ impl Report<'_> {
         })
     }
 
-    fn body(&self, body: &mut Markup) {
+    fn body(&self, body: &mut Markup<'_>) {
         body.line("h1", &[], self.title);
         let summary = self.summary();
         let summary = summary.strip_prefix(self.title).unwrap_or(&summary);
@@ -75,7 +76,7 @@ impl Report<'_> {
 
     /// What boxes are coloured by, to choose, and what the colours mean. Without a script: what is checked is what the style
     /// sheet goes by, so these come before all that they change.
-    fn controls(&self, body: &mut Markup) {
+    fn controls(&self, body: &mut Markup<'_>) {
         let warm = self.inspection.compactions.is_some();
         let first = if warm { Measure::Temperature } else { Measure::Dead };
         for measure in Measure::ALL {
@@ -101,7 +102,7 @@ impl Report<'_> {
         });
     }
 
-    fn table(&self, main: &mut Markup, table: &TableInspection) {
+    fn table(&self, main: &mut Markup<'_>, table: &TableInspection) {
         let id = table.space.table;
         main.element("section", &[], |section| {
             section.line("h2", &[], self.names.table(id));
@@ -130,7 +131,7 @@ impl Report<'_> {
 }
 
 /// The figures of a table's levels, and of its tiers.
-fn levels_table(section: &mut Markup, table: &TableInspection) {
+fn levels_table(section: &mut Markup<'_>, table: &TableInspection) {
     let levels = table.space.levels.iter().enumerate().filter(|(_, level)| level.slices > 0);
     section.element("table", &[], |rows| {
         rows.element("tr", &[], |row| {

@@ -15,7 +15,7 @@ const LISTED: usize = 20;
 
 impl Report<'_> {
     /// Draws the newest compactions, a lane for each kind, and lists the last of them.
-    pub(super) fn timeline(&self, main: &mut Markup) {
+    pub(super) fn timeline(&self, main: &mut Markup<'_>) {
         main.element("section", &[], |section| {
             section.line("h2", &[], "Recent compactions");
             let all = match &self.inspection.compactions {
@@ -34,7 +34,7 @@ impl Report<'_> {
         });
     }
 
-    fn draw(&self, section: &mut Markup, all: &[CompactionRecord]) {
+    fn draw(&self, section: &mut Markup<'_>, all: &[CompactionRecord]) {
         let begins = all.iter().map(|record| record.ended.saturating_sub(record.took));
         let (Some(from), Some(to)) = (begins.min(), all.iter().map(|record| record.ended).max())
         else {
@@ -108,7 +108,7 @@ impl Report<'_> {
         });
     }
 
-    fn list(&self, section: &mut Markup, all: &[CompactionRecord]) {
+    fn list(&self, section: &mut Markup<'_>, all: &[CompactionRecord]) {
         section.element("table", &[], |rows| {
             rows.element("tr", &[], |row| {
                 for head in [

@@ -4,7 +4,7 @@
 use spillway::{
     CompactionRecord, Inspection, LevelSpace, SliceInspection, SubTableInspection, Table,
 };
-use spillway_inspect::{Names, Report};
+use spillway_inspect::{Format, Names, Report};
 use spillway_types::Value;
 
 use super::labels::Labels;
@@ -141,7 +141,7 @@ impl Stored {
     pub(super) fn picture(&self) -> Vec<Vec<Value>> {
         let (inspection, names) = (&self.inspection, &self.labels);
         let report = Report { inspection, names, title: "a running server" };
-        vec![vec![text(report.html())]]
+        vec![vec![text(report.written(Format::Html))]]
     }
 }
 

@@ -53,6 +53,16 @@ impl TieredEngine {
         }
     }
 
+    /// Bytes of memory that [`TieredEngine::inspect`] takes at the most, with what it needs on the way, if nothing changes before.
+    #[must_use]
+    pub fn inspection_bytes(&self) -> usize {
+        let tables = self.0.tables.load_full();
+        let looks = tables.values().map(|table| Look::at(table).inspection_bytes());
+        let (kept, needed) =
+            looks.fold((0, 0), |(kept, most), (of, needed)| (kept + of, needed.max(most)));
+        kept + needed
+    }
+
     /// About how large a table is; nothing for one that there is not.
     #[must_use]
     pub fn size(&self, table: TableId) -> TableSize {
@@ -75,6 +85,9 @@ impl TieredEngine {
         size
     }
 }
+
+/// Bytes of memory for what a sub-table is called, and for its bounds.
+const NAMED_BYTES: usize = 1 << 10;
 
 /// Keys that are there. A tombstone is a key that is not, and hides one in a lower level, if there is any left.
 fn rows_of(space: &TableSpace) -> u64 {
@@ -125,9 +138,25 @@ impl Look {
         Ledger::of(table, parts, self.pieces(), classes, slot_bytes, |_, _| {}).space
     }
 
+    /// Bytes of memory that an inspection takes, and those that it needs beside while it is made.
+    fn inspection_bytes(&self) -> (usize, usize) {
+        let (mut kept, mut needed) = (0, 0);
+        for (_, view) in &self.parts {
+            kept += size_of::<SubTableInspection>() + NAMED_BYTES;
+            kept += view.memtables().count() * size_of::<MemtableInspection>();
+            for (_, slice) in view.levels.places() {
+                kept += SliceInspection::bytes_with(&slice.meta.smallest, &slice.meta.largest);
+                needed += Ledger::EXTENT_BYTES;
+            }
+        }
+        (kept, needed)
+    }
+
     fn inspect(&self, classes: &BTreeMap<u32, DeviceClass>, inner: &Inner) -> TableInspection {
         let slot_bytes = inner.space.slot_bytes() as u64;
-        let mut slices = vec![Vec::new(); self.parts.len()];
+        let count = |view: &View| view.levels.runs().map(|run| run.slices().len()).sum();
+        let room = |(_, view): &(_, Arc<View>)| Vec::with_capacity(count(view));
+        let mut slices: Vec<Vec<SliceInspection>> = self.parts.iter().map(room).collect();
         let ledger = Ledger::of(
             self.table,
             self.parts.len(),

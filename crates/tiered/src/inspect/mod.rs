@@ -36,6 +36,26 @@ pub struct Inspection {
     pub compactions: Option<Vec<CompactionRecord>>,
 }
 
+/// Bytes that a key takes beside its own.
+const KEY_BYTES: usize = 16;
+
+impl Inspection {
+    /// Bytes of memory that it takes, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.tables.iter().flat_map(|table| &table.subtables).map(SubTableInspection::bytes).sum()
+    }
+
+    /// Slices of the table that has the most.
+    #[must_use]
+    pub fn slices_of_largest(&self) -> usize {
+        let slices = |table: &TableInspection| -> usize {
+            table.subtables.iter().map(|part| part.slices.len()).sum()
+        };
+        self.tables.iter().map(slices).max().unwrap_or_default()
+    }
+}
+
 /// The data files on devices of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FilesInspection {
@@ -81,6 +101,23 @@ pub struct SubTableInspection {
     pub slices: Vec<SliceInspection>,
     /// The damage that keeps compaction from it, if it has met any.
     pub quarantine: Option<String>,
+}
+
+impl SubTableInspection {
+    /// Bytes of memory that it takes, about.
+    fn bytes(&self) -> usize {
+        let keys = |slice: &SliceInspection| keys_bytes(&slice.smallest, &slice.largest);
+        size_of::<SubTableInspection>()
+            + keys_bytes(&self.start, self.end.as_deref().unwrap_or_default())
+            + self.memtables.len() * size_of::<MemtableInspection>()
+            + self.slices.capacity() * size_of::<SliceInspection>()
+            + self.slices.iter().map(keys).sum::<usize>()
+    }
+}
+
+/// Bytes of memory that two keys take.
+fn keys_bytes(one: &[u8], other: &[u8]) -> usize {
+    one.len() + other.len() + 2 * KEY_BYTES
 }
 
 /// A memtable.
@@ -135,6 +172,11 @@ pub struct SliceInspection {
 }
 
 impl SliceInspection {
+    /// Bytes of memory that one takes with these keys.
+    pub(crate) fn bytes_with(smallest: &[u8], largest: &[u8]) -> usize {
+        size_of::<SliceInspection>() + keys_bytes(smallest, largest)
+    }
+
     pub(crate) fn of(piece: &Piece<'_>, share: &space::Share) -> SliceInspection {
         let SliceMeta { extent, first_block, blocks, bytes, .. } = *piece.meta;
         let counts = &piece.meta.counts;

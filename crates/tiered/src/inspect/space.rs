@@ -223,6 +223,9 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
+    /// Bytes of memory that it takes for an extent while it is made, at the most: a table of them that is about to be twice as large.
+    pub(crate) const EXTENT_BYTES: usize = 4 * size_of::<(ExtentId, Whole)>();
+
     /// Counts what a table of so many sub-tables has. `visit` is given every slice with its share, in the order in which they
     /// came.
     pub(crate) fn of<'a>(

@@ -12,6 +12,9 @@ fn metadata_of_what_is_not_there_opens_as_it_was_made() {
     let made = all.make(&disk, &dir()).unwrap();
     let engine = Metadata::open(disk.clone(), &dir(), 64 << 20).unwrap();
     let told = engine.inspect();
+    // What it takes is known before it is made, and not many times too much of it.
+    let (most, taken) = (engine.inspection_bytes(), told.bytes());
+    assert!(taken > 2400 * 200 && taken <= most && most < 6 * taken, "{taken} of {most}");
     let parts: Vec<usize> = told.tables.iter().map(|table| table.subtables.len()).collect();
     assert_eq!(parts, [3, 3]);
     let levels = |engine: &TieredEngine| {

@@ -1,0 +1,135 @@
+//! Where a page goes while it is made: to its client, in pieces.
+//!
+//! Nobody knows beforehand how long such a page is. So its body goes in chunks, of which the last says that it is whole; to a client
+//! of HTTP/1.0, which knows none, it ends with the connection.
+
+use std::fmt;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use super::{Page, head};
+
+/// Bytes of a piece, about.
+pub(crate) const PIECE: usize = 256 << 10;
+/// Pieces that wait for a client. Another is being made, and one is being sent.
+pub(crate) const PIECES: usize = 2;
+
+/// A chunk's length, in digits, and what ends that.
+const LENGTH: usize = 10;
+
+/// Takes a page from who makes it. What is not finished is cut off where it ends, and its client can tell.
+pub(crate) struct Outlet {
+    /// `None` where nobody takes more.
+    pieces: Option<SyncSender<Vec<u8>>>,
+    /// Tells that there is a piece, or no more.
+    made: UnixStream,
+    permit: Option<Arc<()>>,
+    piece: Vec<u8>,
+    with_body: bool,
+    is_chunked: bool,
+}
+
+impl Outlet {
+    pub(super) fn new(
+        pieces: SyncSender<Vec<u8>>,
+        made: UnixStream,
+        permit: Arc<()>,
+        with_body: bool,
+        is_chunked: bool,
+    ) -> Outlet {
+        let (pieces, permit) = (Some(pieces), Some(permit));
+        Outlet { pieces, made, permit, piece: Vec::new(), with_body, is_chunked }
+    }
+
+    /// One whose pieces, so many at once, are whoever's that calls.
+    #[cfg(test)]
+    pub(crate) fn to_nobody(room: usize) -> (Outlet, std::sync::mpsc::Receiver<Vec<u8>>) {
+        let (to, pieces) = std::sync::mpsc::sync_channel(room);
+        let (made, _) = UnixStream::pair().unwrap();
+        (Outlet::new(to, made, Arc::default(), true, true), pieces)
+    }
+
+    /// Has a page that is there told.
+    pub(crate) fn page(mut self, page: Page) {
+        let mut whole = page.head();
+        if self.with_body {
+            whole.push_str(&page.body);
+        }
+        // Whoever has all of it may ask again.
+        self.permit = None;
+        self.send(whole.into_bytes());
+    }
+
+    /// Begins a page. What is written from then on is its body.
+    pub(crate) fn begin(&mut self, status: &str, content_type: &str) {
+        let more = if self.is_chunked { "Transfer-Encoding: chunked\r\n" } else { "" };
+        self.send(head(status, content_type, more).into_bytes());
+    }
+
+    /// Ends a page that was begun. Whoever makes it holds nothing for it any more, as its client may ask again at once.
+    pub(crate) fn finish(mut self) {
+        self.flush();
+        self.permit = None;
+        if self.is_chunked && self.with_body {
+            self.send(b"0\r\n\r\n".to_vec());
+        }
+    }
+
+    fn flush(&mut self) {
+        let mut piece = std::mem::take(&mut self.piece);
+        if self.is_chunked {
+            let Some(bytes) = piece.len().checked_sub(LENGTH).filter(|bytes| *bytes > 0) else {
+                return;
+            };
+            piece[..LENGTH].copy_from_slice(format!("{bytes:08x}\r\n").as_bytes());
+            piece.extend_from_slice(b"\r\n");
+        }
+        if !piece.is_empty() {
+            self.send(piece);
+        }
+    }
+
+    /// Waits until there is room for a piece.
+    fn send(&mut self, piece: Vec<u8>) {
+        if self.pieces.as_ref().is_some_and(|pieces| pieces.send(piece).is_err()) {
+            self.pieces = None;
+        }
+        self.tell();
+    }
+
+    fn tell(&self) {
+        // Where there is no room for it, there is news already.
+        let _ = (&self.made).write(&[0]);
+    }
+}
+
+impl fmt::Write for Outlet {
+    /// Fails where nobody takes it, or asked for it.
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.pieces.is_none() || !self.with_body {
+            return Err(fmt::Error);
+        }
+        if self.piece.is_empty() {
+            self.piece.reserve_exact(PIECE + (4 << 10));
+            if self.is_chunked {
+                self.piece.resize(LENGTH, 0);
+            }
+        }
+        self.piece.extend_from_slice(text.as_bytes());
+        if self.piece.len() >= PIECE {
+            self.flush();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        // In this order: who is told finds the end, and whoever finds it may ask again.
+        self.permit = None;
+        self.pieces = None;
+        self.tell();
+    }
+}
