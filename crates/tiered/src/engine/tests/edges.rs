@@ -518,3 +518,34 @@ fn a_flush_says_which_commit_is_to_be_durable() {
     while bench.engine.run_background_job().unwrap() == JobOutcome::Worked {}
     assert_eq!(part.view().immutables.len(), 0);
 }
+
+/// A merge that is refused is done all the same (A3), and told of with its table.
+#[test]
+fn a_merge_that_is_refused_is_told_of_with_its_table() {
+    use crate::compaction::{Accelerator, DropRule, MergeTask};
+    use crate::offload::BuiltBlock;
+
+    struct Refuses;
+    impl Accelerator for Refuses {
+        fn batch(&self) -> usize {
+            2
+        }
+
+        fn merge(&self, _: &[MergeTask], _: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>> {
+            Err(Error::invalid("not today"))
+        }
+    }
+    let bench = rows::flushed(&SimDisk::new(31), small(), 200);
+    bench.engine.offload_to(Box::new(Refuses));
+    assert_eq!(bench.engine.status()[0].refused_merge, None);
+    for number in 0..200 {
+        bench.install(&(Csn(300 + number), rows::put(number, "second")));
+    }
+    rows::flush(&bench);
+    bench.engine.compact_all().unwrap();
+    let told = bench.engine.status()[0].refused_merge.clone().unwrap();
+    assert!(told.starts_with("keys from \"key00000\" to \"key00199\": "), "{told}");
+    assert!(told.contains("not today"), "{told}");
+    let found = bench.get(table(1), &rows::key(7), Csn(499)).unwrap();
+    assert_eq!(found.as_deref(), Some(&b"second"[..]));
+}
