@@ -13,6 +13,7 @@
 
 mod change;
 mod coding;
+mod cut;
 mod debt;
 mod estimate;
 mod flush;

@@ -5,24 +5,20 @@
 //! cores. Neighbours that have become small and are not hot are joined: each costs a memtable. What is hot is known from what has been
 //! written since the opening, so nothing is taken for cold before a half-life of that.
 //!
-//! A split moves no data. Slices are shared out, those that span the key are cut, and of their blocks only the one with the
+//! A split moves no data. Slices are shared out, those that span the key are cut ([`super::cut`]), and of their blocks only the one with the
 //! key in it is written anew. Memtables are left to both halves, each of which flushes its own keys of them. Reads and writes go on
 //! beside it: whoever comes too late to write into the old memtable finds the new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spillway_base::engine::Access;
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
 use super::change::Change;
+use super::cut::spanning;
 use super::flush::Flushing;
-use crate::block::{BlockWriter, BuiltBlock};
-use crate::coding::Coding;
-use crate::compaction::Output;
-use crate::extent::ExtentBuilder;
-use crate::level::{Levels, LevelsEdit, Slice};
+use crate::level::Levels;
 use crate::manifest::Edit;
 use crate::settings::TieredSettings;
 use crate::space::DeviceClass;
@@ -118,30 +114,6 @@ pub(super) fn middle(levels: &Levels) -> Option<Box<[u8]>> {
     Some(largest.slices().get(at)?.meta.smallest.clone())
 }
 
-/// Whether a slice has keys before a key and from it on.
-fn spans(slice: &Slice, key: &[u8]) -> bool {
-    *slice.meta.smallest < *key && *key <= *slice.meta.largest
-}
-
-/// The blocks of a slice that have to be taken apart to cut it at a key, which is none of its ends; there may be none.
-fn straddling(slice: &Slice, key: &[u8]) -> Result<std::ops::Range<usize>> {
-    let resident = slice.extent.resident(Access::Blocking)?;
-    let blocks = slice.meta.block_range();
-    let at = resident.seek(blocks.clone(), key);
-    if resident.first(at) >= key {
-        return Ok(at..at);
-    }
-    // Where versions of a key are in several blocks, they stay together.
-    let (mut first, mut last) = (at, at);
-    while first > blocks.start && resident.goes_on(first - 1) {
-        first -= 1;
-    }
-    while last + 1 < blocks.end && resident.goes_on(last) {
-        last += 1;
-    }
-    Ok(first..last + 1)
-}
-
 impl Inner {
     /// Splits or joins sub-tables, where that is due.
     pub(super) fn repartition(&self) -> Result<bool> {
@@ -195,10 +167,7 @@ impl Inner {
         match self.try_split(table, part, key) {
             // A slice that would have to be cut cannot be read. Everything else goes on (E8).
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
-                let levels = part.view().levels.clone();
-                let spanning = levels.places().map(|(_, slice)| slice);
-                let spanning = spanning.filter(|slice| spans(slice, key)).cloned();
-                self.quarantine(part, &spanning.collect::<Vec<_>>(), &error);
+                self.quarantine(part, &spanning(&part.view().levels, key), &error);
                 Ok(false)
             }
             split => split,
@@ -213,36 +182,7 @@ impl Inner {
             return Ok(false);
         }
         let mut written = self.written(DeviceClass::Ssd)?;
-        let mut edit = LevelsEdit::default();
-        let spanning = levels.places().filter(|(_, slice)| spans(slice, key));
-        for (place, slice) in spanning {
-            edit.removed.push(slice.clone());
-            let blocks = slice.meta.block_range();
-            let apart = straddling(slice, key)?;
-            let resident = slice.extent.resident(Access::Blocking)?;
-            for rest in [blocks.start..apart.start, apart.end..blocks.end] {
-                if !rest.is_empty() {
-                    let meta = Arc::new(resident.slice(slice.meta.extent, rest));
-                    let extent = slice.extent.clone();
-                    edit.added.push((place, Slice::new(meta, extent)));
-                }
-            }
-            let new = written.extents.len();
-            if !apart.is_empty() {
-                let slot_bytes = self.space.slot_bytes();
-                let mut builder = ExtentBuilder::new(table.id, slot_bytes, Coding::Stored);
-                if !TieredSettings::has_range_filters(place) {
-                    builder = builder.without_range_filters();
-                }
-                let halves = cut(slice, apart, key)?;
-                halves[0].iter().for_each(|block| builder.push(&block.into()));
-                builder.cut();
-                halves[1].iter().for_each(|block| builder.push(&block.into()));
-                written.class = self.class_at(place);
-                written.write(&mut builder)?;
-            }
-            edit.added.extend(Inner::slices(table, place, &written, new)?);
-        }
+        let edit = self.cut_slices(table, &levels, key, &mut written)?;
         written.sync()?;
         let cut = levels.apply(&edit)?;
         let mut manifest = self.recording()?;
@@ -291,19 +231,6 @@ impl Inner {
         self.refresh_debt();
         Ok(true)
     }
-}
-
-/// The entries of a slice's blocks before a key, and from it on.
-fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec<BuiltBlock>; 2]> {
-    let resident = slice.extent.resident(Access::Blocking)?;
-    let mut halves = [BlockWriter::default(), BlockWriter::default()];
-    for index in blocks {
-        let block = slice.extent.read_block(&resident, index)?;
-        for entry in (0..block.len()).map(|at| block.entry(at)) {
-            halves[usize::from(entry.key >= key)].push(&entry);
-        }
-    }
-    Ok(halves.map(|mut half| half.finish()))
 }
 
 #[cfg(test)]

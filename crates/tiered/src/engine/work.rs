@@ -231,7 +231,7 @@ impl Inner {
         let mut parts = self.all_parts();
         parts.retain(|(table, _)| table.dropped() == Csn::MAX);
         for (table, part) in &parts {
-            if self.let_go_hidden(table, part)? {
+            if self.let_go_hidden(table, part)? || self.cut_beside_damage(table, part)? {
                 return Ok(true);
             }
         }

@@ -1,0 +1,163 @@
+//! Cutting slices between keys: at the key where a sub-table is split, and beside damage.
+//!
+//! Nobody may compact what cannot be read, nor what shares keys with that, and a slice that spans it has many more. What is flushed later is
+//! cut as it is written (W6 of [`crate::compaction`]); what was there already when damage was met is cut here.
+//!
+//! - **H1.** Of a slice that is cut, the parts are at its place, hold what it held, and none has keys on both sides. Only those blocks are
+//!   written anew that have.
+//! - **H2.** Once nobody else works on a sub-table, nothing that can be read reaches from what is damaged of it to other keys.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use spillway_base::engine::Access;
+use spillway_base::{ErrorKind, Result};
+
+use super::Inner;
+use super::change::Change;
+use super::written::Written;
+use crate::block::{BlockWriter, BuiltBlock};
+use crate::coding::Coding;
+use crate::compaction::Output;
+use crate::extent::ExtentBuilder;
+use crate::level::{Levels, LevelsEdit, Slice};
+use crate::picker::Bars;
+use crate::settings::TieredSettings;
+use crate::space::DeviceClass;
+use crate::subtable::SubTable;
+use crate::table::Table;
+
+/// Whether a slice has keys before a key and from it on.
+fn spans(slice: &Slice, key: &[u8]) -> bool {
+    *slice.meta.smallest < *key && *key <= *slice.meta.largest
+}
+
+/// The blocks of a slice that have to be taken apart to cut it at a key, which is none of its ends; there may be none.
+fn straddling(slice: &Slice, key: &[u8]) -> Result<Range<usize>> {
+    let resident = slice.extent.resident(Access::Blocking)?;
+    let blocks = slice.meta.block_range();
+    let at = resident.seek(blocks.clone(), key);
+    if resident.first(at) >= key {
+        return Ok(at..at);
+    }
+    // Where versions of a key are in several blocks, they stay together.
+    let (mut first, mut last) = (at, at);
+    while first > blocks.start && resident.goes_on(first - 1) {
+        first -= 1;
+    }
+    while last + 1 < blocks.end && resident.goes_on(last) {
+        last += 1;
+    }
+    Ok(first..last + 1)
+}
+
+/// The slices that have keys before a key and from it on.
+pub(super) fn spanning(levels: &Levels, key: &[u8]) -> Vec<Arc<Slice>> {
+    // One of each run at the most.
+    let of = levels.runs().filter_map(|run| run.find(key));
+    of.filter(|slice| spans(slice, key)).cloned().collect()
+}
+
+/// The entries of a slice's blocks before a key, and from it on.
+fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec<BuiltBlock>; 2]> {
+    let resident = slice.extent.resident(Access::Blocking)?;
+    let mut halves = [BlockWriter::default(), BlockWriter::default()];
+    for index in blocks {
+        let block = slice.extent.read_block(&resident, index)?;
+        for entry in (0..block.len()).map(|at| block.entry(at)) {
+            halves[usize::from(entry.key >= key)].push(&entry);
+        }
+    }
+    Ok(halves.map(|mut half| half.finish()))
+}
+
+impl Inner {
+    /// The change that cuts all slices which span a key, with what had to be written anew for it (H1).
+    pub(super) fn cut_slices(
+        &self,
+        table: &Table,
+        levels: &Levels,
+        key: &[u8],
+        written: &mut Written<'_>,
+    ) -> Result<LevelsEdit> {
+        let mut edit = LevelsEdit::default();
+        let spanning = levels.places().filter(|(_, slice)| spans(slice, key));
+        for (place, slice) in spanning {
+            edit.removed.push(slice.clone());
+            let blocks = slice.meta.block_range();
+            let apart = straddling(slice, key)?;
+            let resident = slice.extent.resident(Access::Blocking)?;
+            for rest in [blocks.start..apart.start, apart.end..blocks.end] {
+                if !rest.is_empty() {
+                    let meta = Arc::new(resident.slice(slice.meta.extent, rest));
+                    let extent = slice.extent.clone();
+                    edit.added.push((place, Slice::new(meta, extent)));
+                }
+            }
+            let new = written.extents.len();
+            if !apart.is_empty() {
+                let slot_bytes = self.space.slot_bytes();
+                let mut builder = ExtentBuilder::new(table.id, slot_bytes, Coding::Stored);
+                if !TieredSettings::has_range_filters(place) {
+                    builder = builder.without_range_filters();
+                }
+                let halves = cut(slice, apart, key)?;
+                halves[0].iter().for_each(|block| builder.push(&block.into()));
+                builder.cut();
+                halves[1].iter().for_each(|block| builder.push(&block.into()));
+                written.class = self.class_at(place);
+                written.write(&mut builder)?;
+            }
+            edit.added.extend(Inner::slices(table, place, written, new)?);
+        }
+        Ok(edit)
+    }
+
+    /// Cuts what reaches from what is damaged of a sub-table to other keys, at one of its ends (H2). `false` where nothing does, or others
+    /// work on the sub-table.
+    pub(super) fn cut_beside_damage(
+        &self,
+        table: &Arc<Table>,
+        part: &Arc<SubTable>,
+    ) -> Result<bool> {
+        let mut damaged = Bars::default();
+        part.bar_damaged(&mut damaged);
+        let reached = |key: &[u8]| !spanning(&part.view_now().levels, key).is_empty();
+        let Some(key) = damaged.edges().into_iter().find(|key| reached(key)) else {
+            return Ok(false);
+        };
+        let Some(_compacting) = part.take_whole() else { return Ok(false) };
+        match self.cut_part(table, part, &key) {
+            // Then it is damaged, too, and is cut no more: what is damaged lies between others' keys, whole.
+            Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
+                self.quarantine(part, &spanning(&part.view().levels, &key), &error);
+                Ok(true)
+            }
+            // Other compactions may make room.
+            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
+            cut => cut,
+        }
+    }
+
+    fn cut_part(&self, table: &Arc<Table>, part: &Arc<SubTable>, key: &[u8]) -> Result<bool> {
+        let levels = part.view().levels.clone();
+        let mut written = self.written(DeviceClass::Ssd)?;
+        let edit = self.cut_slices(table, &levels, key, &mut written)?;
+        if edit.removed.is_empty() {
+            return Ok(false);
+        }
+        written.sync()?;
+        let mut manifest = self.recording()?;
+        if table.is_gone() {
+            return Ok(false);
+        }
+        let change = Change::of(&edit);
+        self.commit(&mut manifest, change.edits(table, &edit, &levels.ranges), &mut written)?;
+        change.apply();
+        part.edit(&edit, None);
+        change.retire();
+        drop(manifest);
+        self.refresh_debt();
+        Ok(true)
+    }
+}
