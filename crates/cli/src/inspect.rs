@@ -16,11 +16,11 @@ use crate::page::Address;
 #[derive(Args)]
 #[command(
     after_help = "Of a folder it reads what the records say of its tables, sub-tables, levels and extents, and changes nothing. What is in the \
-                        log alone is in no level yet. In the picture keys go from left to right and levels from top to bottom; hover \
+                        log alone is in no level yet. How often extents were read lately, and what the last compactions did, is told as of \
+                        when the database was closed; where its server was killed, as of up to about half a minute before. In the picture keys go from left to right and levels from top to bottom; hover \
                         over a box to see what it is.
 
-A server that was started with --metrics-addr is asked while it runs, over its own machine's loopback, and tells how often extents were read
-lately and what its last compactions did as well. Others are asked with SQL:
+A server that was started with --metrics-addr is asked while it runs, over its own machine's loopback. Others are asked with SQL:
   mariadb -e 'SHOW ENGINE TIERED STATUS\\G'
   mariadb -e 'SELECT * FROM information_schema.TIERED_LEVELS'                   and TIERED_SLICES, TIERED_COMPACTIONS
   mariadb -N -r -e 'SELECT PICTURE FROM information_schema.TIERED_PICTURE' > picture.html

@@ -52,6 +52,7 @@ impl Report<'_> {
             "slot_bytes": of.slot_bytes,
             "files": files.collect::<Vec<_>>(),
             "compactions": compactions,
+            "as_of_unix_s": of.as_of.map(|at| at.as_secs_f64()),
         });
         with_list(out, &all, "tables", of.tables.iter(), |out, table| self.table_json(out, table))
     }

@@ -122,6 +122,7 @@ fn inspection(slices: usize, parts: usize, compactions: Option<u64>) -> Inspecti
         files: vec![files],
         tables: vec![table(slices, parts)],
         compactions: compactions.map(|many| (1..=many).map(compaction).collect()),
+        as_of: None,
     }
 }
 
@@ -246,9 +247,22 @@ fn text_and_json_tell_the_same_figures() {
     assert_eq!(json["compactions"][1]["kind"], "self-major");
     let offline = super::tests::inspection(3, 1, None);
     let report = Report { inspection: &offline, ..report };
-    assert!(report.written(Format::Text).contains("nobody has"));
+    assert!(report.written(Format::Text).contains("compactions: not known: nobody has"));
     let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
-    assert!(json["compactions"].is_null());
+    assert!(json["compactions"].is_null() && json["as_of_unix_s"].is_null());
+    // A folder whose engine has put down what it knew.
+    let as_of = Some(Duration::from_secs(1_700_000_000));
+    let closed = Inspection { as_of, ..super::tests::inspection(3, 1, Some(0)) };
+    let report = Report { inspection: &closed, ..report };
+    for told in [report.written(Format::Text), report.written(Format::Html)] {
+        assert!(
+            told.contains("temperatures and compactions as of 2023-11-14 22:13:20 UTC"),
+            "{told}"
+        );
+        assert!(told.contains("none since the database was opened last"), "{told}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
+    assert_eq!(json["as_of_unix_s"], 1_700_000_000.0);
 }
 
 /// Whatever codings a level has, the columns after them are where their headings are.

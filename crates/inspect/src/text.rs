@@ -5,7 +5,8 @@ use std::fmt::Write;
 use spillway::{ClassSpace, CompactionRecord, LevelSpace, SubTableInspection, TableInspection};
 
 use crate::words::{
-    bytes, codings, count, counted, knows_warmth, percent, share, tiers, time, utc, warmth,
+    NOT_KNOWN, as_of, bytes, codings, count, counted, knows_warmth, no_compactions, percent, share,
+    tiers, time, utc, warmth,
 };
 use crate::{Report, shortened};
 
@@ -21,6 +22,9 @@ impl Report<'_> {
         for files in &self.inspection.files {
             let (class, all, free) = (files.class, bytes(files.bytes), bytes(files.free_bytes));
             line(out, format_args!("data files on {class}: {all}, of them free {free}"));
+        }
+        if let Some(as_of) = as_of(self.inspection) {
+            line(out, format_args!("{as_of}"));
         }
         let tables = self.inspection.tables.iter();
         let (stored, fresh): (Vec<&TableInspection>, Vec<_>) =
@@ -120,13 +124,12 @@ impl Report<'_> {
 
     fn compactions_text(&self, out: &mut dyn Write) {
         let Some(all) = &self.inspection.compactions else {
-            let told = "recent compactions are kept in memory, by who has the database open";
-            line(out, format_args!("\n{told}: nobody has"));
+            line(out, format_args!("\nrecent compactions: {NOT_KNOWN}"));
             return;
         };
         line(out, format_args!("\nrecent compactions, the newest last"));
         if all.is_empty() {
-            line(out, format_args!("  none since the database was opened"));
+            line(out, format_args!("  {}", no_compactions(self.inspection)));
             return;
         }
         line(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillway::{CompactionRecord, LevelSpace, TableInspection};
+use spillway::{CompactionRecord, Inspection, LevelSpace, TableInspection};
 
 /// Bytes, in the unit that fits.
 pub(crate) fn bytes(bytes: u64) -> String {
@@ -116,6 +116,24 @@ pub(crate) fn done(record: &CompactionRecord) -> String {
     )
 }
 
+/// Why nothing is told of recent compactions.
+pub(crate) const NOT_KNOWN: &str =
+    "not known: nobody has the database open, and who had it has not put them down";
+
+/// What is told of recent compactions where there are none.
+pub(crate) fn no_compactions(inspection: &Inspection) -> &'static str {
+    match inspection.as_of {
+        None => "none since the database was opened",
+        Some(_) => "none since the database was opened last",
+    }
+}
+
+/// When temperatures and compactions were put down, where they are not told of as they are now.
+pub(crate) fn as_of(inspection: &Inspection) -> Option<String> {
+    let at = inspection.as_of?;
+    Some(format!("temperatures and compactions as of {}", utc(at)))
+}
+
 /// Figures of temperatures, which nobody knows where `is_known` says so.
 pub(crate) fn warmth(level: &LevelSpace, is_known: bool) -> [String; 2] {
     [level.hot_bytes, level.cold_bytes]
@@ -124,6 +142,6 @@ pub(crate) fn warmth(level: &LevelSpace, is_known: bool) -> [String; 2] {
 
 /// Whether the temperatures of a table's slices are known.
 pub(crate) fn knows_warmth(table: &TableInspection) -> bool {
-    let slices = table.subtables.iter().flat_map(|part| &part.slices);
-    slices.take(1).any(|slice| slice.temperature.is_some())
+    let mut slices = table.subtables.iter().flat_map(|part| &part.slices);
+    slices.any(|slice| slice.temperature.is_some())
 }

@@ -15,6 +15,7 @@ use crate::coding::fuzz as coding;
 use crate::extent::fuzz as extent;
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
 use crate::filter;
+use crate::inspect::fuzz as inspect;
 use crate::manifest::fuzz as manifest;
 use crate::space::fuzz as folders;
 
@@ -174,6 +175,11 @@ pub fn manifest_of(edits: &[u8]) -> Vec<u8> {
 /// The record of the folders that data files are in.
 pub fn folders(bytes: &[u8]) {
     folders::record(bytes);
+}
+
+/// What is put down of temperatures and compactions.
+pub fn recent(bytes: &[u8]) {
+    inspect::record(bytes);
 }
 
 /// Puts a CRC32C of all before into the last four bytes.

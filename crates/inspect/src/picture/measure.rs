@@ -55,7 +55,7 @@ impl Measure {
             Measure::Temperature => {
                 let mut all: Vec<_> =
                     named("t", &["not at all", "seldom", "as others", "often", "most often"]);
-                all.push(("tu".to_owned(), "not known: nobody has the database open"));
+                all.push(("tu".to_owned(), "not known"));
                 all
             }
             Measure::Tombstones => named("s", &shares),

@@ -14,7 +14,9 @@ use spillway::TableInspection;
 
 use crate::Report;
 use crate::markup::Markup;
-use crate::words::{bytes, codings, count, counted, knows_warmth, percent, share, tiers, warmth};
+use crate::words::{
+    as_of, bytes, codings, count, counted, knows_warmth, percent, share, tiers, warmth,
+};
 pub(crate) use measure::Measure;
 
 /// Tables that are drawn, the largest; all are told of in text.
@@ -47,6 +49,9 @@ impl Report<'_> {
         let summary = self.summary();
         let summary = summary.strip_prefix(self.title).unwrap_or(&summary);
         body.line("p", &[], summary.trim_start_matches(": "));
+        if let Some(as_of) = as_of(self.inspection) {
+            body.line("p", &[], as_of);
+        }
         let how = "Keys from left to right, levels from top to bottom; a stripe beneath a box is its tier. Bars: in use, dead, unused \
                    ends. Hover over anything to see what it is.";
         body.line("p", &[], how);

@@ -5,7 +5,7 @@ use spillway::CompactionRecord;
 use super::WIDTH;
 use crate::Report;
 use crate::markup::Markup;
-use crate::words::{bytes, count, done, time, utc};
+use crate::words::{NOT_KNOWN, bytes, count, done, no_compactions, time, utc};
 
 const LEFT: f64 = 110.0;
 const RIGHT: f64 = WIDTH - 14.0;
@@ -19,13 +19,9 @@ impl Report<'_> {
         main.element("section", &[], |section| {
             section.line("h2", &[], "Recent compactions");
             let all = match &self.inspection.compactions {
-                None => {
-                    let told =
-                        "They are kept in memory by who has the database open, and nobody has.";
-                    return section.line("p", &[], told);
-                }
+                None => return section.line("p", &[], NOT_KNOWN),
                 Some(all) if all.is_empty() => {
-                    return section.line("p", &[], "None since the database was opened.");
+                    return section.line("p", &[], no_compactions(self.inspection));
                 }
                 Some(all) => all,
             };

@@ -579,8 +579,9 @@ fn a_folder_with_anything_in_it_is_not_restored_to() {
     let db = filled(&disk, &["one"]);
     let repository = repository(&disk).unwrap();
     back_up(&db, &repository).unwrap();
-    let before = (disk.files(), contents(&db));
+    let rows = contents(&db);
     db.close().unwrap();
+    let before = (disk.files(), rows);
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
     for to in ["/db", "/db/tiered", "/backups", "/backups/extents"] {
         let refused = repository.restore_on(None, &shared, Path::new(to), &mut |_, _| Ok(()));

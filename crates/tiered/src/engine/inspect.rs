@@ -50,6 +50,7 @@ impl TieredEngine {
             files: inner.space.bytes_by_class().into_iter().map(Into::into).collect(),
             tables: all,
             compactions: Some(inner.history.newest()),
+            as_of: None,
         }
     }
 

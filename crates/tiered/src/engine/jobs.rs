@@ -56,6 +56,9 @@ impl TieredEngine {
             inner.fail(error);
         }
         inner.bell.room.notify_all();
+        if compact && outcome.is_ok() {
+            inner.note_now_and_then(clock::now());
+        }
         outcome
     }
 
@@ -121,9 +124,13 @@ impl TieredEngine {
     /// Ends all work on the engine's files: once this returns none is under way, and none begins again. What is in
     /// memory can still be read, and what is in files while they are there.
     pub fn close(&self) {
+        let is_sound = self.0.check().is_ok();
         self.0.fail(&Error::new(ErrorKind::Closed, "the database has been closed"));
         self.0.bell.work.notify_all();
         let alone = self.0.working.write();
+        if is_sound {
+            self.0.note();
+        }
         self.0.locks.lock().clear();
         drop(alone);
         self.0.context.under_way.finish();

@@ -25,6 +25,7 @@ mod jobs;
 mod metadata;
 mod mix;
 mod moves;
+mod noted;
 mod pace;
 mod partition;
 mod pin;
@@ -50,6 +51,7 @@ use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Budget;
+use spillway_base::clock;
 use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Rewrite,
 };
@@ -81,6 +83,7 @@ pub use jobs::{Background, JobOutcome};
 pub use metadata::{EditCost, Metadata};
 pub(crate) use mix::Mix;
 pub use mix::TableUse;
+use noted::Noted;
 use pace::Trickle;
 pub use pin::{Copied, ExtentCopy, Pin};
 pub use status::{LevelStatus, TableStatus};
@@ -173,6 +176,7 @@ struct Inner {
     counts: Counts,
     /// The newest compactions.
     history: History,
+    noted: Noted,
     gap_figures: Arc<gaps::Figures>,
 }
 
@@ -282,6 +286,7 @@ impl TieredEngine {
             threads: AtomicUsize::new(0),
             counts: Counts::default(),
             history: History::default(),
+            noted: Noted::new(dir.to_owned(), clock::now()),
             gap_figures,
         }));
         engine.0.refresh_debt();

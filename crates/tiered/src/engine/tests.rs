@@ -19,6 +19,7 @@ mod kinds;
 mod level0;
 mod metadata;
 mod metamorphic;
+mod noted;
 mod overlap;
 mod partition;
 mod parts;

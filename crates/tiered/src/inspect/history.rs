@@ -114,6 +114,11 @@ impl History {
         kept.newest.push_back(CompactionRecord { number, ..record });
     }
 
+    /// How many have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.0.lock().ended
+    }
+
     /// Those that are kept, newest last.
     pub(crate) fn newest(&self) -> Vec<CompactionRecord> {
         self.0.lock().newest.iter().cloned().collect()

@@ -5,7 +5,10 @@
 
 mod history;
 mod offline;
+mod recent;
 mod space;
+
+use std::time::Duration;
 
 use spillway_base::Csn;
 
@@ -13,6 +16,9 @@ pub use crate::temperature::{COLD as WARM_FROM, HOT as HOT_FROM};
 pub use history::CompactionRecord;
 pub(crate) use history::{History, Timer};
 pub use offline::Offline;
+pub(crate) use recent::Recent;
+#[cfg(fuzzing)]
+pub(crate) use recent::fuzz;
 pub use space::{ClassSpace, LevelSpace, TableSpace};
 pub(crate) use space::{Ledger, Piece};
 
@@ -32,8 +38,11 @@ pub struct Inspection {
     pub files: Vec<FilesInspection>,
     /// Its tables, by number.
     pub tables: Vec<TableInspection>,
-    /// The newest compactions, newest last. They are kept in memory: `None` where nobody has the database open.
+    /// The newest compactions, newest last. They are kept in memory: of a folder that nobody has open, as its engine has last put them
+    /// down; `None` where it has not.
     pub compactions: Option<Vec<CompactionRecord>>,
+    /// Of a folder that nobody has open, when its engine has put down compactions and temperatures, since the Unix epoch.
+    pub as_of: Option<Duration>,
 }
 
 /// Bytes that a key takes beside its own.
@@ -167,7 +176,7 @@ pub struct SliceInspection {
     /// The device's class.
     pub class: DeviceClass,
     /// How often it was read lately, as compared with others: it is hot from [`HOT_FROM`] on, and cold below [`WARM_FROM`]. `None`
-    /// where nobody has the database open.
+    /// where nobody knows: in a folder that nobody has open, of extents that came after what its engine has last put down.
     pub temperature: Option<u32>,
 }
 

@@ -9,7 +9,9 @@ use spillway_base::engine::Access;
 use spillway_base::{Csn, Result, TableId};
 use spillway_storage::Disk;
 
-use super::{Inspection, Ledger, Piece, SliceInspection, SubTableInspection, TableInspection};
+use super::{
+    Inspection, Ledger, Piece, Recent, SliceInspection, SubTableInspection, TableInspection,
+};
 use crate::extent::{ExtentHandle, ReadContext, ReadSettings};
 use crate::extent_meta::SliceMeta;
 use crate::manifest::{self, Place, State, TableState};
@@ -18,11 +20,12 @@ use crate::space::{DeviceClass, SpaceManager, find};
 /// Memory for blocks that rows are read from.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// An engine's folder as its manifest tells of it. Nothing is changed.
+/// An engine's folder as its manifest tells of it, and what its engine has last put down of temperatures and compactions. Nothing is changed.
 pub struct Offline {
     state: State,
     slot_bytes: u32,
     space: Arc<SpaceManager>,
+    recent: Option<Recent>,
 }
 
 impl Offline {
@@ -42,7 +45,8 @@ impl Offline {
             u64::MAX / 2,
             extents.map(|extent| extent.meta.slots),
         )?;
-        Ok(Some(Offline { state, slot_bytes, space: Arc::new(space) }))
+        let recent = Recent::read(&**disk, dir);
+        Ok(Some(Offline { state, slot_bytes, space: Arc::new(space), recent }))
     }
 
     /// Commits up to this one are in the folder's extents, of all tables.
@@ -61,7 +65,8 @@ impl Offline {
             slot_bytes: self.slot_bytes.into(),
             files: self.space.bytes_by_class().into_iter().map(Into::into).collect(),
             tables: tables.map(|(&id, state)| self.table(id, state, &classes)).collect(),
-            compactions: None,
+            compactions: self.recent.as_ref().map(|recent| recent.compactions.clone()),
+            as_of: self.recent.as_ref().map(|recent| recent.at),
         }
     }
 
@@ -79,7 +84,8 @@ impl Offline {
                 place: *place,
                 meta,
                 extent: &extent.meta,
-                temperature: None,
+                temperature:
+                    self.recent.as_ref().and_then(|recent| recent.temperature(meta, &extent.meta)),
             }));
         }
         let key = |meta: &SliceMeta| meta.smallest.clone();

@@ -37,7 +37,7 @@ pub struct LevelSpace {
     pub newest_bytes: u64,
     /// Bytes of the blocks that hold them.
     pub block_bytes: u64,
-    /// Of those, how many are read much more often than the average, lately; offline none.
+    /// Of those, how many are read much more often than the average, lately, as far as that is known.
     pub hot_bytes: u64,
     /// And how many are read much less often.
     pub cold_bytes: u64,

@@ -41,7 +41,7 @@ const EXTENTS_LEAST: u64 = 8;
 pub(crate) const REGIONS: usize = 8;
 /// Bits of a count. The epoch has what is left of the word.
 const BITS: usize = 6;
-const COUNT_MOST: u64 = (1 << BITS) - 1;
+pub(crate) const COUNT_MOST: u64 = (1 << BITS) - 1;
 const COUNTS: u64 = (1 << (REGIONS * BITS)) - 1;
 
 /// From here on an extent is among the hottest.
@@ -211,16 +211,20 @@ impl Readings {
         blocks: usize,
         thermometer: &Thermometer,
     ) -> Temperature {
-        let counts = self.regions(thermometer);
-        let reads: f64 = (0..REGIONS)
-            .map(|region| {
-                let all = blocks_of(region, blocks);
-                let common = all.end.min(of.end).saturating_sub(all.start.max(of.start));
-                counts[region] as f64 * common as f64 / all.len().max(1) as f64
-            })
-            .sum();
-        Temperature((reads * blocks as f64 / of.len().max(1) as f64).round() as u32)
+        of_blocks(&self.regions(thermometer), of, blocks)
     }
+}
+
+/// How warm some of an extent's blocks are, by the counts of its regions.
+pub(crate) fn of_blocks(counts: &[u64; REGIONS], of: Range<usize>, blocks: usize) -> Temperature {
+    let reads: f64 = (0..REGIONS)
+        .map(|region| {
+            let all = blocks_of(region, blocks);
+            let common = all.end.min(of.end).saturating_sub(all.start.max(of.start));
+            counts[region] as f64 * common as f64 / all.len().max(1) as f64
+        })
+        .sum();
+    Temperature((reads * blocks as f64 / of.len().max(1) as f64).round() as u32)
 }
 
 fn count_of(counts: u64, region: usize) -> u64 {

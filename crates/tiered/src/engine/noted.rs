@@ -1,0 +1,88 @@
+//! When what the engine remembers of the recent past is put down, so that who looks at its folder later is told of it
+//! ([`Recent`]): when it is closed, and now and then by the threads in the background, for the case that it is killed. Nothing hangs on
+//! it: what cannot be put down is not, and nobody is told.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use spillway_base::clock;
+
+use super::Inner;
+use crate::extent_meta::ExtentId;
+use crate::inspect::Recent;
+use crate::temperature::REGIONS;
+
+/// From one time to the next in the background, at the least.
+const EVERY: Duration = Duration::from_secs(30);
+/// And so many times as long as it took.
+const RESTS: u32 = 100;
+
+/// How far it has been put down.
+pub(super) struct Noted {
+    dir: PathBuf,
+    when: Mutex<When>,
+}
+
+struct When {
+    next: Duration,
+    /// Compactions that had ended, and epochs of temperatures that were over: with the same ones there is nothing new.
+    at: (u64, u32),
+}
+
+impl Noted {
+    /// Of an engine that is opened at this time.
+    pub(super) fn new(dir: PathBuf, now: Duration) -> Noted {
+        Noted { dir, when: Mutex::new(When { next: now + EVERY, at: (0, 0) }) }
+    }
+}
+
+impl Inner {
+    /// Puts down what there is to tell, if that was long ago and there is something new, and answers whether it did. Without threads in the background it never does: a
+    /// simulation does the same things again, however long they take.
+    pub(super) fn note_now_and_then(&self, now: Duration) -> bool {
+        if self.threads.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let Some(mut when) = self.noted.when.try_lock() else { return false };
+        let at = (self.history.ended(), self.context.thermometer.epochs());
+        if now < when.next || at == when.at {
+            return false;
+        }
+        let began = clock::now();
+        self.note();
+        let took = clock::now().saturating_sub(began);
+        *when = When { next: now + EVERY.max(took * RESTS), at };
+        true
+    }
+
+    /// Puts down what there is to tell. An engine that was open for too short a time to have anything leaves what another has put down.
+    pub(super) fn note(&self) {
+        let (disk, dir) = (self.space.disk(), &self.noted.dir);
+        let recent = self.recent();
+        let is_worth_less = recent.is_empty() && Recent::read(disk, dir).is_some();
+        if !is_worth_less {
+            // A disk that fails here is met again by those who need it.
+            let _ = recent.write(disk, dir);
+        }
+    }
+
+    fn recent(&self) -> Recent {
+        let next_extent = ExtentId(self.next_extent.load(Ordering::Relaxed));
+        let mut counts = Vec::new();
+        for (_, part) in self.all_parts() {
+            for (_, slice) in part.view().levels.places() {
+                let of = slice.extent.readings().map(|count| count as u8);
+                if of != [0; REGIONS] {
+                    counts.push((slice.extent.meta.id, of));
+                }
+            }
+        }
+        // Slices of one extent may be in several levels and sub-tables, and it may be read meanwhile.
+        counts.sort_unstable();
+        counts.dedup_by_key(|(id, _)| *id);
+        let compactions = self.history.newest();
+        Recent { at: clock::wall(), next_extent, counts, compactions }
+    }
+}

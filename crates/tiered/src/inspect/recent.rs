@@ -1,0 +1,332 @@
+//! What the memory of an engine knows of the recent past, put down in a file: how often extents were read, and the newest compactions. It
+//! is there for who looks at a folder that nobody has open, and for nothing else: no engine goes by it.
+//!
+//! It is written by an engine that is closed, and now and then by one that works (`engine/noted`), under another name and then renamed,
+//! and not synced: a failed sync would be told to this writer, who does nothing about it, and not to the one whose edit or extent it was
+//! (K5 of `storage::disk`). What a crash leaves of it is the file before, this one, or bytes that the checksum gives away. Missing, torn, damaged and of
+//! another version are one: nothing is told.
+//!
+//! # Format
+//! Integers are little-endian. `recent` in the data folder:
+//!
+//! | bytes | |
+//! |--:|---|
+//! | 4 | `SWRC` |
+//! | 2 | version: 1 |
+//! | 8 | when it was written, in nanoseconds since the Unix epoch |
+//! | 8 | the number that the next new extent was to have: of this one and later ones nothing is known |
+//! | 8 | extents that were read lately, for each of which follow, by number: |
+//! | 8 | its number |
+//! | 8 | the counts of its regions at that time, a byte each, 63 at most, one of them at least 1 (`temperature`) |
+//! | 2 | compactions, for each of which follow, the newest last: |
+//! | 8 | its number |
+//! | 4 | its table |
+//! | 1 | its kind: 0 deletion, 1 intra-Level0, 2 minor, 3 major, 4 self-major, 5 full, 6 recode |
+//! | 1 | the level of its outcome: 0, 1 or 2 |
+//! | 8 each | slices that went in, and bytes of their blocks; extents written, and their bytes; slices that stayed, and bytes of their blocks; blocks that were carried, and their bytes; blocks that merges made, and their bytes |
+//! | 8 | when it ended, in nanoseconds since the Unix epoch |
+//! | 8 | how long it took, in nanoseconds |
+//! | 4 + n | the first key of its inputs |
+//! | 4 + n | the last one |
+//! | 4 | CRC32C of all before |
+//!
+//! All counts add up to what is there, to the byte, or else the file is damaged.
+
+use std::path::Path;
+use std::time::Duration;
+
+use spillway_base::codec::Reader;
+use spillway_base::{Error, Result, TableId};
+use spillway_storage::record::RecordKind;
+use spillway_storage::{Disk, OpenMode};
+
+use super::CompactionRecord;
+use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
+use crate::picker::Kind;
+use crate::temperature::{self, COUNT_MOST, REGIONS, Temperature};
+
+/// Its name in the data folder.
+pub(crate) const NAME: &str = "recent";
+/// 16 million extents that were read lately, 32 TB of them. More are not told of.
+const BYTES_MAX: u64 = 1 << 28;
+const RECORD: RecordKind = RecordKind { magic: b"SWRC", version: 1, bytes_max: BYTES_MAX };
+
+/// The counts of an extent's regions.
+pub(crate) type Counts = [u8; REGIONS];
+
+/// What was known at a moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Recent {
+    /// When, since the Unix epoch.
+    pub(crate) at: Duration,
+    /// Extents from this one on came later.
+    pub(crate) next_extent: ExtentId,
+    /// Those that were read lately, by number.
+    pub(crate) counts: Vec<(ExtentId, Counts)>,
+    /// The newest compactions, newest last.
+    pub(crate) compactions: Vec<CompactionRecord>,
+}
+
+impl Recent {
+    /// Whether there is nothing to remember.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.compactions.is_empty()
+    }
+
+    /// How warm a slice was, if it was there.
+    pub(crate) fn temperature(
+        &self,
+        slice: &SliceMeta,
+        extent: &ExtentMeta,
+    ) -> Option<Temperature> {
+        if extent.id >= self.next_extent {
+            return None;
+        }
+        let found = self.counts.binary_search_by_key(&extent.id, |(id, _)| *id);
+        let counts = found.map_or([0; REGIONS], |at| self.counts[at].1.map(u64::from));
+        Some(temperature::of_blocks(&counts, slice.block_range(), extent.blocks as usize))
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        put(&mut body, &[nanoseconds(self.at), self.next_extent.0, self.counts.len() as u64]);
+        for (id, counts) in &self.counts {
+            put(&mut body, &[id.0]);
+            body.extend_from_slice(counts);
+        }
+        body.extend_from_slice(&(self.compactions.len() as u16).to_le_bytes());
+        self.compactions.iter().for_each(|record| encode_compaction(record, &mut body));
+        body
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Recent> {
+        let at = Duration::from_nanos(reader.u64()?);
+        let next_extent = ExtentId(reader.u64()?);
+        let mut all: Vec<(ExtentId, Counts)> = Vec::new();
+        for _ in 0..reader.u64()? {
+            let id = ExtentId(reader.u64()?);
+            let counts: Counts = reader.take(REGIONS)?.try_into().expect("so many were asked for");
+            let is_next = all.last().is_none_or(|(last, _)| *last < id);
+            let is_read = counts != [0; REGIONS];
+            if !is_next || !is_read || counts.iter().any(|count| u64::from(*count) > COUNT_MOST) {
+                return Err(Error::corruption(format!("the counts of {id} cannot be")));
+            }
+            all.push((id, counts));
+        }
+        let compactions = 0..reader.u16()?;
+        let compactions = compactions.map(|_| decode_compaction(reader)).collect::<Result<_>>();
+        Ok(Recent { at, next_extent, counts: all, compactions: compactions? })
+    }
+
+    /// Puts it down in a data folder, over what was there before. Nothing is synced.
+    ///
+    /// # Errors
+    /// As [`Disk::open`]; the file before is there then.
+    pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+        let bytes = RECORD.encode(&self.encode());
+        if bytes.len() as u64 > BYTES_MAX {
+            return Ok(());
+        }
+        let beside = dir.join(format!("{NAME}.new"));
+        let written = disk
+            .open(&beside, OpenMode::Create)
+            .and_then(|file| file.write_at(0, &bytes))
+            .and_then(|()| disk.rename(&beside, &dir.join(NAME)));
+        written.inspect_err(|_| {
+            // What stays is written over by the next one.
+            let _ = disk.remove(&beside);
+        })
+    }
+
+    /// What a data folder tells; nothing where that cannot be read, whatever the reason.
+    pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Option<Recent> {
+        RECORD.read(disk, &dir.join(NAME), Recent::decode).ok().flatten()
+    }
+}
+
+fn put(out: &mut Vec<u8>, numbers: &[u64]) {
+    numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn encode_compaction(record: &CompactionRecord, out: &mut Vec<u8>) {
+    put(out, &[record.number]);
+    out.extend_from_slice(&record.table.0.to_le_bytes());
+    out.extend_from_slice(&[record.kind as u8, record.level]);
+    put(out, &[record.input_slices, record.input_bytes]);
+    put(out, &[record.written_extents, record.written_bytes]);
+    put(out, &[record.relinked_slices, record.relinked_bytes]);
+    put(out, &[record.carried_blocks, record.carried_bytes]);
+    put(out, &[record.merged_blocks, record.merged_bytes]);
+    put(out, &[nanoseconds(record.ended), nanoseconds(record.took)]);
+    for key in [&record.smallest, &record.largest] {
+        out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        out.extend_from_slice(key);
+    }
+}
+
+fn decode_compaction(reader: &mut Reader<'_>) -> Result<CompactionRecord> {
+    let (number, table) = (reader.u64()?, TableId(reader.u32()?));
+    let (kind, level) = (reader.u8()?, reader.u8()?);
+    let kind = Kind::ALL.get(usize::from(kind)).filter(|_| level <= 2);
+    let kind = *kind.ok_or_else(|| Error::corruption("a compaction that cannot be"))?;
+    Ok(CompactionRecord {
+        number,
+        table,
+        kind,
+        level,
+        input_slices: reader.u64()?,
+        input_bytes: reader.u64()?,
+        written_extents: reader.u64()?,
+        written_bytes: reader.u64()?,
+        relinked_slices: reader.u64()?,
+        relinked_bytes: reader.u64()?,
+        carried_blocks: reader.u64()?,
+        carried_bytes: reader.u64()?,
+        merged_blocks: reader.u64()?,
+        merged_bytes: reader.u64()?,
+        ended: Duration::from_nanos(reader.u64()?),
+        took: Duration::from_nanos(reader.u64()?),
+        smallest: key(reader)?,
+        largest: key(reader)?,
+    })
+}
+
+fn key(reader: &mut Reader<'_>) -> Result<Box<[u8]>> {
+    let len = reader.u32()? as usize;
+    Ok(reader.take(len)?.into())
+}
+
+#[cfg(fuzzing)]
+pub(crate) mod fuzz {
+    use super::*;
+
+    pub(crate) fn record(bytes: &[u8]) {
+        let sealed = RECORD.encode(bytes);
+        let Ok(recent) = RECORD.decode(&sealed, Recent::decode) else { return };
+        assert_eq!(recent.encode(), bytes);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use spillway_base::EngineKind;
+    use spillway_storage::sim::SimDisk;
+
+    use super::*;
+
+    fn compaction(number: u64, kind: Kind) -> CompactionRecord {
+        let figures: [u64; 12] = std::array::from_fn(|at| number << 40 | at as u64);
+        CompactionRecord {
+            number,
+            table: TableId::new(EngineKind::Tiered, 7),
+            kind,
+            smallest: b"first".as_slice().into(),
+            largest: vec![number as u8; number as usize].into(),
+            input_slices: figures[0],
+            input_bytes: figures[1],
+            level: number as u8 % 3,
+            written_extents: figures[2],
+            written_bytes: figures[3],
+            relinked_slices: figures[4],
+            relinked_bytes: figures[5],
+            carried_blocks: figures[6],
+            carried_bytes: figures[7],
+            merged_blocks: figures[8],
+            merged_bytes: figures[9],
+            ended: Duration::from_nanos(figures[10]),
+            took: Duration::from_nanos(figures[11]),
+        }
+    }
+
+    fn some() -> Recent {
+        let kinds = Kind::ALL.into_iter().enumerate();
+        Recent {
+            at: Duration::new(1_700_000_000, 123_456_789),
+            next_extent: ExtentId(900),
+            counts: vec![
+                (ExtentId(3), [0, 0, 0, 0, 0, 0, 0, 1]),
+                (ExtentId(4), [63; REGIONS]),
+                (ExtentId(899), [1, 2, 3, 4, 5, 6, 7, 8]),
+            ],
+            compactions: kinds.map(|(at, kind)| compaction(at as u64, kind)).collect(),
+        }
+    }
+
+    fn decoded(bytes: &[u8]) -> Option<Recent> {
+        RECORD.decode(bytes, Recent::decode).ok()
+    }
+
+    #[test]
+    fn what_is_put_down_is_read_back() {
+        let (disk, dir) = (SimDisk::new(1), Path::new("/data"));
+        disk.create_dir_all(dir).unwrap();
+        assert_eq!(Recent::read(&disk, dir), None);
+        let nothing = Recent { counts: Vec::new(), compactions: Vec::new(), ..some() };
+        for recent in [nothing, some()] {
+            recent.write(&disk, dir).unwrap();
+            assert_eq!(Recent::read(&disk, dir).as_ref(), Some(&recent));
+            assert_eq!(disk.list(dir).unwrap(), [NAME]);
+        }
+        // What the page says of bytes: without compactions there are 48 and the extents.
+        let recent = Recent { compactions: Vec::new(), ..some() };
+        let bytes = RECORD.encode(&recent.encode());
+        assert_eq!(bytes.len(), 4 + 2 + 3 * 8 + 3 * 16 + 2 + 4);
+        assert_eq!(
+            (&bytes[..6], &bytes[30..38]),
+            (&b"SWRC\x01\x00"[..], &[3, 0, 0, 0, 0, 0, 0, 0][..])
+        );
+        assert_eq!(bytes[38..46], [0, 0, 0, 0, 0, 0, 0, 1]);
+        let kinds = Kind::ALL.map(|kind| kind as u8);
+        assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6], "kinds keep their numbers");
+    }
+
+    /// Nothing is told by a file that is cut off, longer, or has any other byte in it, and nothing by one whose checksum is right and
+    /// whose contents cannot be.
+    #[test]
+    fn a_file_that_is_damaged_tells_nothing() {
+        let bytes = RECORD.encode(&some().encode());
+        assert_eq!(decoded(&bytes), Some(some()));
+        for len in 0..bytes.len() {
+            assert_eq!(decoded(&bytes[..len]), None, "cut off at {len}");
+        }
+        assert_eq!(decoded(&[&bytes[..], &[0]].concat()), None);
+        for at in 0..bytes.len() {
+            for change in 1..=u8::MAX {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= change;
+                assert_eq!(decoded(&bytes), None, "byte {at} changed by {change}");
+            }
+        }
+        // Behind a checksum that is right no length is trusted, and what is read is what was written.
+        let body = some().encode();
+        for at in 0..body.len() {
+            for byte in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut body = body.clone();
+                body[at] = byte;
+                let read = decoded(&RECORD.encode(&body));
+                assert!(read.is_none_or(|read| read.encode() == body), "byte {at} is {byte}");
+            }
+            assert_eq!(decoded(&RECORD.encode(&body[..at])), None);
+        }
+        let of = |counts: &[(u64, Counts)]| {
+            let counts = counts.iter().map(|(id, counts)| (ExtentId(*id), *counts)).collect();
+            decoded(&RECORD.encode(&Recent { counts, ..some() }.encode())).is_some()
+        };
+        let (one, most) = ([1; REGIONS], [63; REGIONS]);
+        assert!(of(&[(1, one), (2, most)]));
+        for cannot_be in [
+            [(2, one), (1, one)],
+            [(1, one), (1, one)],
+            [(1, one), (2, [0; 8])],
+            [(1, one), (2, [64; 8])],
+        ] {
+            assert!(!of(&cannot_be), "{cannot_be:?}");
+        }
+        let version = RecordKind { version: 2, ..RECORD }.encode(&body);
+        assert_eq!(decoded(&version), None);
+    }
+}
