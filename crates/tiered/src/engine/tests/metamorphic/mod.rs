@@ -33,9 +33,11 @@ struct Seen {
     restores: u64,
 }
 
-/// Waits, of which there is none here; what takes a device that is full, or a larger cache of rows; and merges that differ.
-const NOT_COUNTED: [&str; 5] = [
+/// Waits, of which there is none here; what takes a device that is full, or a larger cache of rows; what is hot and stays, which in so few reads hangs on
+/// how fast threads are (`temperature` has it happen); and merges that differ.
+const NOT_COUNTED: [&str; 6] = [
     REFUSED,
+    "tiered_kept_bytes_total",
     "stall_memory_total",
     "stall_memory_seconds_total",
     "tiered_tier_displaced_slots_total",
