@@ -67,7 +67,8 @@ impl Limits {
             hot_bytes: settings.subtable_bytes / 16,
             spread: settings.write_cores,
             parts_max: settings.subtables_max,
-            knows_cold,
+            // With one core to do the work nothing is ever split for its heat.
+            knows_cold: knows_cold || settings.write_cores <= 1,
         }
     }
 
