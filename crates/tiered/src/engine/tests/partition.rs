@@ -226,7 +226,7 @@ fn waxing_and_waning() -> Vec<Commit> {
 fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_persisted() {
     let commits = waxing_and_waning();
     let newest = commits.last().unwrap().0;
-    let settings = || TieredSettings { subtable_bytes: 60 << 10, ..small_parts() };
+    let settings = || TieredSettings { subtable_bytes: 60 << 10, write_cores: 1, ..small_parts() };
     // The operations of the steps of background work that made splits and joins.
     let whole = SimDisk::new(0);
     let mut changes: [Vec<std::ops::Range<u64>>; 2] = Default::default();
