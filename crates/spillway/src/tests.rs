@@ -703,3 +703,98 @@ fn memory_is_told_by_its_uses() {
     assert!(figure("memory_memtables_bytes") >= 10_000.0);
     assert_eq!(sum(), figure("memory_used_bytes"));
 }
+
+/// Commits that are in data files, as these say, are not read back from the log; a failure on the way is told, and loses nothing; and once
+/// there is space on a disk that was full, it goes on.
+#[test]
+fn what_is_persisted_is_not_read_back_and_a_failure_is_told() {
+    let write = |disk: &SimDisk| {
+        let db = open(disk).unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        let tables = ["one", "other"].map(|name| txn.create_table(name, EngineKind::Tiered));
+        let tables = tables.map(Result::unwrap);
+        txn.commit().wait().unwrap();
+        for number in 0..40_u32 {
+            let txn = db.begin(TransactionOptions::new());
+            txn.put(tables[number as usize % 2], &number.to_be_bytes(), &[7; 500]).unwrap();
+            txn.commit().wait().unwrap();
+        }
+        (db, tables)
+    };
+    let all = |db: &Database, tables: &[Table]| {
+        let txn = db.begin(TransactionOptions::new());
+        tables.iter().map(|table| read(&txn, *table).len()).sum::<usize>()
+    };
+    let keys_in_memory = |db: &Database| {
+        let parts = db.inspect().tables.into_iter().flat_map(|table| table.subtables);
+        parts.flat_map(|part| part.memtables).map(|memtable| memtable.keys).sum::<u64>()
+    };
+    let whole = SimDisk::new(0);
+    let (db, _) = write(&whole);
+    let before = whole.operations();
+    db.persist().unwrap();
+    let operations = before + 1..=whole.operations();
+    drop(db);
+    assert!(operations.clone().count() > 5);
+    let mut outcomes = [0; 3];
+    for fault in [Fault::Io, Fault::ShortWrite, Fault::Full] {
+        for at in operations.clone() {
+            let disk = SimDisk::new(0);
+            let (db, tables) = write(&disk);
+            assert_eq!(disk.operations(), before);
+            disk.fail_operation(at, fault);
+            let persisted = match db.persist() {
+                Ok(()) => 0,
+                Err(error) if error.kind() == ErrorKind::DiskFull => {
+                    db.persist().unwrap();
+                    1
+                }
+                Err(_) => 2,
+            };
+            outcomes[persisted] += 1;
+            assert_eq!(all(&db, &tables), 40, "{fault:?} at {at}");
+            disk.crash();
+            drop(db);
+            disk.restart();
+            let db = open(&disk).unwrap();
+            assert_eq!(all(&db, &tables), 40, "{fault:?} at {at}");
+            if persisted < 2 {
+                assert_eq!(keys_in_memory(&db), 0, "{fault:?} at {at}");
+            }
+        }
+    }
+    assert!(outcomes[1] > 0 && outcomes[2] > 0, "{outcomes:?}");
+}
+
+/// However much is committed meanwhile, and waits for the device.
+#[test]
+fn commits_meanwhile_do_not_keep_one_from_persisting() {
+    let disk = SimDisk::new(3);
+    let settings = Settings { background_threads: true, ..small() };
+    let db = Database::open_on(Arc::new(disk), "/db", settings).unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
+    txn.commit().wait().unwrap();
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let writer = {
+        let (db, stop) = (db.clone(), stop.clone());
+        spillway_base::thread::spawn("writer", move || {
+            let mut number = 0_u64;
+            while !stop.load(Ordering::Relaxed) {
+                let options = TransactionOptions::new().durability(Durability::Relaxed);
+                let txn = db.begin(options);
+                txn.put(table, &(number % 1000).to_be_bytes(), &[7; 100]).unwrap();
+                txn.commit().wait().unwrap();
+                number += 1;
+            }
+            number
+        })
+        .unwrap()
+    };
+    for _ in 0..20 {
+        db.persist().unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(writer.join().unwrap() > 0);
+    db.close().unwrap();
+}

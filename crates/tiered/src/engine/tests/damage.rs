@@ -255,3 +255,38 @@ fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
         assert!(report.findings.is_empty(), "{:?}", report.findings);
     }
 }
+
+/// H2: a disk that is full puts the cutting off, at whatever write it is met, and a sync that fails for it is as final as any; nothing is lost,
+/// and it is done once there is space.
+#[test]
+fn e8_a_full_disk_puts_cutting_beside_damage_off() {
+    let (mut put_off, mut stopped) = (0, 0);
+    for at in 1..=8 {
+        let disk = SimDisk::new(1);
+        let bench = open(&disk).unwrap();
+        let mut rows = loaded(&bench);
+        let (whole, part) = bench.part(1);
+        let damaged = part.view().levels.level2.slices().at(1).clone();
+        (3..6).for_each(|csn| flush_over(&bench, csn, &damaged, &mut rows));
+        part.quarantine(&damaged.meta, Error::corruption("a test"));
+        disk.fail_operation(disk.operations() + at, Fault::Full);
+        let cut = bench.engine.0.cut_beside_damage(&whole, &part);
+        reads_as(&bench, &rows, 5);
+        disk.heal();
+        match cut {
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WritesStopped, "{at}: {error}");
+                stopped += 1;
+            }
+            Ok(cut) => {
+                put_off += usize::from(!cut);
+                bench.work().unwrap();
+                beside(&part.view().levels, &damaged.meta);
+                reads_as(&bench, &rows, 5);
+            }
+        }
+        drop((damaged, whole, part, bench));
+        verify_clean(&disk);
+    }
+    assert!(put_off > 0 && stopped > 0, "{put_off} {stopped}");
+}
