@@ -365,26 +365,27 @@ fn w4_small_blocks_and_thin_extents_are_put_together() {
     assert_eq!(read(&slices[0]), read(&thin));
 }
 
+/// Four extents of a hundred small blocks each, and above each another, with the one key that [`middle_of`] it is.
+fn one_in_the_middle_of_each(yard: &mut Yard) -> (Vec<Arc<Slice>>, Vec<Arc<Slice>>) {
+    let lower = (0..4).map(|extent| {
+        let begins = (0..100).map(|block| extent * 100_000 + block * 1000);
+        let blocks: Vec<_> = begins.map(|from| dense(from, from + 9, 1)).collect();
+        yard.extent(&blocks)
+    });
+    let lower = lower.collect();
+    let one = |extent| dense(middle_of(extent), middle_of(extent) + 1, 2);
+    let upper = (0..4).map(|extent| yard.extent(&[one(extent)])).collect();
+    (upper, lower)
+}
+
+fn middle_of(extent: u64) -> u64 {
+    extent * 100_000 + 50_004
+}
+
 #[test]
 fn w4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
     let mut yard = Yard::new(SLOT);
-    let lower: Vec<_> = (0..4)
-        .map(|extent| {
-            let blocks: Vec<_> = (0..100)
-                .map(|block| {
-                    let from = extent * 100_000 + block * 1000;
-                    dense(from, from + 9, 1)
-                })
-                .collect();
-            yard.extent(&blocks)
-        })
-        .collect();
-    // One key in the middle of each extent.
-    let upper: Vec<_> = (0..4)
-        .map(|extent| {
-            yard.extent(&[dense(extent * 100_000 + 50_004, extent * 100_000 + 50_005, 2)])
-        })
-        .collect();
+    let (upper, lower) = one_in_the_middle_of_each(&mut yard);
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let policy = Policy { used_bytes_min: 0, ..policy(SLOT) };
     let (slices, tally) = weave(&mut yard, &[upper, lower], &rule, policy, &Cpu);
@@ -457,19 +458,7 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
         }
     }
     let mut yard = Yard::new(SLOT);
-    let lower = (0..4).map(|extent| {
-        let blocks: Vec<_> = (0..100)
-            .map(|block| {
-                let from = extent * 100_000 + block * 1000;
-                dense(from, from + 9, 1)
-            })
-            .collect();
-        yard.extent(&blocks)
-    });
-    let lower: Vec<_> = lower.collect();
-    let at = |extent: u64| extent * 100_000 + 50_004;
-    let upper: Vec<_> =
-        (0..4).map(|extent| yard.extent(&[dense(at(extent), at(extent) + 1, 2)])).collect();
+    let (upper, lower) = one_in_the_middle_of_each(&mut yard);
     let sources = [upper, lower];
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let (wanted, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Cpu);
@@ -478,7 +467,7 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
         |slices: &[Arc<Slice>]| slices.iter().flat_map(|slice| read(slice)).collect::<Versions>();
     // With two others at once, and then by itself; or the first time alone, which no other work is left of.
     for (times, checked) in [(2, 3), (1, 4)] {
-        let refuses = Refuses(key(at(1)), AtomicU64::new(times));
+        let refuses = Refuses(key(middle_of(1)), AtomicU64::new(times));
         let (slices, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &refuses);
         assert_eq!((tally.checked_tasks, tally.refused_tasks), (checked, 1), "{times}");
         assert_eq!(rows(&slices), rows(&wanted));
