@@ -353,10 +353,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// [`crate::ErrorKind::DiskFull`], after which it may be asked for again, and a failure of the engine (E8).
-    fn record_persisted(&self, csn: Csn) -> Result<()> {
-        let _ = csn;
-        Ok(())
-    }
+    fn record_persisted(&self, csn: Csn) -> Result<()>;
 
     /// Asks that every commit up to `csn` become persistent soon, so that the log may be cut there.
     fn request_persist(&self, csn: Csn);
