@@ -7,6 +7,7 @@
 //! (`tree`).
 
 mod heads;
+mod remains;
 mod run;
 mod slices;
 #[cfg(all(test, not(loom)))]

@@ -9,6 +9,7 @@
 //! - `temperature`: how often extents are read, which compactions and moves go by;
 //! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `nodes`: where a key is among those of a block; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
+//! - `garbage`: what readers let go of;
 //! - `inspect`: what there is of all this, to be looked at;
 //! - `verify`: a folder checked while nobody has it open.
 
@@ -26,6 +27,7 @@ mod fixtures;
 #[cfg(fuzzing)]
 pub mod fuzz;
 mod gaps;
+mod garbage;
 mod inspect;
 mod level;
 mod manifest;
@@ -68,7 +70,7 @@ pub mod filters {
 
 /// What metadata costs, to be measured.
 pub mod metadata {
-    pub use crate::engine::{EditCost, Metadata};
+    pub use crate::engine::{EditCost, LettingGo, Metadata};
 }
 
 pub use coding::Compression;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use spillway_base::clock;
 use spillway_storage::{Disk, RealDisk};
 use spillway_tiered::TieredEngine;
-use spillway_tiered::metadata::{EditCost, Metadata};
+use spillway_tiered::metadata::{EditCost, LettingGo, Metadata};
 
 use crate::measure::{fresh_folder, median, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
@@ -31,6 +31,9 @@ pub struct MetadataArgs {
     /// Changes of a slice's level, of which the median is told
     #[arg(long, default_value_t = 21)]
     pub edits: usize,
+    /// Slices from all over that are changed while a reader keeps its view
+    #[arg(long, default_value_t = 1000)]
+    pub changed: usize,
     /// Memory of the engine that opens it, in MiB
     #[arg(long, default_value_t = 512)]
     pub memory_mib: usize,
@@ -61,6 +64,10 @@ pub(super) struct Taken {
     pub(super) alone_ms: f64,
     pub(super) beside_ms: f64,
     pub(super) held_ms: f64,
+    /// For a reader to let go of an old view: with most of it left to others, what those take for it, and where it frees all that it alone has.
+    pub(super) leave_ms: f64,
+    pub(super) later_ms: f64,
+    pub(super) free_ms: f64,
     pub(super) manifest_bytes: u64,
 }
 
@@ -161,6 +168,10 @@ impl MetadataArgs {
             .collect::<Result<_, _>>()?;
         let median_ms = |of: fn(&EditCost) -> f64| 1e3 * median(costs.iter().map(of));
         let alone = costs.iter().map(|cost| cost.recorded_max).max().unwrap_or_default();
+        let goings: Vec<LettingGo> = (0..self.edits.min(5))
+            .map(|_| engine.rehearse_letting_go(self.changed).map_err(in_words))
+            .collect::<Result<_, _>>()?;
+        let going_ms = |of: fn(&LettingGo) -> f64| 1e3 * median(goings.iter().map(of));
         let held = rewrite(&engine, false)?;
         let beside = rewrite(&engine, true)?;
         let levels = engine.space().into_iter().flat_map(|table| table.levels);
@@ -176,6 +187,9 @@ impl MetadataArgs {
             alone_ms: 1e3 * alone.as_secs_f64(),
             beside_ms: 1e3 * beside.edit_max.as_secs_f64(),
             held_ms: 1e3 * held.edit_max.as_secs_f64(),
+            leave_ms: going_ms(|going| going.left.as_secs_f64()),
+            later_ms: going_ms(|going| going.later.as_secs_f64()),
+            free_ms: going_ms(|going| going.freed.as_secs_f64()),
             manifest_bytes: beside.bytes,
         })
     }
@@ -196,6 +210,9 @@ impl MetadataArgs {
             taken.alone_ms,
             taken.beside_ms,
             taken.held_ms,
+            taken.leave_ms,
+            taken.later_ms,
+            taken.free_ms,
         ];
         Row { case: vec![subtables.to_string()], subject: "spillway".to_owned(), figures }
     }
@@ -216,6 +233,9 @@ impl MetadataArgs {
             figure("alone ms", 2),
             figure("beside ms", 2),
             figure("held ms", 2),
+            figure("leave ms", 3),
+            figure("later ms", 3),
+            figure("free ms", 3),
         ];
         let mut report = Report::new(&["sub-tables of each"], &figures);
         report.set("machine", machine::describe(&self.common.dir));

@@ -1,5 +1,7 @@
 //! The command line of a run, and the run.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use spillway::Mechanism;
 
@@ -36,6 +38,9 @@ pub struct ScanArgs {
     /// How many of them at once
     #[arg(long, value_delimiter = ',', default_values_t = [100])]
     pub at_once: Vec<usize>,
+    /// Threads that share the gets, of one key and of many at once; all else is done by one
+    #[arg(long, value_delimiter = ',', default_values_t = [1])]
+    pub threads: Vec<u64>,
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 2048)]
     pub memory_mib: usize,
@@ -75,8 +80,15 @@ impl ScanArgs {
     }
 
     pub(super) fn compare(&self, stores: &[&dyn Stores]) -> Result<Report, String> {
-        if self.rows < 2 || self.rounds == 0 || self.turns == 0 || self.at_once.contains(&0) {
-            return Err("a run needs two rows, a round, a turn, and a key at once".to_owned());
+        if self.rows < 2
+            || self.rounds == 0
+            || self.turns == 0
+            || self.threads.contains(&0)
+            || self.at_once.contains(&0)
+        {
+            return Err(
+                "a run needs two rows, a round, a turn, a thread, and a key at once".to_owned()
+            );
         }
         let mut without = SpillwayStores::each_without(&self.without);
         without.extend(SpillwayStores::one_after_another_without(&self.one_after_another));
@@ -91,16 +103,16 @@ impl ScanArgs {
         for round in 0..self.rounds {
             for &value_bytes in &self.value_bytes {
                 for &layout in &self.layouts {
-                    let mut expected = vec![None; tasks.len()];
+                    let mut expected = HashMap::new();
                     for place in 0..stores.len() {
                         // The order turns with each round, so that none is always first.
                         let kind = stores[(place + round) % stores.len()];
                         bar.set_message(format!("{} {}", kind.name(), layout.name()));
-                        for (task, row, checksum) in
+                        for (what, row, checksum) in
                             self.measure(kind, layout, value_bytes, &tasks)?
                         {
-                            if *expected[task].get_or_insert(checksum) != checksum {
-                                let (name, task) = (kind.name(), tasks[task].name());
+                            if *expected.entry(what).or_insert(checksum) != checksum {
+                                let (name, task) = (kind.name(), tasks[what.0].name());
                                 return Err(format!("{name} read something else under {task}"));
                             }
                             report.add(row);
@@ -117,14 +129,14 @@ impl ScanArgs {
         Ok(report)
     }
 
-    /// A row of the report for each task, and a checksum of what was read.
+    /// A row of the report for each task, and a checksum of what it and so many threads have read.
     fn measure(
         &self,
         kind: &dyn Stores,
         layout: Layout,
         value_bytes: usize,
         tasks: &[Task],
-    ) -> Result<Vec<(usize, Row, u64)>, String> {
+    ) -> Result<Vec<((usize, u64), Row, u64)>, String> {
         let mut plan = self.plan(value_bytes);
         let folder = self.common.dir.join("scan");
         fresh_folder(&folder)?;
@@ -133,19 +145,25 @@ impl ScanArgs {
         let mut rows = Vec::new();
         let runs = tasks.iter().enumerate().flat_map(|(at, &task)| {
             let many = if task == Task::MultiGet { &self.at_once[..] } else { &[1] };
-            many.iter().map(move |many| (at, task, *many))
+            let share = matches!(task, Task::MultiGet | Task::Gets);
+            let threads = if share { &self.threads[..] } else { &[1] };
+            let each = threads.iter().flat_map(|threads| many.iter().map(|many| (*threads, *many)));
+            each.map(move |(threads, many)| (at, task, threads, many))
         });
-        for (at, task, at_once) in runs {
-            plan.at_once = at_once;
+        for (at, task, threads, at_once) in runs {
+            (plan.threads, plan.at_once) = (threads, at_once);
             let mut took = run(&*store, &folder, task, &plan)?;
             for _ in 1..self.turns {
                 took = run(&*store, &folder, task, &plan)?;
             }
             let each = took.rows.max(1) as f64;
-            let name = match task {
+            let mut name = match task {
                 Task::MultiGet => format!("{} of {at_once}", task.name()),
                 _ => task.name().to_owned(),
             };
+            if threads > 1 {
+                name += &format!(" by {threads}");
+            }
             let case = vec![name, layout.name().to_owned(), value_bytes.to_string()];
             let figures = vec![
                 each / took.elapsed_s,
@@ -153,7 +171,7 @@ impl ScanArgs {
                 took.cpu_s * 1e9 / each,
                 took.device_bytes as f64 / 1024.0 / each,
             ];
-            rows.push((at, Row { case, subject: kind.name(), figures }, took.checksum));
+            rows.push(((at, threads), Row { case, subject: kind.name(), figures }, took.checksum));
         }
         drop(store);
         remove_folder(&folder)?;
@@ -168,6 +186,7 @@ impl ScanArgs {
             nexts: self.nexts,
             gets: self.gets,
             at_once: 1,
+            threads: 1,
             cold: self.cold,
             seed: self.common.seed,
         }

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use rustix::fs::{Advice, fadvise};
-use spillway_base::checksum::{crc32c, crc32c_append};
+use spillway_base::checksum::crc32c_append;
 use spillway_base::rng::Rng;
 use spillway_base::{Direction, clock};
 
@@ -80,6 +81,8 @@ pub(super) struct Plan {
     /// Keys of a turn that are got, and how many of them at once.
     pub(super) gets: u64,
     pub(super) at_once: usize,
+    /// Who gets them.
+    pub(super) threads: u64,
     /// Whether the system is to have nothing of the store's files in its memory before a turn.
     pub(super) cold: bool,
     pub(super) seed: u64,
@@ -91,7 +94,7 @@ pub(super) struct Took {
     /// Rows that were read.
     pub(super) rows: u64,
     pub(super) elapsed_s: f64,
-    /// Of the thread that reads.
+    /// Of the threads that read.
     pub(super) cpu_s: f64,
     /// That devices read meanwhile.
     pub(super) device_bytes: u64,
@@ -151,12 +154,31 @@ pub(super) fn run(
     if plan.cold {
         drop_cache(folder)?;
     }
-    let (begin, cpu, io) = (clock::now(), machine::thread_time(), Io::own());
-    let (rows, checksum) = read(store, task, plan)?;
-    let (elapsed, cpu) = (clock::now() - begin, machine::thread_time() - cpu);
+    let threads = plan.threads;
+    let share = |thread: u64| -> Result<(Seen, Duration), String> {
+        let cpu = machine::thread_time();
+        let own = Plan { gets: plan.gets / threads, seed: plan.seed + (thread << 32), ..*plan };
+        let seen = read(store, task, &own)?;
+        Ok((seen, machine::thread_time() - cpu))
+    };
+    let (begin, io) = (clock::now(), Io::own());
+    let all = std::thread::scope(|scope| {
+        let share = &share;
+        let others: Vec<_> =
+            (1..threads).map(|thread| scope.spawn(move || share(thread))).collect();
+        let own = share(0);
+        let others = others.into_iter().map(|other| other.join().expect("a reader does not panic"));
+        std::iter::once(own).chain(others).collect::<Result<Vec<_>, _>>()
+    })?;
+    let elapsed_s = (clock::now() - begin).as_secs_f64();
     let device_bytes = Io::own().since(io).device_read_bytes;
-    let (elapsed_s, cpu_s) = (elapsed.as_secs_f64(), cpu.as_secs_f64());
-    Ok(Took { rows, elapsed_s, cpu_s, device_bytes, checksum })
+    let cpu_s = all.iter().map(|(_, cpu)| cpu.as_secs_f64()).sum();
+    let rows = all.iter().map(|(seen, _)| seen.rows).sum();
+    let checksum = all.iter().fold(0, |before, (seen, _)| {
+        let so_far = crc32c_append(before, &seen.rows.to_le_bytes());
+        crc32c_append(so_far, &seen.sum.to_le_bytes())
+    });
+    Ok(Took { rows, elapsed_s, cpu_s, device_bytes, checksum: u64::from(checksum) })
 }
 
 /// What is read of a row: little, so that it is the store that is measured.
@@ -176,7 +198,7 @@ impl Seen {
 
 /// What is measured, and nothing else: `valgrind --toggle-collect` is given its name (`scripts/bench-scan-instructions`).
 #[inline(never)]
-fn read(store: &dyn Store, task: Task, plan: &Plan) -> Result<(u64, u64), String> {
+fn read(store: &dyn Store, task: Task, plan: &Plan) -> Result<Seen, String> {
     let mut rng = Rng::new(plan.seed ^ 0x5CA7);
     let mut seen = Seen { rows: 0, sum: 0 };
     match task {
@@ -224,8 +246,5 @@ fn read(store: &dyn Store, task: Task, plan: &Plan) -> Result<(u64, u64), String
             }
         }
     }
-    Ok((
-        seen.rows,
-        u64::from(crc32c_append(crc32c(&seen.rows.to_le_bytes()), &seen.sum.to_le_bytes())),
-    ))
+    Ok(seen)
 }

@@ -49,7 +49,11 @@ impl TieredEngine {
     fn run_job(&self, compact: bool) -> Result<JobOutcome> {
         let inner = &self.0;
         let _working = inner.working()?;
-        let outcome = inner.next_job(compact);
+        let freed = inner.context.garbage.free_some();
+        let mut outcome = inner.next_job(compact);
+        if freed && matches!(outcome, Ok(JobOutcome::Idle)) {
+            outcome = Ok(JobOutcome::Worked);
+        }
         if let Err(error) = &outcome
             && error.kind() != ErrorKind::DiskFull
         {
@@ -118,6 +122,7 @@ impl TieredEngine {
                 }
             })?;
             done.push(part);
+            while self.0.context.garbage.free_some() {}
         }
     }
 
@@ -131,6 +136,7 @@ impl TieredEngine {
         if is_sound {
             self.0.note();
         }
+        self.0.context.garbage.end();
         self.0.locks.lock().clear();
         drop(alone);
         self.0.context.under_way.finish();

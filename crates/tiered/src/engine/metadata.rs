@@ -18,10 +18,12 @@ use super::change::Change;
 use super::{Inner, TieredEngine};
 use crate::coding::{Coding, Names};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
-use crate::level::LevelsEdit;
+use crate::level::{LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place, State};
 use crate::settings::TieredSettings;
 use crate::space::SlotRun;
+use crate::subtable::SubTable;
+use crate::table::Table;
 
 const SLOT_BYTES: usize = 2 << 20;
 /// Slots of a data file.
@@ -64,6 +66,17 @@ pub struct EditCost {
     /// What the same would take if levels were flat lists: a pointer to each slice of the level copied, and those of the list before
     /// dropped.
     pub as_a_list: Duration,
+}
+
+/// What it costs a reader to let go of a view as the last one who has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LettingGo {
+    /// Where most is left to threads in the background.
+    pub left: Duration,
+    /// What they take for that.
+    pub later: Duration,
+    /// Where it frees all that nobody else has.
+    pub freed: Duration,
 }
 
 /// Nobody reads, and everything is stable.
@@ -206,10 +219,7 @@ impl TieredEngine {
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
     pub fn rehearse_edit(&self) -> Result<Option<EditCost>> {
-        let inner = &self.0;
-        let parts = inner.all_parts();
-        let longest = parts.iter().max_by_key(|(_, part)| part.view().levels.level2.slices().len());
-        let Some((table, part)) = longest else { return Ok(None) };
+        let Some((table, part)) = self.longest() else { return Ok(None) };
         let levels = part.view().levels.clone();
         let Some(slice) = levels.level2.slices().get(levels.level2.slices().len() / 2).cloned()
         else {
@@ -217,17 +227,8 @@ impl TieredEngine {
         };
         let mut cost = EditCost::default();
         for place in [Place::Level0(levels.next_sublevel()), Place::Level2] {
-            let (removed, added) = (vec![slice.clone()], vec![(place, slice.clone())]);
-            let edit = LevelsEdit { removed, added, ..LevelsEdit::default() };
-            let asked = now();
-            let mut manifest = inner.recording()?;
-            let change = Change::of(&edit);
-            let edits = change.edits(table, &edit, &levels.ranges);
-            let begin = now();
-            manifest.commit(edits)?;
-            let recorded = now();
-            part.edit(&edit, None);
-            let installed = now();
+            let [asked, begin, recorded, installed] =
+                self.move_slices((&table, &part), std::slice::from_ref(&slice), place)?;
             let list = levels.level2.slices().to_vec();
             let flat = now();
             drop(list.clone());
@@ -237,6 +238,68 @@ impl TieredEngine {
             cost = EditCost { recorded, recorded_max, installed, as_a_list };
         }
         Ok(Some(cost))
+    }
+
+    /// Takes so many slices from all over the longest Level2 away and puts them back, while somebody keeps a view, and lets go of that:
+    /// with most of it left to others, and with none.
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
+    pub fn rehearse_letting_go(&self, slices: usize) -> Result<LettingGo> {
+        let garbage = &self.0.context.garbage;
+        let mut cost = LettingGo::default();
+        let Some((table, part)) = self.longest() else { return Ok(cost) };
+        for leaves in [true, false] {
+            while garbage.free_some() {}
+            if !leaves {
+                garbage.end();
+            }
+            let view = part.view();
+            let all = view.levels.level2.slices();
+            let some: Vec<_> =
+                all.iter().step_by(all.len().div_ceil(slices).max(1)).cloned().collect();
+            for place in [Place::Level0(view.levels.next_sublevel()), Place::Level2] {
+                self.move_slices((&table, &part), &some, place)?;
+            }
+            drop(some);
+            let begin = now();
+            drop(view);
+            let end = now();
+            while garbage.free_some() {}
+            match leaves {
+                true => (cost.left, cost.later) = (end - begin, now() - end),
+                false => cost.freed = end - begin,
+            }
+        }
+        garbage.begin();
+        Ok(cost)
+    }
+
+    /// The sub-table with the longest Level2.
+    fn longest(&self) -> Option<(Arc<Table>, Arc<SubTable>)> {
+        let slices = |part: &SubTable| part.view_now().levels.level2.slices().len();
+        self.0.all_parts().into_iter().max_by_key(|(_, part)| slices(part))
+    }
+
+    /// Moves slices to another place. Answers when that was asked for, when the manifest was had, when it was durable there, and when readers
+    /// saw it.
+    fn move_slices(
+        &self,
+        (table, part): (&Table, &SubTable),
+        slices: &[Arc<Slice>],
+        place: Place,
+    ) -> Result<[Duration; 4]> {
+        let (removed, added) =
+            (slices.to_vec(), slices.iter().map(|slice| (place, slice.clone())).collect());
+        let edit = LevelsEdit { removed, added, ..LevelsEdit::default() };
+        let asked = now();
+        let mut manifest = self.0.recording()?;
+        let edits = Change::of(&edit).edits(table, &edit, &part.view_now().levels.ranges);
+        let begin = now();
+        manifest.commit(edits)?;
+        let recorded = now();
+        part.edit(&edit, None);
+        Ok([asked, begin, recorded, now()])
     }
 
     /// Writes a fresh manifest: beside flushes and compactions that record something, or so that they wait for it. Answers its bytes.

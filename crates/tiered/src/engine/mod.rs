@@ -80,7 +80,7 @@ use debt::{LevelsDebt, Settled};
 pub(crate) use heat::Heat;
 pub use inspect::TableSize;
 pub use jobs::{Background, JobOutcome};
-pub use metadata::{EditCost, Metadata};
+pub use metadata::{EditCost, LettingGo, Metadata};
 pub(crate) use mix::Mix;
 pub use mix::TableUse;
 use noted::Noted;
@@ -178,6 +178,13 @@ struct Inner {
     history: History,
     noted: Noted,
     gap_figures: Arc<gaps::Figures>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Nobody is left who would free it.
+        self.context.garbage.end();
+    }
 }
 
 /// The tiered engine. [`spillway_base::engine`] says what it guarantees. Cheap to clone.

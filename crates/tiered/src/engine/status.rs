@@ -153,6 +153,17 @@ impl Inner {
                     .map(|(_, part)| part.view_now().levels.ranges.len())
                     .sum::<usize>() as f64,
             ),
+            gauge(
+                "tiered_views_left",
+                "Old views' metadata that is to be freed beside readers.",
+                self.context.garbage.len() as f64,
+            ),
+            Metric {
+                name: "tiered_views_left_total",
+                help: "Times that a reader let go of an old view and left most of it to be freed beside it.",
+                counter: true,
+                value: self.context.garbage.handed_over() as f64,
+            },
             counter("tiered_splits_total", "Sub-tables that were split.", &counts.splits),
             counter("tiered_joins_total", "Sub-tables that were joined.", &counts.joins),
             counter(

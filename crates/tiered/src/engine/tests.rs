@@ -15,6 +15,7 @@ mod drops;
 mod edges;
 mod faults;
 mod gaps;
+mod garbage;
 mod kinds;
 mod level0;
 mod metadata;

@@ -21,6 +21,7 @@ use crate::cache::{Cache, Entrance, Held, Holder, Pin, RowCache, Seat, Sizes, Ta
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
+use crate::garbage::Garbage;
 use crate::pages::{Buffer, PagePools};
 use crate::space::{DataFile, DeviceClass, SpaceManager};
 use crate::subtable::Missing;
@@ -69,6 +70,8 @@ pub(crate) struct ReadContext {
     pub(crate) reads_of_parts: AtomicU64,
     /// Whether readers' reads go past the system's page cache.
     pub(super) direct: bool,
+    /// What readers let go of, and is to be freed.
+    pub(crate) garbage: Garbage,
     pub(super) budget: Budget,
 }
 
@@ -93,6 +96,7 @@ impl ReadContext {
             part_reads,
             reads_of_parts: AtomicU64::new(0),
             direct,
+            garbage: Garbage::default(),
             budget: budget.clone(),
         });
         let weak: Weak<ReadContext> = Arc::downgrade(&context);
@@ -275,6 +279,11 @@ impl ExtentHandle {
             thermometer,
             home,
         }
+    }
+
+    /// What reads of it share with others; none of one that is for tests of what needs only the record.
+    pub(crate) fn context(&self) -> Option<&Arc<ReadContext>> {
+        self.home.as_ref().map(|home| &home.context)
     }
 
     /// Counts a read of a block, now and then.

@@ -4,13 +4,27 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, KeyRange, Result};
 
+use super::remains::Nodes;
 use super::tree::{self, Changes, Node};
 use super::{Slice, Slices};
 
 /// Slices in key order, none overlapping another.
-#[derive(Clone, Default, Debug)]
+#[derive(Default, Debug)]
 pub(crate) struct Run {
     root: Arc<Node>,
+}
+
+impl Drop for Run {
+    /// Who read it last frees little of it (`garbage`, G1).
+    fn drop(&mut self) {
+        if self.root.count() == 0 {
+            return;
+        }
+        let root = std::mem::take(&mut self.root);
+        if let Some(context) = root.first().extent.context().cloned() {
+            context.garbage.let_go(Nodes::below(root));
+        }
+    }
 }
 
 impl Run {

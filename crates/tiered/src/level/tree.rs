@@ -202,7 +202,18 @@ impl Node {
         }
     }
 
-    fn first(&self) -> &Arc<Slice> {
+    /// Lets go of it. Answers how many slices it had, and gives the nodes that it had.
+    pub(super) fn take_apart(self, nodes: &mut Vec<Arc<Node>>) -> usize {
+        match self.below {
+            Below::Slices(slices) => slices.len(),
+            Below::Nodes(below, _) => {
+                nodes.extend(below);
+                0
+            }
+        }
+    }
+
+    pub(super) fn first(&self) -> &Arc<Slice> {
         match &self.below {
             Below::Slices(slices) => &slices[0],
             Below::Nodes(nodes, _) => nodes[0].first(),

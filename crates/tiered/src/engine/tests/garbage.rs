@@ -1,0 +1,123 @@
+//! Who reads an old view last frees little of it (`garbage`), and nothing of it is forgotten.
+
+use std::sync::Weak;
+
+use spillway_storage::Disk;
+
+use super::super::Metadata;
+use super::*;
+use crate::extent::ReadContext;
+use crate::subtable::View;
+
+/// A table of very many slices that is gone but for a view of it.
+fn view_of_what_is_gone() -> (TieredEngine, Arc<View>) {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(38));
+    Metadata { extents: 3000, tables: 1, subtables: 1, seed: 6 }.make(&disk, &dir()).unwrap();
+    let engine = Metadata::open(disk, &dir(), 64 << 20).unwrap();
+    let (table, part) = engine.0.all_parts().pop().unwrap();
+    let view = part.view();
+    let dropped = batch(&[Op::DropTable(table.id)]);
+    drop((table, part));
+    engine.install(Csn((1 << 40) - 1), &dropped);
+    idle(&engine);
+    assert!(engine.0.all_parts().is_empty());
+    (engine, view)
+}
+
+fn idle(engine: &TieredEngine) {
+    while engine.run_background_job().unwrap() == JobOutcome::Worked {}
+}
+
+/// Bytes of slots that are taken.
+fn taken(engine: &TieredEngine) -> u64 {
+    let (all, free) = engine.0.space.bytes();
+    all - free
+}
+
+/// G1, G2, G3: slots come back with the view, a few of them at once and the others in the background.
+#[test]
+fn who_lets_go_of_a_large_view_leaves_most_of_it_to_the_background() {
+    let (engine, view) = view_of_what_is_gone();
+    let garbage = &engine.0.context.garbage;
+    let (held, other, before) = (taken(&engine), view.clone(), garbage.handed_over());
+    drop(view);
+    assert_eq!((taken(&engine), garbage.len()), (held, 0), "somebody else reads it");
+    drop(other);
+    let at_once = taken(&engine);
+    assert!(held / 2 < at_once && at_once < held, "{at_once} of {held}");
+    assert!(garbage.len() > 0 && garbage.handed_over() > before);
+    assert_eq!(engine.run_background_job().unwrap(), JobOutcome::Worked);
+    idle(&engine);
+    assert_eq!((taken(&engine), garbage.len()), (0, 0));
+}
+
+/// G3: what a view has in common with the one that readers see now stays.
+#[test]
+fn what_is_still_read_stays() {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(39));
+    Metadata { extents: 3000, tables: 1, subtables: 1, seed: 7 }.make(&disk, &dir()).unwrap();
+    let engine = Metadata::open(disk, &dir(), 64 << 20).unwrap();
+    let listed = || {
+        let (_, part) = engine.0.all_parts().pop().unwrap();
+        let levels = part.view().levels.clone();
+        levels.places().map(|(place, slice)| (place, slice.meta.id())).collect::<Vec<_>>()
+    };
+    let (before, space) = (listed(), engine.0.space.bytes());
+    for slices in [1, 200, 2000] {
+        let handed_over = engine.0.context.garbage.handed_over();
+        engine.rehearse_letting_go(slices).unwrap();
+        let more = engine.0.context.garbage.handed_over() > handed_over;
+        assert!(more || slices == 1, "{slices} slices");
+        assert!(listed() == before && engine.0.space.bytes() == space);
+    }
+}
+
+/// G4.
+#[test]
+fn nothing_is_left_once_the_engine_is_closed_or_gone() {
+    let (engine, view) = view_of_what_is_gone();
+    drop(view);
+    assert!(taken(&engine) > 0);
+    engine.close();
+    assert_eq!(taken(&engine), 0);
+
+    let (engine, view) = view_of_what_is_gone();
+    engine.close();
+    drop(view);
+    assert_eq!(taken(&engine), 0);
+
+    for first in [true, false] {
+        let (engine, view) = view_of_what_is_gone();
+        let context: Weak<ReadContext> = Arc::downgrade(&engine.0.context);
+        if first {
+            drop(view);
+            assert!(engine.0.context.garbage.len() > 0);
+            drop(engine);
+        } else {
+            drop(engine);
+            drop(view);
+        }
+        assert!(context.upgrade().is_none(), "it is held by what it would free");
+    }
+}
+
+/// G3: two that let go of the same nodes at a time free each of them once, and none is forgotten.
+#[test]
+fn views_that_share_nodes_are_let_go_of_at_a_time() {
+    for _ in 0..20 {
+        let (engine, view) = view_of_what_is_gone();
+        let all = view.levels.level2.slices().to_vec();
+        let removed = all.iter().step_by(40).cloned().collect();
+        drop(all);
+        let edit = LevelsEdit { removed, ..LevelsEdit::default() };
+        let other = view.levels.apply(&edit).unwrap();
+        drop(edit);
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(view));
+            scope.spawn(|| drop(other));
+            scope.spawn(|| idle(&engine));
+        });
+        idle(&engine);
+        assert_eq!(taken(&engine), 0);
+    }
+}

@@ -1,0 +1,166 @@
+//! What nobody reads any more, and is too much for whoever read it last to free (X-Engine, section 3.1.3).
+//!
+//! G1. *Readers free little.* Who lets go of something last frees about [`FREED_AT_ONCE`] of its parts, and leaves the others here: it may have
+//!     held on to a view while everything in it was replaced.
+//! G2. *What is left is freed soon.* Each thread in the background frees about [`FREED_A_LOOK`] parts before each of its jobs, and has
+//!     no rest while anything is left.
+//! G3. *Nothing that is read goes, and nothing is forgotten.* A part that somebody else has stays, and is its last owner's to free.
+//! G4. *An end.* What is left is freed as the engine closes, and from then on by whoever lets go.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// Parts: a few microseconds where others have them too, some fifty where all of them go, and the slots with them. Tests have few parts.
+const FREED_AT_ONCE: usize = if cfg!(test) { 6 } else { 256 };
+/// A millisecond or two at most, for which a flush waits.
+const FREED_A_LOOK: usize = 4096;
+
+/// Something large that nobody reads any more.
+pub(crate) trait Remains: Send {
+    /// Frees about so many of its parts.
+    fn free(&mut self, parts: usize);
+
+    /// Whether nothing is left of it.
+    fn is_gone(&self) -> bool;
+}
+
+/// What is left to be freed.
+pub(crate) struct Garbage {
+    /// Oldest first; none once who lets go has to free.
+    left: Mutex<Option<VecDeque<Box<dyn Remains>>>>,
+    /// How much was ever left.
+    handed_over: AtomicU64,
+}
+
+impl Default for Garbage {
+    fn default() -> Garbage {
+        Garbage { left: Mutex::new(Some(VecDeque::new())), handed_over: AtomicU64::new(0) }
+    }
+}
+
+impl Garbage {
+    /// Frees a little of what was let go of, and the rest later (G1).
+    pub(crate) fn let_go(&self, mut remains: impl Remains + 'static) {
+        remains.free(FREED_AT_ONCE);
+        if !remains.is_gone() {
+            self.handed_over.fetch_add(1, Ordering::Relaxed);
+            self.leave(Box::new(remains));
+        }
+    }
+
+    fn leave(&self, mut remains: Box<dyn Remains>) {
+        if let Some(left) = &mut *self.left.lock() {
+            left.push_back(remains);
+            return;
+        }
+        free_whole(&mut *remains);
+    }
+
+    /// Frees a little of what is left. Answers whether there was anything (G2).
+    pub(crate) fn free_some(&self) -> bool {
+        let oldest = self.left.lock().as_mut().and_then(VecDeque::pop_front);
+        let Some(mut oldest) = oldest else { return false };
+        oldest.free(FREED_A_LOOK);
+        if !oldest.is_gone() {
+            self.leave(oldest);
+        }
+        true
+    }
+
+    /// Frees all that is left, and has others free what they let go of (G4).
+    pub(crate) fn end(&self) {
+        let left = self.left.lock().take();
+        left.into_iter().flatten().for_each(|mut remains| free_whole(&mut *remains));
+    }
+
+    /// Takes in what is too much, as it did before [`Garbage::end`].
+    pub(crate) fn begin(&self) {
+        self.left.lock().get_or_insert_default();
+    }
+
+    /// How many were too much for whoever let go of them.
+    pub(crate) fn handed_over(&self) -> u64 {
+        self.handed_over.load(Ordering::Relaxed)
+    }
+
+    /// How many are left.
+    pub(crate) fn len(&self) -> usize {
+        self.left.lock().as_ref().map_or(0, VecDeque::len)
+    }
+}
+
+fn free_whole(remains: &mut dyn Remains) {
+    while !remains.is_gone() {
+        remains.free(usize::MAX);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    struct Parts {
+        left: usize,
+        freed: Arc<AtomicUsize>,
+    }
+
+    impl Remains for Parts {
+        fn free(&mut self, parts: usize) {
+            let freed = parts.min(self.left);
+            self.left -= freed;
+            self.freed.fetch_add(freed, Ordering::Relaxed);
+        }
+
+        fn is_gone(&self) -> bool {
+            self.left == 0
+        }
+    }
+
+    fn parts(left: usize) -> (Parts, impl Fn() -> usize) {
+        let freed = Arc::new(AtomicUsize::new(0));
+        (Parts { left, freed: freed.clone() }, move || freed.load(Ordering::Relaxed))
+    }
+
+    /// G1, G2.
+    #[test]
+    fn a_little_is_freed_at_once_and_the_rest_in_looks() {
+        let garbage = Garbage::default();
+        let (few, freed_few) = parts(FREED_AT_ONCE);
+        garbage.let_go(few);
+        assert_eq!((freed_few(), garbage.len(), garbage.handed_over()), (FREED_AT_ONCE, 0, 0));
+        assert!(!garbage.free_some());
+        let (many, freed) = parts(FREED_AT_ONCE + 2 * FREED_A_LOOK + 1);
+        garbage.let_go(many);
+        let (more, freed_more) = parts(FREED_AT_ONCE + 1);
+        garbage.let_go(more);
+        assert_eq!((freed(), freed_more()), (FREED_AT_ONCE, FREED_AT_ONCE));
+        assert_eq!((garbage.len(), garbage.handed_over()), (2, 2));
+        // In turn, so that what is large holds up nothing small.
+        assert!(garbage.free_some() && garbage.free_some());
+        assert_eq!((freed(), freed_more()), (FREED_AT_ONCE + FREED_A_LOOK, FREED_AT_ONCE + 1));
+        assert!(garbage.free_some() && garbage.free_some() && !garbage.free_some());
+        assert_eq!(freed(), FREED_AT_ONCE + 2 * FREED_A_LOOK + 1);
+    }
+
+    /// G4.
+    #[test]
+    fn in_the_end_all_goes_and_from_then_on_at_once() {
+        let garbage = Garbage::default();
+        let (before, freed) = parts(FREED_AT_ONCE + 100);
+        garbage.let_go(before);
+        garbage.end();
+        assert_eq!((freed(), garbage.len()), (FREED_AT_ONCE + 100, 0));
+        let (after, freed) = parts(1_000_000);
+        garbage.let_go(after);
+        assert_eq!((freed(), garbage.free_some()), (1_000_000, false));
+        garbage.begin();
+        let (again, freed) = parts(1_000_000);
+        garbage.let_go(again);
+        assert_eq!((freed(), garbage.len()), (FREED_AT_ONCE, 1));
+    }
+}
