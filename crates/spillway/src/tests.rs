@@ -792,7 +792,9 @@ fn commits_meanwhile_do_not_keep_one_from_persisting() {
         .unwrap()
     };
     for _ in 0..20 {
+        let stable = db.0.manager.stable();
         db.persist().unwrap();
+        assert!(db.0.tiered.pin().persisted() >= stable);
     }
     stop.store(true, Ordering::Relaxed);
     assert!(writer.join().unwrap() > 0);

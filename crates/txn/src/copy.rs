@@ -4,6 +4,7 @@
 //! of one would tell that a commit which another lacks was durable. So the copy says nothing of generations and
 //! notes either, and a log made of it begins its own.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ impl TransactionManager {
         LogHold(self.0.clone())
     }
 
-    /// Gives the commits past `after` and up to the stable one of now, lane by lane: the lane's number, and the payload
-    /// of a frame that has some of them. The log in `dir` has been held since `after` was persistent.
+    /// Gives the commits past the first of these and up to the other, lane by lane: the lane's number, and the payload
+    /// of a frame that has some of them. The log in `dir` has been held since the first was persistent, and the other was stable before this is called.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], also when commits are missing; [`spillway_base::ErrorKind::Io`]; what
@@ -55,11 +56,11 @@ impl TransactionManager {
         disk: &dyn Disk,
         dir: &Path,
         _held: &LogHold,
-        after: Csn,
+        Range { start: after, end: through }: Range<Csn>,
         give: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
     ) -> Result<LogCopy> {
-        // Before the look at the lanes: each has then what is durable of it up to here.
-        let through = self.stable().max(after);
+        // Each lane has what is durable of it up to there.
+        let through = through.max(after);
         let spans = self.0.pipeline.spans();
         let readers = spans
             .iter()

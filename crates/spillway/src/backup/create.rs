@@ -100,12 +100,16 @@ impl Taking<'_> {
         let identity = identity_of(&*db.disk, &db.path)?;
         let held = db.manager.hold_log();
         let pin = db.tiered.pin();
-        let persisted = pin.persisted();
+        // Up to the moment of the pin and no further: a later commit may say of rows what is true of files that came after (a table's
+        // rows have all been written in its newest form), and not of these.
+        let (persisted, through) = (pin.persisted(), pin.stable());
+        let all = bytes_of(&pin);
+        progress(0, all)?;
         let path = repository.log_path(self.number);
         let mut log = log::Writer::begin(&*repository.disk, &path)?;
-        let all = bytes_of(&pin);
+        let commits = persisted..through;
         let copy =
-            db.manager.copy_log(&*db.disk, &db.log_dir, &held, persisted, &mut |lane, frame| {
+            db.manager.copy_log(&*db.disk, &db.log_dir, &held, commits, &mut |lane, frame| {
                 db.check_open()?;
                 progress(0, all)?;
                 log.put(lane, frame)

@@ -18,6 +18,7 @@
 //! a compaction merges, and when, is its own affair.
 
 use spillway::{Database, LockMode, Transaction, TransactionOptions};
+use spillway_base::thread::blocking;
 
 use super::pass::{BATCH_BYTES, Pass, Visitor};
 use crate::catalog::{Catalog, Change, TableDef};
@@ -64,7 +65,8 @@ impl Pass<'_> {
 
     /// Has rows be as they are after a crash, too, once all were visited: to be done before it is noted ([`finish`]).
     pub(crate) fn persist(&self) -> Result<()> {
-        Ok(self.db.persist()?)
+        // Whoever serves clients with this thread can do so with another meanwhile.
+        Ok(blocking(|| self.db.persist())?)
     }
 }
 

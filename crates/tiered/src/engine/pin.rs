@@ -43,6 +43,7 @@ fn copy_of(table: TableId, meta: &ExtentMeta) -> ExtentCopy {
 /// The engine's files at one moment.
 pub struct Pin {
     state: State,
+    stable: Csn,
     slot_bytes: u32,
     extents: Vec<(TableId, Arc<ExtentHandle>)>,
 }
@@ -57,6 +58,9 @@ impl TieredEngine {
         let mut state = manifest.state().clone();
         // A flush publishes what it recorded under the same lock, so this is true of the state, too.
         state.persisted = state.persisted.max(inner.compute_persisted());
+        // What is flushed was stable, so no later commit is in these files; and whatever others publish from now on, commits that
+        // build on it come after this one.
+        let stable = inner.horizon.stable();
         // Numbers that were given out may be recorded by now under way, and a copy gives none of them again.
         state.next_extent =
             state.next_extent.max(ExtentId(inner.next_extent.load(Ordering::Relaxed)));
@@ -82,7 +86,7 @@ impl TieredEngine {
                 (id, handle.expect("an extent of the manifest belongs to a level"))
             }));
         }
-        Pin { state, slot_bytes: inner.settings.slot_bytes as u32, extents }
+        Pin { state, stable, slot_bytes: inner.settings.slot_bytes as u32, extents }
     }
 }
 
@@ -91,6 +95,12 @@ impl Pin {
     #[must_use]
     pub fn persisted(&self) -> Csn {
         self.state.persisted
+    }
+
+    /// The stable commit as the files were pinned. They have none after it.
+    #[must_use]
+    pub fn stable(&self) -> Csn {
+        self.stable
     }
 
     /// The extents, by table and number.
