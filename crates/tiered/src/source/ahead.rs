@@ -74,10 +74,10 @@ impl Ahead {
         Ok(data)
     }
 
-    /// Whether blocks are to be read ahead.
-    pub(super) fn is_worth_it(&self) -> bool {
-        let backward = self.direction == Direction::Backward;
-        backward && (self.reading.is_some() || self.missed >= MISSED_TO_BEGIN)
+    /// Whether blocks are to be read ahead, of an extent that is read past the system's page cache or through it.
+    pub(super) fn is_worth_it(&self, direct: bool) -> bool {
+        let is_ours = direct || self.direction == Direction::Backward;
+        is_ours && (self.reading.is_some() || self.missed >= MISSED_TO_BEGIN)
     }
 
     /// Begins reads of what is behind a block that the scan has come to.

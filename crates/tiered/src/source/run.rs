@@ -152,6 +152,12 @@ enum Lent {
     Each(Vec<Row>),
 }
 
+/// The block with the last row below an end that a slice begins below, by the first of its blocks that ends at or behind it.
+fn before_end(table: &Resident, blocks: &Range<usize>, block: usize, end: &[u8]) -> usize {
+    let begins_behind = block > blocks.start && end <= table.first(block);
+    block - usize::from(begins_behind)
+}
+
 /// Rows that are compared with what they have to come before, before that is sought in the block.
 const COMPARED: usize = 2;
 
@@ -275,11 +281,9 @@ impl RunSource {
         let blocks = slice.meta.block_range();
         // The slice ends at or behind the end, and so does one of its blocks.
         let block = table.seek(blocks.clone(), end).min(blocks.end - 1);
+        let block = before_end(&table, &blocks, block, end);
         match table.range_filter(block) {
-            // The slice begins below the end, and so does the block before.
-            _ if end <= table.first(block) => {
-                bound.extend_from_slice(table.last(block.max(blocks.start + 1) - 1));
-            }
+            _ if table.last(block) < end => bound.extend_from_slice(table.last(block)),
             Some(range) => range.past_before(end, bound),
             None => bound.extend_from_slice(end),
         }
@@ -457,7 +461,8 @@ impl RunSource {
         self.begins.unwrap_or_else(|| self.run.seek(self.bounds.start()))
     }
 
-    /// In a block of a slice, which what is given the slice's blocks finds; `None` where there is none.
+    /// In a block of a slice, which what is given the slice's blocks finds; `None` where there is none, or the index says that it is
+    /// past the bounds: a block that is not needed may be one that cannot be read.
     fn open(
         &self,
         slice: usize,
@@ -465,12 +470,18 @@ impl RunSource {
         access: Access,
     ) -> Result<Option<Standing>> {
         let Some(there) = self.run.slices().get(slice) else { return Ok(None) };
+        if self.is_past(&there.meta.smallest, &there.meta.largest) {
+            return Ok(None);
+        }
         let (extent, blocks) = (&there.extent, there.meta.block_range());
+        let is_there = |table: &Resident, index: usize| {
+            blocks.contains(&index) && !self.is_past(table.first(index), table.last(index))
+        };
         let pin = extent.cache().pin();
         if let Some(table) = extent.table(&pin) {
             // All is in memory most often: one pin is enough then, and nobody counts references to the table.
             let index = block(&table, blocks.clone());
-            if !blocks.contains(&index) {
+            if !is_there(&table, index) {
                 return Ok(None);
             }
             if let Some(data) = extent.block_to_keep(&table, index, &pin) {
@@ -481,10 +492,18 @@ impl RunSource {
         drop(pin);
         let table = extent.resident(access)?;
         let index = block(&table, blocks.clone());
-        if !blocks.contains(&index) {
+        if !is_there(&table, index) {
             return Ok(None);
         }
         self.read(&(slice, table, index), access).map(Some)
+    }
+
+    /// Whether keys from one up to another all lie behind the bounds, in the direction.
+    fn is_past(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        match self.direction {
+            Direction::Forward => self.bounds.end().is_some_and(|end| end <= smallest),
+            Direction::Backward => largest < self.bounds.start(),
+        }
     }
 
     fn read(&self, (slice, table, block): &Sought, access: Access) -> Result<Standing> {
@@ -499,16 +518,16 @@ impl RunSource {
         Ok(self.stand((*slice, table, *block), data))
     }
 
-    /// In the block that would have a key, of the first slice that ends at or behind it.
+    /// In a block of a slice where a bound is, unless that has been sought.
     fn seek(
         &self,
-        key: &[u8],
         slice: impl FnOnce() -> usize,
+        block: impl Fn(&Resident, Range<usize>) -> usize,
         access: Access,
     ) -> Result<Option<Standing>> {
         let found = match &self.sought {
             Some(sought) => Some(self.read(sought, access)?),
-            None => self.open(slice(), |table, blocks| table.seek(blocks, key), access)?,
+            None => self.open(slice(), block, access)?,
         };
         if let Some(at) = &found {
             // A scan begins at a block: one that goes on from there is no reason to keep what it passes.
@@ -520,9 +539,11 @@ impl RunSource {
     /// A block that a step came to: has those behind it read, where the scan has shown that it needs them.
     fn go_on(&self, at: &Standing, access: Access) {
         let mut ahead = self.ahead.borrow_mut();
+        let extent = &self.run.slices().at(at.slice).extent;
+        let direct = extent.context().is_some_and(|context| context.reads_directly());
         if access == Access::Blocking
-            && ahead.is_worth_it()
-            && let Some(table) = self.run.slices().at(at.slice).extent.resident_now()
+            && ahead.is_worth_it(direct)
+            && let Some(table) = extent.resident_now()
         {
             ahead.fill(&self.run, &self.bounds, (at.slice, at.block), &table);
         }
@@ -603,7 +624,8 @@ impl RunSource {
 
     fn first(&self, access: Access) -> Result<Option<Standing>> {
         let start = self.bounds.start();
-        let Some(at) = self.seek(start, || self.begins(), access)? else { return Ok(None) };
+        let block = |table: &Resident, blocks| table.seek(blocks, start);
+        let Some(at) = self.seek(|| self.begins(), block, access)? else { return Ok(None) };
         match at.data.seek(start) {
             entry if entry < at.inside.end => Ok(Some(at.at(entry))),
             // All of the block is before the range, whatever the index says of it.
@@ -616,21 +638,22 @@ impl RunSource {
     }
 
     fn last(&self, access: Access) -> Result<Option<Standing>> {
-        let slices = self.run.slices().len();
+        let slices = self.run.slices();
+        let behind = self.bounds.end().map_or(slices.len(), |end| self.run.seek(end));
         // The place of the first entry at or past the end, then one back.
         if let Some(end) = self.bounds.end()
-            && let slice = self.run.seek(end)
-            && slice < slices
+            && slices.get(behind).is_some_and(|slice| *slice.meta.smallest < *end)
         {
-            let Some(mut at) = self.seek(end, || slice, access)? else { return Ok(None) };
+            let block = |table: &Resident, blocks: Range<usize>| {
+                let block = table.seek(blocks.clone(), end).min(blocks.end - 1);
+                before_end(table, &blocks, block, end)
+            };
+            let Some(mut at) = self.seek(|| behind, block, access)? else { return Ok(None) };
             at.entry = at.data.seek(end);
             return self.before(at, access);
         }
-        let Some(slice) = slices.checked_sub(1) else { return Ok(None) };
-        let found = self.open(slice, |_, blocks| blocks.end - 1, access)?;
-        if let Some(at) = &found {
-            self.run.slices().at(slice).extent.note_read(at.block);
-        }
+        let Some(slice) = behind.checked_sub(1) else { return Ok(None) };
+        let found = self.seek(|| slice, |_, blocks| blocks.end - 1, access)?;
         Ok(found.and_then(Self::last_of))
     }
 
