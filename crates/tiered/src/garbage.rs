@@ -1,11 +1,11 @@
 //! What nobody reads any more, and is too much for whoever read it last to free (X-Engine, section 3.1.3).
 //!
-//! G1. *Readers free little.* Who lets go of something last frees about [`FREED_AT_ONCE`] of its parts, and leaves the others here: it may have
-//!     held on to a view while everything in it was replaced.
+//! G1. *Readers free little.* Who lets go of the levels of a view last frees about [`FREED_AT_ONCE`] of their nodes and slices, and leaves the others
+//!     here: it may have held on to the view while everything in it was replaced. (Memtables it frees whole: theirs are a few dozen pieces of memory.)
 //! G2. *What is left is freed soon.* Each thread in the background frees about [`FREED_A_LOOK`] parts before each of its jobs, and has
-//!     no rest while anything is left.
+//!     no rest while anything is left, unless a disk is full: then it looks as often as it tries to write.
 //! G3. *Nothing that is read goes, and nothing is forgotten.* A part that somebody else has stays, and is its last owner's to free.
-//! G4. *An end.* What is left is freed as the engine closes, and from then on by whoever lets go.
+//! G4. *An end.* What is left is freed as the engine closes or the threads in the background end for a failure, and from then on by whoever lets go.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

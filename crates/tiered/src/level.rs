@@ -131,6 +131,15 @@ pub(crate) struct LevelsEdit {
     pub(crate) newest_from: Csn,
 }
 
+impl Drop for Levels {
+    /// Who read them last frees little of them (`garbage`, G1).
+    fn drop(&mut self) {
+        let level0 = std::mem::take(&mut self.level0).into_iter().map(|sublevel| sublevel.run);
+        let below = [&mut self.level1, &mut self.level2].map(std::mem::take);
+        remains::let_go_of(level0.chain(below));
+    }
+}
+
 impl Levels {
     /// All runs, the newest data first.
     pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Arc<Run>> {

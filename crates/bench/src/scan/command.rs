@@ -92,7 +92,11 @@ impl ScanArgs {
         }
         let mut without = SpillwayStores::each_without(&self.without);
         without.extend(SpillwayStores::one_after_another_without(&self.one_after_another));
-        without.extend(self.direct.then(SpillwayStores::direct));
+        if self.direct {
+            without.push(SpillwayStores::default().directly());
+            let each = SpillwayStores::each_without(&self.without).into_iter();
+            without.extend(each.map(SpillwayStores::directly));
+        }
         let mut stores = SpillwayStores::among(&without, stores);
         stores.retain(|stores| self.only.is_empty() || self.only.contains(&stores.name()));
         let tasks = if self.tasks.is_empty() { Task::ALL.to_vec() } else { self.tasks.clone() };
@@ -129,14 +133,14 @@ impl ScanArgs {
         Ok(report)
     }
 
-    /// A row of the report for each task, and a checksum of what it and so many threads have read.
+    /// A row of the report for each task, by how many threads and how much at once, and a checksum of what was read.
     fn measure(
         &self,
         kind: &dyn Stores,
         layout: Layout,
         value_bytes: usize,
         tasks: &[Task],
-    ) -> Result<Vec<((usize, u64), Row, u64)>, String> {
+    ) -> Result<Vec<((usize, u64, usize), Row, u64)>, String> {
         let mut plan = self.plan(value_bytes);
         let folder = self.common.dir.join("scan");
         fresh_folder(&folder)?;
@@ -152,6 +156,9 @@ impl ScanArgs {
         });
         for (at, task, threads, at_once) in runs {
             (plan.threads, plan.at_once) = (threads, at_once);
+            // What the system is to have forgotten, the store may have kept: others are asked for.
+            let others = if self.cold { threads << 48 | (at_once as u64) << 24 } else { 0 };
+            plan.seed = self.common.seed + others;
             let mut took = run(&*store, &folder, task, &plan)?;
             for _ in 1..self.turns {
                 took = run(&*store, &folder, task, &plan)?;
@@ -171,7 +178,11 @@ impl ScanArgs {
                 took.cpu_s * 1e9 / each,
                 took.device_bytes as f64 / 1024.0 / each,
             ];
-            rows.push(((at, threads), Row { case, subject: kind.name(), figures }, took.checksum));
+            rows.push((
+                (at, threads, at_once),
+                Row { case, subject: kind.name(), figures },
+                took.checksum,
+            ));
         }
         drop(store);
         remove_folder(&folder)?;

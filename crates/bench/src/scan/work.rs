@@ -157,7 +157,7 @@ pub(super) fn run(
     let threads = plan.threads;
     let share = |thread: u64| -> Result<(Seen, Duration), String> {
         let cpu = machine::thread_time();
-        let own = Plan { gets: plan.gets / threads, seed: plan.seed + (thread << 32), ..*plan };
+        let own = Plan { gets: plan.gets / threads, seed: plan.seed + (thread << 8), ..*plan };
         let seen = read(store, task, &own)?;
         Ok((seen, machine::thread_time() - cpu))
     };

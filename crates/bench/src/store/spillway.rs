@@ -62,14 +62,11 @@ impl SpillwayStores {
         SpillwayStores::without_all(&[mechanism])
     }
 
-    /// With reads that go past the system's page cache, which its name tells.
+    /// The same with reads that go past the system's page cache, which its name tells.
     #[must_use]
-    pub fn direct() -> SpillwayStores {
-        SpillwayStores {
-            name: "spillway direct".to_owned(),
-            direct: true,
-            ..SpillwayStores::default()
-        }
+    pub fn directly(self) -> SpillwayStores {
+        let name = self.name.replacen("spillway", "spillway direct", 1);
+        SpillwayStores { name, direct: true, ..self }
     }
 
     fn without_all(mechanisms: &[Mechanism]) -> SpillwayStores {

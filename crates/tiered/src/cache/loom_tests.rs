@@ -219,6 +219,34 @@ fn loom_n5_a_block_that_comes_too_late() {
     });
 }
 
+/// N1: an extent comes to be elsewhere, while one reads it where it was and what is in memory of it gives way. All of it is released once.
+#[test]
+fn loom_n1_a_table_that_is_handed_over_beside_a_reader_and_an_eviction() {
+    model(3, || {
+        let shelf = shelf();
+        let moved = Arc::new(Extent(Seat::of(Some(&shelf.cache))));
+        let of_reader = shelf.clone();
+        let reader = thread::spawn(move || {
+            assert!(read(&of_reader, 1, 0).is_none_or(|found| found == 10));
+        });
+        let of_other = shelf.clone();
+        let other = thread::spawn(move || of_other.cache.give_way(usize::MAX));
+        shelf.cache.hand_over(&shelf.extent, &moved);
+        {
+            let pin = shelf.cache.pin_by(0);
+            assert!(shelf.extent.0.table(&pin).is_none(), "it is not there any more");
+            let table = moved.0.table(&pin);
+            let block = table.and_then(|table| table.block(0, &pin).map(|block| block.read()));
+            assert!(block.is_none_or(|block| block == 10));
+        }
+        other.join().unwrap();
+        reader.join().unwrap();
+        shelf.cache.forget(&moved);
+        shelf.cache.release_now();
+        assert_eq!((shelf.cache.held_and_charged(), shelf.cache.in_limbo()), ((0, 0), 0));
+    });
+}
+
 /// A mark that comes beside an eviction or the hand changes nothing else of the word.
 #[test]
 fn loom_marks_do_not_bring_back_what_is_gone() {

@@ -175,7 +175,11 @@ impl TieredEngine {
                     self.0.trickle.wait(clock::now()).map_or(LONG_NAP, |wait| wait.min(LONG_NAP))
                 }
                 Err(error) if error.kind() == ErrorKind::DiskFull => DISK_FULL_NAP,
-                Err(_) => return,
+                Err(_) => {
+                    drop(state);
+                    self.0.context.garbage.end();
+                    return;
+                }
             };
             bell.work.wait_for(&mut state, nap);
         }

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use spillway_base::budget::Use;
 use spillway_base::clock;
 
 use super::Inner;
-use crate::extent_meta::ExtentId;
 use crate::inspect::Recent;
 use crate::temperature::REGIONS;
 
@@ -60,6 +60,13 @@ impl Inner {
     /// Puts down what there is to tell. An engine that was open for too short a time to have anything leaves what another has put down.
     pub(super) fn note(&self) {
         let (disk, dir) = (self.space.disk(), &self.noted.dir);
+        let parts = self.all_parts();
+        let slices = parts.iter().flat_map(|(_, part)| {
+            let view = part.view_now();
+            view.levels.runs().map(|run| run.slices().len()).collect::<Vec<_>>()
+        });
+        let bytes = Recent::bytes_to_make(slices.sum());
+        let Ok(_charge) = self.accounts.budget.try_charge(Use::Compactions, bytes) else { return };
         let recent = self.recent();
         let is_worth_less = recent.is_empty() && Recent::read(disk, dir).is_some();
         if !is_worth_less {
@@ -69,7 +76,8 @@ impl Inner {
     }
 
     fn recent(&self) -> Recent {
-        let next_extent = ExtentId(self.next_extent.load(Ordering::Relaxed));
+        // Numbers that were given out and not recorded may be given out again after a crash.
+        let next_extent = self.manifest.lock().state().next_extent;
         let mut counts = Vec::new();
         for (_, part) in self.all_parts() {
             for (_, slice) in part.view().levels.places() {

@@ -21,6 +21,7 @@ mod level0;
 mod metadata;
 mod metamorphic;
 mod noted;
+mod old;
 mod overlap;
 mod partition;
 mod parts;

@@ -60,7 +60,7 @@ pub(crate) use check::check_extent;
 pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext, read_by_this_thread};
 pub(crate) use settings::ReadSettings;
 #[cfg(all(test, not(loom)))]
-pub(crate) use tests::bytes_of_parts;
+pub(crate) use tests::{OLD_BLOCKS, OLD_EXTENTS, bytes_of_parts, extent_of_today};
 pub(crate) use under_way::UnderWaySettings;
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";

@@ -105,31 +105,41 @@ fn a_footer_comes_back_and_damage_is_noticed() {
     }
 }
 
-/// Blocks, index, filters and footer.
-#[test]
-fn the_format_is_what_its_version_says() {
-    type Version = (&'static [u8], u64, Option<&'static [u8]>);
-    let blocks: [&[Version]; 2] = [
-        &[(b"", 3, Some(b"the empty key")), (b"apple", 70_000, Some(b"red")), (b"apple", 9, None)],
-        &[(b"apple", 8, Some(b"")), (b"pear", u64::MAX - 1, Some(&[5; 300])), (b"plum", 1, None)],
-    ];
+/// A key, a commit, and its value from then on.
+pub(crate) type Version = (&'static [u8], u64, Option<&'static [u8]>);
+
+/// The versions in the blocks of extents that were written in the time of each version of their format.
+pub(crate) const OLD_BLOCKS: [&[Version]; 2] = [
+    &[(b"", 3, Some(b"the empty key")), (b"apple", 70_000, Some(b"red")), (b"apple", 9, None)],
+    &[(b"apple", 8, Some(b"")), (b"pear", u64::MAX - 1, Some(&[5; 300])), (b"plum", 1, None)],
+];
+
+/// Those extents, of the third table, by the names of their files: with Bloom filters, with blocks of version 1, without range filters, and as of today.
+pub(crate) const OLD_EXTENTS: [&str; 4] = ["extent-2", "extent-2-blocks-2", "extent-3", "extent-4"];
+
+/// What is written of them today.
+pub(crate) fn extent_of_today() -> BuiltExtent {
     let mut builder = ExtentBuilder::new(table(), 64 << 10, Coding::Stored);
-    for versions in blocks {
+    for versions in OLD_BLOCKS {
         let mut writer = BlockWriter::default();
         for &(key, csn, value) in versions {
             writer.push(&Entry { key, csn: Csn(csn), value });
         }
         writer.finish().iter().for_each(|block| builder.push(&block.into()));
     }
-    let extent = builder.finish(ExtentId(7));
+    builder.finish(ExtentId(7))
+}
+
+/// Blocks, index, filters and footer.
+#[test]
+fn the_format_is_what_its_version_says() {
+    let extent = extent_of_today();
     let bytes = crate::fixtures::same("extent-4", extent.bytes);
     assert_eq!(extent.meta.blocks, 2);
     check_extent(&bytes, table(), &extent.meta).unwrap();
     // With Bloom filters, and with blocks of version 1, which extents of their time have; and without range filters.
     let keys: [&[&[u8]]; 2] = [&[b"", b"apple"], &[b"apple", b"pear", b"plum"]];
-    for (name, kind) in
-        [("extent-2", 0), ("extent-2-blocks-2", 0), ("extent-3", 1), ("extent-4", 128)]
-    {
+    for (name, kind) in OLD_EXTENTS.into_iter().zip([0, 0, 1, 128]) {
         let old = crate::fixtures::old(name);
         let meta = ExtentMeta { len: old.len() as u64, ..extent.meta.clone() };
         check_extent(&old, table(), &meta).unwrap();

@@ -68,6 +68,13 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
+    /// Memory that is needed to make and write one of so many slices, at the most: the counts in a list that has grown, their bytes, and those
+    /// once more with what is before and behind them.
+    pub(crate) fn bytes_to_make(slices: usize) -> usize {
+        const EACH: usize = size_of::<(ExtentId, Counts)>();
+        4 * EACH * slices
+    }
+
     /// Whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.compactions.is_empty()
@@ -123,6 +130,9 @@ impl Recent {
     /// # Errors
     /// As [`Disk::open`]; the file before is there then.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+        if (self.counts.len() * size_of::<(ExtentId, Counts)>()) as u64 > BYTES_MAX {
+            return Ok(());
+        }
         let bytes = RECORD.encode(&self.encode());
         if bytes.len() as u64 > BYTES_MAX {
             return Ok(());

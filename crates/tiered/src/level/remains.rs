@@ -1,18 +1,13 @@
-//! What is left of a run that nobody reads any more.
+//! What is left of levels that nobody reads any more.
 
 use std::sync::Arc;
 
+use super::Run;
 use super::tree::Node;
 use crate::garbage::Remains;
 
-/// Nodes that a run had. Others may have them too.
-pub(super) struct Nodes(Vec<Arc<Node>>);
-
-impl Nodes {
-    pub(super) fn below(root: Arc<Node>) -> Nodes {
-        Nodes(vec![root])
-    }
-}
+/// Nodes that runs had. Others may have them too.
+struct Nodes(Vec<Arc<Node>>);
 
 impl Remains for Nodes {
     /// A part is a node or a slice. A leaf goes whole.
@@ -29,4 +24,18 @@ impl Remains for Nodes {
     fn is_gone(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Lets go of the trees of runs, all of them together as one reader's (`garbage`, G1).
+pub(super) fn let_go(roots: impl Iterator<Item = Arc<Node>>) {
+    let nodes: Vec<_> = roots.filter(|root| root.count() > 0).collect();
+    let context = nodes.first().and_then(|root| root.first().extent.context().cloned());
+    if let Some(context) = context {
+        context.garbage.let_go(Nodes(nodes));
+    }
+}
+
+/// Lets go of runs, those of them that nobody else has.
+pub(super) fn let_go_of(runs: impl Iterator<Item = Arc<Run>>) {
+    let_go(runs.filter_map(Arc::into_inner).map(Run::into_root));
 }

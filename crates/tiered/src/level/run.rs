@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, KeyRange, Result};
 
-use super::remains::Nodes;
 use super::tree::{self, Changes, Node};
-use super::{Slice, Slices};
+use super::{Slice, Slices, remains};
 
 /// Slices in key order, none overlapping another.
 #[derive(Default, Debug)]
@@ -17,17 +16,18 @@ pub(crate) struct Run {
 impl Drop for Run {
     /// Who read it last frees little of it (`garbage`, G1).
     fn drop(&mut self) {
-        if self.root.count() == 0 {
-            return;
-        }
-        let root = std::mem::take(&mut self.root);
-        if let Some(context) = root.first().extent.context().cloned() {
-            context.garbage.let_go(Nodes::below(root));
+        if self.root.count() > 0 {
+            remains::let_go(std::iter::once(std::mem::take(&mut self.root)));
         }
     }
 }
 
 impl Run {
+    /// Its tree.
+    pub(super) fn into_root(mut self) -> Arc<Node> {
+        std::mem::take(&mut self.root)
+    }
+
     /// A run of these slices, given in any order.
     ///
     /// # Errors

@@ -35,6 +35,15 @@ impl Shelf {
         });
     }
 
+    /// A read that misses the row here, finds it elsewhere, and offers what it has found.
+    fn read_and_offer(&self) {
+        let looked = self.cache.get(self.tag, 0, KEY, Csn::MAX, &mut Vec::new());
+        let Looked::Missing(ticket) = looked else { return };
+        let csn = self.newest.load(Ordering::Acquire);
+        let (key, found) = ((self.tag, 0, KEY), (Csn(csn), &[csn as u8][..]));
+        self.cache.offer(key, ticket, found, || true, |_| None);
+    }
+
     fn commit(&self, csn: u64) {
         self.newest.store(csn, Ordering::Release);
         self.cache.replace(TABLE, 0, KEY, Csn(csn), Some(&[csn as u8]));
@@ -61,6 +70,24 @@ fn j1_who_puts_a_row_in_beside_a_commit() {
         assert!(shelf.get().is_none_or(|csn| csn == 2));
         admits.join().unwrap();
         assert!(shelf.get().is_none_or(|csn| csn == 2));
+    });
+}
+
+/// The same of who has found a version behind a look here, and has only the count of the bucket from before that to go by.
+#[test]
+fn j1_who_offers_what_it_has_found_beside_a_commit() {
+    model(3, || {
+        let shelf = Shelf::new();
+        // It is asked for again (J5).
+        shelf.cache.seen.again(0);
+        let beside = shelf.clone();
+        let offers = thread::spawn(move || beside.read_and_offer());
+        shelf.commit(2);
+        assert!(shelf.get().is_none_or(|csn| csn == 2));
+        offers.join().unwrap();
+        assert!(shelf.get().is_none_or(|csn| csn == 2));
+        shelf.read_and_offer();
+        assert_eq!(shelf.get(), Some(2), "nobody is in its way now");
     });
 }
 

@@ -103,6 +103,21 @@ fn a_closed_folder_tells_what_its_engine_told_of_the_recent_past() {
     verify_clean(&disk);
 }
 
+/// Numbers that were given out, for extents that no edit told of, are given out again after a crash: nothing is known of those.
+#[test]
+fn nothing_is_told_of_extents_that_take_the_numbers_of_others() {
+    let disk = SimDisk::new(44);
+    let bench = used(&disk);
+    // A compaction under way has taken numbers as the note is made.
+    bench.engine.0.next_extent.fetch_add(1000, Ordering::Relaxed);
+    bench.engine.0.note();
+    drop(bench);
+    let again = reopened(&disk);
+    rewritten(&again, 4, 0..400);
+    drop(again);
+    assert!(temperatures(&offline(&disk)).iter().all(Option::is_none));
+}
+
 /// In the background it is put down after a while, if there is something new, and never without threads there.
 #[test]
 fn the_recent_past_is_put_down_now_and_then() {

@@ -85,7 +85,8 @@ fn in_level1(bench: &Bench, rows: &Range<u64>) -> usize {
     let mut value = Vec::new();
     let mut found = |key: u64| {
         let run = levels.level1.clone();
-        let only = Levels { level1: run, ..Levels::default() };
+        let mut only = Levels::default();
+        only.level1 = run;
         let view = View { levels: Arc::new(only), ..empty_view(bench) };
         view.find(&key.to_be_bytes(), Csn::MAX, Access::Blocking, &mut value).unwrap().is_value()
     };
