@@ -15,7 +15,7 @@
 //! - **J5 (admission).** A row comes in when its key is missed a second time while few others were. Scans, and reads that ask for each key
 //!   once, put nothing out.
 //! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget, and have at most their share of what it
-//!   leaves to caches, which follows what they are worth (`super::balance`, O1 to O6). They give way with the block cache (Y1, Y2).
+//!   leaves to caches, which follows what they are worth (`super::balance`, O1 to O6), and of what no cache has. They give way with the block cache (Y1, Y2).
 //! - **J7 (of little use, of little cost).** While hardly any look finds its row, rows of a sample of the buckets are looked for and come
 //!   in, in as much less memory. All others are known to be missing without a look at memory that anybody writes.
 //!
@@ -83,6 +83,9 @@ const SPARE_SHARE: usize = 128;
 /// Of what the budget leaves to caches, what rows have in any case, beside buckets: with none, each that comes in would have all buckets looked
 /// through to be put out again, and none would be seen to have left too early.
 const ROWS_LEAST: usize = 128;
+/// Of what the budget leaves to caches, the part that is no room for rows past their share although nobody has it: blocks that are evicted for one
+/// that comes in leave a little more than that takes.
+const IDLE_SHARE: usize = 64;
 /// So many misses of a stripe are judged together.
 const JUDGED_TOGETHER: u64 = 1024;
 /// Marks of a row that comes in: its key was missed twice.
@@ -417,7 +420,7 @@ impl RowCache {
         drop(held);
         self.left(came, gone);
         let most = self.capacity();
-        if self.held() > most {
+        if self.held() > most && !self.has_room() {
             // A little more, so that not each row looks for another to put out.
             let spare = (most / SPARE_SHARE).min(BYTES_FOR_A_ROW / 2);
             self.evict_to(most - spare, BYTES_FOR_A_ROW);
@@ -516,6 +519,15 @@ impl RowCache {
         limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others)
     }
 
+    /// Whether there is memory for rows past their share: what no cache has, while nobody reads anything that wants to come in (O4).
+    fn has_room(&self) -> bool {
+        if !self.balance.moves() || self.worth.is_sampled() {
+            return false;
+        }
+        let caches = self.caches();
+        self.budget.used_for(Use::Caches) < caches - caches / IDLE_SHARE
+    }
+
     /// Bytes that rows may have now.
     fn capacity(&self) -> usize {
         let bytes =
@@ -582,7 +594,7 @@ impl RowCache {
             self.balance.weigh(regrets, self.is_sampled());
         }
         let most = self.capacity();
-        if self.held() > most + BYTES_FOR_A_ROW {
+        if self.held() > most + BYTES_FOR_A_ROW && !self.has_room() {
             self.evict_to(most, BYTES_FOR_A_ROW);
         }
     }

@@ -226,6 +226,37 @@ fn j6_rows_have_their_share_and_give_way() {
     assert_eq!(budget.used(), 0);
 }
 
+/// J6, O4: rows past their share stay while no cache needs the memory, and leave once blocks come that do; of a fixed share they have that.
+#[test]
+fn j6_rows_have_what_no_cache_has() {
+    // Of a size at which it is not buckets that end them.
+    let key = |number: u64| [number.to_be_bytes(); 32].concat();
+    for moves in [true, false] {
+        let budget = Budget::new(4 << 20);
+        let balance = Arc::new(Balance::new(0.25, moves));
+        let cache = Arc::new(RowCache::new(balance, false, false, &budget).unwrap());
+        let reader = reader(&cache);
+        (0..100_000).for_each(|number| reader.admit(&key(number), 1 + number));
+        let (alone, share) = (cache.held_bytes(), cache.capacity());
+        assert_eq!(alone > 2 * share, moves, "{alone} of {share}");
+        assert!(budget.used() <= budget.limit() - budget.limit() / HEADROOM_SHARE);
+        // Blocks that fit into what is left put none out.
+        let blocks = budget.charge(Use::Caches, 8 << 10);
+        cache.weigh((1 << 20, 0));
+        assert!(cache.held_bytes() >= alone - BYTES_FOR_A_ROW, "{} of {alone}", cache.held_bytes());
+        // More come, each in the place of some rows.
+        let mut blocks = vec![blocks];
+        for read in 0..400 {
+            blocks.push(budget.charge(Use::Caches, 8 << 10));
+            cache.weigh((1 << 20 | read, 0));
+        }
+        let (held, share) = (cache.held_bytes(), cache.capacity());
+        assert!(held <= share + 2 * BYTES_FOR_A_ROW, "{held} of {share}");
+        (0..10_000).for_each(|number| reader.admit(&key(number), 200_000));
+        assert!(cache.held_bytes() <= share + 2 * BYTES_FOR_A_ROW, "nor do others come in");
+    }
+}
+
 /// Of more rows than fit, those that are used stay.
 #[test]
 fn rows_that_are_used_outlast_those_that_are_not() {
