@@ -5,7 +5,8 @@
 //! G2. *What is left is freed soon.* Each thread in the background frees about [`FREED_A_LOOK`] parts before each of its jobs, and has
 //!     no rest while anything is left, unless a disk is full: then it looks as often as it tries to write.
 //! G3. *Nothing that is read goes, and nothing is forgotten.* A part that somebody else has stays, and is its last owner's to free.
-//! G4. *An end.* What is left is freed as the engine closes or the threads in the background end for a failure, and from then on by whoever lets go.
+//! G4. *A begin and an end.* Something is left here while there is an engine that will free it. What is left is freed as that closes or its threads
+//!     in the background end for a failure; whoever lets go before or after frees all.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,17 +28,12 @@ pub(crate) trait Remains: Send {
 }
 
 /// What is left to be freed.
+#[derive(Default)]
 pub(crate) struct Garbage {
-    /// Oldest first; none once who lets go has to free.
+    /// Oldest first; none while who lets go has to free.
     left: Mutex<Option<VecDeque<Box<dyn Remains>>>>,
     /// How much was ever left.
     handed_over: AtomicU64,
-}
-
-impl Default for Garbage {
-    fn default() -> Garbage {
-        Garbage { left: Mutex::new(Some(VecDeque::new())), handed_over: AtomicU64::new(0) }
-    }
 }
 
 impl Garbage {
@@ -75,7 +71,7 @@ impl Garbage {
         left.into_iter().flatten().for_each(|mut remains| free_whole(&mut *remains));
     }
 
-    /// Takes in what is too much, as it did before [`Garbage::end`].
+    /// There is somebody who will free what is left, until [`Garbage::end`].
     pub(crate) fn begin(&self) {
         self.left.lock().get_or_insert_default();
     }
@@ -130,6 +126,7 @@ mod tests {
     #[test]
     fn a_little_is_freed_at_once_and_the_rest_in_looks() {
         let garbage = Garbage::default();
+        garbage.begin();
         let (few, freed_few) = parts(FREED_AT_ONCE);
         garbage.let_go(few);
         assert_eq!((freed_few(), garbage.len(), garbage.handed_over()), (FREED_AT_ONCE, 0, 0));
@@ -149,8 +146,12 @@ mod tests {
 
     /// G4.
     #[test]
-    fn in_the_end_all_goes_and_from_then_on_at_once() {
+    fn in_the_end_all_goes_and_before_the_begin_too() {
         let garbage = Garbage::default();
+        let (early, freed) = parts(1_000_000);
+        garbage.let_go(early);
+        assert_eq!((freed(), garbage.free_some()), (1_000_000, false));
+        garbage.begin();
         let (before, freed) = parts(FREED_AT_ONCE + 100);
         garbage.let_go(before);
         garbage.end();

@@ -297,6 +297,7 @@ impl TieredEngine {
             gap_figures,
         }));
         engine.0.refresh_debt();
+        engine.0.context.garbage.begin();
         Ok(engine)
     }
 

@@ -121,3 +121,16 @@ fn views_that_share_nodes_are_let_go_of_at_a_time() {
         assert_eq!(taken(&engine), 0);
     }
 }
+
+/// G4: what looks at a folder without an engine holds nothing once it is done.
+#[test]
+fn verification_leaves_nothing_behind() {
+    let disk = SimDisk::new(40);
+    let all = Metadata { extents: 600, tables: 1, subtables: 1, seed: 8 };
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    all.make(&shared, &dir()).unwrap();
+    let before = Arc::strong_count(&shared);
+    let report = crate::verify(&shared, &dir(), &mut |_, _| {}).unwrap();
+    assert!(!report.findings.is_empty(), "there is nothing of the data");
+    assert_eq!(Arc::strong_count(&shared), before);
+}
