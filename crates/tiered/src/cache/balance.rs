@@ -17,7 +17,7 @@
 //! - **O3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
 //! - **O4 (within the budget).** A move changes only what may be held. Rows that are past it leave, some with each block that is read,
 //!   and blocks come into what they leave; blocks give way to rows as those come in (J6, N3). Memory that no cache has is left to rows past
-//!   their share until blocks come that need it: where all of them are in memory, nothing is read that would move the share.
+//!   their share, up to the most that may be (O3), until blocks come that need it: where all of them are in memory, nothing is read that would move the share.
 //! - **O5 (hits cost nothing).** What is found in memory is not counted for this. Evictions and misses are, of rows in a sample of the buckets.
 //! - **O6 (rests).** While only a sample of the rows is looked for (J7) nothing moves, and rows of the sample have their part of the share that all
 //!   had at first: whether any are found is not to hang on what they were worth before.

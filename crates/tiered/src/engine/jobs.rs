@@ -115,6 +115,8 @@ impl TieredEngine {
             let next = parts
                 .filter(|(table, _)| table.dropped() == Csn::MAX)
                 .find(|(_, part)| !done.iter().any(|done| Arc::ptr_eq(done, part)));
+            // Its slots may be needed, and are to be free in the end.
+            while self.0.context.garbage.free_some() {}
             let Some((table, part)) = next else { return Ok(()) };
             self.0.compact_fully(&table, &part).inspect_err(|error| {
                 if error.kind() == ErrorKind::WritesStopped {
@@ -122,7 +124,6 @@ impl TieredEngine {
                 }
             })?;
             done.push(part);
-            while self.0.context.garbage.free_some() {}
         }
     }
 

@@ -49,12 +49,12 @@ use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::sync::{Mutex, MutexGuard};
 use spillway_base::{Csn, TableId};
 
-use self::bucket::{Bucket, WAYS};
+use self::bucket::{Bucket, Held, WAYS};
 use self::ghosts::Ghosts;
 use self::row::{Gone, Row};
 use self::seen::Seen;
 use self::worth::{Looks, SAMPLE, Worth};
-use super::balance::{Balance, GHOST_SHARE, Regrets};
+use super::balance::{Balance, GHOST_SHARE, Regrets, SHARE_MOST};
 use super::epochs::{Epochs, Limbo, STRIPES, stripe};
 use crate::pages::in_large;
 
@@ -77,6 +77,8 @@ const ACCOUNT_SHARE: usize = 1024;
 /// Buckets that are looked at for what may go, and bytes that go, for one who asks: it may be a commit.
 const BUCKETS_AT_ONCE: usize = 4096;
 const BYTES_AT_ONCE: usize = 1 << 20;
+/// Bytes that go at once of what is past its share: some ten milliseconds, for as much as blocks would give.
+const PAST_AT_ONCE: usize = 16 << 20;
 /// And for one who puts a row in, who makes room for later ones, too: this part of all, or half of that.
 const BYTES_FOR_A_ROW: usize = 64 << 10;
 const SPARE_SHARE: usize = 128;
@@ -519,13 +521,15 @@ impl RowCache {
         limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others)
     }
 
-    /// Whether there is memory for rows past their share: what no cache has, while nobody reads anything that wants to come in (O4).
+    /// Whether there is memory for rows past their share: what no cache has, while nobody reads anything that wants to come in, up to the
+    /// most that their share may be (O3, O4).
     fn has_room(&self) -> bool {
         if !self.balance.moves() || self.worth.is_sampled() {
             return false;
         }
         let caches = self.caches();
-        self.budget.used_for(Use::Caches) < caches - caches / IDLE_SHARE
+        self.bytes() < (caches as f64 * SHARE_MOST) as usize
+            && self.budget.used_for(Use::Caches) < caches - caches / IDLE_SHARE
     }
 
     /// Bytes that rows may have now.
@@ -539,10 +543,13 @@ impl RowCache {
         rows.max(self.caches() / ROWS_LEAST)
     }
 
-    /// Evicts rows that were not used lately, about so many bytes, and looks at no more buckets than [`BUCKETS_AT_ONCE`].
+    /// Evicts rows that were not used lately, about so many bytes, and looks at no more buckets than [`BUCKETS_AT_ONCE`]. While rows are past
+    /// their share, each bucket that is looked at gives one, and as many are: for long nobody may have looked for what is not used.
     fn evict(&self, bytes: usize) {
         let (mut evicted, mut gone) = (0, Vec::new());
-        for _ in 0..BUCKETS_AT_ONCE.min(4 * self.buckets.len()) {
+        let is_past = self.held() > self.capacity();
+        let looks = if is_past { self.buckets.len() } else { BUCKETS_AT_ONCE };
+        for _ in 0..looks.min(4 * self.buckets.len()) {
             if evicted >= bytes {
                 break;
             }
@@ -552,16 +559,22 @@ impl RowCache {
                 continue;
             }
             let Some(mut held) = bucket.try_lock() else { continue };
+            let (before, mut least) = (gone.len(), None);
             for way in 0..WAYS {
-                let Some(row) = held.row(way) else { continue };
-                let row_bytes = row.memory_bytes();
-                if evicted < bytes && !held.unmark(way) {
-                    evicted += row_bytes;
-                    if let Some(ghosts) = &self.ghosts {
-                        ghosts.leaves(at, held.print(way));
-                    }
-                    gone.extend(held.take(way));
+                if held.row(way).is_none() {
+                    continue;
                 }
+                let marks = held.marks(way);
+                if evicted >= bytes {
+                    break;
+                } else if !held.unmark(way) {
+                    evicted += self.take_out((at, way), &mut held, &mut gone);
+                } else if least.is_none_or(|(fewest, _)| marks < fewest) {
+                    least = Some((marks, way));
+                }
+            }
+            if let Some((_, way)) = least.filter(|_| is_past && gone.len() == before) {
+                evicted += self.take_out((at, way), &mut held, &mut gone);
             }
         }
         if let Some(ghosts) = &self.ghosts {
@@ -571,6 +584,21 @@ impl RowCache {
         gone.into_iter().for_each(|gone| left.limbo.put(gone));
         drop(left);
         self.release_all();
+    }
+
+    /// Takes a row out of a bucket. Answers its bytes.
+    fn take_out(
+        &self,
+        (bucket, way): (usize, usize),
+        held: &mut Held<'_>,
+        gone: &mut Vec<Gone>,
+    ) -> usize {
+        let bytes = held.row(way).map_or(0, |row| row.memory_bytes());
+        if let Some(ghosts) = &self.ghosts {
+            ghosts.leaves(bucket, held.print(way));
+        }
+        gone.extend(held.take(way));
+        bytes
     }
 
     /// Has no more than so many bytes, or fewer by as many as go at once.
@@ -602,7 +630,8 @@ impl RowCache {
     /// Evicts about so many bytes, or as many as are evicted at once (J6). Answers how many fewer are charged.
     pub(crate) fn give_way(&self, bytes: usize) -> usize {
         let before = self.held();
-        self.evict_to(before.saturating_sub(bytes), BYTES_AT_ONCE);
+        let at_once = if before > self.capacity() { PAST_AT_ONCE } else { BYTES_AT_ONCE };
+        self.evict_to(before.saturating_sub(bytes), at_once);
         before.saturating_sub(self.held())
     }
 
