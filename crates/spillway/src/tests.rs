@@ -766,6 +766,19 @@ fn what_is_persisted_is_not_read_back_and_a_failure_is_told() {
     assert!(outcomes[1] > 0 && outcomes[2] > 0, "{outcomes:?}");
 }
 
+/// A counter's family has its name without the end, which no other figure may have: who scrapes takes the two for one.
+#[test]
+fn each_figure_is_a_family_of_its_own() {
+    let db = open(&SimDisk::new(4)).unwrap();
+    let mut seen = std::collections::HashSet::new();
+    for metric in db.metrics() {
+        assert_eq!(metric.name.ends_with("_total"), metric.counter, "{}", metric.name);
+        let family = metric.name.strip_suffix("_total").unwrap_or(metric.name);
+        assert!(seen.insert(family.to_owned()), "{family}");
+    }
+    assert!(seen.len() > 50, "{}", seen.len());
+}
+
 /// However much is committed meanwhile, and waits for the device.
 #[test]
 fn commits_meanwhile_do_not_keep_one_from_persisting() {

@@ -154,7 +154,7 @@ impl Inner {
                     .sum::<usize>() as f64,
             ),
             gauge(
-                "tiered_views_left",
+                "tiered_views_to_free",
                 "Old views' metadata that is to be freed beside readers.",
                 self.context.garbage.len() as f64,
             ),
