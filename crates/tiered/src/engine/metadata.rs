@@ -246,6 +246,13 @@ impl TieredEngine {
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
     pub fn rehearse_letting_go(&self, slices: usize) -> Result<LettingGo> {
+        let cost = self.let_go_of_a_view(slices);
+        self.0.context.garbage.begin();
+        cost
+    }
+
+    /// The same. In the end nothing is left to others any more.
+    fn let_go_of_a_view(&self, slices: usize) -> Result<LettingGo> {
         let garbage = &self.0.context.garbage;
         let mut cost = LettingGo::default();
         let Some((table, part)) = self.longest() else { return Ok(cost) };
@@ -271,7 +278,6 @@ impl TieredEngine {
                 false => cost.freed = end - begin,
             }
         }
-        garbage.begin();
         Ok(cost)
     }
 

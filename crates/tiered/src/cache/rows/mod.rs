@@ -15,7 +15,8 @@
 //! - **J5 (admission).** A row comes in when its key is missed a second time while few others were. Scans, and reads that ask for each key
 //!   once, put nothing out.
 //! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget, and have at most their share of what it
-//!   leaves to caches, which follows what they are worth (`super::balance`, O1 to O6), and of what no cache has. They give way with the block cache (Y1, Y2).
+//!   leaves to caches, which follows what they are worth (`super::balance`, O1 to O6); more where no cache has the
+//!   memory, up to the most that the share may be, and what is past the share gives way first, used or not. They give way with the block cache (Y1, Y2).
 //! - **J7 (of little use, of little cost).** While hardly any look finds its row, rows of a sample of the buckets are looked for and come
 //!   in, in as much less memory. All others are known to be missing without a look at memory that anybody writes.
 //!

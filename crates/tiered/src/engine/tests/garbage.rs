@@ -101,6 +101,26 @@ fn nothing_is_left_once_the_engine_is_closed_or_gone() {
     }
 }
 
+/// G4: threads that end for a failure free what is left, and readers, who may go on, leave nothing more.
+#[test]
+fn threads_that_end_for_a_failure_free_what_is_left() {
+    let (engine, view) = view_of_what_is_gone();
+    let other = engine.0.context.garbage.handed_over();
+    drop(view);
+    assert!(engine.0.context.garbage.len() > 0 && engine.0.context.garbage.handed_over() > other);
+    engine.0.fail(&Error::new(ErrorKind::Io, "a test"));
+    let background = engine.start_background(1).unwrap();
+    let clock = spillway_base::clock::Clock::system();
+    for _ in 0..10_000 {
+        if taken(&engine) == 0 {
+            break;
+        }
+        clock.sleep(Duration::from_millis(1));
+    }
+    assert_eq!((engine.0.context.garbage.len(), taken(&engine)), (0, 0));
+    drop(background);
+}
+
 /// G3: two that let go of the same nodes at a time free each of them once, and none is forgotten.
 #[test]
 fn views_that_share_nodes_are_let_go_of_at_a_time() {

@@ -1,5 +1,6 @@
 //! What an engine knew of temperatures and compactions is told of its folder afterwards, and nothing hangs on that.
 
+use spillway_base::budget::Use;
 use spillway_storage::OpenMode;
 
 use super::*;
@@ -116,6 +117,25 @@ fn nothing_is_told_of_extents_that_take_the_numbers_of_others() {
     rewritten(&again, 4, 0..400);
     drop(again);
     assert!(temperatures(&offline(&disk)).iter().all(Option::is_none));
+}
+
+/// Where there is no memory to make it, it is not made, and what was there stays.
+#[test]
+fn what_there_is_no_memory_for_is_not_put_down() {
+    let disk = SimDisk::new(45);
+    let bench = used(&disk);
+    let inner = &bench.engine.0;
+    inner.note();
+    let told = offline(&disk);
+    rewritten(&bench, 4, 0..400);
+    let all = inner.accounts.budget.charge(Use::Memtables, inner.accounts.budget.limit());
+    let before = disk.operations();
+    inner.note();
+    assert_eq!(disk.operations(), before);
+    assert_eq!(offline(&disk).compactions, told.compactions);
+    drop(all);
+    inner.note();
+    assert!(offline(&disk).compactions.unwrap().len() > told.compactions.unwrap().len());
 }
 
 /// In the background it is put down after a while, if there is something new, and never without threads there.
