@@ -47,6 +47,10 @@ pub trait Pool: Send + Sync {
         false
     }
 
+    /// The thread has something before it that may take long: whatever it holds back for others, so as to do it together with more, is not
+    /// to wait for that.
+    fn long_ahead(&self) {}
+
     /// Called on a thread that one of the pool's has started, before anything else: what it has from that one beside its work, such as the
     /// core to keep to, is not its own.
     fn started(&self) {}
@@ -67,6 +71,15 @@ pub fn join_pool(pool: Arc<dyn Pool>) {
 #[must_use]
 pub fn is_quiet() -> bool {
     POOL.with(|pool| pool.borrow().as_ref().is_some_and(|pool| pool.is_quiet()))
+}
+
+/// The calling thread has something before it that may take long ([`Pool::long_ahead`]).
+pub fn long_ahead() {
+    POOL.with(|pool| {
+        if let Some(pool) = pool.borrow().as_ref() {
+            pool.long_ahead();
+        }
+    });
 }
 
 /// Runs `wait`, which may block for long for others than the processor. A wait within it is part of it.

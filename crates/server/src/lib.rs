@@ -32,6 +32,7 @@ mod metrics;
 mod packet;
 mod params;
 mod pool;
+mod post;
 mod results;
 mod rows;
 mod server;

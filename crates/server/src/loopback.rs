@@ -135,7 +135,7 @@ impl Loopback {
         let mut step = self.client.step();
         loop {
             step = match step {
-                Step::Again => self.client.step(),
+                Step::Again | Step::Answers(_) => self.client.step(),
                 Step::Commits(commit) => {
                     self.client.committed(commit.wait().map(drop).map_err(Into::into))
                 }

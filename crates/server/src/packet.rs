@@ -11,6 +11,9 @@ use spillway::CommitFuture;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_sql::Limits;
 
+use rustix::io::Errno;
+
+use crate::post::Parcel;
 use crate::transport::Transport;
 
 /// The longest payload of one packet.
@@ -359,6 +362,24 @@ impl<T: Transport> Packets<T> {
     pub(crate) fn undo(&mut self, undo: &Undo) {
         self.output.truncate(undo.at);
         self.sequence = undo.sequence;
+    }
+
+    /// The response, where it can be sent as it is ([`Transport::direct`]) and is no longer than that is worth.
+    pub(crate) fn parcel(&self) -> Option<Parcel<'_>> {
+        let some = !self.output.is_empty() && self.output.len() <= INPUT;
+        let raw = self.transport.direct().filter(|_| some)?;
+        Some(Parcel::new(raw, &self.output))
+    }
+
+    /// So much of [`Packets::parcel`] was sent. Whether that is all: [`Packets::send`] sends the rest, or says why not.
+    pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
+        let sent = match sent {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            sent => sent,
+        };
+        self.transport.posted(sent);
+        self.output.drain(..sent.unwrap_or(0));
+        self.output.is_empty()
     }
 
     /// Sends the response.

@@ -69,7 +69,11 @@ pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.add_many(1);
+    }
+
+    pub(crate) fn add_many(&self, many: u64) {
+        self.0.fetch_add(many, Ordering::Relaxed);
     }
 
     fn get(&self) -> u64 {
@@ -91,6 +95,8 @@ pub(crate) struct Counters {
     /// Connections that could not be accepted.
     pub(crate) accept_errors: Counter,
     pub(crate) tls_accepted: Counter,
+    /// Answers that were sent with others.
+    pub(crate) answers_together: Counter,
     /// Most connections at once.
     pub(crate) connections_most: AtomicU64,
 }
@@ -254,6 +260,12 @@ impl Shared {
                 traffic(&self.traffic.received),
             ),
             ("sent_bytes_total", "Bytes sent to clients.", true, traffic(&self.traffic.sent)),
+            (
+                "answers_together_total",
+                "Answers that were sent with those to other clients, by one call.",
+                true,
+                self.counters.answers_together.get(),
+            ),
             (
                 "statements_at_home_total",
                 "Statements that ran on the core where their rows are at home.",

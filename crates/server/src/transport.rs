@@ -50,6 +50,14 @@ pub(crate) trait Transport: Read + Write {
     fn start_tls(&mut self, config: &Arc<ServerConfig>) -> io::Result<()>;
 
     fn security(&self) -> Security;
+
+    /// Where bytes for the client can be sent as they are by whoever has them; what comes of it is told to [`Transport::posted`].
+    fn direct(&self) -> Option<&Raw> {
+        None
+    }
+
+    /// So much was sent to [`Transport::direct`]; after an error nothing more is.
+    fn posted(&mut self, _sent: Result<usize, Errno>) {}
 }
 
 /// Bytes received and sent, of a whole server.
@@ -364,6 +372,17 @@ impl Transport for Socket {
             }
         }
         Ok(())
+    }
+
+    fn direct(&self) -> Option<&Raw> {
+        let direct = self.tls.is_none() && !self.cut && self.deadline.is_none();
+        direct.then_some(&self.raw)
+    }
+
+    fn posted(&mut self, sent: Result<usize, Errno>) {
+        self.cut = sent.is_err();
+        self.sent += sent.unwrap_or(0) as u64;
+        self.tell(TELL_AT);
     }
 
     fn security(&self) -> Security {

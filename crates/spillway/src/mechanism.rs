@@ -70,6 +70,8 @@ pub enum Mechanism {
     RowFields,
     /// Rows that a query looks up one after the other are read from their device several at once.
     LookupBatches,
+    /// A server's worker that has several short statements to run sends their answers together. Without it, each by a call of its own.
+    AnswerBatches,
     /// A table whose rows have many versions of its schema has them written in the newest, beside its users.
     RowRefresh,
     /// Blocks are searched by nodes over their keys, in place of halving.
@@ -86,7 +88,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 36] = [
+    pub const ALL: [Mechanism; 37] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -117,6 +119,7 @@ impl Mechanism {
         Mechanism::RowBatches,
         Mechanism::RowFields,
         Mechanism::LookupBatches,
+        Mechanism::AnswerBatches,
         Mechanism::RowRefresh,
         Mechanism::BlockNodes,
         Mechanism::Simd,
@@ -159,6 +162,7 @@ impl Mechanism {
             Mechanism::RowBatches => "row-batches",
             Mechanism::RowFields => "row-fields",
             Mechanism::LookupBatches => "lookup-batches",
+            Mechanism::AnswerBatches => "answer-batches",
             Mechanism::RowRefresh => "row-refresh",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use spillway_base::thread;
 use spillway_sql::{ResultColumn, Session, SqlError};
 use spillway_types::{Collation, ColumnType};
 
@@ -16,6 +17,9 @@ use crate::packet::ReadError;
 use crate::params::Bound;
 use crate::results::{WireSink, put_end, put_eof};
 use crate::transport::Transport;
+
+/// A command of more bytes takes long to be read.
+const BRIEF: usize = 4 << 10;
 
 fn malformed() -> SqlError {
     SqlError::new(1835, "Malformed communication packet.")
@@ -51,6 +55,10 @@ impl<T: Transport> Connection<T> {
             self.error(&malformed())?;
             return Ok(Next::Command);
         };
+        // The session says so itself of statements.
+        if !matches!(command, 0x01 | 0x03 | 0x0E | 0x17..=0x1A) || payload.len() > BRIEF {
+            thread::long_ahead();
+        }
         match command {
             // COM_QUIT
             0x01 => return Ok(Next::End),

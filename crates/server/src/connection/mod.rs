@@ -8,6 +8,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
+use rustix::io::Errno;
 use spillway::CommitFuture;
 use spillway_base::clock;
 use spillway_sql::{Limits, Outcome, Session, SqlError};
@@ -18,6 +19,7 @@ use crate::columns::Columns;
 use crate::login::{LOGIN_PACKET_MAX, Login, Peer, greet, log_in};
 use crate::packet::{LARGE, Packets, ReadError, Undo};
 use crate::params::Bound;
+use crate::post::Parcel;
 use crate::results::{put_error, put_ok};
 use crate::server::Shared;
 use crate::transport::{Security, Transport};
@@ -58,6 +60,8 @@ struct Connection<T> {
     until: Duration,
     /// Whether that is for the rest of a command.
     begun: bool,
+    /// Whether there is an answer that is made up and not sent, or not all of it.
+    answered: bool,
 }
 
 /// How a client's last command left it.
@@ -77,6 +81,8 @@ pub(crate) enum Step {
     Commits(CommitFuture),
     /// Its statement waits for a row: it goes on once its waker was called, or this time has come.
     Locked(Duration),
+    /// Its answer is made up, and is to be sent ([`Client::parcel`]). Then nothing, as for `Waits`.
+    Answers(Duration),
     /// It has gone.
     End,
 }
@@ -171,6 +177,25 @@ impl<T: Transport> Client<T> {
                 self.unless_lost(step)
             }
             Stage::Greeted(..) | Stage::Gone => Step::End,
+        }
+    }
+
+    /// Its answer, after [`Step::Answers`].
+    pub(crate) fn parcel(&self) -> Option<Parcel<'_>> {
+        match &self.stage {
+            Stage::Known(connection) => connection.packets.parcel(),
+            Stage::Greeted(..) | Stage::Gone => None,
+        }
+    }
+
+    /// So much of [`Client::parcel`] was sent. Whether that is all: the next step sends what is left, or meets why it cannot be.
+    pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
+        match &mut self.stage {
+            Stage::Known(connection) => {
+                connection.answered = !connection.packets.posted(sent);
+                !connection.answered
+            }
+            Stage::Greeted(..) | Stage::Gone => false,
         }
     }
 
@@ -270,10 +295,12 @@ impl<T: Transport> Connection<T> {
             undo: None,
             until: Duration::ZERO,
             begun: false,
+            answered: false,
         };
         connection.prepare_session()?;
         let welcome = connection.welcome(hello.database.as_deref(), hello.collation)?;
-        connection.end_response()?;
+        connection.packets.send()?;
+        connection.end_response();
         Ok(welcome.then_some(connection))
     }
 
@@ -350,6 +377,11 @@ impl<T: Transport> Connection<T> {
             self.resume()?;
             return self.ran();
         }
+        if self.answered {
+            // Not all of it was taken at once, or nothing: then this fails.
+            self.answered = false;
+            self.packets.send()?;
+        }
         match self.packets.arrived() {
             Ok(true) => {}
             Ok(false) => return Ok(Step::Waits(self.waits())),
@@ -407,21 +439,28 @@ impl<T: Transport> Connection<T> {
             self.packets.send()?;
             return Ok(Step::End);
         }
-        self.end_response()?;
+        let quiet = self.packets.is_quiet();
+        self.answered = quiet && self.packets.parcel().is_some();
+        if !self.answered {
+            self.packets.send()?;
+        }
+        self.end_response();
         if self.session.assignments() != self.assignments {
             self.read_limits()?;
             self.until = clock::now() + self.limits.wait;
         }
-        Ok(if self.packets.is_quiet() { Step::Waits(self.until) } else { Step::Again })
+        Ok(match (self.answered, quiet) {
+            (true, _) => Step::Answers(self.until),
+            (_, true) => Step::Waits(self.until),
+            _ => Step::Again,
+        })
     }
 
-    /// Sends the response; what comes next is a command.
-    fn end_response(&mut self) -> io::Result<()> {
-        self.packets.send()?;
+    /// The response is made up; what comes next is a command.
+    fn end_response(&mut self) {
         self.packets.restart_sequence();
         self.begun = false;
         self.until = clock::now() + self.limits.wait;
-        Ok(())
     }
 
     /// How long it is waited for what the client sends next.

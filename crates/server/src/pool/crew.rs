@@ -1,7 +1,8 @@
 //! How many workers run, and who takes the place of one that waits.
 //!
-//! A worker *runs*, or *waits* within a statement, or is *spare*. One that runs may *sleep* in epoll, and then sees what
-//! comes. Whoever calls another counts it as running at once, so that two do not call one each for the same place.
+//! A worker *runs*, or *waits* within a statement, or is *spare*, as those are that there are too many of, or no need for
+//! just now. One that runs may *sleep* in epoll, and then sees what comes. Whoever calls another counts it as running at
+//! once, so that two do not call one each for the same place.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread::JoinHandle;
@@ -103,6 +104,11 @@ impl Crew {
         sleeping > 0 && self.running.load(SeqCst) == sleeping + 1 && self.waiting.load(SeqCst) == 0
     }
 
+    /// Whether the calling worker is the only one that runs or waits.
+    pub(super) fn is_alone(&self) -> bool {
+        self.running.load(SeqCst) == 1 && self.waiting.load(SeqCst) == 0 && self.sleeping() == 0
+    }
+
     /// Whether it is not the end.
     pub(super) fn goes_on(&self) -> bool {
         !self.ending.load(SeqCst)
@@ -147,6 +153,17 @@ impl Crew {
         if !self.is_over() || self.running.fetch_update(SeqCst, SeqCst, too_many).is_err() {
             return true;
         }
+        self.is_spare(before)
+    }
+
+    /// Called by a worker with nothing in hand that is not needed just now: as if too many ran.
+    pub(super) fn steps_back(&self, before: impl FnOnce()) -> bool {
+        self.running.fetch_sub(1, SeqCst);
+        self.is_spare(before)
+    }
+
+    /// Waits until it is called, having been counted off those that run. `false` where it is to end.
+    fn is_spare(&self, before: impl FnOnce()) -> bool {
         before();
         let mut state = self.state.lock();
         state.spare += 1;

@@ -18,8 +18,12 @@
 //! which stays busy: its next command is not begun before. Whoever learns that the commit lasts queues the answer. The log
 //! is driven by the workers ([`commits`]): one that finds nothing ready writes what is buffered, so that a lone client's
 //! commit costs no hand-over, and one that finds commits older than [`commits::OVERDUE`] does so before anything else. What
-//! is committed meanwhile gathers for the next write. The log's own flusher is the backstop. Answers are sent by all workers,
-//! one at a time from the queue: with one sender for a whole batch the last client waits for all the others.
+//! is committed meanwhile gathers for the next write. The log's own flusher is the backstop. All workers take answers from
+//! the queue: with one sender for a whole batch of commits the last client waits for all the others.
+//!
+//! **Answers go out together** where their statements were brief ([`tray`]): what connections cost is mostly the system's, and most of that
+//! are sends. A statement is brief that is over in some microseconds so far as can be known, as one that looks a row up; whoever begins
+//! another says so before ([`spillway_base::thread::long_ahead`]), and so does one that meets more rows than was thought.
 //!
 //! **Rows are not waited for.** A statement that finds its row locked is left ([`spillway_sql::Session::set_waker`]), and its seat is
 //! queued, before all else, by whoever gives the row to it: mostly the worker whose statement had it, which then goes on
@@ -35,12 +39,17 @@
 //! clients but one wait for a lock, that one's COMMIT is still read. So does one whose row is on a device. Threads beyond the setting go to rest as soon as they
 //! have nothing in hand. And where all are long at a statement each while others are ready ([`watch`]), one more runs.
 //!
+//! **As few as will do.** One worker is through with a few brief statements before another is awake, and sends more answers together than
+//! two do. So one that has met nothing long of late calls nobody for a few commands, and steps back where another listens already. Before
+//! it does anything long, or waits, it sees to it that another listens, or has been called.
+//!
 //! Invariants:
 //! 1. A seat that is not busy has nothing to be read that no event will tell of, and its time is known to the timer.
 //! 2. A busy seat is in the hands of one worker, or in the queue once, or its commit's outcome will queue it, or the waker
 //!    of its statement, or the timer.
-//! 3. Where something is in the queue, a worker is awake and will look there before it waits, or the bell has been rung.
-//! 4. Where fewer run than may and none of them sleeps in epoll, another has been called.
+//! 3. Where something is in the queue, a worker is awake and will look there before it waits or does anything long, or the bell has been
+//!    rung.
+//! 4. Where fewer run than may and none of them sleeps in epoll, another has been called, or one that runs is at nothing long.
 //!
 //! **Rejected:** an async runtime: statements run deep in code that blocks rarely, and would have to be rewritten for nothing
 //! (DESIGN, D11). A thread that only polls, handing over to workers: that is the wake-up again. One epoll instance for each
@@ -54,6 +63,7 @@ mod seat;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod tray;
 mod watch;
 mod work;
 
@@ -71,7 +81,7 @@ use rustc_hash::FxHashMap;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
-use spillway::Metric;
+use spillway::{Mechanism, Metric};
 use spillway_base::{clock, home, thread};
 use spillway_sql::SqlError;
 
@@ -81,6 +91,7 @@ use self::homes::Homes;
 use self::seat::{Left, Seat, Sitting};
 use self::timer::Timer;
 use self::work::{Item, Work};
+use crate::affinity::Affinity;
 use crate::connection::{Client, Step};
 use crate::login::Peer;
 use crate::server::{Shared, Slot};
@@ -115,7 +126,19 @@ enum Found {
     Reads,
 }
 
+/// A worker that has served so many without anything that took long may count on the next to be like them; more than so many say no more; and
+/// one that took longer takes as much away as so many add.
+const BRIEF_AFTER: u32 = 64;
+const BRIEF_MOST: u32 = 128;
+const LONGER: u32 = 8;
+/// So many commands at once are worth another worker's time, where they are likely to be brief.
+const BACKLOG: usize = 8;
+
 thread_local! {
+    /// What this worker has served since something last took long.
+    static BRIEF: Cell<u32> = const { Cell::new(0) };
+    /// Whether it is to step back.
+    static STEPS_BACK: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread will look at the queue by itself after what it is doing.
     static LOOKS_SOON: Cell<bool> = const { Cell::new(false) };
     /// The same, from before it waited.
@@ -143,6 +166,8 @@ pub(crate) struct Pool {
     timer: Timer,
     /// Since when reads are kept that are not handed over to the device yet, in nanoseconds of the clock; zero where it is not known.
     kept_since_ns: AtomicU64,
+    /// Whether brief statements are answered together, by as few workers as will do.
+    together: bool,
     /// What was taken from the queue.
     taken: AtomicU64,
     /// As much as that was when it was last looked at whether all workers are stuck.
@@ -164,6 +189,7 @@ impl Pool {
         }
         let timer = Timer::new()?;
         let homes = Homes::new(shared.settings.affinity, workers);
+        let together = shared.instance.database().settings().has(Mechanism::AnswerBatches);
         let pool = Arc::new_cyclic(|me| Pool {
             me: me.clone(),
             shared,
@@ -178,6 +204,7 @@ impl Pool {
             homes,
             timer,
             kept_since_ns: AtomicU64::new(0),
+            together,
             taken: AtomicU64::new(0),
             taken_before: AtomicU64::new(0),
             watch_at_ns: AtomicU64::new(0),
@@ -281,6 +308,34 @@ impl Pool {
         }
     }
 
+    /// Whether the calling worker will soon be through with what it takes next, so far as it can tell. Not where workers keep to cores, and
+    /// what is far is another's.
+    fn is_brief(&self) -> bool {
+        self.together
+            && BRIEF.get() >= BRIEF_AFTER
+            && self.shared.settings.affinity == Affinity::Off
+    }
+
+    /// What the calling worker meant to see to itself is others' to find as well.
+    fn share(&self) {
+        if self.is_brief() && !self.work.lock().is_empty() {
+            self.ring_if_asleep();
+        }
+        BRIEF.set(0);
+    }
+
+    /// A statement took longer than brief ones do. Now and then the processor is somebody else's for as long.
+    fn was_longer(&self) {
+        let was_brief = self.is_brief();
+        BRIEF.set(BRIEF.get().saturating_sub(LONGER));
+        if was_brief && !self.is_brief() {
+            if !self.work.lock().is_empty() {
+                self.ring_if_asleep();
+            }
+            self.call_if_missed();
+        }
+    }
+
     /// Wakes one who sleeps, unless somebody is on the way.
     fn ring_if_asleep(&self) {
         if self.crew.sleeping() > 0 && !self.rung.swap(true, Ordering::SeqCst) {
@@ -312,12 +367,17 @@ impl Pool {
     fn work(&self) {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
-            if !self.crew.stays(|| self.rest()) {
+            let stays = match STEPS_BACK.take() {
+                true => self.crew.steps_back(|| self.rest()),
+                false => self.crew.stays(|| self.rest()),
+            };
+            if !stays {
                 break;
             }
             self.homes.settle();
             let Some(item) = self.next(&mut events) else { continue };
             self.taken.fetch_add(1, Ordering::SeqCst);
+            BRIEF.set((BRIEF.get() + 1).min(BRIEF_MOST));
             if self.crew.sleeping() == 0
                 && self.watch_at_ns.load(Ordering::SeqCst) == 0
                 && self.begin_watch(clock::now())
@@ -329,6 +389,7 @@ impl Pool {
                 Item::Command(seat) => self.serve(seat, None),
             }
         }
+        self.send_kept();
         self.hand_over(Duration::ZERO);
         self.homes.leave();
         // The next one is to hear it as well.
@@ -337,6 +398,7 @@ impl Pool {
 
     /// Leaves to others what a worker would have seen to that goes to rest.
     fn rest(&self) {
+        self.send_kept();
         self.homes.leave();
         self.hand_over(Duration::ZERO);
         let keeps = self.shared.instance.database().keeps_reads();
@@ -367,6 +429,7 @@ impl Pool {
             self.hand_over(GATHER);
             return item;
         }
+        self.send_kept();
         self.hand_over(Duration::ZERO);
         let waiting = self.commits.waiting() > 0;
         if !overdue && waiting && self.collect(events, true) {
@@ -408,6 +471,7 @@ impl Pool {
 
     /// Writes the log. Whether there was anything to be written by this thread.
     fn lead(&self) -> bool {
+        thread::Pool::long_ahead(self);
         let database = self.shared.instance.database();
         let flush = || {
             LOOKS_SOON.set(true);
@@ -422,6 +486,11 @@ impl Pool {
 
     /// Waits until something is ready.
     fn sleep(&self, events: &mut Vec<Event>) {
+        if self.is_brief() && self.crew.sleeping() > 0 {
+            // One is enough to see what comes.
+            STEPS_BACK.set(true);
+            return;
+        }
         self.crew.lie_down();
         // Whoever queued something before did not see who sleeps (invariant 3).
         let mut found = Found::Nothing;
@@ -431,7 +500,9 @@ impl Pool {
             found = self.listen(events, keeps.then_some(REFUSED));
         }
         self.crew.get_up();
-        self.call_if_missed();
+        if !self.is_brief() || self.work.lock().commands() >= BACKLOG {
+            self.call_if_missed();
+        }
         self.see_to_reads(found, true);
     }
 
@@ -501,7 +572,7 @@ impl Pool {
                 }
             }
         }
-        if queued > 1 {
+        if queued > 1 && (!self.is_brief() || queued >= BACKLOG) {
             self.ring_if_asleep();
         }
         if read { Found::Reads } else { Found::Others }
@@ -538,6 +609,10 @@ impl Pool {
                         return self.timer.note(until);
                     }
                     sitting = seat.sitting.lock();
+                }
+                Ok(Step::Answers(until)) => {
+                    drop(sitting);
+                    return self.keep(seat, until);
                 }
                 Ok(Step::Waits(until)) => {
                     drop(sitting);
@@ -612,6 +687,8 @@ impl Pool {
 
 impl thread::Pool for Pool {
     fn leave(&self) {
+        self.send_kept();
+        self.share();
         // What it makes ready from now on is others' to find.
         LOOKED_SOON.set(LOOKS_SOON.replace(false));
         if OWES.take() {
@@ -633,8 +710,16 @@ impl thread::Pool for Pool {
         LOOKS_SOON.set(LOOKED_SOON.get());
     }
 
+    fn long_ahead(&self) {
+        self.send_kept();
+        self.share();
+        self.call_if_missed();
+    }
+
     fn is_quiet(&self) -> bool {
-        self.crew.is_one_at_work() && self.work.lock().is_empty()
+        // Where it is alone because its statements are brief, another is called when it waits, once.
+        let alone = || self.is_brief() && self.crew.is_alone();
+        (self.crew.is_one_at_work() || alone()) && self.work.lock().is_empty()
     }
 
     fn started(&self) {

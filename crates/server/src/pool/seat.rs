@@ -66,6 +66,23 @@ impl Sitting {
     }
 }
 
+impl Sitting {
+    /// Its client, if it was greeted and is there.
+    pub(super) fn served(&self) -> Option<&Client<Socket>> {
+        match self {
+            Sitting::Served { client, .. } => Some(client),
+            Sitting::Came { .. } | Sitting::Gone => None,
+        }
+    }
+
+    pub(super) fn served_mut(&mut self) -> Option<&mut Client<Socket>> {
+        match self {
+            Sitting::Served { client, .. } => Some(client),
+            Sitting::Came { .. } | Sitting::Gone => None,
+        }
+    }
+}
+
 /// What a seat's word said when it was looked at.
 #[derive(Clone, Copy)]
 pub(super) struct Left {

@@ -199,3 +199,33 @@ fn whoever_waits_is_replaced_and_those_too_many_rest() {
     call();
     assert_eq!(started.load(SeqCst), 2, "nobody is started at the end");
 }
+
+/// As one does where another listens and little is to be done.
+#[test]
+fn one_that_steps_back_does_not_run_until_it_is_called() {
+    let crew = Crew::new(2);
+    let nobody = || thread::spawn("nobody", || ());
+    crew.call(nobody).unwrap();
+    assert!(crew.is_alone() && crew.is_short());
+    crew.call(nobody).unwrap();
+    crew.lie_down();
+    assert!(!crew.is_alone() && !crew.is_short());
+    thread::together(2, |number| {
+        if number == 0 {
+            let rests = Cell::new(false);
+            assert!(crew.steps_back(|| rests.set(true)) && rests.get());
+            return;
+        }
+        while crew.spare() == 0 {
+            std::thread::yield_now();
+        }
+        assert!(!crew.is_alone() && !crew.is_short(), "the other sees what comes");
+        crew.get_up();
+        assert!(crew.is_alone() && crew.is_short());
+        crew.call(|| unreachable!("there is a spare one")).unwrap();
+    });
+    assert_eq!(crew.spare(), 0);
+    assert!(!crew.is_alone() && !crew.is_short());
+    crew.end();
+    assert!(!crew.steps_back(|| ()), "it is the end");
+}

@@ -134,6 +134,10 @@ impl Work {
         self.answers.len()
     }
 
+    pub(super) fn commands(&self) -> usize {
+        self.commands.len()
+    }
+
     pub(super) fn put_called(&mut self, seat: Arc<Seat>) {
         self.came += 1;
         self.called.put(seat.home(), self.came, seat);

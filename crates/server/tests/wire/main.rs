@@ -15,3 +15,4 @@ mod pool;
 mod results;
 mod statements;
 mod tls;
+mod together;

@@ -237,6 +237,13 @@ impl Expr {
         constant
     }
 
+    /// Whether it calls nothing and asks no query: it takes no longer than its values are long.
+    pub(crate) fn is_plain(&self) -> bool {
+        let mut plain = true;
+        self.walk(&mut |e| plain &= !matches!(e, Expr::Call(..) | Expr::Subquery { .. }));
+        plain
+    }
+
     /// Takes a conjunction apart.
     pub(crate) fn conjuncts(self, out: &mut Vec<Expr>) {
         match self {

@@ -70,6 +70,14 @@ impl Interval {
     }
 }
 
+impl Access {
+    /// Whether where it looks is known without calls and other queries ([`Expr::is_plain`]).
+    pub(crate) fn is_plain(&self) -> bool {
+        let values = self.intervals.iter().flat_map(Interval::values);
+        self.equal.iter().chain(values).all(Expr::is_plain)
+    }
+}
+
 /// All rows, as they lie.
 pub(super) static WHOLE: Access = Access {
     index: None,

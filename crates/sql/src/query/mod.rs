@@ -85,6 +85,22 @@ impl QueryPlan {
         }
     }
 
+    /// Whether it gives values that it has, or columns or totals of one table's rows as they are stored, and calls nothing. It takes long
+    /// then only where it meets many rows, and says so when it does (`check_now_and_then`).
+    pub(crate) fn is_brief(&self) -> bool {
+        let Body::Select(select) = &self.body else { return false };
+        let plain = |exprs: &[Expr]| exprs.iter().all(Expr::is_plain);
+        let rows = match &select.sources[..] {
+            [] => !select.grouped && select.having.is_none() && select.order.is_empty(),
+            [source] => {
+                let mut ways = source.others.iter().chain([&source.access]);
+                select.direct.is_some() && plain(&source.filters) && ways.all(Access::is_plain)
+            }
+            _ => false,
+        };
+        rows && plain(&select.projections) && plain(&select.constant)
+    }
+
     /// Makes numbers of an ENUM's or SET's members in its first column.
     pub(crate) fn count_members(&mut self) {
         let (Some(column), Body::Select(select)) = (self.columns.first_mut(), &mut self.body)

@@ -1,7 +1,7 @@
 //! Reading the rows of a source into its slots.
 
 use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, LockMode, LockWait, Met, Scan};
-use spillway_base::TableId;
+use spillway_base::{TableId, thread};
 use spillway_types::{Value, ValueRef, key};
 
 use super::lookups::{Lookups, look_up};
@@ -365,7 +365,7 @@ pub(super) fn count_in(
     }
 }
 
-/// Rows after which a scan asks whether its statement was ended.
+/// Rows after which a scan asks whether its statement was ended, and says that it takes long.
 const CHECK_AFTER: usize = 256;
 
 /// Asks whether the statement was ended, after so many more rows.
@@ -376,6 +376,7 @@ fn check_now_and_then(context: &Context<'_>, seen: &mut usize, rows: usize) -> R
         *seen = 0;
         #[cfg(test)]
         tests::ASKED.set(tests::ASKED.get() + 1);
+        thread::long_ahead();
         context.check_killed()?;
     }
     Ok(())

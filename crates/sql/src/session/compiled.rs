@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use spillway_base::thread;
 use spillway_types::Value;
 use sqlparser::ast;
 
@@ -51,6 +52,11 @@ impl Body {
         }
     }
 
+    /// Whether it is over at once: it does no more than to look a row up.
+    pub(super) fn is_brief(&self) -> bool {
+        matches!(self, Body::Query(plan) if plan.is_brief())
+    }
+
     /// Whether it looks one row up by its whole key, and may begin anew there: it does nothing before that would be done twice. Once
     /// it has found what is there, it waits for devices, as what it does from then on, such as to take a lock by its name, nothing undoes.
     pub(super) fn looks_up(&self) -> bool {
@@ -81,6 +87,8 @@ pub(super) struct Compiled {
     pub(super) needs: Vec<Need>,
     pub(super) tables: Vec<(Arc<TableLock>, metadata::Mode)>,
     pub(super) body: Body,
+    /// Whether it is over at once.
+    brief: bool,
     /// What its parameters were taken for; `None` where nothing was asked about one.
     samples: Vec<Option<Sample>>,
     /// The parameters that must be dates.
@@ -158,6 +166,17 @@ impl Slot {
     pub(super) fn copy(&self) -> Slot {
         let (statement, compiled) = (self.statement.clone(), self.compiled.clone());
         Slot { depth: self.depth, statement, compiled }
+    }
+
+    /// Whether it is known to be over at once.
+    pub(super) fn is_brief(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| compiled.brief)
+    }
+
+    /// Whether it begins or ends a transaction.
+    pub(super) fn is_control(&self) -> bool {
+        let Statement::Own(first, _) = &*self.statement else { return false };
+        matches!(first.as_str(), "begin" | "start" | "commit" | "rollback")
     }
 
     pub(super) fn sql(&self) -> Option<&ast::Statement> {
@@ -272,6 +291,7 @@ impl Session {
             tables: locks_of(&self.instance.0.metadata, sql, database),
             depth: slot.depth,
             statement: slot.statement.clone(),
+            brief: body.is_brief(),
             body,
             samples: samples.take(),
             moments: moments.take(),
@@ -351,6 +371,7 @@ impl Session {
             let (depth, statement) = (compiled.depth, compiled.statement.clone());
             return Some(Slot { depth, statement, compiled: Some(compiled) });
         }
+        thread::long_ahead();
         let mut statements = parse::split(shape.text(), mode).ok()?;
         let tokens = statements.pop().filter(|_| statements.is_empty())?;
         // Those that are deep are not kept: they are freed where there is stack enough.

@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use spillway::{Isolation, Savepoint, Transaction};
 use spillway_base::stall::{self, Attached, Waits};
+use spillway_base::thread;
 use spillway_inspect::Names;
 use spillway_types::Value;
 use sqlparser::ast;
@@ -59,6 +60,9 @@ pub(crate) use self::named::Patience;
 pub use self::prepared::Prepared;
 pub(crate) use self::tables::path_of;
 pub(crate) use self::variables::{FULL_GROUP_BY, INDEX_ONLY, LITERALS, Variables};
+
+/// A text of no more bytes takes no longer to be parsed than a row to be looked up on a device.
+const BRIEF_TEXT: usize = 128;
 
 /// What clients are told of the version. Clients look at the number before the first dash to learn which SQL they may use.
 pub const VERSION: &str = "8.0.36-Spillway-0.1.0";
@@ -130,6 +134,9 @@ impl Session {
     pub fn query(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
         if let Some(outcome) = self.query_by_shape(sql, sink) {
             return outcome;
+        }
+        if sql.len() > BRIEF_TEXT {
+            thread::long_ahead();
         }
         let statements = parse::split(sql, self.mode())?;
         if statements.is_empty() {
@@ -338,6 +345,12 @@ impl Session {
         self.run_begun(slot, Given { params, rows }, None, more, sink)
     }
 
+    /// Whether a statement is known to be over at once.
+    fn is_brief(&self, slot: &Slot) -> bool {
+        let unwritten = || !self.txn.as_ref().is_some_and(|txn| txn.has_writes());
+        slot.is_brief() || slot.is_control() && unwritten()
+    }
+
     /// Runs a statement that has begun, or goes on with one that was left.
     fn run_begun(
         &mut self,
@@ -347,6 +360,9 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        if left.is_some() || !self.is_brief(slot) {
+            thread::long_ahead();
+        }
         let stalls = stall::attach(&self.process.stalls);
         if slot.sql().is_some_and(is_rows) {
             self.stale_warnings = true;
