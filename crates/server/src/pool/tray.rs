@@ -33,7 +33,7 @@ pub(crate) const MOST: usize = 16;
 const AGE: Duration = Duration::from_micros(100);
 
 /// What takes as long, again and again, is worth another worker's time.
-const BRIEF_FOR: Duration = Duration::from_micros(15);
+const BRIEF_FOR: Duration = Duration::from_micros(8);
 
 /// Who is answered, and until when it is waited for then.
 type Answered = (Arc<Seat>, Duration);
