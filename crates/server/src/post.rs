@@ -99,10 +99,12 @@ fn send_together(ring: &mut IoUring, parcels: &mut [Parcel<'_>]) -> bool {
         let _ = ring.submit_and_wait(wait_for);
         for completion in ring.completion() {
             let sent = completion.result();
-            parcels[completion.user_data() as usize].sent = Some(match usize::try_from(sent) {
-                Ok(sent) => Ok(sent),
-                Err(_) => Err(Errno::from_raw_os_error(-sent)),
-            });
+            parcels[completion.user_data() as usize].sent = match usize::try_from(sent) {
+                Ok(sent) => Some(Ok(sent)),
+                Err(_) if sent == -Errno::AGAIN.raw_os_error() => Some(Err(Errno::AGAIN)),
+                // Sent nothing. Whether that is the client's fault or the ring's, a call by itself tells.
+                Err(_) => None,
+            };
             completed += 1;
         }
         let left = ring.submission().len();

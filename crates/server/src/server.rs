@@ -262,7 +262,7 @@ impl Shared {
             ("sent_bytes_total", "Bytes sent to clients.", true, traffic(&self.traffic.sent)),
             (
                 "answers_together_total",
-                "Answers that were sent with those to other clients, by one call.",
+                "Answers that were sent together with those to other clients: by one call, where the system has rings.",
                 true,
                 self.counters.answers_together.get(),
             ),

@@ -156,9 +156,14 @@ impl Crew {
         self.is_spare(before)
     }
 
-    /// Called by a worker with nothing in hand that is not needed just now: as if too many ran.
+    /// Called by a worker with nothing in hand that is not needed just now, since another sleeps: as if too many ran. Who slept may have got up
+    /// and found that none is missing: then it goes on.
     pub(super) fn steps_back(&self, before: impl FnOnce()) -> bool {
         self.running.fetch_sub(1, SeqCst);
+        if self.sleeping() == 0 {
+            self.running.fetch_add(1, SeqCst);
+            return self.goes_on();
+        }
         self.is_spare(before)
     }
 

@@ -131,6 +131,8 @@ enum Found {
 const BRIEF_AFTER: u32 = 64;
 const BRIEF_MOST: u32 = 128;
 const LONGER: u32 = 8;
+/// What takes as long, again and again, is worth another worker's time.
+const BRIEF_FOR: Duration = Duration::from_micros(8);
 /// So many commands at once are worth another worker's time, where they are likely to be brief.
 const BACKLOG: usize = 8;
 
@@ -366,6 +368,8 @@ impl Pool {
     /// A worker.
     fn work(&self) {
         let mut events = Vec::with_capacity(EVENTS);
+        // When it was through with what it had before, if it did nothing else since.
+        let mut began = None;
         loop {
             let stays = match STEPS_BACK.take() {
                 true => self.crew.steps_back(|| self.rest()),
@@ -375,7 +379,10 @@ impl Pool {
                 break;
             }
             self.homes.settle();
-            let Some(item) = self.next(&mut events) else { continue };
+            let Some(item) = self.next(&mut events) else {
+                began = None;
+                continue;
+            };
             self.taken.fetch_add(1, Ordering::SeqCst);
             BRIEF.set((BRIEF.get() + 1).min(BRIEF_MOST));
             if self.crew.sleeping() == 0
@@ -384,10 +391,16 @@ impl Pool {
             {
                 self.timer.ring();
             }
+            let since = began.take().unwrap_or_else(clock::now);
             match item {
                 Item::Answer(seat, outcome) => self.serve(seat, Some(outcome)),
                 Item::Command(seat) => self.serve(seat, None),
             }
+            let now = clock::now();
+            if now >= since + BRIEF_FOR {
+                self.was_longer();
+            }
+            began = (!self.send_enough(now)).then_some(now);
         }
         self.send_kept();
         self.hand_over(Duration::ZERO);
@@ -463,6 +476,7 @@ impl Pool {
             }
         }
         self.kept_since_ns.store(0, Ordering::Relaxed);
+        self.send_kept();
         // What is over at once comes into memory here: a panic there is reported by the panic hook, and ends no more than its block.
         if catch_unwind(AssertUnwindSafe(|| database.submit_reads())).is_err() {
             self.end_reads();
@@ -520,6 +534,7 @@ impl Pool {
         if found != Found::Reads {
             return;
         }
+        self.send_kept();
         LOOKS_SOON.set(looks_soon);
         self.end_reads();
         LOOKS_SOON.set(false);
@@ -592,6 +607,14 @@ impl Pool {
             });
             LOOKS_SOON.set(false);
             self.homes.note(&seat, touched, &self.shared.homes);
+            if !matches!(step, Ok(Step::Answers(_))) {
+                self.send_kept();
+            }
+            if matches!(step, Ok(Step::Again | Step::End) | Err(_)) {
+                // One who sends command after command keeps a worker, and the end of a session may have much to undo.
+                self.share();
+                self.call_if_missed();
+            }
             match step {
                 Ok(Step::Again) => {
                     if !self.work.lock().is_empty() {
@@ -712,6 +735,9 @@ impl thread::Pool for Pool {
 
     fn long_ahead(&self) {
         self.send_kept();
+        if OWES.take() {
+            self.ring_if_asleep();
+        }
         self.share();
         self.call_if_missed();
     }

@@ -8,8 +8,8 @@
 //! - **Y1.** What is on a tray is sent before its worker does anything that may take long: a statement that is not known to be brief, or has
 //!   met more rows than it can be brief with ([`spillway_base::thread::long_ahead`]); a wait of any kind
 //!   ([`spillway_base::thread::blocking`]); a write of the log; and before it rests, sleeps or ends.
-//! - **Y2.** No more lie there than [`MOST`], and none once another is put there [`AGE`] after the first. Where answers are not to be sent
-//!   together, none stays.
+//! - **Y2.** No more lie there than [`MOST`], and none stays when its worker has served anything that it kept no answer of, or serves another
+//!   [`AGE`] after the first. Where answers are not to be sent together, none stays.
 //! - **Y3.** Emptying it waits for nothing. A client that does not take all of its answer is queued, and whoever has it next waits for it.
 //! - **Y4.** Each seat is rested, queued or left, once, after its answer was sent.
 
@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use parking_lot::MutexGuard;
 use smallvec::{SmallVec, smallvec};
-use spillway_base::clock;
 
 use super::Pool;
 use super::seat::{Seat, Sitting};
@@ -32,18 +31,14 @@ pub(crate) const MOST: usize = 16;
 /// How long the first waits for others, at most, while none of their statements is long.
 const AGE: Duration = Duration::from_micros(100);
 
-/// What takes as long, again and again, is worth another worker's time.
-const BRIEF_FOR: Duration = Duration::from_micros(8);
-
 /// Who is answered, and until when it is waited for then.
 type Answered = (Arc<Seat>, Duration);
 
 #[derive(Default)]
 struct Tray {
     answered: Vec<Answered>,
-    /// When the first and the last of them were put there.
+    /// When the first of them was put there.
     since: Duration,
-    last: Duration,
     post: Option<Post>,
 }
 
@@ -54,26 +49,25 @@ thread_local! {
 impl Pool {
     /// Keeps a seat whose answer is made up, until it is sent with others.
     pub(super) fn keep(&self, seat: Arc<Seat>, until: Duration) {
+        TRAY.with_borrow_mut(|tray| tray.answered.push((seat, until)));
         if !self.together {
-            TRAY.with_borrow_mut(|tray| tray.answered.push((seat, until)));
-            return self.send_kept();
+            self.send_kept();
         }
-        let now = clock::now();
-        let (enough, took) = TRAY.with_borrow_mut(|tray| {
-            tray.answered.push((seat, until));
-            let kept = tray.answered.len();
-            if kept == 1 {
-                (tray.since, tray.last) = (now, now);
+    }
+
+    /// Sends what is on the calling worker's tray where that is enough, or old enough. Whether there was anything to be sent.
+    pub(super) fn send_enough(&self, now: Duration) -> bool {
+        let enough = TRAY.with_borrow_mut(|tray| {
+            if tray.answered.len() == 1 {
+                tray.since = now;
             }
-            let took = now - std::mem::replace(&mut tray.last, now);
-            (kept == MOST || now >= tray.since + AGE, took)
+            let old = !tray.answered.is_empty() && now >= tray.since + AGE;
+            old || tray.answered.len() >= MOST
         });
         if enough {
             self.send_kept();
         }
-        if took >= BRIEF_FOR {
-            self.was_longer();
-        }
+        enough
     }
 
     /// Sends what is on the calling worker's tray. Its caller may hold any lock but those of the pool: what a client that has gone leaves

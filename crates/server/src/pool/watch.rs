@@ -42,7 +42,9 @@ impl Pool {
         if taken == before {
             self.collect(&mut Vec::new(), false);
             if !self.work.lock().is_empty() {
-                self.crew.stretch();
+                if !self.crew.is_short() {
+                    self.crew.stretch();
+                }
                 self.call_if_missed();
             }
         }

@@ -39,6 +39,8 @@ pub(crate) struct Context<'a> {
     pub(crate) found: Cell<u64>,
     /// Whether a row was not in memory that was looked up by its primary key, where somebody asks for that.
     pub(crate) missed: Cell<Option<bool>>,
+    /// Rows that its scans met since it was last asked whether it was ended.
+    pub(crate) met: Cell<usize>,
     /// When a query must have ended, by the clock: `max_execution_time`.
     pub(crate) deadline: Option<Duration>,
     /// Whether a strict change is under way: what else is a warning is an error then.
@@ -51,6 +53,7 @@ impl Context<'_> {
     pub(crate) fn with_params<'b>(&'b self, params: &'b [Value]) -> Context<'b> {
         Context {
             params,
+            met: Cell::new(0),
             outer: RefCell::default(),
             cached: RefCell::default(),
             inserted: RefCell::default(),

@@ -237,10 +237,15 @@ impl Expr {
         constant
     }
 
-    /// Whether it calls nothing and asks no query: it takes no longer than its values are long.
+    /// Whether it calls nothing, asks no query and looks for no pattern: it takes no longer than its values are long.
     pub(crate) fn is_plain(&self) -> bool {
         let mut plain = true;
-        self.walk(&mut |e| plain &= !matches!(e, Expr::Call(..) | Expr::Subquery { .. }));
+        self.walk(&mut |e| {
+            plain &= !matches!(
+                e,
+                Expr::Call(..) | Expr::Subquery { .. } | Expr::Like { .. } | Expr::Regexp { .. }
+            )
+        });
         plain
     }
 

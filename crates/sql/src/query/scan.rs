@@ -217,9 +217,8 @@ fn each_unlocked(
 ) -> Result<()> {
     let mut lookups = Lookups::new(context, table.rows());
     let mut found = |key: &[u8], bytes: &[u8]| take(bytes, key);
-    let mut seen = 0;
     for span in in_order(access, spans) {
-        check_now_and_then(context, &mut seen, 1)?;
+        check_now_and_then(context, 1)?;
         let more = match access.index {
             None if is_row(table, span) => lookups.row(&span.start, &mut found),
             // An entry of a row that this snapshot does not see is none.
@@ -297,7 +296,6 @@ pub(super) fn each_in(
     mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>,
 ) -> Result<bool> {
     let Some(mut scan) = scan_of(context, table, access, span)? else { return Ok(true) };
-    let mut seen = 0;
     let together = together && context.instance.takes_row_batches();
     let most = if together { TAKEN_MAX } else { 1 };
     let mut taken = Ok(true);
@@ -306,7 +304,7 @@ pub(super) fn each_in(
         if rows == 0 {
             return Ok(true);
         }
-        check_now_and_then(context, &mut seen, rows)?;
+        check_now_and_then(context, rows)?;
         scan.rows(&mut |key, value| match take(key, value) {
             Ok(true) => true,
             other => {
@@ -354,26 +352,26 @@ pub(super) fn count_in(
     span: &Span,
 ) -> Result<u64> {
     let Some(mut scan) = scan_of(context, table, access, span)? else { return Ok(0) };
-    let (mut count, mut seen) = (0, 0);
+    let mut count = 0;
     loop {
         let rows = scan.advance_rows(COUNTED_MAX)?;
         if rows == 0 {
             return Ok(count);
         }
         count += rows as u64;
-        check_now_and_then(context, &mut seen, rows)?;
+        check_now_and_then(context, rows)?;
     }
 }
 
 /// Rows after which a scan asks whether its statement was ended, and says that it takes long.
 const CHECK_AFTER: usize = 256;
 
-/// Asks whether the statement was ended, after so many more rows.
+/// Asks whether the statement was ended, after so many more rows, in whatever spans and tables they are.
 #[inline]
-fn check_now_and_then(context: &Context<'_>, seen: &mut usize, rows: usize) -> Result<()> {
-    *seen += rows;
-    if *seen >= CHECK_AFTER {
-        *seen = 0;
+fn check_now_and_then(context: &Context<'_>, rows: usize) -> Result<()> {
+    context.met.set(context.met.get() + rows);
+    if context.met.get() >= CHECK_AFTER {
+        context.met.set(0);
         #[cfg(test)]
         tests::ASKED.set(tests::ASKED.get() + 1);
         thread::long_ahead();

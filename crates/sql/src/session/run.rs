@@ -295,6 +295,7 @@ impl Session {
             warnings: RefCell::default(),
             found: Cell::new(0),
             missed: Cell::new(None),
+            met: Cell::new(0),
             deadline: None,
             strict: Cell::new(false),
             patterns: Patterns::default(),
