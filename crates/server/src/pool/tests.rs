@@ -208,6 +208,9 @@ fn one_that_steps_back_does_not_run_until_it_is_called() {
     crew.call(nobody).unwrap();
     assert!(crew.is_alone() && crew.is_short());
     crew.call(nobody).unwrap();
+    // Who slept has got up, and found none missing while this one ran.
+    assert!(crew.steps_back(|| unreachable!("nobody would see what comes")));
+    assert!(!crew.is_alone() && !crew.is_short(), "it counts as before");
     crew.lie_down();
     assert!(!crew.is_alone() && !crew.is_short());
     thread::together(2, |number| {

@@ -483,11 +483,18 @@ mod tests {
         let least = |most: usize| 6000 / (CHECK_AFTER + most) - 1;
         let ids: Vec<String> = (0..2000).map(|id| (3 * id).to_string()).collect();
         let of_list = format!("SELECT v FROM t WHERE id IN ({})", ids.join(", "));
+        // Spans of which none has many.
+        run(&mut session, "CREATE TABLE p (a INT, b INT, v INT, PRIMARY KEY (a, b))");
+        let rows: Vec<String> = (0..6000).map(|at| format!("({}, {at}, 1)", at / 100)).collect();
+        run(&mut session, &format!("INSERT INTO p VALUES {}", rows.join(", ")));
+        let parts: Vec<String> = (0..60).step_by(2).map(|part| part.to_string()).collect();
+        let of_parts = format!("SELECT SUM(v) FROM p WHERE a IN ({})", parts.join(", "));
         for flushed in [false, true] {
             if flushed {
                 run(&mut session, "FLUSH TABLES");
             }
             for (sql, least) in [
+                (&of_parts[..], least(TAKEN_MAX) / 2),
                 ("SELECT SUM(n) FROM t", least(TAKEN_MAX)),
                 ("SELECT SUM(id) FROM t WHERE n >= 0", least(TAKEN_MAX)),
                 ("SELECT COUNT(*) FROM t", least(COUNTED_MAX)),

@@ -437,3 +437,78 @@ pub(super) struct Given<'a, 'r> {
     pub(super) params: &'a [Value],
     pub(super) rows: Option<&'r mut (dyn RowSource + 'r)>,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use spillway_base::thread;
+
+    use crate::tests::{in_memory, run};
+
+    #[derive(Default)]
+    struct Told(AtomicUsize);
+
+    impl thread::Pool for Told {
+        fn leave(&self) {}
+
+        fn come_back(&self) {}
+
+        fn long_ahead(&self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// What may take long says so before, and what is brief does not.
+    #[test]
+    fn statements_that_are_not_brief_say_so() {
+        thread::together(1, |_| {
+            let told = Arc::new(Told::default());
+            thread::join_pool(told.clone());
+            let instance = in_memory();
+            let mut session = instance.session("root", "localhost", 1);
+            session.use_database("test").unwrap();
+            run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, n INT, v TEXT, KEY n_1 (n))");
+            let rows: Vec<String> = (0..2000).map(|id| format!("({id}, {id}, 'text')")).collect();
+            run(&mut session, &format!("INSERT INTO t VALUES {}", rows.join(", ")));
+            let mut told_of = |sql: &str| {
+                // It is known from the second time on.
+                run(&mut session, sql);
+                let before = told.0.load(SeqCst);
+                run(&mut session, sql);
+                told.0.load(SeqCst) - before
+            };
+            for brief in [
+                "SELECT v FROM t WHERE id = 7",
+                "SELECT 'value', 2",
+                "SELECT n FROM t WHERE id BETWEEN 10 AND 60",
+                "SELECT SUM(n) FROM t WHERE id BETWEEN 10 AND 60",
+                "BEGIN",
+                "COMMIT",
+            ] {
+                assert_eq!(told_of(brief), 0, "{brief}");
+            }
+            for long in [
+                "SELECT SUM(n) FROM t",
+                "SELECT v FROM t WHERE id BETWEEN 10 AND 600",
+                "SELECT v FROM t WHERE id = 7 AND v LIKE 't%'",
+                "SELECT v FROM t WHERE id = 7 AND v REGEXP 't+'",
+                "SELECT v FROM t WHERE id = 7 AND n = BENCHMARK(1, 1)",
+                "SELECT BENCHMARK(1, 1)",
+                "SELECT (SELECT COUNT(*) FROM t)",
+                "SELECT v FROM t WHERE id = 7 FOR UPDATE",
+                "SELECT a.v FROM t a, t b WHERE a.id = 7 AND b.id = 8",
+                "UPDATE t SET n = 7 WHERE id = 7",
+                "SHOW TABLES",
+            ] {
+                assert!(told_of(long) > 0, "{long}");
+            }
+            run(&mut session, "BEGIN");
+            run(&mut session, "UPDATE t SET n = 8 WHERE id = 7");
+            let before = told.0.load(SeqCst);
+            run(&mut session, "ROLLBACK");
+            assert!(told.0.load(SeqCst) > before, "it has much to undo, perhaps");
+        });
+    }
+}
