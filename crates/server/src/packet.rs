@@ -7,11 +7,10 @@
 
 use std::io;
 
+use rustix::io::Errno;
 use spillway::CommitFuture;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_sql::Limits;
-
-use rustix::io::Errno;
 
 use crate::post::Parcel;
 use crate::transport::Transport;

@@ -164,6 +164,27 @@ mod tests {
         }
     }
 
+    /// T4: a ring that the system takes nothing from is not asked again, and what is in it is sent all the same, once.
+    #[test]
+    fn t4_what_a_ring_keeps_is_sent_without_it() {
+        let Ok(closed) = IoUring::builder().setup_r_disabled().build(4) else { return };
+        let mut post = Post { most: 4, ring: Some(closed) };
+        for text in ["first", "second"] {
+            let (one, mut reads_one) = tcp();
+            let (other, mut reads_other) = tcp();
+            let (one, other) = (Raw::from(one), Raw::from(other));
+            let mut parcels = [&one, &other].map(|raw| Parcel::new(raw, text.as_bytes()));
+            post.send(&mut parcels);
+            assert!(parcels.iter().all(|parcel| parcel.sent() == Ok(text.len())));
+            drop((one, other));
+            for reader in [&mut reads_one, &mut reads_other] {
+                let mut got = String::new();
+                reader.read_to_string(&mut got).unwrap();
+                assert_eq!(got, text);
+            }
+        }
+    }
+
     /// T1: who takes nothing more is not waited for, and who takes less is sent that.
     #[test]
     fn t1_each_is_sent_what_it_takes_at_once() {

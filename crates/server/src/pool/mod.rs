@@ -320,8 +320,8 @@ impl Pool {
 
     /// What the calling worker meant to see to itself is others' to find as well.
     fn share(&self) {
-        if self.is_brief() && !self.work.lock().is_empty() {
-            self.ring_if_asleep();
+        if self.is_brief() {
+            self.show_work();
         }
         BRIEF.set(0);
     }
@@ -331,10 +331,15 @@ impl Pool {
         let was_brief = self.is_brief();
         BRIEF.set(BRIEF.get().saturating_sub(LONGER));
         if was_brief && !self.is_brief() {
-            if !self.work.lock().is_empty() {
-                self.ring_if_asleep();
-            }
+            self.show_work();
             self.call_if_missed();
+        }
+    }
+
+    /// Wakes one who sleeps, where there is something to do.
+    fn show_work(&self) {
+        if !self.work.lock().is_empty() {
+            self.ring_if_asleep();
         }
     }
 

@@ -59,14 +59,9 @@ impl Sitting {
             }
             other => other,
         };
-        match self {
-            Sitting::Served { client, .. } => Some((client, came)),
-            Sitting::Came { .. } | Sitting::Gone => None,
-        }
+        self.served_mut().map(|client| (client, came))
     }
-}
 
-impl Sitting {
     /// Its client, if it was greeted and is there.
     pub(super) fn served(&self) -> Option<&Client<Socket>> {
         match self {

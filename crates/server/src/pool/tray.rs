@@ -11,7 +11,7 @@
 //! - **Y2.** No more lie there than [`MOST`], and none stays when its worker has served anything that it kept no answer of, or serves another
 //!   [`AGE`] after the first. Where answers are not to be sent together, none stays.
 //! - **Y3.** Emptying it waits for nothing. A client that does not take all of its answer is queued, and whoever has it next waits for it.
-//! - **Y4.** Each seat is rested, queued or left, once, after its answer was sent.
+//! - **Y4.** Each seat is rested or queued, once, after as much of its answer was sent as its client took.
 
 use std::cell::RefCell;
 use std::sync::Arc;
