@@ -238,15 +238,16 @@ pub trait Engine: Send + Sync {
     /// where it does not, also of a table that does not exist then.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Corruption`], [`crate::ErrorKind::Io`].
+    /// [`crate::ErrorKind::WouldBlock`] (E9), [`crate::ErrorKind::Corruption`], [`crate::ErrorKind::Io`].
     fn recall(
         &self,
         table: TableId,
         key: &[u8],
         snapshot: Csn,
+        access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
-        let _ = (table, key, snapshot, value);
+        let _ = (table, key, snapshot, access, value);
         Ok(None)
     }
 

@@ -136,9 +136,9 @@ impl Tally {
 /// In [`Ledger::waiting`]: nothing is waited for.
 const NOTHING: u8 = u8::MAX;
 
-/// The waits of a ledger up to a moment: for each cause, how often and how long.
+/// The waits of a ledger up to a moment: for each cause, how often, and how long in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Waits([(u64, Duration); Cause::ALL.len()]);
+pub struct Waits([(u64, u64); Cause::ALL.len()]);
 
 impl Waits {
     /// Those that came after an earlier moment.
@@ -146,7 +146,7 @@ impl Waits {
     pub fn since(&self, earlier: &Waits) -> Waits {
         let mut waits = *self;
         for (now, before) in waits.0.iter_mut().zip(earlier.0) {
-            *now = (now.0 - before.0, now.1.saturating_sub(before.1));
+            *now = (now.0 - before.0, now.1 - before.1);
         }
         waits
     }
@@ -154,7 +154,8 @@ impl Waits {
     /// How often there was a cause to wait, and how long that took; causes that there were not are left out.
     pub fn causes(&self) -> impl Iterator<Item = (Cause, u64, Duration)> {
         let all = Cause::ALL.into_iter().zip(self.0);
-        all.filter(|(_, (count, _))| *count > 0).map(|(cause, (count, time))| (cause, count, time))
+        let some = all.filter(|(_, (count, _))| *count > 0);
+        some.map(|(cause, (count, ns))| (cause, count, Duration::from_nanos(ns)))
     }
 }
 
@@ -182,7 +183,8 @@ impl Ledger {
     /// All waits up to now.
     #[must_use]
     pub fn waits(&self) -> Waits {
-        Waits(self.tallies.each_ref().map(|tally| (tally.count(), tally.time())))
+        let now = |tally: &Tally| (tally.count(), tally.ns.load(Ordering::Relaxed));
+        Waits(self.tallies.each_ref().map(now))
     }
 
     /// The time of all waits.

@@ -1,6 +1,6 @@
 //! Columns of results: their definitions as packets, kept from one execution to the next, and the form of their values.
 
-use spillway_sql::ResultColumn;
+use spillway_sql::{PlanId, ResultColumn};
 use spillway_types::column::IntWidth;
 use spillway_types::{Collation, ColumnType};
 
@@ -160,12 +160,15 @@ pub(crate) struct Columns {
     pub(crate) sent: bool,
     /// Whether the result before had the same: only then are definitions worth keeping.
     again: bool,
+    /// The plan that they are of, if it is known.
+    plan: Option<PlanId>,
 }
 
 impl Columns {
-    /// Makes these the columns, unless they are already.
-    pub(crate) fn set(&mut self, columns: &[ResultColumn]) {
-        self.again = self.columns == columns;
+    /// Makes these the columns, of a plan where that is known, unless they are already.
+    pub(crate) fn set(&mut self, plan: Option<PlanId>, columns: &[ResultColumn]) {
+        self.again = (plan.is_some() && plan == self.plan) || self.columns == columns;
+        self.plan = plan;
         if !self.again {
             self.columns = columns.to_vec();
             self.forms = columns.iter().map(|column| form(&column.column_type)).collect();

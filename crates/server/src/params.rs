@@ -94,11 +94,14 @@ impl Bound {
     /// # Errors
     /// 1210 where they make no sense, 1292 for a time that there is not, and why a piece was not taken.
     pub(crate) fn read(&mut self, bytes: &[u8], count: usize) -> Result<Vec<Value>, SqlError> {
-        let long = std::mem::take(&mut self.long);
-        let refused = self.refused.take();
-        self.reset();
-        if let Some(error) = refused {
-            return Err(error);
+        let mut long = None;
+        if !self.long.is_empty() || self.refused.is_some() {
+            let refused = self.refused.take();
+            long = Some(std::mem::take(&mut self.long));
+            self.reset();
+            if let Some(error) = refused {
+                return Err(error);
+            }
         }
         if count == 0 {
             return Ok(Vec::new());
@@ -109,8 +112,12 @@ impl Bound {
         let is_null = |at: usize| nulls[at / 8] >> (at % 8) & 1 == 1;
         if take.u8().ok_or_else(wrong_arguments)? != 0 {
             let types = take.bytes(count * 2).ok_or_else(wrong_arguments)?;
-            self.types.clear();
-            self.types.extend(types.chunks(2).map(|pair| (pair[0], pair[1] & 0x80 != 0)));
+            let types = types.chunks_exact(2).map(|pair| (pair[0], pair[1] & 0x80 != 0));
+            // Most say each time what they said before.
+            if !types.clone().eq(self.types.iter().copied()) {
+                self.types.clear();
+                self.types.extend(types);
+            }
         }
         if self.types.len() != count {
             // A client that has only ever bound NULLs need not say of which type.
@@ -122,7 +129,7 @@ impl Bound {
         }
         values.resize(count, Value::Null);
         for (at, (value, (kind, unsigned))) in values.iter_mut().zip(&self.types).enumerate() {
-            let piece = if long.is_empty() { None } else { long.get(&(at as u16)) };
+            let piece = long.as_ref().and_then(|long| long.get(&(at as u16)));
             *value = match piece {
                 Some(bytes) => text_or_bytes(bytes, *kind, value),
                 None if is_null(at) => Value::Null,

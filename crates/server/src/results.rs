@@ -3,7 +3,7 @@
 use std::io;
 
 use spillway::CommitFuture;
-use spillway_sql::{Info, Outcome, ResultColumn, ResultSink, SqlError, Status};
+use spillway_sql::{Info, Outcome, PlanId, ResultColumn, ResultSink, SqlError, Status};
 use spillway_types::{Field, ValueRef};
 
 use crate::capabilities::DEPRECATE_EOF;
@@ -117,11 +117,13 @@ impl<T: Transport> WireSink<'_, T> {
         }
         columns.iter().try_for_each(|column| self.put(|out| put_column(out, column)))
     }
-}
 
-impl<T: Transport> ResultSink for WireSink<'_, T> {
-    fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), SqlError> {
-        self.columns.set(columns);
+    fn begin_rows(
+        &mut self,
+        plan: Option<PlanId>,
+        columns: &[ResultColumn],
+    ) -> Result<(), SqlError> {
+        self.columns.set(plan, columns);
         let known = self.cache_metadata && self.binary && self.columns.sent;
         let cache_metadata = self.cache_metadata;
         self.put(|out| {
@@ -139,6 +141,16 @@ impl<T: Transport> ResultSink for WireSink<'_, T> {
             self.put(|out| put_eof(out, 0, status))?;
         }
         Ok(())
+    }
+}
+
+impl<T: Transport> ResultSink for WireSink<'_, T> {
+    fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), SqlError> {
+        self.begin_rows(None, columns)
+    }
+
+    fn columns_of(&mut self, plan: PlanId, columns: &[ResultColumn]) -> Result<(), SqlError> {
+        self.begin_rows(Some(plan), columns)
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {

@@ -267,6 +267,12 @@ impl Shared {
                 self.counters.answers_together.get(),
             ),
             (
+                "point_reads_total",
+                "Look-ups of one row in memory that went round what statements in general need.",
+                true,
+                self.instance.point_reads(),
+            ),
+            (
                 "statements_at_home_total",
                 "Statements that ran on the core where their rows are at home.",
                 true,

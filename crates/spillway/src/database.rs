@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::budget::{Budget, Use};
 use spillway_base::clock::Clock;
-use spillway_base::engine::{Engine, Metric, RangeEstimate, Rewrite};
+use spillway_base::engine::{Access, Engine, Metric, RangeEstimate, Rewrite};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, KeyRange, Result, thread};
 use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
@@ -301,6 +301,26 @@ impl Database {
         value: &mut Vec<u8>,
     ) -> Result<bool> {
         self.0.manager.get(options, table, key, value)
+    }
+
+    /// As [`Database::get`], where no transaction is needed for it, nor a device; `None` where one is, and where it would not see the commit
+    /// `since`.
+    ///
+    /// # Errors
+    /// As [`spillway_txn::Transaction::get`].
+    #[inline]
+    pub fn recall(
+        &self,
+        options: TransactionOptions,
+        table: Table,
+        key: &[u8],
+        since: Csn,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        match self.0.manager.recall(options, table, key, (since, Access::AtHand), value) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            outcome => outcome,
+        }
     }
 
     /// Estimates the keys and bytes of a range, from metadata in memory.

@@ -68,6 +68,8 @@ pub enum Mechanism {
     RowBatches,
     /// Columns of rows go to the client as they are stored, without being made values of any kind on the way.
     RowFields,
+    /// A statement that is one look-up of a row in memory goes round all that statements in general need.
+    PointReads,
     /// Rows that a query looks up one after the other are read from their device several at once.
     LookupBatches,
     /// A server's worker that has several short statements to run sends their answers together. Without it, each by a call of its own.
@@ -88,7 +90,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 37] = [
+    pub const ALL: [Mechanism; 38] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -118,6 +120,7 @@ impl Mechanism {
         Mechanism::IndexOnly,
         Mechanism::RowBatches,
         Mechanism::RowFields,
+        Mechanism::PointReads,
         Mechanism::LookupBatches,
         Mechanism::AnswerBatches,
         Mechanism::RowRefresh,
@@ -161,6 +164,7 @@ impl Mechanism {
             Mechanism::IndexOnly => "index-only",
             Mechanism::RowBatches => "row-batches",
             Mechanism::RowFields => "row-fields",
+            Mechanism::PointReads => "point-reads",
             Mechanism::LookupBatches => "lookup-batches",
             Mechanism::AnswerBatches => "answer-batches",
             Mechanism::RowRefresh => "row-refresh",

@@ -117,6 +117,10 @@ impl Info {
     }
 }
 
+/// Tells the plans of queries apart, of all that there ever were in this process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PlanId(pub(crate) usize);
+
 /// Takes results as they come. The server's writes packets; the shell's prints.
 pub trait ResultSink {
     /// A result set begins.
@@ -124,6 +128,15 @@ pub trait ResultSink {
     /// # Errors
     /// When nobody takes it any more.
     fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), SqlError>;
+
+    /// The same of a plan: its columns are those that it had before.
+    ///
+    /// # Errors
+    /// As [`ResultSink::columns`].
+    fn columns_of(&mut self, plan: PlanId, columns: &[ResultColumn]) -> Result<(), SqlError> {
+        let _ = plan;
+        self.columns(columns)
+    }
 
     /// A row, its values in the columns' order.
     ///

@@ -31,7 +31,7 @@ mod tests;
 mod users;
 mod verify;
 
-pub use api::{ColumnFlags, Info, Outcome, ResultColumn, ResultSink, Status};
+pub use api::{ColumnFlags, Info, Outcome, PlanId, ResultColumn, ResultSink, Status};
 pub use catalog::UserDef;
 pub use errors::{Result, SqlError};
 pub use session::{Front, Instance, Limits, Prepared, Session, VERSION, parse as parse_durability};

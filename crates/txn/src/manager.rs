@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
-use spillway_base::engine::{Debt, Engine, Horizon, Metric};
+use spillway_base::engine::{Access, Debt, Engine, Horizon, Metric};
 use spillway_base::stall::{Cause, Tally};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
@@ -332,22 +332,46 @@ impl TransactionManager {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<bool> {
-        let shared = &self.0;
-        // Of one that is serializable others must know what it read.
-        if options.isolation != Isolation::Serializable {
-            // As a transaction that has locked nothing takes it.
-            let snapshot = match options.durability.unwrap_or(shared.settings.durability) {
-                Durability::Commit => shared.snapshots.stable_csn(),
-                Durability::Within(_) | Durability::Relaxed => shared.snapshots.installed.prefix(),
-            };
-            if let Some(found) = shared.engines.of(table)?.recall(table, key, snapshot, value)? {
-                if !found.is_value() {
-                    value.clear();
-                }
-                return Ok(found.is_value());
-            }
+        match self.recall(options, table, key, (Csn::ZERO, Access::Blocking), value)? {
+            Some(found) => Ok(found),
+            None => self.begin(options).get(table, key, value),
         }
-        self.begin(options).get(table, key, value)
+    }
+
+    /// As [`TransactionManager::get`], where no transaction is needed for it; `None` where one is, and where it would not see the commit `since`.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_with`], with this `access`.
+    #[inline]
+    pub fn recall(
+        &self,
+        options: TransactionOptions,
+        table: TableId,
+        key: &[u8],
+        (since, access): (Csn, Access),
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        let shared = &self.0;
+        if options.isolation == Isolation::Serializable {
+            // Others must know what it read.
+            return Ok(None);
+        }
+        // As a transaction that has locked nothing takes it.
+        let snapshot = match options.durability.unwrap_or(shared.settings.durability) {
+            Durability::Commit => shared.snapshots.stable_csn(),
+            Durability::Within(_) | Durability::Relaxed => shared.snapshots.installed.prefix(),
+        };
+        if snapshot < since {
+            return Ok(None);
+        }
+        let engine = shared.engines.of(table)?;
+        let Some(found) = engine.recall(table, key, snapshot, access, value)? else {
+            return Ok(None);
+        };
+        if !found.is_value() {
+            value.clear();
+        }
+        Ok(Some(found.is_value()))
     }
 
     /// Starts a transaction whose waits `cancel` cancels: for who runs one after another, and is to be reached by the same handle. The

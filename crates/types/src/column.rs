@@ -33,6 +33,12 @@ impl IntWidth {
             IntWidth::Big => 64,
         }
     }
+
+    /// Whether a column of this width that has a sign keeps a number as it is.
+    pub(crate) fn holds(self, number: i64) -> bool {
+        let spare = 64 - self.bits();
+        number << spare >> spare == number
+    }
 }
 
 /// The size class of a TEXT or BLOB column.

@@ -259,6 +259,11 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
     // Whether these are compared as exact numbers, so that a value which the column cannot keep is equal to none.
     let exact = match (value, column) {
         (Value::Null, _) => return Lookup::At(Value::Null),
+        (Value::Int(number), ColumnType::Int { width, unsigned: false, .. })
+            if width.holds(*number) =>
+        {
+            return Lookup::At(Value::Int(*number));
+        }
         (
             Value::Int(_) | Value::UInt(_) | Value::Decimal(_),
             ColumnType::Int { .. } | ColumnType::Bit(_) | ColumnType::Decimal { .. },

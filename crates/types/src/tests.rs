@@ -457,3 +457,29 @@ fn what_a_column_keeps_is_stored_as_it_is() {
     assert!(!int(W::Tiny, false).keeps(&Value::Int(128)));
     assert!(int(W::Big, false).keeps(&Value::Int(i64::MIN)));
 }
+
+/// A whole number is looked up where it is kept, and nowhere where the column's width has no place for it.
+#[test]
+fn whole_numbers_are_looked_up_as_they_are_kept() {
+    use IntWidth as W;
+    use key::{Lookup, lookup};
+    let edges = |bits: u32| [-1_i64 << (bits - 1), (1_i64 << (bits - 1)).wrapping_sub(1)];
+    let near = |edge: i64| [edge.wrapping_sub(1), edge, edge.wrapping_add(1)];
+    let numbers = [8, 16, 24, 32, 64].into_iter().flat_map(edges).flat_map(near);
+    let numbers: Vec<i64> = numbers.chain([0, -1, 1]).collect();
+    for width in [W::Tiny, W::Small, W::Medium, W::Normal, W::Big] {
+        for unsigned in [false, true] {
+            let column = ColumnType::Int { width, unsigned, boolean: false };
+            for number in &numbers {
+                let value = Value::Int(*number);
+                match (lookup(&value, &column), column.store(&value)) {
+                    (Lookup::At(found), Ok(kept)) => {
+                        assert_eq!(format!("{found:?}"), format!("{kept:?}"))
+                    }
+                    (Lookup::Nowhere, Err(_)) => {}
+                    (found, kept) => panic!("{number} in {column:?}: {found:?}, {kept:?}"),
+                }
+            }
+        }
+    }
+}

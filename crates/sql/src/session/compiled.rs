@@ -25,7 +25,7 @@ use crate::dml::{ChangePlan, InsertPlan, JoinedPlan, RowSource, Scope};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Fit, MOMENTS, PARAMETERS};
 use crate::parse::{self, Depth, Mode, Shape, Statement};
-use crate::query::{self, QueryPlan};
+use crate::query::{self, Point, QueryPlan};
 
 /// Shapes that a session keeps.
 const SHAPES_MAX: usize = 256;
@@ -49,6 +49,14 @@ impl Body {
         match self {
             Body::Query(plan) => plan.is_locking(),
             Body::Insert(_) | Body::Change(_) | Body::Joined(_) => true,
+        }
+    }
+
+    /// What it is as one look-up, where it is no more than that.
+    fn point(&self) -> Option<Point> {
+        match self {
+            Body::Query(plan) => Point::of(plan),
+            Body::Insert(_) | Body::Change(_) | Body::Joined(_) => None,
         }
     }
 
@@ -87,6 +95,8 @@ pub(super) struct Compiled {
     pub(super) needs: Vec<Need>,
     pub(super) tables: Vec<(Arc<TableLock>, metadata::Mode)>,
     pub(super) body: Body,
+    /// What it is as one look-up, where it is no more than that.
+    pub(super) point: Option<Point>,
     /// Whether it is over at once.
     brief: bool,
     /// What its parameters were taken for; `None` where nothing was asked about one.
@@ -292,6 +302,7 @@ impl Session {
             depth: slot.depth,
             statement: slot.statement.clone(),
             brief: body.is_brief(),
+            point: body.point().filter(|_| self.instance.0.point_reads),
             body,
             samples: samples.take(),
             moments: moments.take(),
@@ -390,14 +401,14 @@ impl Session {
         Some(slot)
     }
 
-    /// What a statement was compiled to, if that still holds.
-    pub(super) fn holds(&self, compiled: &Compiled, params: &[Value], catalog: &Catalog) -> bool {
+    /// Whether what a statement was compiled to still holds, for a version of the catalog.
+    pub(super) fn holds(&self, compiled: &Compiled, params: &[Value], catalog: u64) -> bool {
         compiled.lasting
             && compiled.samples.len() == params.len()
             && compiled.samples.iter().zip(params).all(|(sample, value)| {
                 sample.as_ref().is_none_or(|sample| sample.stands_for(value))
             })
-            && compiled.made_for.is(&self.variables.borrow(), catalog.version)
+            && compiled.made_for.is(&self.variables.borrow(), catalog)
     }
 }
 
@@ -412,6 +423,11 @@ fn made_for(variables: &Variables, catalog: u64) -> MadeFor {
 }
 
 impl MadeFor {
+    /// Whether it is of this version of the catalog.
+    pub(super) fn is_of(&self, catalog: u64) -> bool {
+        self.catalog == catalog
+    }
+
     fn is(&self, variables: &Variables, catalog: u64) -> bool {
         self.catalog == catalog
             && self.mode == variables.mode

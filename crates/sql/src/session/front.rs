@@ -2,7 +2,6 @@
 //! which limits a session's variables put on its connection.
 
 use std::sync::Weak;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Instance, Session};
@@ -95,8 +94,7 @@ impl Instance {
     #[must_use]
     pub fn statistics(&self) -> String {
         let uptime = (spillway_base::clock::now() - self.0.started).as_secs();
-        let questions = self.0.questions.load(Ordering::Relaxed);
-        let sessions = self.0.processes.lock().len();
+        let (sessions, questions, _) = self.asked();
         let tables = self.0.catalog.load().tables.len();
         let average = questions as f64 / uptime.max(1) as f64;
         format!(

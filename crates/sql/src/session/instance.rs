@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use spillway::{
     CancelHandle, Csn, Database, Durability, Inspection, LockMode, LockWait, Mechanism,
     Transaction, TransactionOptions,
@@ -50,12 +51,38 @@ impl Stop {
     }
 }
 
+/// Statements that were run.
+#[derive(Default)]
+pub(super) struct Ran {
+    all: AtomicU64,
+    /// Those that were point reads.
+    points: AtomicU64,
+}
+
+impl Ran {
+    /// Counts a statement. Only its session may, and counts so with no regard for others.
+    pub(super) fn begun(&self) {
+        self.all.store(self.all.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Counts one that was a point read.
+    pub(super) fn was_point(&self) {
+        self.points.store(self.points.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Takes the counts of a session that ends.
+    pub(super) fn add(&self, other: &Ran) {
+        self.all.fetch_add(other.all.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.points.fetch_add(other.points.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
 /// A session, as others see it.
 pub(super) struct Process {
     user: String,
     host: String,
     pub(super) stop: Stop,
-    pub(super) questions: AtomicU64,
+    pub(super) ran: Ran,
     pub(super) doing: Mutex<Doing>,
     /// Whether a statement is running. It begins with `doing` held, so that whoever kills it with that held meets no later one.
     pub(super) running: AtomicBool,
@@ -139,12 +166,14 @@ pub(super) struct Inner {
     /// Prepared statements of all sessions.
     pub(super) prepared: AtomicUsize,
     /// Statements of sessions that have ended.
-    pub(super) questions: AtomicU64,
+    pub(super) ran: Ran,
     pub(super) started: Duration,
     /// Whether indexes that cover a query are read alone.
     pub(super) index_only: bool,
     row_batches: bool,
     row_fields: bool,
+    /// Whether statements that are one look-up are run as such.
+    pub(super) point_reads: bool,
     /// Rows that are read at once at the most of those that queries look up.
     looks_up_together: usize,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
@@ -194,6 +223,7 @@ impl Instance {
             index_only: db.settings().has(Mechanism::IndexOnly),
             row_batches: db.settings().has(Mechanism::RowBatches),
             row_fields: db.settings().has(Mechanism::RowFields),
+            point_reads: db.settings().has(Mechanism::PointReads),
             looks_up_together: match db.settings().has(Mechanism::LookupBatches) {
                 true => query::together_max(db.settings().memory_bytes),
                 false => 1,
@@ -210,7 +240,7 @@ impl Instance {
             globals: Mutex::new(globals),
             numbers: AtomicU64::new(1),
             prepared: AtomicUsize::new(0),
-            questions: AtomicU64::new(0),
+            ran: Ran::default(),
             started: spillway_base::clock::now(),
             front: Mutex::new(None),
             closing: Arc::default(),
@@ -291,7 +321,7 @@ impl Instance {
             user: user.to_owned(),
             host: host.to_owned(),
             stop: Stop::default(),
-            questions: AtomicU64::new(0),
+            ran: Ran::default(),
             doing: Mutex::default(),
             running: AtomicBool::new(false),
             cancel: CancelHandle::default(),
@@ -334,7 +364,7 @@ impl Instance {
             next_read_only: None,
             running: None,
             explicit: false,
-            statements: HashMap::new(),
+            statements: FxHashMap::default(),
             statements_next: 1,
             named: HashMap::new(),
             warnings: Vec::new(),
@@ -394,16 +424,29 @@ impl Instance {
         self.end_building();
     }
 
-    /// The global system variables.
+    /// Sessions, the statements of all that there were, and those of these that were point reads.
+    pub(super) fn asked(&self) -> (usize, u64, u64) {
+        let processes = self.0.processes.lock();
+        let every = || processes.values().map(|process| &process.ran).chain([&self.0.ran]);
+        (
+            processes.len(),
+            every().map(|ran| ran.all.load(Ordering::Relaxed)).sum(),
+            every().map(|ran| ran.points.load(Ordering::Relaxed)).sum(),
+        )
+    }
+
+    /// How many statements were look-ups of one row that went round what statements in general need.
+    #[must_use]
+    pub fn point_reads(&self) -> u64 {
+        self.asked().2
+    }
+
+    /// What SHOW STATUS tells of all sessions.
     pub(crate) fn status_lines(&self) -> Vec<(String, String)> {
-        let (connected, questions) = {
-            let processes = self.0.processes.lock();
-            let asked = |process: &Arc<Process>| process.questions.load(Ordering::Relaxed);
-            (processes.len(), processes.values().map(asked).sum::<u64>())
-        };
-        let ended = self.0.questions.load(Ordering::Relaxed);
+        let (connected, questions, points) = self.asked();
         let mut lines = vec![
-            ("Questions".to_owned(), (questions + ended).to_string()),
+            ("Questions".to_owned(), questions.to_string()),
+            ("Spillway_point_reads_total".to_owned(), points.to_string()),
             ("Threads_connected".to_owned(), connected.to_string()),
             (
                 "Uptime".to_owned(),

@@ -252,18 +252,29 @@ impl TableLock {
             // Nobody is alone then, and who waits for that waits for this session.
             shut &= !TO_ALL;
         }
-        loop {
-            self.count(stripe, mode).fetch_add(1, SeqCst);
-            if self.closed.load(SeqCst) & shut == 0 {
-                return Ok(());
-            }
-            self.leave(mode, stripe);
+        while !self.enter(mode, stripe, shut) {
             let mut few = self.few.lock();
             self.wait(&mut few, patience, |_| self.closed.load(SeqCst) & shut == 0)?;
         }
+        Ok(())
     }
 
-    fn leave(&self, mode: Mode, stripe: usize) {
+    /// Shares the table, unless it is closed to those who are `shut` out.
+    fn enter(&self, mode: Mode, stripe: usize, shut: u8) -> bool {
+        self.count(stripe, mode).fetch_add(1, SeqCst);
+        let is_open = self.closed.load(SeqCst) & shut == 0;
+        if !is_open {
+            self.leave(mode, stripe);
+        }
+        is_open
+    }
+
+    /// Shares the table for reading, if it is open.
+    pub(super) fn read_at_once(&self, stripe: usize) -> bool {
+        self.enter(Mode::Read, stripe, TO_ALL)
+    }
+
+    pub(super) fn leave(&self, mode: Mode, stripe: usize) {
         self.count(stripe, mode).fetch_sub(1, SeqCst);
         if self.closed.load(SeqCst) != 0 {
             let _few = self.few.lock();
@@ -331,6 +342,19 @@ impl Held {
     /// How a table is held.
     fn mode(&self, name: &Name) -> Option<Mode> {
         self.locks.iter().find(|(held, _)| held.name == *name).map(|(_, mode)| *mode)
+    }
+
+    /// Has a table for reading as well, if that is so or to be had at once.
+    pub(super) fn read_at_once(&mut self, lock: &Arc<TableLock>, stripe: usize) -> bool {
+        if self.has(lock, Mode::Read) {
+            return true;
+        }
+        self.stripe = stripe;
+        let shared = lock.read_at_once(stripe);
+        if shared {
+            self.locks.push((lock.clone(), Mode::Read));
+        }
+        shared
     }
 
     fn has(&self, lock: &TableLock, mode: Mode) -> bool {

@@ -14,6 +14,7 @@ mod instance;
 mod metadata;
 mod named;
 mod own;
+mod point;
 mod prepared;
 mod refreshing;
 mod rights;
@@ -32,6 +33,7 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use spillway::{Isolation, Savepoint, Transaction};
 use spillway_base::stall::{self, Attached, Waits};
 use spillway_base::thread;
@@ -84,7 +86,7 @@ pub struct Session {
     running: Option<(Isolation, bool)>,
     /// Whether a transaction was begun by a statement.
     explicit: bool,
-    statements: HashMap<u32, Stored>,
+    statements: FxHashMap<u32, Stored>,
     statements_next: u32,
     named: HashMap<String, u32>,
     warnings: Vec<Warning>,
@@ -123,6 +125,7 @@ impl Drop for Session {
         {
             processes.remove(&self.connection_id);
         }
+        self.instance.0.ran.add(&self.process.ran);
     }
 }
 
@@ -330,10 +333,13 @@ impl Session {
         if self.is_killed() {
             return Err(SqlError::new(1317, "Query execution was interrupted"));
         }
+        self.process.ran.begun();
+        if rows.is_none()
+            && let Some(outcome) = self.run_point(slot, params, more, sink)
+        {
+            return outcome;
+        }
         let process = &self.process;
-        // Nobody else counts them.
-        let questions = process.questions.load(Ordering::Relaxed);
-        process.questions.store(questions + 1, Ordering::Relaxed);
         let account = match &*slot.statement {
             Statement::Own(_, tokens) => crate::accounts::shown(tokens),
             Statement::Sql(_) => None,

@@ -12,7 +12,7 @@ use sqlparser::ast;
 use super::Session;
 use super::compiled::{Body, Compiled, Given, Slot, is_rows};
 use super::metadata::Name;
-use crate::api::ResultSink;
+use crate::api::{PlanId, ResultSink};
 use crate::catalog::{Catalog, utc};
 use crate::dml::{Changed, RowSource};
 use crate::errors::{Result, SqlError};
@@ -185,7 +185,7 @@ impl Session {
             // Neither the catalog nor what the slot has is counted: other sessions have them too.
             let catalog = self.instance.0.catalog.load();
             let compiled = match slot.compiled.take() {
-                Some(compiled) if self.holds(&compiled, params, &catalog) => compiled,
+                Some(compiled) if self.holds(&compiled, params, catalog.version) => compiled,
                 _ => self.compile(slot, params, &catalog)?,
             };
             self.use_tables(&compiled.tables)?;
@@ -340,12 +340,9 @@ impl Session {
             }
         } else {
             context.txn.wait_until_readable()?;
-            let mut telling = Telling { told: &self.told, plan, most, count, sink };
+            let mut telling = Telling::of(&self.told, plan, most, sink);
             query::run_refs(context, plan, &mut telling)?;
-            count = telling.count;
-            if !self.told.replace(true) {
-                sink.columns(&plan.columns)?;
-            }
+            count = telling.end()?;
         }
         let found = if plan.counted { context.found.get() } else { count };
         self.variables.borrow_mut().found_rows = found;
@@ -390,7 +387,7 @@ impl Session {
 }
 
 /// Tells the client of a query's rows as they come.
-struct Telling<'t> {
+pub(super) struct Telling<'t> {
     /// Whether it was told of anything.
     told: &'t Cell<bool>,
     plan: &'t query::QueryPlan,
@@ -400,11 +397,28 @@ struct Telling<'t> {
     sink: &'t mut dyn ResultSink,
 }
 
-impl Telling<'_> {
+impl<'t> Telling<'t> {
+    pub(super) fn of(
+        told: &'t Cell<bool>,
+        plan: &'t query::QueryPlan,
+        most: u64,
+        sink: &'t mut dyn ResultSink,
+    ) -> Telling<'t> {
+        Telling { told, plan, most, count: 0, sink }
+    }
+
+    /// There are no more. Answers how many there were.
+    pub(super) fn end(self) -> Result<u64> {
+        if !self.told.replace(true) {
+            self.sink.columns_of(PlanId(self.plan.id), &self.plan.columns)?;
+        }
+        Ok(self.count)
+    }
+
     #[inline]
     fn tell(&mut self, row: impl FnOnce(&mut dyn ResultSink) -> Result<()>) -> Result<bool> {
         if !self.told.replace(true) {
-            self.sink.columns(&self.plan.columns)?;
+            self.sink.columns_of(PlanId(self.plan.id), &self.plan.columns)?;
         }
         if self.count == self.most {
             return Ok(self.plan.counted);

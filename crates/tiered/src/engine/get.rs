@@ -72,6 +72,7 @@ impl Inner {
         id: TableId,
         key: &[u8],
         snapshot: Csn,
+        access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
         if !self.settings.recall {
@@ -93,7 +94,7 @@ impl Inner {
         let Some(table) = tables.get(&id).filter(|table| table.exists_at(snapshot)) else {
             return Ok(None);
         };
-        let reader = Reader { snapshot, access: Access::Blocking, is_live: false };
+        let reader = Reader { snapshot, access, is_live: false };
         self.look_below(table, key, reader, row, is_sample, value)
     }
 

@@ -613,9 +613,10 @@ impl Engine for TieredEngine {
         table: TableId,
         key: &[u8],
         snapshot: Csn,
+        access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
-        self.0.recall(table, key, snapshot, value)
+        self.0.recall(table, key, snapshot, access, value)
     }
 
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {

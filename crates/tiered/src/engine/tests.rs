@@ -202,7 +202,7 @@ impl Bench {
     /// What a get finds; it is what is recalled, if anything is (E13). Every commit up to the snapshot is installed.
     fn get_and_recall(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
-        let recalled = self.engine.recall(id, key, snapshot, &mut value)?;
+        let recalled = self.engine.recall(id, key, snapshot, Access::Blocking, &mut value)?;
         let found = self.get(id, key, snapshot);
         if let Some(recalled) = recalled {
             let recalled = recalled.is_value().then_some(value);

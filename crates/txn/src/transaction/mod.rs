@@ -599,16 +599,18 @@ impl Transaction {
     /// # Errors
     /// [`ErrorKind::WritesStopped`] when the log failed first.
     pub fn wait_until_readable(&self) -> Result<()> {
-        if self.durability() != Durability::Commit
+        if self.is_readable() {
+            return Ok(());
+        }
+        self.shared().wait(self.snapshot())
+    }
+
+    /// Whether [`Transaction::wait_until_readable`] returns at once.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.durability() != Durability::Commit
             || (self.snapshot.borrow().is_none() && !self.owner.holds_any())
-        {
-            return Ok(());
-        }
-        let snapshot = self.snapshot();
-        if snapshot <= self.shared().snapshots.stable_csn() {
-            return Ok(());
-        }
-        self.shared().wait(snapshot)
+            || self.snapshot() <= self.shared().snapshots.stable_csn()
     }
 
     /// Whether a cancellation waits for something to end, as [`CancelHandle::is_cancelled`].

@@ -9,7 +9,10 @@ use super::*;
 /// What is known of a key at a snapshot: a value, that there is none, or nothing.
 fn recalled(bench: &Bench, number: u64, snapshot: u64) -> Option<Option<String>> {
     let mut value = b"of before".to_vec();
-    let found = bench.engine.recall(table(1), &key(number), Csn(snapshot), &mut value);
+    let found = {
+        let (key, snapshot) = (key(number), Csn(snapshot));
+        bench.engine.recall(table(1), &key, snapshot, Access::Blocking, &mut value)
+    };
     let found = found.unwrap()?;
     assert!(found.csn().is_none_or(|csn| csn.0 <= snapshot));
     Some(found.is_value().then(|| String::from_utf8_lossy(&value).into_owned()))

@@ -1,0 +1,141 @@
+//! Point reads, from packet to packet: a statement that is one look-up ([`query::Point`]) of a row that is at hand.
+//!
+//! Most statements of a busy shop are such. They go round what statements in general need: no transaction is begun where none is open, no plan is
+//! run, and nobody is told that the statement runs, since nobody could do anything about it.
+//!
+//! # Guarantees
+//!
+//! - **P1.** What the client is told, and what the session is left with, is what the general way tells and leaves; so is what others may count on: rows
+//!   are read at a snapshot that the session's transaction has, or would begin with, and the table's definition is held as long.
+//! - **P2.** It waits for nobody: no device, no lock, no commit. Where it would have to, or where anything is other than it should be, errors among
+//!   that, it is given up before anything was told or changed, and the statement goes the general way.
+
+use spillway_base::engine::Access;
+use spillway_types::Value;
+
+use super::Session;
+use super::compiled::{Body, Compiled, Slot};
+use super::metadata::{Mode, TableLock};
+use super::run::Telling;
+use crate::api::ResultSink;
+use crate::dml::Changed;
+use crate::errors::Result;
+use crate::query::{Point, QueryPlan};
+
+/// A table's lock that is shared for the moment.
+struct Moment<'l> {
+    lock: &'l TableLock,
+    stripe: usize,
+}
+
+impl<'l> Moment<'l> {
+    fn of(lock: &'l TableLock, stripe: usize) -> Option<Moment<'l>> {
+        lock.read_at_once(stripe).then_some(Moment { lock, stripe })
+    }
+}
+
+impl Drop for Moment<'_> {
+    fn drop(&mut self) {
+        self.lock.leave(Mode::Read, self.stripe);
+    }
+}
+
+impl Session {
+    /// Runs a statement as a point read; `None` where it is none, or cannot be one now, and nothing was done.
+    pub(super) fn run_point(
+        &mut self,
+        slot: &Slot,
+        params: &[Value],
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Option<Result<()>> {
+        let compiled = slot.compiled.as_deref()?;
+        let (Some(point), Body::Query(plan)) = (&compiled.point, &compiled.body) else {
+            return None;
+        };
+        let [(lock, Mode::Read)] = &compiled.tables[..] else { return None };
+        if !self.may_be_point(compiled, params) {
+            return None;
+        }
+        let (alone, stripe) = (self.txn.is_none(), self.connection_id as usize);
+        let moment = match alone {
+            true => Some(Moment::of(lock, stripe)?),
+            false => self.held.read_at_once(lock, stripe).then_some(None)?,
+        };
+        if !compiled.made_for.is_of(self.instance.catalog_version()) {
+            // Somebody changed it before it was held.
+            return None;
+        }
+        let told = self.tell_point(point, plan, params, sink)?;
+        drop(moment);
+        let outcome = told.and_then(|count| {
+            let mut variables = self.variables.borrow_mut();
+            variables.found_rows = count;
+            variables.row_count = -1;
+            if alone {
+                let usual = variables.transactions;
+                self.running = Some((usual.isolation, usual.read_only));
+            }
+            drop(variables);
+            self.warnings.clear();
+            self.stale_warnings = false;
+            self.stalls_before = self.process.stalls.waits();
+            self.process.ran.was_point();
+            sink.end_rows(&self.outcome(Changed::default(), more))
+        });
+        if let Err(error) = &outcome {
+            self.note_error(error);
+            self.variables.borrow_mut().row_count = -1;
+        }
+        Some(outcome)
+    }
+
+    /// Whether a statement that is a look-up can be a point read, as far as the session and what it was compiled for say.
+    fn may_be_point(&self, compiled: &Compiled, params: &[Value]) -> bool {
+        let begins_as_usual =
+            self.autocommit && self.next_isolation.is_none() && self.next_read_only.is_none();
+        (self.txn.is_some() || begins_as_usual)
+            && self.locked.is_none()
+            && self.holds(compiled, params, self.instance.catalog_version())
+            && compiled.check(params).is_ok()
+            && self.check_all(&compiled.needs).is_ok()
+            && self.variables.borrow().often.rows_max > 0
+    }
+
+    /// Tells of the row, and answers how many there were.
+    fn tell_point(
+        &self,
+        point: &Point,
+        plan: &QueryPlan,
+        params: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Option<Result<u64>> {
+        let (mut key, mut row) = (self.room.key(), self.room.row());
+        if !point.write_key(params, &mut key) {
+            return None;
+        }
+        let found = self.find_point(point, &key, &mut row)?;
+        self.told.set(false);
+        let mut telling = Telling::of(&self.told, plan, 1, sink);
+        if found && let Err(error) = point.give(&row, self.instance.hands_fields_on(), &mut telling)
+        {
+            return self.told.get().then_some(Err(error));
+        }
+        Some(telling.end())
+    }
+
+    /// Looks the row up, and answers whether it is there; `None` where that is not known at once.
+    fn find_point(&self, point: &Point, key: &[u8], row: &mut Vec<u8>) -> Option<bool> {
+        let (table, since) = (point.table().rows(), point.since());
+        let Some(txn) = &self.txn else {
+            let usual = self.variables.borrow().transactions;
+            return self.instance.0.db.recall(usual, table, key, since, row).ok()?;
+        };
+        if txn.has_writes() {
+            return None;
+        }
+        txn.begin_statement();
+        let sees = txn.is_readable() && txn.sees(since);
+        sees.then(|| txn.get_with(table, key, Access::AtHand, row).ok())?
+    }
+}
