@@ -303,8 +303,8 @@ impl Database {
         self.0.manager.get(options, table, key, value)
     }
 
-    /// As [`Database::get`], where no transaction is needed for it, nor a device; `None` where one is, and where it would not see the commit
-    /// `since`.
+    /// As [`Database::get`], where no transaction is needed for it, and what it needs is in memory; `None` where that is not so, and where it
+    /// would not see the commit `since`.
     ///
     /// # Errors
     /// As [`spillway_txn::Transaction::get`].
@@ -317,7 +317,7 @@ impl Database {
         since: Csn,
         value: &mut Vec<u8>,
     ) -> Result<Option<bool>> {
-        match self.0.manager.recall(options, table, key, (since, Access::AtHand), value) {
+        match self.0.manager.recall(options, table, key, (since, Access::MemoryOnly), value) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
             outcome => outcome,
         }

@@ -745,6 +745,9 @@ fn a_wait_for_a_row_is_seen_and_counted() {
         run(&mut two, "SELECT * FROM t").unwrap();
         assert_eq!(shown(&mut two, "Spillway_last_statement_stalls"), "");
         assert_eq!(shown(&mut two, "Spillway_stall_lock_total"), "1");
+        two.reset();
+        assert_eq!(shown(&mut two, "Spillway_last_statement_stalls"), "");
+        assert_eq!(shown(&mut two, "Spillway_stall_lock_total"), "0");
     });
     let state = "SELECT state FROM information_schema.processlist WHERE id = 2";
     while run(&mut one, state).unwrap() != ["Waiting for row lock"] {

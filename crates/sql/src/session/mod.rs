@@ -242,6 +242,7 @@ impl Session {
         let mut fresh = self.instance.session(&user, &host, self.connection_id);
         self.variables.swap(&fresh.variables);
         std::mem::swap(&mut self.process, &mut fresh.process);
+        self.stalls_before = Waits::default();
         drop(fresh);
         self.process.doing.lock().database.clone_from(&database);
         let mut variables = self.variables.borrow_mut();
