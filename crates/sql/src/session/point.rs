@@ -1,4 +1,4 @@
-//! Point reads, from packet to packet: a statement that is one look-up ([`query::Point`]) of a row that is in memory.
+//! Point reads, from packet to packet: a statement that is one look-up ([`Point`]) of a row that is in memory.
 //!
 //! Most statements of a busy shop are such. They go round what statements in general need: no transaction is begun where none is open, no plan is
 //! run, and nobody is told that the statement runs, since nobody could do anything about it.
