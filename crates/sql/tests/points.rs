@@ -321,6 +321,10 @@ fn p1_look_ups_by_whole_numbers_are_point_reads() {
     assert_eq!(within("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;BEGIN", "COMMIT"), 1);
     assert_eq!(within("LOCK TABLES t READ", "UNLOCK TABLES"), 0);
     assert_eq!(within("SET sql_select_limit = 0", "SET sql_select_limit = DEFAULT"), 0);
+    // What is said of the next transaction is said of this one.
+    pair.query("SET TRANSACTION READ ONLY");
+    pair.query(by_key);
+    assert!(pair.query("UPDATE t SET v = 'other' WHERE id = 7")[0].contains("affected_rows: 1"));
 }
 
 /// A right that is taken away is missed at once, and so is a table that is gone.
@@ -338,6 +342,16 @@ fn p1_rights_and_definitions_count_for_each() {
     let before = instances[0].point_reads();
     assert_eq!(guest.execute(id, &seven)[1], "seven");
     assert_eq!(instances[0].point_reads(), before + 1);
+    // What others compiled gives nobody a right.
+    root.query("CREATE USER writer IDENTIFIED BY ''");
+    root.query("GRANT INSERT ON test.* TO writer");
+    let by_key = "SELECT v FROM t WHERE id = 7";
+    assert_eq!(
+        (root.query(by_key)[1].as_str(), root.query(by_key)[1].as_str()),
+        ("seven", "seven")
+    );
+    assert!(Pair::of(&instances, "writer", 3).query(by_key)[0].starts_with("1142 "));
+    assert_eq!(guest.execute(id, &seven)[1], "seven");
     root.query("REVOKE SELECT ON test.* FROM guest");
     assert!(guest.execute(id, &seven)[0].starts_with("1142 "));
     root.query("GRANT SELECT ON test.* TO guest");
