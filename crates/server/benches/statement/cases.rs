@@ -11,8 +11,8 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// What is prepared; none for what has no statement.
     sql: &'static str,
-    /// Writes the command for a key; of a prepared statement, what follows its number.
-    command: fn(u32, &mut Vec<u8>),
+    /// Writes the command for a key whose turn it is for so many times; of a prepared statement, what follows its number.
+    command: fn(u32, u32, &mut Vec<u8>),
 }
 
 const SELECT: &str = "SELECT c FROM sbtest1 WHERE id=?";
@@ -60,22 +60,22 @@ fn put_rows(key: u32, rows: u32, out: &mut Vec<u8>) {
 }
 
 /// A range of rows, or of entries of the index.
-fn put_range(key: u32, out: &mut Vec<u8>) {
+fn put_range(key: u32, _: u32, out: &mut Vec<u8>) {
     put_rows(key, RANGE, out);
 }
 
-fn put_short(key: u32, out: &mut Vec<u8>) {
+fn put_short(key: u32, _: u32, out: &mut Vec<u8>) {
     put_rows(key, SHORT, out);
 }
 
 /// As many rows, none beside another.
-fn put_list(key: u32, out: &mut Vec<u8>) {
+fn put_list(key: u32, _: u32, out: &mut Vec<u8>) {
     put_types(out, &[INT; SHORT as usize]);
     (0..SHORT).for_each(|at| out.extend_from_slice(&(key + 7 * at).to_le_bytes()));
 }
 
 /// Five ranges of a tenth of that, apart from each other.
-fn put_ranges(key: u32, out: &mut Vec<u8>) {
+fn put_ranges(key: u32, _: u32, out: &mut Vec<u8>) {
     put_types(out, &[INT; 10]);
     for at in 0..5 {
         let from = key + at * 2 * RANGE / 10;
@@ -85,11 +85,11 @@ fn put_ranges(key: u32, out: &mut Vec<u8>) {
 }
 
 pub(crate) const CASES: [Case; 22] = [
-    Case { name: "ping", sql: "", command: |_, out| out.push(0x0E) },
+    Case { name: "ping", sql: "", command: |_, _, out| out.push(0x0E) },
     Case {
         name: "constant",
         sql: "SELECT ?",
-        command: |key, out| {
+        command: |key, _, out| {
             put_types(out, &[TEXT]);
             put_text(out, key, 119);
         },
@@ -97,7 +97,7 @@ pub(crate) const CASES: [Case; 22] = [
     Case {
         name: "select",
         sql: SELECT,
-        command: |key, out| {
+        command: |key, _, out| {
             put_types(out, &[INT]);
             out.extend_from_slice(&key.to_le_bytes());
         },
@@ -105,16 +105,16 @@ pub(crate) const CASES: [Case; 22] = [
     Case {
         name: "update",
         sql: UPDATE,
-        command: |key, out| {
+        command: |key, turn, out| {
             put_types(out, &[TEXT, INT]);
-            put_text(out, key ^ 0x55AA, 119);
+            put_text(out, key ^ 0x55AA ^ turn << 20, 119);
             out.extend_from_slice(&key.to_le_bytes());
         },
     },
     Case {
         name: "update index",
         sql: UPDATE_INDEX,
-        command: |key, out| {
+        command: |key, _, out| {
             put_types(out, &[INT]);
             out.extend_from_slice(&key.to_le_bytes());
         },
@@ -122,7 +122,7 @@ pub(crate) const CASES: [Case; 22] = [
     Case {
         name: "insert",
         sql: INSERT,
-        command: |key, out| {
+        command: |key, _, out| {
             put_types(out, &[INT, INT, TEXT, TEXT]);
             out.extend_from_slice(&(FRESH + key).to_le_bytes());
             out.extend_from_slice(&key.to_le_bytes());
@@ -133,7 +133,7 @@ pub(crate) const CASES: [Case; 22] = [
     Case {
         name: "select text",
         sql: "",
-        command: |key, out| {
+        command: |key, _, out| {
             // A vector takes whatever is written to it.
             let _ = write!(out, "\x03SELECT c FROM sbtest1 WHERE id={key}");
         },
@@ -141,23 +141,23 @@ pub(crate) const CASES: [Case; 22] = [
     Case {
         name: "update text",
         sql: "",
-        command: |key, out| {
+        command: |key, turn, out| {
             out.extend_from_slice(b"\x03UPDATE sbtest1 SET c='");
-            put_digits(out, key ^ 0xAA55, 119);
+            put_digits(out, key ^ 0xAA55 ^ turn << 20, 119);
             let _ = write!(out, "' WHERE id={key}");
         },
     },
     Case {
         name: "update index text",
         sql: "",
-        command: |key, out| {
+        command: |key, _, out| {
             let _ = write!(out, "\x03UPDATE sbtest1 SET k=k+1 WHERE id={key}");
         },
     },
     Case {
         name: "insert text",
         sql: "",
-        command: |key, out| {
+        command: |key, _, out| {
             let id = FRESH_TEXT + key;
             let _ = write!(out, "\x03INSERT INTO sbtest1 (id, k, c, pad) VALUES ({id}, {key}, '");
             put_digits(out, key, 119);
@@ -194,7 +194,7 @@ pub(crate) const CASES: [Case; 22] = [
     Case {
         name: "short columns text",
         sql: "",
-        command: |key, out| {
+        command: |key, _, out| {
             let to = key + SHORT - 1;
             let _ = write!(out, "\x03SELECT c FROM ranges WHERE id BETWEEN {key} AND {to}");
         },
@@ -238,7 +238,9 @@ pub(crate) struct Prepared<'a> {
     case: &'a Case,
     /// What an execution begins with.
     head: Vec<u8>,
-    command: Vec<u8>,
+    /// Commands that are to be run, one after the other, and where each ends.
+    commands: Vec<u8>,
+    ends: Vec<usize>,
     rows: u32,
     next: u32,
     /// Over all answers, so that a run that answers otherwise is seen.
@@ -309,11 +311,22 @@ impl<'a> Prepared<'a> {
             // No cursor, once.
             head.extend_from_slice(&[0, 1, 0, 0, 0]);
         }
-        Prepared { client, case, head, command: Vec::new(), rows, next: 0, checksum: 0 }
+        Prepared {
+            client,
+            case,
+            head,
+            commands: Vec::new(),
+            ends: Vec::new(),
+            rows,
+            next: 0,
+            checksum: 0,
+        }
     }
 
-    /// Runs the statement so many times, each for another key.
-    pub(crate) fn run(&mut self, count: u32) {
+    /// Makes the commands of as many runs, each for another key.
+    pub(crate) fn make(&mut self, count: u32) {
+        self.commands.clear();
+        self.ends.clear();
         for _ in 0..count {
             // Steps that have no divisor in common with the rows come to all of them.
             let key = if self.case.name.starts_with("insert") {
@@ -321,14 +334,23 @@ impl<'a> Prepared<'a> {
             } else {
                 (u64::from(self.next) * 7919 % u64::from(self.rows)) as u32
             };
+            self.commands.extend_from_slice(&self.head);
+            // What a row is given is not what it was given when its turn came before.
+            (self.case.command)(key, self.next / self.rows, &mut self.commands);
+            self.ends.push(self.commands.len());
             self.next += 1;
-            self.command.clear();
-            self.command.extend_from_slice(&self.head);
-            (self.case.command)(key, &mut self.command);
-            let answer = self.client.command(&self.command).expect("it stays");
+        }
+    }
+
+    /// Runs the statement by each of the commands that were made.
+    pub(crate) fn run(&mut self) {
+        let mut from = 0;
+        for end in &self.ends {
+            let answer = self.client.command(&self.commands[from..*end]).expect("it stays");
             assert_ne!(answer[4], 0xFF, "{}: {}", self.case.name, answer.escape_ascii());
             let ends = u64::from(answer[answer.len() / 2]) << 8 | answer.len() as u64;
             self.checksum = (self.checksum ^ ends).wrapping_mul(0x100_0000_01B3);
+            from = *end;
         }
     }
 }
