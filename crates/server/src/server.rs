@@ -273,6 +273,12 @@ impl Shared {
                 self.instance.point_reads(),
             ),
             (
+                "point_changes_total",
+                "Changes of one row by its key that went straight to the row.",
+                true,
+                self.instance.point_changes(),
+            ),
+            (
                 "statements_at_home_total",
                 "Statements that ran on the core where their rows are at home.",
                 true,

@@ -70,6 +70,8 @@ pub enum Mechanism {
     RowFields,
     /// A statement that is one look-up of a row in memory goes round all that statements in general need.
     PointReads,
+    /// A change of one row by its key goes straight to the row, and looks at what of it the change is about.
+    PointChanges,
     /// Rows that a query looks up one after the other are read from their device several at once.
     LookupBatches,
     /// A server's worker that has several short statements to run sends their answers together. Without it, each by a call of its own.
@@ -90,7 +92,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 38] = [
+    pub const ALL: [Mechanism; 39] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -121,6 +123,7 @@ impl Mechanism {
         Mechanism::RowBatches,
         Mechanism::RowFields,
         Mechanism::PointReads,
+        Mechanism::PointChanges,
         Mechanism::LookupBatches,
         Mechanism::AnswerBatches,
         Mechanism::RowRefresh,
@@ -165,6 +168,7 @@ impl Mechanism {
             Mechanism::RowBatches => "row-batches",
             Mechanism::RowFields => "row-fields",
             Mechanism::PointReads => "point-reads",
+            Mechanism::PointChanges => "point-changes",
             Mechanism::LookupBatches => "lookup-batches",
             Mechanism::AnswerBatches => "answer-batches",
             Mechanism::RowRefresh => "row-refresh",

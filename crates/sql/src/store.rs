@@ -362,22 +362,35 @@ pub(crate) fn update_row<V: Borrow<Value>>(
         delete_row(txn, table, old, old_pk)?;
         return insert_row(txn, table, new, new_pk, room);
     }
-    let same =
-        |part: &IndexPart| std::ptr::eq(old[part.column].borrow(), &raw const new[part.column]);
-    for index in table.maintained().filter(|index| !index.parts.iter().all(same)) {
-        let mut before = room.row();
-        let mut after = room.entry();
-        write_index_key(table, index, old, old_pk, &mut before);
-        write_index_key(table, index, new, new_pk, &mut after);
-        if *before != *after {
-            txn.put_following(TableId(index.space), &before, None)?;
-            drop((before, after));
-            insert_entry(txn, table, index, new, new_pk, room)?;
-        }
-    }
+    update_entries(txn, table, (old, new), old_pk, room)?;
     let mut bytes = room.row();
     rows::write(table, new, &mut bytes);
     Ok(txn.put(table.rows(), new_pk, &bytes)?)
+}
+
+/// Has the index entries of a row that stays under its key follow it from one to another. A value of the old row that is the new row's own, in
+/// place, has not changed.
+pub(crate) fn update_entries<V: Borrow<Value>>(
+    txn: &Transaction,
+    table: &TableDef,
+    (old, new): (&[V], &[Value]),
+    pk: &[u8],
+    room: &Room,
+) -> Result<()> {
+    let same =
+        |part: &IndexPart| std::ptr::eq(old[part.column].borrow(), &raw const new[part.column]);
+    for index in table.maintained().filter(|index| !index.parts.iter().all(same)) {
+        let mut before = room.other();
+        let mut after = room.entry();
+        write_index_key(table, index, old, pk, &mut before);
+        write_index_key(table, index, new, pk, &mut after);
+        if *before != *after {
+            txn.put_following(TableId(index.space), &before, None)?;
+            drop((before, after));
+            insert_entry(txn, table, index, new, pk, room)?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes a row and its index entries.

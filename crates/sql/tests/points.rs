@@ -1,6 +1,6 @@
-//! Point reads are what the general way tells and leaves: guarantees P1 and P2 of `session/point`.
+//! Point reads and point changes are what the general way tells and leaves: guarantees P1 and P2 of `session/point`, C1 and C2 of `dml/point`.
 //!
-//! Two databases are given the same tables, changes and queries; in one of them a statement that is one look-up goes the way of all
+//! Two databases are given the same tables, changes and queries; in one of them a statement about one row, by its key, goes the way of all
 //! statements. In each a reader is in and out of transactions while a writer goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a
 //! failure names its seed.
 #![allow(missing_docs)]
@@ -50,9 +50,9 @@ fn told(run: impl FnOnce(&mut Told) -> Result<(), SqlError>) -> Vec<String> {
     told.0
 }
 
-/// A database with point reads, and one without.
+/// A database with point reads and changes, and one without.
 fn both() -> [Instance; 2] {
-    [vec![], vec![Mechanism::PointReads]].map(|without| {
+    [vec![], vec![Mechanism::PointReads, Mechanism::PointChanges]].map(|without| {
         let mut settings = Settings::default();
         settings.without = without;
         Instance::open(Database::open_in_memory(settings).unwrap()).unwrap()
@@ -262,16 +262,199 @@ fn run(seed: u64) -> u64 {
     instances[0].point_reads()
 }
 
-#[test]
-fn p1_any_history_is_told_as_without() {
+fn seeds() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let rounds = number("SPILLWAY_ROUNDS").unwrap_or(5);
-    let seeds = match number("SPILLWAY_SEED") {
+    match number("SPILLWAY_SEED") {
         Some(seed) => seed..seed + 1,
         None => 1..rounds + 1,
-    };
-    let points: u64 = seeds.map(run).sum();
+    }
+}
+
+#[test]
+fn p1_any_history_is_told_as_without() {
+    let points: u64 = seeds().map(run).sum();
     assert!(points > 20, "{points} point reads");
+}
+
+const CHANGED: [&str; 9] = [
+    "SET GLOBAL innodb_lock_wait_timeout = 1",
+    "CREATE TABLE w (id INT PRIMARY KEY, k INT, n INT DEFAULT 3, c VARCHAR(12) NOT NULL DEFAULT 'c', q INT, f DOUBLE, \
+     KEY (k, c), UNIQUE KEY (q), KEY (f))",
+    "CREATE TABLE checked (id BIGINT PRIMARY KEY, n INT, CHECK (n < 50))",
+    "CREATE TABLE touched (id INT PRIMARY KEY, n INT, at DATETIME NULL ON UPDATE CURRENT_TIMESTAMP)",
+    "CREATE TABLE numbered (id INT PRIMARY KEY, n INT AUTO_INCREMENT, v INT, KEY (n))",
+    "INSERT INTO w (id, k, q, f) VALUES (0, 0, 0, 0.5), (7, 7, 7, -0.0), (-3, NULL, NULL, NULL), (4, 4, 4, 4)",
+    "INSERT INTO checked VALUES (0, 0), (7, 7), (4, NULL)",
+    "INSERT INTO touched VALUES (0, 0, NULL), (7, 7, '2020-01-01')",
+    "INSERT INTO numbered VALUES (0, 1, 0), (7, 7, 7)",
+];
+
+/// Changes of one row, and what is like one.
+const CHANGES: [&str; 30] = [
+    "UPDATE t SET v = ? WHERE id = 7",
+    "UPDATE t SET v = 'x' WHERE id = ?",
+    "UPDATE t SET d = d + ? WHERE id = 7",
+    "UPDATE t SET at = ? WHERE id = 7",
+    "UPDATE t SET d = ?, v = at WHERE id = 7",
+    "UPDATE u SET v = ? WHERE b = 7 AND a = 255",
+    "UPDATE u SET v = v + 1 WHERE b = ? AND a = 7",
+    "UPDATE s SET v = ? WHERE name = 'seven'",
+    "UPDATE w SET k = k + 1 WHERE id = ?",
+    "UPDATE w SET k = ?, n = k WHERE id = 7",
+    "UPDATE w SET n = k, k = ? WHERE id = 4",
+    "UPDATE w SET n = ?, n = n + 1 WHERE id = 7",
+    "UPDATE w SET q = ? WHERE id = 7",
+    "UPDATE w SET q = k, c = ? WHERE id = 0",
+    "UPDATE IGNORE w SET q = ? WHERE id = 4",
+    "UPDATE w SET n = DEFAULT, c = DEFAULT WHERE id = ?",
+    "UPDATE w SET n = (SELECT COUNT(*) FROM w WHERE k < ?) WHERE id = 7",
+    "UPDATE w SET c = CONCAT(c, ?), n = UNIX_TIMESTAMP(NOW()) % 100 WHERE id = 7",
+    "UPDATE w SET id = ? WHERE id = 4",
+    "UPDATE w SET n = ? WHERE id = 7 AND k > 2",
+    "UPDATE w SET n = ? WHERE id = 7 LIMIT 1",
+    "UPDATE w SET f = ? WHERE id = 7",
+    "UPDATE w SET f = -f, k = @n := ? WHERE id = 0",
+    "UPDATE checked SET n = ? WHERE id = 7",
+    "UPDATE touched SET n = ? WHERE id = 7",
+    "UPDATE numbered SET v = ? WHERE id = 7",
+    "UPDATE numbered SET n = ? WHERE id = 0",
+    "DELETE FROM w WHERE id = ?",
+    "DELETE FROM t WHERE id = ?",
+    "DELETE FROM u WHERE b = ? AND a = 7",
+];
+
+/// What brings back rows that are gone.
+const REFILL: [&str; 3] = [
+    "INSERT IGNORE INTO w (id, k, q, f) VALUES (0, 0, 0, 0.5), (7, 7, 7, -0.0), (4, 4, 4, 4)",
+    "INSERT IGNORE INTO t (id, v, d) VALUES (0, 'none', 0.5), (7, 'seven', 7.25)",
+    "INSERT IGNORE INTO u VALUES (7, 7, 2), (255, 7, 3)",
+];
+
+const CHANGED_TABLES: [&str; 7] = ["t", "u", "s", "w", "checked", "touched", "numbered"];
+
+fn run_changes(seed: u64) -> u64 {
+    let mut rng = Rng::new(seed);
+    let instances = both();
+    let (mut one, mut other) = (Pair::of(&instances, "root", 1), Pair::of(&instances, "root", 2));
+    one.log.push(format!("seed {seed}"));
+    TABLES.iter().chain(&CHANGED).for_each(|sql| drop(other.query(sql)));
+    let prepared = CHANGES.map(|sql| one.prepare(sql));
+    // While it may have rows locked, nobody else changes any.
+    let mut has_locks = false;
+    for step in 0..400 {
+        if step % 20 == 0 {
+            AS_USUAL.iter().for_each(|sql| drop(one.query(sql)));
+            one.query(&format!("SET timestamp = {}", 1_700_000_000 + step));
+        }
+        has_locks &= !one.is_idle();
+        match rng.below(12) {
+            0 => drop(one.query(BETWEEN[rng.below(BETWEEN.len() as u64) as usize])),
+            1 if !has_locks => {
+                let sql = match rng.below(3) {
+                    0 => REFILL[rng.below(REFILL.len() as u64) as usize].to_owned(),
+                    1 => format!("UPDATE w SET k = k + 1, n = {step} WHERE id IN (0, 7)"),
+                    _ => change(&mut rng),
+                };
+                one.log.push(format!("-- other: {sql}"));
+                other.query(&sql);
+            }
+            2 if one.is_idle() && rng.below(3) == 0 => {
+                let sql = match rng.below(3) {
+                    0 => "ALTER TABLE w ADD COLUMN more INT DEFAULT 5",
+                    1 => "ALTER TABLE w DROP COLUMN more",
+                    _ => DEFINITIONS[rng.below(DEFINITIONS.len() as u64) as usize],
+                };
+                one.log.push(format!("-- other: {sql}"));
+                other.query(sql);
+            }
+            3 => {
+                let table = CHANGED_TABLES[rng.below(7) as usize];
+                one.query(&format!("SELECT * FROM {table} ORDER BY 1, 2"));
+            }
+            4 | 5 => {
+                let sql = CHANGES[rng.below(CHANGES.len() as u64) as usize];
+                let given = ["7", "'7'", "0", "NULL", "7.5", "1234567890123", "4", "'a long text'"];
+                let given = given[rng.below(given.len() as u64) as usize];
+                has_locks = true;
+                one.query(&sql.replace('?', given));
+                one.query("SHOW WARNINGS");
+            }
+            _ => {
+                let id = prepared[rng.below(prepared.len() as u64) as usize];
+                has_locks = true;
+                one.execute(id, &[value(&mut rng)]);
+                one.query("SELECT ROW_COUNT(), LAST_INSERT_ID(), @n");
+            }
+        }
+    }
+    AS_USUAL.iter().for_each(|sql| drop(one.query(sql)));
+    for table in CHANGED_TABLES {
+        one.query(&format!("SELECT * FROM {table} ORDER BY 1, 2"));
+        one.query(&format!("CHECK TABLE {table} EXTENDED"));
+    }
+    assert_eq!(instances[1].point_changes(), 0);
+    instances[0].point_changes()
+}
+
+#[test]
+fn c1_any_history_of_changes_is_told_as_without() {
+    let points: u64 = seeds().map(run_changes).sum();
+    assert!(points > 100, "{points} point changes");
+}
+
+/// Which statements are point changes, and when.
+#[test]
+fn c1_changes_by_whole_numbers_are_point_changes() {
+    let instances = both();
+    let mut pair = Pair::of(&instances, "root", 1);
+    TABLES.iter().chain(&CHANGED).for_each(|sql| drop(pair.query(sql)));
+    let points = |pair: &mut Pair, sql: &str| {
+        pair.query(sql);
+        let before = instances[0].point_changes();
+        pair.query(sql);
+        instances[0].point_changes() - before
+    };
+    for is in [
+        "UPDATE t SET v = 'y' WHERE id = 7",
+        "UPDATE t SET d = d + 1, v = CONCAT(v, 'z') WHERE id = 7",
+        "UPDATE u SET v = v + 1 WHERE b = 7 AND a = 7",
+        "UPDATE w SET k = k + 1 WHERE id = 7",
+        "UPDATE w SET q = 8, c = DEFAULT WHERE id = 7",
+        "UPDATE w SET n = 1 WHERE id = 99",
+        "UPDATE numbered SET v = v + 1 WHERE id = 7",
+        "DELETE FROM w WHERE id = -3",
+    ] {
+        assert_eq!(points(&mut pair, is), 1, "{is}");
+    }
+    for is_not in [
+        "UPDATE t SET v = 'y' WHERE id = '7'",
+        "UPDATE t SET v = 'y' WHERE id = 7 AND d > 1",
+        "UPDATE t SET v = 'y' WHERE id = 7 LIMIT 1",
+        "UPDATE t SET at = NULL WHERE id = 7",
+        "UPDATE t SET v = at WHERE id = 7",
+        "UPDATE t SET id = 7 WHERE id = 7",
+        "UPDATE u SET v = 1 WHERE b = 7",
+        "UPDATE s SET v = v + 1 WHERE name = 'seven'",
+        "UPDATE w SET n = 1, n = 2 WHERE id = 7",
+        "UPDATE w SET n = (SELECT 1) WHERE id = 7",
+        "UPDATE IGNORE w SET n = 1 WHERE id = 7",
+        "UPDATE checked SET n = 1 WHERE id = 7",
+        "UPDATE touched SET n = 1 WHERE id = 7",
+        "UPDATE numbered SET n = n + 1 WHERE id = 7",
+        "DELETE FROM w WHERE k = 4",
+    ] {
+        assert_eq!(points(&mut pair, is_not), 0, "{is_not}");
+    }
+    // Rows of an earlier version of the schema are written anew first.
+    pair.query("ALTER TABLE w ADD COLUMN more INT DEFAULT 5");
+    let of_older = "UPDATE w SET n = n + 1 WHERE id = 7";
+    let before = instances[0].point_changes();
+    pair.query(of_older);
+    assert_eq!(instances[0].point_changes(), before);
+    pair.query(of_older);
+    assert_eq!(instances[0].point_changes(), before + 1);
+    assert_eq!(pair.query("SELECT more FROM w WHERE id = 7")[1], "5");
 }
 
 /// Which statements are point reads, and when.

@@ -210,7 +210,7 @@ impl Alteration {
         let filling = |column: &ColumnDef| -> Result<Filling> {
             Ok(match &column.default {
                 _ if column.auto_increment => Filling::Numbers,
-                DefaultValue::CurrentTimestamp => Filling::Const(Value::DateTime(context.now)),
+                DefaultValue::CurrentTimestamp => Filling::Const(Value::DateTime(context.now())),
                 DefaultValue::Expr(text) => Filling::Expr(bound(context, text)?),
                 _ => Filling::Const(column.constant_default()),
             })

@@ -234,7 +234,7 @@ impl Alteration {
         for (column, from) in self.after.columns.iter_mut().zip(&self.origin) {
             let value = match &column.default {
                 _ if from.is_some() => continue,
-                DefaultValue::CurrentTimestamp => Value::DateTime(context.now),
+                DefaultValue::CurrentTimestamp => Value::DateTime(context.now()),
                 DefaultValue::Expr(text) => evaluate(context, text)?,
                 _ => continue,
             };

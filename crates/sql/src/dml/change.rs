@@ -9,6 +9,7 @@ use spillway::{LockMode, LockWait};
 use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
+use super::point::{Fate, PointChange};
 use super::{Changed, Maker, Rules, Scope, is_same, target, unsafe_update, value_for};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
@@ -17,8 +18,8 @@ use crate::query::{self, Held, Hints, Row, Source};
 use crate::store;
 
 /// Columns that are given something, and columns of a table, for which no memory is asked for.
-const FEW: usize = 4;
-const MANY: usize = 16;
+pub(super) const FEW: usize = 4;
+pub(super) const MANY: usize = 16;
 
 /// Rows that are changed: mostly one.
 type Targets = SmallVec<[Row; 1]>;
@@ -33,6 +34,8 @@ pub(crate) struct ChangePlan {
     /// What an UPDATE sets, `None` for DEFAULT; of a DELETE there is nothing.
     assignments: Option<Vec<(usize, Option<Expr>)>>,
     ignore: bool,
+    /// What it is as a change of one row by its key, where it is no more than that.
+    point: Option<PointChange>,
 }
 
 /// The one table that a statement changes, and its alias.
@@ -75,7 +78,10 @@ impl ChangePlan {
         )?;
         let rules = Rules::new(scope.catalog, &table)?;
         let ignore = update.or.is_some();
-        Ok(ChangePlan { rules, source, order, limit, assignments: Some(assignments), ignore })
+        let by_key = !ignore && order.is_empty() && limit.is_none();
+        let point = PointChange::of(&source, &rules, Some(&assignments)).filter(|_| by_key);
+        let assignments = Some(assignments);
+        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, point })
     }
 
     /// Binds a DELETE.
@@ -91,7 +97,9 @@ impl ChangePlan {
             delete.limit.as_ref(),
         )?;
         let rules = Rules::new(scope.catalog, &table)?;
-        Ok(ChangePlan { rules, source, order, limit, assignments: None, ignore: false })
+        let by_key = order.is_empty() && limit.is_none();
+        let point = PointChange::of(&source, &rules, None).filter(|_| by_key);
+        Ok(ChangePlan { rules, source, order, limit, assignments: None, ignore: false, point })
     }
 
     /// Whether it looks one row up by its whole primary key.
@@ -112,6 +120,9 @@ impl ChangePlan {
             return Err(unsafe_update());
         }
         let maker = Maker::new(context, &self.rules, self.ignore);
+        if let Some(changed) = self.change_point(context, &maker)? {
+            return Ok(changed);
+        }
         if let Some(affected) = self.delete_in_place(context, &maker)? {
             return Ok(Changed { affected, ..Changed::default() });
         }
@@ -144,6 +155,25 @@ impl ChangePlan {
         }
         give_back(rows, &mut room);
         Ok(Changed::by_update(matched, changed, context))
+    }
+
+    /// Changes the one row that this is about; `None` where it may be about others, or the row has to be found in some other way.
+    fn change_point(&self, context: &Context<'_>, maker: &Maker<'_>) -> Result<Option<Changed>> {
+        let Some(point) = self.point.as_ref().filter(|_| context.instance.changes_points()) else {
+            return Ok(None);
+        };
+        let fate = match &self.assignments {
+            Some(assignments) => point.update(maker, &self.source, assignments)?,
+            None => point.delete(maker, &self.source)?,
+        };
+        let Some(fate) = fate else { return Ok(None) };
+        let matched = u64::from(!matches!(fate, Fate::Missing));
+        let affected = u64::from(matches!(fate, Fate::Changed));
+        let changed = match &self.assignments {
+            Some(_) => Changed::by_update(matched, affected, context),
+            None => Changed { affected, ..Changed::default() },
+        };
+        Ok(Some(Changed { by_key: true, ..changed }))
     }
 
     /// Deletes rows where they are found, and answers how many; `None` where this is no DELETE, or rows must be gathered first.

@@ -3,6 +3,7 @@
 mod change;
 mod insert;
 mod joined;
+mod point;
 
 use std::borrow::{Borrow, Cow};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub(crate) struct Changed {
     /// What a client is told where `insert_id` has nothing; LAST_INSERT_ID() does not see it.
     pub(crate) explicit_id: u64,
     pub(crate) info: Info,
+    /// Whether it went straight to the one row that it is about.
+    pub(crate) by_key: bool,
 }
 
 impl Changed {
@@ -236,7 +239,9 @@ impl<'a> Maker<'a> {
             (
                 Value::Time(time),
                 ColumnType::Date | ColumnType::DateTime(_) | ColumnType::Timestamp(_),
-            ) => DateTime::from_micros_of(self.context.now.date, time.micros).map(Value::DateTime),
+            ) => {
+                DateTime::from_micros_of(self.context.now().date, time.micros).map(Value::DateTime)
+            }
             _ => None,
         };
         let value = dated.as_ref().unwrap_or(&value);
@@ -322,7 +327,7 @@ impl<'a> Maker<'a> {
         }
         Ok(match &def.default {
             DefaultValue::CurrentTimestamp => {
-                def.ty.store(&Value::DateTime(self.context.now)).unwrap_or_default()
+                def.ty.store(&Value::DateTime(self.context.now())).unwrap_or_default()
             }
             // An ENUM has its first name by default.
             DefaultValue::None
@@ -386,7 +391,7 @@ impl<'a> Maker<'a> {
     fn touch(&self, row: &mut [Value], assigned: impl Fn(usize) -> bool) {
         for (at, column) in self.table().columns.iter().enumerate() {
             if column.on_update_now && !assigned(at) {
-                row[at] = column.ty.store(&Value::DateTime(self.context.now)).unwrap_or_default();
+                row[at] = column.ty.store(&Value::DateTime(self.context.now())).unwrap_or_default();
             }
         }
     }

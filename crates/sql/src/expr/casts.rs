@@ -63,7 +63,7 @@ impl Context<'_> {
             }
             ColumnType::Date | ColumnType::DateTime(_) => {
                 let at = match value {
-                    Value::Time(time) => DateTime::from_micros_of(self.now.date, time.micros),
+                    Value::Time(time) => DateTime::from_micros_of(self.now().date, time.micros),
                     other => to_datetime(&other.as_ref()),
                 };
                 let made = match ty {

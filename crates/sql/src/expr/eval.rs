@@ -14,7 +14,7 @@ use spillway_types::{Collation, ColumnType, DateTime, Value};
 use super::arithmetic::arithmetic;
 use super::shape::show;
 use super::{Ask, Expr, Op, Room, functions};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, utc};
 use crate::errors::{Result, SqlError};
 use crate::query::{self, Answer};
 use crate::session::{Instance, Variables};
@@ -33,7 +33,10 @@ pub(crate) struct Context<'a> {
     pub(crate) cached: RefCell<HashMap<usize, Rc<Answer>>>,
     /// The row that an INSERT would have made.
     pub(crate) inserted: RefCell<Vec<Value>>,
-    pub(crate) now: DateTime,
+    /// Since 1970, in the session's time zone: when the statement began.
+    pub(crate) now_micros: i64,
+    /// The same, once somebody has asked.
+    pub(crate) now: Cell<Option<DateTime>>,
     pub(crate) warnings: RefCell<Vec<SqlError>>,
     /// Rows of a query that counts them beyond its limit.
     pub(crate) found: Cell<u64>,
@@ -45,6 +48,8 @@ pub(crate) struct Context<'a> {
     pub(crate) deadline: Option<Duration>,
     /// Whether a strict change is under way: what else is a warning is an error then.
     pub(crate) strict: Cell<bool>,
+    /// Whether its transaction begins and ends with the statement.
+    pub(crate) alone: bool,
     pub(crate) patterns: functions::Patterns,
 }
 
@@ -60,10 +65,18 @@ impl Context<'_> {
             warnings: RefCell::default(),
             found: Cell::new(0),
             missed: Cell::new(None),
+            now: self.now.clone(),
             strict: self.strict.clone(),
             patterns: functions::Patterns::default(),
             ..*self
         }
+    }
+
+    /// When the statement began, in the session's time zone.
+    pub(crate) fn now(&self) -> DateTime {
+        let now = self.now.get().unwrap_or_else(|| utc(self.now_micros));
+        self.now.set(Some(now));
+        now
     }
 
     pub(crate) fn warn(&self, error: SqlError) {
@@ -131,7 +144,7 @@ impl Context<'_> {
         }
         // A time of day beside a date is one of today.
         let today = |value: &Value| match value {
-            Value::Time(time) => DateTime::from_micros_of(self.now.date, time.micros),
+            Value::Time(time) => DateTime::from_micros_of(self.now().date, time.micros),
             _ => None,
         };
         Ok(match (a, b) {

@@ -8,12 +8,13 @@ use spillway_types::Value;
 /// What grows past this is let go of: it is part of what a connection is charged.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// Room for the bytes of a row, of its key, and of a key in an index; for the values of a row, and for those that it had before. Who comes while
-/// it is taken has new room.
+/// Room for the bytes of a row and of another, of its key, and of a key in an index; for the values of a row, and for those that it had before. Who
+/// comes while it is taken has new room.
 #[derive(Default)]
 pub(crate) struct Room {
     key: Cell<Vec<u8>>,
     row: Cell<Vec<u8>>,
+    other: Cell<Vec<u8>>,
     entry: Cell<Vec<u8>>,
     values: Cell<Vec<Value>>,
     before: Cell<Vec<Value>>,
@@ -28,6 +29,11 @@ impl Room {
     /// Room for a row, empty.
     pub(crate) fn row(&self) -> Buffer<'_> {
         Buffer::of(&self.row)
+    }
+
+    /// Room for what comes in a row's place, or in that of a key in an index, empty.
+    pub(crate) fn other(&self) -> Buffer<'_> {
+        Buffer::of(&self.other)
     }
 
     /// Room for a key in an index, empty.

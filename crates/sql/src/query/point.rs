@@ -1,7 +1,7 @@
-//! Point reads: columns of the one row that has a primary key of whole numbers.
+//! The one row that has a primary key of whole numbers, and queries that read columns of it.
 //!
-//! Such a query has nothing to choose and nothing to test: its key is written from its parameters, and what is found there is the answer. Who
-//! runs it is `session/point`.
+//! Who asks for such a row has nothing to choose and nothing to test: its key is written from the statement's parameters, and what is found there
+//! is the row. Queries are run by `session/point`, changes by `dml/point`.
 
 use std::sync::Arc;
 
@@ -10,20 +10,27 @@ use spillway_base::Csn;
 use spillway_types::key::{Lookup, lookup, write_part};
 use spillway_types::{ColumnType, Value};
 
+use super::access::answered;
 use super::take::{Onward, Projection, TakeRow, TakeStored};
-use super::{Body, Direct, QueryPlan, SourceKind};
-use crate::catalog::TableDef;
+use super::{Body, Direct, QueryPlan, Source, SourceKind};
+use crate::catalog::{IndexPart, TableDef};
 use crate::errors::Result;
 use crate::expr::Expr;
 use crate::rows::{Stored, Versions};
 
+/// The whole primary key of a row, of whole numbers that are known without another row.
+#[derive(Debug)]
+pub(crate) struct PointKey {
+    table: Arc<TableDef>,
+    /// Of the primary key's columns: constants and parameters.
+    parts: SmallVec<[Expr; 2]>,
+}
+
 /// A query that is one look-up.
 #[derive(Debug)]
 pub(crate) struct Point {
-    table: Arc<TableDef>,
+    key: PointKey,
     versions: Arc<Versions>,
-    /// Of the primary key's columns: constants and parameters.
-    key: SmallVec<[Expr; 2]>,
     columns: Vec<usize>,
     limit: Option<Expr>,
 }
@@ -37,8 +44,50 @@ fn known<'v>(expr: &'v Expr, params: &'v [Value]) -> Option<&'v Value> {
     }
 }
 
+fn is_given(expr: &Expr) -> bool {
+    matches!(expr, Expr::Const(_) | Expr::Param(_))
+}
+
 fn is_whole(value: &Value) -> bool {
     matches!(value, Value::Int(_) | Value::UInt(_))
+}
+
+impl PointKey {
+    /// The key of a source's row, where that it has this key is all that is asked of it, as long as what is given for it are whole numbers.
+    pub(crate) fn of(source: &Source) -> Option<PointKey> {
+        let SourceKind::Table(table) = &source.kind else { return None };
+        let access = &source.access;
+        let by_key = access.point
+            && access.index.is_none()
+            && access.intervals.is_empty()
+            && source.others.is_empty()
+            && access.equal.len() == table.primary.len();
+        let whole =
+            |part: &IndexPart| matches!(table.columns[part.column].ty, ColumnType::Int { .. });
+        let is_one = by_key && table.primary.iter().all(whole) && access.equal.iter().all(is_given);
+        if !is_one {
+            return None;
+        }
+        let answered = answered(table, access, source.offset, &source.filters);
+        let answers_all = (0..source.filters.len()).all(|filter| answered.contains(&filter));
+        answers_all.then(|| PointKey {
+            table: table.clone(),
+            parts: access.equal.iter().cloned().collect(),
+        })
+    }
+
+    /// Writes it; `false` where the row has to be looked for in some other way.
+    pub(crate) fn write(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
+        for (expr, part) in self.parts.iter().zip(&self.table.primary) {
+            let column = &self.table.columns[part.column];
+            let Some(value) = known(expr, params).filter(|value| is_whole(value)) else {
+                return false;
+            };
+            let Lookup::At(value) = lookup(value, &column.ty) else { return false };
+            write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
+        }
+        true
+    }
 }
 
 impl Point {
@@ -49,31 +98,15 @@ impl Point {
         else {
             return None;
         };
-        let SourceKind::Table(table) = &source.kind else { return None };
-        let access = &source.access;
-        let parts = &table.primary;
-        let by_key = access.point
-            && access.index.is_none()
-            && access.intervals.is_empty()
-            && source.others.is_empty()
-            && access.equal.len() == parts.len();
-        let whole = |part: &crate::catalog::IndexPart| {
-            matches!(table.columns[part.column].ty, ColumnType::Int { .. })
-        };
-        let given = |expr: &Expr| matches!(expr, Expr::Const(_) | Expr::Param(_));
-        let answers_all = (0..source.tests.len()).all(|test| access.answered.contains(&test));
-        let is_one = by_key
-            && answers_all
-            && parts.iter().all(whole)
-            && access.equal.iter().chain(&plan.limit).all(given)
+        let is_one = plan.limit.iter().all(is_given)
             && select.constant.is_empty()
             && !select.ordered
             && plan.offset.is_none()
             && !plan.counted;
-        is_one.then(|| Point {
-            table: table.clone(),
+        let key = PointKey::of(source).filter(|_| is_one)?;
+        Some(Point {
+            key,
             versions: source.versions.clone(),
-            key: access.equal.iter().cloned().collect(),
             columns: columns.clone(),
             limit: plan.limit.clone(),
         })
@@ -81,12 +114,12 @@ impl Point {
 
     /// The table whose row it is.
     pub(crate) fn table(&self) -> &TableDef {
-        &self.table
+        &self.key.table
     }
 
     /// The commit that a snapshot must see to have the table's rows; zero where all do.
     pub(crate) fn since(&self) -> Csn {
-        self.table.since
+        self.key.table.since
     }
 
     /// Writes the row's key; `false` where it has to be looked for in some other way, or is not wanted.
@@ -96,18 +129,7 @@ impl Point {
             Some(Value::UInt(limit)) => *limit > 0,
             _ => false,
         };
-        if !self.limit.as_ref().is_none_or(wanted) {
-            return false;
-        }
-        for (expr, part) in self.key.iter().zip(&self.table.primary) {
-            let column = &self.table.columns[part.column];
-            let Some(value) = known(expr, params).filter(|value| is_whole(value)) else {
-                return false;
-            };
-            let Lookup::At(value) = lookup(value, &column.ty) else { return false };
-            write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
-        }
-        true
+        self.limit.as_ref().is_none_or(wanted) && self.key.write(params, out)
     }
 
     /// Gives the row's columns on: as `fields`, where they are such.

@@ -94,7 +94,8 @@ impl Instance {
     #[must_use]
     pub fn statistics(&self) -> String {
         let uptime = (spillway_base::clock::now() - self.0.started).as_secs();
-        let (sessions, questions, _) = self.asked();
+        let (sessions, ran) = self.asked();
+        let questions = ran.all.into_inner();
         let tables = self.0.catalog.load().tables.len();
         let average = questions as f64 / uptime.max(1) as f64;
         format!(

@@ -54,9 +54,11 @@ impl Stop {
 /// Statements that were run.
 #[derive(Default)]
 pub(super) struct Ran {
-    all: AtomicU64,
+    pub(super) all: AtomicU64,
     /// Those that were point reads.
     points: AtomicU64,
+    /// Those that changed one row, to which they went straight.
+    point_changes: AtomicU64,
 }
 
 impl Ran {
@@ -70,10 +72,18 @@ impl Ran {
         self.points.store(self.points.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
+    /// Counts one that was a point change.
+    pub(super) fn was_point_change(&self) {
+        let before = self.point_changes.load(Ordering::Relaxed);
+        self.point_changes.store(before + 1, Ordering::Relaxed);
+    }
+
     /// Takes the counts of a session that ends.
     pub(super) fn add(&self, other: &Ran) {
         self.all.fetch_add(other.all.load(Ordering::Relaxed), Ordering::Relaxed);
         self.points.fetch_add(other.points.load(Ordering::Relaxed), Ordering::Relaxed);
+        let changes = other.point_changes.load(Ordering::Relaxed);
+        self.point_changes.fetch_add(changes, Ordering::Relaxed);
     }
 }
 
@@ -174,6 +184,8 @@ pub(super) struct Inner {
     row_fields: bool,
     /// Whether statements that are one look-up are run as such.
     pub(super) point_reads: bool,
+    /// Whether changes of one row go straight to it.
+    point_changes: bool,
     /// Rows that are read at once at the most of those that queries look up.
     looks_up_together: usize,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
@@ -224,6 +236,7 @@ impl Instance {
             row_batches: db.settings().has(Mechanism::RowBatches),
             row_fields: db.settings().has(Mechanism::RowFields),
             point_reads: db.settings().has(Mechanism::PointReads),
+            point_changes: db.settings().has(Mechanism::PointChanges),
             looks_up_together: match db.settings().has(Mechanism::LookupBatches) {
                 true => query::together_max(db.settings().memory_bytes),
                 false => 1,
@@ -283,6 +296,11 @@ impl Instance {
     /// Whether columns of stored rows are handed on as fields, and not as values.
     pub(crate) fn hands_fields_on(&self) -> bool {
         self.0.row_fields
+    }
+
+    /// Whether changes of one row by its key go straight to it.
+    pub(crate) fn changes_points(&self) -> bool {
+        self.0.point_changes
     }
 
     /// Rows that are read at once at the most of those that a query looks up one after the other; one where they never are.
@@ -424,29 +442,35 @@ impl Instance {
         self.end_building();
     }
 
-    /// Sessions, the statements of all that there were, and those of these that were point reads.
-    pub(super) fn asked(&self) -> (usize, u64, u64) {
+    /// Sessions, and what all that there were have run.
+    pub(super) fn asked(&self) -> (usize, Ran) {
         let processes = self.0.processes.lock();
-        let every = || processes.values().map(|process| &process.ran).chain([&self.0.ran]);
-        (
-            processes.len(),
-            every().map(|ran| ran.all.load(Ordering::Relaxed)).sum(),
-            every().map(|ran| ran.points.load(Ordering::Relaxed)).sum(),
-        )
+        let sum = Ran::default();
+        processes.values().for_each(|process| sum.add(&process.ran));
+        sum.add(&self.0.ran);
+        (processes.len(), sum)
     }
 
     /// How many statements were look-ups of one row that went round what statements in general need.
     #[must_use]
     pub fn point_reads(&self) -> u64 {
-        self.asked().2
+        self.asked().1.points.into_inner()
+    }
+
+    /// How many statements changed one row by its key, and went straight to it.
+    #[must_use]
+    pub fn point_changes(&self) -> u64 {
+        self.asked().1.point_changes.into_inner()
     }
 
     /// What SHOW STATUS tells of all sessions.
     pub(crate) fn status_lines(&self) -> Vec<(String, String)> {
-        let (connected, questions, points) = self.asked();
+        let (connected, ran) = self.asked();
+        let number = |count: AtomicU64| count.into_inner().to_string();
         let mut lines = vec![
-            ("Questions".to_owned(), questions.to_string()),
-            ("Spillway_point_reads_total".to_owned(), points.to_string()),
+            ("Questions".to_owned(), number(ran.all)),
+            ("Spillway_point_changes_total".to_owned(), number(ran.point_changes)),
+            ("Spillway_point_reads_total".to_owned(), number(ran.points)),
             ("Threads_connected".to_owned(), connected.to_string()),
             (
                 "Uptime".to_owned(),

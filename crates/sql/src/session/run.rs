@@ -13,7 +13,7 @@ use super::Session;
 use super::compiled::{Body, Compiled, Given, Slot, is_rows};
 use super::metadata::Name;
 use crate::api::{PlanId, ResultSink};
-use crate::catalog::{Catalog, utc};
+use crate::catalog::Catalog;
 use crate::dml::{Changed, RowSource};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Context, Patterns};
@@ -120,7 +120,8 @@ impl Session {
             let body = &ready.compiled.body;
             self.set_leaving(leaves && body.locks());
             self.leave_reads(leaves && times < LEAVES_FOR_READS && body.looks_up());
-            let outcome = self.run_in_transaction(&ready, given, deadline, sink);
+            let alone = opened && self.autocommit && !self.explicit;
+            let outcome = self.run_in_transaction(&ready, given, (alone, deadline), sink);
             self.leave_reads(false);
             self.set_leaving(false);
             slot.compiled = Some(ready.compiled);
@@ -132,6 +133,9 @@ impl Session {
                 let commit = if alone { self.commit_later()? } else { None };
                 let mut variables = self.variables.borrow_mut();
                 if let Some(outcome) = &outcome {
+                    if outcome.by_key {
+                        self.process.ran.was_point_change();
+                    }
                     variables.row_count = outcome.affected as i64;
                     if outcome.insert_id > 0 {
                         variables.last_insert_id = outcome.insert_id;
@@ -199,12 +203,12 @@ impl Session {
     }
 
     /// Runs a query or a change; a failed one is undone. Answers what it changed, or `None` for a result set, which the
-    /// caller ends.
+    /// caller ends. It is told whether the transaction ends with it, and when a query must have ended.
     fn run_in_transaction(
         &mut self,
         ready: &Ready,
         mut given: Given<'_, '_>,
-        deadline: Option<Duration>,
+        (alone, deadline): (bool, Option<Duration>),
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Changed>> {
         self.forget_warnings();
@@ -220,6 +224,7 @@ impl Session {
             self.told.set(false);
             self.variables.borrow_mut().assigned.clear();
             let mut context = self.context(txn, &ready.catalog, given.params);
+            context.alone = alone;
             if matches!(ready.compiled.body, Body::Query(_)) {
                 context.deadline = deadline;
             }
@@ -291,13 +296,15 @@ impl Session {
             outer: RefCell::default(),
             cached: RefCell::default(),
             inserted: RefCell::default(),
-            now: utc(wall + offset),
+            now_micros: wall + offset,
+            now: Cell::new(None),
             warnings: RefCell::default(),
             found: Cell::new(0),
             missed: Cell::new(None),
             met: Cell::new(0),
             deadline: None,
             strict: Cell::new(false),
+            alone: false,
             patterns: Patterns::default(),
         }
     }

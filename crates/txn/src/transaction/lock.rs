@@ -141,6 +141,28 @@ impl Transaction {
         self.read_locked(table, key, value)
     }
 
+    /// Locks a key exclusively, and reads its newest value for a change of it; `false` when there is none. Where the change is `alone`, as nothing
+    /// else was read or written and nothing will be read, no snapshot is taken for it, unless others must know what was read.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_locked`].
+    pub fn get_to_change(
+        &self,
+        table: TableId,
+        key: &[u8],
+        alone: bool,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+        if !alone || self.serializable() || self.snapshot_taken() {
+            return self.get_locked(table, key, mode, wait, value);
+        }
+        debug_assert!(!self.has_writes(), "a change that is alone comes before all others");
+        value.clear();
+        self.acquire(table, key, mode, wait)?;
+        self.get_newest(table, key, value)
+    }
+
     /// Reads the newest value of a key that this transaction has locked.
     fn read_locked(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         if self.serializable() {

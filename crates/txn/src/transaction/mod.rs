@@ -378,6 +378,18 @@ impl Transaction {
         self.write(table, key, None)
     }
 
+    /// Gives `key` a value, or removes it, where this transaction has locked it exclusively and compared it with its snapshot, as
+    /// [`Transaction::get_to_change`] does.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`], without those of [`Transaction::lock`].
+    pub fn put_locked(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.check_writable()?;
+        let held = || self.acquire(table, key, LockMode::Exclusive, LockWait::NoWait);
+        debug_assert!(matches!(held(), Ok(Acquired::Held)), "the key is locked");
+        self.buffer(table, key, value)
+    }
+
     /// Gives `key` a value, or removes it, after locking it, and does not compare it with the snapshot. For a key that
     /// follows from another, such as an index's entry from its row: whoever changes it has that other locked, and has
     /// compared that.

@@ -22,7 +22,7 @@ const EPOCH_DAYS: i64 = 719_528;
 /// A value as a date and time; a time is one of today.
 fn moment(context: &Context<'_>, value: &Value) -> Result<Option<DateTime>> {
     if let Value::Time(time) = value {
-        return Ok(DateTime::from_micros_of(context.now.date, time.micros));
+        return Ok(DateTime::from_micros_of(context.now().date, time.micros));
     }
     let at = to_datetime(&value.as_ref());
     if at.is_none() {
@@ -221,7 +221,7 @@ fn current(context: &Context<'_>, call: Scalar, args: &[Value]) -> Option<Value>
     use Scalar as S;
     let digits = args.first().map_or(0, |arg| whole(arg).clamp(0, 6) as u8);
     let unit = 10u64.pow(6 - u32::from(digits));
-    let now = DateTime { date: context.now.date, micros: context.now.micros / unit * unit };
+    let now = DateTime { date: context.now().date, micros: context.now().micros / unit * unit };
     let offset = context.variables.borrow().time_offset_micros;
     let utc = |at: DateTime| DateTime::from_unix_micros(at.to_unix_micros() - offset).unwrap_or(at);
     Some(match call {
@@ -229,12 +229,12 @@ fn current(context: &Context<'_>, call: Scalar, args: &[Value]) -> Option<Value>
             Value::DateTime(now)
         }
         S::UtcTimestamp => Value::DateTime(utc(now)),
-        S::Curdate | S::CurrentDate => Value::Date(context.now.date),
-        S::UtcDate => Value::Date(utc(context.now).date),
+        S::Curdate | S::CurrentDate => Value::Date(context.now().date),
+        S::UtcDate => Value::Date(utc(context.now()).date),
         S::Curtime | S::CurrentTime => Value::Time(now.time()),
         S::UtcTime => Value::Time(utc(now).time()),
         S::UnixTimestamp if args.is_empty() => {
-            Value::Int((context.now.to_unix_micros() - offset) / SECOND)
+            Value::Int((context.now().to_unix_micros() - offset) / SECOND)
         }
         _ => return None,
     })

@@ -1,0 +1,217 @@
+//! Changes of the one row that has a primary key of whole numbers: from the parameters to the row, and back.
+//!
+//! Such a change has nothing to choose and nothing to test, and needs of the row what its assignments and the entries of indexes are made of. The row
+//! is locked and read, what columns are given goes into its bytes in the place of what was there, and the entries that change follow. The
+//! others of its columns are never looked at.
+//!
+//! # Guarantees
+//!
+//! - **C1.** What becomes of the row and of its entries, what is locked, what the client is told, and what errors there are, is what the general way
+//!   makes of it, and when. But a transaction that is this change alone takes no snapshot: nothing would be read at it.
+//! - **C2.** Where the row is not as it is expected, or its key is none of whole numbers, the general way is gone, and nothing but the row's
+//!   lock was taken before: it locks the same row.
+
+use smallvec::SmallVec;
+use spillway_types::row::{RowReader, rewrite_row};
+use spillway_types::{ColumnType, Value, ValueRef};
+
+use super::change::{FEW, MANY};
+use super::{Maker, Rules, is_same};
+use crate::catalog::{IndexDef, TableDef};
+use crate::errors::Result;
+use crate::expr::{Context, Expr};
+use crate::query::{PointKey, Row, Source};
+use crate::rows::Stored;
+use crate::store;
+
+/// A column, and what an UPDATE gives it; `None` for DEFAULT.
+type Assignment = (usize, Option<Expr>);
+
+/// An UPDATE or DELETE that changes one row.
+#[derive(Debug)]
+pub(super) struct PointChange {
+    key: PointKey,
+    /// Columns that are read of the row as it was.
+    reads: Vec<usize>,
+    /// Columns that are given something, ascending, with their places among the assignments.
+    given: SmallVec<[(usize, usize); FEW]>,
+    /// Whether entries of indexes may change.
+    has_entries: bool,
+}
+
+/// What became of a row that was looked for.
+pub(super) enum Fate {
+    /// There is none.
+    Missing,
+    /// It has what it is given.
+    Same,
+    Changed,
+}
+
+impl PointChange {
+    /// A DELETE, or with assignments an UPDATE, as a change of one row, where it is no more than that.
+    pub(super) fn of(
+        source: &Source,
+        rules: &Rules,
+        assignments: Option<&[Assignment]>,
+    ) -> Option<PointChange> {
+        let table = &*rules.table;
+        let mut given: SmallVec<[(usize, usize); FEW]> = assignments
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .map(|(place, (column, _))| (*column, place))
+            .collect();
+        given.sort_unstable();
+        let once = given.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let is_given = |column: usize| given.iter().any(|(at, _)| *at == column);
+        let plain = assignments.is_none()
+            || once
+                && rules.checks.is_empty()
+                && !table.primary.iter().any(|part| is_given(part.column))
+                && !rules.auto.is_some_and(is_given)
+                && !table.columns.iter().any(|column| column.on_update_now);
+        let mut reads = Vec::new();
+        let mut looks_around = false;
+        for expr in assignments.into_iter().flatten().filter_map(|(_, expr)| expr.as_ref()) {
+            expr.walk(&mut |part| match part {
+                Expr::Column(column) => reads.push(*column),
+                Expr::Subquery { .. } | Expr::Outer(..) | Expr::Inserted(_) => looks_around = true,
+                _ => {}
+            });
+        }
+        let changes = |index: &&IndexDef| {
+            assignments.is_none() || index.parts.iter().any(|part| is_given(part.column))
+        };
+        let changing = || table.maintained().filter(changes);
+        reads.extend(changing().flat_map(|index| index.parts.iter().map(|part| part.column)));
+        reads.sort_unstable();
+        reads.dedup();
+        // What is stored of a TIMESTAMP is not what a session sees.
+        let is_shifted = |column: &usize| {
+            table.columns.get(*column).is_none_or(|at| matches!(at.ty, ColumnType::Timestamp(_)))
+        };
+        let shifted = reads.iter().any(is_shifted) || given.iter().any(|(at, _)| is_shifted(at));
+        let has_entries = changing().next().is_some();
+        let key = PointKey::of(source).filter(|_| plain && !looks_around && !shifted)?;
+        Some(PointChange { key, reads, given, has_entries })
+    }
+
+    /// Gives the row what an UPDATE says; `None` where the general way is to be gone.
+    pub(super) fn update(
+        &self,
+        maker: &Maker<'_>,
+        source: &Source,
+        assignments: &[Assignment],
+    ) -> Result<Option<Fate>> {
+        let (table, context) = (maker.table(), maker.context);
+        let (mut key, mut bytes) = (context.room.key(), context.room.row());
+        if !self.key.write(context.params, &mut key) {
+            return Ok(None);
+        }
+        if !self.find(context, table, &key, &mut bytes)? {
+            return Ok(Some(Fate::Missing));
+        }
+        let stored = Stored::new(&bytes, &source.versions)?;
+        let Some(was) = whole(&stored, table) else { return Ok(None) };
+        let mut row = context.room.values();
+        self.read(was, table, &mut row)?;
+        // What columns had is in the place where it is made what they are given.
+        let mut before = context.room.before();
+        let places = before.len().max(assignments.len());
+        before.resize(places, Value::Null);
+        for (place, (column, expr)) in before.iter_mut().zip(assignments) {
+            match expr {
+                Some(expr) => maker.store_into(*column, context.value(expr, &row)?, 1, place)?,
+                None => *place = maker.default(*column)?,
+            }
+            std::mem::swap(&mut row[*column], place);
+        }
+        if self.gives_the_same(was, &row)? {
+            return Ok(Some(Fate::Same));
+        }
+        if self.has_entries {
+            let given =
+                |at| self.given.iter().find(|(column, _)| *column == at).map(|(_, place)| place);
+            let old: SmallVec<[&Value; MANY]> = row
+                .iter()
+                .enumerate()
+                .map(|(at, value)| given(at).map_or(value, |place| &before[*place]))
+                .collect();
+            store::update_entries(context.txn, table, (&old, &row), &key, context.room)?;
+        }
+        let mut now = context.room.other();
+        let given = self.given.iter().map(|(column, _)| (*column, row[*column].as_ref()));
+        rewrite_row(was, given, &mut now)?;
+        context.txn.put_locked(table.rows(), &key, Some(&now))?;
+        Ok(Some(Fate::Changed))
+    }
+
+    /// Deletes the row; `None` where the general way is to be gone.
+    pub(super) fn delete(&self, maker: &Maker<'_>, source: &Source) -> Result<Option<Fate>> {
+        let (table, context) = (maker.table(), maker.context);
+        let (mut key, mut bytes) = (context.room.key(), context.room.row());
+        if !self.key.write(context.params, &mut key) {
+            return Ok(None);
+        }
+        if !self.find(context, table, &key, &mut bytes)? {
+            return Ok(Some(Fate::Missing));
+        }
+        let stored = Stored::new(&bytes, &source.versions)?;
+        let Some(was) = whole(&stored, table) else { return Ok(None) };
+        let mut row = context.room.values();
+        self.read(was, table, &mut row)?;
+        store::delete_entries(context.txn, table, &row, &key)?;
+        context.txn.put_locked(table.rows(), &key, None)?;
+        Ok(Some(Fate::Changed))
+    }
+
+    /// Locks the row and reads it. What is done from there on is not done twice.
+    fn find(
+        &self,
+        context: &Context<'_>,
+        table: &TableDef,
+        key: &[u8],
+        bytes: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let found = context.txn.get_to_change(table.rows(), key, context.alone, bytes)?;
+        context.txn.leave_reads(false);
+        Ok(found)
+    }
+
+    /// Reads the columns that are asked for; what is in the places of others is of other rows.
+    fn read(&self, was: &RowReader<'_>, table: &TableDef, row: &mut Row) -> Result<()> {
+        row.resize(table.columns.len(), Value::Null);
+        for column in &self.reads {
+            was.get(*column)?.unwrap_or(ValueRef::Null).clone_into(&mut row[*column]);
+        }
+        Ok(())
+    }
+
+    /// Whether all columns that are given something have it already.
+    fn gives_the_same(&self, was: &RowReader<'_>, row: &[Value]) -> Result<bool> {
+        for (column, _) in &self.given {
+            let same = match (was.get(*column)?.unwrap_or(ValueRef::Null), &row[*column]) {
+                (ValueRef::Text(was), Value::Text(now)) => was == now,
+                (ValueRef::Int(was), Value::Int(now)) => was == *now,
+                (was, now) => {
+                    let mut owned = Value::Null;
+                    was.clone_into(&mut owned);
+                    is_same(now, &owned)
+                }
+            };
+            if !same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A row that has all columns of its table where the table's definition has them.
+fn whole<'r>(stored: &'r Stored<'_>, table: &TableDef) -> Option<&'r RowReader<'r>> {
+    match stored {
+        Stored::Row(reader, _) if reader.columns() == table.columns.len() => Some(reader),
+        _ => None,
+    }
+}
