@@ -11,7 +11,8 @@
 //! - `manifest`, `space`: which extents there are, and where;
 //! - `garbage`: what readers let go of;
 //! - `inspect`: what there is of all this, to be looked at;
-//! - `verify`: a folder checked while nobody has it open.
+//! - `verify`: a folder checked while nobody has it open;
+//! - `witness`: what models see of memory behind raw pointers.
 
 mod block;
 mod cache;
@@ -44,6 +45,7 @@ mod subtable;
 mod table;
 mod temperature;
 mod verify;
+mod witness;
 
 /// Compactions carried out elsewhere.
 pub mod offload {

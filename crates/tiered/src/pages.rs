@@ -30,9 +30,14 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use memmap2::{Advice, MmapMut, UncheckedAdvice};
-use parking_lot::Mutex;
+#[cfg(not(loom))]
+use parking_lot::{Mutex, MutexGuard};
 use rustix::mm::{Advice as MadviseAdvice, madvise};
 use spillway_base::budget::{Budget, Charge, Use};
+#[cfg(loom)]
+use spillway_base::sync::{Mutex, MutexGuard};
+
+use crate::witness::{Witness, Witnesses};
 
 /// Pages begin at a line of the cache.
 pub(crate) const PAGE_ALIGN: usize = 64;
@@ -84,6 +89,8 @@ struct Region {
     hollow: Vec<u32>,
     /// Pages from here on were never given out.
     fresh: u32,
+    /// Of pages.
+    witnesses: Witnesses,
 }
 
 // SAFETY: a region is plain memory; who may touch which page of it is said by `Page`.
@@ -107,7 +114,9 @@ impl Region {
             // All of the mapping, so that it is one with its neighbours to the system. Small pages do as well.
             let _ = mapping.advise(Advice::HugePage);
         }
-        Region { memory, mapping, begin, large, free: Vec::new(), hollow: Vec::new(), fresh: 0 }
+        let (free, hollow) = (Vec::new(), Vec::new());
+        let witnesses = Witnesses::new();
+        Region { memory, mapping, begin, large, free, hollow, fresh: 0, witnesses }
     }
 
     fn in_use(&self) -> usize {
@@ -135,6 +144,7 @@ impl Region {
         if std::mem::take(&mut self.large) {
             let _ = self.mapping.advise(Advice::NoHugePage);
         }
+        self.witnesses.of(page).changed();
         // SAFETY: the page is nobody's, so nobody refers to the bytes, which are zeros when they are looked at again.
         let taken = unsafe {
             self.mapping.unchecked_advise_range(
@@ -200,7 +210,7 @@ impl PagePool {
 
     /// As [`PagePool::take`]; and whether the system must give memory for it.
     fn take_telling(&self) -> (Page, bool) {
-        let mut state = self.0.state.lock();
+        let mut state = self.0.lock();
         let grows = state.free_in.is_empty();
         let first = if grows { &state.open } else { &state.free_in }.first().copied();
         let number = first.unwrap_or_else(|| state.map(self.0.large));
@@ -214,6 +224,7 @@ impl PagePool {
         let offset = index as usize * self.0.page_bytes;
         // SAFETY: the region has `self.0.pages()` pages, and `index` is below that: such a region would not be open.
         let memory = unsafe { region.memory.add(offset) };
+        let witness = region.witnesses.of(index);
         let (full, none_free) = (region.in_use() == self.0.pages(), region.free.is_empty());
         if full {
             state.open.remove(&number);
@@ -224,17 +235,17 @@ impl PagePool {
         let free = state.free.bytes();
         state.free.resize(free - held);
         drop(state);
-        (Page { memory, region: number, index, pool: self.0.clone() }, grows)
+        (Page { memory, region: number, index, pool: self.0.clone(), witness }, grows)
     }
 
     /// Bytes of free pages that the system has given memory to.
     fn free_bytes(&self) -> usize {
-        self.0.state.lock().free.bytes()
+        self.0.lock().free.bytes()
     }
 
     /// Has the system take about so many bytes of free pages, if there are as many; answers how many it took.
     fn shrink(&self, bytes: usize) -> usize {
-        let mut state = self.0.state.lock();
+        let mut state = self.0.lock();
         let state = &mut *state;
         let mut all = 0;
         while all < bytes
@@ -259,7 +270,7 @@ impl PagePool {
 
     /// Gives the system back what it can of free pages, in regions that are in use.
     pub(crate) fn trim(&self) {
-        let mut state = self.0.state.lock();
+        let mut state = self.0.lock();
         let page_bytes = self.0.page_bytes;
         for region in state.regions.iter_mut().flatten() {
             let free = std::mem::take(&mut region.free);
@@ -278,7 +289,7 @@ impl PagePool {
     /// Bytes of regions that are mapped, and of free pages that were in use before.
     #[cfg(all(test, not(loom)))]
     fn mapped_and_free(&self) -> (usize, usize) {
-        let state = self.0.state.lock();
+        let state = self.0.lock();
         (state.regions.iter().flatten().count() * REGION_BYTES, state.free.bytes())
     }
 }
@@ -287,6 +298,13 @@ impl Inner {
     /// Pages of a region.
     fn pages(&self) -> usize {
         REGION_BYTES / self.page_bytes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        let guard = self.state.lock();
+        #[cfg(loom)]
+        let guard = guard.expect("no thread panics with the lock");
+        guard
     }
 }
 
@@ -407,6 +425,7 @@ pub(crate) struct Page {
     region: usize,
     index: u32,
     pool: Arc<Inner>,
+    witness: Witness,
 }
 
 // SAFETY: a page is memory that nobody else was given.
@@ -424,12 +443,13 @@ impl Page {
 impl Drop for Page {
     fn drop(&mut self) {
         let pool = &self.pool;
+        self.witness.changed();
         if cfg!(debug_assertions) {
             // Who reads on in what was given back is to see that it is wrong.
             // SAFETY: the page is of this size and, until the lines below, of this holder.
             unsafe { self.memory.write_bytes(0xDD, pool.page_bytes) };
         }
-        let mut state = pool.state.lock();
+        let mut state = pool.lock();
         let state = &mut *state;
         let region = state.regions[self.region].as_mut().expect("a region with a page is mapped");
         region.free.push(self.index);
@@ -517,6 +537,9 @@ impl Deref for Buffer {
 
     #[inline]
     fn deref(&self) -> &[u8] {
+        if let Some(page) = &self.page {
+            page.witness.looked();
+        }
         // SAFETY: in a page, `len` is at most its size, and all of it has a value: the system maps zeros, and pages of this
         // pool hold nothing but bytes afterwards. The page, or what was a box, is this buffer's alone.
         unsafe { self.bytes.as_ref() }
@@ -526,6 +549,9 @@ impl Deref for Buffer {
 impl DerefMut for Buffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
+        if let Some(page) = &self.page {
+            page.witness.changed();
+        }
         // SAFETY: as above, and the buffer is borrowed for writing.
         unsafe { self.bytes.as_mut() }
     }

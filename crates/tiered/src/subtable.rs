@@ -15,7 +15,7 @@ use spillway_base::home::Place;
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId, clock};
 
 use crate::block::Told;
-use crate::cache::Pin;
+use crate::cache::{Kept, Pin};
 use crate::engine::{Heat, Mix};
 use crate::extent::{CachedBlock, CachedTable, ExtentHandle};
 use crate::extent_meta::{ExtentId, SliceMeta};
@@ -711,9 +711,9 @@ pub(crate) enum Missing {
 /// What a read had to fetch: it has its own reference, as it may have left the cache again.
 #[derive(Default)]
 pub(crate) struct Fetched {
-    table: Option<Arc<CachedTable>>,
+    table: Option<Kept<CachedTable>>,
     /// All of them: versions of a key may take several, of which a small cache would keep the one or the other.
-    blocks: Vec<(usize, Arc<CachedBlock>)>,
+    blocks: Vec<(usize, Kept<CachedBlock>)>,
 }
 
 impl Fetched {

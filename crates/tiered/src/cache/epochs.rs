@@ -203,13 +203,28 @@ impl<T> Limbo<T> {
 }
 
 /// The stripe of the calling thread.
+#[cfg(not(loom))]
 pub(super) fn stripe() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static STRIPE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
-    // The threads of a model are one thread of the system.
-    if cfg!(loom) { 0 } else { STRIPE.with(|stripe| *stripe) }
+    STRIPE.with(|stripe| *stripe)
+}
+
+#[cfg(loom)]
+loom::thread_local!(static STRIPE: Cell<usize> = Cell::new(0));
+
+/// The stripe of the calling thread: the first, unless it has said otherwise. Of a model they are to be the same in each run.
+#[cfg(loom)]
+pub(super) fn stripe() -> usize {
+    STRIPE.with(Cell::get)
+}
+
+/// The calling thread goes by another stripe from now on.
+#[cfg(all(test, loom))]
+pub(super) fn go_by(stripe: usize) {
+    STRIPE.with(|own| own.set(stripe));
 }
 
 #[cfg(all(test, not(loom)))]

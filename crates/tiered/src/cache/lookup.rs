@@ -1,17 +1,16 @@
 //! Where blocks are, by extent and number: what readers ask who do not follow pointers, so that it can be measured what those bring.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use super::epochs::Pin;
-use super::residence::{Held, Holder, Seat, Table};
+use super::residence::{Held, Holder, Kept, Seat, Table};
 
 const SHARDS: usize = 32;
 
-type Shard<T> = RwLock<FxHashMap<(u64, u32), Arc<T>>>;
+type Shard<T> = RwLock<FxHashMap<(u64, u32), Kept<T>>>;
 
 /// Maps with a lock each, by key.
 struct Map<T>([Shard<T>; SHARDS]);
@@ -28,11 +27,11 @@ impl<T> Map<T> {
         &self.0[(mixed >> 59) as usize % SHARDS]
     }
 
-    fn get(&self, key: (u64, u32)) -> Option<Arc<T>> {
+    fn get(&self, key: (u64, u32)) -> Option<Kept<T>> {
         self.shard(key).read().get(&key).cloned()
     }
 
-    fn insert(&self, key: (u64, u32), thing: &Arc<T>) {
+    fn insert(&self, key: (u64, u32), thing: &Kept<T>) {
         self.shard(key).write().insert(key, thing.clone());
     }
 
@@ -58,7 +57,7 @@ impl<H: Holder> Default for Lookup<H> {
 
 impl<H: Holder> Lookup<H> {
     /// The table of an extent, marked as used at its seat.
-    pub(crate) fn table(&self, key: u64, seat: &Seat<H>, pin: &Pin<'_>) -> Option<Arc<Table<H>>> {
+    pub(crate) fn table(&self, key: u64, seat: &Seat<H>, pin: &Pin<'_>) -> Option<Kept<Table<H>>> {
         let found = self.tables.get((key, 0));
         seat.table(pin);
         found
@@ -70,7 +69,7 @@ impl<H: Holder> Lookup<H> {
         table: &Table<H>,
         index: usize,
         pin: &Pin<'_>,
-    ) -> Option<Arc<Held<H::Block>>> {
+    ) -> Option<Kept<Held<H::Block>>> {
         let found = self.blocks.get((table.key(), index as u32));
         table.mark(index, pin);
         if found.is_some() {
@@ -79,7 +78,7 @@ impl<H: Holder> Lookup<H> {
         found
     }
 
-    pub(super) fn insert_table(&self, key: u64, table: &Arc<Table<H>>) {
+    pub(super) fn insert_table(&self, key: u64, table: &Kept<Table<H>>) {
         self.tables.insert((key, 0), table);
     }
 
@@ -87,7 +86,7 @@ impl<H: Holder> Lookup<H> {
         self.tables.remove((key, 0));
     }
 
-    pub(super) fn insert_block(&self, key: u64, index: u32, block: &Arc<Held<H::Block>>) {
+    pub(super) fn insert_block(&self, key: u64, index: u32, block: &Kept<Held<H::Block>>) {
         self.blocks.insert((key, index), block);
     }
 

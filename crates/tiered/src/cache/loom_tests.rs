@@ -2,11 +2,15 @@
 
 #![allow(unsafe_code)] // What is read is a loom cell.
 
+mod pages;
+
 use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 use spillway_base::sync::{Arc as LoomArc, UnsafeCell, model, thread};
 
+use super::epochs::{Epochs, Limbo};
+use super::swip::{Swip, Unlinked};
 use super::*;
 
 /// Stands for bytes: their end is a write to them, which nothing may race with.
@@ -209,8 +213,8 @@ fn loom_n5_a_block_that_comes_too_late() {
         let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
         let of_reader = shelf.clone();
         let reader = thread::spawn(move || {
-            // What a reference keeps is not read here: the model does not know of the counts of `std`.
-            of_reader.cache.insert(&table, 1, Bytes::new(11), BLOCK, Entrance::Missed);
+            let block = of_reader.cache.insert(&table, 1, Bytes::new(11), BLOCK, Entrance::Missed);
+            assert_eq!((table.read(), block.read()), (1, 11), "who has a reference reads on");
         });
         shelf.cache.forget(&shelf.extent);
         reader.join().unwrap();
@@ -260,6 +264,43 @@ fn loom_marks_do_not_bring_back_what_is_gone() {
         assert!(first.is_some() || second.is_none(), "it came back");
         shelf.cache.release_now();
         assert_eq!(shelf.cache.in_limbo(), 0);
+    });
+}
+
+/// X1: a reader comes again while what it found the first time is waited for, and uses the other count: that is waited for as well.
+#[test]
+fn loom_x1_a_reader_that_comes_by_both_counts() {
+    // The two take turns.
+    model(5, || {
+        let (swip, epochs) = (Swip::default(), Epochs::default());
+        swip.put(LoomArc::new(Held::new(Bytes::new(1))));
+        let both = LoomArc::new((swip, epochs));
+        let of_reader = both.clone();
+        let reader = thread::spawn(move || {
+            let (swip, epochs) = &*of_reader;
+            for _ in 0..2 {
+                let pin = epochs.pin_by(1);
+                // SAFETY: these readers are waited for.
+                let found = unsafe { swip.get(&pin) };
+                assert!(found.is_none_or(|found| (1..=3).contains(&found.read())));
+            }
+        });
+        let (swip, epochs) = &*both;
+        let (mut limbo, mut gone) = (Limbo::default(), Vec::new());
+        let release = |limbo: &mut Limbo<Unlinked<Held<Bytes>>>, gone: &mut Vec<_>| {
+            limbo.release(epochs, gone);
+            // SAFETY: all who could have reached it have unpinned.
+            gone.drain(..).for_each(|thing: Unlinked<_>| drop(unsafe { thing.release() }));
+        };
+        for number in 2..=3 {
+            limbo.put(swip.take().expect("it was put in"));
+            swip.put(LoomArc::new(Held::new(Bytes::new(number))));
+            release(&mut limbo, &mut gone);
+        }
+        reader.join().unwrap();
+        limbo.put(swip.take().expect("it was put in"));
+        release(&mut limbo, &mut gone);
+        assert_eq!(limbo.len(), 0);
     });
 }
 

@@ -56,5 +56,7 @@ pub(crate) use balance::Balance;
 pub(crate) use epochs::Pin;
 pub use trace::CacheTrace;
 
-pub(crate) use residence::{Cache, CacheSettings, Entrance, Held, Holder, Seat, Sizes, Table};
+pub(crate) use residence::{
+    Cache, CacheSettings, Entrance, Held, Holder, Kept, Seat, Sizes, Table,
+};
 pub(crate) use rows::{Looked, RowCache, Tag};

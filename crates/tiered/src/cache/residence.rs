@@ -22,6 +22,9 @@ use super::lookup::Lookup;
 use super::order::{NONE, Order, Queue, Verdict};
 use super::swip::{Swip, Unlinked};
 
+/// A reference of what the cache has, or had. Models know of its count.
+pub(crate) type Kept<T> = spillway_base::sync::Arc<T>;
+
 /// What an entry costs beside its value: its place in the order, what is remembered of one that left, and two counts.
 const ENTRY_BYTES: usize = 128;
 /// Of the capacity, in quarters, what tables may have before blocks go first.
@@ -82,7 +85,7 @@ impl<H: Holder> Seat<H> {
     }
 
     /// The table, to be kept.
-    pub(crate) fn table_to_keep(&self, pin: &Pin<'_>) -> Option<Arc<Table<H>>> {
+    pub(crate) fn table_to_keep(&self, pin: &Pin<'_>) -> Option<Kept<Table<H>>> {
         self.check(pin);
         // SAFETY: as above.
         unsafe { self.table.get_arc(pin) }
@@ -131,7 +134,11 @@ impl<H: Holder> Table<H> {
     }
 
     /// A block, to be kept.
-    pub(crate) fn block_to_keep(&self, index: usize, pin: &Pin<'_>) -> Option<Arc<Held<H::Block>>> {
+    pub(crate) fn block_to_keep(
+        &self,
+        index: usize,
+        pin: &Pin<'_>,
+    ) -> Option<Kept<Held<H::Block>>> {
         assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
         // SAFETY: as above.
         let found = unsafe { self.blocks[index].get_arc(pin) };
@@ -205,7 +212,7 @@ pub(crate) enum Entrance {
 
 enum Item<H: Holder> {
     Table { holder: Weak<H>, key: u64, blocks: u32 },
-    Block { table: Arc<Table<H>>, index: u32 },
+    Block { table: Kept<Table<H>>, index: u32 },
 }
 
 enum Gone<H: Holder> {
@@ -231,8 +238,8 @@ struct State<H: Holder> {
 /// References whose ends are not to come under the lock.
 struct Ends<H: Holder> {
     holders: Vec<Arc<H>>,
-    tables: Vec<Arc<Table<H>>>,
-    blocks: Vec<Arc<Held<H::Block>>>,
+    tables: Vec<Kept<Table<H>>>,
+    blocks: Vec<Kept<Held<H::Block>>>,
 }
 
 impl<H: Holder> Default for Ends<H> {
@@ -343,8 +350,8 @@ impl<H: Holder> Cache<H> {
         blocks: usize,
         sizes: Sizes,
         entrance: Entrance,
-    ) -> Arc<Table<H>> {
-        let table: Arc<Table<H>> = Arc::new(Table {
+    ) -> Kept<Table<H>> {
+        let table: Kept<Table<H>> = Kept::new(Table {
             content,
             key,
             blocks: (0..blocks).map(|_| Swip::default()).collect(),
@@ -385,16 +392,16 @@ impl<H: Holder> Cache<H> {
     /// one, where it is not: it is too large, or the table has left (N5).
     pub(crate) fn insert(
         &self,
-        table: &Arc<Table<H>>,
+        table: &Kept<Table<H>>,
         index: usize,
         content: H::Block,
         sizes: Sizes,
         entrance: Entrance,
-    ) -> Arc<Held<H::Block>> {
+    ) -> Kept<Held<H::Block>> {
         if entrance == Entrance::Missed {
             self.misses.fetch_add(1, Ordering::Relaxed);
         }
-        let block = Arc::new(Held::new(content));
+        let block = Kept::new(Held::new(content));
         let bytes = sizes.held + ENTRY_BYTES;
         let mut ends = Ends::default();
         let mut state = self.lock();

@@ -3,8 +3,8 @@
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
 
+use spillway_base::sync::Arc;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 
 use super::epochs::Pin;

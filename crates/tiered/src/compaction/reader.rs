@@ -14,6 +14,7 @@ use spillway_base::engine::Access;
 use spillway_storage::AlignedBuffer;
 
 use super::bulk::{Bulk, Ticket};
+use crate::cache::Kept;
 use crate::extent::CachedTable;
 use crate::level::Slice;
 
@@ -24,7 +25,7 @@ const READ_BYTES: usize = 32 << 10;
 #[derive(Clone)]
 pub(crate) struct OpenSlice {
     pub(crate) slice: Arc<Slice>,
-    pub(crate) resident: Arc<CachedTable>,
+    pub(crate) resident: Kept<CachedTable>,
     reader: Rc<RefCell<Reader>>,
 }
 

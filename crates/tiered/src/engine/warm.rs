@@ -28,6 +28,7 @@ use spillway_base::engine::Access;
 use spillway_base::{Result, TableId};
 
 use super::Inner;
+use crate::cache::Kept;
 use crate::extent::{CachedTable, ExtentHandle, Resident};
 use crate::extent_meta::SliceMeta;
 use crate::level::{LevelsEdit, Slice};
@@ -137,7 +138,7 @@ fn places_of(table: &Resident, block: usize, new: &Resident) -> Range<usize> {
 /// Blocks of an input that are in memory and of use.
 struct Used {
     extent: Arc<ExtentHandle>,
-    table: Arc<CachedTable>,
+    table: Kept<CachedTable>,
     blocks: Vec<usize>,
 }
 

@@ -27,6 +27,7 @@ use spillway_base::engine::Access;
 use spillway_storage::{ALIGN, AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
 
 use super::handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};
+use crate::cache::Kept;
 use crate::subtable::Missing;
 
 /// Reads of one scan in flight.
@@ -284,7 +285,7 @@ impl Drop for Fetcher<'_> {
 struct Piece {
     tag: u64,
     extent: Arc<ExtentHandle>,
-    table: Arc<CachedTable>,
+    table: Kept<CachedTable>,
     /// Those that nobody has taken.
     blocks: Range<usize>,
     /// Where in the extent it begins.
@@ -337,7 +338,7 @@ impl ReadAhead {
     pub(crate) fn begin(
         &mut self,
         extent: &Arc<ExtentHandle>,
-        table: &Arc<CachedTable>,
+        table: &Kept<CachedTable>,
         blocks: Range<usize>,
         backward: bool,
     ) -> Range<usize> {
@@ -401,7 +402,7 @@ impl ReadAhead {
         extent: &Arc<ExtentHandle>,
         block: usize,
         access: Access,
-    ) -> Option<Arc<CachedBlock>> {
+    ) -> Option<Kept<CachedBlock>> {
         let is_it =
             |piece: &Piece| Arc::ptr_eq(&piece.extent, extent) && piece.blocks.contains(&block);
         let tag = self.pieces.iter().find(|piece| is_it(piece))?.tag;

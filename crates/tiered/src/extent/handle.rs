@@ -17,7 +17,7 @@ use super::under_way::UnderWay;
 use super::users::Users;
 use super::{FOOTER_BYTES, Footer, Resident};
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, is_stored, open_frame};
-use crate::cache::{Cache, Entrance, Held, Holder, Pin, RowCache, Seat, Sizes, Table};
+use crate::cache::{Cache, Entrance, Held, Holder, Kept, Pin, RowCache, Seat, Sizes, Table};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
@@ -184,7 +184,7 @@ pub(crate) enum Reached<'p, T> {
     /// By a pointer.
     Pinned(&'p T),
     /// By a look-up.
-    Kept(Arc<T>),
+    Kept(Kept<T>),
 }
 
 impl<T> Deref for Reached<'_, T> {
@@ -452,7 +452,7 @@ impl ExtentHandle {
     /// # Errors
     /// [`ErrorKind::WouldBlock`] when they are not in memory and `access` says so;
     /// [`ErrorKind::Corruption`], [`ErrorKind::Io`].
-    pub(crate) fn resident(self: &Arc<Self>, access: Access) -> Result<Arc<CachedTable>> {
+    pub(crate) fn resident(self: &Arc<Self>, access: Access) -> Result<Kept<CachedTable>> {
         let pin = self.cache().pin();
         let found = match self.cache().lookup() {
             None => self.seat.table_to_keep(&pin),
@@ -466,7 +466,7 @@ impl ExtentHandle {
     ///
     /// # Errors
     /// As [`ExtentHandle::resident`].
-    pub(crate) fn fetch_table(self: &Arc<Self>, access: Access) -> Result<Arc<CachedTable>> {
+    pub(crate) fn fetch_table(self: &Arc<Self>, access: Access) -> Result<Kept<CachedTable>> {
         if access == Access::MemoryOnly {
             return Err(would_block());
         }
@@ -530,7 +530,7 @@ impl ExtentHandle {
     }
 
     /// Takes index, filters and footer into memory.
-    fn seat_table(self: &Arc<Self>, tail: &[u8], entrance: Entrance) -> Result<Arc<CachedTable>> {
+    fn seat_table(self: &Arc<Self>, tail: &[u8], entrance: Entrance) -> Result<Kept<CachedTable>> {
         let from = self.tail().start;
         let footer = self.decode_footer(tail.last_chunk::<FOOTER_BYTES>().map_or(tail, |f| f))?;
         let part = |part: &str, (offset, len): (u64, u32)| {
@@ -566,7 +566,7 @@ impl ExtentHandle {
     ///
     /// # Errors
     /// As [`ExtentHandle::resident`].
-    pub(crate) fn bring(&self, table: &Arc<CachedTable>, blocks: &[usize]) -> Result<()> {
+    pub(crate) fn bring(&self, table: &Kept<CachedTable>, blocks: &[usize]) -> Result<()> {
         let context = &self.home().context;
         for run in blocks.chunk_by(|one, next| one + 1 == *next) {
             let (first, last) = (run[0], run[run.len() - 1]);
@@ -590,7 +590,7 @@ impl ExtentHandle {
     }
 
     /// The block index and the filters, if they are in memory, to be kept.
-    pub(crate) fn resident_now(&self) -> Option<Arc<CachedTable>> {
+    pub(crate) fn resident_now(&self) -> Option<Kept<CachedTable>> {
         let home = self.home.as_ref()?;
         self.seat.table_to_keep(&home.context.cache.pin())
     }
@@ -606,10 +606,10 @@ impl ExtentHandle {
     /// As [`ExtentHandle::resident`].
     pub(crate) fn fetch_block(
         &self,
-        table: &Arc<CachedTable>,
+        table: &Kept<CachedTable>,
         index: usize,
         access: Access,
-    ) -> Result<Arc<CachedBlock>> {
+    ) -> Result<Kept<CachedBlock>> {
         let (block, _) = self.read_whole(table, index, access)?;
         Ok(self.keep(table, index, block))
     }
@@ -617,10 +617,10 @@ impl ExtentHandle {
     /// As [`ExtentHandle::fetch_block`], for a get: the next one may do with a part of it.
     pub(crate) fn fetch_block_of_row(
         &self,
-        table: &Arc<CachedTable>,
+        table: &Kept<CachedTable>,
         index: usize,
         access: Access,
-    ) -> Result<Arc<CachedBlock>> {
+    ) -> Result<Kept<CachedBlock>> {
         let (block, is_stored) = self.read_whole(table, index, access)?;
         self.note_parts(table, index, &block, is_stored);
         Ok(self.keep(table, index, block))
@@ -647,7 +647,7 @@ impl ExtentHandle {
     }
 
     /// Keeps a block that was missed, and was read.
-    fn keep(&self, table: &Arc<CachedTable>, index: usize, block: Block) -> Arc<CachedBlock> {
+    fn keep(&self, table: &Kept<CachedTable>, index: usize, block: Block) -> Kept<CachedBlock> {
         let context = &self.home().context;
         let class = self.home().file.class();
         context.reads[class as usize].fetch_add(1, Ordering::Relaxed);
@@ -665,10 +665,10 @@ impl ExtentHandle {
     /// [`ErrorKind::Corruption`].
     pub(super) fn keep_frame(
         &self,
-        table: &Arc<CachedTable>,
+        table: &Kept<CachedTable>,
         index: usize,
         frame: &[u8],
-    ) -> Result<Arc<CachedBlock>> {
+    ) -> Result<Kept<CachedBlock>> {
         let frame = Bytes::Lent(frame, &self.home().context.pages);
         let block = self.open_block(table, index, frame)?;
         Ok(self.keep(table, index, block))
@@ -677,9 +677,9 @@ impl ExtentHandle {
     /// A data block, if it is in memory, to be kept.
     pub(crate) fn block_now(
         &self,
-        table: &Arc<CachedTable>,
+        table: &Kept<CachedTable>,
         index: usize,
-    ) -> Option<Arc<CachedBlock>> {
+    ) -> Option<Kept<CachedBlock>> {
         self.block_to_keep(table, index, &self.cache().pin())
     }
 
@@ -689,7 +689,7 @@ impl ExtentHandle {
         table: &CachedTable,
         index: usize,
         pin: &Pin<'_>,
-    ) -> Option<Arc<CachedBlock>> {
+    ) -> Option<Kept<CachedBlock>> {
         match self.cache().lookup() {
             None => table.block_to_keep(index, pin),
             Some(lookup) => lookup.block(table, index, pin),

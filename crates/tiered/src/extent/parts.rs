@@ -28,8 +28,8 @@
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use once_cell::race::OnceBox;
 use spillway_base::Csn;
@@ -41,6 +41,7 @@ use super::Resident;
 use super::handle::{CachedTable, ExtentHandle, note_read_by_this_thread};
 use super::past::read_past;
 use crate::block::{Block, Told, search_part};
+use crate::cache::Kept;
 
 /// Parts that a block has at the most. Of a full one each has about two kilobytes: below that the system's call takes most of the time.
 const PARTS: usize = 8;
@@ -208,7 +209,7 @@ impl ExtentHandle {
     /// Notes what it takes to read parts of a block that a get has read whole, if it is stored as it is and there is no room for all blocks.
     pub(super) fn note_parts(
         &self,
-        table: &Arc<CachedTable>,
+        table: &Kept<CachedTable>,
         index: usize,
         block: &Block,
         is_stored: bool,

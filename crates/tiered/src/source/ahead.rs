@@ -16,6 +16,7 @@ use spillway_base::engine::Access;
 use spillway_base::{Direction, Result};
 
 use super::Bounds;
+use crate::cache::Kept;
 use crate::extent::{CachedBlock, CachedTable, ExtentHandle, ReadAhead};
 use crate::level::Run;
 
@@ -61,10 +62,10 @@ impl Ahead {
     pub(super) fn fetch(
         &mut self,
         extent: &Arc<ExtentHandle>,
-        table: &Arc<CachedTable>,
+        table: &Kept<CachedTable>,
         block: usize,
         access: Access,
-    ) -> Result<Arc<CachedBlock>> {
+    ) -> Result<Kept<CachedBlock>> {
         let reading = self.reading.as_mut();
         let read = reading.and_then(|reading| reading.ahead.take(extent, block, access));
         let data = match read {
@@ -87,7 +88,7 @@ impl Ahead {
         run: &Run,
         bounds: &Bounds,
         (slice, block): (usize, usize),
-        table: &Arc<CachedTable>,
+        table: &Kept<CachedTable>,
     ) {
         let extent = &run.slices().at(slice).extent;
         if self.reading.is_none() {

@@ -14,6 +14,7 @@ use spillway_base::{Csn, Direction, KeyRange, Result};
 use super::ahead::Ahead;
 use super::{Bounds, LENT_FIRST, LENT_MAX, is_before};
 use crate::block::{Entry, Row};
+use crate::cache::Kept;
 use crate::extent::{CachedBlock, CachedTable, Resident};
 use crate::gaps::Gap;
 use crate::level::Run;
@@ -31,11 +32,11 @@ struct Standing {
     is_plain: bool,
     /// Whether versions of the first key are in the block before.
     is_begun: bool,
-    data: Arc<CachedBlock>,
+    data: Kept<CachedBlock>,
 }
 
 /// A block that a bound was sought in: its slice, its extent's table, and its number there.
-type Sought = (usize, Arc<CachedTable>, usize);
+type Sought = (usize, Kept<CachedTable>, usize);
 
 /// What is known of the first row before a block is read.
 enum Near {
@@ -553,7 +554,7 @@ impl RunSource {
     fn stand(
         &self,
         (slice, table, block): (usize, &CachedTable, usize),
-        data: Arc<CachedBlock>,
+        data: Kept<CachedBlock>,
     ) -> Standing {
         let mut inside = 0..data.len();
         match (self.direction, self.bounds.end()) {

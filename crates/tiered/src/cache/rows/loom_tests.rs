@@ -1,8 +1,9 @@
-//! J1 in every order of steps: who puts a row in, beside commits that replace it, and readers, of whose snapshots nobody knows.
+//! J1 and J4 in every order of steps: who puts a row in or out, beside commits that replace it, and readers, of whose snapshots nobody knows.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{Arc, model, thread};
 
+use super::super::epochs::go_by;
 use super::*;
 
 const TABLE: TableId = TableId(1);
@@ -126,5 +127,138 @@ fn j1_a_reader_that_nobody_knows_of_beside_commits() {
             stable.store(csn, Ordering::Release);
         }
         reads.join().unwrap();
+    });
+}
+
+/// Two keys of one bucket, which has room for one row.
+const OTHER: &[u8] = b"other";
+const OTHER_HASH: u64 = 1;
+
+impl Shelf {
+    /// As a look that misses another key and finds it elsewhere: its row comes in, where nobody is in its way.
+    fn admit_other(&self) {
+        let _ = self.cache.admit(self.tag, OTHER_HASH, OTHER, |value| {
+            value.push(7);
+            Some(Csn(7))
+        });
+    }
+
+    fn get_other(&self) -> bool {
+        let mut value = Vec::new();
+        match self.cache.get(self.tag, OTHER_HASH, OTHER, Csn::MAX, &mut value) {
+            Looked::Found(csn) => {
+                assert!(csn == Csn(7) && value == [7]);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Evicts all it can. A row that has come in and was not used has one mark: it is passed once.
+    fn evict(&self) {
+        self.cache.give_way(usize::MAX);
+    }
+
+    /// With nobody beside it: what left is gone, and what is there is what is charged (J6).
+    fn settle(&self) {
+        self.cache.release_all();
+        assert!(self.cache.stripes.iter().all(|stripe| lock(&stripe.left).limbo.len() == 0));
+        let there = self.cache.buckets.iter().map(|bucket| {
+            let held = bucket.lock();
+            (0..WAYS).filter_map(|way| Some(held.row(way)?.memory_bytes())).sum::<usize>()
+        });
+        let there = there.sum::<usize>();
+        assert_eq!(self.cache.held(), there);
+        assert_eq!(lock(&self.cache.charge).bytes(), self.cache.fixed_bytes + there);
+    }
+}
+
+/// J1, J4, J6: a reader, while one evicts what it may look at, and a commit replaces it.
+#[test]
+fn j4_a_reader_beside_an_eviction_and_a_commit() {
+    model(2, || {
+        let shelf = Shelf::new();
+        shelf.admit();
+        let of_reader = shelf.clone();
+        let reads = thread::spawn(move || of_reader.get());
+        let of_other = shelf.clone();
+        let evicts = thread::spawn(move || {
+            go_by(1);
+            of_other.evict();
+        });
+        shelf.commit(2);
+        assert!(shelf.get().is_none_or(|csn| csn == 2), "it is older than a commit that is done");
+        assert!(reads.join().unwrap().is_none_or(|csn| csn <= 2));
+        evicts.join().unwrap();
+        assert!(shelf.get().is_none_or(|csn| csn == 2));
+        shelf.settle();
+    });
+}
+
+/// J1, J4, J6: the same, where another key's row takes the place.
+#[test]
+fn j4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
+    model(2, || {
+        let shelf = Shelf::new();
+        shelf.admit();
+        let of_reader = shelf.clone();
+        let reads = thread::spawn(move || {
+            go_by(1);
+            of_reader.get()
+        });
+        let of_other = shelf.clone();
+        let comes = thread::spawn(move || {
+            of_other.admit_other();
+            of_other.get_other()
+        });
+        shelf.commit(2);
+        assert!(shelf.get().is_none_or(|csn| csn == 2), "it is older than a commit that is done");
+        assert!(reads.join().unwrap().is_none_or(|csn| csn <= 2));
+        let came = comes.join().unwrap();
+        assert_eq!(came, shelf.get_other());
+        assert_eq!(shelf.get(), (!came).then_some(2));
+        shelf.settle();
+    });
+}
+
+/// J1: who has found a version behind a look here offers it while a commit replaces it, and what the commit has left is evicted. The bucket is
+/// as empty as it was then, and the row must not come in.
+#[test]
+fn j1_an_offer_beside_a_commit_and_an_eviction() {
+    model(3, || {
+        let shelf = Shelf::new();
+        shelf.cache.seen.again(0);
+        let of_reader = shelf.clone();
+        let offers = thread::spawn(move || {
+            go_by(1);
+            of_reader.read_and_offer();
+        });
+        shelf.commit(2);
+        assert!(shelf.get().is_none_or(|csn| csn == 2));
+        shelf.evict();
+        assert!(shelf.get().is_none_or(|csn| csn == 2));
+        offers.join().unwrap();
+        assert!(shelf.get().is_none_or(|csn| csn == 2));
+        shelf.settle();
+    });
+}
+
+/// J4, J6: two evict at once, and each has a line of its own of what left, beside a reader whom both wait for.
+#[test]
+fn j4_a_reader_beside_two_that_evict() {
+    model(2, || {
+        let shelf = Shelf::new();
+        shelf.admit();
+        let of_reader = shelf.clone();
+        let reads = thread::spawn(move || of_reader.get());
+        let of_other = shelf.clone();
+        let evicts = thread::spawn(move || {
+            go_by(1);
+            of_other.evict();
+        });
+        shelf.evict();
+        assert!(reads.join().unwrap().is_none_or(|csn| csn == 1));
+        evicts.join().unwrap();
+        shelf.settle();
     });
 }

@@ -7,8 +7,11 @@ use std::ptr::NonNull;
 
 use spillway_base::{Csn, TableId};
 
-/// Words before the bytes: the lengths, the commit, the tag.
-const HEADER_WORDS: usize = 3;
+use crate::witness::{self, Witness, bury};
+
+/// Words before the bytes: the lengths, the commit, the tag; and the witness, in a model.
+const HEADER_WORDS: usize = WITNESS_AT + witness::WORDS;
+const WITNESS_AT: usize = 3;
 /// What the allocator adds, estimated.
 const HEAP_BYTES: usize = 16;
 
@@ -65,6 +68,7 @@ impl Row {
         memory[0] = key.len() as u64 | (value.len() as u64) << 32;
         memory[1] = csn.0;
         memory[2] = tag.0;
+        Witness::new().into_words(&mut memory[WITNESS_AT..HEADER_WORDS]);
         let start = Box::into_raw(memory).cast::<u64>();
         // SAFETY: the memory was made for the header and for as many bytes as both have, and nobody else knows it yet.
         unsafe {
@@ -103,8 +107,10 @@ impl Drop for Row {
         let row = self.get();
         let words = words(row.key().len(), row.value().len());
         let memory = std::ptr::slice_from_raw_parts_mut(self.0.as_ptr(), words);
+        let witness = row.witness();
+        witness.ended();
         // SAFETY: it was made as a boxed slice of so many words, and this is its owner's end.
-        drop(unsafe { Box::from_raw(memory) });
+        bury((unsafe { Box::from_raw(memory) }, ManuallyDrop::into_inner(witness)));
     }
 }
 
@@ -119,14 +125,22 @@ impl<'r> RowRef<'r> {
     }
 
     #[inline]
+    fn witness(self) -> ManuallyDrop<Witness> {
+        // SAFETY: a row has its own there.
+        unsafe { Witness::at(self.0.add(WITNESS_AT).as_ptr()) }
+    }
+
+    #[inline]
     fn word(self, at: usize) -> u64 {
         debug_assert!(at < HEADER_WORDS, "a word of the header");
+        self.witness().looked();
         // SAFETY: each row has a header, and is there for as long as this refers to it.
         unsafe { self.0.add(at).read() }
     }
 
     #[inline]
     fn bytes(self, from: usize, len: usize) -> &'r [u8] {
+        self.witness().looked();
         // SAFETY: the header says how many bytes follow it, which are not changed as long as the row is there.
         unsafe {
             let bytes = self.0.add(HEADER_WORDS).cast::<u8>();
