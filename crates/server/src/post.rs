@@ -117,15 +117,16 @@ fn send_together(ring: &mut IoUring, parcels: &mut [Parcel<'_>]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::io::{ErrorKind, Read};
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
 
     use super::*;
 
-    /// With rings, where the system has them, and without.
-    fn posts() -> [Post; 2] {
-        [Post::new(4), Post { most: 4, ring: None }]
+    /// With rings, where the system has them, as they are best and as older systems have them; and without.
+    fn posts() -> [Post; 3] {
+        let older = IoUring::new(4).ok();
+        [Post::new(4), Post { most: 4, ring: older }, Post { most: 4, ring: None }]
     }
 
     fn tcp() -> (TcpStream, TcpStream) {
@@ -182,6 +183,73 @@ mod tests {
                 reader.read_to_string(&mut got).unwrap();
                 assert_eq!(got, text);
             }
+        }
+    }
+
+    /// T2: what was named to the system is other bytes once it has returned, whether all of it was sent, or some, or nothing. These go to nobody,
+    /// also when there is room for them and the system is called again.
+    #[test]
+    fn t2_nothing_is_looked_at_once_it_returns() {
+        for mut post in posts() {
+            let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().unwrap()).collect();
+            let (ours, mut theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+            let raws: Vec<Raw> = ours.into_iter().map(Raw::from).collect();
+            let mut told = [0; 2];
+            let mut bytes = vec![0; 64 << 10];
+            let mut are_full = false;
+            while !are_full {
+                bytes.fill(7);
+                let mut parcels = [&raws[0], &raws[1]].map(|raw| Parcel::new(raw, &bytes));
+                post.send(&mut parcels);
+                let sent = parcels.map(|parcel| parcel.sent());
+                for (told, sent) in told.iter_mut().zip(sent) {
+                    *told += sent.unwrap_or(0);
+                }
+                are_full = sent == [Err(Errno::AGAIN); 2];
+                bytes.fill(8);
+            }
+            for (theirs, told) in theirs.iter_mut().zip(told) {
+                let mut got = vec![0; told];
+                theirs.read_exact(&mut got).unwrap();
+                assert!(got.iter().all(|byte| *byte == 7), "it was looked at later");
+            }
+            post.send(&mut [&raws[2], &raws[3]].map(|raw| Parcel::new(raw, b"more")));
+            for theirs in &mut theirs[..2] {
+                theirs.set_nonblocking(true).unwrap();
+                let more = theirs.read(&mut [0]).map_err(|error| error.kind());
+                assert_eq!(more, Err(ErrorKind::WouldBlock));
+            }
+        }
+    }
+
+    /// T2: what a ring was given and the system did not take is not in it any more when it takes something again.
+    #[test]
+    fn t2_what_a_ring_keeps_is_forgotten() {
+        let Ok(closed) = IoUring::builder().setup_r_disabled().build(4) else { return };
+        let mut post = Post { most: 4, ring: Some(closed) };
+        let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().unwrap()).collect();
+        let (ours, theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let raws: Vec<Raw> = ours.into_iter().map(Raw::from).collect();
+        let mut bytes = *b"first";
+        let mut send = |raws: &[Raw], bytes: &[u8]| {
+            let mut parcels: Vec<_> = raws.iter().map(|raw| Parcel::new(raw, bytes)).collect();
+            post.send(&mut parcels);
+            assert!(parcels.iter().all(|parcel| parcel.sent() == Ok(bytes.len())));
+            drop(parcels);
+            if let Some(ring) = &mut post.ring {
+                assert!(ring.submission().is_empty(), "the system would look at what it was given");
+                // It is open already, unless it is the one from before.
+                let _ = ring.submitter().register_enable_rings();
+            }
+        };
+        send(&raws[..2], &bytes);
+        bytes.fill(b'!');
+        send(&raws[2..], b"second");
+        drop(raws);
+        for (at, mut theirs) in theirs.into_iter().enumerate() {
+            let mut got = String::new();
+            theirs.read_to_string(&mut got).unwrap();
+            assert_eq!(got, if at < 2 { "first" } else { "second" });
         }
     }
 

@@ -115,3 +115,159 @@ fn post_all(answered: &[Answered], post: &mut Option<Post>) -> SmallVec<[bool; M
     };
     sittings.iter_mut().zip(sent).map(tell).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write, copy, sink};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+
+    use rustix::event::epoll::{self, EventData, EventFlags};
+    use spillway::{Database, Mechanism, Metric, Settings};
+    use spillway_base::thread;
+    use spillway_sql::Instance;
+
+    use super::*;
+    use crate::capabilities as can;
+    use crate::server::{ServerSettings, Shared};
+    use crate::transport::{Raw, Socket};
+
+    /// Of a seat whose client has gone: the pool is done with it once it is queued.
+    const NOBODY: u64 = 1 << 32;
+    /// As much later as makes a difference.
+    const A_BIT: Duration = Duration::from_nanos(1);
+
+    fn pool(together: bool) -> Arc<Pool> {
+        let mut settings = Settings::default();
+        settings.without.extend((!together).then_some(Mechanism::AnswerBatches));
+        let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+        let shared = Shared::new(instance, ServerSettings::default(), None);
+        Pool::start(Arc::new(shared), 1).unwrap()
+    }
+
+    /// What a worker does that has served something and kept its answer: whether anything is sent for it. This thread has the tray of a worker.
+    fn kept(pool: &Pool, now: Duration) -> bool {
+        pool.keep(Arc::new(Seat::new(NOBODY, Sitting::Gone)), Duration::MAX);
+        pool.send_enough(now)
+    }
+
+    fn on_tray() -> usize {
+        TRAY.with_borrow(|tray| tray.answered.len())
+    }
+
+    fn sent_together(pool: &Pool) -> usize {
+        let figures = pool.shared.metrics();
+        let name = |figure: &&Metric| figure.name == "answers_together_total";
+        figures.iter().find(name).unwrap().value as usize
+    }
+
+    /// Y2: what counts is when the first was put there, and of the first of the next ones again.
+    #[test]
+    fn y2_none_stays_when_another_is_served_that_much_later() {
+        let pool = pool(true);
+        let mut now = Duration::from_secs(1);
+        for _ in 0..3 {
+            assert!(!kept(&pool, now) && !kept(&pool, now + AGE / 2));
+            assert!(!kept(&pool, now + AGE - A_BIT));
+            assert_eq!(on_tray(), 3);
+            assert!(kept(&pool, now + AGE));
+            assert_eq!(on_tray(), 0);
+            // Not long after the ones that have gone: it waits as long as they did.
+            now += AGE + A_BIT;
+        }
+        assert!(!pool.send_enough(now + 2 * AGE), "there is nothing to be sent");
+        pool.stop(true);
+    }
+
+    /// Y2: however short a time it was.
+    #[test]
+    fn y2_no_more_stay_than_so_many() {
+        let pool = pool(true);
+        let now = Duration::from_secs(1);
+        for _ in 0..2 {
+            assert!((1..MOST).all(|_| !kept(&pool, now)));
+            assert_eq!(on_tray(), MOST - 1);
+            assert!(kept(&pool, now));
+            assert_eq!(on_tray(), 0);
+        }
+        assert_eq!(sent_together(&pool), 2 * MOST);
+        pool.stop(true);
+    }
+
+    /// Y2: where they are not to be sent together.
+    #[test]
+    fn y2_none_stays_where_none_is_to() {
+        let pool = pool(false);
+        let now = Duration::from_secs(1);
+        for _ in 0..2 * MOST {
+            pool.keep(Arc::new(Seat::new(NOBODY, Sitting::Gone)), Duration::MAX);
+            assert_eq!(on_tray(), 0);
+            assert!(!pool.send_enough(now));
+        }
+        assert_eq!(sent_together(&pool), 0);
+        pool.stop(true);
+    }
+
+    /// The pool's seat of a client who is to come over a socket, which this thread has, and hears of as a worker would.
+    fn seat(pool: &Pool, ours: UnixStream) -> Arc<Seat> {
+        let raw = Arc::new(Raw::from(ours));
+        let slot = pool.shared.admit(raw.clone()).unwrap();
+        let id = slot.id;
+        let socket = Socket::new(raw.clone(), pool.shared.traffic.clone());
+        let seat = Arc::new(Seat::new(id, Sitting::Came { socket, address: None, slot }));
+        pool.seats.write().insert(id, seat.clone());
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(&pool.epoll, &*raw, EventData::new_u64(id), flags).unwrap();
+        seat.stir(false);
+        seat
+    }
+
+    fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
+        [&[payload.len() as u8, 0, 0, sequence], payload].concat()
+    }
+
+    fn login() -> Vec<u8> {
+        let mut hello =
+            (can::OURS & !can::CONNECT_WITH_DB & !can::PLUGIN_AUTH_LENENC).to_le_bytes().to_vec();
+        hello.extend_from_slice(&[0; 4 + 1 + 23]);
+        hello.extend_from_slice(b"root\0\0mysql_native_password\0");
+        packet(1, &hello)
+    }
+
+    /// Y2: one of a client whose commands do not end before it is sent, and who takes all answers to them.
+    #[test]
+    fn y2_none_stays_while_another_is_served_on_and_on() {
+        const BURSTS: usize = 10_000;
+        let pool = pool(true);
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut reader, mut writer) = (theirs.try_clone().unwrap(), theirs);
+        let kept = Arc::new(Seat::new(NOBODY, Sitting::Gone));
+        let waits = kept.clone();
+        writer.write_all(&login()).unwrap();
+        let pings = packet(0, &[0x0E]).repeat(100);
+        writer.write_all(&pings).unwrap();
+        let sends = thread::spawn("sends", move || {
+            // Once it is sent the pool lets go of it.
+            let sent_meanwhile = (0..BURSTS).any(|_| {
+                writer.write_all(&pings).unwrap();
+                Arc::strong_count(&waits) == 1
+            });
+            writer.shutdown(Shutdown::Write).unwrap();
+            sent_meanwhile
+        });
+        let takes = thread::spawn("takes", move || {
+            reader.read_exact(&mut [0; 4]).unwrap();
+            copy(&mut reader, &mut sink()).unwrap()
+        });
+        let served = seat(&pool, ours);
+        pool.keep(kept, Duration::MAX);
+        pool.serve(served, None);
+        let stayed =
+            TRAY.with_borrow(|tray| tray.answered.iter().any(|(seat, _)| seat.id == NOBODY));
+        pool.send_kept();
+        let sent_meanwhile = sends.unwrap().join().unwrap();
+        assert!(takes.unwrap().join().unwrap() > 0);
+        assert!(sent_meanwhile && !stayed, "it was not sent as long as the other went on");
+        pool.stop(true);
+    }
+}
