@@ -542,8 +542,19 @@ impl View {
         (!hidden.is_empty()).then_some(hidden)
     }
 
+    /// Whether any of its places has range tombstones.
+    #[inline]
+    fn has_ranges(&self) -> bool {
+        let of_immutable = |old: &Immutable| old.memtable.has_ranges();
+        let of_memtables = self.active.has_ranges() || self.immutables.iter().any(of_immutable);
+        of_memtables || !self.levels.ranges.is_empty()
+    }
+
     /// What range tombstones say of a key to a snapshot.
     fn cover(&self, key: &[u8], snapshot: Csn) -> Option<Mark> {
+        if !self.has_ranges() {
+            return None;
+        }
         self.ranges().filter_map(|ranges| ranges.cover(key, snapshot)).reduce(Mark::and)
     }
 
@@ -765,9 +776,11 @@ fn look_in(
     let first = table.seek(blocks.clone(), key);
     // A key's versions may go on in the next block.
     for index in first..blocks.end {
-        // The filter is looked at meanwhile.
-        slice.extent.prefetch_block(table, index, pin);
-        if !table.may_contain(index, hash) {
+        if filter::said_yes() {
+            // The filter is looked at meanwhile.
+            slice.extent.prefetch_block(table, index, pin);
+        }
+        if !filter::note_said(table.may_contain(index, hash)) {
             return None;
         }
         let in_memory;

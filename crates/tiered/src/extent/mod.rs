@@ -40,6 +40,7 @@ mod settings;
 mod tests;
 mod under_way;
 mod users;
+mod way;
 
 use std::ops::Range;
 
@@ -50,9 +51,9 @@ use spillway_base::{Error, Result, TableId};
 use crate::block::BlockSearch;
 use crate::extent_meta::{Counts, ExtentId, SliceMeta};
 use crate::filter::RangeFilter;
-use crate::nodes::{self, Nodes, Way};
 
 use self::parts::Parts;
+use self::way::BlockNodes;
 
 pub(crate) use ahead::{Begun, Fetcher, ReadAhead};
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
@@ -152,7 +153,7 @@ pub(crate) struct Resident {
     /// As they are stored: reads have no use for them.
     counts: Box<[u8]>,
     /// Over the last keys, where blocks are searched by such.
-    nodes: Option<(Nodes, Box<[u8]>)>,
+    nodes: Option<BlockNodes>,
     /// What gets read of blocks that are not in memory.
     parts: Parts,
 }
@@ -231,22 +232,13 @@ impl Resident {
             parts: Parts::default(),
         };
         if let BlockSearch::Nodes(way) = search {
-            resident.nodes = Some(resident.nodes_over(way));
+            resident.nodes = Some(BlockNodes::over(&resident, way));
         }
         Ok(resident)
     }
 
-    fn nodes_over(&self, way: Way) -> (Nodes, Box<[u8]>) {
-        let blocks = self.blocks();
-        let nodes = Nodes::new(blocks, self.last(0), self.last(blocks - 1), way);
-        let mut bytes = vec![0; nodes::bytes_of(blocks)].into_boxed_slice();
-        (0..blocks).for_each(|block| nodes.set(&mut bytes, block, block as u32, 0));
-        nodes.fill(&mut bytes, |block, _| nodes.head(self.last(block as usize)));
-        (nodes, bytes)
-    }
-
     fn bytes(&self) -> usize {
-        let nodes = self.nodes.as_ref().map_or(0, |(_, bytes)| bytes.len());
+        let nodes = self.nodes.as_ref().map_or(0, BlockNodes::bytes);
         let rest = self.keys.len() + self.filters.len() + self.counts.len();
         size_of_val(&*self.begins) + rest + nodes
     }
@@ -284,9 +276,15 @@ impl Resident {
         &self.keys[self.begins[block].last as usize..self.begins[block + 1].first as usize]
     }
 
+    /// A block's filter, with its range filter before it.
+    #[inline]
     pub(crate) fn filter(&self, block: usize) -> &[u8] {
-        let (begin, end) = (self.begins[block].filter, self.begins[block + 1].filter);
-        &self.filters[begin as usize..end as usize]
+        let begins = |block: usize| self.begins[block].filter as usize;
+        let place = match &self.nodes {
+            Some(nodes) => nodes.filter(block),
+            None => begins(block)..begins(block + 1),
+        };
+        &self.filters[place]
     }
 
     /// A block as it is named where it is damaged: its number, its place and its keys.
@@ -303,9 +301,9 @@ impl Resident {
 
     /// Of these blocks the first that could hold `key` or a larger one; past the last when none could.
     pub(crate) fn seek(&self, blocks: Range<usize>, key: &[u8]) -> usize {
-        if let Some((nodes, bytes)) = &self.nodes {
+        if let Some(nodes) = &self.nodes {
             // Of the extent's last keys, not only those of these blocks.
-            let below = nodes.seek(bytes, key, |block| self.last(block));
+            let below = nodes.seek(key, |block| self.last(block));
             return below.clamp(blocks.start, blocks.end);
         }
         let (mut from, mut to) = (blocks.start, blocks.end);
@@ -320,6 +318,7 @@ impl Resident {
     }
 
     /// Whether a key of this hash may be in the block.
+    #[inline]
     pub(crate) fn may_contain(&self, block: usize, hash: u64) -> bool {
         crate::filter::may_contain(self.filter(block), hash)
     }

@@ -2,6 +2,7 @@ use super::*;
 use crate::block::{BlockWriter, Entry, FrameId, open_frame};
 use crate::coding::Coding;
 use crate::extent_meta::ExtentMeta;
+use crate::nodes::Way;
 use spillway_base::{Csn, EngineKind};
 
 fn table() -> TableId {
@@ -220,7 +221,7 @@ fn open_resident(built: &BuiltExtent) -> Resident {
     Resident::decode(VERSION, index, filters, built.meta.len, BlockSearch::best()).unwrap()
 }
 
-/// An index that is searched by nodes answers what one does that is halved, also of some of its blocks.
+/// An index that is searched by nodes answers what one does that is halved, also of some of its blocks, and has the same filters.
 #[test]
 fn an_index_finds_blocks_in_either_way() {
     let keys: Vec<_> = (0..4000_u32).map(|key| (7 * key).to_be_bytes()).collect();
@@ -252,6 +253,8 @@ fn an_index_finds_blocks_in_either_way() {
     for block in 0..blocks {
         let (here, there) = (ways[0].place(block), ways[1].place(block));
         assert_eq!(here.counts, there.counts);
+        let filter = ways[ways.len() - 1].filter(block);
+        assert!(!filter.is_empty() && ways.iter().all(|way| way.filter(block) == filter));
         assert_eq!(here.offset + u64::from(here.len), ways[0].offset(block + 1));
     }
 }

@@ -54,6 +54,9 @@ impl Heads {
         largest_of: impl Fn(usize) -> &'a [u8],
     ) -> usize {
         let mut at = self.largest.partition_point(|largest| *largest < head);
+        if self.largest.get(at).is_none_or(|largest| *largest != head) {
+            return at;
+        }
         let alike = self.largest[at..].partition_point(|largest| *largest <= head);
         // Only their keys tell.
         let mut past = at + alike;

@@ -146,10 +146,15 @@ impl Memtable {
         self.bytes() > most || self.range_bytes.load(Ordering::Relaxed) > RANGES_BYTES_MAX
     }
 
+    /// Whether it has range tombstones.
+    #[inline]
+    pub(crate) fn has_ranges(&self) -> bool {
+        self.has_ranges.load(Ordering::Acquire)
+    }
+
     /// Its range tombstones, if it has some.
     pub(crate) fn ranges(&self) -> Option<Arc<RangeTombstones>> {
-        let has_ranges = self.has_ranges.load(Ordering::Acquire);
-        if has_ranges { self.ranges.load_full() } else { None }
+        if self.has_ranges() { self.ranges.load_full() } else { None }
     }
 
     fn note_csn(&self, csn: Csn) {

@@ -1,0 +1,23 @@
+//! `spillway bench kv` by itself, for profilers and for two builds in turn: little to compile and to load.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use spillway_bench::kv::KvArgs;
+use spillway_bench::store::SpillwayStores;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    kv: KvArgs,
+}
+
+fn main() -> ExitCode {
+    match Command::parse().kv.run(&[&SpillwayStores::default()]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kv: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
