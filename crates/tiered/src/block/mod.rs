@@ -396,6 +396,7 @@ impl Block {
     }
 
     /// Where in its frame the entry of this index begins.
+    #[inline]
     pub(crate) fn place(&self, index: usize) -> usize {
         FRAME_BYTES + self.nodes.word(self.nodes_memory(), index) as usize
     }
@@ -417,7 +418,7 @@ impl Block {
     /// The entry of this index.
     #[inline]
     pub(crate) fn entry(&self, index: usize) -> Entry<'_> {
-        let at = FRAME_BYTES + self.nodes.word(self.nodes_memory(), index) as usize;
+        let at = self.place(index);
         body::entry(&self.memory[at..self.entries_end as usize], self.csn_bytes)
     }
 
@@ -436,28 +437,26 @@ impl Block {
     /// Where the entry of this index is.
     #[inline]
     pub(crate) fn row(&self, index: usize) -> Row {
-        self.row_at(FRAME_BYTES + self.nodes.word(self.nodes_memory(), index) as usize)
+        self.row_at(self.place(index))
     }
 
     /// Where the entry behind one is; there is one. Who asks will go on, and where each entry begins is known from the one before: the processor
     /// would wait for one line after the other.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn row_after(&self, row: &Row) -> Row {
         prefetch::line(self.memory.as_ptr().wrapping_add(row.end() + AHEAD_BYTES));
         self.row_at(row.end())
     }
 
     /// Where the entry before the one of this index is; there is one. Who asks will go on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn row_before(&self, index: usize) -> Row {
-        let row = self.row(index - 1);
-        prefetch::line(
-            self.memory.as_ptr().wrapping_add(row.key as usize).wrapping_sub(AHEAD_BYTES),
-        );
-        row
+        let at = self.place(index - 1);
+        prefetch::line(self.memory.as_ptr().wrapping_add(at).wrapping_sub(AHEAD_BYTES));
+        self.row_at(at)
     }
 
-    #[inline]
+    #[inline(always)]
     fn row_at(&self, at: usize) -> Row {
         let bytes = &self.memory[at..self.entries_end as usize];
         let (key, key_len, csn, value) = body::row(bytes, self.csn_bytes);
@@ -489,7 +488,7 @@ impl Block {
         count: usize,
         take: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) {
-        let at = FRAME_BYTES + self.nodes.word(self.nodes_memory(), first) as usize;
+        let at = self.place(first);
         let mut rest = &self.memory[at..self.entries_end as usize];
         for _ in 0..count {
             let (Entry { key, value, .. }, behind) = body::entry_and_rest(rest, self.csn_bytes);

@@ -198,6 +198,7 @@ fn rows_are_the_entries_from_either_side() {
                     (entry, entry)
                 );
                 assert_eq!((row.csn(), row.is_value()), (entry.csn, entry.value.is_some()));
+                assert_eq!(block.entry_of(&block.row_before(index + 1)), entry);
                 if index + 1 < own.len() {
                     row = block.row_after(&row);
                 }

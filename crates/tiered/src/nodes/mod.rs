@@ -138,8 +138,9 @@ impl Nodes {
     /// Where the word beside a key's head is.
     #[inline]
     fn word_at(&self, index: usize) -> usize {
-        let leaf = self.leaves as usize + index / LEAF_HEADS * LEAF_BYTES;
-        leaf + (LEAF_HEADS + index % LEAF_HEADS) * WORD
+        // Before it come the words before it, and the heads of all leaves up to its own.
+        let heads = (index / LEAF_HEADS + 1) * LEAF_HEADS;
+        self.leaves as usize + (heads + index) * WORD
     }
 
     /// The word beside a key's head.

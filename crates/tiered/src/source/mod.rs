@@ -79,7 +79,7 @@ impl Bounds {
     fn reaches(&self, key: &[u8], direction: Direction) -> bool {
         match direction {
             Direction::Forward => self.end().is_none_or(|end| key < end),
-            Direction::Backward => self.start() <= key,
+            Direction::Backward => self.start_bytes == 0 || self.start() <= key,
         }
     }
 

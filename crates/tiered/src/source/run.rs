@@ -73,25 +73,35 @@ impl Standing {
     /// Goes to the next key's newest visible version, if the block at hand tells which that is.
     #[inline]
     fn step(&mut self, direction: Direction, snapshot: Csn, values_only: bool) -> bool {
-        let found = match (direction, self.is_plain) {
-            (Direction::Forward, true) => {
-                let next = self.entry + 1;
-                (next < self.inside.end).then(|| (next, self.data.row_after(&self.row)))
-            }
-            (Direction::Backward, true) => {
-                let least = self.inside.start.max(usize::from(self.is_begun));
-                (self.entry > least).then(|| (self.entry - 1, self.data.row_before(self.entry)))
-            }
-            (Direction::Forward, false) => self.newer_forward(snapshot),
-            (Direction::Backward, false) => self.newer_backward(snapshot),
-        };
-        match found {
-            Some((entry, row)) if row.is_value() || !values_only => {
-                (self.entry, self.row) = (entry, row);
-                true
-            }
-            _ => false,
+        if !self.is_plain {
+            let found = match direction {
+                Direction::Forward => self.newer_forward(snapshot),
+                Direction::Backward => self.newer_backward(snapshot),
+            };
+            return found.is_some_and(|(entry, row)| self.go_to(entry, row, values_only));
         }
+        match direction {
+            Direction::Forward => {
+                let next = self.entry + 1;
+                next < self.inside.end
+                    && self.go_to(next, self.data.row_after(&self.row), values_only)
+            }
+            Direction::Backward => {
+                let least = self.inside.start.max(usize::from(self.is_begun));
+                self.entry > least
+                    && self.go_to(self.entry - 1, self.data.row_before(self.entry), values_only)
+            }
+        }
+    }
+
+    /// Stands on a row, if that is a value or need not be one.
+    #[inline(always)]
+    fn go_to(&mut self, entry: usize, row: Row, values_only: bool) -> bool {
+        let goes = row.is_value() || !values_only;
+        if goes {
+            (self.entry, self.row) = (entry, row);
+        }
+        goes
     }
 
     fn newer_forward(&self, snapshot: Csn) -> Option<(usize, Row)> {
