@@ -27,6 +27,20 @@ pub(crate) enum Form {
     Text,
 }
 
+impl Form {
+    /// How long whole numbers of this form are; `None` where they are of another.
+    #[inline]
+    pub(crate) fn whole_bytes(self) -> Option<usize> {
+        match self {
+            Form::Int8 => Some(1),
+            Form::Int16 => Some(2),
+            Form::Int32 => Some(4),
+            Form::Int64 => Some(8),
+            _ => None,
+        }
+    }
+}
+
 /// The protocol's number of a type.
 fn type_code(ty: &ColumnType) -> u8 {
     match ty {

@@ -13,10 +13,13 @@ use spillway_base::budget::{Budget, Charge, Use};
 use spillway_sql::Limits;
 
 use crate::post::Parcel;
+use crate::rows::Short;
 use crate::transport::Transport;
 
 /// The longest payload of one packet.
 const CHUNK: usize = 0xFF_FFFF;
+/// Bytes of a packet before its payload: how long that is, and the packet's number.
+pub(crate) const HEAD: usize = 4;
 /// Responses are sent on once they are this long.
 const SEND_AT: usize = 64 << 10;
 /// Read at once, at most, before it is known how much there is to read.
@@ -293,9 +296,9 @@ impl<T: Transport> Packets<T> {
     /// Appends a packet to the response; `write` gives its payload.
     pub(crate) fn packet(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let start = self.output.len();
-        self.output.extend_from_slice(&[0; 4]);
+        self.output.extend_from_slice(&[0; HEAD]);
         write(&mut self.output);
-        let len = self.output.len() - start - 4;
+        let len = self.output.len() - start - HEAD;
         if len < CHUNK {
             self.head(start, len);
         } else {
@@ -304,16 +307,27 @@ impl<T: Transport> Packets<T> {
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
+    /// Appends a packet, which has room for its head in front.
+    #[inline]
+    pub(crate) fn short(&mut self, short: &Short) -> io::Result<()> {
+        let start = self.output.len();
+        // All of it, as many bytes each time, is copied faster than what is asked for.
+        self.output.extend_from_slice(&short.bytes);
+        self.output.truncate(start + short.len);
+        self.head(start, short.len - HEAD);
+        if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
+    }
+
     /// Makes packets of the one that is too long for one.
     #[cold]
     fn split(&mut self, start: usize) {
-        let payload = self.output.split_off(start + 4);
+        let payload = self.output.split_off(start + HEAD);
         self.output.truncate(start);
         let mut rest = payload.as_slice();
         loop {
             let (now, later) = rest.split_at(rest.len().min(CHUNK));
             let at = self.output.len();
-            self.output.extend_from_slice(&[0; 4]);
+            self.output.extend_from_slice(&[0; HEAD]);
             self.output.extend_from_slice(now);
             self.head(at, now.len());
             rest = later;
@@ -325,7 +339,7 @@ impl<T: Transport> Packets<T> {
 
     fn head(&mut self, at: usize, len: usize) {
         let [a, b, c, ..] = (len as u32).to_le_bytes();
-        self.output[at..at + 4].copy_from_slice(&[a, b, c, self.sequence]);
+        self.output[at..at + HEAD].copy_from_slice(&[a, b, c, self.sequence]);
         self.sequence = self.sequence.wrapping_add(1);
     }
 

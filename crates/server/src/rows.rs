@@ -8,6 +8,7 @@ use spillway_types::{Date, DateTime, Field, ValueRef};
 
 use crate::codec::{put_bytes, put_short};
 use crate::columns::Form;
+use crate::packet;
 
 /// Appends a row of a query's result.
 pub(crate) fn put_text_row(out: &mut Vec<u8>, values: &[ValueRef<'_>], forms: &[Form]) {
@@ -66,6 +67,43 @@ pub(crate) fn put_binary_fields(out: &mut Vec<u8>, fields: &[Field<'_>], forms: 
             (Field::Int(number), Form::Int64) => out.extend_from_slice(&number.to_le_bytes()),
             (field, form) => put_binary(out, &field.value(), form),
         }
+    }
+}
+
+/// The most whole numbers that are a [`Short`]: with more of them the bitmap is longer.
+const SHORT_MAX: usize = 6;
+
+/// A packet of a few whole numbers, with room for its head in front: made in one piece, and put behind others as one.
+pub(crate) struct Short {
+    pub(crate) bytes: [u8; packet::HEAD + 2 + 8 * SHORT_MAX],
+    /// How many of them it has.
+    pub(crate) len: usize,
+}
+
+impl Short {
+    /// What [`put_binary_fields`] makes of a row; `None` where that is not of a few whole numbers alone.
+    #[inline]
+    pub(crate) fn of(fields: &[Field<'_>], forms: &[Form]) -> Option<Short> {
+        let begins_so = matches!(fields, [Field::Int(_) | Field::UInt(_), ..]);
+        if !begins_so || fields.len() > SHORT_MAX {
+            return None;
+        }
+        let mut short = Short { bytes: [0; _], len: packet::HEAD + 2 };
+        for (field, form) in fields.iter().zip(forms) {
+            let bits = match *field {
+                Field::Int(number) => number as u64,
+                Field::UInt(number) => number,
+                _ => return None,
+            };
+            // What of it is behind a shorter number is written over by the next.
+            short
+                .bytes
+                .get_mut(short.len..)?
+                .first_chunk_mut::<8>()?
+                .copy_from_slice(&bits.to_le_bytes());
+            short.len += form.whole_bytes()?;
+        }
+        Some(short)
     }
 }
 
@@ -242,6 +280,40 @@ mod tests {
         put_text(&mut out, value, form);
         assert_eq!(usize::from(out[0]), out.len() - 1);
         String::from_utf8(out.split_off(1)).unwrap()
+    }
+
+    /// Rows of a few whole numbers are the same bytes by either way, and no others go that way.
+    #[test]
+    fn short_rows_are_rows() {
+        let mut rng = Rng::new(12);
+        let forms = [Form::Int8, Form::Int16, Form::Int32, Form::Int64, Form::Int64, Form::Year];
+        let mut shorts = 0;
+        for _ in 0..20_000 {
+            let count = 1 + rng.below(8) as usize;
+            let (mut fields, mut given, mut plain) = (Vec::new(), Vec::new(), count <= SHORT_MAX);
+            for _ in 0..count {
+                let (field, is_whole) = match rng.below(20) {
+                    0..11 => (Field::Int(rng.next_u64() as i64), true),
+                    11..18 => (Field::UInt(rng.next_u64()), true),
+                    18 => (Field::Null, false),
+                    _ => (Field::Double(7.5), false),
+                };
+                let form = forms[rng.below(41) as usize / 8];
+                plain &= is_whole && form != Form::Year;
+                fields.push(field);
+                given.push(form);
+            }
+            let Some(Short { bytes, len }) = Short::of(&fields, &given) else {
+                assert!(!plain, "{fields:?} {given:?}");
+                continue;
+            };
+            assert!(plain, "{fields:?} {given:?}");
+            shorts += 1;
+            let mut expected = Vec::new();
+            put_binary_fields(&mut expected, &fields, &given);
+            assert_eq!(bytes[packet::HEAD..len], expected, "{fields:?} {given:?}");
+        }
+        assert!(shorts > 1_000, "{shorts}");
     }
 
     #[test]

@@ -129,16 +129,15 @@ impl<'c> Part<'c> {
     }
 }
 
-/// Reads the part at the front of a key, of a column of whole numbers, and answers what is behind it. `None` for NULL, where the column is of another
-/// type, and when the bytes are no such part.
+/// Reads the part at the front of a key, of a column of whole numbers, and answers what is behind it. `None` for NULL, and when the bytes are no such
+/// part.
 #[must_use]
 #[inline]
-pub fn read_whole<'k>(key: &'k [u8], column: &ColumnType) -> Option<(Field<'static>, &'k [u8])> {
-    let ColumnType::Int { unsigned, .. } = column else { return None };
+pub fn read_whole(key: &[u8], unsigned: bool) -> Option<(Field<'static>, &[u8])> {
     let (part, rest) = key.split_first_chunk::<9>()?;
     let [1, bits @ ..] = *part else { return None };
     let bits = u64::from_be_bytes(bits);
-    Some((if *unsigned { Field::UInt(bits) } else { Field::Int(signed(bits)) }, rest))
+    Some((if unsigned { Field::UInt(bits) } else { Field::Int(signed(bits)) }, rest))
 }
 
 fn signed(bits: u64) -> i64 {
@@ -153,7 +152,9 @@ pub fn read_part<'c>(
     column: &'c ColumnType,
     room: &mut Vec<u8>,
 ) -> Option<(Part<'c>, usize)> {
-    if let Some((field, _)) = read_whole(key, column) {
+    if let ColumnType::Int { unsigned, .. } = column
+        && let Some((field, _)) = read_whole(key, *unsigned)
+    {
         return Some((Part::Value(field.value()), 9));
     }
     let (kind, rest) = key.split_first()?;

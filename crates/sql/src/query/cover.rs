@@ -31,8 +31,18 @@ use crate::rows::Stored;
 /// Which parts of an index's entries have the columns that a query reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Cover {
-    /// From the front of the key on, up to the last that is needed: the column, and whether it is read from this part.
-    parts: Vec<(usize, bool)>,
+    /// From the front of the key on, up to the last that is needed.
+    pieces: Vec<Piece>,
+}
+
+/// A part of an index's keys.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    column: usize,
+    /// Whether the column is read from it.
+    is_read: bool,
+    /// Of whole numbers: whether they are unsigned.
+    unsigned: Option<bool>,
 }
 
 impl Cover {
@@ -43,15 +53,23 @@ impl Cover {
             let column = &table.columns[part.column];
             key::is_exact(&column.ty, column.collation, part.prefix)
         };
-        let mut parts: Vec<(usize, bool)> = key().map(|part| (part.column, false)).collect();
+        let piece = |part: &IndexPart| Piece {
+            column: part.column,
+            is_read: false,
+            unsigned: match table.columns[part.column].ty {
+                ColumnType::Int { unsigned, .. } => Some(unsigned),
+                _ => None,
+            },
+        };
+        let mut pieces: Vec<Piece> = key().map(piece).collect();
         let mut len = 0;
         for column in columns {
             let at = key().position(|part| part.column == *column && tells(part))?;
-            parts[at].1 = true;
+            pieces[at].is_read = true;
             len = len.max(at + 1);
         }
-        parts.truncate(len);
-        Some(Cover { parts })
+        pieces.truncate(len);
+        Some(Cover { pieces })
     }
 }
 
@@ -92,7 +110,7 @@ pub(crate) struct Entry<'t> {
     /// Columns of whole numbers, which most are, and how many of these there are.
     wholes: [(usize, Field<'static>); WHOLES],
     wholes_len: usize,
-    /// The others.
+    /// The others; what is here of another entry is of columns that are among the former.
     values: Vec<(usize, Part<'t>)>,
     /// Texts and bytes of them.
     room: Vec<u8>,
@@ -110,26 +128,45 @@ impl<'t> Entry<'t> {
     /// Becomes the entry with this key.
     #[inline]
     fn read(&mut self, cover: &Cover, table: &'t TableDef, key: &[u8]) -> Result<()> {
-        const WRONG: &str = "an index key makes no sense";
         self.wholes_len = 0;
+        let mut rest = key;
+        for (at, piece) in cover.pieces.iter().enumerate() {
+            let Some(behind) = self.read_whole(piece, rest) else {
+                return self.read_on(&cover.pieces[at..], table, rest);
+            };
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Reads a part of whole numbers, if this is one and there is a place, and answers what is behind it.
+    #[inline(always)]
+    fn read_whole<'k>(&mut self, piece: &Piece, rest: &'k [u8]) -> Option<&'k [u8]> {
+        let place = self.wholes.get_mut(self.wholes_len)?;
+        let (field, behind) = key::read_whole(rest, piece.unsigned?)?;
+        if piece.is_read {
+            *place = (piece.column, field);
+            self.wholes_len += 1;
+        }
+        Some(behind)
+    }
+
+    /// Reads what is left of a key, of whatever parts.
+    #[inline(never)]
+    fn read_on(&mut self, pieces: &[Piece], table: &'t TableDef, key: &[u8]) -> Result<()> {
+        const WRONG: &str = "an index key makes no sense";
         self.values.clear();
         self.room.clear();
         let mut rest = key;
-        for (column, is_read) in &cover.parts {
-            let ty = &table.columns[*column].ty;
-            if let Some((field, behind)) = key::read_whole(rest, ty)
-                && let Some(whole) = self.wholes.get_mut(self.wholes_len)
-            {
-                if *is_read {
-                    *whole = (*column, field);
-                    self.wholes_len += 1;
-                }
+        for piece in pieces {
+            if let Some(behind) = self.read_whole(piece, rest) {
                 rest = behind;
                 continue;
             }
-            let len = if *is_read {
+            let ty = &table.columns[piece.column].ty;
+            let len = if piece.is_read {
                 let (part, len) = key::read_part(rest, ty, &mut self.room).ok_or(WRONG)?;
-                self.values.push((*column, part));
+                self.values.push((piece.column, part));
                 len
             } else {
                 key::part_len(rest, ty).ok_or(WRONG)?
