@@ -265,8 +265,6 @@ pub(crate) fn insert_bytes(
 ) -> Result<()> {
     match txn.insert(table.rows(), pk, bytes) {
         Err(error) if error.kind() == ErrorKind::DuplicateKey => {
-            // Only what is durable is told.
-            txn.wait_until_told()?;
             Err(duplicate(table, &table.primary, row, "PRIMARY"))
         }
         outcome => Ok(outcome?),
@@ -286,8 +284,6 @@ pub(crate) fn insert_entry(
         if index.stage == Stage::Checking {
             note_met(txn, table, index, &prefix, pk)?;
         } else if holder(txn, index, &prefix, pk, &Guard::Entry)?.is_some() {
-            // Only what is durable is told.
-            txn.wait_until_told()?;
             return Err(duplicate(table, &index.parts, row, &index.name));
         }
     }

@@ -261,14 +261,16 @@ impl Session {
                     self.variables.borrow_mut().undo_assignments();
                     return Err(error);
                 }
-                Err(error) => {
-                    txn.rollback_to(start);
+                outcome => {
+                    // What an error or a warning says may rest on rows that are not durable.
+                    let says = outcome.is_err() || !warnings.is_empty();
+                    let told = if says { txn.wait_until_told() } else { Ok(()) };
+                    let outcome = told.map_err(SqlError::from).and(outcome);
+                    if outcome.is_err() {
+                        txn.rollback_to(start);
+                    }
                     warnings.into_iter().for_each(|warning| self.warn(warning));
-                    return Err(error);
-                }
-                Ok(changed) => {
-                    warnings.into_iter().for_each(|warning| self.warn(warning));
-                    return Ok(changed);
+                    return outcome;
                 }
             }
         }
