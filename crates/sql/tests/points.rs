@@ -5,6 +5,8 @@
 //! failure names its seed.
 #![allow(missing_docs)]
 
+use std::task::Waker;
+
 use spillway::{Database, Mechanism, Settings};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
@@ -156,7 +158,7 @@ fn value(rng: &mut Rng) -> Value {
 }
 
 /// What a reader does between its look-ups.
-const BETWEEN: [&str; 32] = [
+const BETWEEN: [&str; 35] = [
     "BEGIN",
     "START TRANSACTION READ ONLY",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT",
@@ -172,6 +174,9 @@ const BETWEEN: [&str; 32] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+    "SET sql_mode = ''",
+    "SET sql_mode = 'ANSI,NO_ZERO_DATE,STRICT_ALL_TABLES'",
+    "SET sql_mode = DEFAULT",
     "SET sql_select_limit = 0",
     "SET sql_select_limit = 1",
     "SET sql_select_limit = DEFAULT",
@@ -192,8 +197,9 @@ const BETWEEN: [&str; 32] = [
 ];
 
 /// What takes it all back, now and then.
-const AS_USUAL: [&str; 5] = [
+const AS_USUAL: [&str; 6] = [
     "COMMIT",
+    "SET sql_mode = DEFAULT",
     "SET autocommit = 1",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "SET sql_select_limit = DEFAULT",
@@ -277,21 +283,25 @@ fn p1_any_history_is_told_as_without() {
     assert!(points > 20, "{points} point reads");
 }
 
-const CHANGED: [&str; 9] = [
+const CHANGED: [&str; 11] = [
     "SET GLOBAL innodb_lock_wait_timeout = 1",
     "CREATE TABLE w (id INT PRIMARY KEY, k INT, n INT DEFAULT 3, c VARCHAR(12) NOT NULL DEFAULT 'c', q INT, f DOUBLE, \
      KEY (k, c), UNIQUE KEY (q), KEY (f))",
+    "CREATE TABLE wide (id INT PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT, d BIGINT UNSIGNED, e FLOAT, f DOUBLE, g DECIMAL(20, 5), \
+     h CHAR(5), i VARCHAR(300) COLLATE utf8mb4_general_ci, j TEXT, k BLOB, l DATE, m TIME(3), n DATETIME(2), o ENUM('x', 'y'), p SET('x', 'y'), \
+     q JSON, r BIT(9), s YEAR, t INT NOT NULL DEFAULT (3 + 4), KEY (i(3), o), KEY (l, d), KEY (g), UNIQUE KEY (k(2)))",
     "CREATE TABLE checked (id BIGINT PRIMARY KEY, n INT, CHECK (n < 50))",
     "CREATE TABLE touched (id INT PRIMARY KEY, n INT, at DATETIME NULL ON UPDATE CURRENT_TIMESTAMP)",
     "CREATE TABLE numbered (id INT PRIMARY KEY, n INT AUTO_INCREMENT, v INT, KEY (n))",
     "INSERT INTO w (id, k, q, f) VALUES (0, 0, 0, 0.5), (7, 7, 7, -0.0), (-3, NULL, NULL, NULL), (4, 4, 4, 4)",
+    "INSERT INTO wide (id, i, k) VALUES (0, 'Seven', 'a'), (7, 'seven', NULL), (4, NULL, 'bb')",
     "INSERT INTO checked VALUES (0, 0), (7, 7), (4, NULL)",
     "INSERT INTO touched VALUES (0, 0, NULL), (7, 7, '2020-01-01')",
     "INSERT INTO numbered VALUES (0, 1, 0), (7, 7, 7)",
 ];
 
 /// Changes of one row, and what is like one.
-const CHANGES: [&str; 30] = [
+const CHANGES: [&str; 40] = [
     "UPDATE t SET v = ? WHERE id = 7",
     "UPDATE t SET v = 'x' WHERE id = ?",
     "UPDATE t SET d = d + ? WHERE id = 7",
@@ -315,6 +325,16 @@ const CHANGES: [&str; 30] = [
     "UPDATE w SET n = ? WHERE id = 7 LIMIT 1",
     "UPDATE w SET f = ? WHERE id = 7",
     "UPDATE w SET f = -f, k = @n := ? WHERE id = 0",
+    "UPDATE wide SET a = ?, b = a, c = b, d = a, e = a, f = e, g = f WHERE id = 7",
+    "UPDATE wide SET i = ?, h = i WHERE id = 7",
+    "UPDATE wide SET i = UPPER(i), j = REPEAT(?, 900) WHERE id = 0",
+    "UPDATE wide SET j = REPEAT(j, 30), k = ? WHERE id = 0",
+    "UPDATE wide SET j = ? WHERE id = 0",
+    "UPDATE wide SET l = ?, m = l, n = l WHERE id = 4",
+    "UPDATE wide SET l = '2026-11-25', m = '10:11:12.1319', n = NOW(6), o = 2, p = 3, s = ? WHERE id = 4",
+    "UPDATE wide SET o = ?, p = o, q = '[1]', r = 300 WHERE id = 7",
+    "UPDATE wide SET q = ?, t = DEFAULT WHERE id = 4",
+    "DELETE FROM wide WHERE id = ?",
     "UPDATE checked SET n = ? WHERE id = 7",
     "UPDATE touched SET n = ? WHERE id = 7",
     "UPDATE numbered SET v = ? WHERE id = 7",
@@ -325,13 +345,14 @@ const CHANGES: [&str; 30] = [
 ];
 
 /// What brings back rows that are gone.
-const REFILL: [&str; 3] = [
+const REFILL: [&str; 4] = [
     "INSERT IGNORE INTO w (id, k, q, f) VALUES (0, 0, 0, 0.5), (7, 7, 7, -0.0), (4, 4, 4, 4)",
+    "INSERT IGNORE INTO wide (id, i, k) VALUES (0, 'Seven', 'a'), (7, 'seven', NULL), (4, NULL, 'bb')",
     "INSERT IGNORE INTO t (id, v, d) VALUES (0, 'none', 0.5), (7, 'seven', 7.25)",
     "INSERT IGNORE INTO u VALUES (7, 7, 2), (255, 7, 3)",
 ];
 
-const CHANGED_TABLES: [&str; 7] = ["t", "u", "s", "w", "checked", "touched", "numbered"];
+const CHANGED_TABLES: [&str; 8] = ["t", "u", "s", "w", "wide", "checked", "touched", "numbered"];
 
 fn run_changes(seed: u64) -> u64 {
     let mut rng = Rng::new(seed);
@@ -369,7 +390,7 @@ fn run_changes(seed: u64) -> u64 {
                 other.query(sql);
             }
             3 => {
-                let table = CHANGED_TABLES[rng.below(7) as usize];
+                let table = CHANGED_TABLES[rng.below(8) as usize];
                 one.query(&format!("SELECT * FROM {table} ORDER BY 1, 2"));
             }
             4 | 5 => {
@@ -423,6 +444,9 @@ fn c1_changes_by_whole_numbers_are_point_changes() {
         "UPDATE w SET q = 8, c = DEFAULT WHERE id = 7",
         "UPDATE w SET n = 1 WHERE id = 99",
         "UPDATE numbered SET v = v + 1 WHERE id = 7",
+        "UPDATE w SET n = 1 WHERE 7 = id",
+        "UPDATE wide SET i = 'SEVEN', o = 'y' WHERE id = 7",
+        "UPDATE wide AS other SET other.t = DEFAULT WHERE other.id = 7",
         "DELETE FROM w WHERE id = -3",
     ] {
         assert_eq!(points(&mut pair, is), 1, "{is}");
@@ -442,10 +466,18 @@ fn c1_changes_by_whole_numbers_are_point_changes() {
         "UPDATE checked SET n = 1 WHERE id = 7",
         "UPDATE touched SET n = 1 WHERE id = 7",
         "UPDATE numbered SET n = n + 1 WHERE id = 7",
+        "UPDATE w SET n = 1 WHERE id = 7 ORDER BY n",
+        "UPDATE w SET n = 1 WHERE id = NULL",
+        "UPDATE w SET n = 1 WHERE id IN (7, 4)",
         "DELETE FROM w WHERE k = 4",
     ] {
         assert_eq!(points(&mut pair, is_not), 0, "{is_not}");
     }
+    // Of rows that are long the budget is told.
+    pair.query("UPDATE wide SET j = REPEAT('x', 65000), i = REPEAT('y', 300) WHERE id = 0");
+    assert_eq!(points(&mut pair, "UPDATE wide SET s = 2026 WHERE id = 0"), 1);
+    pair.query("UPDATE wide SET k = REPEAT('x', 500) WHERE id = 0");
+    assert_eq!(points(&mut pair, "UPDATE wide SET s = 2027 WHERE id = 0"), 0);
     // Rows of an earlier version of the schema are written anew first.
     pair.query("ALTER TABLE w ADD COLUMN more INT DEFAULT 5");
     let of_older = "UPDATE w SET n = n + 1 WHERE id = 7";
@@ -455,6 +487,56 @@ fn c1_changes_by_whole_numbers_are_point_changes() {
     pair.query(of_older);
     assert_eq!(instances[0].point_changes(), before + 1);
     assert_eq!(pair.query("SELECT more FROM w WHERE id = 7")[1], "5");
+}
+
+/// C1: one that has to wait is left, for the row or for a value that must be unique, and begins anew: it is told as the general way is.
+#[test]
+fn c1_a_change_that_was_left_goes_on_as_without() {
+    let instances = both();
+    let [mut one, mut holder] = [1, 2].map(|id| Pair::of(&instances, "root", id));
+    TABLES.iter().chain(&CHANGED).for_each(|sql| drop(one.query(sql)));
+    one.sessions.iter_mut().for_each(|session| session.set_waker(Waker::noop().clone()));
+    // What is held, and what waits for it.
+    let held = [
+        ("UPDATE w SET k = k + 1 WHERE id = 7", "UPDATE w SET k = k + (@n := @n + 1) WHERE id = 7"),
+        ("UPDATE w SET k = 9, c = 'd' WHERE id = 7", "UPDATE w SET c = CONCAT(c, k) WHERE id = 7"),
+        ("DELETE FROM w WHERE id = 7", "UPDATE w SET n = @n := @n + 1 WHERE id = 7"),
+        ("DELETE FROM w WHERE id = 7", "DELETE FROM w WHERE id = 7"),
+        ("UPDATE w SET q = 70 WHERE id = 4", "UPDATE w SET q = 69 + (@n := @n + 1) WHERE id = 7"),
+        ("DELETE FROM w WHERE id = 4", "UPDATE w SET q = 3 + (@n := @n + 1) WHERE id = 7"),
+    ];
+    for end in ["COMMIT", "ROLLBACK"] {
+        for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+            for (hold, wait) in held {
+                for begin in
+                    ["SET @n = 0", "SET @n = 0;BEGIN", "SET @n = 0;BEGIN;SELECT COUNT(*) FROM w"]
+                {
+                    one.log.push(format!("-- other: {hold}"));
+                    holder.query("BEGIN");
+                    holder.query(hold);
+                    one.query(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
+                    begin.split(';').for_each(|sql| drop(one.query(sql)));
+                    one.query(wait);
+                    let until = |session: &Session| session.waits_until().is_some();
+                    assert!(one.sessions.iter().all(until), "{hold}; {wait}");
+                    holder.query(end);
+                    one.log.push(format!("-- other: {end}"));
+                    let resumed = |session: &mut Session| told(|sink| session.resume(sink));
+                    one.compare("(goes on)", resumed);
+                    one.query("SELECT ROW_COUNT(), @n");
+                    one.query("SELECT * FROM w");
+                    one.query("COMMIT");
+                    one.query("SELECT * FROM w");
+                    one.query("CHECK TABLE w EXTENDED");
+                    one.query("DELETE FROM w");
+                    one.query(REFILL[0]);
+                    one.log.clear();
+                }
+            }
+        }
+    }
+    assert!(instances[0].point_changes() > 50);
+    assert_eq!(instances[1].point_changes(), 0);
 }
 
 /// Which statements are point reads, and when.

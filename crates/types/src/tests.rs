@@ -119,7 +119,7 @@ fn columns_keep_what_fits_and_name_what_does_not() {
 }
 
 fn samples(noise: &mut Noise) -> Vec<Value> {
-    (0..noise.next() % 6)
+    (0..noise.next() % 6 * (1 + noise.next() % 4))
         .map(|_| match noise.next() % 9 {
             0 => Value::Null,
             1 => Value::Int(noise.next() as i64 - (1 << 40)),

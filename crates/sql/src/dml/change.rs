@@ -9,7 +9,7 @@ use spillway::{LockMode, LockWait};
 use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
-use super::point::{Fate, PointChange};
+use super::point::{Assignment, Fate, PointChange};
 use super::{Changed, Maker, Rules, Scope, is_same, target, unsafe_update, value_for};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
@@ -31,8 +31,8 @@ pub(crate) struct ChangePlan {
     source: Source,
     order: Vec<(Expr, bool, Collation)>,
     limit: Option<Expr>,
-    /// What an UPDATE sets, `None` for DEFAULT; of a DELETE there is nothing.
-    assignments: Option<Vec<(usize, Option<Expr>)>>,
+    /// What an UPDATE sets; of a DELETE there is nothing.
+    assignments: Option<Vec<Assignment>>,
     ignore: bool,
     /// What it is as a change of one row by its key, where it is no more than that.
     point: Option<PointChange>,
@@ -327,7 +327,7 @@ fn split_key(row: &mut [Value]) -> (&mut [Value], &[u8]) {
 pub(super) fn change_row(
     maker: &Maker<'_>,
     row: &mut [Value],
-    assignments: &[(usize, Option<Expr>)],
+    assignments: &[Assignment],
     number: u64,
 ) -> Result<bool> {
     let (table, context) = (maker.table(), maker.context);

@@ -8,8 +8,8 @@
 //!
 //! - **C1.** What becomes of the row and of its entries, what is locked, what the client is told, and what errors there are, is what the general way
 //!   makes of it, and when. But a transaction that is this change alone takes no snapshot: nothing would be read at it.
-//! - **C2.** Where the row is not as it is expected, or its key is none of whole numbers, the general way is gone, and nothing but the row's
-//!   lock was taken before: it locks the same row.
+//! - **C2.** Where the row is not as it is expected, or its key is none of whole numbers, the general way is taken, and nothing but the row's
+//!   lock was before: it locks the same row.
 
 use smallvec::SmallVec;
 use spillway_types::row::{RowReader, rewrite_row};
@@ -19,13 +19,13 @@ use super::change::{FEW, MANY};
 use super::{Maker, Rules, is_same};
 use crate::catalog::{IndexDef, TableDef};
 use crate::errors::Result;
-use crate::expr::{Context, Expr};
-use crate::query::{PointKey, Row, Source};
+use crate::expr::Expr;
+use crate::query::{Held, PointKey, Row, Source};
 use crate::rows::Stored;
 use crate::store;
 
 /// A column, and what an UPDATE gives it; `None` for DEFAULT.
-type Assignment = (usize, Option<Expr>);
+pub(super) type Assignment = (usize, Option<Expr>);
 
 /// An UPDATE or DELETE that changes one row.
 #[derive(Debug)]
@@ -55,6 +55,7 @@ impl PointChange {
         rules: &Rules,
         assignments: Option<&[Assignment]>,
     ) -> Option<PointChange> {
+        let key = PointKey::of(source)?;
         let table = &*rules.table;
         let mut given: SmallVec<[(usize, usize); FEW]> = assignments
             .into_iter()
@@ -93,11 +94,11 @@ impl PointChange {
         };
         let shifted = reads.iter().any(is_shifted) || given.iter().any(|(at, _)| is_shifted(at));
         let has_entries = changing().next().is_some();
-        let key = PointKey::of(source).filter(|_| plain && !looks_around && !shifted)?;
-        Some(PointChange { key, reads, given, has_entries })
+        let is_point = plain && !looks_around && !shifted;
+        is_point.then_some(PointChange { key, reads, given, has_entries })
     }
 
-    /// Gives the row what an UPDATE says; `None` where the general way is to be gone.
+    /// Gives the row what an UPDATE says; `None` where the general way is the one to take.
     pub(super) fn update(
         &self,
         maker: &Maker<'_>,
@@ -105,78 +106,75 @@ impl PointChange {
         assignments: &[Assignment],
     ) -> Result<Option<Fate>> {
         let (table, context) = (maker.table(), maker.context);
-        let (mut key, mut bytes) = (context.room.key(), context.room.row());
-        if !self.key.write(context.params, &mut key) {
-            return Ok(None);
-        }
-        if !self.find(context, table, &key, &mut bytes)? {
-            return Ok(Some(Fate::Missing));
-        }
-        let stored = Stored::new(&bytes, &source.versions)?;
-        let Some(was) = whole(&stored, table) else { return Ok(None) };
-        let mut row = context.room.values();
-        self.read(was, table, &mut row)?;
-        // What columns had is in the place where it is made what they are given.
-        let mut before = context.room.before();
-        let places = before.len().max(assignments.len());
-        before.resize(places, Value::Null);
-        for (place, (column, expr)) in before.iter_mut().zip(assignments) {
-            match expr {
-                Some(expr) => maker.store_into(*column, context.value(expr, &row)?, 1, place)?,
-                None => *place = maker.default(*column)?,
+        self.change(maker, source, |was, row, key| {
+            // Each assignment makes its value in a place of its own, and that is where what the column had goes.
+            let mut before = context.room.before();
+            let places = before.len().max(assignments.len());
+            before.resize(places, Value::Null);
+            for (place, (column, expr)) in before.iter_mut().zip(assignments) {
+                match expr {
+                    Some(expr) => maker.store_into(*column, context.value(expr, row)?, 1, place)?,
+                    None => *place = maker.default(*column)?,
+                }
+                std::mem::swap(&mut row[*column], place);
             }
-            std::mem::swap(&mut row[*column], place);
-        }
-        if self.gives_the_same(was, &row)? {
-            return Ok(Some(Fate::Same));
-        }
-        if self.has_entries {
-            let given =
-                |at| self.given.iter().find(|(column, _)| *column == at).map(|(_, place)| place);
-            let old: SmallVec<[&Value; MANY]> = row
-                .iter()
-                .enumerate()
-                .map(|(at, value)| given(at).map_or(value, |place| &before[*place]))
-                .collect();
-            store::update_entries(context.txn, table, (&old, &row), &key, context.room)?;
-        }
-        let mut now = context.room.other();
-        let given = self.given.iter().map(|(column, _)| (*column, row[*column].as_ref()));
-        rewrite_row(was, given, &mut now)?;
-        context.txn.put_locked(table.rows(), &key, Some(&now))?;
-        Ok(Some(Fate::Changed))
+            if self.gives_the_same(was, row)? {
+                return Ok(Fate::Same);
+            }
+            if self.has_entries {
+                let place_of = |at| {
+                    self.given.iter().find(|(column, _)| *column == at).map(|(_, place)| place)
+                };
+                let old: SmallVec<[&Value; MANY]> = row
+                    .iter()
+                    .enumerate()
+                    .map(|(at, value)| place_of(at).map_or(value, |place| &before[*place]))
+                    .collect();
+                store::update_entries(context.txn, table, (&old, row), key, context.room)?;
+            }
+            let mut now = context.room.other();
+            let given = self.given.iter().map(|(column, _)| (*column, row[*column].as_ref()));
+            rewrite_row(was, given, &mut now)?;
+            context.txn.put_locked(table.rows(), key, Some(&now))?;
+            Ok(Fate::Changed)
+        })
     }
 
-    /// Deletes the row; `None` where the general way is to be gone.
+    /// Deletes the row; `None` where the general way is the one to take.
     pub(super) fn delete(&self, maker: &Maker<'_>, source: &Source) -> Result<Option<Fate>> {
+        let (table, txn) = (maker.table(), maker.context.txn);
+        self.change(maker, source, |_, row, key| {
+            store::delete_entries(txn, table, row, key)?;
+            txn.put_locked(table.rows(), key, None)?;
+            Ok(Fate::Changed)
+        })
+    }
+
+    /// Locks the row and reads it, and has `change` change it, which is given what it was, the columns of it that are read, and its key.
+    fn change(
+        &self,
+        maker: &Maker<'_>,
+        source: &Source,
+        change: impl FnOnce(&RowReader<'_>, &mut Row, &[u8]) -> Result<Fate>,
+    ) -> Result<Option<Fate>> {
         let (table, context) = (maker.table(), maker.context);
         let (mut key, mut bytes) = (context.room.key(), context.room.row());
         if !self.key.write(context.params, &mut key) {
             return Ok(None);
         }
-        if !self.find(context, table, &key, &mut bytes)? {
+        let found = context.txn.get_to_change(table.rows(), &key, context.alone, &mut bytes)?;
+        // What is done from here on is not done twice.
+        context.txn.leave_reads(false);
+        if !found {
             return Ok(Some(Fate::Missing));
         }
         let stored = Stored::new(&bytes, &source.versions)?;
-        let Some(was) = whole(&stored, table) else { return Ok(None) };
+        // The general way charges the budget for a row that is long.
+        let short = bytes.len() <= Held::FREE;
+        let Some(was) = whole(&stored, table).filter(|_| short) else { return Ok(None) };
         let mut row = context.room.values();
         self.read(was, table, &mut row)?;
-        store::delete_entries(context.txn, table, &row, &key)?;
-        context.txn.put_locked(table.rows(), &key, None)?;
-        Ok(Some(Fate::Changed))
-    }
-
-    /// Locks the row and reads it. What is done from there on is not done twice.
-    fn find(
-        &self,
-        context: &Context<'_>,
-        table: &TableDef,
-        key: &[u8],
-        bytes: &mut Vec<u8>,
-    ) -> Result<bool> {
-        let found = context.txn.get_to_change(table.rows(), key, context.alone, bytes)?;
-        context.txn.leave_reads(false);
-        Ok(found)
+        change(was, &mut row, &key).map(Some)
     }
 
     /// Reads the columns that are asked for; what is in the places of others is of other rows.

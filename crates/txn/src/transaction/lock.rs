@@ -154,10 +154,9 @@ impl Transaction {
         value: &mut Vec<u8>,
     ) -> Result<bool> {
         let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
-        if !alone || self.serializable() || self.snapshot_taken() {
+        if !alone || self.serializable() || self.snapshot_taken() || self.has_writes() {
             return self.get_locked(table, key, mode, wait, value);
         }
-        debug_assert!(!self.has_writes(), "a change that is alone comes before all others");
         value.clear();
         self.acquire(table, key, mode, wait)?;
         self.get_newest(table, key, value)

@@ -219,23 +219,25 @@ pub(super) fn date_function(
 /// The time of the statement.
 fn current(context: &Context<'_>, call: Scalar, args: &[Value]) -> Option<Value> {
     use Scalar as S;
-    let digits = args.first().map_or(0, |arg| whole(arg).clamp(0, 6) as u8);
-    let unit = 10u64.pow(6 - u32::from(digits));
-    let now = DateTime { date: context.now().date, micros: context.now().micros / unit * unit };
-    let offset = context.variables.borrow().time_offset_micros;
-    let utc = |at: DateTime| DateTime::from_unix_micros(at.to_unix_micros() - offset).unwrap_or(at);
+    let now = || {
+        let digits = args.first().map_or(0, |arg| whole(arg).clamp(0, 6) as u8);
+        let unit = 10u64.pow(6 - u32::from(digits));
+        let now = context.now();
+        DateTime { date: now.date, micros: now.micros / unit * unit }
+    };
+    let unix_micros =
+        |at: DateTime| at.to_unix_micros() - context.variables.borrow().time_offset_micros;
+    let utc = |at: DateTime| DateTime::from_unix_micros(unix_micros(at)).unwrap_or(at);
     Some(match call {
         S::Now | S::CurrentTimestamp | S::Localtime | S::Localtimestamp | S::Sysdate => {
-            Value::DateTime(now)
+            Value::DateTime(now())
         }
-        S::UtcTimestamp => Value::DateTime(utc(now)),
+        S::UtcTimestamp => Value::DateTime(utc(now())),
         S::Curdate | S::CurrentDate => Value::Date(context.now().date),
         S::UtcDate => Value::Date(utc(context.now()).date),
-        S::Curtime | S::CurrentTime => Value::Time(now.time()),
-        S::UtcTime => Value::Time(utc(now).time()),
-        S::UnixTimestamp if args.is_empty() => {
-            Value::Int((context.now().to_unix_micros() - offset) / SECOND)
-        }
+        S::Curtime | S::CurrentTime => Value::Time(now().time()),
+        S::UtcTime => Value::Time(utc(now()).time()),
+        S::UnixTimestamp if args.is_empty() => Value::Int(unix_micros(context.now()) / SECOND),
         _ => return None,
     })
 }
