@@ -113,10 +113,18 @@ impl Pair {
     }
 }
 
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 15] = [
     "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), d DECIMAL(6, 2), at TIMESTAMP NULL)",
     "CREATE TABLE u (a TINYINT UNSIGNED, b BIGINT, v INT, PRIMARY KEY (b, a))",
     "CREATE TABLE s (name VARCHAR(10) PRIMARY KEY, v INT)",
+    "CREATE TABLE ci (name VARCHAR(20) COLLATE utf8mb4_general_ci, n INT, v INT, PRIMARY KEY (name, n), KEY (v, name))",
+    "CREATE TABLE bin (name VARCHAR(20) COLLATE utf8mb4_bin PRIMARY KEY, v INT, KEY (v))",
+    "CREATE TABLE code (c CHAR(6) PRIMARY KEY, v INT)",
+    "CREATE TABLE raw (k VARBINARY(8), f BINARY(3), v INT, PRIMARY KEY (k, f))",
+    "INSERT INTO ci VALUES ('seven', 7, 1), ('', 7, 2), ('7', 7, 3), ('sévèn!', 7, 4), ('s', 7, 5)",
+    "INSERT INTO bin SELECT name, v FROM ci UNION SELECT UPPER(name), 10 FROM ci WHERE v < 2",
+    "INSERT INTO code VALUES ('seven', 1), ('', 2), ('7', 3), ('s', 4)",
+    "INSERT INTO raw VALUES ('7', 'abc', 1), ('seven', 'abc', 2), ('', '7', 3)",
     "INSERT INTO t VALUES (0, 'none', 0.5, NULL), (7, 'seven', 7.25, '2026-01-01'), (-3, NULL, NULL, NULL)",
     "INSERT INTO u VALUES (0, 0, 1), (7, 7, 2), (255, 7, 3), (1, -7, 4)",
     "INSERT INTO s VALUES ('7', 1), ('seven', 2)",
@@ -124,7 +132,7 @@ const TABLES: [&str; 7] = [
 ];
 
 /// Look-ups of one row, and what is like one.
-const LOOKUPS: [&str; 14] = [
+const LOOKUPS: [&str; 23] = [
     "SELECT v FROM t WHERE id = ?",
     "SELECT * FROM t WHERE id = ?",
     "SELECT d, v FROM t WHERE ? = id",
@@ -139,10 +147,19 @@ const LOOKUPS: [&str; 14] = [
     "SELECT v FROM u WHERE b = ? AND a = 255 LIMIT 7",
     "SELECT v FROM s WHERE name = ?",
     "SELECT id FROM t WHERE id = ? AND id = 7",
+    "SELECT v, name FROM ci WHERE name = ? AND n = 7",
+    "SELECT name FROM ci WHERE n = ? AND name = 'SEVEN'",
+    "SELECT v FROM ci WHERE name COLLATE utf8mb4_bin = ? AND n = 7",
+    "SELECT v, name FROM bin WHERE name = ?",
+    "SELECT v FROM bin WHERE 'seven' = name AND name = ?",
+    "SELECT v FROM bin WHERE name COLLATE utf8mb4_general_ci = ?",
+    "SELECT * FROM code WHERE c = ?",
+    "SELECT v FROM raw WHERE k = ? AND f = 'abc'",
+    "SELECT v FROM raw WHERE k = '' AND f = ?",
 ];
 
 fn value(rng: &mut Rng) -> Value {
-    match rng.below(20) {
+    match rng.below(24) {
         0 => Value::Null,
         1 => Value::Text("7".into()),
         2 => Value::Text("seven".into()),
@@ -153,12 +170,28 @@ fn value(rng: &mut Rng) -> Value {
         7 => Value::Int([i64::MAX, i64::MIN, -3, 1 << 31][rng.below(4) as usize]),
         8 => Value::UInt(u64::MAX),
         9 => Value::Bytes(b"7".to_vec()),
+        10..14 => {
+            let texts = [
+                "seven",
+                "SEVEN",
+                "Seven  ",
+                "sévèn!",
+                "SÉVÈN!",
+                "",
+                " ",
+                "s",
+                "s\0",
+                "abc",
+                "sevenseven",
+            ];
+            Value::Text(texts[rng.below(texts.len() as u64) as usize].into())
+        }
         _ => Value::Int(rng.below(12) as i64),
     }
 }
 
 /// What a reader does between its look-ups.
-const BETWEEN: [&str; 35] = [
+const BETWEEN: [&str; 37] = [
     "BEGIN",
     "START TRANSACTION READ ONLY",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT",
@@ -174,6 +207,8 @@ const BETWEEN: [&str; 35] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+    "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+    "SET NAMES utf8mb4",
     "SET sql_mode = ''",
     "SET sql_mode = 'ANSI,NO_ZERO_DATE,STRICT_ALL_TABLES'",
     "SET sql_mode = DEFAULT",
@@ -254,7 +289,20 @@ fn run(seed: u64) -> u64 {
             }
             4 | 5 => {
                 let sql = LOOKUPS[rng.below(LOOKUPS.len() as u64) as usize];
-                let given = ["7", "'7'", "0", "-3", "NULL", "7.0", "18446744073709551615", "4"];
+                let given = [
+                    "7",
+                    "'7'",
+                    "0",
+                    "-3",
+                    "NULL",
+                    "7.0",
+                    "18446744073709551615",
+                    "4",
+                    "'SEVEN '",
+                    "x'373700'",
+                    "''",
+                    "DATE '2026-01-01'",
+                ];
                 let given = given[rng.below(given.len() as u64) as usize];
                 reader.query(&sql.replace('?', given));
             }
@@ -301,7 +349,7 @@ const CHANGED: [&str; 11] = [
 ];
 
 /// Changes of one row, and what is like one.
-const CHANGES: [&str; 40] = [
+const CHANGES: [&str; 46] = [
     "UPDATE t SET v = ? WHERE id = 7",
     "UPDATE t SET v = 'x' WHERE id = ?",
     "UPDATE t SET d = d + ? WHERE id = 7",
@@ -339,20 +387,29 @@ const CHANGES: [&str; 40] = [
     "UPDATE touched SET n = ? WHERE id = 7",
     "UPDATE numbered SET v = ? WHERE id = 7",
     "UPDATE numbered SET n = ? WHERE id = 0",
+    "UPDATE ci SET v = v + 1 WHERE name = ? AND n = 7",
+    "UPDATE ci SET v = ? WHERE name = 'SEVEN ' AND n = 7",
+    "UPDATE bin SET v = v + 1 WHERE name = ?",
+    "UPDATE raw SET v = v + 1 WHERE k = ? AND f = 'abc'",
+    "DELETE FROM bin WHERE name = ?",
+    "DELETE FROM code WHERE c = ?",
     "DELETE FROM w WHERE id = ?",
     "DELETE FROM t WHERE id = ?",
     "DELETE FROM u WHERE b = ? AND a = 7",
 ];
 
 /// What brings back rows that are gone.
-const REFILL: [&str; 4] = [
+const REFILL: [&str; 6] = [
     "INSERT IGNORE INTO w (id, k, q, f) VALUES (0, 0, 0, 0.5), (7, 7, 7, -0.0), (4, 4, 4, 4)",
     "INSERT IGNORE INTO wide (id, i, k) VALUES (0, 'Seven', 'a'), (7, 'seven', NULL), (4, NULL, 'bb')",
+    "INSERT IGNORE INTO bin VALUES ('seven', 7), ('', 8), ('s', 9)",
+    "INSERT IGNORE INTO code VALUES ('seven', 7), ('', 8), ('s', 9)",
     "INSERT IGNORE INTO t (id, v, d) VALUES (0, 'none', 0.5), (7, 'seven', 7.25)",
     "INSERT IGNORE INTO u VALUES (7, 7, 2), (255, 7, 3)",
 ];
 
-const CHANGED_TABLES: [&str; 8] = ["t", "u", "s", "w", "wide", "checked", "touched", "numbered"];
+const CHANGED_TABLES: [&str; 12] =
+    ["t", "u", "s", "w", "wide", "checked", "touched", "numbered", "ci", "bin", "code", "raw"];
 
 fn run_changes(seed: u64) -> u64 {
     let mut rng = Rng::new(seed);
@@ -390,12 +447,23 @@ fn run_changes(seed: u64) -> u64 {
                 other.query(sql);
             }
             3 => {
-                let table = CHANGED_TABLES[rng.below(8) as usize];
+                let table = CHANGED_TABLES[rng.below(12) as usize];
                 one.query(&format!("SELECT * FROM {table} ORDER BY 1, 2"));
             }
             4 | 5 => {
                 let sql = CHANGES[rng.below(CHANGES.len() as u64) as usize];
-                let given = ["7", "'7'", "0", "NULL", "7.5", "1234567890123", "4", "'a long text'"];
+                let given = [
+                    "7",
+                    "'7'",
+                    "0",
+                    "NULL",
+                    "7.5",
+                    "1234567890123",
+                    "4",
+                    "'a long text'",
+                    "'seven'",
+                    "'SÉVÈN!'",
+                ];
                 let given = given[rng.below(given.len() as u64) as usize];
                 has_locks = true;
                 one.query(&sql.replace('?', given));
@@ -426,7 +494,7 @@ fn c1_any_history_of_changes_is_told_as_without() {
 
 /// Which statements are point changes, and when.
 #[test]
-fn c1_changes_by_whole_numbers_are_point_changes() {
+fn c1_changes_by_a_key_are_point_changes() {
     let instances = both();
     let mut pair = Pair::of(&instances, "root", 1);
     TABLES.iter().chain(&CHANGED).for_each(|sql| drop(pair.query(sql)));
@@ -446,6 +514,8 @@ fn c1_changes_by_whole_numbers_are_point_changes() {
         "UPDATE numbered SET v = v + 1 WHERE id = 7",
         "UPDATE w SET n = 1 WHERE 7 = id",
         "UPDATE wide SET i = 'SEVEN', o = 'y' WHERE id = 7",
+        "UPDATE s SET v = v + 1 WHERE name = 'seven'",
+        "UPDATE ci SET v = v + 1 WHERE n = 7 AND name = 'SEVEN'",
         "UPDATE wide AS other SET other.t = DEFAULT WHERE other.id = 7",
         "DELETE FROM w WHERE id = -3",
     ] {
@@ -459,7 +529,7 @@ fn c1_changes_by_whole_numbers_are_point_changes() {
         "UPDATE t SET v = at WHERE id = 7",
         "UPDATE t SET id = 7 WHERE id = 7",
         "UPDATE u SET v = 1 WHERE b = 7",
-        "UPDATE s SET v = v + 1 WHERE name = 'seven'",
+        "UPDATE s SET v = v + 1 WHERE name = 7",
         "UPDATE w SET n = 1, n = 2 WHERE id = 7",
         "UPDATE w SET n = (SELECT 1) WHERE id = 7",
         "UPDATE IGNORE w SET n = 1 WHERE id = 7",
@@ -541,7 +611,7 @@ fn c1_a_change_that_was_left_goes_on_as_without() {
 
 /// Which statements are point reads, and when.
 #[test]
-fn p1_look_ups_by_whole_numbers_are_point_reads() {
+fn p1_look_ups_by_a_key_are_point_reads() {
     let instances = both();
     let mut pair = Pair::of(&instances, "root", 1);
     TABLES.iter().for_each(|sql| drop(pair.query(sql)));
@@ -558,6 +628,11 @@ fn p1_look_ups_by_whole_numbers_are_point_reads() {
         "SELECT * FROM u WHERE a = 7 AND b = 7",
         "SELECT v FROM t WHERE id = 99",
         "SELECT d FROM t WHERE id = 7 LIMIT 1",
+        "SELECT v FROM s WHERE name = 'seven'",
+        "SELECT v FROM ci WHERE name = 'SEVEN ' AND n = 7",
+        "SELECT v FROM bin WHERE 'seven' = name",
+        "SELECT v FROM code WHERE c = 'seven  '",
+        "SELECT v FROM raw WHERE k = 'seven' AND f = 'abc'",
     ] {
         assert_eq!(points(&mut pair, is), 1, "{is}");
     }
@@ -569,7 +644,9 @@ fn p1_look_ups_by_whole_numbers_are_point_reads() {
         "SELECT v FROM u WHERE b = 7",
         "SELECT v + 1 FROM u WHERE b = 7 AND a = 7",
         "SELECT v FROM t WHERE id = 7 LIMIT 0",
-        "SELECT v FROM s WHERE name = 'seven'",
+        "SELECT v FROM s WHERE name = 7",
+        "SELECT v FROM s WHERE name = 'seven' AND name = 'Seven'",
+        "SELECT v FROM ci WHERE name COLLATE utf8mb4_bin = 'seven' AND n = 7",
     ] {
         assert_eq!(points(&mut pair, is_not), 0, "{is_not}");
     }

@@ -50,13 +50,15 @@ pub fn write_part(
                 }
                 None => text,
             };
-            let mut key = Vec::with_capacity(cut.len());
-            collation.sort_key(cut.as_bytes(), &mut key);
-            write_groups(&key, out);
+            let start = out.len();
+            collation.sort_key(cut.as_bytes(), out);
+            group(out, start);
         }
         ValueRef::Bytes(bytes) => {
             let cut = prefix.map_or(bytes.len(), |max| bytes.len().min(max as usize));
-            write_groups(&bytes[..cut], out);
+            let start = out.len();
+            out.extend_from_slice(&bytes[..cut]);
+            group(out, start);
         }
         ValueRef::Date(date) => {
             out.extend_from_slice(&date.year.to_be_bytes());
@@ -228,18 +230,19 @@ fn write_double(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
-fn write_groups(bytes: &[u8], out: &mut Vec<u8>) {
-    let mut rest = bytes;
-    loop {
-        let used = rest.len().min(GROUP);
-        out.extend_from_slice(&rest[..used]);
-        out.extend(std::iter::repeat_n(0, GROUP - used));
-        rest = &rest[used..];
-        if rest.is_empty() {
-            out.push(used as u8);
-            return;
-        }
-        out.push(GROUP as u8 + 1);
+/// Makes groups of the bytes from `start` on, in their place: behind each is how many of its bytes are used, or one more than all where another
+/// follows.
+fn group(out: &mut Vec<u8>, start: usize) {
+    let len = out.len() - start;
+    let groups = len.div_ceil(GROUP).max(1);
+    out.resize(start + groups * (GROUP + 1), 0);
+    // The last first: none is moved to where another still lies.
+    for at in (0..groups).rev() {
+        let (from, to) = (start + at * GROUP, start + at * (GROUP + 1));
+        let used = (len - at * GROUP).min(GROUP);
+        out.copy_within(from..from + used, to);
+        out[to + used..to + GROUP].fill(0);
+        out[to + GROUP] = if at + 1 == groups { used as u8 } else { GROUP as u8 + 1 };
     }
 }
 

@@ -503,3 +503,27 @@ fn whole_numbers_are_looked_up_as_they_are_kept() {
         }
     }
 }
+
+/// What keys have of texts and bytes stays what it is: tables are in this order.
+#[test]
+fn texts_in_keys_are_groups_of_eight() {
+    let written = |value: ValueRef<'_>, collation| {
+        let mut out = vec![7];
+        key::write_part(&value, &ColumnType::VarChar(20), collation, None, &mut out);
+        out
+    };
+    for (text, groups) in [
+        (&b""[..], &b"\0\0\0\0\0\0\0\0\0"[..]),
+        (b"abc", b"abc\0\0\0\0\0\x03"),
+        (b"abcdefgh", b"abcdefgh\x08"),
+        (b"abcdefghi", b"abcdefgh\x09i\0\0\0\0\0\0\0\x01"),
+        (b"abcdefghabcdefgh", b"abcdefgh\x09abcdefgh\x08"),
+    ] {
+        let expected = [&[7, 1], groups].concat();
+        assert_eq!(written(ValueRef::Bytes(text), Collation::Binary), expected);
+        let text = std::str::from_utf8(text).unwrap();
+        assert_eq!(written(ValueRef::Text(text), Collation::Bin), expected);
+    }
+    let expected = [&[7, 1][..], b"\0\0A\0\0B\0\0\x09C\0\0\0\0\0\0\0\x01"].concat();
+    assert_eq!(written(ValueRef::Text("aBc "), Collation::GeneralCi), expected);
+}

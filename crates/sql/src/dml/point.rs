@@ -1,4 +1,4 @@
-//! Changes of the one row that has a primary key of whole numbers: from the parameters to the row, and back.
+//! Changes of the one row that has a primary key of whole numbers, texts or bytes: from the parameters to the row, and back.
 //!
 //! Such a change has nothing to choose and nothing to test, and needs of the row what its assignments and the entries of indexes are made of. The row
 //! is locked and read, what columns are given goes into its bytes in the place of what was there, and the entries that change follow. The
@@ -8,7 +8,7 @@
 //!
 //! - **C1.** What becomes of the row and of its entries, what is locked, what the client is told, and what errors there are, is what the general way
 //!   makes of it, and when. But a transaction that is this change alone takes no snapshot: nothing would be read at it.
-//! - **C2.** Where the row is not as it is expected, or its key is none of whole numbers, the general way is taken, and nothing but the row's
+//! - **C2.** Where the row is not as it is expected, or its key is not of the kinds of its columns, the general way is taken, and nothing but the row's
 //!   lock was before: it locks the same row.
 
 use smallvec::SmallVec;

@@ -1,4 +1,4 @@
-//! The one row that has a primary key of whole numbers, and queries that read columns of it.
+//! The one row that has a primary key of whole numbers, texts or bytes, and queries that read columns of it.
 //!
 //! Who asks for such a row has nothing to choose and nothing to test: its key is written from the statement's parameters, and what is found there
 //! is the row. Queries are run by `session/point`, changes by `dml/point`.
@@ -8,22 +8,22 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use spillway_base::Csn;
 use spillway_types::key::{Lookup, lookup, write_part};
-use spillway_types::{ColumnType, Value};
+use spillway_types::{ColumnType, Value, ValueRef};
 
 use super::access::answered;
 use super::take::{Onward, Projection, TakeRow, TakeStored};
 use super::{Body, Direct, QueryPlan, Source, SourceKind};
 use crate::catalog::{IndexPart, TableDef};
 use crate::errors::Result;
-use crate::expr::Expr;
-use crate::rows::{Stored, Versions};
+use crate::expr::{Expr, Op};
+use crate::rows::{Stored, Versions, same_stored};
 
-/// The whole primary key of a row, of whole numbers that are known without another row.
+/// The whole primary key of a row, of values that are known without another row.
 #[derive(Debug)]
 pub(crate) struct PointKey {
     table: Arc<TableDef>,
-    /// Of the primary key's columns: constants and parameters.
-    parts: SmallVec<[Expr; 2]>,
+    /// Of the primary key's columns: constants and parameters, and of what kind they are to be.
+    parts: SmallVec<[(Expr, Kind); 2]>,
 }
 
 /// A query that is one look-up.
@@ -48,12 +48,35 @@ fn is_given(expr: &Expr) -> bool {
     matches!(expr, Expr::Const(_) | Expr::Param(_))
 }
 
-fn is_whole(value: &Value) -> bool {
-    matches!(value, Value::Int(_) | Value::UInt(_))
+fn is_same(a: &Expr, b: &Expr) -> bool {
+    match (a, b) {
+        (Expr::Param(a), Expr::Param(b)) => a == b,
+        (Expr::Const(a), Expr::Const(b)) => same_stored(a, b),
+        _ => false,
+    }
+}
+
+/// What columns of a key are compared with: a value of another kind may be equal to several that they keep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Whole,
+    Text,
+    Bytes,
+}
+
+impl Kind {
+    fn of(ty: &ColumnType) -> Option<Kind> {
+        Some(match ty {
+            ColumnType::Int { .. } => Kind::Whole,
+            ColumnType::Char(_) | ColumnType::VarChar(_) | ColumnType::Text(_) => Kind::Text,
+            ColumnType::Binary(_) | ColumnType::VarBinary(_) | ColumnType::Blob(_) => Kind::Bytes,
+            _ => return None,
+        })
+    }
 }
 
 impl PointKey {
-    /// The key of a source's row, where that it has this key is all that is asked of it, as long as what is given for it are whole numbers.
+    /// The key of a source's row, where that it has this key is all that is asked of it, as long as what is given for it is of its columns' kinds.
     pub(crate) fn of(source: &Source) -> Option<PointKey> {
         let SourceKind::Table(table) = &source.kind else { return None };
         let access = &source.access;
@@ -62,36 +85,59 @@ impl PointKey {
             && access.intervals.is_empty()
             && source.others.is_empty()
             && access.equal.len() == table.primary.len();
-        let whole =
-            |part: &IndexPart| matches!(table.columns[part.column].ty, ColumnType::Int { .. });
-        let is_one = by_key && table.primary.iter().all(whole) && access.equal.iter().all(is_given);
-        if !is_one {
+        if !by_key || !access.equal.iter().all(is_given) {
             return None;
         }
+        let parts = table.primary.iter().zip(&access.equal).map(|(part, value)| {
+            let kind = Kind::of(&table.columns[part.column].ty);
+            Some((value.clone(), kind.filter(|_| part.prefix.is_none())?))
+        });
+        let parts = parts.collect::<Option<_>>()?;
         let answered = answered(table, access, source.offset, &source.filters);
-        let answers_all = (0..source.filters.len()).all(|filter| answered.contains(&filter));
-        answers_all.then(|| PointKey {
-            table: table.clone(),
-            parts: access.equal.iter().cloned().collect(),
-        })
+        let is_answered = |(at, filter): (usize, &Expr)| {
+            answered.contains(&at) || PointKey::is_equality(source, table, filter)
+        };
+        let answers_all = source.filters.iter().enumerate().all(is_answered);
+        answers_all.then(|| PointKey { table: table.clone(), parts })
+    }
+
+    /// Whether a condition says of a column of the key what the access says: that it is equal to this value, by the column's own collation.
+    fn is_equality(source: &Source, table: &TableDef, filter: &Expr) -> bool {
+        let Expr::Binary(Op::Eq, a, b, collation) = filter else { return false };
+        let (slot, value) = match (&**a, &**b) {
+            (Expr::Column(slot), value) | (value, Expr::Column(slot)) => (*slot, value),
+            _ => return false,
+        };
+        let is_of = |part: &IndexPart| source.offset + part.column == slot;
+        let Some(at) = table.primary.iter().position(is_of) else { return false };
+        let column = &table.columns[table.primary[at].column];
+        is_same(value, &source.access.equal[at]) && *collation == column.collation
     }
 
     /// Writes it; `false` where the row has to be looked for in some other way.
     pub(crate) fn write(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
-        for (expr, part) in self.parts.iter().zip(&self.table.primary) {
+        for ((expr, kind), part) in self.parts.iter().zip(&self.table.primary) {
             let column = &self.table.columns[part.column];
-            let Some(value) = known(expr, params).filter(|value| is_whole(value)) else {
-                return false;
+            let Some(value) = known(expr, params) else { return false };
+            let whole;
+            let value = match (kind, value) {
+                (Kind::Whole, Value::Int(_) | Value::UInt(_)) => {
+                    let Lookup::At(kept) = lookup(value, &column.ty) else { return false };
+                    whole = kept;
+                    whole.as_ref()
+                }
+                (Kind::Text, Value::Text(_)) | (Kind::Bytes, Value::Bytes(_)) => value.as_ref(),
+                (Kind::Bytes, Value::Text(text)) => ValueRef::Bytes(text.as_bytes()),
+                _ => return false,
             };
-            let Lookup::At(value) = lookup(value, &column.ty) else { return false };
-            write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
+            write_part(&value, &column.ty, column.collation, part.prefix, out);
         }
         true
     }
 }
 
 impl Point {
-    /// A query as one look-up, where it is no more than that whatever its parameters are, as long as they are whole numbers.
+    /// A query as one look-up, where it is no more than that whatever its parameters are, as long as they are of the kinds of the key's columns.
     pub(crate) fn of(plan: &QueryPlan) -> Option<Point> {
         let Body::Select(select) = &plan.body else { return None };
         let (Some(Direct::Columns(columns)), [source]) = (&select.direct, &select.sources[..])
