@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use smallvec::SmallVec;
 use spillway::{LockMode, LockWait};
 use spillway_types::Value;
 use spillway_types::convert::to_i128;
@@ -22,6 +21,8 @@ pub(crate) struct InsertPlan {
     rules: Rules,
     /// The columns that values are given for.
     columns: Vec<usize>,
+    /// The others.
+    others: Vec<usize>,
     source: Source,
     replace: bool,
     ignore: bool,
@@ -56,6 +57,7 @@ impl InsertPlan {
         };
         let table = scope.table(name)?;
         let columns = columns_of(&table, insert)?;
+        let others = (0..table.columns.len()).filter(|at| !columns.contains(at)).collect();
         let source = source_of(scope, insert, &table, &columns)?;
         let mut update = Vec::new();
         if let Some(OnInsert::DuplicateKeyUpdate(assignments)) = &insert.on {
@@ -77,6 +79,7 @@ impl InsertPlan {
         Ok(InsertPlan {
             rules: Rules::new(scope.catalog, &table)?,
             columns,
+            others,
             source,
             replace: insert.replace_into,
             ignore: insert.ignore,
@@ -106,7 +109,7 @@ impl InsertPlan {
         let mut writer = Writer {
             plan: self,
             maker: Maker::new(context, &self.rules, self.ignore),
-            keep_zero: context.variables.borrow().sql_mode.contains("NO_AUTO_VALUE_ON_ZERO"),
+            keeps_zero: context.variables.borrow().often.keeps_zero,
             changed: Changed::default(),
             explicit_id: 0,
             records: 0,
@@ -214,13 +217,10 @@ fn source_of(
 /// What a column is given; `None` for its default.
 type Given<'v> = Result<Option<Cow<'v, Value>>>;
 
-/// Columns of a table for which no memory is asked for.
-const MANY: usize = 16;
-
 struct Writer<'a> {
     plan: &'a InsertPlan,
     maker: Maker<'a>,
-    keep_zero: bool,
+    keeps_zero: bool,
     changed: Changed,
     /// The last AUTO_INCREMENT value that was given and not made.
     explicit_id: u64,
@@ -267,22 +267,19 @@ impl Writer<'_> {
 
     /// Makes a row the whole row: values that are given, and defaults.
     fn fill<'v>(&self, values: impl Iterator<Item = Given<'v>>, row: &mut Row) -> Result<()> {
-        let count = self.maker.table().columns.len();
-        row.resize(count, Value::Null);
-        let mut given: SmallVec<[bool; MANY]> = SmallVec::from_elem(false, count);
+        row.resize(self.maker.table().columns.len(), Value::Null);
         for (column, value) in self.plan.columns.iter().zip(values) {
-            let Some(value) = value? else { continue };
-            given[*column] = true;
-            if value.is_null() && self.plan.rules.auto == Some(*column) {
-                row[*column] = Value::Null;
-            } else {
-                self.maker.store_into(*column, value, self.records, &mut row[*column])?;
+            let place = &mut row[*column];
+            match value? {
+                None => *place = self.maker.initial(*column)?,
+                Some(value) if value.is_null() && self.plan.rules.auto == Some(*column) => {
+                    *place = Value::Null;
+                }
+                Some(value) => self.maker.store_into(*column, value, self.records, place)?,
             }
         }
-        for (column, given) in given.into_iter().enumerate() {
-            if !given {
-                row[column] = self.maker.initial(column)?;
-            }
+        for column in &self.plan.others {
+            row[*column] = self.maker.initial(*column)?;
         }
         Ok(())
     }
@@ -292,7 +289,7 @@ impl Writer<'_> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let Some(column) = self.plan.rules.auto else { return Ok((0, 0)) };
         let given = to_i128(&row[column].as_ref()).unwrap_or(0);
-        if row[column].is_null() || (given == 0 && !self.keep_zero) {
+        if row[column].is_null() || (given == 0 && !self.keeps_zero) {
             let number =
                 context.instance.next_auto_increment(context.txn, table, self.maker.step)?;
             row[column] = self.maker.store(column, Value::UInt(number), self.records)?;

@@ -291,6 +291,8 @@ pub(crate) struct Often {
     pub(crate) strict: bool,
     pub(crate) no_zero_date: bool,
     pub(crate) no_zero_in_date: bool,
+    /// Whether an AUTO_INCREMENT column may be given zero.
+    pub(crate) keeps_zero: bool,
     pub(crate) full_group_by: bool,
     pub(crate) safe_updates: bool,
     /// Rows of a query that has no LIMIT.
@@ -360,6 +362,7 @@ impl Variables {
             strict: self.sql_mode.contains("STRICT_"),
             no_zero_date: self.has_mode("NO_ZERO_DATE"),
             no_zero_in_date: self.has_mode("NO_ZERO_IN_DATE"),
+            keeps_zero: self.has_mode("NO_AUTO_VALUE_ON_ZERO"),
             full_group_by: self.has_mode("ONLY_FULL_GROUP_BY"),
             safe_updates: self.flag("sql_safe_updates"),
             rows_max: self.number("sql_select_limit").unwrap_or(u64::MAX),
