@@ -65,6 +65,10 @@ const CHECKSUM_AT: usize = 8;
 const ID_BYTES: usize = 20 + CHECKSUM_AT;
 /// How far ahead of a walk memory is asked for: what a device of memory gives while it is waited for once.
 const AHEAD_BYTES: usize = 2048;
+/// The same in rows, where they are so long that most of what lies ahead is not looked at.
+const AHEAD_ROWS: usize = 4;
+/// About as many bytes a row's lengths, its CSN and a short key take.
+const ROW_HEAD_BYTES: usize = 24;
 /// Bytes of a key's head.
 const WORD: usize = size_of::<u32>();
 
@@ -234,6 +238,8 @@ pub(crate) struct Block {
     entries_end: u32,
     body_end: u32,
     nodes_at: u32,
+    /// How far behind a row, or before one, memory is asked for on a walk.
+    ahead: u32,
     csn_bytes: u8,
     halving: bool,
     /// Whether each key has one version.
@@ -361,8 +367,11 @@ impl Block {
                 nodes.fill(behind, |at, _| nodes.head(key(at)));
             }
         }
-        let [entries_end, body_end, nodes_at] =
-            [entries_end, body_end, nodes_at].map(|number| number as u32);
+        // Rows of a block are mostly alike: so far ahead one begins.
+        let row = shape.entries_bytes / shape.entries.max(1);
+        let ahead = if row > 2 * prefetch::LINE_BYTES { AHEAD_ROWS * row } else { AHEAD_BYTES };
+        let [entries_end, body_end, nodes_at, ahead] =
+            [entries_end, body_end, nodes_at, ahead].map(|number| number as u32);
         let halving = search == BlockSearch::Halving;
         let csn_bytes = shape.csn_bytes;
         Ok(Block {
@@ -370,6 +379,7 @@ impl Block {
             entries_end,
             body_end,
             nodes_at,
+            ahead,
             csn_bytes,
             halving,
             distinct,
@@ -444,7 +454,7 @@ impl Block {
     /// would wait for one line after the other.
     #[inline(always)]
     pub(crate) fn row_after(&self, row: &Row) -> Row {
-        prefetch::line(self.memory.as_ptr().wrapping_add(row.end() + AHEAD_BYTES));
+        Block::ask_for_row(self.memory.as_ptr().wrapping_add(row.end() + self.ahead as usize));
         self.row_at(row.end())
     }
 
@@ -452,8 +462,15 @@ impl Block {
     #[inline(always)]
     pub(crate) fn row_before(&self, index: usize) -> Row {
         let at = self.place(index - 1);
-        prefetch::line(self.memory.as_ptr().wrapping_add(at).wrapping_sub(AHEAD_BYTES));
+        Block::ask_for_row(self.memory.as_ptr().wrapping_add(at).wrapping_sub(self.ahead as usize));
         self.row_at(at)
+    }
+
+    /// Asks the processor for what a step looks at of a row that may begin there: its lengths, and its key behind them.
+    #[inline(always)]
+    fn ask_for_row(at: *const u8) {
+        prefetch::line(at);
+        prefetch::line(at.wrapping_add(ROW_HEAD_BYTES));
     }
 
     #[inline(always)]
@@ -493,7 +510,7 @@ impl Block {
         for _ in 0..count {
             let (Entry { key, value, .. }, behind) = body::entry_and_rest(rest, self.csn_bytes);
             // As a step does ([`Block::row_after`]).
-            prefetch::line(behind.as_ptr().wrapping_add(AHEAD_BYTES));
+            Block::ask_for_row(behind.as_ptr().wrapping_add(self.ahead as usize));
             if !take(key, value.unwrap_or_default()) {
                 break;
             }
