@@ -132,7 +132,7 @@ const TABLES: [&str; 15] = [
 ];
 
 /// Look-ups of one row, and what is like one.
-const LOOKUPS: [&str; 23] = [
+const LOOKUPS: [&str; 25] = [
     "SELECT v FROM t WHERE id = ?",
     "SELECT * FROM t WHERE id = ?",
     "SELECT d, v FROM t WHERE ? = id",
@@ -150,6 +150,8 @@ const LOOKUPS: [&str; 23] = [
     "SELECT v, name FROM ci WHERE name = ? AND n = 7",
     "SELECT name FROM ci WHERE n = ? AND name = 'SEVEN'",
     "SELECT v FROM ci WHERE name COLLATE utf8mb4_bin = ? AND n = 7",
+    "SELECT v FROM ci WHERE name = ? COLLATE utf8mb4_bin AND n = 7",
+    "SELECT v FROM bin WHERE name = ? COLLATE utf8mb4_general_ci",
     "SELECT v, name FROM bin WHERE name = ?",
     "SELECT v FROM bin WHERE 'seven' = name AND name = ?",
     "SELECT v FROM bin WHERE name COLLATE utf8mb4_general_ci = ?",
@@ -647,6 +649,8 @@ fn p1_look_ups_by_a_key_are_point_reads() {
         "SELECT v FROM s WHERE name = 7",
         "SELECT v FROM s WHERE name = 'seven' AND name = 'Seven'",
         "SELECT v FROM ci WHERE name COLLATE utf8mb4_bin = 'seven' AND n = 7",
+        "SELECT v FROM ci WHERE name = 'seven' COLLATE utf8mb4_bin AND n = 7",
+        "SELECT v FROM bin WHERE name = 'seven' COLLATE utf8mb4_general_ci",
     ] {
         assert_eq!(points(&mut pair, is_not), 0, "{is_not}");
     }

@@ -267,6 +267,7 @@ impl Context<'_> {
             }
             Expr::Member(e, ty) => Ok(member(self.value(e, row)?.as_ref(), ty)),
             Expr::Shown(e, ty) => Ok(show(self.value(e, row)?.as_ref(), ty)),
+            Expr::Collated(e) => self.eval(e, row),
             Expr::Call(call, args, collation) => {
                 functions::call(self, *call, args, *collation, row)
             }

@@ -129,6 +129,8 @@ pub(crate) enum Expr {
     Fitted(Box<Expr>, Fit),
     /// The text of a value of this type.
     Shown(Box<Expr>, ColumnType),
+    /// A constant whose collation was named with it.
+    Collated(Box<Expr>),
     /// The number of a member of this ENUM, or the bits of a value of this SET.
     Member(Box<Expr>, ColumnType),
     Call(Scalar, Vec<Expr>, Collation),
@@ -175,6 +177,7 @@ impl Expr {
             | Expr::Cast(e, _)
             | Expr::Fitted(e, _)
             | Expr::Shown(e, _)
+            | Expr::Collated(e)
             | Expr::Member(e, _) => visit(e),
             Expr::Binary(_, a, b, _) => {
                 visit(a);

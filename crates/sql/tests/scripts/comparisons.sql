@@ -144,3 +144,42 @@ SELECT y FROM edges WHERE y IS NOT NULL;
 SELECT 'x' <=> TIME'01:00:00', IF(0xff, 'a', 1);
 -- ['x' <=> TIME'01:00:00', IF(X'ff', 'a', 1)]
 -- 0 | a
+
+CREATE TABLE collated (ci VARCHAR(9) COLLATE utf8mb4_general_ci, cs VARCHAR(9) COLLATE utf8mb4_bin, KEY (ci), KEY (cs));
+-- ok, 0 rows
+INSERT INTO collated VALUES ('a', 'a'), ('A', 'A'), ('b', 'b');
+-- ok, 3 rows
+SELECT ci FROM collated WHERE ci = 'A' COLLATE utf8mb4_bin;
+-- [ci]
+-- A
+SELECT ci FROM collated WHERE ci COLLATE utf8mb4_bin = 'A';
+-- [ci]
+-- A
+SELECT ci FROM collated WHERE ci = 'A' ORDER BY ci COLLATE utf8mb4_bin;
+-- [ci]
+-- A
+-- a
+SELECT cs FROM collated WHERE cs = 'A' COLLATE utf8mb4_general_ci ORDER BY cs;
+-- [cs]
+-- A
+-- a
+SELECT cs FROM collated WHERE cs COLLATE utf8mb4_general_ci = 'A' ORDER BY cs;
+-- [cs]
+-- A
+-- a
+SELECT cs FROM collated WHERE cs IN ('x', 'A' COLLATE utf8mb4_general_ci) ORDER BY cs;
+-- [cs]
+-- A
+-- a
+SELECT cs FROM collated WHERE cs BETWEEN 'A' COLLATE utf8mb4_general_ci AND 'a' ORDER BY cs;
+-- [cs]
+-- A
+-- a
+SELECT ci FROM collated WHERE ci LIKE 'A%' COLLATE utf8mb4_bin;
+-- [ci]
+-- A
+SELECT 'a' = 'A', 'a' = 'A' COLLATE utf8mb4_bin, 'a' COLLATE utf8mb4_bin = 'A', 'a' IN ('A' COLLATE utf8mb4_bin);
+-- ['a' = 'A', 'a' = 'A' COLLATE utf8mb4_bin, 'a' COLLATE utf8mb4_bin = 'A', 'a' IN ('A' COLLATE utf8mb4_bin)]
+-- 1 | 0 | 0 | 0
+DROP TABLE collated;
+-- ok, 0 rows

@@ -187,13 +187,14 @@ fn typed_value(value: Value) -> Typed {
     Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
 }
 
-/// The collation of a comparison: bytes are compared as bytes; the collation of a column goes before that of a literal, and
-/// both before that of a number's text.
+/// The collation of a comparison: bytes are compared as bytes; one that is named goes before that of a column, this before that of a literal, and
+/// all before that of a number's text.
 pub(super) fn common_collation(parts: &[&Typed]) -> Collation {
     let rank = |part: &&&Typed| match &part.expr {
-        Expr::Shown(..) => 2,
-        _ if part.expr.is_constant() => 1,
-        _ => 0,
+        Expr::Collated(_) => 0,
+        Expr::Shown(..) => 3,
+        _ if part.expr.is_constant() => 2,
+        _ => 1,
     };
     // No bytes at all are NULL's.
     let bytes = |part: &&Typed| part.ty.is_binary() && part.ty != ColumnType::VarBinary(0);
@@ -518,7 +519,11 @@ impl<'a> Binder<'a> {
                 let name = collation.to_string().replace(['`', '\'', '"'], "");
                 let collation = Collation::from_name(&name)
                     .ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{name}'")))?;
-                Ok(Typed { collation, ..self.bind(expr)?.shown() })
+                let mut text = self.bind(expr)?.shown();
+                if text.expr.is_constant() {
+                    text.expr = Expr::Collated(boxed(text.expr));
+                }
+                Ok(Typed { collation, ..text })
             }
             E::TypedString(typed) => {
                 let text = literal(&typed.value.value)?;
