@@ -84,6 +84,11 @@ impl SqlError {
         }
     }
 
+    /// Whether what it says may tell something of rows: not where the statement was ended for others' sake, or for what it takes.
+    pub(crate) fn tells_of_rows(&self) -> bool {
+        !matches!(self.code, 1037 | 1038 | 1041 | 1160 | 1205 | 1213 | 1317 | 3024 | 3572)
+    }
+
     /// 1235: something that is not supported, by name.
     #[cold]
     pub fn unsupported(what: impl fmt::Display) -> SqlError {

@@ -255,7 +255,7 @@ pub(crate) fn insert_row(
     Ok(())
 }
 
-/// Writes a new row alone, as its bytes.
+/// Writes a new row alone, as its bytes. Who tells of a duplicate waits before until it is durable.
 pub(crate) fn insert_bytes(
     txn: &Transaction,
     table: &TableDef,

@@ -611,3 +611,21 @@ fn what_an_error_says_is_durable() {
         }
     }
 }
+
+/// One that is a transaction of its own is told of when its commit is: what it warns of makes nobody wait before (D3).
+#[test]
+fn a_warning_holds_no_row_until_the_log_is_written() {
+    let instance = in_memory();
+    let mut session = instance.session("root", "localhost", 1);
+    session.use_database("test").unwrap();
+    run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, d DECIMAL(9, 2))").unwrap();
+    run(&mut session, "INSERT INTO t VALUES (7, 1)").unwrap();
+    let mut hurried = Hurried::default();
+    for _ in 0..3 {
+        session.query("UPDATE t SET d = d + 0.001 + 1 WHERE id = 7", &mut hurried).unwrap();
+        assert!(hurried.0.iter().all(|commit| commit.known().is_none()));
+    }
+    hurried.0.into_iter().try_for_each(|commit| commit.wait().map(drop)).unwrap();
+    assert!(run(&mut session, "SHOW WARNINGS").unwrap()[0].contains("1265"));
+    assert_eq!(run(&mut session, "SELECT d FROM t").unwrap(), ["4.00"]);
+}

@@ -158,18 +158,24 @@ impl InsertPlan {
 }
 
 fn columns_of(table: &TableDef, insert: &ast::Insert) -> Result<Vec<usize>> {
-    if !insert.assignments.is_empty() {
-        return insert.assignments.iter().map(|a| target(table, &a.target)).collect();
-    }
-    if insert.columns.is_empty() {
+    if insert.assignments.is_empty() && insert.columns.is_empty() {
         return Ok((0..table.columns.len()).collect());
     }
-    let names = insert.columns.iter().map(|name| name_path(name).pop().unwrap_or_default());
-    names
-        .map(|name| {
-            table.column(&name).ok_or_else(|| SqlError::unknown_column(&name, "field list"))
-        })
-        .collect()
+    let of_name = |name: &ast::ObjectName| {
+        let name = name_path(name).pop().unwrap_or_default();
+        table.column(&name).ok_or_else(|| SqlError::unknown_column(&name, "field list"))
+    };
+    let assigned = insert.assignments.iter().map(|a| target(table, &a.target));
+    let columns =
+        assigned.chain(insert.columns.iter().map(of_name)).collect::<Result<Vec<usize>>>()?;
+    let mut given = vec![false; table.columns.len()];
+    for column in &columns {
+        if std::mem::replace(&mut given[*column], true) {
+            let name = &table.columns[*column].name;
+            return Err(SqlError::new(1110, format!("Column '{name}' specified twice")));
+        }
+    }
+    Ok(columns)
 }
 
 fn source_of(

@@ -224,10 +224,18 @@ pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
     Ok(parts)
 }
 
+/// What is compared as no text has no collation.
+fn uncollated(part: &mut Typed) {
+    if let Expr::Collated(text) = &mut part.expr {
+        part.expr = std::mem::replace(text, Expr::Const(Value::Null));
+    }
+}
+
 fn temporal_constant(part: &mut Typed, dates: bool) -> Result<()> {
     if part.is_temporal() {
         return Ok(());
     }
+    uncollated(part);
     let fit = if dates { Fit::Moment } else { Fit::Time };
     match &part.expr {
         Expr::Const(value) => {
@@ -243,6 +251,7 @@ fn temporal_constant(part: &mut Typed, dates: bool) -> Result<()> {
 
 /// Text that is a whole number is that number beside an integer, which a double might not hold.
 fn exact_constant(part: &mut Typed) {
+    uncollated(part);
     match &part.expr {
         Expr::Const(value @ Value::Text(_)) => {
             if let Ok(Some(number)) = Fit::Exact.of(value) {

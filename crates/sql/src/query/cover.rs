@@ -110,7 +110,7 @@ pub(crate) struct Entry<'t> {
     /// Columns of whole numbers, which most are, and how many of these there are.
     wholes: [(usize, Field<'static>); WHOLES],
     wholes_len: usize,
-    /// The others; what is here of another entry is of columns that are among the former.
+    /// The others. What is here of an entry before is of columns that are among the former now, where they are found first.
     values: Vec<(usize, Part<'t>)>,
     /// Texts and bytes of them.
     room: Vec<u8>,

@@ -56,7 +56,8 @@ fn is_same(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// What columns of a key are compared with: a value of another kind may be equal to several that they keep.
+/// What columns of a key are compared with: a value of another kind may be equal to several that they keep. Of one kind, two that are compared by the
+/// column's collation are equal where their parts of keys are the same bytes, so that texts are written as they are given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Whole,

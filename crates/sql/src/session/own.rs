@@ -154,10 +154,10 @@ impl Session {
         }
         check_snapshot(txn, &catalog, tables.iter().map(|(name, _)| name))?;
         txn.begin_statement();
-        let value = self.context(txn, &catalog, params).eval(&bound.expr, &[])?;
-        // It may be told at once, as the value of a variable.
+        let value = self.context(txn, &catalog, params).eval(&bound.expr, &[]);
+        // It may be told at once, as the value of a variable, or as what an error says.
         txn.wait_until_told()?;
-        Ok(value)
+        value
     }
 
     pub(super) fn table_maintenance(

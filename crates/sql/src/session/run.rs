@@ -262,13 +262,16 @@ impl Session {
                     return Err(error);
                 }
                 outcome => {
-                    // What an error or a warning says may rest on rows that are not durable.
-                    let says = outcome.is_err() || !warnings.is_empty();
+                    // What an error or a warning says may rest on rows that are not durable. A commit that follows waits for them by itself.
+                    let says = match &outcome {
+                        Err(error) => error.tells_of_rows(),
+                        Ok(_) => !alone && !warnings.is_empty(),
+                    };
                     let told = if says { txn.wait_until_told() } else { Ok(()) };
-                    let outcome = told.map_err(SqlError::from).and(outcome);
-                    if outcome.is_err() {
+                    if told.is_err() || outcome.is_err() {
                         txn.rollback_to(start);
                     }
+                    told?;
                     warnings.into_iter().for_each(|warning| self.warn(warning));
                     return outcome;
                 }

@@ -183,3 +183,21 @@ SELECT 'a' = 'A', 'a' = 'A' COLLATE utf8mb4_bin, 'a' COLLATE utf8mb4_bin = 'A', 
 -- 1 | 0 | 0 | 0
 DROP TABLE collated;
 -- ok, 0 rows
+CREATE TABLE kinds (big BIGINT, d DATE);
+-- ok, 0 rows
+INSERT INTO kinds VALUES (9007199254740992, '2026-11-25'), (9007199254740993, NULL);
+-- ok, 2 rows
+SELECT big FROM kinds WHERE big = '9007199254740993' COLLATE utf8mb4_bin;
+-- [big]
+-- 9007199254740993
+SELECT big FROM kinds WHERE d = 'rubbish' COLLATE utf8mb4_bin;
+-- ERROR 1525 (HY000): Incorrect DATETIME value: 'rubbish'
+SELECT big FROM kinds WHERE d = '2026-11-25' COLLATE utf8mb4_bin;
+-- [big]
+-- 9007199254740992
+INSERT INTO kinds (big, big) VALUES (1, DEFAULT);
+-- ERROR 1110 (42000): Column 'big' specified twice
+INSERT INTO kinds SET d = NULL, d = DEFAULT;
+-- ERROR 1110 (42000): Column 'd' specified twice
+DROP TABLE kinds;
+-- ok, 0 rows

@@ -187,7 +187,7 @@ fn typed_value(value: Value) -> Typed {
     Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
 }
 
-/// The collation of a comparison: bytes are compared as bytes; one that is named goes before that of a column, this before that of a literal, and
+/// The collation of a comparison: bytes are compared as bytes; one that is named behind a constant goes before that of a column, this before that of a literal, and
 /// all before that of a number's text.
 pub(super) fn common_collation(parts: &[&Typed]) -> Collation {
     let rank = |part: &&&Typed| match &part.expr {
@@ -520,7 +520,7 @@ impl<'a> Binder<'a> {
                 let collation = Collation::from_name(&name)
                     .ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{name}'")))?;
                 let mut text = self.bind(expr)?.shown();
-                if text.expr.is_constant() {
+                if text.expr.is_constant() && !text.is_null() {
                     text.expr = Expr::Collated(boxed(text.expr));
                 }
                 Ok(Typed { collation, ..text })
