@@ -175,7 +175,8 @@ impl Session {
         let database = self.variables.borrow().database.clone();
         let from = plain.iter().position(|token| word(Some(token)) == "table").unwrap_or(0);
         let mut rows = Vec::new();
-        for part in split_commas(plain.get(from + 1..).unwrap_or_default()) {
+        let names = without_options(plain.get(from + 1..).unwrap_or_default());
+        for part in split_commas(names) {
             let (db, name) = path_of(&parts_of(&part)?, database.as_deref())?;
             self.check_table(&["SELECT"], &db, Some(&name))?;
             if what != "check" {
@@ -347,4 +348,17 @@ pub(super) fn split_commas(tokens: &[Token]) -> Vec<Vec<Token>> {
     }
     parts.retain(|part| part.iter().any(|token| !matches!(token, Token::Whitespace(_))));
     parts
+}
+
+/// The tables of a statement that looks after them, without what is said behind them of how thoroughly: all is looked at.
+fn without_options(mut tokens: &[Token]) -> &[Token] {
+    const OPTIONS: [&str; 8] =
+        ["quick", "fast", "medium", "extended", "changed", "upgrade", "for", "use_frm"];
+    while let [.., before, last] = tokens
+        && !matches!(before, Token::Comma | Token::Period)
+        && OPTIONS.contains(&word(Some(last)).as_str())
+    {
+        tokens = &tokens[..tokens.len() - 1];
+    }
+    tokens
 }

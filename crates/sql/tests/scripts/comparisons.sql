@@ -201,3 +201,22 @@ INSERT INTO kinds SET d = NULL, d = DEFAULT;
 -- ERROR 1110 (42000): Column 'd' specified twice
 DROP TABLE kinds;
 -- ok, 0 rows
+CREATE TABLE quick (extended INT PRIMARY KEY);
+-- ok, 0 rows
+CHECK TABLE quick;
+-- [Table, Op, Msg_type, Msg_text]
+-- test.quick | check | status | OK
+CHECK TABLE quick, quick FOR UPGRADE QUICK;
+-- [Table, Op, Msg_type, Msg_text]
+-- test.quick | check | status | OK
+-- test.quick | check | status | OK
+CHECK TABLE quick extended MEDIUM CHANGED;
+-- [Table, Op, Msg_type, Msg_text]
+-- test.quick | check | status | OK
+REPAIR TABLE test.quick USE_FRM;
+-- [Table, Op, Msg_type, Msg_text]
+-- test.quick | repair | status | OK
+CHECK TABLE quick quicker;
+-- ERROR 1064 (42000): You have an error in your SQL syntax: near 'quickquicker'
+DROP TABLE quick;
+-- ok, 0 rows
