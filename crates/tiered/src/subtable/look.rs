@@ -1,0 +1,200 @@
+//! How a key is looked for in a slice: by way of the index and the filters, in blocks that are in memory, or in what has to be fetched.
+
+use std::sync::Arc;
+
+use spillway_base::engine::{Access, Found};
+use spillway_base::{Csn, Result};
+
+use crate::block::Told;
+use crate::cache::{Kept, Pin};
+use crate::extent::{CachedBlock, CachedTable, ExtentHandle};
+use crate::filter;
+use crate::level::Slice;
+
+#[inline]
+pub(super) fn found(csn: Csn, version: Option<&[u8]>, value: &mut Vec<u8>) -> Found {
+    value.clear();
+    match version {
+        None => Found::Deleted(csn),
+        Some(bytes) => {
+            value.extend_from_slice(bytes);
+            Found::Value(csn)
+        }
+    }
+}
+
+/// What a point read looks for.
+pub(super) struct Wanted<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) hash: u64,
+    pub(super) snapshot: Csn,
+}
+
+/// Looks for a key in a slice, and has what is missing of it fetched.
+pub(super) fn find_in_slice(
+    slice: &Slice,
+    wanted: &Wanted<'_>,
+    value: &mut Vec<u8>,
+    best: &mut Found,
+    fetch: &mut impl Fetch,
+) -> Result<()> {
+    let extent = &slice.extent;
+    let mut pin = extent.cache().pin();
+    let mut fetched = Fetched::default();
+    loop {
+        let missing = match look_in(slice, wanted, &pin, &fetched, value, best) {
+            None => return Ok(()),
+            Some(missing) => missing,
+        };
+        let mut part = PartRead { wanted, value, best, tells: false };
+        pin.outside(|| fetch(extent, missing, &mut fetched, &mut part))?;
+        if part.tells {
+            return Ok(());
+        }
+    }
+}
+
+/// What brings what a read lacks, or a part of it that tells what is asked for.
+pub(super) trait Fetch:
+    FnMut(&Arc<ExtentHandle>, Missing, &mut Fetched, &mut PartRead<'_>) -> Result<()>
+{
+}
+
+impl<F> Fetch for F where
+    F: FnMut(&Arc<ExtentHandle>, Missing, &mut Fetched, &mut PartRead<'_>) -> Result<()>
+{
+}
+
+/// A point read, for which a part of a block may do.
+pub(super) struct PartRead<'a> {
+    wanted: &'a Wanted<'a>,
+    value: &'a mut Vec<u8>,
+    best: &'a mut Found,
+    /// Whether one did.
+    tells: bool,
+}
+
+impl PartRead<'_> {
+    /// Has a part of a block tell what is asked for, if one does.
+    fn read(
+        &mut self,
+        extent: &ExtentHandle,
+        table: &CachedTable,
+        index: usize,
+        access: Access,
+    ) -> bool {
+        let Wanted { key, snapshot, .. } = *self.wanted;
+        let (value, best) = (&mut *self.value, &mut *self.best);
+        let read = extent.fetch_part(table, index, (key, snapshot), access, |told| match told {
+            Told::Version(csn, version) if best.is_older_than(csn) => {
+                *best = found(csn, version, value);
+            }
+            Told::Version(..) | Told::Nothing => {}
+        });
+        self.tells = read.is_some();
+        if self.tells {
+            extent.note_read(index);
+        }
+        self.tells
+    }
+}
+
+/// What a read lacks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Missing {
+    Table,
+    Block(usize),
+}
+
+/// What a read had to fetch: it has its own reference, as it may have left the cache again.
+#[derive(Default)]
+pub(super) struct Fetched {
+    table: Option<Kept<CachedTable>>,
+    /// All of them: versions of a key may take several, of which a small cache would keep the one or the other.
+    blocks: Vec<(usize, Kept<CachedBlock>)>,
+}
+
+impl Fetched {
+    pub(super) fn fetch(
+        &mut self,
+        extent: &Arc<ExtentHandle>,
+        missing: Missing,
+        access: Access,
+        part: &mut PartRead<'_>,
+    ) -> Result<()> {
+        match missing {
+            Missing::Table => self.table = Some(extent.fetch_table(access)?),
+            Missing::Block(index) => {
+                let table = match &self.table {
+                    Some(table) => table,
+                    None => self.table.insert(extent.resident(access)?),
+                };
+                if !part.read(extent, table, index, access) {
+                    self.blocks.push((index, extent.fetch_block_of_row(table, index, access)?));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks for a key in what of a slice is in memory, and answers what is missing. It is called again with that.
+fn look_in(
+    slice: &Slice,
+    wanted: &Wanted<'_>,
+    pin: &Pin<'_>,
+    fetched: &Fetched,
+    value: &mut Vec<u8>,
+    best: &mut Found,
+) -> Option<Missing> {
+    let Wanted { key, hash, snapshot } = *wanted;
+    let in_memory;
+    let table = match &fetched.table {
+        Some(table) => &**table,
+        None => match slice.extent.table(pin) {
+            None => return Some(Missing::Table),
+            Some(table) => {
+                in_memory = table;
+                &*in_memory
+            }
+        },
+    };
+    let blocks = slice.meta.block_range();
+    let first = table.seek(blocks.clone(), key);
+    // A key's versions may go on in the next block.
+    for index in first..blocks.end {
+        if filter::said_yes() {
+            // The filter is looked at meanwhile.
+            slice.extent.prefetch_block(table, index, pin);
+        }
+        if !filter::note_said(table.may_contain(index, hash)) {
+            return None;
+        }
+        let in_memory;
+        let own = fetched.blocks.iter().find(|(fetched, _)| *fetched == index);
+        let block = match own {
+            Some((_, block)) => &**block,
+            None => match slice.extent.block_of(table, index, pin) {
+                None => return Some(Missing::Block(index)),
+                Some(block) => {
+                    in_memory = block;
+                    &*in_memory
+                }
+            },
+        };
+        slice.extent.note_read(index);
+        for at in block.seek(key)..block.len() {
+            let entry = block.entry(at);
+            if entry.key != key {
+                return None;
+            }
+            if entry.csn <= snapshot {
+                if best.is_older_than(entry.csn) {
+                    *best = found(entry.csn, entry.value, value);
+                }
+                return None;
+            }
+        }
+    }
+    None
+}
