@@ -111,9 +111,10 @@ mod seen {
         /// # Safety
         /// It was, and is not dropped; what they are in is freed by [`bury`] only, together with it.
         pub(crate) unsafe fn at(words: *const u64) -> ManuallyDrop<Witness> {
-            // SAFETY: as the caller says; the reference is the words' own.
-            let witness =
-                unsafe { Arc::from_raw(std::ptr::with_exposed_provenance(words.read() as usize)) };
+            // SAFETY: as the caller says: it is where they are.
+            let at = unsafe { words.read() } as usize;
+            // SAFETY: as the caller says; the reference is the words' own, and stays theirs.
+            let witness = unsafe { Arc::from_raw(std::ptr::with_exposed_provenance(at)) };
             ManuallyDrop::new(Witness(witness))
         }
 
