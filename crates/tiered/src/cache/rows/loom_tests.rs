@@ -60,13 +60,21 @@ impl Shelf {
     }
 }
 
+/// Does something with the shelf beside what else is done with it.
+fn beside<T: Send + 'static>(
+    shelf: &Arc<Shelf>,
+    work: impl FnOnce(&Shelf) -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let shelf = shelf.clone();
+    thread::spawn(move || work(&shelf))
+}
+
 /// Who reads after a commit finds no version before it.
 #[test]
 fn j1_who_puts_a_row_in_beside_a_commit() {
     model(3, || {
         let shelf = Shelf::new();
-        let beside = shelf.clone();
-        let admits = thread::spawn(move || beside.admit());
+        let admits = beside(&shelf, |shelf| shelf.admit());
         shelf.commit(2);
         assert!(shelf.get().is_none_or(|csn| csn == 2));
         admits.join().unwrap();
@@ -81,8 +89,7 @@ fn j1_who_offers_what_it_has_found_beside_a_commit() {
         let shelf = Shelf::new();
         // It is asked for again (J5).
         shelf.cache.seen.again(0);
-        let beside = shelf.clone();
-        let offers = thread::spawn(move || beside.read_and_offer());
+        let offers = beside(&shelf, |shelf| shelf.read_and_offer());
         shelf.commit(2);
         assert!(shelf.get().is_none_or(|csn| csn == 2));
         offers.join().unwrap();
@@ -98,8 +105,7 @@ fn j4_a_reader_beside_a_commit() {
     model(3, || {
         let shelf = Shelf::new();
         shelf.admit();
-        let beside = shelf.clone();
-        let reads = thread::spawn(move || beside.get());
+        let reads = beside(&shelf, |shelf| shelf.get());
         shelf.commit(2);
         assert_eq!(shelf.get(), Some(2));
         assert!(matches!(reads.join().unwrap(), Some(1 | 2)));
@@ -179,12 +185,10 @@ fn j4_a_reader_beside_an_eviction_and_a_commit() {
     model(2, || {
         let shelf = Shelf::new();
         shelf.admit();
-        let of_reader = shelf.clone();
-        let reads = thread::spawn(move || of_reader.get());
-        let of_other = shelf.clone();
-        let evicts = thread::spawn(move || {
+        let reads = beside(&shelf, |shelf| shelf.get());
+        let evicts = beside(&shelf, |shelf| {
             go_by(1);
-            of_other.evict();
+            shelf.evict();
         });
         shelf.commit(2);
         assert!(shelf.get().is_none_or(|csn| csn == 2), "it is older than a commit that is done");
@@ -201,15 +205,13 @@ fn j4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
     model(2, || {
         let shelf = Shelf::new();
         shelf.admit();
-        let of_reader = shelf.clone();
-        let reads = thread::spawn(move || {
+        let reads = beside(&shelf, |shelf| {
             go_by(1);
-            of_reader.get()
+            shelf.get()
         });
-        let of_other = shelf.clone();
-        let comes = thread::spawn(move || {
-            of_other.admit_other();
-            of_other.get_other()
+        let comes = beside(&shelf, |shelf| {
+            shelf.admit_other();
+            shelf.get_other()
         });
         shelf.commit(2);
         assert!(shelf.get().is_none_or(|csn| csn == 2), "it is older than a commit that is done");
@@ -228,10 +230,9 @@ fn j1_an_offer_beside_a_commit_and_an_eviction() {
     model(3, || {
         let shelf = Shelf::new();
         shelf.cache.seen.again(0);
-        let of_reader = shelf.clone();
-        let offers = thread::spawn(move || {
+        let offers = beside(&shelf, |shelf| {
             go_by(1);
-            of_reader.read_and_offer();
+            shelf.read_and_offer();
         });
         shelf.commit(2);
         assert!(shelf.get().is_none_or(|csn| csn == 2));
@@ -249,12 +250,10 @@ fn j4_a_reader_beside_two_that_evict() {
     model(2, || {
         let shelf = Shelf::new();
         shelf.admit();
-        let of_reader = shelf.clone();
-        let reads = thread::spawn(move || of_reader.get());
-        let of_other = shelf.clone();
-        let evicts = thread::spawn(move || {
+        let reads = beside(&shelf, |shelf| shelf.get());
+        let evicts = beside(&shelf, |shelf| {
             go_by(1);
-            of_other.evict();
+            shelf.evict();
         });
         shelf.evict();
         assert!(reads.join().unwrap().is_none_or(|csn| csn == 1));
