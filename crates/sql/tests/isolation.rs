@@ -4,11 +4,13 @@
 
 mod common;
 
-use common::{Rows, code, in_memory, run};
-use spillway::{CommitFuture, Database, Mechanism, Settings};
+use std::sync::Arc;
+
+use common::{Hurried, Rows, code, in_memory, run};
+use spillway::{Database, Mechanism, Settings};
 use spillway_base::thread;
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
-use spillway_types::ValueRef;
+use spillway_sql::{Instance, Session};
+use spillway_storage::sim::{Fault, SimDisk};
 
 /// A session in a transaction of its own.
 struct Client {
@@ -538,33 +540,6 @@ fn a_change_of_a_table_joined_with_itself_shares_what_it_reads_of_it() {
     assert_eq!(run(&mut two, "SELECT a FROM t ORDER BY id").unwrap(), ["8", "3"]);
 }
 
-/// Keeps commits, and waits for none.
-#[derive(Default)]
-struct Hurried(Vec<CommitFuture>);
-
-impl ResultSink for Hurried {
-    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok_after(&mut self, commit: CommitFuture, _: &Outcome) -> Result<(), SqlError> {
-        self.0.push(commit);
-        Ok(())
-    }
-}
-
 /// What errors and warnings say of rows is durable when they say it (D2), whichever way the statement goes.
 #[test]
 fn what_an_error_says_is_durable() {
@@ -628,4 +603,42 @@ fn a_warning_holds_no_row_until_the_log_is_written() {
     hurried.0.into_iter().try_for_each(|commit| commit.wait().map(drop)).unwrap();
     assert!(run(&mut session, "SHOW WARNINGS").unwrap()[0].contains("1265"));
     assert_eq!(run(&mut session, "SELECT d FROM t").unwrap(), ["4.00"]);
+}
+
+/// Where the log fails that what a statement would say rests on, it says that, and nothing is left of it: an error and a warning alike.
+#[test]
+fn what_is_not_durable_is_not_told_where_the_log_fails() {
+    let says = [
+        ("UPDATE t SET n = v WHERE id = 7", ""),
+        ("UPDATE t SET n = v + 1 WHERE id = 7", "SET sql_mode = ''"),
+        ("INSERT INTO t VALUES (7, 1, '')", ""),
+    ];
+    for (sql, mode) in says {
+        let disk = SimDisk::new(1);
+        let mut settings = Settings::default();
+        settings.background_threads = false;
+        let database = Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap();
+        let instance = Instance::open(database).unwrap();
+        let [mut first, mut second] = [1, 2].map(|number| {
+            let mut session = instance.session("root", "localhost", number);
+            session.use_database("test").unwrap();
+            session
+        });
+        run(&mut first, "CREATE TABLE t (id INT PRIMARY KEY, n INT, v VARCHAR(9))").unwrap();
+        run(&mut first, "INSERT INTO t VALUES (8, 8, '8')").unwrap();
+        if !mode.is_empty() {
+            run(&mut second, mode).unwrap();
+        }
+        run(&mut second, "BEGIN").unwrap();
+        let mut hurried = Hurried::default();
+        first.query("INSERT INTO t VALUES (7, 7, 'seven')", &mut hurried).unwrap();
+        disk.fail_next_sync(Fault::Io);
+        let error = run(&mut second, sql).unwrap_err();
+        assert_eq!(error.code, 1290, "{sql}: {error:?}");
+        assert!(!error.message.contains("seven"), "{error:?}");
+        let warnings = run(&mut second, "SHOW WARNINGS").unwrap();
+        assert!(warnings.iter().all(|warning| !warning.contains("seven")), "{warnings:?}");
+        assert_eq!(run(&mut second, "SELECT * FROM t").unwrap(), ["8 8 8"], "{sql}");
+        assert!(hurried.0.pop().unwrap().wait().is_err(), "{sql}");
+    }
 }

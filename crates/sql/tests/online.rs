@@ -7,15 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use common::{code, in_memory, run};
+use common::{Hurried, code, in_memory, run};
 use spillway::{
-    CommitFuture, Database, Direction, Durability, KeyRange, LockMode, LockWait, Settings,
-    Transaction, TransactionOptions,
+    Database, Direction, Durability, KeyRange, LockMode, LockWait, Settings, Transaction,
+    TransactionOptions,
 };
 use spillway_base::rng::Rng;
 use spillway_base::{TableId, thread};
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
-use spillway_types::ValueRef;
+use spillway_sql::{Instance, Session};
 
 /// Rows of a table that takes several batches.
 const ROWS: u64 = 5000;
@@ -513,32 +512,6 @@ fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
     }
 }
 
-/// Takes commits without waiting for them.
-struct Hasty;
-
-impl ResultSink for Hasty {
-    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok_after(&mut self, commit: CommitFuture, _: &Outcome) -> Result<(), SqlError> {
-        drop(commit);
-        Ok(())
-    }
-}
-
 /// A row whose commit has let go of the table may stand behind others' commits that are being installed, and then no usual snapshot has
 /// it. Who holds the rows to a constraint sees it.
 #[test]
@@ -565,7 +538,7 @@ fn rows_of_commits_that_are_on_their_way_are_held_to_a_new_constraint() {
         thread::spawn("writer of large commits", write).unwrap()
     };
     for round in 0..300 {
-        one.query(&format!("INSERT INTO t VALUES ({round})"), &mut Hasty).unwrap();
+        one.query(&format!("INSERT INTO t VALUES ({round})"), &mut Hurried::default()).unwrap();
         let alter = format!("ALTER TABLE t ADD CHECK (id <> {round})");
         assert_eq!(code(&mut one, &alter), 3819, "{round}");
     }

@@ -116,11 +116,11 @@ impl Session {
         let deadline = left.as_ref().map_or_else(|| self.deadline(), |left| left.deadline);
         let times = left.map_or(0, |left| left.times);
         let leaves = !more && given.rows.is_none() && times < LEAVES;
+        let alone = opened && self.autocommit && !self.explicit;
         let outcome = self.ready(slot, params).and_then(|ready| {
             let body = &ready.compiled.body;
             self.set_leaving(leaves && body.locks());
             self.leave_reads(leaves && times < LEAVES_FOR_READS && body.looks_up());
-            let alone = opened && self.autocommit && !self.explicit;
             let outcome = self.run_in_transaction(&ready, given, (alone, deadline), sink);
             self.leave_reads(false);
             self.set_leaving(false);
@@ -129,7 +129,6 @@ impl Session {
         });
         match outcome {
             Ok(outcome) => {
-                let alone = opened && self.autocommit && !self.explicit;
                 let commit = if alone { self.commit_later()? } else { None };
                 let mut variables = self.variables.borrow_mut();
                 if let Some(outcome) = &outcome {
@@ -158,7 +157,7 @@ impl Session {
                 Err(error)
             }
             Err(error) => {
-                if opened && self.autocommit && !self.explicit {
+                if alone {
                     self.end_transaction();
                 }
                 Err(error)

@@ -1,7 +1,7 @@
 //! Sessions over a database in memory, and their answers as text.
 #![allow(dead_code)]
 
-use spillway::{Database, Settings};
+use spillway::{CommitFuture, Database, Settings};
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;
 use spillway_types::value::write_text;
@@ -33,6 +33,33 @@ impl ResultSink for Rows {
     }
 
     fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+/// Keeps commits, and waits for none.
+#[derive(Default)]
+pub(crate) struct Hurried(pub(crate) Vec<CommitFuture>);
+
+impl ResultSink for Hurried {
+    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok_after(&mut self, commit: CommitFuture, _: &Outcome) -> Result<(), SqlError> {
+        self.0.push(commit);
         Ok(())
     }
 }
