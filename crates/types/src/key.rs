@@ -236,13 +236,13 @@ fn group(out: &mut Vec<u8>, start: usize) {
     let len = out.len() - start;
     let groups = len.div_ceil(GROUP).max(1);
     out.resize(start + groups * (GROUP + 1), 0);
-    // The last first: none is moved to where another still lies.
+    // The last first: none is moved to where another still lies, and what the last one lacks are zeros yet.
     for at in (0..groups).rev() {
         let (from, to) = (start + at * GROUP, start + at * (GROUP + 1));
-        let used = (len - at * GROUP).min(GROUP);
-        out.copy_within(from..from + used, to);
-        out[to + used..to + GROUP].fill(0);
-        out[to + GROUP] = if at + 1 == groups { used as u8 } else { GROUP as u8 + 1 };
+        let mut bytes = [0; GROUP];
+        bytes.copy_from_slice(&out[from..from + GROUP]);
+        out[to..to + GROUP].copy_from_slice(&bytes);
+        out[to + GROUP] = if at + 1 == groups { (len - at * GROUP) as u8 } else { GROUP as u8 + 1 };
     }
 }
 
