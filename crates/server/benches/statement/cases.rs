@@ -49,6 +49,9 @@ fn put_text(out: &mut Vec<u8>, seed: u32, len: u8) {
 const FRESH: u32 = 1_000_000;
 const FRESH_TEXT: u32 = 1_000_000_000;
 
+/// Characters of a code that a row is known by, as many as a UUID has.
+const CODE: u8 = 36;
+
 /// Rows of the ranges that are read, and of short ones.
 const RANGE: u32 = 100;
 const SHORT: u32 = 10;
@@ -84,7 +87,7 @@ fn put_ranges(key: u32, _: u32, out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) const CASES: [Case; 22] = [
+pub(crate) const CASES: [Case; 24] = [
     Case { name: "ping", sql: "", command: |_, _, out| out.push(0x0E) },
     Case {
         name: "constant",
@@ -117,6 +120,23 @@ pub(crate) const CASES: [Case; 22] = [
         command: |key, _, out| {
             put_types(out, &[INT]);
             out.extend_from_slice(&key.to_le_bytes());
+        },
+    },
+    Case {
+        name: "select code",
+        sql: "SELECT c FROM codes WHERE code=?",
+        command: |key, _, out| {
+            put_types(out, &[TEXT]);
+            put_text(out, key, CODE);
+        },
+    },
+    Case {
+        name: "update code",
+        sql: "UPDATE codes SET c=? WHERE code=?",
+        command: |key, turn, out| {
+            put_types(out, &[TEXT, TEXT]);
+            put_text(out, key ^ 0x55AA ^ turn << 20, 119);
+            put_text(out, key, CODE);
         },
     },
     Case {
@@ -271,6 +291,15 @@ pub(crate) fn load(rows: u32, settled: bool, without: &[Mechanism]) -> Instance 
     run(b"CREATE TABLE ranges (id INT NOT NULL, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, \
           PRIMARY KEY (id), KEY k_1 (k))");
     fill(&mut run, "ranges", rows, |id| number(id) * STRIDE % u64::from(rows));
+    run(b"CREATE TABLE codes (code VARCHAR(36) PRIMARY KEY, c CHAR(120) NOT NULL)");
+    for code in 0..rows {
+        let mut sql = b"INSERT INTO codes VALUES ('".to_vec();
+        put_digits(&mut sql, code, CODE.into());
+        sql.extend_from_slice(b"', '");
+        put_digits(&mut sql, code, 119);
+        sql.extend_from_slice(b"')");
+        run(&sql);
+    }
     if settled {
         run(b"FLUSH TABLES");
     }
