@@ -1,7 +1,7 @@
 //! The seam to the network: a stream of bytes from and to one client, which may become a TLS one.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_incoming_cpu;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::{ServerConfig, ServerConnection};
 use spillway_base::clock;
@@ -75,6 +76,8 @@ enum Stream {
 /// A socket that whoever serves its connection reads and writes, and others may shut.
 pub(crate) struct Raw {
     stream: Stream,
+    /// Whether the client is on this machine, and comes by a network's protocol all the same.
+    looped: bool,
     /// Whether a thread waits for the client to take something.
     writing: AtomicBool,
     /// Whether nobody is to wait for the client any more.
@@ -92,19 +95,21 @@ impl AsFd for Raw {
 
 impl From<TcpStream> for Raw {
     fn from(stream: TcpStream) -> Raw {
-        Raw::over(Stream::Tcp(stream))
+        let ip = |address: io::Result<SocketAddr>| address.ok().map(|address| address.ip());
+        let (ours, theirs) = (ip(stream.local_addr()), ip(stream.peer_addr()));
+        Raw::over(Stream::Tcp(stream), theirs.is_some() && ours == theirs)
     }
 }
 
 impl From<UnixStream> for Raw {
     fn from(stream: UnixStream) -> Raw {
-        Raw::over(Stream::Unix(stream))
+        Raw::over(Stream::Unix(stream), false)
     }
 }
 
 impl Raw {
-    fn over(stream: Stream) -> Raw {
-        Raw { stream, writing: AtomicBool::new(false), woken: AtomicBool::new(false) }
+    fn over(stream: Stream, looped: bool) -> Raw {
+        Raw { stream, looped, writing: AtomicBool::new(false), woken: AtomicBool::new(false) }
     }
 
     fn shut(&self, how: Shutdown) {
@@ -113,6 +118,13 @@ impl Raw {
             Stream::Tcp(stream) => stream.shutdown(how),
             Stream::Unix(stream) => stream.shutdown(how),
         };
+    }
+
+    /// The core that the client last sent something from, where that is known: where it is one of this machine.
+    pub(crate) fn sent_from(&self) -> Option<usize> {
+        // Of others it would be the core that their network's interrupts go to, which may be one for all.
+        let core = self.looped.then(|| socket_incoming_cpu(self))?;
+        core.ok()?.try_into().ok()
     }
 
     /// Ends a wait for the client: nothing more is read. What is still to be written is, unless the client takes nothing.

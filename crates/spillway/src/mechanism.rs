@@ -76,6 +76,10 @@ pub enum Mechanism {
     LookupBatches,
     /// A server's worker that has several short statements to run sends their answers together. Without it, each by a call of its own.
     AnswerBatches,
+    /// A server's worker stays with a client that asks one brief statement after the other, as long as there are few of those.
+    StickyWorkers,
+    /// Such a worker goes to the core that its client sends from, where that is one of this machine and comes by TCP.
+    FollowedClients,
     /// A table whose rows have many versions of its schema has them written in the newest, beside its users.
     RowRefresh,
     /// Blocks are searched by nodes over their keys, in place of halving.
@@ -92,7 +96,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 39] = [
+    pub const ALL: [Mechanism; 41] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -126,6 +130,8 @@ impl Mechanism {
         Mechanism::PointChanges,
         Mechanism::LookupBatches,
         Mechanism::AnswerBatches,
+        Mechanism::StickyWorkers,
+        Mechanism::FollowedClients,
         Mechanism::RowRefresh,
         Mechanism::BlockNodes,
         Mechanism::Simd,
@@ -171,6 +177,8 @@ impl Mechanism {
             Mechanism::PointChanges => "point-changes",
             Mechanism::LookupBatches => "lookup-batches",
             Mechanism::AnswerBatches => "answer-batches",
+            Mechanism::StickyWorkers => "sticky-workers",
+            Mechanism::FollowedClients => "followed-clients",
             Mechanism::RowRefresh => "row-refresh",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",

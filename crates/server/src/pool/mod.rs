@@ -1,4 +1,4 @@
-//! The threads that serve clients: few, and none waits for a client.
+//! The threads that serve clients: few, and none waits for a client but who stays with one.
 //!
 //! **Goal.** A statement of a loaded server costs some ten microseconds; waking a thread costs as much. With a thread for
 //! each client most of the processor's time went into wake-ups: one for the command, one for the row's lock, one for the
@@ -39,6 +39,9 @@
 //! clients but one wait for a lock, that one's COMMIT is still read. So does one whose row is on a device. Threads beyond the setting go to rest as soon as they
 //! have nothing in hand. And where all are long at a statement each while others are ready ([`watch`]), one more runs.
 //!
+//! **Who asks on and on** is stayed with ([`stay`]): a worker waits in that client's socket, on the client's core where that is one of this
+//! machine, as long as there are few such clients and their statements are brief.
+//!
 //! **As few as will do.** One worker is through with a few brief statements before another is awake, and sends more answers together than
 //! two do. So one that has met nothing long of late calls nobody for a few commands, and steps back where another listens already. Before
 //! it does anything long, or waits, it sees to it that another listens, or has been called.
@@ -46,7 +49,7 @@
 //! Invariants:
 //! 1. A seat that is not busy has nothing to be read that no event will tell of, and its time is known to the timer.
 //! 2. A busy seat is in the hands of one worker, or in the queue once, or its commit's outcome will queue it, or the waker
-//!    of its statement, or the timer.
+//!    of its statement, or the timer. Epoll is quiet of it while a worker stays with it (R1).
 //! 3. Where something is in the queue, a worker is awake and will look there before it waits or does anything long, or the bell has been
 //!    rung.
 //! 4. Where fewer run than may and none of them sleeps in epoll, another has been called, or one that runs is at nothing long.
@@ -60,6 +63,7 @@ mod commits;
 mod crew;
 mod homes;
 mod seat;
+mod stay;
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -89,6 +93,7 @@ use self::commits::Commits;
 use self::crew::Crew;
 use self::homes::Homes;
 use self::seat::{Left, Seat, Sitting};
+use self::stay::Stays;
 use self::timer::Timer;
 use self::work::{Item, Work};
 use crate::affinity::Affinity;
@@ -170,6 +175,11 @@ pub(crate) struct Pool {
     kept_since_ns: AtomicU64,
     /// Whether brief statements are answered together, by as few workers as will do.
     together: bool,
+    /// Whether workers stay with clients.
+    sticky: bool,
+    /// Whether those go to the cores of their clients.
+    follows: bool,
+    stays: Stays,
     /// What was taken from the queue.
     taken: AtomicU64,
     /// As much as that was when it was last looked at whether all workers are stuck.
@@ -191,7 +201,10 @@ impl Pool {
         }
         let timer = Timer::new()?;
         let homes = Homes::new(shared.settings.affinity, workers);
-        let together = shared.instance.database().settings().has(Mechanism::AnswerBatches);
+        let has = |mechanism| shared.instance.database().settings().has(mechanism);
+        let together = has(Mechanism::AnswerBatches);
+        let follows = has(Mechanism::FollowedClients);
+        let sticky = has(Mechanism::StickyWorkers) && shared.settings.affinity == Affinity::Off;
         let pool = Arc::new_cyclic(|me| Pool {
             me: me.clone(),
             shared,
@@ -207,6 +220,9 @@ impl Pool {
             timer,
             kept_since_ns: AtomicU64::new(0),
             together,
+            sticky,
+            follows,
+            stays: Stays::default(),
             taken: AtomicU64::new(0),
             taken_before: AtomicU64::new(0),
             watch_at_ns: AtomicU64::new(0),
@@ -226,8 +242,8 @@ impl Pool {
         let raw = socket.raw();
         let seat = Arc::new(Seat::new(id, Sitting::Came { socket, address, slot }));
         self.seats.write().insert(id, seat.clone());
-        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
-        if let Err(error) = epoll::add(&self.epoll, &*raw, EventData::new_u64(id), flags) {
+        let id_of_event = EventData::new_u64(id);
+        if let Err(error) = epoll::add(&self.epoll, &*raw, id_of_event, stay::HEARD) {
             self.leave(&seat);
             return Err(error.into());
         }
@@ -265,15 +281,23 @@ impl Pool {
     }
 
     /// What is counted of it.
-    pub(crate) fn metrics(&self) -> [Metric; 2] {
+    pub(crate) fn metrics(&self) -> [Metric; 4] {
         let figure =
             |name, help, value: usize| Metric { name, help, counter: false, value: value as f64 };
+        let (stays_now, stays) = self.stays.figures();
         [
             figure(
                 "workers_now",
-                "Threads that serve connections, with those that wait for locks.",
+                "Threads that serve connections, with those that wait for locks, and those that stay with one.",
                 self.crew.threads(),
             ),
+            figure("stays_now", "Connections that have a thread of their own for now.", stays_now),
+            Metric {
+                name: "stays_total",
+                help: "Times that a connection had a thread of its own.",
+                counter: true,
+                value: stays as f64,
+            },
             figure(
                 "commits_waiting_now",
                 "Answers to clients that wait until their commit is durable.",
@@ -397,10 +421,12 @@ impl Pool {
                 self.timer.ring();
             }
             let since = began.take().unwrap_or_else(clock::now);
-            match item {
-                Item::Answer(seat, outcome) => self.serve(seat, Some(outcome)),
-                Item::Command(seat) => self.serve(seat, None),
-            }
+            let (seat, outcome) = match item {
+                Item::Answer(seat, outcome) => (seat, Some(outcome)),
+                Item::Command(seat) => (seat, None),
+            };
+            self.stays.note_asked(&seat, since);
+            self.serve(seat, outcome);
             let now = clock::now();
             if now >= since + BRIEF_FOR {
                 self.was_longer();
@@ -422,6 +448,10 @@ impl Pool {
         let keeps = self.shared.instance.database().keeps_reads();
         if keeps || self.commits.waiting() > 0 || !self.work.lock().is_empty() {
             self.ring_if_asleep();
+        }
+        // Nobody hears what comes, and those who run may be long at something.
+        if self.crew.sleeping() == 0 && self.begin_watch(clock::now()) {
+            self.timer.ring();
         }
     }
 
@@ -612,6 +642,10 @@ impl Pool {
             });
             LOOKS_SOON.set(false);
             self.homes.note(&seat, touched, &self.shared.homes);
+            let step = match step {
+                Ok(step) if self.is_to_stay(&seat, &step) => self.stay(&seat, &mut sitting, step),
+                step => step,
+            };
             if !matches!(step, Ok(Step::Answers(_))) {
                 self.send_kept();
             }
@@ -715,6 +749,9 @@ impl Pool {
 
 impl thread::Pool for Pool {
     fn leave(&self) {
+        if stay::waits_already() {
+            return;
+        }
         self.send_kept();
         self.share();
         // What it makes ready from now on is others' to find.
@@ -733,12 +770,16 @@ impl thread::Pool for Pool {
     }
 
     fn come_back(&self) {
+        if stay::waited_already() {
+            return;
+        }
         self.crew.come_back();
         self.homes.settle();
         LOOKS_SOON.set(LOOKED_SOON.get());
     }
 
     fn long_ahead(&self) {
+        self.leave_client();
         self.send_kept();
         if OWES.take() {
             self.ring_if_asleep();

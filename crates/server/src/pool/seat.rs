@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::stay::Calm;
 use crate::connection::Client;
 use crate::server::Slot;
 use crate::transport::Socket;
@@ -93,6 +94,8 @@ pub(super) struct Seat {
     until_ns: AtomicU64,
     /// The home that its statements mostly went to, above the votes for that. Written by whoever has it.
     home: AtomicU32,
+    /// Whether a worker is to stay with it.
+    pub(super) calm: Calm,
     /// Locked by whoever has it; nobody else tries.
     pub(super) sitting: Mutex<Sitting>,
 }
@@ -105,6 +108,7 @@ impl Seat {
             word: AtomicU8::new(BUSY),
             until_ns: AtomicU64::new(0),
             home: AtomicU32::new(0),
+            calm: Calm::default(),
             sitting: Mutex::new(sitting),
         }
     }

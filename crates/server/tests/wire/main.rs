@@ -14,5 +14,6 @@ mod metadata;
 mod pool;
 mod results;
 mod statements;
+mod stay;
 mod tls;
 mod together;

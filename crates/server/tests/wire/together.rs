@@ -13,6 +13,8 @@ fn server(together: bool) -> TestServer {
     let settings = ServerSettings { workers: 1, ..ServerSettings::default() };
     let mut database = Settings::default();
     database.without.extend((!together).then_some(Mechanism::AnswerBatches));
+    // Clients that are stayed with are answered by themselves.
+    database.without.push(Mechanism::StickyWorkers);
     let server = TestServer::with(settings, database);
     let mut client = server.client();
     client.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, pad LONGTEXT)");
@@ -87,7 +89,9 @@ fn y3_who_does_not_take_its_answers_keeps_nobody_waiting() {
     let path = folder.path().join("sock");
     let settings =
         ServerSettings { workers: 1, socket: Some(path.clone()), ..ServerSettings::default() };
-    let server = TestServer::with(settings, Settings::default());
+    let mut database = Settings::default();
+    database.without.push(Mechanism::StickyWorkers);
+    let server = TestServer::with(settings, database);
     let mut root = server.client();
     root.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, pad LONGTEXT)");
     root.run("INSERT INTO t VALUES (1, 7, REPEAT('long', 2000))");

@@ -1,0 +1,327 @@
+//! Workers that stay with a client.
+//!
+//! A client that asks on and on, one brief statement after the other, waits on its core for an answer that comes from another: each command
+//! and each answer wakes a thread there, which takes an interrupt, and on a virtual machine a dear one. A thread that does nothing but answer
+//! that client can be where the client is: each wakes the other on its own core, and finds its lines in the caches. So such a client gets a
+//! worker that waits in its socket. For its commits, for rows and devices, and after all that is long, it goes through the queue as
+//! everybody does.
+//!
+//! The system brings the two together only by chance. Whoever finds a core idle is put there, away from the other; then both wait for interrupts
+//! again, and so leave cores idle. So the worker looks now and then where its client sends from, and goes there. It is not bound to that core: that
+//! would only have the client put elsewhere.
+//!
+//! To the crew such a worker is one that *waits*, and another has taken its place: it sees what comes from others, writes the log, and takes
+//! in what was read. Epoll is told to keep quiet of the client meanwhile.
+//!
+//! # Guarantees
+//!
+//! - **R1.** A seat that is stayed with is busy, and in the hands of that worker alone. What its client sends is seen, and its end, and its time
+//!   runs out as if it were not.
+//! - **R2.** A worker stays only with who has just had [`AFTER`] answers that nothing was waited for, and more where it stayed for fewer than
+//!   [`WORTH`] the last time; and leaves who keeps quiet for [`QUIET`].
+//! - **R3.** No more stay than there are places ([`PLACES`] for each worker), and soon none where more clients than that ask for anything:
+//!   those who are stayed with would have more of the cores than the others. None stays where nobody would be left to see what comes.
+//! - **R4.** A worker that stays counts as running again before it does anything that is known to take long, and leaves its client after that.
+//!
+//! **Rejected.** A thread for each client, always: commits that wait together are written together by who has nothing else to do, and a row that
+//! all want goes from one to the next without a thread that wakes ([`super`]). Each worker in an epoll of its own, with some of the clients: it is on
+//! the core of some of them at best. To try now and then whether few for all serve more, and to go on with what did: what is tried scatters
+//! those who have come together, and on a busy machine chance decides.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::thread::Result;
+use std::time::Duration;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use spillway_base::{clock, thread};
+
+use super::Pool;
+use super::seat::{Seat, Sitting};
+use crate::connection::{Client, Step};
+use crate::transport::{Raw, Socket};
+
+/// So many answers in a row, for none of which anything was waited for, before a worker stays; at the most, where it was not worth it.
+const AFTER: u32 = 16;
+const AFTER_MOST: u32 = 1 << 12;
+/// Answers that it is to stay for.
+const WORTH: u64 = 64;
+/// Who keeps quiet for so long is left.
+const QUIET: Duration = Duration::from_millis(10);
+/// Clients that are stayed with, for each worker that may run at once.
+const PLACES: usize = 32;
+/// However many workers there are.
+const PLACES_MOST: usize = 512;
+/// Answers from one look at where the client is to the next.
+const LOOKS_EACH: u64 = 32;
+/// Clients are counted that ask for anything within as much time.
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// What epoll tells of a client.
+pub(super) const HEARD: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+
+thread_local! {
+    /// Whether this worker stays with a client, and counts as one that waits.
+    static STAYS: Cell<bool> = const { Cell::new(false) };
+    /// Whether it has waited within that.
+    static WAITED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a seat's client was answered lately. Written by whoever has the seat.
+#[derive(Default)]
+pub(super) struct Calm {
+    /// Answers in a row that nothing was waited for.
+    answers: AtomicU32,
+    /// As many more than [`AFTER`] are asked for before it is stayed with.
+    more: AtomicU32,
+    /// The last window that it was counted in.
+    window: AtomicU64,
+}
+
+impl Calm {
+    /// It was answered, or, not `calm`, something was waited for. Whether it has had enough of answers in a row to be stayed with.
+    fn note(&self, calm: bool) -> bool {
+        let answers = if calm { self.answers.load(Relaxed).saturating_add(1) } else { 0 };
+        self.answers.store(answers, Relaxed);
+        answers >= AFTER + self.more.load(Relaxed)
+    }
+
+    /// It was stayed with for so many answers.
+    fn left_after(&self, answers: u64) {
+        let more = self.more.load(Relaxed);
+        let more = if answers < WORTH { (2 * more + AFTER).min(AFTER_MOST) } else { more / 2 };
+        self.more.store(more, Relaxed);
+        self.answers.store(0, Relaxed);
+    }
+}
+
+/// Who is stayed with, and how many there are beside.
+#[derive(Default)]
+pub(super) struct Stays {
+    now: AtomicUsize,
+    total: AtomicU64,
+    window: AtomicU64,
+    /// Clients that asked for something in this window, and in the one before.
+    asked: AtomicUsize,
+    asked_before: AtomicUsize,
+}
+
+impl Stays {
+    /// A client asks for something.
+    pub(super) fn note_asked(&self, seat: &Seat, now: Duration) {
+        let window = now.as_nanos() as u64 / WINDOW.as_nanos() as u64;
+        if seat.calm.window.load(Relaxed) == window {
+            return;
+        }
+        seat.calm.window.store(window, Relaxed);
+        let last = self.window.load(Relaxed);
+        if last < window && self.window.compare_exchange(last, window, SeqCst, Relaxed).is_ok() {
+            let asked = self.asked.swap(0, Relaxed);
+            self.asked_before.store(if last + 1 == window { asked } else { 0 }, Relaxed);
+        }
+        self.asked.fetch_add(1, Relaxed);
+    }
+
+    /// Whether more ask for anything than so many.
+    fn is_crowded(&self, places: usize) -> bool {
+        self.asked.load(Relaxed).max(self.asked_before.load(Relaxed)) > places
+    }
+
+    fn begin(&self, places: usize) -> bool {
+        let place = |now: usize| (now < places).then_some(now + 1);
+        !self.is_crowded(places) && self.now.fetch_update(SeqCst, SeqCst, place).is_ok()
+    }
+
+    /// How many are stayed with, and how many were.
+    pub(super) fn figures(&self) -> (usize, u64) {
+        (self.now.load(SeqCst), self.total.load(SeqCst))
+    }
+}
+
+/// Waits until something comes from a client, if only its end; `false` where nothing does for so long.
+fn comes(raw: &Raw, most: Duration) -> bool {
+    let mut polled = [PollFd::new(raw, PollFlags::IN | PollFlags::RDHUP)];
+    let most = Timespec::try_from(most).ok();
+    poll(&mut polled, most.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+/// Has the calling worker go on on the core that its client, one of this machine, last sent from. It may go anywhere from there; where the system
+/// does not let it say where, it goes where that puts it.
+fn follow(raw: &Raw) {
+    let Some(core) = raw.sent_from() else { return };
+    if core == sched_getcpu() || core >= CpuSet::MAX_CPU {
+        return;
+    }
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    if allowed.is_set(core) {
+        let mut there = CpuSet::new();
+        there.set(core);
+        let _ = sched_setaffinity(None, &there);
+        let _ = sched_setaffinity(None, &allowed);
+    }
+}
+
+/// Sends a client its answer. Whether it took all of it.
+fn send(client: &mut Client<Socket>) -> bool {
+    let sent = client.parcel().map_or(Ok(0), |mut parcel| {
+        parcel.send();
+        parcel.sent()
+    });
+    client.posted(sent)
+}
+
+impl Pool {
+    /// Notes how a client was served. Whether the calling worker is to stay with it.
+    pub(super) fn is_to_stay(&self, seat: &Seat, step: &Step) -> bool {
+        let calm = matches!(step, Step::Answers(_) | Step::Waits(_));
+        seat.calm.note(calm) && self.sticky && self.stays.begin(self.places())
+    }
+
+    fn places(&self) -> usize {
+        (PLACES * self.crew.most()).min(PLACES_MOST)
+    }
+
+    /// Stays with a client whose seat the calling worker has, until something is to be done but for an answer to be sent, or the client
+    /// keeps quiet; answers what. The place is taken already ([`Pool::is_to_stay`]).
+    pub(super) fn stay(&self, seat: &Seat, sitting: &mut Sitting, step: Step) -> Result<Step> {
+        let mut answers = 0;
+        let mut outcome = Ok(step);
+        if let Some(client) = sitting.served_mut()
+            && let Some(raw) = client.transport().map(|socket| socket.raw())
+            && self.hear(&raw, seat, EventFlags::ET)
+        {
+            thread::Pool::leave(self);
+            STAYS.set(true);
+            // Without memory for a thread nobody would see what comes from others.
+            let alone = self.crew.is_short();
+            while let Ok(Step::Answers(until) | Step::Waits(until)) = outcome {
+                let now = clock::now();
+                let answered = matches!(outcome, Ok(Step::Answers(_)));
+                if answered && !send(client) {
+                    // Whoever goes on waits for it.
+                    outcome = Ok(Step::Again);
+                    break;
+                }
+                outcome = Ok(Step::Waits(until));
+                self.stays.note_asked(seat, now);
+                if alone || !STAYS.get() || self.stays.is_crowded(self.places()) {
+                    break;
+                }
+                let most = until.saturating_sub(now).min(QUIET);
+                if !comes(&raw, most) {
+                    break;
+                }
+                client.stir(false);
+                answers += 1;
+                if self.follows && answers % LOOKS_EACH == 0 {
+                    follow(&raw);
+                }
+                outcome = catch_unwind(AssertUnwindSafe(|| client.step()));
+            }
+            self.leave_client();
+            // What is there and was not read is told of at once.
+            if !self.hear(&raw, seat, HEARD) {
+                outcome = Ok(Step::End);
+            }
+        }
+        seat.calm.left_after(answers);
+        self.stays.total.fetch_add(1, Relaxed);
+        self.stays.now.fetch_sub(1, SeqCst);
+        outcome
+    }
+
+    /// The calling worker stays no more: it runs, as others do.
+    pub(super) fn leave_client(&self) {
+        if STAYS.take() {
+            thread::Pool::come_back(self);
+        }
+    }
+
+    /// Has epoll tell of this of a client. Whether it will.
+    fn hear(&self, raw: &Raw, seat: &Seat, flags: EventFlags) -> bool {
+        epoll::modify(&self.epoll, raw, EventData::new_u64(seat.id), flags).is_ok()
+    }
+}
+
+/// Whether the calling worker, which is about to wait within a statement, counts as one that waits already.
+pub(super) fn waits_already() -> bool {
+    WAITED.set(STAYS.get());
+    STAYS.get()
+}
+
+/// The same, of one that goes on.
+pub(super) fn waited_already() -> bool {
+    WAITED.take()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seats(count: usize) -> Vec<Seat> {
+        (0..count).map(|id| Seat::new(id as u64, Sitting::Gone)).collect()
+    }
+
+    /// R2: more of them where it was not worth it, and fewer again where it was.
+    #[test]
+    fn r2_a_client_is_stayed_with_after_so_many_answers_in_a_row() {
+        let calm = Calm::default();
+        let answers = || (1..=2 * AFTER_MOST).find(|_| calm.note(true)).unwrap();
+        assert!((1..AFTER).all(|_| !calm.note(true)) && !calm.note(false));
+        assert_eq!(answers(), AFTER);
+        let mut asked = Vec::new();
+        for _ in 0..10 {
+            calm.left_after(WORTH - 1);
+            asked.push(answers());
+        }
+        assert_eq!(asked[..4], [2 * AFTER, 4 * AFTER, 8 * AFTER, 16 * AFTER]);
+        assert_eq!(asked[8..], [AFTER + AFTER_MOST; 2]);
+        for _ in 0..20 {
+            calm.left_after(WORTH);
+        }
+        assert_eq!(answers(), AFTER);
+    }
+
+    /// R3: each client counts once in a window, and those of the last one count, too.
+    #[test]
+    fn r3_clients_are_counted_that_ask_lately() {
+        let (stays, seats) = (Stays::default(), seats(10));
+        let ask = |window: u32, seats: &[Seat]| {
+            for part in 1..4 {
+                seats
+                    .iter()
+                    .for_each(|seat| stays.note_asked(seat, WINDOW * window + WINDOW * part / 4));
+            }
+        };
+        let counts = |most: usize| !stays.is_crowded(most) && stays.is_crowded(most - 1);
+        ask(5, &seats[..4]);
+        assert!(counts(4));
+        ask(6, &seats);
+        assert!(counts(10));
+        ask(7, &seats[..2]);
+        assert!(counts(10));
+        ask(8, &seats[..2]);
+        assert!(counts(2));
+        ask(9, &seats);
+        ask(11, &seats[..1]);
+        assert!(counts(1), "that was before a pause");
+        // Somebody's clock was read before.
+        ask(10, &seats[1..2]);
+        assert!(counts(2));
+    }
+
+    #[test]
+    fn r3_no_more_begin_than_there_are_places() {
+        let (stays, seats) = (Stays::default(), seats(4));
+        assert!((0..3).all(|_| stays.begin(3)) && !stays.begin(3));
+        stays.now.fetch_sub(1, SeqCst);
+        assert!(stays.begin(3));
+        stays.now.store(0, SeqCst);
+        seats.iter().for_each(|seat| stays.note_asked(seat, WINDOW));
+        assert!(!stays.begin(3));
+    }
+}

@@ -1,0 +1,232 @@
+//! Workers that stay with a client: it is answered as ever, and nobody waits because of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use spillway::{Mechanism, Settings};
+use spillway_base::clock::Clock;
+use spillway_base::rng::Rng;
+use spillway_base::thread;
+use spillway_server::ServerSettings;
+
+use crate::client::{Client, TestServer, until};
+use crate::pool::{figure, running, send};
+
+/// Clients that are stayed with at once, with one worker.
+const PLACES: usize = 32;
+
+fn server(workers: usize, without: &[Mechanism]) -> TestServer {
+    let mut database = Settings::default();
+    database.without.extend(without.iter().copied());
+    TestServer::with(ServerSettings { workers, ..ServerSettings::default() }, database)
+}
+
+fn stays(server: &TestServer) -> usize {
+    figure(server, "stays_now")
+}
+
+/// Has a client ask until a worker stays with it. No other does.
+fn have_it_stayed_with(server: &TestServer, client: &mut Client) {
+    until(|| {
+        assert_eq!(client.run("SELECT 7").one(), "7");
+        stays(server) == 1
+    });
+}
+
+#[test]
+fn r2_who_asks_on_and_on_is_stayed_with_until_it_is_quiet() {
+    let server = server(1, &[]);
+    let mut client = server.client();
+    for _ in 0..3 {
+        have_it_stayed_with(&server, &mut client);
+        until(|| stays(&server) == 0);
+        assert_eq!(client.run("SELECT 8").one(), "8");
+    }
+    assert!(figure(&server, "stays_total") >= 3);
+}
+
+/// Nor with one whose commits are waited for.
+#[test]
+fn r2_nobody_stays_where_none_is_to() {
+    let server = server(2, &[Mechanism::StickyWorkers]);
+    let mut client = server.client();
+    (0..200).for_each(|_| assert_eq!(client.run("SELECT 7").one(), "7"));
+    assert_eq!(figure(&server, "stays_total"), 0);
+    let server = self::server(2, &[]);
+    let mut client = server.client();
+    client.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    (0..200).for_each(|id| {
+        assert_eq!(client.run(format!("INSERT INTO t VALUES ({id})")).affected(), 1)
+    });
+    assert_eq!(figure(&server, "stays_total"), 0);
+}
+
+/// R1: it goes, is killed, keeps the rest of a command back, or sends several at once.
+#[test]
+fn r1_what_comes_from_who_is_stayed_with_is_seen() {
+    let server = server(1, &[]);
+    let mut root = server.client();
+    for round in 0..8 {
+        let before = figure(&server, "connections_now");
+        let mut client = server.client();
+        let id = client.run("SELECT CONNECTION_ID()").one();
+        have_it_stayed_with(&server, &mut client);
+        match round % 4 {
+            0 => drop(client),
+            1 => {
+                root.run(format!("KILL {id}"));
+                assert!(client.packet().is_none(), "it is still connected");
+            }
+            2 => {
+                client.raw(&[9, 0, 0, 0, 3]);
+                until(|| stays(&server) == 0);
+                client.raw(b"SELECT 5");
+                client.sequence = 1;
+                assert_eq!(client.answer().one(), "5");
+                drop(client);
+            }
+            _ => {
+                for _ in 0..100 {
+                    send(&mut client, "SELECT 3");
+                }
+                for _ in 0..100 {
+                    client.sequence = 1;
+                    assert_eq!(client.answer().one(), "3");
+                }
+                drop(client);
+            }
+        }
+        until(|| figure(&server, "connections_now") == before);
+    }
+}
+
+/// R1: its time runs out.
+#[test]
+fn r1_who_is_quiet_for_too_long_is_let_go_of() {
+    let server = server(1, &[]);
+    let mut client = server.client();
+    client.run("SET wait_timeout = 1");
+    have_it_stayed_with(&server, &mut client);
+    client.sequence = 0;
+    let told = client.packet().expect("it is not told why");
+    assert_eq!((told[0], u16::from_le_bytes([told[1], told[2]])), (0xFF, 4031));
+}
+
+#[test]
+fn r3_none_stays_where_more_ask_than_there_are_places() {
+    let server = server(1, &[]);
+    let mut clients: Vec<Client> = (0..PLACES + 8).map(|_| server.client()).collect();
+    let ask = |clients: &mut [Client]| {
+        clients.iter_mut().for_each(|client| send(client, "SELECT 7"));
+        clients.iter_mut().for_each(|client| assert_eq!(client.answer().one(), "7"));
+        stays(&server)
+    };
+    for _ in 0..3 {
+        until(|| ask(&mut clients[..PLACES / 2]) >= PLACES / 4);
+        assert!(stays(&server) <= PLACES);
+        until(|| ask(&mut clients) == 0);
+    }
+}
+
+/// R4: with one worker, and others who ask meanwhile.
+#[test]
+fn r4_nobody_waits_for_what_is_long_of_who_is_stayed_with() {
+    let server = server(1, &[]);
+    let (mut client, mut root) = (server.client(), server.client());
+    client.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    let rows: Vec<String> = (0..300).map(|id| format!("({id})")).collect();
+    client.run(format!("INSERT INTO t VALUES {}", rows.join(",")));
+    let id = client.run("SELECT CONNECTION_ID()").one();
+    let long =
+        "SELECT COUNT(*) FROM t a, t b, t c, t d, t e WHERE a.id + b.id + c.id + d.id + e.id = -1";
+    for _ in 0..3 {
+        have_it_stayed_with(&server, &mut client);
+        send(&mut client, long);
+        // Long enough that it is not looked any more whether all are stuck.
+        Clock::system().sleep(Duration::from_millis(100));
+        until(|| running(&mut root, long) == 1);
+        (0..50).for_each(|_| assert_eq!(root.run("SELECT 1").one(), "1"));
+        root.run(format!("KILL QUERY {id}"));
+        assert_eq!(client.answer().code(), 1317);
+        // It is left after what is long.
+        have_it_stayed_with(&server, &mut client);
+        let before = figure(&server, "stays_total");
+        assert_eq!(client.run("SELECT COUNT(*) FROM t a, t b").one(), "90000");
+        assert_eq!(client.run("SELECT 1").one(), "1");
+        assert_eq!(figure(&server, "stays_total"), before + 1);
+    }
+}
+
+/// What waits for a row of one who is stayed with goes on when that lets go of it, and the other way about.
+#[test]
+fn rows_go_to_and_from_those_who_are_stayed_with() {
+    let server = server(1, &[]);
+    let (mut one, mut two) = (server.client(), server.client());
+    one.run("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    one.run("INSERT INTO t VALUES (1, 0)");
+    let lock = "SELECT n FROM t WHERE id = 1 FOR UPDATE";
+    for _ in 0..5 {
+        have_it_stayed_with(&server, &mut one);
+        one.run("BEGIN");
+        one.run(lock);
+        until(|| stays(&server) == 0);
+        have_it_stayed_with(&server, &mut two);
+        send(&mut two, lock);
+        have_it_stayed_with(&server, &mut one);
+        one.run("ROLLBACK");
+        assert_eq!(two.answer().one(), "0");
+    }
+}
+
+/// R1 to R4, whatever many do beside each other: all are told what is so.
+#[test]
+fn whatever_clients_do_they_are_answered() {
+    const CLIENTS: usize = 12;
+    const STEPS: usize = 400;
+    for workers in [1, 2] {
+        let server = server(workers, &[]);
+        let mut root = server.client();
+        root.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, pad LONGTEXT)");
+        (0..=CLIENTS).for_each(|id| {
+            root.run(format!("INSERT INTO t VALUES ({id}, 0, REPEAT('long', 5000))"));
+        });
+        let shared = AtomicU64::new(0);
+        thread::together(CLIENTS, |number| {
+            let mut rng = Rng::new(number as u64);
+            let mut client = server.client();
+            let mut own = 0;
+            for _ in 0..STEPS {
+                match rng.below(40) {
+                    0 => {
+                        client.run(format!("UPDATE t SET n = n + 1 WHERE id = {number}"));
+                        own += 1;
+                    }
+                    1 => {
+                        client.run(format!("UPDATE t SET n = n + 1 WHERE id = {CLIENTS}"));
+                        shared.fetch_add(1, Ordering::Relaxed);
+                    }
+                    2 => {
+                        client.run("BEGIN");
+                        client.run(format!("UPDATE t SET n = 0 WHERE id = {CLIENTS}"));
+                        client.run("ROLLBACK");
+                    }
+                    3 => {
+                        let pad = client.run(format!("SELECT pad FROM t WHERE id = {number}"));
+                        assert_eq!(pad.one().len(), 20_000);
+                    }
+                    4 => Clock::system().sleep(Duration::from_millis(12)),
+                    5 => client = server.client(),
+                    6 => assert_eq!(client.run("SELECT SLEEP(0.001)").one(), "0"),
+                    _ => {
+                        let n = client.run(format!("SELECT n FROM t WHERE id = {number}"));
+                        assert_eq!(n.one(), own.to_string());
+                    }
+                }
+            }
+        });
+        let sum = root.run(format!("SELECT n FROM t WHERE id = {CLIENTS}")).one();
+        assert_eq!(sum, shared.load(Ordering::Relaxed).to_string());
+        assert!(figure(&server, "stays_total") > 0);
+        until(|| stays(&server) == 0);
+    }
+}
