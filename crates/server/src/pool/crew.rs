@@ -55,9 +55,10 @@ impl Crew {
         self.most + self.extra.load(SeqCst)
     }
 
-    /// Lets one more run than before.
+    /// Lets one more run than there are: those that came back from a wait may be too many by far.
     pub(super) fn stretch(&self) {
-        self.extra.fetch_add(1, SeqCst);
+        let extra = (self.running.load(SeqCst) + 1).saturating_sub(self.most);
+        self.extra.fetch_max(extra, SeqCst);
     }
 
     /// Lets no more run than there should, where fewer than that are at work. Whether that is how it is now.
@@ -98,10 +99,17 @@ impl Crew {
         self.sleeping() == 0 && self.running.load(SeqCst) < self.most()
     }
 
-    /// Whether none waits, and of those that run all but one sleep, one at the least.
-    pub(super) fn is_one_at_work(&self) -> bool {
+    /// Whether none waits but so many, and of those that run all but one sleep, one at the least.
+    pub(super) fn is_one_at_work(&self, waiting: usize) -> bool {
         let sleeping = self.sleeping();
-        sleeping > 0 && self.running.load(SeqCst) == sleeping + 1 && self.waiting.load(SeqCst) == 0
+        sleeping > 0
+            && self.running.load(SeqCst) == sleeping + 1
+            && self.waiting.load(SeqCst) == waiting
+    }
+
+    /// Whether all that there are wait, or are spare.
+    pub(super) fn none_runs(&self) -> bool {
+        self.running.load(SeqCst) == 0
     }
 
     /// Whether the calling worker is the only one that runs or waits.
@@ -213,23 +221,49 @@ impl Crew {
 mod tests {
     use super::*;
 
+    /// However many came back, there is place for one more at once.
+    #[test]
+    fn one_more_may_run_than_those_who_are_long_at_something() {
+        let crew = Crew::new(2);
+        let start = || spillway_base::thread::spawn("worker", || ());
+        crew.call(start).unwrap();
+        for _ in 0..4 {
+            crew.leave();
+            crew.call(start).unwrap();
+        }
+        (0..4).for_each(|_| crew.come_back());
+        assert!(crew.is_over() && !crew.is_short());
+        crew.stretch();
+        assert!(crew.most() == 6 && crew.is_short() && !crew.is_over());
+        // There is place for one as it is.
+        crew.stretch();
+        assert_eq!(crew.most(), 6);
+        crew.leave();
+        crew.leave();
+        crew.leave();
+        crew.leave();
+        assert!(crew.shrink() && crew.most() == 2);
+        crew.end().into_iter().for_each(|thread| thread.join().unwrap());
+    }
+
     #[test]
     fn one_is_at_work_where_another_sleeps_and_none_waits() {
         let crew = Crew::new(4);
         let start = || spillway_base::thread::spawn("worker", || ());
         crew.call(start).unwrap();
-        assert!(!crew.is_one_at_work(), "nobody would see what comes");
+        assert!(!crew.is_one_at_work(0), "nobody would see what comes");
         crew.call(start).unwrap();
-        assert!(!crew.is_one_at_work(), "both are at work");
+        assert!(!crew.is_one_at_work(0), "both are at work");
         crew.lie_down();
-        assert!(crew.is_one_at_work());
+        assert!(crew.is_one_at_work(0));
         crew.call(start).unwrap();
-        assert!(!crew.is_one_at_work());
+        assert!(!crew.is_one_at_work(0));
         crew.leave();
-        assert!(!crew.is_one_at_work(), "one waits");
+        assert!(!crew.is_one_at_work(0), "one waits");
+        assert!(crew.is_one_at_work(1), "but that is known");
         crew.come_back();
         crew.lie_down();
-        assert!(crew.is_one_at_work());
+        assert!(crew.is_one_at_work(0));
         crew.end().into_iter().for_each(|thread| thread.join().unwrap());
     }
 }

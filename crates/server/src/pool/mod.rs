@@ -635,6 +635,7 @@ impl Pool {
         loop {
             let left = seat.look();
             LOOKS_SOON.set(true);
+            stay::begin_command();
             let (step, touched) = home::within(self.homes.count(), || {
                 catch_unwind(AssertUnwindSafe(|| {
                     self.step(&seat, &mut sitting, outcome.take(), left)
@@ -738,6 +739,14 @@ impl Pool {
         self.tell_of_it();
     }
 
+    /// Has others hand over what is kept for the device: the caller may hold what blocks need that come into memory.
+    fn have_kept_reads_handed_over(&self) {
+        if self.shared.instance.database().keeps_reads() {
+            self.kept_since_ns.store(LONG_AGO_NS, Ordering::Relaxed);
+            self.ring_if_asleep();
+        }
+    }
+
     /// Lets go of a client, its place last.
     fn leave(&self, seat: &Seat) {
         self.seats.write().remove(&seat.id);
@@ -749,8 +758,9 @@ impl Pool {
 
 impl thread::Pool for Pool {
     fn leave(&self) {
+        stay::is_not_calm();
         if stay::waits_already() {
-            return;
+            return self.have_kept_reads_handed_over();
         }
         self.send_kept();
         self.share();
@@ -761,11 +771,7 @@ impl thread::Pool for Pool {
         }
         self.homes.leave();
         self.crew.leave();
-        if self.shared.instance.database().keeps_reads() {
-            // The caller may hold what blocks need that come into memory: who comes by next hands over.
-            self.kept_since_ns.store(LONG_AGO_NS, Ordering::Relaxed);
-            self.ring_if_asleep();
-        }
+        self.have_kept_reads_handed_over();
         self.call_if_missed();
     }
 
@@ -779,6 +785,7 @@ impl thread::Pool for Pool {
     }
 
     fn long_ahead(&self) {
+        stay::is_not_calm();
         self.leave_client();
         self.send_kept();
         if OWES.take() {
@@ -791,7 +798,7 @@ impl thread::Pool for Pool {
     fn is_quiet(&self) -> bool {
         // Where it is alone because its statements are brief, another is called when it waits, once.
         let alone = || self.is_brief() && self.crew.is_alone();
-        (self.crew.is_one_at_work() || alone()) && self.work.lock().is_empty()
+        (self.crew.is_one_at_work(self.stays.figures().0) || alone()) && self.work.lock().is_empty()
     }
 
     fn started(&self) {

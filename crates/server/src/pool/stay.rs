@@ -18,9 +18,10 @@
 //! - **R1.** A seat that is stayed with is busy, and in the hands of that worker alone. What its client sends is seen, and its end, and its time
 //!   runs out as if it were not.
 //! - **R2.** A worker stays only with who has just had [`AFTER`] answers that nothing was waited for, and more where it stayed for fewer than
-//!   [`WORTH`] the last time; and leaves who keeps quiet for [`QUIET`].
+//!   [`WORTH`] the last time; and leaves who keeps quiet for [`QUIET`]. Over TLS none stays.
 //! - **R3.** No more stay than there are places ([`PLACES`] for each worker), and soon none where more clients than that ask for anything:
-//!   those who are stayed with would have more of the cores than the others. None stays where nobody would be left to see what comes.
+//!   those who are stayed with would have more of the cores than the others. For the same reason none stays where more clients than there are workers
+//!   wait for something, or ask for what is long; nor where nobody would be left to see what comes.
 //! - **R4.** A worker that stays counts as running again before it does anything that is known to take long, and leaves its client after that.
 //!
 //! **Rejected.** A thread for each client, always: commits that wait together are written together by who has nothing else to do, and a row that
@@ -58,6 +59,9 @@ const PLACES: usize = 32;
 const PLACES_MOST: usize = 512;
 /// Answers from one look at where the client is to the next.
 const LOOKS_EACH: u64 = 32;
+/// A client that is elsewhere is followed so often, one more time for each look that finds it in place, and for so many that do not.
+const TRIES_MOST: u32 = 16;
+const TRIES_EACH: u32 = 64;
 /// Clients are counted that ask for anything within as much time.
 const WINDOW: Duration = Duration::from_millis(100);
 
@@ -69,6 +73,8 @@ thread_local! {
     static STAYS: Cell<bool> = const { Cell::new(false) };
     /// Whether it has waited within that.
     static WAITED: Cell<bool> = const { Cell::new(false) };
+    /// Whether nothing long was ahead, and nothing waited for, since this worker last began a command.
+    static CALM: Cell<bool> = const { Cell::new(true) };
 }
 
 /// What a seat's client was answered lately. Written by whoever has the seat.
@@ -78,8 +84,9 @@ pub(super) struct Calm {
     answers: AtomicU32,
     /// As many more than [`AFTER`] are asked for before it is stayed with.
     more: AtomicU32,
-    /// The last window that it was counted in.
+    /// The last window that it was counted in, and that it was counted in as one that waits.
     window: AtomicU64,
+    waited: AtomicU64,
 }
 
 impl Calm {
@@ -108,6 +115,9 @@ pub(super) struct Stays {
     /// Clients that asked for something in this window, and in the one before.
     asked: AtomicUsize,
     asked_before: AtomicUsize,
+    /// Those of them for whom something was waited for, or that asked for something long.
+    waited: AtomicUsize,
+    waited_before: AtomicUsize,
 }
 
 impl Stays {
@@ -120,20 +130,36 @@ impl Stays {
         seat.calm.window.store(window, Relaxed);
         let last = self.window.load(Relaxed);
         if last < window && self.window.compare_exchange(last, window, SeqCst, Relaxed).is_ok() {
-            let asked = self.asked.swap(0, Relaxed);
-            self.asked_before.store(if last + 1 == window { asked } else { 0 }, Relaxed);
+            let follows = last + 1 == window;
+            for (now, before) in
+                [(&self.asked, &self.asked_before), (&self.waited, &self.waited_before)]
+            {
+                let now = now.swap(0, Relaxed);
+                before.store(if follows { now } else { 0 }, Relaxed);
+            }
         }
         self.asked.fetch_add(1, Relaxed);
     }
 
-    /// Whether more ask for anything than so many.
-    fn is_crowded(&self, places: usize) -> bool {
-        self.asked.load(Relaxed).max(self.asked_before.load(Relaxed)) > places
+    /// Something is waited for that the client of a seat asked for.
+    fn note_waited(&self, seat: &Seat) {
+        let window = seat.calm.window.load(Relaxed);
+        if seat.calm.waited.swap(window, Relaxed) != window {
+            self.waited.fetch_add(1, Relaxed);
+        }
     }
 
-    fn begin(&self, places: usize) -> bool {
+    /// Whether more ask for anything than there are places, or more wait than there are workers for them.
+    fn is_crowded(&self, places: usize, workers: usize) -> bool {
+        let most =
+            |now: &AtomicUsize, before: &AtomicUsize| now.load(Relaxed).max(before.load(Relaxed));
+        most(&self.asked, &self.asked_before) > places
+            || most(&self.waited, &self.waited_before) > workers
+    }
+
+    fn begin(&self, places: usize, workers: usize) -> bool {
         let place = |now: usize| (now < places).then_some(now + 1);
-        !self.is_crowded(places) && self.now.fetch_update(SeqCst, SeqCst, place).is_ok()
+        !self.is_crowded(places, workers) && self.now.fetch_update(SeqCst, SeqCst, place).is_ok()
     }
 
     /// How many are stayed with, and how many were.
@@ -149,19 +175,36 @@ fn comes(raw: &Raw, most: Duration) -> bool {
     poll(&mut polled, most.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// Has the calling worker go on on the core that its client, one of this machine, last sent from. It may go anywhere from there; where the system
-/// does not let it say where, it goes where that puts it.
-fn follow(raw: &Raw) {
-    let Some(core) = raw.sent_from() else { return };
-    if core == sched_getcpu() || core >= CpuSet::MAX_CPU {
-        return;
-    }
-    let Ok(allowed) = sched_getaffinity(None) else { return };
-    if allowed.is_set(core) {
-        let mut there = CpuSet::new();
-        there.set(core);
-        let _ = sched_setaffinity(None, &there);
-        let _ = sched_setaffinity(None, &allowed);
+/// Goes where a client of this machine is.
+struct Follower(u32);
+
+impl Follower {
+    /// Looks where the client last sent from, and has the calling worker go on there. It may go anywhere from there; where the system does not let
+    /// it say where, it stays where it is. Who is elsewhere again and again is followed no more, but for a try now and then: the client may be one
+    /// thread that has many connections, and is in nobody's way for itself; or no other thread keeps the cores busy, so that whoever wakes is put on
+    /// another.
+    fn look(&mut self, raw: &Raw) {
+        let Some(core) = raw.sent_from() else { return };
+        if core == sched_getcpu() || core >= CpuSet::MAX_CPU {
+            self.0 = (self.0 + TRIES_EACH).min(TRIES_MOST * TRIES_EACH);
+            return;
+        }
+        if self.0 < TRIES_EACH {
+            self.0 += 1;
+            return;
+        }
+        self.0 -= TRIES_EACH;
+        let Ok(allowed) = sched_getaffinity(None) else { return };
+        if allowed.is_set(core) {
+            let mut there = CpuSet::new();
+            there.set(core);
+            let _ = sched_setaffinity(None, &there);
+            // What it may use may have been changed meanwhile.
+            if sched_setaffinity(None, &allowed).is_err() {
+                (0..CpuSet::MAX_CPU).for_each(|core| there.set(core));
+                let _ = sched_setaffinity(None, &there);
+            }
+        }
     }
 }
 
@@ -177,18 +220,27 @@ fn send(client: &mut Client<Socket>) -> bool {
 impl Pool {
     /// Notes how a client was served. Whether the calling worker is to stay with it.
     pub(super) fn is_to_stay(&self, seat: &Seat, step: &Step) -> bool {
-        let calm = matches!(step, Step::Answers(_) | Step::Waits(_));
-        seat.calm.note(calm) && self.sticky && self.stays.begin(self.places())
+        let calm = CALM.get() && matches!(step, Step::Answers(_) | Step::Waits(_));
+        if !CALM.get() || matches!(step, Step::Commits(_) | Step::Locked(_)) {
+            self.stays.note_waited(seat);
+        }
+        let (places, workers) = (self.places(), self.crew.most());
+        seat.calm.note(calm) && self.sticky && self.stays.begin(places, workers)
     }
 
     fn places(&self) -> usize {
         (PLACES * self.crew.most()).min(PLACES_MOST)
     }
 
+    fn is_crowded(&self) -> bool {
+        self.stays.is_crowded(self.places(), self.crew.most())
+    }
+
     /// Stays with a client whose seat the calling worker has, until something is to be done but for an answer to be sent, or the client
     /// keeps quiet; answers what. The place is taken already ([`Pool::is_to_stay`]).
     pub(super) fn stay(&self, seat: &Seat, sitting: &mut Sitting, step: Step) -> Result<Step> {
         let mut answers = 0;
+        let mut follower = Follower(TRIES_MOST * TRIES_EACH);
         let mut outcome = Ok(step);
         if let Some(client) = sitting.served_mut()
             && let Some(raw) = client.transport().map(|socket| socket.raw())
@@ -196,8 +248,6 @@ impl Pool {
         {
             thread::Pool::leave(self);
             STAYS.set(true);
-            // Without memory for a thread nobody would see what comes from others.
-            let alone = self.crew.is_short();
             while let Ok(Step::Answers(until) | Step::Waits(until)) = outcome {
                 let now = clock::now();
                 let answered = matches!(outcome, Ok(Step::Answers(_)));
@@ -208,7 +258,7 @@ impl Pool {
                 }
                 outcome = Ok(Step::Waits(until));
                 self.stays.note_asked(seat, now);
-                if alone || !STAYS.get() || self.stays.is_crowded(self.places()) {
+                if !STAYS.get() || self.crew.none_runs() || self.is_crowded() {
                     break;
                 }
                 let most = until.saturating_sub(now).min(QUIET);
@@ -218,7 +268,7 @@ impl Pool {
                 client.stir(false);
                 answers += 1;
                 if self.follows && answers % LOOKS_EACH == 0 {
-                    follow(&raw);
+                    follower.look(&raw);
                 }
                 outcome = catch_unwind(AssertUnwindSafe(|| client.step()));
             }
@@ -227,6 +277,9 @@ impl Pool {
             if !self.hear(&raw, seat, HEARD) {
                 outcome = Ok(Step::End);
             }
+        }
+        if matches!(outcome, Ok(Step::Commits(_) | Step::Locked(_))) {
+            self.stays.note_waited(seat);
         }
         seat.calm.left_after(answers);
         self.stays.total.fetch_add(1, Relaxed);
@@ -245,6 +298,16 @@ impl Pool {
     fn hear(&self, raw: &Raw, seat: &Seat, flags: EventFlags) -> bool {
         epoll::modify(&self.epoll, raw, EventData::new_u64(seat.id), flags).is_ok()
     }
+}
+
+/// The calling worker begins a command.
+pub(super) fn begin_command() {
+    CALM.set(true);
+}
+
+/// The command that it runs is long, or has it wait.
+pub(super) fn is_not_calm() {
+    CALM.set(false);
 }
 
 /// Whether the calling worker, which is about to wait within a statement, counts as one that waits already.
@@ -297,7 +360,7 @@ mod tests {
                     .for_each(|seat| stays.note_asked(seat, WINDOW * window + WINDOW * part / 4));
             }
         };
-        let counts = |most: usize| !stays.is_crowded(most) && stays.is_crowded(most - 1);
+        let counts = |most: usize| !stays.is_crowded(most, 9) && stays.is_crowded(most - 1, 9);
         ask(5, &seats[..4]);
         assert!(counts(4));
         ask(6, &seats);
@@ -314,14 +377,34 @@ mod tests {
         assert!(counts(2));
     }
 
+    /// R3: each of them once in a window.
+    #[test]
+    fn r3_none_stays_where_more_wait_than_there_are_workers() {
+        let (stays, seats) = (Stays::default(), seats(4));
+        let wait = |window: u32, seats: &[Seat]| {
+            for seat in seats.iter().chain(seats) {
+                stays.note_asked(seat, WINDOW * window);
+                stays.note_waited(seat);
+            }
+        };
+        wait(5, &seats[..2]);
+        assert!(stays.begin(9, 2) && !stays.begin(9, 1));
+        wait(6, &seats[1..]);
+        assert!(stays.begin(9, 3) && !stays.begin(9, 2));
+        stays.note_asked(&seats[0], WINDOW * 7);
+        assert!(!stays.begin(9, 2));
+        stays.note_asked(&seats[0], WINDOW * 8);
+        assert!(stays.begin(9, 0));
+    }
+
     #[test]
     fn r3_no_more_begin_than_there_are_places() {
         let (stays, seats) = (Stays::default(), seats(4));
-        assert!((0..3).all(|_| stays.begin(3)) && !stays.begin(3));
+        assert!((0..3).all(|_| stays.begin(3, 1)) && !stays.begin(3, 1));
         stays.now.fetch_sub(1, SeqCst);
-        assert!(stays.begin(3));
+        assert!(stays.begin(3, 1));
         stays.now.store(0, SeqCst);
         seats.iter().for_each(|seat| stays.note_asked(seat, WINDOW));
-        assert!(!stays.begin(3));
+        assert!(!stays.begin(3, 1));
     }
 }

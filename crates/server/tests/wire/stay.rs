@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use spillway::{Mechanism, Settings};
-use spillway_base::clock::Clock;
+use spillway_base::clock::{self, Clock};
 use spillway_base::rng::Rng;
 use spillway_base::thread;
 use spillway_server::ServerSettings;
@@ -183,6 +183,7 @@ fn rows_go_to_and_from_those_who_are_stayed_with() {
 fn whatever_clients_do_they_are_answered() {
     const CLIENTS: usize = 12;
     const STEPS: usize = 400;
+    const READS: Duration = Duration::from_millis(400);
     for workers in [1, 2] {
         let server = server(workers, &[]);
         let mut root = server.client();
@@ -195,31 +196,40 @@ fn whatever_clients_do_they_are_answered() {
             let mut rng = Rng::new(number as u64);
             let mut client = server.client();
             let mut own = 0;
-            for _ in 0..STEPS {
-                match rng.below(40) {
-                    0 => {
-                        client.run(format!("UPDATE t SET n = n + 1 WHERE id = {number}"));
-                        own += 1;
+            for step in 0..STEPS {
+                // Now and then they only read, long enough that they are stayed with.
+                let reads_until = clock::now() + READS;
+                let mut reads_on = step % 100 == 99;
+                loop {
+                    match if reads_on { u64::MAX } else { rng.below(40) } {
+                        0 => {
+                            client.run(format!("UPDATE t SET n = n + 1 WHERE id = {number}"));
+                            own += 1;
+                        }
+                        1 => {
+                            client.run(format!("UPDATE t SET n = n + 1 WHERE id = {CLIENTS}"));
+                            shared.fetch_add(1, Ordering::Relaxed);
+                        }
+                        2 => {
+                            client.run("BEGIN");
+                            client.run(format!("UPDATE t SET n = 0 WHERE id = {CLIENTS}"));
+                            client.run("ROLLBACK");
+                        }
+                        3 => {
+                            let pad = client.run(format!("SELECT pad FROM t WHERE id = {number}"));
+                            assert_eq!(pad.one().len(), 20_000);
+                        }
+                        4 => Clock::system().sleep(Duration::from_millis(12)),
+                        5 => client = server.client(),
+                        6 => assert_eq!(client.run("SELECT SLEEP(0.001)").one(), "0"),
+                        _ => {
+                            let n = client.run(format!("SELECT n FROM t WHERE id = {number}"));
+                            assert_eq!(n.one(), own.to_string());
+                        }
                     }
-                    1 => {
-                        client.run(format!("UPDATE t SET n = n + 1 WHERE id = {CLIENTS}"));
-                        shared.fetch_add(1, Ordering::Relaxed);
-                    }
-                    2 => {
-                        client.run("BEGIN");
-                        client.run(format!("UPDATE t SET n = 0 WHERE id = {CLIENTS}"));
-                        client.run("ROLLBACK");
-                    }
-                    3 => {
-                        let pad = client.run(format!("SELECT pad FROM t WHERE id = {number}"));
-                        assert_eq!(pad.one().len(), 20_000);
-                    }
-                    4 => Clock::system().sleep(Duration::from_millis(12)),
-                    5 => client = server.client(),
-                    6 => assert_eq!(client.run("SELECT SLEEP(0.001)").one(), "0"),
-                    _ => {
-                        let n = client.run(format!("SELECT n FROM t WHERE id = {number}"));
-                        assert_eq!(n.one(), own.to_string());
+                    reads_on &= clock::now() < reads_until;
+                    if !reads_on {
+                        break;
                     }
                 }
             }
