@@ -76,9 +76,9 @@ pub enum Mechanism {
     LookupBatches,
     /// A server's worker that has several short statements to run sends their answers together. Without it, each by a call of its own.
     AnswerBatches,
-    /// A server's worker stays with a client that asks one brief statement after the other, as long as there are few of those.
+    /// A server's worker stays with a client of its machine that asks one brief statement after the other by TCP, as long as there are few of those.
     StickyWorkers,
-    /// Such a worker goes to the core that its client sends from, where that is one of this machine and comes by TCP.
+    /// Such a worker goes to the core that its client sends from.
     FollowedClients,
     /// A table whose rows have many versions of its schema has them written in the newest, beside its users.
     RowRefresh,

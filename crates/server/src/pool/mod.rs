@@ -179,6 +179,8 @@ pub(crate) struct Pool {
     sticky: bool,
     /// Whether those go to the cores of their clients.
     follows: bool,
+    /// How many there are that clients could be on.
+    cores: usize,
     stays: Stays,
     /// What was taken from the queue.
     taken: AtomicU64,
@@ -222,6 +224,7 @@ impl Pool {
             together,
             sticky,
             follows,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
             stays: Stays::default(),
             taken: AtomicU64::new(0),
             taken_before: AtomicU64::new(0),

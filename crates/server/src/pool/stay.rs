@@ -18,10 +18,13 @@
 //! - **R1.** A seat that is stayed with is busy, and in the hands of that worker alone. What its client sends is seen, and its end, and its time
 //!   runs out as if it were not.
 //! - **R2.** A worker stays only with who has just had [`AFTER`] answers that nothing was waited for, and more where it stayed for fewer than
-//!   [`WORTH`] the last time; and leaves who keeps quiet for [`QUIET`]. Over TLS none stays.
+//!   [`WORTH`] the last time; and leaves who keeps quiet for [`QUIET`]. None stays but with clients of this machine that come by TCP, and not over
+//!   TLS: of others it is not known where they are.
 //! - **R3.** No more stay than there are places ([`PLACES`] for each worker), and soon none where more clients than that ask for anything:
 //!   those who are stayed with would have more of the cores than the others. For the same reason none stays where more clients than there are workers
 //!   wait for something, or ask for what is long; nor where nobody would be left to see what comes.
+//!   Nor, for [`PILED_FOR`] windows, where clients are on few cores all together: a thread that has many connections asks for several things at
+//!   once, and is better served by one worker that answers them together.
 //! - **R4.** A worker that stays counts as running again before it does anything that is known to take long, and leaves its client after that.
 //!
 //! **Rejected.** A thread for each client, always: commits that wait together are written together by who has nothing else to do, and a row that
@@ -36,6 +39,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::thread::Result;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -59,9 +63,10 @@ const PLACES: usize = 32;
 const PLACES_MOST: usize = 512;
 /// Answers from one look at where the client is to the next.
 const LOOKS_EACH: u64 = 32;
-/// A client that is elsewhere is followed so often, one more time for each look that finds it in place, and for so many that do not.
-const TRIES_MOST: u32 = 16;
-const TRIES_EACH: u32 = 64;
+/// So many clients on few cores, at so many looks at each, are no chance; for so many windows nobody is stayed with then.
+const PILED_FROM: u32 = 4;
+const PILED_LOOKS: u32 = 32;
+const PILED_FOR: u64 = 20;
 /// Clients are counted that ask for anything within as much time.
 const WINDOW: Duration = Duration::from_millis(100);
 
@@ -106,9 +111,49 @@ impl Calm {
     }
 }
 
+/// Which core each client was on that is stayed with, when it was last looked.
+#[derive(Default)]
+pub(super) struct Cores(Mutex<Clients>);
+
+#[derive(Default)]
+struct Clients {
+    /// Of each core, how many there were.
+    on: Vec<u32>,
+    /// Looks in a row that found them on few.
+    piled: u32,
+}
+
+impl Cores {
+    /// A client is on a core, and no more on the one that it was on before. Whether so few cores have had the clients for so long that these are
+    /// likely to be the connections of fewer threads: half of those that they could be on, or less.
+    fn note(&self, before: Option<usize>, core: Option<usize>, all: usize) -> bool {
+        let mut clients = self.0.lock();
+        if let Some(count) = before.and_then(|before| clients.on.get_mut(before)) {
+            *count -= 1;
+        }
+        let Some(core) = core else { return false };
+        if clients.on.len() <= core {
+            clients.on.resize(core + 1, 0);
+        }
+        clients.on[core] += 1;
+        let many = clients.on.iter().sum::<u32>();
+        let used = clients.on.iter().filter(|&&count| count > 0).count();
+        let piled = many >= PILED_FROM && 2 * used <= all.min(many as usize);
+        clients.piled = if piled { clients.piled + 1 } else { 0 };
+        let enough = clients.piled >= PILED_LOOKS * many;
+        if enough {
+            clients.piled = 0;
+        }
+        piled && enough
+    }
+}
+
 /// Who is stayed with, and how many there are beside.
 #[derive(Default)]
 pub(super) struct Stays {
+    cores: Cores,
+    /// Until this window nobody is stayed with, since clients were seen that have few threads.
+    piled_until: AtomicU64,
     now: AtomicUsize,
     total: AtomicU64,
     window: AtomicU64,
@@ -151,6 +196,9 @@ impl Stays {
 
     /// Whether more ask for anything than there are places, or more wait than there are workers for them.
     fn is_crowded(&self, places: usize, workers: usize) -> bool {
+        if self.window.load(Relaxed) < self.piled_until.load(Relaxed) {
+            return true;
+        }
         let most =
             |now: &AtomicUsize, before: &AtomicUsize| now.load(Relaxed).max(before.load(Relaxed));
         most(&self.asked, &self.asked_before) > places
@@ -175,25 +223,30 @@ fn comes(raw: &Raw, most: Duration) -> bool {
     poll(&mut polled, most.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// Goes where a client of this machine is.
-struct Follower(u32);
+/// Goes where a client is.
+struct Follower<'a> {
+    stays: &'a Stays,
+    raw: &'a Raw,
+    /// Where it was when it was last looked.
+    core: Option<usize>,
+    moves: bool,
+}
 
-impl Follower {
+impl Follower<'_> {
     /// Looks where the client last sent from, and has the calling worker go on there. It may go anywhere from there; where the system does not let
-    /// it say where, it stays where it is. Who is elsewhere again and again is followed no more, but for a try now and then: the client may be one
-    /// thread that has many connections, and is in nobody's way for itself; or no other thread keeps the cores busy, so that whoever wakes is put on
-    /// another.
-    fn look(&mut self, raw: &Raw) {
-        let Some(core) = raw.sent_from() else { return };
-        if core == sched_getcpu() || core >= CpuSet::MAX_CPU {
-            self.0 = (self.0 + TRIES_EACH).min(TRIES_MOST * TRIES_EACH);
+    /// it say where, it stays where it is.
+    fn look(&mut self, cores: usize) {
+        let Some(core) = self.raw.sent_from().filter(|core| *core < CpuSet::MAX_CPU) else {
+            return;
+        };
+        let before = self.core.replace(core);
+        if self.stays.cores.note(before, self.core, cores) {
+            let window = self.stays.window.load(Relaxed);
+            self.stays.piled_until.store(window + PILED_FOR, Relaxed);
+        }
+        if !self.moves || core == sched_getcpu() {
             return;
         }
-        if self.0 < TRIES_EACH {
-            self.0 += 1;
-            return;
-        }
-        self.0 -= TRIES_EACH;
         let Ok(allowed) = sched_getaffinity(None) else { return };
         if allowed.is_set(core) {
             let mut there = CpuSet::new();
@@ -205,6 +258,12 @@ impl Follower {
                 let _ = sched_setaffinity(None, &there);
             }
         }
+    }
+}
+
+impl Drop for Follower<'_> {
+    fn drop(&mut self) {
+        self.stays.cores.note(self.core, None, 0);
     }
 }
 
@@ -240,12 +299,15 @@ impl Pool {
     /// keeps quiet; answers what. The place is taken already ([`Pool::is_to_stay`]).
     pub(super) fn stay(&self, seat: &Seat, sitting: &mut Sitting, step: Step) -> Result<Step> {
         let mut answers = 0;
-        let mut follower = Follower(TRIES_MOST * TRIES_EACH);
         let mut outcome = Ok(step);
         if let Some(client) = sitting.served_mut()
             && let Some(raw) = client.transport().map(|socket| socket.raw())
+            && raw.sent_from().is_some()
             && self.hear(&raw, seat, EventFlags::ET)
         {
+            let (stays, moves) = (&self.stays, self.follows);
+            let mut follower = Follower { stays, raw: &raw, core: None, moves };
+            self.stays.total.fetch_add(1, Relaxed);
             thread::Pool::leave(self);
             STAYS.set(true);
             while let Ok(Step::Answers(until) | Step::Waits(until)) = outcome {
@@ -267,8 +329,8 @@ impl Pool {
                 }
                 client.stir(false);
                 answers += 1;
-                if self.follows && answers % LOOKS_EACH == 0 {
-                    follower.look(&raw);
+                if answers % LOOKS_EACH == 0 {
+                    follower.look(self.cores);
                 }
                 outcome = catch_unwind(AssertUnwindSafe(|| client.step()));
             }
@@ -282,7 +344,6 @@ impl Pool {
             self.stays.note_waited(seat);
         }
         seat.calm.left_after(answers);
-        self.stays.total.fetch_add(1, Relaxed);
         self.stays.now.fetch_sub(1, SeqCst);
         outcome
     }
@@ -375,6 +436,36 @@ mod tests {
         // Somebody's clock was read before.
         ask(10, &seats[1..2]);
         assert!(counts(2));
+    }
+
+    #[test]
+    fn r3_clients_of_few_threads_are_on_few_cores() {
+        // How many times they are looked at until it is said.
+        let looks = |on: &[usize], all: usize| {
+            let cores = Cores::default();
+            on.iter().for_each(|&core| assert!(!cores.note(None, Some(core), all)));
+            let turns = on.iter().cycle().take(10_000);
+            let found =
+                turns.zip(1..).find(|(core, _)| cores.note(Some(**core), Some(**core), all));
+            found.map(|(_, looks)| looks)
+        };
+        let about = |of: usize| Some(PILED_LOOKS as usize * of - (of + 1 - PILED_FROM as usize));
+        assert_eq!(looks(&[1; 4], 2), about(4));
+        assert_eq!(looks(&[1; 32], 2), about(32));
+        assert_eq!(looks(&[1; 3], 2), None, "they may be there by chance");
+        assert_eq!(looks(&[0, 1, 1, 1, 1, 1], 2), None);
+        assert_eq!(looks(&[0; 9], 1), None, "there is no other");
+        // Of sixteen cores they could be on as many as they are.
+        assert_eq!(looks(&[0, 1, 2, 3, 4, 5, 6, 7], 16), None);
+        assert!(looks(&[0, 1, 2, 3, 0, 1, 2, 3], 16).is_some());
+        // One that is elsewhere for a moment, or has gone.
+        let cores = Cores::default();
+        (0..4).for_each(|_| assert!(!cores.note(None, Some(1), 2)));
+        let look = || cores.note(Some(1), Some(1), 2);
+        assert!((0..PILED_LOOKS * 4 - 2).all(|_| !look()));
+        assert!(!cores.note(Some(1), Some(0), 2) && !cores.note(Some(0), Some(1), 2));
+        assert!((0..PILED_LOOKS * 4 - 2).all(|_| !look()) && look());
+        assert!(!cores.note(Some(1), None, 0) && (0..1000).all(|_| !look()));
     }
 
     /// R3: each of them once in a window.
