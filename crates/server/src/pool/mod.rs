@@ -39,8 +39,8 @@
 //! clients but one wait for a lock, that one's COMMIT is still read. So does one whose row is on a device. Threads beyond the setting go to rest as soon as they
 //! have nothing in hand. And where all are long at a statement each while others are ready ([`watch`]), one more runs.
 //!
-//! **Who asks on and on** is stayed with ([`stay`]): a worker waits in that client's socket, on the client's core where that is one of this
-//! machine, as long as there are few such clients and their statements are brief.
+//! **Who asks on and on** is stayed with, where it is on this machine ([`stay`]): a worker waits in that client's socket, on the client's core, as
+//! long as there are few such clients and their statements are brief.
 //!
 //! **As few as will do.** One worker is through with a few brief statements before another is awake, and sends more answers together than
 //! two do. So one that has met nothing long of late calls nobody for a few commands, and steps back where another listens already. Before
