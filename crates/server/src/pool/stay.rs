@@ -65,7 +65,7 @@ const PLACES_MOST: usize = 512;
 const LOOKS_EACH: u64 = 32;
 /// So many clients on few cores, at so many looks at each, are no chance; for so many windows nobody is stayed with then.
 const PILED_FROM: u32 = 4;
-const PILED_LOOKS: u32 = 32;
+const PILED_LOOKS: u32 = 128;
 const PILED_FOR: u64 = 20;
 /// Clients are counted that ask for anything within as much time.
 const WINDOW: Duration = Duration::from_millis(100);
