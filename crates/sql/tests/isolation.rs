@@ -563,13 +563,17 @@ fn what_an_error_says_is_durable() {
             ("INSERT INTO t VALUES (9, 9, '9', 700)", 1062),
             ("INSERT INTO t VALUES (70, 9, '9', 9)", 1062),
             ("INSERT IGNORE INTO t VALUES (70, 9, '9', 9)", 0),
+            ("ALTER TABLE t MODIFY v INT", 1366),
+            ("ALTER TABLE t ADD CHECK (v <> 'seven')", 3819),
+            ("ALTER TABLE t ADD UNIQUE (n)", 1062),
+            ("CREATE UNIQUE INDEX by_n ON t (n)", 1062),
         ];
         for (sql, error) in says {
             run(&mut second, "BEGIN").unwrap();
             let mut hurried = Hurried::default();
             for sql in [
                 "UPDATE t SET v = 'seven', u = 700 WHERE id = 7",
-                "INSERT INTO t VALUES (70, 0, '', 0)",
+                "INSERT INTO t VALUES (70, 8, '70', 0)",
             ] {
                 first.query(sql, &mut hurried).unwrap();
             }
@@ -577,7 +581,7 @@ fn what_an_error_says_is_durable() {
             assert_eq!(code(&mut second, sql), error, "{sql}");
             assert!(!run(&mut second, "SHOW WARNINGS").unwrap().is_empty(), "{sql}");
             // A commit is known with those before it, and of these the statement rests on one.
-            let met = if sql.contains("(70,") { 1 } else { 0 };
+            let met = usize::from(sql.contains("(70,") || sql.contains("UNIQUE"));
             assert!(hurried.0[met].known().is_some(), "{sql}");
             run(&mut second, "ROLLBACK").unwrap();
             hurried.0.into_iter().try_for_each(|commit| commit.wait().map(drop)).unwrap();

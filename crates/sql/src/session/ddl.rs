@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use spillway::Transaction;
+use spillway::{Transaction, TransactionOptions};
 use spillway_types::Collation;
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
@@ -91,8 +91,19 @@ impl Session {
         }
     }
 
-    /// ALTER TABLE: rows are written first, with the table alone, and then the catalog turns to them.
+    /// ALTER TABLE. Rows are read as they are installed, so what an error says of them is waited for (DESIGN, D2).
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
+        let outcome = self.rebuild_table(alter);
+        if outcome.as_ref().is_err_and(SqlError::tells_of_rows) {
+            let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
+            txn.take_newest_snapshot();
+            txn.wait_until_readable()?;
+        }
+        outcome
+    }
+
+    /// Rows are written first, with the table alone, and then the catalog turns to them.
+    fn rebuild_table(&mut self, alter: &Alter) -> Result<()> {
         self.commit_before_change()?;
         let database = self.variables.borrow().database.clone();
         let table = path(&alter.table, database.as_deref())?;
