@@ -143,6 +143,13 @@ impl Raw {
         self.shut(Shutdown::Both);
     }
 
+    fn set_read_timeout(&self, read: Duration) -> io::Result<()> {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.set_read_timeout(Some(read)),
+            Stream::Unix(stream) => stream.set_read_timeout(Some(read)),
+        }
+    }
+
     fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
         match &self.stream {
             Stream::Tcp(stream) => {
@@ -170,9 +177,33 @@ pub(crate) struct Socket {
     /// Whether the client's end was seen: then an event will never again say that there is more to read.
     ended: bool,
     traffic: Arc<Traffic>,
+    /// The time that a read waits for something, as it was set.
+    read_timeout: Duration,
+    lingers: Linger,
     /// Not yet added to `traffic`, which every connection writes.
     received: u64,
     sent: u64,
+}
+
+/// Whether [`Transport::try_read`] waits for something to come, and for how long at the most, which the system was told.
+#[derive(Clone, Copy)]
+enum Linger {
+    Never,
+    /// The next one does; those behind it do not.
+    Next(Duration),
+    /// The last one did, and something came.
+    Heard(Duration),
+    /// The last one did, and nothing came.
+    InVain(Duration),
+}
+
+impl Linger {
+    fn most(self) -> Option<Duration> {
+        match self {
+            Linger::Never => None,
+            Linger::Next(most) | Linger::Heard(most) | Linger::InVain(most) => Some(most),
+        }
+    }
 }
 
 /// Bytes are added to the shared counters once there are this many.
@@ -187,6 +218,8 @@ impl Socket {
             cut: false,
             drained: false,
             ended: false,
+            read_timeout: Duration::MAX,
+            lingers: Linger::Never,
             traffic,
             received: 0,
             sent: 0,
@@ -198,6 +231,30 @@ impl Socket {
         self.raw.clone()
     }
 
+    /// Has the next [`Transport::try_read`] wait until something comes, for so long at the most: one call that waits and reads costs
+    /// less than one that waits and one that reads. Not for TLS. Reads that block wait as long as they always do.
+    pub(crate) fn linger(&mut self, most: Duration) -> io::Result<()> {
+        if self.lingers.most() != Some(most) {
+            self.raw.set_read_timeout(most)?;
+        }
+        self.lingers = Linger::Next(most);
+        self.drained = false;
+        Ok(())
+    }
+
+    /// Whether the last read that lingered ended with nothing.
+    pub(crate) fn lingered_in_vain(&self) -> bool {
+        matches!(self.lingers, Linger::InVain(_))
+    }
+
+    /// Reads wait from now on as they did before [`Socket::linger`].
+    pub(crate) fn end_linger(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.lingers, Linger::Never) {
+            Linger::Never => Ok(()),
+            _ => self.raw.set_read_timeout(self.read_timeout),
+        }
+    }
+
     fn tell(&mut self, at: u64) {
         if self.received + self.sent >= at {
             self.traffic.received.fetch_add(std::mem::take(&mut self.received), Ordering::Relaxed);
@@ -207,8 +264,9 @@ impl Socket {
 
     /// The TLS layer, if there is one, over the socket.
     fn split(&mut self) -> (Option<&mut ServerConnection>, Plain<'_>) {
-        let Socket { raw, tls, deadline, cut, received, sent, .. } = self;
-        (tls.as_deref_mut(), Plain { raw, deadline: *deadline, cut, received, sent })
+        let Socket { raw, tls, deadline, cut, received, sent, read_timeout, lingers, .. } = self;
+        let patience = lingers.most().map(|_| *read_timeout);
+        (tls.as_deref_mut(), Plain { raw, deadline: *deadline, patience, cut, received, sent })
     }
 }
 
@@ -216,6 +274,8 @@ impl Socket {
 struct Plain<'a> {
     raw: &'a Raw,
     deadline: Option<Duration>,
+    /// How long a read waits where the system has it wait for less.
+    patience: Option<Duration>,
     cut: &'a mut bool,
     received: &'a mut u64,
     sent: &'a mut u64,
@@ -235,7 +295,16 @@ impl Plain<'_> {
 impl Read for Plain<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.meet_deadline()?;
-        let read = blocking(|| recv(self.raw, buf, RecvFlags::empty()));
+        let began = self.patience.map(|_| clock::now());
+        let is_over = || began.is_none_or(|at| Some(clock::now() - at) >= self.patience);
+        let read = blocking(|| {
+            loop {
+                match recv(self.raw, &mut *buf, RecvFlags::empty()) {
+                    Err(Errno::AGAIN) if !is_over() => {}
+                    read => return read,
+                }
+            }
+        });
         let read = read.map(|(read, _)| read).map_err(io::Error::from);
         *self.received += *read.as_ref().unwrap_or(&0) as u64;
         read
@@ -276,7 +345,11 @@ impl Plain<'_> {
 
     /// Reads what is there.
     fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let (read, _) = recv(self.raw, buf, RecvFlags::DONTWAIT)?;
+        self.read_with(buf, RecvFlags::DONTWAIT)
+    }
+
+    fn read_with(&mut self, buf: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
+        let (read, _) = recv(self.raw, buf, flags)?;
         *self.received += read as u64;
         Ok(read)
     }
@@ -353,10 +426,16 @@ impl Transport for Socket {
         if self.drained {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let read = match self.split() {
-            (None, mut plain) => plain.read_now(buf),
-            (Some(tls), mut plain) => read_tls_now(tls, &mut plain, buf),
+        let lingers = self.lingers;
+        let read = match (self.split(), lingers) {
+            ((None, mut plain), Linger::Next(_)) => plain.read_with(buf, RecvFlags::empty()),
+            ((None, mut plain), _) => plain.read_now(buf),
+            ((Some(tls), mut plain), _) => read_tls_now(tls, &mut plain, buf),
         };
+        if let Linger::Next(most) = lingers {
+            let heard = read.is_ok();
+            self.lingers = if heard { Linger::Heard(most) } else { Linger::InVain(most) };
+        }
         // Fewer bytes than were asked for are all there were; TLS may hold more.
         let all = match &read {
             Ok(read) => self.tls.is_none() && *read < buf.len(),
@@ -372,7 +451,8 @@ impl Transport for Socket {
     }
 
     fn set_timeouts(&mut self, read: Duration, write: Duration) -> io::Result<()> {
-        self.raw.set_timeouts(read, write)
+        self.read_timeout = read;
+        self.raw.set_timeouts(self.lingers.most().unwrap_or(read), write)
     }
 
     fn start_tls(&mut self, config: &Arc<ServerConfig>) -> io::Result<()> {
@@ -481,5 +561,46 @@ mod tests {
         let mut more = Vec::new();
         theirs.read_to_end(&mut more).unwrap();
         assert_eq!(more.len(), 0);
+    }
+
+    #[test]
+    fn a_read_that_lingers_waits_once_and_others_as_long_as_always() {
+        // Whole ticks of any of the rates at which the system counts.
+        const SHORT: Duration = Duration::from_millis(20);
+        const LONG: Duration = Duration::from_secs(30);
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let view = ours.try_clone().unwrap();
+        let mut socket = Socket::new(Arc::new(ours.into()), Arc::default());
+        socket.set_timeouts(LONG, LONG).unwrap();
+        let mut buf = [0; 8];
+        let kind = |read: io::Result<usize>| read.map_err(|error| error.kind());
+
+        socket.linger(SHORT).unwrap();
+        assert_eq!(kind(socket.try_read(&mut buf)), Err(io::ErrorKind::WouldBlock));
+        assert!(socket.lingered_in_vain() && socket.is_drained());
+
+        socket.linger(SHORT).unwrap();
+        theirs.write_all(&[1; 8]).unwrap();
+        assert_eq!(kind(socket.try_read(&mut buf)), Ok(8));
+        assert!(!socket.lingered_in_vain() && !socket.is_drained());
+        assert_eq!(kind(socket.try_read(&mut buf)), Err(io::ErrorKind::WouldBlock));
+        assert!(!socket.lingered_in_vain(), "that one did not linger");
+
+        // The end, too, is something that comes.
+        let late = thread::spawn("client", move || {
+            clock::Clock::system().sleep(3 * SHORT);
+            theirs.write_all(&[2; 3]).unwrap();
+            theirs
+        });
+        assert_eq!(kind(socket.read(&mut buf)), Ok(3), "a read that blocks is not cut short");
+        drop(late.unwrap().join().unwrap());
+        socket.linger(SHORT).unwrap();
+        assert_eq!(kind(socket.try_read(&mut buf)), Ok(0));
+        assert!(!socket.lingered_in_vain());
+
+        socket.set_timeouts(2 * LONG, LONG).unwrap();
+        assert_eq!(view.read_timeout().unwrap(), Some(SHORT));
+        socket.end_linger().unwrap();
+        assert_eq!(view.read_timeout().unwrap(), Some(2 * LONG));
     }
 }

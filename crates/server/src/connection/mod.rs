@@ -137,6 +137,11 @@ impl<T: Transport> Client<T> {
         }
     }
 
+    /// Whether the beginning of a command has come, and not its end.
+    pub(crate) fn is_in_command(&self) -> bool {
+        matches!(&self.stage, Stage::Known(connection) if connection.packets.has_begun())
+    }
+
     /// Something has come from it, and nothing will after that where it has `ended`.
     pub(crate) fn stir(&mut self, ended: bool) {
         if let Some(transport) = self.transport() {

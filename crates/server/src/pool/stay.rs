@@ -15,8 +15,8 @@
 //!
 //! # Guarantees
 //!
-//! - **R1.** A seat that is stayed with is busy, and in the hands of that worker alone. What its client sends is seen, and its end, and its time
-//!   runs out as if it were not.
+//! - **R1.** A seat that is stayed with is busy, and in the hands of that worker alone. What its client sends is seen, and its end; its time
+//!   runs out no more than [`QUIET`] later than if it were not.
 //! - **R2.** A worker stays only with who has just had [`AFTER`] answers that nothing was waited for, and more where it stayed for fewer than
 //!   [`WORTH`] the last time; and leaves who keeps quiet for [`QUIET`]. None stays but with clients of this machine that come by TCP, and not over
 //!   TLS: of others it is not known where they are.
@@ -41,7 +41,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use spillway_base::{clock, thread};
 
@@ -63,9 +62,10 @@ const PLACES: usize = 32;
 const PLACES_MOST: usize = 512;
 /// Answers from one look at where the client is to the next.
 const LOOKS_EACH: u64 = 32;
-/// So many clients on few cores, at so many looks at each, are no chance; for so many windows nobody is stayed with then.
+/// So many clients on few cores, at so many looks and for so long, are no chance; for so many windows nobody is stayed with then.
 const PILED_FROM: u32 = 4;
-const PILED_LOOKS: u32 = 128;
+const PILED_LOOKS: u32 = 256;
+const PILED_AFTER: Duration = Duration::from_millis(250);
 const PILED_FOR: u64 = 20;
 /// Clients are counted that ask for anything within as much time.
 const WINDOW: Duration = Duration::from_millis(100);
@@ -119,32 +119,50 @@ pub(super) struct Cores(Mutex<Clients>);
 struct Clients {
     /// Of each core, how many there were.
     on: Vec<u32>,
-    /// Looks in a row that found them on few.
+    /// How many looks in a row found them on few, and when the first of these was.
     piled: u32,
+    piled_since: Duration,
 }
 
 impl Cores {
-    /// A client is on a core, and no more on the one that it was on before. Whether so few cores have had the clients for so long that these are
-    /// likely to be the connections of fewer threads: half of those that they could be on, or less.
-    fn note(&self, before: Option<usize>, core: Option<usize>, all: usize) -> bool {
+    /// A client is on a core now, and no more on the one that it was on before. Whether so few of `all` cores have had the clients for so long
+    /// that these are likely to be the connections of fewer threads: half of those that they could be on, or less.
+    fn note(&self, before: Option<usize>, core: usize, all: usize, now: Duration) -> bool {
         let mut clients = self.0.lock();
-        if let Some(count) = before.and_then(|before| clients.on.get_mut(before)) {
-            *count -= 1;
-        }
-        let Some(core) = core else { return false };
+        clients.leave(before);
         if clients.on.len() <= core {
             clients.on.resize(core + 1, 0);
         }
         clients.on[core] += 1;
         let many = clients.on.iter().sum::<u32>();
         let used = clients.on.iter().filter(|&&count| count > 0).count();
-        let piled = many >= PILED_FROM && 2 * used <= all.min(many as usize);
-        clients.piled = if piled { clients.piled + 1 } else { 0 };
-        let enough = clients.piled >= PILED_LOOKS * many;
-        if enough {
+        if many < PILED_FROM || 2 * used > all.min(many as usize) {
+            clients.piled = 0;
+            return false;
+        }
+        if clients.piled == 0 {
+            clients.piled_since = now;
+        }
+        clients.piled += 1;
+        let long = now.saturating_sub(clients.piled_since) >= PILED_AFTER;
+        let told = long && clients.piled >= PILED_LOOKS;
+        if told {
             clients.piled = 0;
         }
-        piled && enough
+        told
+    }
+
+    /// A client is stayed with no more.
+    fn left(&self, core: Option<usize>) {
+        self.0.lock().leave(core);
+    }
+}
+
+impl Clients {
+    fn leave(&mut self, core: Option<usize>) {
+        if let Some(count) = core.and_then(|core| self.on.get_mut(core)) {
+            *count -= 1;
+        }
     }
 }
 
@@ -216,13 +234,6 @@ impl Stays {
     }
 }
 
-/// Waits until something comes from a client, if only its end; `false` where nothing does for so long.
-fn comes(raw: &Raw, most: Duration) -> bool {
-    let mut polled = [PollFd::new(raw, PollFlags::IN | PollFlags::RDHUP)];
-    let most = Timespec::try_from(most).ok();
-    poll(&mut polled, most.as_ref()).is_ok_and(|ready| ready > 0)
-}
-
 /// Goes where a client is.
 struct Follower<'a> {
     stays: &'a Stays,
@@ -235,12 +246,12 @@ struct Follower<'a> {
 impl Follower<'_> {
     /// Looks where the client last sent from, and has the calling worker go on there. It may go anywhere from there; where the system does not let
     /// it say where, it stays where it is.
-    fn look(&mut self, cores: usize) {
+    fn look(&mut self, cores: usize, now: Duration) {
         let Some(core) = self.raw.sent_from().filter(|core| *core < CpuSet::MAX_CPU) else {
             return;
         };
         let before = self.core.replace(core);
-        if self.stays.cores.note(before, self.core, cores) {
+        if self.stays.cores.note(before, core, cores, now) {
             let window = self.stays.window.load(Relaxed);
             self.stays.piled_until.store(window + PILED_FOR, Relaxed);
         }
@@ -263,7 +274,7 @@ impl Follower<'_> {
 
 impl Drop for Follower<'_> {
     fn drop(&mut self) {
-        self.stays.cores.note(self.core, None, 0);
+        self.stays.cores.left(self.core);
     }
 }
 
@@ -323,20 +334,25 @@ impl Pool {
                 if !STAYS.get() || self.crew.none_runs() || self.is_crowded() {
                     break;
                 }
-                let most = until.saturating_sub(now).min(QUIET);
-                if !comes(&raw, most) {
+                if client.transport().is_none_or(|socket| socket.linger(QUIET).is_err()) {
                     break;
                 }
-                client.stir(false);
+                outcome = catch_unwind(AssertUnwindSafe(|| client.step()));
+                // What comes piece by piece is waited for by nobody.
+                let in_vain = client.transport().is_some_and(|socket| socket.lingered_in_vain());
+                if in_vain || matches!(outcome, Ok(Step::Waits(_))) && client.is_in_command() {
+                    break;
+                }
                 answers += 1;
                 if answers % LOOKS_EACH == 0 {
-                    follower.look(self.cores);
+                    follower.look(self.cores, now);
                 }
-                outcome = catch_unwind(AssertUnwindSafe(|| client.step()));
             }
             self.leave_client();
+            let reads_as_before =
+                client.transport().is_none_or(|socket| socket.end_linger().is_ok());
             // What is there and was not read is told of at once.
-            if !self.hear(&raw, seat, HEARD) {
+            if !self.hear(&raw, seat, HEARD) || !reads_as_before {
                 outcome = Ok(Step::End);
             }
         }
@@ -440,32 +456,49 @@ mod tests {
 
     #[test]
     fn r3_clients_of_few_threads_are_on_few_cores() {
-        // How many times they are looked at until it is said.
-        let looks = |on: &[usize], all: usize| {
+        // Each is looked at in turn, so often in a second; how long until it is said.
+        let told = |on: &[usize], all: usize, looks_a_second: u32| {
             let cores = Cores::default();
-            on.iter().for_each(|&core| assert!(!cores.note(None, Some(core), all)));
-            let turns = on.iter().cycle().take(10_000);
-            let found =
-                turns.zip(1..).find(|(core, _)| cores.note(Some(**core), Some(**core), all));
-            found.map(|(_, looks)| looks)
+            let at = |look: u32| Duration::from_secs(1) * look / looks_a_second;
+            on.iter().for_each(|&core| assert!(!cores.note(None, core, all, at(0))));
+            let turns = (1..=4 * looks_a_second).zip(on.iter().cycle());
+            let mut told =
+                turns.filter(|(look, core)| cores.note(Some(**core), **core, all, at(*look)));
+            told.next().map(|(look, _)| at(look))
         };
-        let about = |of: usize| Some(PILED_LOOKS as usize * of - (of + 1 - PILED_FROM as usize));
-        assert_eq!(looks(&[1; 4], 2), about(4));
-        assert_eq!(looks(&[1; 32], 2), about(32));
-        assert_eq!(looks(&[1; 3], 2), None, "they may be there by chance");
-        assert_eq!(looks(&[0, 1, 1, 1, 1, 1], 2), None);
-        assert_eq!(looks(&[0; 9], 1), None, "there is no other");
+        // However many there are.
+        for clients in [4, 32, 200] {
+            assert_eq!(told(&vec![1; clients], 2, 4000), Some(PILED_AFTER));
+        }
+        let few = told(&[1; 4], 2, 200).unwrap();
+        assert!(few > Duration::from_secs(1), "that were few looks: {few:?}");
+        assert_eq!(told(&[1; 3], 2, 4000), None, "they may be there by chance");
+        assert_eq!(told(&[0, 1, 1, 1, 1, 1], 2, 4000), None);
+        assert_eq!(told(&[0; 9], 1, 4000), None, "there is no other");
         // Of sixteen cores they could be on as many as they are.
-        assert_eq!(looks(&[0, 1, 2, 3, 4, 5, 6, 7], 16), None);
-        assert!(looks(&[0, 1, 2, 3, 0, 1, 2, 3], 16).is_some());
-        // One that is elsewhere for a moment, or has gone.
+        assert_eq!(told(&[0, 1, 2, 3, 4, 5, 6, 7], 16, 4000), None);
+        assert!(told(&[0, 1, 2, 3, 0, 1, 2, 3], 16, 4000).is_some());
+    }
+
+    #[test]
+    fn r3_one_client_elsewhere_for_a_moment_begins_it_anew() {
         let cores = Cores::default();
-        (0..4).for_each(|_| assert!(!cores.note(None, Some(1), 2)));
-        let look = || cores.note(Some(1), Some(1), 2);
-        assert!((0..PILED_LOOKS * 4 - 2).all(|_| !look()));
-        assert!(!cores.note(Some(1), Some(0), 2) && !cores.note(Some(0), Some(1), 2));
-        assert!((0..PILED_LOOKS * 4 - 2).all(|_| !look()) && look());
-        assert!(!cores.note(Some(1), None, 0) && (0..1000).all(|_| !look()));
+        let now = Cell::new(Duration::from_secs(5));
+        let look = |before, core| {
+            now.set(now.get() + PILED_AFTER / PILED_LOOKS + Duration::from_nanos(1));
+            cores.note(before, core, 2, now.get())
+        };
+        let looks = |many| (0..many).filter(|_| look(Some(1), 1)).count();
+        (0..4).for_each(|_| assert!(!look(None, 1)));
+        assert_eq!(looks(PILED_LOOKS - 1), 0);
+        assert!(!look(Some(1), 0));
+        assert_eq!(looks(PILED_LOOKS), 0);
+        assert!(!look(Some(0), 1));
+        assert_eq!((looks(PILED_LOOKS - 1), looks(1)), (0, 1));
+        assert_eq!((looks(PILED_LOOKS), looks(1)), (0, 1), "and after as long again");
+        // One has gone.
+        cores.left(Some(1));
+        assert_eq!(looks(4 * PILED_LOOKS), 0);
     }
 
     /// R3: each of them once in a window.

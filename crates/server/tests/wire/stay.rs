@@ -1,6 +1,7 @@
 //! Workers that stay with a client: it is answered as ever, and nobody waits because of it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use spillway::{Mechanism, Settings};
@@ -98,6 +99,42 @@ fn r1_what_comes_from_who_is_stayed_with_is_seen() {
         }
         until(|| figure(&server, "connections_now") == before);
     }
+}
+
+/// R1: what comes byte by byte holds no worker, however long its end takes to come.
+#[test]
+fn r1_who_sends_a_command_piece_by_piece_is_left() {
+    const BYTES: usize = 5_000;
+    let server = server(2, &[]);
+    // Each byte goes by itself.
+    let stream = server.tcp();
+    stream.set_nodelay(true).unwrap();
+    let mut client = server.options().log_in_over(Box::new(stream)).unwrap();
+    have_it_stayed_with(&server, &mut client);
+    let (left, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let drips = {
+        let (left, sent) = (left.clone(), sent.clone());
+        move || {
+            let text = format!("SELECT 5{}", " ".repeat(BYTES));
+            let head = (text.len() as u32 + 1).to_le_bytes();
+            client.raw(&[head[0], head[1], head[2], 0, 3]);
+            for byte in text.as_bytes() {
+                client.raw(&[*byte]);
+                sent.fetch_add(1, Ordering::SeqCst);
+                if !left.load(Ordering::SeqCst) {
+                    Clock::system().sleep(Duration::from_millis(1));
+                }
+            }
+            client.sequence = 1;
+            client.answer().one()
+        }
+    };
+    let drips = thread::spawn("drips", drips).unwrap();
+    until(|| stays(&server) == 0);
+    let seen = sent.load(Ordering::SeqCst);
+    left.store(true, Ordering::SeqCst);
+    assert!(seen < BYTES as u64, "it was stayed with to the end");
+    assert_eq!(drips.join().unwrap(), "5");
 }
 
 /// R1: its time runs out.
