@@ -317,6 +317,17 @@ impl Resident {
         from
     }
 
+    /// As [`Resident::seek`], for who asks that block's filter next.
+    #[inline]
+    pub(crate) fn seek_filter(&self, blocks: Range<usize>, key: &[u8]) -> usize {
+        match &self.nodes {
+            Some(nodes) => nodes
+                .seek_filter(key, &self.filters, |block| self.last(block))
+                .clamp(blocks.start, blocks.end),
+            None => self.seek(blocks, key),
+        }
+    }
+
     /// Whether a key of this hash may be in the block.
     #[inline]
     pub(crate) fn may_contain(&self, block: usize, hash: u64) -> bool {

@@ -2,7 +2,7 @@ use super::*;
 use crate::block::{BlockWriter, Entry, FrameId, open_frame};
 use crate::coding::Coding;
 use crate::extent_meta::ExtentMeta;
-use crate::nodes::Way;
+use crate::nodes::{LEAF_KEYS, Way};
 use spillway_base::{Csn, EngineKind};
 
 fn table() -> TableId {
@@ -248,6 +248,7 @@ fn an_index_finds_blocks_in_either_way() {
             let wanted = range.clone().take_while(last).count() + range.start;
             let found: Vec<usize> = ways.iter().map(|way| way.seek(range.clone(), &key)).collect();
             assert!(found.iter().all(|found| *found == wanted), "{key:?}: {found:?}, not {wanted}");
+            assert!(ways.iter().all(|way| way.seek_filter(range.clone(), &key) == wanted));
         }
     }
     for block in 0..blocks {
@@ -255,6 +256,13 @@ fn an_index_finds_blocks_in_either_way() {
         assert_eq!(here.counts, there.counts);
         let filter = ways[ways.len() - 1].filter(block);
         assert!(!filter.is_empty() && ways.iter().all(|way| way.filter(block) == filter));
+        // By way of which leaf a search comes to it.
+        if let Some((nodes, leaf)) = ways[0].nodes.as_ref().zip(block.checked_sub(1)) {
+            let (own, all) = (nodes.filter(block), nodes.filters_of(leaf / LEAF_KEYS));
+            assert!(all.start <= own.start && own.end <= all.end, "{own:?} in {all:?}");
+            let block = leaf / LEAF_KEYS * LEAF_KEYS + 1;
+            assert_eq!(all.start, nodes.filter(block).start, "of no more than those blocks");
+        }
         assert_eq!(here.offset + u64::from(here.len), ways[0].offset(block + 1));
     }
 }

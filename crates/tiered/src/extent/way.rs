@@ -3,8 +3,13 @@
 //! A get of a key that is not there waits for memory, one look after the other: nodes over the last keys of the extent's blocks tell the block, and
 //! where its filter is must be known before that is asked. So the word that stands beside a key's head, in the line that the search ends in, is
 //! where the filter begins, and the list of what else is known of blocks is not looked at.
+//!
+//! Nor is that line waited for before the filter is asked for: of each leaf it is known where the filters of the eight blocks are that a search may
+//! come to by way of it, and where these are few lines, as of long rows, the processor is asked for all of them as soon as the root has told the leaf.
 
 use std::ops::Range;
+
+use spillway_base::prefetch::{self, LINE_BYTES};
 
 use super::Resident;
 use crate::nodes::{self, Nodes, Way};
@@ -13,9 +18,14 @@ use crate::nodes::{self, Nodes, Way};
 pub(super) struct BlockNodes {
     nodes: Nodes,
     memory: Box<[u8]>,
+    /// Of each leaf, where the filters begin of the blocks behind its first, which are those that a search comes to that ends in it.
+    leaves: Box<[u32]>,
     /// Where the last block's filter ends.
     filters_end: u32,
 }
+
+/// Lines of a leaf's filters, at the most, that are asked for: one or two of them are needed.
+const LINES_MAX: usize = 8;
 
 impl BlockNodes {
     pub(super) fn over(resident: &Resident, way: Way) -> BlockNodes {
@@ -26,18 +36,50 @@ impl BlockNodes {
             nodes.set(&mut memory, block, begins.filter, block as u32);
         }
         nodes.fill(&mut memory, |_, block| nodes.head(resident.last(block as usize)));
-        BlockNodes { nodes, memory, filters_end: resident.begins[blocks].filter }
+        let leaves = resident.begins[1..].iter().step_by(nodes::LEAF_KEYS);
+        let leaves = leaves.map(|begins| begins.filter).collect();
+        BlockNodes { nodes, memory, leaves, filters_end: resident.begins[blocks].filter }
     }
 
     /// Bytes of its memory.
     pub(super) fn bytes(&self) -> usize {
-        self.memory.len()
+        self.memory.len() + size_of_val(&*self.leaves)
     }
 
     /// How many blocks end below a key; `last` gives a block's last key.
     #[inline]
     pub(super) fn seek<'k>(&self, key: &[u8], last: impl Fn(usize) -> &'k [u8]) -> usize {
         self.nodes.seek(&self.memory, key, last)
+    }
+
+    /// As [`BlockNodes::seek`], for who asks that block's filter next.
+    #[inline]
+    pub(super) fn seek_filter<'k>(
+        &self,
+        key: &[u8],
+        filters: &[u8],
+        last: impl Fn(usize) -> &'k [u8],
+    ) -> usize {
+        self.nodes.seek_told(&self.memory, key, last, |leaf| self.expect(leaf, filters))
+    }
+
+    /// Asks the processor for the filters of a leaf, if they are few lines, and for the next leaf, which may tell where the last of them begins, or ends.
+    #[inline(always)]
+    fn expect(&self, leaf: usize, filters: &[u8]) {
+        self.nodes.prefetch_leaf(&self.memory, leaf + 1);
+        let Range { start, end } = self.filters_of(leaf);
+        let at = filters.as_ptr().wrapping_add(start);
+        let lines = (at.addr() % LINE_BYTES + end.saturating_sub(start)).div_ceil(LINE_BYTES);
+        if lines <= LINES_MAX {
+            prefetch::lines(at, lines);
+        }
+    }
+
+    /// Where the filters are of the blocks that a search may come to that ends in a leaf.
+    #[inline(always)]
+    pub(super) fn filters_of(&self, leaf: usize) -> Range<usize> {
+        let begins = |leaf: usize| self.leaves.get(leaf).copied().unwrap_or(self.filters_end);
+        begins(leaf) as usize..begins(leaf + 1) as usize
     }
 
     /// Where the filter of a block is.

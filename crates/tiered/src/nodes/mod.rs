@@ -18,6 +18,7 @@
 //! - **N1.** [`Nodes::seek`] answers how many keys are below the one it is given, for any key.
 //! - **N2.** All [`Way`]s answer the same.
 //! - **N3.** Nodes take [`bytes_of`] their number of keys, wherever they lie, and are moved with their bytes.
+//! - **N4.** Who is told a leaf ([`Nodes::seek_told`]) is answered that its first key is below, and no key behind it; who is told none, that none is, or all.
 
 mod lanes;
 #[cfg(all(test, not(loom)))]
@@ -35,6 +36,8 @@ const WORD: usize = 4;
 const NODE_BYTES: usize = NODE_HEADS * WORD;
 /// Bytes of a leaf: eight heads and eight words.
 const LEAF_BYTES: usize = 2 * LEAF_HEADS * WORD;
+/// Keys of a leaf.
+pub(crate) const LEAF_KEYS: usize = LEAF_HEADS;
 /// Bytes of a prefix that are kept beside the nodes' description; of a longer one the first key is asked.
 const PREFIX_BYTES: usize = 22;
 /// Nodes of a root that are all looked at.
@@ -167,6 +170,12 @@ impl Nodes {
         prefetch::lines(bytes.as_ptr(), nodes.min(FLAT_NODES));
     }
 
+    /// Asks the processor for a leaf.
+    #[inline(always)]
+    pub(crate) fn prefetch_leaf(&self, bytes: &[u8], leaf: usize) {
+        prefetch::line(bytes.as_ptr().wrapping_add(self.leaves as usize + leaf * LEAF_BYTES));
+    }
+
     /// How many keys are below `key`: where it is, or would be. `key_at` gives any of them.
     #[inline]
     pub(crate) fn seek<'k>(
@@ -175,20 +184,33 @@ impl Nodes {
         key: &[u8],
         key_at: impl Fn(usize) -> &'k [u8],
     ) -> usize {
-        let search = Search { nodes: self, bytes, key, key_at };
+        self.seek_told(bytes, key, key_at, |_| ())
+    }
+
+    /// As [`Nodes::seek`]. Who asks is told the leaf that the search ends in before that is looked at (N4).
+    #[inline]
+    pub(crate) fn seek_told<'k>(
+        &self,
+        bytes: &[u8],
+        key: &[u8],
+        key_at: impl Fn(usize) -> &'k [u8],
+        tell_leaf: impl Fn(usize),
+    ) -> usize {
+        let search = Search { nodes: self, bytes, key, key_at, tell_leaf };
         self.way.run(search)
     }
 }
 
 /// A search, to be carried out in one way or another.
-struct Search<'a, F> {
+struct Search<'a, F, T> {
     nodes: &'a Nodes,
     bytes: &'a [u8],
     key: &'a [u8],
     key_at: F,
+    tell_leaf: T,
 }
 
-impl<'k, F: Fn(usize) -> &'k [u8]> lanes::Work for Search<'_, F> {
+impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for Search<'_, F, T> {
     #[inline(always)]
     fn run(self, lanes: impl Lanes) -> usize {
         let rest = match self.behind_prefix() {
@@ -201,6 +223,7 @@ impl<'k, F: Fn(usize) -> &'k [u8]> lanes::Work for Search<'_, F> {
         // Of leaves that begin with this very head, it is told by their keys.
         let begins = below + self.ties(upto - below, |tie| (below + tie) * LEAF_HEADS);
         let Some(leaf) = begins.checked_sub(1) else { return 0 };
+        (self.tell_leaf)(leaf);
         let first = leaf * LEAF_HEADS;
         let at = self.nodes.leaves as usize + leaf * LEAF_BYTES;
         let heads = self.bytes[at..].first_chunk().expect("a leaf lies inside its nodes (N3)");
@@ -211,7 +234,7 @@ impl<'k, F: Fn(usize) -> &'k [u8]> lanes::Work for Search<'_, F> {
     }
 }
 
-impl<'k, F: Fn(usize) -> &'k [u8]> Search<'_, F> {
+impl<'k, F: Fn(usize) -> &'k [u8], T> Search<'_, F, T> {
     /// What the key has behind the prefix; where it does not begin with that, how it compares to all keys.
     #[inline(always)]
     fn behind_prefix(&self) -> Result<&[u8], Ordering> {

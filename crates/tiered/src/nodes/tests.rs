@@ -1,3 +1,5 @@
+use std::cell::Cell;
+
 use spillway_base::rng::Rng;
 
 use super::*;
@@ -40,6 +42,15 @@ fn check(mut keys: Vec<Vec<u8>>, mut asked: Vec<Vec<u8>>) {
             let below = keys.partition_point(|other| other < key);
             let found = nodes.seek(&bytes, key, |index| &keys[index]);
             assert_eq!(found, below, "{way:?}: {key:x?} among {keys:x?}");
+            let told = Cell::new(None);
+            let tell = |leaf| assert_eq!(told.replace(Some(leaf)), None, "it is told once");
+            let found = nodes.seek_told(&bytes, key, |index| &keys[index], tell);
+            assert_eq!(found, below);
+            let is_told = match told.get() {
+                Some(leaf) => (leaf * LEAF_KEYS + 1..=(leaf + 1) * LEAF_KEYS).contains(&found),
+                None => found == 0 || found == keys.len(),
+            };
+            assert!(is_told, "N4 {way:?}: {found} by {told:?}");
         }
     }
 }

@@ -160,7 +160,7 @@ fn look_in(
         },
     };
     let blocks = slice.meta.block_range();
-    let first = table.seek(blocks.clone(), key);
+    let first = table.seek_filter(blocks.clone(), key);
     // A key's versions may go on in the next block.
     for index in first..blocks.end {
         if filter::said_yes() {
