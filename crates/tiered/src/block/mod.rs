@@ -38,7 +38,7 @@ use std::ops::{Deref, Range};
 use spillway_base::budget::{Budget, Use};
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;
-use spillway_base::{Csn, Error, Result, TableId, prefetch};
+use spillway_base::{Csn, Direction, Error, Result, TableId, prefetch};
 
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
@@ -464,6 +464,16 @@ impl Block {
         let at = self.place(index - 1);
         Block::ask_for_row(self.memory.as_ptr().wrapping_add(at).wrapping_sub(self.ahead as usize));
         self.row_at(at)
+    }
+
+    /// Asks for the rows that a walk from an entry comes to first, which no step asks for.
+    #[inline]
+    pub(crate) fn expect_rows(&self, entry: usize, direction: Direction) {
+        let rows = match direction {
+            Direction::Forward => entry + 1..self.len().min(entry + 1 + AHEAD_ROWS),
+            Direction::Backward => entry.saturating_sub(AHEAD_ROWS)..entry,
+        };
+        rows.for_each(|row| Block::ask_for_row(self.memory.as_ptr().wrapping_add(self.place(row))));
     }
 
     /// Asks the processor for what a step looks at of a row that may begin there: its lengths, and its key behind them.

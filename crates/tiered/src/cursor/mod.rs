@@ -167,6 +167,9 @@ impl TableCursor {
             }
         }
         let ready = || self.sources.iter().enumerate().filter(|(_, merged)| merged.ready);
+        if self.late {
+            ready().for_each(|(_, merged)| merged.source.expect());
+        }
         self.heads.choose(ready().map(|(_, merged)| merged.source.key()));
         self.line.clear(self.sources.len());
         let stand = Stand { sources: &self.sources, direction: self.direction };

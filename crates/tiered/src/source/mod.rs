@@ -166,6 +166,13 @@ impl Source {
         }
     }
 
+    /// Asks the processor for what the step to the first row will look at first: of several sources the waits for it pass together.
+    pub(crate) fn expect(&self) {
+        if let Source::Run(source) = self {
+            source.expect();
+        }
+    }
+
     /// Whether it stands on a row, and not before one.
     #[inline]
     pub(crate) fn is_on_row(&self) -> bool {

@@ -59,6 +59,12 @@ impl Standing {
         self
     }
 
+    /// At the entry of the block that a walk in a direction begins with.
+    fn begin(self, entry: usize, direction: Direction) -> Standing {
+        self.data.expect_rows(entry, direction);
+        self.at(entry)
+    }
+
     /// Whether nothing of the bounds is behind it, as the block at hand tells.
     #[inline]
     fn is_last(&self, direction: Direction) -> bool {
@@ -246,13 +252,23 @@ impl RunSource {
         let is_there = match near? {
             Near::Nothing => false,
             Near::Slice => true,
-            Near::Block(sought) => {
-                self.sought = Some(sought);
+            Near::Block((slice, table, block)) => {
+                let extent = &self.run.slices().at(slice).extent;
+                extent.expect_block(&table, block, &extent.cache().pin());
+                self.sought = Some((slice, table, block));
                 true
             }
         };
         self.ended |= !is_there || !self.bounds.reaches(&self.bound, self.direction);
         Ok(!self.ended)
+    }
+
+    /// Asks the processor for what the step to the first row will look at first, once it has approached that.
+    pub(super) fn expect(&self) {
+        if let Some((slice, table, block)) = &self.sought {
+            let extent = &self.run.slices().at(*slice).extent;
+            extent.prefetch_block(table, *block, &extent.cache().pin());
+        }
     }
 
     /// What no row from the start on is below.
@@ -604,7 +620,8 @@ impl RunSource {
         };
         let Some(next) = next else { return Ok(None) };
         self.go_on(&next, access);
-        Ok(Some(next).filter(|next| !next.inside.is_empty()))
+        let is_inside = !next.inside.is_empty();
+        Ok(is_inside.then(|| next.begin(0, Direction::Forward)))
     }
 
     /// The place before one in key order.
@@ -630,7 +647,7 @@ impl RunSource {
     /// At the last entry of a block, if that is inside of the bounds.
     fn last_of(at: Standing) -> Option<Standing> {
         let last = at.data.len() - 1;
-        at.inside.contains(&last).then(|| at.at(last))
+        at.inside.contains(&last).then(|| at.begin(last, Direction::Backward))
     }
 
     fn first(&self, access: Access) -> Result<Option<Standing>> {
@@ -638,7 +655,7 @@ impl RunSource {
         let block = |table: &Resident, blocks| table.seek(blocks, start);
         let Some(at) = self.seek(|| self.begins(), block, access)? else { return Ok(None) };
         match at.data.seek(start) {
-            entry if entry < at.inside.end => Ok(Some(at.at(entry))),
+            entry if entry < at.inside.end => Ok(Some(at.begin(entry, Direction::Forward))),
             // All of the block is before the range, whatever the index says of it.
             entry if entry == at.data.len() => {
                 let last = entry - 1;
@@ -661,6 +678,7 @@ impl RunSource {
             };
             let Some(mut at) = self.seek(|| behind, block, access)? else { return Ok(None) };
             at.entry = at.data.seek(end);
+            at.data.expect_rows(at.entry, Direction::Backward);
             return self.before(at, access);
         }
         let Some(slice) = behind.checked_sub(1) else { return Ok(None) };
