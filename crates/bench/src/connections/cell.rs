@@ -16,6 +16,8 @@ use crate::measure::histogram;
 pub(crate) struct Plan<'a> {
     /// Where the server listens.
     pub(crate) socket: &'a Path,
+    /// Whether what is measured goes by TCP, to the port that the server says it has.
+    pub(crate) tcp: bool,
     pub(crate) connections: usize,
     /// Each statement is about a random one of these.
     pub(crate) rows: u64,
@@ -55,6 +57,8 @@ fn read_bytes(process: u32) -> u64 {
 /// A number of connections to one server, and what is under way on them.
 struct Cell<'a> {
     plan: &'a Plan<'a>,
+    /// The server's process.
+    server: u32,
     clients: Vec<Client>,
     /// When the statement under way was sent.
     sent: Vec<Duration>,
@@ -66,12 +70,21 @@ struct Cell<'a> {
 
 impl Cell<'_> {
     fn open<'a>(plan: &'a Plan<'a>) -> Result<Cell<'a>, String> {
+        let mut first = Client::connect(plan.socket)?;
+        let server = first.server().ok_or("the server's process is not known")?;
+        let port = plan.tcp.then(|| first.number("SELECT @@port")).transpose()?;
+        let port = port.map(|port| u16::try_from(port).map_err(|error| error.to_string()));
+        let port = port.transpose()?;
         let open = |_| {
-            let mut client = Client::connect(plan.socket)?;
+            let mut client = match port {
+                Some(port) => Client::connect_tcp(port)?,
+                None => Client::connect(plan.socket)?,
+            };
             client.set_nonblocking().map(|()| client)
         };
         Ok(Cell {
             plan,
+            server,
             clients: (0..plan.connections).map(open).collect::<Result<_, String>>()?,
             sent: vec![Duration::ZERO; plan.connections],
             rng: Rng::new(plan.seed),
@@ -81,7 +94,7 @@ impl Cell<'_> {
     }
 
     fn run(mut self) -> Result<Measured, String> {
-        let server = self.clients[0].server().ok_or("the server's process is not known")?;
+        let server = self.server;
         let queue = epoll::create(CreateFlags::CLOEXEC).map_err(|error| error.to_string())?;
         for (place, client) in self.clients.iter().enumerate() {
             let data = EventData::new_u64(place as u64);

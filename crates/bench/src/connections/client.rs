@@ -1,13 +1,58 @@
 //! As much of a MySQL client as the run needs.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+/// How a connection's bytes travel.
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_nonblocking(true),
+            Stream::Tcp(stream) => stream.set_nonblocking(true),
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(bytes),
+            Stream::Tcp(stream) => stream.read(bytes),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A connection on which one statement at a time is under way.
 pub(crate) struct Client {
-    stream: UnixStream,
+    stream: Stream,
     /// What has come and was not looked at.
     input: Vec<u8>,
     output: Vec<u8>,
@@ -31,6 +76,18 @@ impl Client {
     pub(crate) fn connect(socket: &Path) -> Result<Client, String> {
         let stream = UnixStream::connect(socket)
             .map_err(|error| format!("{}: {error}", socket.display()))?;
+        Client::log_in(Stream::Unix(stream))
+    }
+
+    /// The same, by TCP, to a server of this machine.
+    pub(crate) fn connect_tcp(port: u16) -> Result<Client, String> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+            .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
+            .map_err(|error| format!("port {port}: {error}"))?;
+        Client::log_in(Stream::Tcp(stream))
+    }
+
+    fn log_in(stream: Stream) -> Result<Client, String> {
         let mut client = Client { stream, input: Vec::new(), output: Vec::new(), ends_left: None };
         let (sequence, greeting) = client.packet()?;
         check(&greeting)?;
@@ -53,17 +110,17 @@ impl Client {
 
     /// From here on, an answer that is not there yet is not waited for.
     pub(crate) fn set_nonblocking(&mut self) -> Result<(), String> {
-        self.stream.set_nonblocking(true).map_err(|error| error.to_string())
+        self.stream.set_nonblocking().map_err(|error| error.to_string())
     }
 
-    /// The process that serves this connection.
+    /// The process that serves this connection, which is by a Unix socket.
     pub(crate) fn server(&self) -> Option<u32> {
-        let peer = rustix::net::sockopt::socket_peercred(&self.stream).ok()?;
+        let peer = rustix::net::sockopt::socket_peercred(self.stream.fd()).ok()?;
         u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.stream.fd()
     }
 
     /// Sends a statement. There is room for it in the socket, as none other is under way.
@@ -218,6 +275,7 @@ mod tests {
 
     fn pair() -> (Client, UnixStream) {
         let (stream, server) = UnixStream::pair().unwrap();
+        let stream = Stream::Unix(stream);
         (Client { stream, input: Vec::new(), output: Vec::new(), ends_left: None }, server)
     }
 

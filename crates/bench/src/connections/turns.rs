@@ -15,6 +15,9 @@ pub struct TurnsArgs {
     /// A server as NAME=SOCKET; its root has no password. May be given more than once
     #[arg(long = "server", value_name = "NAME=SOCKET", required = true, value_parser = server)]
     pub servers: Vec<(String, PathBuf)>,
+    /// Measure connections by TCP, on this machine, and not by the sockets
+    #[arg(long)]
+    pub tcp: bool,
     /// Seconds of each cell that are measured, after a fifth of them that is not
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
@@ -46,9 +49,10 @@ impl TurnsArgs {
 
     /// How long a cell is, in words.
     pub(crate) fn extent(&self) -> String {
+        let by = if self.tcp { "by TCP, " } else { "" };
         match self.statements {
-            Some(statements) => format!("{statements} statements"),
-            None => format!("{} s after a fifth of it unmeasured", self.seconds),
+            Some(statements) => format!("{by}{statements} statements"),
+            None => format!("{by}{} s after a fifth of it unmeasured", self.seconds),
         }
     }
 
@@ -61,8 +65,8 @@ impl TurnsArgs {
         rows: u64,
         statement: &dyn Fn(usize, u64) -> String,
     ) -> Result<Measured, String> {
-        let (time, statements) = (self.time()?, self.statements);
-        run(&Plan { socket, connections, rows, time, statements, seed, statement })
+        let (time, statements, tcp) = (self.time()?, self.statements, self.tcp);
+        run(&Plan { socket, tcp, connections, rows, time, statements, seed, statement })
     }
 
     /// Measures each server with each number of connections, in turns. `cell` is given a server, a number of connections and a seed.
