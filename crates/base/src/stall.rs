@@ -138,22 +138,27 @@ const NOTHING: u8 = u8::MAX;
 
 /// The waits of a ledger up to a moment: for each cause, how often, and how long in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Waits([(u64, u64); Cause::ALL.len()]);
+pub struct Waits {
+    of: [(u64, u64); Cause::ALL.len()],
+    /// How many these are.
+    ended: u64,
+}
 
 impl Waits {
     /// Those that came after an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Waits) -> Waits {
         let mut waits = *self;
-        for (now, before) in waits.0.iter_mut().zip(earlier.0) {
+        for (now, before) in waits.of.iter_mut().zip(earlier.of) {
             *now = (now.0 - before.0, now.1 - before.1);
         }
+        waits.ended -= earlier.ended;
         waits
     }
 
     /// How often there was a cause to wait, and how long that took; causes that there were not are left out.
     pub fn causes(&self) -> impl Iterator<Item = (Cause, u64, Duration)> {
-        let all = Cause::ALL.into_iter().zip(self.0);
+        let all = Cause::ALL.into_iter().zip(self.of);
         let some = all.filter(|(_, (count, _))| *count > 0);
         some.map(|(cause, (count, ns))| (cause, count, Duration::from_nanos(ns)))
     }
@@ -163,13 +168,19 @@ impl Waits {
 #[derive(Debug)]
 pub struct Ledger {
     tallies: [Tally; Cause::ALL.len()],
+    /// How many waits are over.
+    ended: AtomicU64,
     /// The number of a cause.
     waiting: AtomicU8,
 }
 
 impl Default for Ledger {
     fn default() -> Ledger {
-        Ledger { tallies: Default::default(), waiting: AtomicU8::new(NOTHING) }
+        Ledger {
+            tallies: Default::default(),
+            ended: AtomicU64::new(0),
+            waiting: AtomicU8::new(NOTHING),
+        }
     }
 }
 
@@ -183,8 +194,16 @@ impl Ledger {
     /// All waits up to now.
     #[must_use]
     pub fn waits(&self) -> Waits {
+        let ended = self.ended.load(Ordering::Acquire);
         let now = |tally: &Tally| (tally.count(), tally.ns.load(Ordering::Relaxed));
-        Waits(self.tallies.each_ref().map(now))
+        Waits { of: self.tallies.each_ref().map(now), ended }
+    }
+
+    /// Makes `waits` those up to now: nothing is to be done where none has ended since.
+    pub fn waits_into(&self, waits: &mut Waits) {
+        if waits.ended != self.ended.load(Ordering::Acquire) {
+            *waits = self.waits();
+        }
     }
 
     /// The time of all waits.
@@ -201,6 +220,8 @@ impl Ledger {
 
     fn add(&self, cause: Cause, time: Duration) {
         self.tallies[cause as usize].add(time);
+        // After that: who sees it counted sees all of the wait.
+        self.ended.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -240,15 +261,29 @@ pub struct Attached {
 
 /// Has the waits of this thread counted in `ledger`.
 #[must_use = "they are counted until this is dropped"]
-pub fn attach(ledger: &Arc<Ledger>) -> Attached {
-    let before = LEDGER.with(|mine| mine.borrow_mut().replace(ledger.clone()));
+pub fn attach(ledger: Arc<Ledger>) -> Attached {
+    let before = LEDGER.with(|mine| mine.borrow_mut().replace(ledger));
     Attached { before, of_this_thread: PhantomData }
+}
+
+impl Attached {
+    /// Ends it as dropping it does, and gives the ledger back: who attaches it again and again need not count a reference each time.
+    pub fn detach(mut self) -> Option<Arc<Ledger>> {
+        let ledger = self.end();
+        // It has ended, and has nothing else.
+        std::mem::forget(self);
+        ledger
+    }
+
+    fn end(&mut self) -> Option<Arc<Ledger>> {
+        let before = self.before.take();
+        LEDGER.with(|mine| std::mem::replace(&mut *mine.borrow_mut(), before))
+    }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let before = self.before.take();
-        LEDGER.with(|mine| *mine.borrow_mut() = before);
+        self.end();
     }
 }
 
@@ -264,7 +299,7 @@ mod tests {
             (Tally::default(), Clock::manual(), Arc::new(Ledger::default()));
         let wait = |cause| tally.during(cause, &clock, || clock.sleep(STEP));
         wait(Cause::Log);
-        let attached = attach(&ledger);
+        let attached = attach(ledger.clone());
         tally.during(Cause::Memory, &clock, || {
             assert_eq!(ledger.waiting(), Some(Cause::Memory));
             clock.sleep(STEP);
@@ -274,7 +309,10 @@ mod tests {
         wait(Cause::Memory);
         let before = ledger.waits();
         ledger.add(Cause::Commit, 2 * STEP);
-        let added: Vec<_> = ledger.waits().since(&before).causes().collect();
+        let mut now = before;
+        ledger.waits_into(&mut now);
+        assert_eq!(now, ledger.waits());
+        let added: Vec<_> = now.since(&before).causes().collect();
         assert_eq!(added, [(Cause::Commit, 1, 2 * STEP)]);
         assert_eq!((tally.count(), tally.time()), (3, 3 * STEP));
         assert_eq!(ledger.tally(Cause::Memory).count(), 1);
@@ -286,8 +324,9 @@ mod tests {
     fn ledgers_are_attached_one_within_another_and_by_thread() {
         let (tally, clock) = (Tally::default(), Clock::manual());
         let ledgers: [Arc<Ledger>; 2] = Default::default();
-        let outer = attach(&ledgers[0]);
-        drop(attach(&ledgers[1]));
+        let outer = attach(ledgers[0].clone());
+        let inner = attach(ledgers[1].clone()).detach();
+        assert!(inner.is_some_and(|inner| Arc::ptr_eq(&inner, &ledgers[1])));
         crate::thread::together(1, |_| tally.during(Cause::Lock, &clock, || clock.sleep(STEP)));
         tally.during(Cause::Lock, &clock, || clock.sleep(STEP));
         drop(outer);
@@ -298,7 +337,7 @@ mod tests {
     fn a_wait_without_a_thread_ends_on_any() {
         let ledger = Arc::new(Ledger::default());
         assert!(Pending::begin(Cause::Commit).is_none());
-        let attached = attach(&ledger);
+        let attached = attach(ledger.clone());
         let pending = Pending::begin(Cause::Commit);
         drop(attached);
         assert_eq!(ledger.waiting(), Some(Cause::Commit));

@@ -27,7 +27,7 @@ use crate::directory::{self, DIRECTORY, Numbers};
 use crate::log_home;
 use crate::mechanism::Mechanism;
 use crate::settings::Settings;
-use crate::transaction::{Table, Transaction};
+use crate::transaction::{Spare, Table, Transaction};
 
 /// How often the log is looked at, to cut it.
 const LOG_CARE: Duration = Duration::from_millis(500);
@@ -280,11 +280,10 @@ impl Database {
         Transaction::new(self.0.manager.begin(options), self.0.clone())
     }
 
-    /// Starts a transaction whose waits `cancel` cancels, as it did those of the one before, which must have ended.
+    /// What the first of a client's transactions begins with, each of which leaves it to the next; `cancel` cancels the waits of all.
     #[must_use]
-    #[inline]
-    pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
-        Transaction::new(self.0.manager.begin_with(options, cancel), self.0.clone())
+    pub fn spare(&self, cancel: &CancelHandle) -> Spare {
+        Spare::new(self.0.manager.spare(cancel), self.0.clone())
     }
 
     /// Reads a key into `value` in a transaction of its own, with these options; answers whether it is there. It is cheaper than to start

@@ -72,4 +72,4 @@ pub use spillway_txn::{
     CancelHandle, CommitFuture, Durability, Isolation, LockMode, LockWait, Met, Savepoint, Scan,
     TransactionOptions,
 };
-pub use transaction::{Table, Transaction};
+pub use transaction::{Spare, Table, Transaction};

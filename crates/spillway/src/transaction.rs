@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use spillway_base::range::prefix_end;
 use spillway_base::{Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
+use spillway_txn::TransactionOptions;
 
 use crate::database::Inner;
 use crate::directory::{self, DIRECTORY};
@@ -19,6 +20,22 @@ pub type Table = TableId;
 pub struct Transaction {
     inner: spillway_txn::Transaction,
     db: Arc<Inner>,
+}
+
+/// A transaction that has ended, for the next one of the same client: it counts no references anew, and moves nothing.
+pub struct Spare(Box<Transaction>);
+
+impl Spare {
+    pub(crate) fn new(inner: spillway_txn::Transaction, db: Arc<Inner>) -> Spare {
+        Spare(Box::new(Transaction { inner, db }))
+    }
+
+    /// Starts a transaction.
+    #[must_use]
+    pub fn begin(mut self, options: TransactionOptions) -> Box<Transaction> {
+        self.0.inner.begin_again(options);
+        self.0
+    }
 }
 
 impl Deref for Transaction {
@@ -119,8 +136,21 @@ impl Transaction {
         self.inner.commit_and(installed)
     }
 
+    /// As [`Transaction::commit`], and leaves what the next one begins with.
+    pub fn commit_and_leave(mut self: Box<Self>) -> (spillway_txn::CommitFuture, Spare) {
+        let commit = self.inner.commit_in_place();
+        (commit, Spare(self))
+    }
+
     /// Undoes everything and releases the locks.
     pub fn rollback(self) {
         self.inner.rollback();
+    }
+
+    /// As [`Transaction::rollback`], and leaves what the next one begins with.
+    #[must_use]
+    pub fn rollback_and_leave(mut self: Box<Self>) -> Spare {
+        self.inner.rollback_in_place();
+        Spare(self)
     }
 }

@@ -13,6 +13,9 @@
 //! whatever the transaction's snapshot: an entry that was committed after the snapshot counts. An entry that is found
 //! may be about to go; whoever removes it has it, and its row, locked, so it is looked at again under such a lock.
 //!
+//! Entries themselves are locked only where somebody may lock them without their row: in unique indexes, as here, and in those that are still
+//! built, whose entries are written under a shared lock of the row, too (`ddl/online`).
+//!
 //! Nobody is held to an index that is still built, and may come to nothing. Who gives a row values of such a one that another may have
 //! notes the row in the same transaction, and goes on ([`note_met`]); the build looks at what was noted before it ends.
 
@@ -271,6 +274,23 @@ pub(crate) fn insert_bytes(
     }
 }
 
+/// Writes an entry, or takes one away, of a row that is locked exclusively. Of an index that is whole and has nothing to be unique that is
+/// enough: nobody else writes the entry, or asks for a lock of it.
+fn put_following(
+    txn: &Transaction,
+    index: &IndexDef,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> Result<()> {
+    let space = TableId(index.space);
+    if index.unique || index.stage != Stage::Done {
+        txn.put_following(space, key, value)?;
+    } else {
+        txn.put_guarded(space, key, value)?;
+    }
+    Ok(())
+}
+
 /// Writes a row's entry in one index.
 pub(crate) fn insert_entry(
     txn: &Transaction,
@@ -289,7 +309,7 @@ pub(crate) fn insert_entry(
     }
     let mut key = room.entry();
     write_index_key(table, index, row, pk, &mut key);
-    Ok(txn.put_following(TableId(index.space), &key, Some(&[]))?)
+    put_following(txn, index, &key, Some(&[]))
 }
 
 /// Notes a row whose values, of an index that is still built, another row has, or may be given by who has their name locked. Nobody
@@ -381,7 +401,7 @@ pub(crate) fn update_entries<V: Borrow<Value>>(
         write_index_key(table, index, old, pk, &mut before);
         write_index_key(table, index, new, pk, &mut after);
         if *before != *after {
-            txn.put_following(TableId(index.space), &before, None)?;
+            put_following(txn, index, &before, None)?;
             drop((before, after));
             insert_entry(txn, table, index, new, pk, room)?;
         }
@@ -410,7 +430,7 @@ pub(crate) fn delete_entries<V: Borrow<Value>>(
     for index in table.maintained() {
         let mut key = Vec::with_capacity(KEY_BYTES);
         write_index_key(table, index, row, pk, &mut key);
-        txn.put_following(TableId(index.space), &key, None)?;
+        put_following(txn, index, &key, None)?;
     }
     Ok(())
 }

@@ -380,7 +380,15 @@ impl TransactionManager {
     #[must_use]
     #[inline]
     pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
-        Transaction::new(self.0.clone(), options, Some(cancel))
+        let mut transaction = self.spare(cancel);
+        transaction.begin_again(options);
+        transaction
+    }
+
+    /// A transaction that has ended, for [`Transaction::begin_again`].
+    #[must_use]
+    pub fn spare(&self, cancel: &CancelHandle) -> Transaction {
+        Transaction::spare(self.0.clone(), cancel)
     }
 
     /// The engines.

@@ -47,7 +47,8 @@ impl Watermark {
         Csn(self.prefix.load(Ordering::Acquire))
     }
 
-    /// Commit `csn` is finished. Called once for each number.
+    /// Commit `csn` is finished. Called once for each number. The last that it does is a fence, sequentially consistent, and a look: whatever
+    /// it stored comes before that.
     pub(crate) fn finish(&self, csn: Csn) {
         let mut tries = 0;
         while csn.0 > self.prefix().0 + RING as u64 {

@@ -5,6 +5,7 @@
 
 mod cases;
 mod counting;
+mod valgrind;
 
 use clap::Parser;
 use rustix::time::{ClockId, clock_gettime};
@@ -98,6 +99,7 @@ fn bench(args: &Args) {
         // What is kept from one run to the next is there, all rows' blocks are, and those rows that come in by themselves.
         warm(prepared, 3 * args.rows);
     }
+    valgrind::begin();
     for _ in 0..args.rounds {
         for (_, prepared, costs) in &mut clients {
             costs.push(measure(prepared, args.count, clock));

@@ -11,8 +11,9 @@ use std::time::Duration;
 use spillway::{Csn, Transaction};
 use spillway_base::thread;
 
-use super::instance::{Inner, Instance, Stop};
+use super::instance::{Inner, Instance};
 use super::metadata::{Held, Mode, Name, Patience, definition_of};
+use super::process::Stop;
 use crate::catalog::{Catalog, Change, Progress, TableDef, unawaited};
 use crate::ddl::{Pass, online};
 use crate::errors::{Result, SqlError};

@@ -17,6 +17,7 @@ use spillway_types::Value;
 use sqlparser::ast;
 
 use super::metadata::{self, TableLock, locks_of};
+use super::process::Called;
 use super::rights::{Need, needs_of};
 use super::{Session, Variables};
 use crate::api::ResultSink;
@@ -365,7 +366,8 @@ impl Session {
         let mut rows = shape.rows(sql, mode);
         let rows = rows.as_mut().map(|rows| rows as &mut dyn RowSource);
         let depth = slot.depth;
-        let outcome = depth.run(|| self.run_slot(&mut slot, &shape.values, rows, sql, false, sink));
+        let outcome = depth
+            .run(|| self.run_slot(&mut slot, &shape.values, rows, Called::Text(sql), false, sink));
         if let Some(Ok(kept)) = self.shapes.known.get_mut(shape.key()) {
             kept.compiled = slot.compiled;
         }

@@ -1,9 +1,8 @@
 //! An open database that speaks SQL: its catalog, its processes, and the counts it hands out.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,10 +11,10 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use spillway::{
-    CancelHandle, Csn, Database, Durability, Inspection, LockMode, LockWait, Mechanism,
-    Transaction, TransactionOptions,
+    Csn, Database, Durability, Inspection, LockMode, LockWait, Mechanism, Transaction,
+    TransactionOptions,
 };
-use spillway_base::stall::{Cause, Ledger, Waits};
+use spillway_base::stall::Waits;
 use spillway_types::Collation;
 
 use super::compiled::{CommonShapes, Shapes};
@@ -23,6 +22,7 @@ use super::counters::Counters;
 use super::front::Front;
 use super::metadata::{Held, MetadataLocks, Name};
 use super::named::{NamedLocks, OwnLocks};
+use super::process::{Process, ProcessLine, Ran, Stop};
 use super::refreshing::Refreshes;
 use super::variables::{Often, VARIABLES, Variables, storage_settings};
 use super::{Session, building, durability};
@@ -35,130 +35,9 @@ use crate::query;
 use crate::rows::Newest;
 use crate::show::Labels;
 
-/// What others ask of a session.
-#[derive(Default)]
-pub(super) struct Stop {
-    /// It is to end.
-    pub(super) killed: AtomicBool,
-    /// Its statement is to end.
-    pub(super) interrupted: AtomicBool,
-}
-
-impl Stop {
-    /// Whether what runs now is to end.
-    pub(super) fn is_asked(&self) -> bool {
-        self.killed.load(Ordering::Acquire) || self.interrupted.load(Ordering::Acquire)
-    }
-}
-
-/// Statements that were run.
-#[derive(Default)]
-pub(super) struct Ran {
-    pub(super) all: AtomicU64,
-    /// Those that were point reads.
-    points: AtomicU64,
-    /// Those that changed one row, to which they went straight.
-    point_changes: AtomicU64,
-}
-
-impl Ran {
-    /// Counts a statement. Only its session may, and counts so with no regard for others.
-    pub(super) fn begun(&self) {
-        self.all.store(self.all.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    /// Counts one that was a point read.
-    pub(super) fn was_point(&self) {
-        self.points.store(self.points.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    /// Counts one that was a point change.
-    pub(super) fn was_point_change(&self) {
-        let before = self.point_changes.load(Ordering::Relaxed);
-        self.point_changes.store(before + 1, Ordering::Relaxed);
-    }
-
-    /// Takes the counts of a session that ends.
-    pub(super) fn add(&self, other: &Ran) {
-        self.all.fetch_add(other.all.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.points.fetch_add(other.points.load(Ordering::Relaxed), Ordering::Relaxed);
-        let changes = other.point_changes.load(Ordering::Relaxed);
-        self.point_changes.fetch_add(changes, Ordering::Relaxed);
-    }
-}
-
-/// A session, as others see it.
-pub(super) struct Process {
-    user: String,
-    host: String,
-    pub(super) stop: Stop,
-    pub(super) ran: Ran,
-    pub(super) doing: Mutex<Doing>,
-    /// Whether a statement is running. It begins with `doing` held, so that whoever kills it with that held meets no later one.
-    pub(super) running: AtomicBool,
-    /// Cancels waits of the session's own transactions.
-    pub(super) cancel: CancelHandle,
-    /// What its statements waited for.
-    pub(super) stalls: Arc<Ledger>,
-}
-
-/// A session, for a list of them.
-pub(crate) struct ProcessLine {
-    pub(crate) id: u64,
-    pub(crate) user: String,
-    pub(crate) host: String,
-    pub(crate) database: Option<String>,
-    /// The statement that is running.
-    pub(crate) statement: Option<String>,
-    /// What it is at, or waits for.
-    pub(crate) state: Cow<'static, str>,
-}
-
-/// What a session is at. Its own to write, for others to read.
-#[derive(Default)]
-pub(super) struct Doing {
-    pub(super) database: Option<String>,
-    /// The statement that is running, or ran last.
-    statement: String,
-    /// How far it is, where it says so.
-    pub(super) state: Option<String>,
-    /// Cancels waits of a transaction beside the session's own.
-    pub(super) cancel: Option<CancelHandle>,
-}
-
-impl Process {
-    /// A statement begins. What was meant for one that had just ended does not meet it; what was meant for one that runs it, as EXECUTE
-    /// does, does.
-    pub(super) fn begin(&self, statement: &str) {
-        let mut doing = self.doing.lock();
-        doing.begin(statement);
-        let is_part = self.running.swap(true, Ordering::Relaxed);
-        if !is_part && self.stop.interrupted.load(Ordering::Acquire) {
-            self.stop.interrupted.store(false, Ordering::Release);
-            self.cancel.clear();
-        }
-    }
-
-    /// Ends waits of its transactions.
-    fn cancel(&self, doing: &Doing) {
-        self.cancel.cancel();
-        if let Some(cancel) = &doing.cancel {
-            cancel.cancel();
-        }
-    }
-}
-
-impl Doing {
-    /// The longest part of a statement that is shown.
-    const SHOWN: usize = 1024;
-
-    pub(super) fn begin(&mut self, statement: &str) {
-        self.statement.clear();
-        self.statement.push_str(&statement[..statement.floor_char_boundary(Doing::SHOWN)]);
-    }
-}
-
 pub(super) struct Inner {
+    /// As no other instance of the process has it.
+    pub(super) number: u64,
     pub(super) db: Database,
     pub(super) catalog: ArcSwap<Catalog>,
     /// That of `catalog`, or, while that is being replaced, of the one before.
@@ -199,6 +78,12 @@ pub(super) struct Inner {
     pub(super) since: Mutex<BTreeMap<u32, Csn>>,
 }
 
+/// A number for an instance, which no other of this process has.
+fn next_instance() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         self.give_back_numbers();
@@ -232,6 +117,7 @@ impl Instance {
         globals.insert(durability::NAME.to_owned(), durability::text(durability));
         globals.insert(durability::ALIAS.to_owned(), durability::number(durability).to_owned());
         let instance = Instance(Arc::new(Inner {
+            number: next_instance(),
             index_only: db.settings().has(Mechanism::IndexOnly),
             row_batches: db.settings().has(Mechanism::RowBatches),
             row_fields: db.settings().has(Mechanism::RowFields),
@@ -335,16 +221,7 @@ impl Instance {
     #[must_use]
     pub fn session(&self, user: &str, host: &str, connection_id: u64) -> Session {
         let user_host = self.user(user, host).map_or_else(|| "%".to_owned(), |user| user.host);
-        let process = Arc::new(Process {
-            user: user.to_owned(),
-            host: host.to_owned(),
-            stop: Stop::default(),
-            ran: Ran::default(),
-            doing: Mutex::default(),
-            running: AtomicBool::new(false),
-            cancel: CancelHandle::default(),
-            stalls: Arc::default(),
-        });
+        let process = Arc::new(Process::new(user, host));
         self.0.processes.lock().insert(connection_id, process.clone());
         let system = self.0.globals.lock().clone();
         let mut variables = Variables {
@@ -374,6 +251,7 @@ impl Instance {
             instance: self.clone(),
             variables: RefCell::new(variables),
             txn: None,
+            spare: None,
             savepoints: Vec::new(),
             held: Held::default(),
             locked: None,
@@ -394,6 +272,7 @@ impl Instance {
             assignments: 0,
             connection_status: Vec::new(),
             stalls_before: Waits::default(),
+            ledger: None,
             told: std::cell::Cell::new(false),
             asked: std::cell::Cell::new(false),
             all_rights: std::cell::Cell::new(0),
@@ -415,12 +294,7 @@ impl Instance {
         if connection {
             process.stop.killed.store(true, Ordering::Release);
         }
-        let doing = process.doing.lock();
-        if process.running.load(Ordering::Relaxed) || connection {
-            process.stop.interrupted.store(true, Ordering::Release);
-            process.cancel(&doing);
-        }
-        drop(doing);
+        process.interrupt(connection);
         drop(processes);
         self.0.metadata.wake();
         self.0.named.wake();
@@ -435,7 +309,7 @@ impl Instance {
         self.0.closing.killed.store(true, Ordering::Release);
         for process in self.0.processes.lock().values() {
             process.stop.killed.store(true, Ordering::Release);
-            process.cancel(&process.doing.lock());
+            process.cancel();
         }
         self.0.metadata.wake();
         self.0.named.wake();
@@ -487,21 +361,7 @@ impl Instance {
     /// The sessions.
     pub(crate) fn process_lines(&self) -> Vec<ProcessLine> {
         let processes = self.0.processes.lock();
-        let line = |(id, process): (&u64, &Arc<Process>)| {
-            let doing = process.doing.lock();
-            ProcessLine {
-                id: *id,
-                user: process.user.clone(),
-                host: process.host.clone(),
-                database: doing.database.clone(),
-                statement: process.running.load(Ordering::Relaxed).then(|| doing.statement.clone()),
-                state: match (&doing.state, process.stalls.waiting()) {
-                    (Some(state), _) => state.clone().into(),
-                    (None, waiting) => waiting.map_or("", Cause::state).into(),
-                },
-            }
-        };
-        processes.iter().map(line).collect()
+        processes.iter().map(|(id, process)| process.line(*id)).collect()
     }
 
     /// A number that was not given before, in this life.

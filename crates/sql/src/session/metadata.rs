@@ -17,13 +17,14 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use smallvec::SmallVec;
 use spillway_base::thread::blocking;
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::instance::Stop;
 use super::own::split_commas;
+use super::process::Stop;
 use super::tables::{Reads, parts_of, path_of, tables_of, targets_of};
 use crate::errors::{Result, SqlError};
 use crate::parse::{solid, word};
@@ -107,7 +108,7 @@ impl MetadataLocks {
     ) -> Result<Held> {
         names.sort_by(|(a, _), (b, _)| a.cmp(b));
         names.dedup_by(|(a, _), (b, _)| a == b);
-        let mut taken = Held { locks: Vec::new(), stripe };
+        let mut taken = Held { locks: Vec::new(), stripe, at_hand: SmallVec::new() };
         for (name, mode) in names {
             let lock = self.of(&name);
             lock.lock(mode, stripe, held(&name), patience)?;
@@ -319,11 +320,17 @@ impl TableLock {
     }
 }
 
+/// Locks that a session had, and may soon have again, are kept at hand: so many. To count a reference anew is to change memory that all
+/// sessions share.
+const AT_HAND: usize = 4;
+
 /// Locks that are held; dropping it gives them back.
 #[derive(Default)]
 pub(super) struct Held {
     locks: Vec<(Arc<TableLock>, Mode)>,
     stripe: usize,
+    /// Of those that were given back, some; nothing is locked by that.
+    at_hand: SmallVec<[Arc<TableLock>; AT_HAND]>,
 }
 
 impl Drop for Held {
@@ -336,7 +343,24 @@ impl Held {
     fn clear(&mut self) {
         for (lock, mode) in self.locks.drain(..) {
             lock.unlock(mode, self.stripe);
+            if self.at_hand.len() < AT_HAND {
+                self.at_hand.push(lock);
+            }
         }
+    }
+
+    /// Notes a lock that was taken.
+    fn took(&mut self, lock: &Arc<TableLock>, mode: Mode) {
+        let known = self.at_hand.iter().position(|known| Arc::ptr_eq(known, lock));
+        let lock = match known {
+            Some(at) => self.at_hand.swap_remove(at),
+            None => {
+                // The sessions' tables are others now.
+                self.at_hand.clear();
+                lock.clone()
+            }
+        };
+        self.locks.push((lock, mode));
     }
 
     /// How a table is held.
@@ -352,7 +376,7 @@ impl Held {
         self.stripe = stripe;
         let shared = lock.read_at_once(stripe);
         if shared {
-            self.locks.push((lock.clone(), Mode::Read));
+            self.took(lock, Mode::Read);
         }
         shared
     }
@@ -461,23 +485,18 @@ impl Session {
             // It has them, or would not have come here.
             return Ok(());
         }
-        let mut held = std::mem::take(&mut self.held);
+        let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop };
+        let held = &mut self.held;
         held.stripe = self.connection_id as usize;
-        let mut outcome = Ok(());
         for (lock, mode) in tables {
             if held.has(lock, *mode) {
                 continue;
             }
-            let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop };
             let more = held.locks.iter().any(|(other, _)| Arc::ptr_eq(other, lock));
-            outcome = lock.lock(*mode, held.stripe, more, &patience);
-            if outcome.is_err() {
-                break;
-            }
-            held.locks.push((lock.clone(), *mode));
+            lock.lock(*mode, held.stripe, more, &patience)?;
+            held.took(lock, *mode);
         }
-        self.held = held;
-        outcome
+        Ok(())
     }
 
     /// Under LOCK TABLES, only those tables may be used, and as they were locked.
@@ -616,6 +635,28 @@ mod tests {
                 lock.take(Alone, 3, false, &SOON).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn what_is_at_hand_is_not_locked() {
+        let (lock, mut held) = (Arc::new(lock()), Held::default());
+        for _ in 0..3 {
+            lock.take(Mode::Write, 0, false, &SOON).unwrap();
+            held.took(&lock, Mode::Write);
+            assert!(held.has(&lock, Mode::Write));
+            held.clear();
+            assert!(!held.has(&lock, Mode::Write));
+            assert_eq!(Arc::strong_count(&lock), 2, "the same one each time");
+            lock.take(Mode::Alone, 1, false, &SOON).unwrap();
+            lock.unlock(Mode::Alone, 1);
+        }
+        for _ in 0..3 * AT_HAND {
+            let other = Arc::new(self::lock());
+            other.take(Mode::Read, 0, false, &SOON).unwrap();
+            held.took(&other, Mode::Read);
+            held.clear();
+        }
+        assert_eq!((held.at_hand.len(), Arc::strong_count(&lock)), (1, 1));
     }
 
     #[test]

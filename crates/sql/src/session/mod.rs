@@ -3,6 +3,7 @@
 //! [`Instance`] holds what all sessions share; a [`Session`] is one client's. A statement goes from [`Session::query`]
 //! through `run` (queries and changes), `ddl` (changes of the catalog) or `own` (SET, transactions, SHOW and the like).
 
+mod at_hand;
 mod backup;
 mod building;
 mod compiled;
@@ -16,6 +17,7 @@ mod named;
 mod own;
 mod point;
 mod prepared;
+mod process;
 mod refreshing;
 mod rights;
 mod run;
@@ -34,17 +36,17 @@ use std::task::Waker;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use spillway::{Isolation, Savepoint, Transaction};
-use spillway_base::stall::{self, Attached, Waits};
+use spillway::{Isolation, Savepoint, Spare, Transaction};
+use spillway_base::stall::{self, Attached, Ledger, Waits};
 use spillway_base::thread;
 use spillway_inspect::Names;
 use spillway_types::Value;
 use sqlparser::ast;
 
 use self::compiled::{Given, Shapes, Slot, is_rows};
-use self::instance::Process;
 use self::metadata::Held;
 use self::prepared::Stored;
+use self::process::{Called, Process};
 use self::run::Left;
 use self::warnings::Warning;
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
@@ -73,7 +75,9 @@ pub const VERSION: &str = "8.0.36-Spillway-0.1.0";
 pub struct Session {
     instance: Instance,
     variables: RefCell<Variables>,
-    txn: Option<Transaction>,
+    txn: Option<Box<Transaction>>,
+    /// What the next transaction begins with, once there was one.
+    spare: Option<Spare>,
     savepoints: Vec<(String, Savepoint)>,
     /// Tables that the transaction uses.
     held: Held,
@@ -101,6 +105,8 @@ pub struct Session {
     connection_status: Vec<(String, String)>,
     /// What it had waited for when the last statement began that was no SHOW.
     stalls_before: Waits,
+    /// What waits are counted in while a statement runs; the process has it, too.
+    ledger: Option<Arc<Ledger>>,
     /// Whether anything of the running statement's result has reached its client.
     told: Cell<bool>,
     /// Whether the plan made last asked for a system variable: it may be another when the statement runs again.
@@ -175,7 +181,7 @@ impl Session {
                     return Err(SqlError::syntax("near '?'"));
                 }
                 let mut slot = Slot::new(statement, depth);
-                self.run_slot(&mut slot, &[], None, shown, at < last, sink)
+                self.run_slot(&mut slot, &[], None, Called::Text(shown), at < last, sink)
             })?;
         }
         Ok(())
@@ -186,7 +192,7 @@ impl Session {
     /// [`Session::execute`] then fail with nothing told to the sink, and [`Session::waits_until`] says that they only wait. When `waker` is
     /// called, or the time is over, [`Session::resume`] goes on.
     pub fn set_waker(&mut self, waker: Waker) {
-        self.process.cancel.set_reads_waker(waker.clone());
+        self.process.cancel.set_waker(waker.clone());
         self.waker = Some(waker);
     }
 
@@ -243,6 +249,9 @@ impl Session {
         self.variables.swap(&fresh.variables);
         std::mem::swap(&mut self.process, &mut fresh.process);
         self.stalls_before = Waits::default();
+        // Both are of the process that was.
+        self.spare = None;
+        self.ledger = None;
         drop(fresh);
         self.process.doing.lock().database.clone_from(&database);
         let mut variables = self.variables.borrow_mut();
@@ -327,7 +336,7 @@ impl Session {
         slot: &mut Slot,
         params: &[Value],
         rows: Option<&mut dyn RowSource>,
-        shown: &str,
+        called: Called<'_>,
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
@@ -345,9 +354,9 @@ impl Session {
             Statement::Own(_, tokens) => crate::accounts::shown(tokens),
             Statement::Sql(_) => None,
         };
-        process.begin(account.as_deref().unwrap_or(shown));
+        process.begin(account.as_deref().map_or(called, Called::Text));
         if !stalls::only_shows(&slot.statement) {
-            self.stalls_before = process.stalls.waits();
+            process.stalls.waits_into(&mut self.stalls_before);
         }
         self.run_begun(slot, Given { params, rows }, None, more, sink)
     }
@@ -370,7 +379,8 @@ impl Session {
         if left.is_some() || !self.is_brief(slot) {
             thread::long_ahead();
         }
-        let stalls = stall::attach(&self.process.stalls);
+        let ledger = self.ledger.take();
+        let stalls = stall::attach(ledger.unwrap_or_else(|| self.process.stalls.clone()));
         if slot.sql().is_some_and(is_rows) {
             self.stale_warnings = true;
             if !matches!(slot.sql(), Some(ast::Statement::Query(_))) {
@@ -406,12 +416,12 @@ impl Session {
 
     /// Ends a statement that has run, unless it was left.
     fn ran(&mut self, mut outcome: Result<()>, stalls: Attached) -> Result<()> {
+        self.ledger = stalls.detach();
         if self.left.is_some() {
             return outcome;
         }
         self.forget_warnings();
-        drop(stalls);
-        self.process.running.store(false, Ordering::Release);
+        self.process.end();
         if let Err(error) = &mut outcome {
             self.name_damage(error);
             self.note_error(error);

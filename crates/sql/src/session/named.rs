@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use spillway_base::clock;
 use spillway_base::thread::blocking;
 
-use super::instance::Process;
+use super::process::Process;
 use crate::errors::{Result, SqlError};
 
 /// Who holds a lock or waits for it. Numbers of connections may come again; tickets do not.

@@ -79,7 +79,7 @@ impl Session {
             drop(variables);
             self.warnings.clear();
             self.stale_warnings = false;
-            self.stalls_before = self.process.stalls.waits();
+            self.process.stalls.waits_into(&mut self.stalls_before);
             self.process.ran.was_point();
             sink.end_rows(&self.outcome(Changed::default(), more))
         });

@@ -8,6 +8,7 @@ use sqlparser::tokenizer::Token;
 
 use super::compiled::{Body, Slot, is_rows};
 use super::own::{name_of, split_commas};
+use super::process::{Called, Kept};
 use super::{Instance, Session};
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
@@ -27,14 +28,10 @@ pub struct Prepared {
 pub(super) struct Stored {
     params: usize,
     /// Taken out while it runs.
-    ready: Option<Ready>,
+    slot: Option<Slot>,
     _place: Place,
-}
-
-/// A statement's text, and what was made of it.
-struct Ready {
-    text: Box<str>,
-    slot: Slot,
+    /// For the list of processes.
+    _kept: Kept,
 }
 
 /// What a prepared statement takes beside its text and the literals in its tree: measured, of a point select and of one with
@@ -121,10 +118,10 @@ impl Session {
             }
             slot.compiled = Some(compiled);
         }
-        let ready = Some(Ready { text: sql.into(), slot });
-        let stored = Stored { params, ready, _place: place };
         let id = self.statements_next;
         self.statements_next += 1;
+        let kept = self.process.keep(id, sql.into());
+        let stored = Stored { params, slot: Some(slot), _place: place, _kept: kept };
         self.statements.insert(id, stored);
         Ok(Prepared { id, params, columns })
     }
@@ -144,12 +141,11 @@ impl Session {
         if params.len() != stored.params {
             return Err(SqlError::new(1210, "Incorrect arguments to EXECUTE"));
         }
-        let mut ready = stored.ready.take().ok_or_else(unknown)?;
-        let Ready { text, slot } = &mut ready;
-        let depth = slot.depth;
-        let outcome = depth.run(|| self.run_slot(slot, params, None, text, false, sink));
+        let mut slot = stored.slot.take().ok_or_else(unknown)?;
+        let (depth, called) = (slot.depth, Called::Prepared(id));
+        let outcome = depth.run(|| self.run_slot(&mut slot, params, None, called, false, sink));
         if let Some(stored) = self.statements.get_mut(&id) {
-            stored.ready = Some(ready);
+            stored.slot = Some(slot);
         }
         outcome
     }

@@ -28,8 +28,9 @@ use parking_lot::{Condvar, Mutex};
 use spillway::{Csn, Mechanism, Transaction};
 use spillway_base::thread;
 
-use super::instance::{Inner, Instance, Stop};
+use super::instance::{Inner, Instance};
 use super::metadata::{Mode, Name, Patience, definition_of};
+use super::process::Stop;
 use crate::catalog::{Catalog, Change, TableDef};
 use crate::ddl::{Pass, refresh};
 use crate::errors::Result;

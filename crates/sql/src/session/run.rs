@@ -4,12 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::Guard;
 use spillway::{CommitFuture, Error, ErrorKind, Transaction};
 use spillway_types::{ColumnType, Field, Value, ValueRef};
 use sqlparser::ast;
 
 use super::Session;
+use super::at_hand::AtHand;
 use super::compiled::{Body, Compiled, Given, Slot, is_rows};
 use super::metadata::Name;
 use crate::api::{PlanId, ResultSink};
@@ -43,7 +43,7 @@ pub(super) struct Left {
 /// A statement that can run now, and the catalog it was made for.
 struct Ready {
     compiled: Arc<Compiled>,
-    catalog: Guard<Arc<Catalog>>,
+    catalog: AtHand,
 }
 
 /// Refuses a snapshot from when a part of a table's rows was in the key space that has all of them now.
@@ -119,11 +119,11 @@ impl Session {
         let alone = opened && self.autocommit && !self.explicit;
         let outcome = self.ready(slot, params).and_then(|ready| {
             let body = &ready.compiled.body;
-            self.set_leaving(leaves && body.locks());
+            self.leave_waits(leaves && body.locks());
             self.leave_reads(leaves && times < LEAVES_FOR_READS && body.looks_up());
             let outcome = self.run_in_transaction(&ready, given, (alone, deadline), sink);
             self.leave_reads(false);
-            self.set_leaving(false);
+            self.leave_waits(false);
             slot.compiled = Some(ready.compiled);
             outcome
         });
@@ -166,9 +166,9 @@ impl Session {
     }
 
     /// Whether a wait for a row is to be left to the waker, if there is one.
-    fn set_leaving(&self, leaves: bool) {
-        if let (Some(txn), Some(waker)) = (&self.txn, &self.waker) {
-            txn.set_waker(leaves.then(|| waker.clone()));
+    fn leave_waits(&self, leaves: bool) {
+        if let (Some(txn), Some(_)) = (&self.txn, &self.waker) {
+            txn.leave_waits(leaves);
         }
     }
 
@@ -186,7 +186,7 @@ impl Session {
         }
         loop {
             // Neither the catalog nor what the slot has is counted: other sessions have them too.
-            let catalog = self.instance.0.catalog.load();
+            let catalog = self.instance.catalog_at_hand();
             let compiled = match slot.compiled.take() {
                 Some(compiled) if self.holds(&compiled, params, catalog.version) => compiled,
                 _ => self.compile(slot, params, &catalog)?,

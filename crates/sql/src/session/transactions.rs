@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use spillway::{CommitFuture, Error, ErrorKind, Isolation, Transaction, TransactionOptions};
+use spillway::{CommitFuture, Error, ErrorKind, Isolation, TransactionOptions};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
@@ -27,7 +27,9 @@ impl Session {
 
     pub(super) fn begin(&mut self) {
         let options = self.options();
-        self.txn = Some(self.instance.0.db.begin_with(options, &self.process.cancel));
+        let spare = self.spare.take();
+        let spare = spare.unwrap_or_else(|| self.instance.0.db.spare(&self.process.cancel));
+        self.txn = Some(spare.begin(options));
     }
 
     /// Commits, and waits for that.
@@ -56,7 +58,11 @@ impl Session {
     pub(super) fn commit_later(&mut self) -> Result<Option<CommitFuture>> {
         self.savepoints.clear();
         self.explicit = false;
-        let commit = self.txn.take().map(Transaction::commit);
+        let commit = self.txn.take().map(|txn| {
+            let (commit, spare) = txn.commit_and_leave();
+            self.spare = Some(spare);
+            commit
+        });
         self.release_tables();
         if let Some(Err(refused)) = commit.as_ref().and_then(CommitFuture::known) {
             return Err(refused.into());
@@ -85,7 +91,9 @@ impl Session {
     pub(super) fn end_transaction(&mut self) {
         self.savepoints.clear();
         self.explicit = false;
-        self.txn = None;
+        if let Some(txn) = self.txn.take() {
+            self.spare = Some(txn.rollback_and_leave());
+        }
         self.release_tables();
     }
 

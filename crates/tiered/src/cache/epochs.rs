@@ -96,7 +96,9 @@ impl Epochs {
 
     fn take_hits(&self, stripe: &Stripe) -> u64 {
         let word = stripe.0.fetch_and(COUNTS, Ordering::AcqRel);
-        self.hits.fetch_add(word >> HITS_SHIFT, Ordering::Relaxed);
+        if word >> HITS_SHIFT > 0 {
+            self.hits.fetch_add(word >> HITS_SHIFT, Ordering::Relaxed);
+        }
         word
     }
 

@@ -78,6 +78,32 @@ impl Inner {
         if !self.settings.recall {
             return Ok(None);
         }
+        self.find(id, key, Reader { snapshot, access, is_live: false }, value)
+    }
+
+    /// The newest version of a key that is installed; `None` where there is no such table.
+    #[inline]
+    pub(super) fn newest(
+        &self,
+        id: TableId,
+        key: &[u8],
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<Found>> {
+        self.find(id, key, Reader { snapshot: Csn::MAX, access, is_live: true }, value)
+    }
+
+    /// The version of a key that a reader sees, by what this thread knows of the table; `None` where there is no such table, or its levels may lack
+    /// the version.
+    #[inline]
+    fn find(
+        &self,
+        id: TableId,
+        key: &[u8],
+        reader: Reader,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<Found>> {
+        let snapshot = reader.snapshot;
         let find = || self.tables.load().get(&id).map(|table| table.standing.clone());
         let row = self.look_for_row(key, snapshot, value, |rows| {
             let tag = |of: &Standing| of.exists_at(snapshot).then(|| of.era(rows)).flatten();
@@ -94,7 +120,6 @@ impl Inner {
         let Some(table) = tables.get(&id).filter(|table| table.exists_at(snapshot)) else {
             return Ok(None);
         };
-        let reader = Reader { snapshot, access, is_live: false };
         self.look_below(table, key, reader, row, is_sample, value)
     }
 

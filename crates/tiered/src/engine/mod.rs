@@ -682,11 +682,9 @@ impl Engine for TieredEngine {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        let tables = self.0.tables.load();
-        let Some(table) = tables.get(&table) else {
-            return Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")));
-        };
-        self.0.look_up(table, key, Csn::MAX, access, value)
+        self.0
+            .newest(table, key, access, value)?
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")))
     }
 
     fn scan(

@@ -218,7 +218,8 @@ fn loom_a_wait_that_is_left_behind_is_called() {
         });
         let called =
             LoomArc::new((crate::sync::Mutex::new(false), crate::sync::Condvar::default()));
-        waiting.set_waker(Some(std::sync::Arc::new(Call(called.clone())).into()));
+        waiting.wait().set_waker(std::sync::Arc::new(Call(called.clone())).into());
+        waiting.leave_waits(true);
         for key in 0..2 {
             let mut outcome = bench.take(&waiting, key, LONG).map(drop);
             while let Err(error) = outcome {

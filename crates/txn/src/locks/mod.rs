@@ -206,7 +206,7 @@ impl Locks {
         if deadlock {
             return self.end_wait(owner, target, upgrade, Verdict::Deadlock, timeout);
         }
-        if owner.waker.borrow().is_some() {
+        if owner.waker().is_some() {
             let (key, _counted) = (LockKey::new(target), Pending::begin(Cause::Lock));
             *owner.left.borrow_mut() =
                 Some(Box::new(Left { key, mode, upgrade, timeout, from, _counted }));
@@ -288,7 +288,7 @@ impl Locks {
         if let Some(taken) = line.take(owner.id, mode) {
             return Ok(Turn::Taken(taken));
         }
-        owner.wait().prepare(owner.waker.borrow().clone())?;
+        owner.wait().prepare(owner.waker().cloned())?;
         let upgrade = line.wait(owner.id, mode, owner.wait().clone());
         Ok(Turn::InLine { upgrade, next: line.is_next(owner.id) })
     }

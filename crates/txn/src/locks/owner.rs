@@ -1,6 +1,6 @@
 //! A transaction as the lock table sees it.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
@@ -37,8 +37,8 @@ pub(crate) struct LockOwner {
     /// The hashes of the keys held. A hash that two keys share is there twice, and by that both are given back.
     pub(super) held: RefCell<SmallVec<[u64; 4]>>,
     wait: OnceCell<Arc<Wait>>,
-    /// Where it is set, waits do not hold the thread up.
-    pub(super) waker: RefCell<Option<Waker>>,
+    /// Whether its waits do not hold the thread up, where there is somebody to call.
+    leaves: Cell<bool>,
     /// The wait that was left behind.
     pub(super) left: RefCell<Option<Box<Left>>>,
 }
@@ -68,7 +68,7 @@ impl LockOwner {
             id,
             held: RefCell::default(),
             wait: OnceCell::new(),
-            waker: RefCell::default(),
+            leaves: Cell::new(false),
             left: RefCell::default(),
         }
     }
@@ -87,9 +87,14 @@ impl LockOwner {
         !self.held.borrow().is_empty()
     }
 
-    /// Has its waits from now on left behind, and this one called when it is worth going on with one; or not any more.
-    pub(crate) fn set_waker(&self, waker: Option<Waker>) {
-        *self.waker.borrow_mut() = waker;
+    /// Has its waits from now on left behind, and the waker of its [`Wait`] called when it is worth going on with one; or not any more.
+    pub(crate) fn leave_waits(&self, leave: bool) {
+        self.leaves.set(leave);
+    }
+
+    /// Who is called in place of the thread, where waits are left behind.
+    pub(super) fn waker(&self) -> Option<&Waker> {
+        if self.leaves.get() { self.wait.get()?.waker() } else { None }
     }
 
     /// Whether it has left a wait behind.
@@ -115,6 +120,13 @@ impl LockOwner {
         self.wait.get().is_some_and(|wait| wait.is_interrupted())
     }
 
+    /// Makes it another owner, of this number, with the same waits. It has given back what it held.
+    pub(crate) fn renew(&mut self, id: u64) {
+        debug_assert!(!self.holds_any() && !self.has_left());
+        self.id = id;
+        self.leaves.set(false);
+    }
+
     /// What other threads see of it.
     pub(crate) fn wait(&self) -> &Arc<Wait> {
         self.wait.get_or_init(Arc::default)
@@ -126,8 +138,8 @@ impl LockOwner {
 pub(crate) struct Wait {
     granted: AtomicBool,
     interrupted: AtomicBool,
-    /// Who is called when a read is over that the owner has left.
-    reader: OnceLock<Waker>,
+    /// Who is called when a wait or a read is over that the owner has left.
+    waker: OnceLock<Waker>,
     /// Held while either of the two is changed for a sleeper to see. Who is called in place of a sleeper.
     changing: Mutex<Option<Waker>>,
     changed: Condvar,
@@ -143,14 +155,14 @@ impl Wait {
         self.wake();
     }
 
-    /// Sets who is called when a read is over; the first one stays.
-    pub(crate) fn set_reader(&self, waker: Waker) {
-        let _ = self.reader.set(waker);
+    /// Sets who is called when what was left is over; the first one stays.
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        let _ = self.waker.set(waker);
     }
 
-    /// Who is called when a read is over.
-    pub(crate) fn reader(&self) -> Option<&Waker> {
-        self.reader.get()
+    /// Who is called when what was left is over.
+    pub(crate) fn waker(&self) -> Option<&Waker> {
+        self.waker.get()
     }
 
     /// Takes back an interruption that met no wait.

@@ -179,7 +179,8 @@ impl Calls {
     /// One that leaves its waits behind, and the calls for it.
     fn owner(id: u64) -> (LockOwner, Arc<Calls>) {
         let (owner, calls) = (owner(id), Arc::new(Calls::default()));
-        owner.set_waker(Some(calls.clone().into()));
+        owner.wait().set_waker(calls.clone().into());
+        owner.leave_waits(true);
         (owner, calls)
     }
 }

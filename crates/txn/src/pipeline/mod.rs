@@ -221,6 +221,9 @@ impl Pipeline {
 
     /// Stage one: orders a commit that writes to the tables `touched` and drops the tables `dropped`. The caller
     /// installs it, then calls [`Pipeline::installed`].
+    ///
+    /// It is a function of its own in what is built, so that `scripts/bench-statement` can tell what comes before the queue.
+    #[inline(never)]
     pub(crate) fn enqueue(
         &self,
         mut room: Room<'_>,
@@ -317,7 +320,8 @@ impl Pipeline {
     /// Stage two is over for this commit.
     pub(crate) fn installed(&self, csn: Csn) {
         self.snapshots.installed.finish(csn);
-        self.advance();
+        // That ends with a fence, after its store and before this look.
+        self.advance_fenced();
     }
 
     /// Moves the durable CSN to where every lane has come, then the stable one.
@@ -335,6 +339,10 @@ impl Pipeline {
     fn advance(&self) {
         // After the caller's store to one of the two, before the look at both.
         fence(Ordering::SeqCst);
+        self.advance_fenced();
+    }
+
+    fn advance_fenced(&self) {
         if self.failed.load(Ordering::Acquire) {
             return;
         }

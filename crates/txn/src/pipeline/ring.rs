@@ -127,16 +127,22 @@ impl Ring {
         debug_assert!(self.fits(place));
         self.word(place.at + 1).store(csn.0, Ordering::Relaxed);
         self.word(place.at + 2).store(room, Ordering::Relaxed);
-        let mut at = place.at + HEAD_WORDS;
+        let at = place.at + HEAD_WORDS;
         let (words, rest) = payload.as_chunks::<8>();
-        for word in words {
-            self.word(at).store(u64::from_le_bytes(*word), Ordering::Relaxed);
-            at += 1;
-        }
+        // Up to the end of the ring, and on from its begin.
+        let from = at as usize & (self.words.len() - 1);
+        let (before, after) = words.split_at(words.len().min(self.words.len() - from));
+        let fill = |places: &[AtomicU64], words: &[[u8; 8]]| {
+            for (place, word) in places.iter().zip(words) {
+                place.store(u64::from_le_bytes(*word), Ordering::Relaxed);
+            }
+        };
+        fill(&self.words[from..], before);
+        fill(&self.words, after);
         if !rest.is_empty() {
             let mut last = [0; 8];
             last[..rest.len()].copy_from_slice(rest);
-            self.word(at).store(u64::from_le_bytes(last), Ordering::Relaxed);
+            self.word(at + words.len() as u64).store(u64::from_le_bytes(last), Ordering::Relaxed);
         }
         let state = (kind as u64) << KIND_SHIFT | payload.len() as u64;
         self.word(place.at).store(state, Ordering::Release);

@@ -135,6 +135,19 @@ impl WriteBuffer {
         self.created.contains(&table)
     }
 
+    /// Forgets everything, for another transaction.
+    pub(super) fn clear(&mut self) {
+        if self.index.is_some() || self.entries.spilled() || !self.ranges.is_empty() {
+            *self = WriteBuffer::default();
+            return;
+        }
+        self.batch = WriteBatch::new();
+        self.entries.clear();
+        self.created.clear();
+        self.dropped.clear();
+        (self.replacing, self.bytes, self.ascending_from) = (0, 0, 0);
+    }
+
     fn at(&self, at: EntryAt) -> &Entry {
         &self.entries[at.get() as usize - 1]
     }

@@ -37,12 +37,20 @@ impl CommitFuture {
         CommitFuture { state: State::Done(outcome), signal: None }
     }
 
-    pub(super) fn new(shared: Arc<Shared>, csn: Csn, durability: Durability) -> CommitFuture {
+    /// Of a commit that is on its way.
+    pub(super) fn waiting(shared: Arc<Shared>, csn: Csn) -> CommitFuture {
+        CommitFuture { state: State::Waiting(shared, csn), signal: None }
+    }
+
+    /// Of a commit that is acknowledged now; `None` of one that must be waited for.
+    pub(super) fn at_once(
+        shared: &Shared,
+        csn: Csn,
+        durability: Durability,
+    ) -> Option<CommitFuture> {
         let relaxed = match durability {
             Durability::Commit if csn <= shared.snapshots.stable_csn() => None,
-            Durability::Commit => {
-                return CommitFuture { state: State::Waiting(shared, csn), signal: None };
-            }
+            Durability::Commit => return None,
             Durability::Within(delay) => Some(delay),
             Durability::Relaxed => Some(RELAXED),
         };
@@ -51,7 +59,7 @@ impl CommitFuture {
             // The session's own next snapshot must see it.
             shared.snapshots.installed.wait(csn);
         }
-        CommitFuture::done(Ok(csn))
+        Some(CommitFuture::done(Ok(csn)))
     }
 
     /// Waits for the acknowledgement.

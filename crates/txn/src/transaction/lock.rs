@@ -1,6 +1,5 @@
 //! Locks of rows and names, and reads of what is locked.
 
-use std::task::Waker;
 use std::time::Duration;
 
 use spillway_base::{Error, ErrorKind, Result, TableId};
@@ -15,8 +14,8 @@ impl Transaction {
     ///
     /// # Errors
     /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
-    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WouldBlock`] with a waker
-    /// ([`Transaction::set_waker`]), [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
+    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WouldBlock`] where waits are left
+    /// ([`Transaction::leave_waits`]), [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
     pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
         let acquired = self.acquire_checked(table, key, mode, wait)?;
         if acquired == Acquired::New {
@@ -82,14 +81,14 @@ impl Transaction {
     }
 
     /// Has operations that find a row locked answer [`ErrorKind::WouldBlock`] from now on, in place of holding their thread
-    /// up; or, with `None`, not any more.
+    /// up, where there is somebody to call ([`super::CancelHandle::set_waker`]); or not any more.
     ///
-    /// The transaction stands in line for the lock. `waker` is called, by any thread, when it was granted or cancelled, and
+    /// The transaction stands in line for the lock. The waker is called, by any thread, when it was granted or cancelled, and
     /// perhaps for nothing; after [`Transaction::waits_until`] nobody calls. The next operation that locks goes on with the wait:
     /// it has the lock, or fails as it would have after a wait, or answers [`ErrorKind::WouldBlock`] again where the wait is not over.
     /// What the failed operation's statement has written before may be undone and done again: the lock stays.
-    pub fn set_waker(&self, waker: Option<Waker>) {
-        self.owner.set_waker(waker);
+    pub fn leave_waits(&self, leave: bool) {
+        self.owner.leave_waits(leave);
     }
 
     /// When the wait that [`ErrorKind::WouldBlock`] told of will have taken too long, in the time of

@@ -26,6 +26,7 @@ mod lock;
 mod range;
 mod reads;
 mod scan;
+mod spare;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -118,14 +119,14 @@ impl Transaction {
     pub(crate) fn new(
         shared: Arc<Shared>,
         options: TransactionOptions,
-        cancel: Option<&CancelHandle>,
+        wait: Option<Arc<Wait>>,
     ) -> Transaction {
         let id = next_id();
         Transaction {
             shared: Some(shared),
             options,
-            owner: match cancel {
-                Some(CancelHandle(wait)) => LockOwner::waiting_by(id, wait.clone()),
+            owner: match wait {
+                Some(wait) => LockOwner::waiting_by(id, wait),
                 None => LockOwner::new(id),
             },
             snapshot: RefCell::new(None),
@@ -404,6 +405,16 @@ impl Transaction {
         self.buffer(table, key, value)
     }
 
+    /// Gives `key` a value, or removes it, without a lock of it. For a key that follows from another, which this transaction has locked
+    /// exclusively, where nobody ever writes or locks it who does not have that other so.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`], without those of [`Transaction::lock`].
+    pub fn put_guarded(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.check_writable()?;
+        self.buffer(table, key, value)
+    }
+
     /// Whether reads see a commit. Takes the snapshot if there is none.
     pub fn sees(&self, csn: Csn) -> bool {
         csn <= self.snapshot()
@@ -646,6 +657,14 @@ impl Transaction {
     /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused, and its locks are gone, before a
     /// writer sleeps for the engines to come after: who has more than locks gives that back there.
     pub fn commit_and(mut self, installed: impl FnOnce()) -> CommitFuture {
+        self.commit_by(installed).unwrap_or_else(|csn| match self.shared.take() {
+            Some(shared) => CommitFuture::waiting(shared, csn),
+            None => CommitFuture::done(Ok(csn)),
+        })
+    }
+
+    /// Commits. Answers what became of it, or the commit whose acknowledgement is to be waited for.
+    fn commit_by(&mut self, installed: impl FnOnce()) -> std::result::Result<CommitFuture, Csn> {
         let outcome = self.commit_now();
         if outcome.is_err() && self.serializable() {
             self.shared().serializable.aborted(self.owner.id());
@@ -656,14 +675,11 @@ impl Transaction {
             self.shared().slow_down(self.writes.borrow().bytes(), self.durability());
         }
         let (csn, durability) = match outcome {
-            Err(error) => return CommitFuture::done(Err(error)),
+            Err(error) => return Ok(CommitFuture::done(Err(error))),
             Ok(None) => (self.seen.get(), Durability::Commit),
             Ok(Some(csn)) => (csn, self.durability()),
         };
-        match self.shared.take() {
-            Some(shared) => CommitFuture::new(shared, csn, durability),
-            None => CommitFuture::done(Ok(csn)),
-        }
+        CommitFuture::at_once(self.shared(), csn, durability).ok_or(csn)
     }
 
     fn commit_now(&self) -> Result<Option<Csn>> {
@@ -697,6 +713,14 @@ impl Transaction {
     /// Undoes everything and releases the locks.
     pub fn rollback(self) {}
 
+    /// Ends it without a commit, unless it has ended.
+    fn end_undone(&self) {
+        if !self.ended.get() && self.serializable() {
+            self.shared().serializable.aborted(self.owner.id());
+        }
+        self.end();
+    }
+
     fn end(&self) {
         if !self.ended.replace(true) {
             self.hold(None);
@@ -707,10 +731,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if !self.ended.get() && self.serializable() {
-            self.shared().serializable.aborted(self.owner.id());
-        }
-        self.end();
+        self.end_undone();
     }
 }
 

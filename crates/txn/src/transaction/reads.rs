@@ -17,20 +17,20 @@ use super::{CancelHandle, Transaction};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl CancelHandle {
-    /// Whom to call, from any thread, when a look-up that was left can go on ([`Transaction::leave_reads`]), or is cancelled. The first
-    /// one that was given stays.
-    pub fn set_reads_waker(&self, waker: Waker) {
-        self.0.set_reader(waker);
+    /// Whom to call, from any thread, when a look-up or a wait for a lock that was left can go on ([`Transaction::leave_reads`],
+    /// [`Transaction::leave_waits`]), or is cancelled. The first one that was given stays.
+    pub fn set_waker(&self, waker: Waker) {
+        self.0.set_waker(waker);
     }
 }
 
 impl Transaction {
     /// Has look-ups of single keys answer [`ErrorKind::WouldBlock`] from now on, in place of waiting for a device, or not any more. They are
-    /// left only where there is somebody to call ([`CancelHandle::set_reads_waker`]) and somebody who takes what was read into memory
+    /// left only where there is somebody to call ([`CancelHandle::set_waker`]) and somebody who takes what was read into memory
     /// ([`crate::TransactionManager::overlap_reads`]).
     ///
     /// What the failed operation's statement has written before may be undone and done again, as after
-    /// [`Transaction::set_waker`]; [`Transaction::waits_until`] says until when to wait for the call.
+    /// [`Transaction::leave_waits`]; [`Transaction::waits_until`] says until when to wait for the call.
     pub fn leave_reads(&self, leave: bool) {
         self.leaves_reads.set(leave && self.shared().overlaps_reads());
     }
@@ -79,7 +79,7 @@ impl Transaction {
     ) -> Result<bool> {
         // One that stands in line for a row is called for that, and has nothing else to be called for.
         let wait = self.owner.wait();
-        let Some(waker) = wait.reader().filter(|_| !self.owner.has_left()) else {
+        let Some(waker) = wait.waker().filter(|_| !self.owner.has_left()) else {
             return Ok(false);
         };
         wait.prepare(Some(waker.clone()))?;

@@ -17,6 +17,12 @@ fn transactions_of_all_threads_have_numbers_of_their_own() {
     assert_eq!(all.lock().len(), 4 * 3000);
 }
 
+/// Has a transaction leave its waits to a waker that does nothing.
+fn leave_waits(txn: &Transaction) {
+    txn.cancel_handle().set_waker(Waker::noop().clone());
+    txn.leave_waits(true);
+}
+
 /// D7: what a transaction writes is charged, but for the first of it.
 #[test]
 fn d7_a_transaction_is_charged_for_what_it_writes() {
@@ -45,7 +51,7 @@ fn a_wait_that_was_left_behind_is_gone_on_with() {
         let holder = db.begin(Isolation::RepeatableRead);
         holder.put(TABLE, b"hot", b"2").unwrap();
         let txn = db.begin(Isolation::RepeatableRead);
-        txn.set_waker(Some(Waker::noop().clone()));
+        leave_waits(&txn);
         let mut value = Vec::new();
         let mut update = |key: &str| {
             let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
@@ -78,7 +84,7 @@ fn a_transaction_that_goes_leaves_the_line() {
         let holder = db.begin(Isolation::RepeatableRead);
         holder.put(TABLE, b"k", b"1").unwrap();
         let txn = db.begin(Isolation::RepeatableRead);
-        txn.set_waker(Some(Waker::noop().clone()));
+        leave_waits(&txn);
         assert_eq!(txn.put(TABLE, b"k", b"2").unwrap_err().kind(), ErrorKind::WouldBlock);
         if served {
             holder.rollback();
@@ -98,7 +104,7 @@ fn a_share_that_was_left_behind_is_not_taken_for_more() {
     let holder = db.begin(Isolation::ReadCommitted);
     holder.put(TABLE, b"k", b"1").unwrap();
     let txn = db.begin(Isolation::ReadCommitted);
-    txn.set_waker(Some(Waker::noop().clone()));
+    leave_waits(&txn);
     let lock = |of: &Transaction, mode| of.lock(TABLE, b"k", mode, LockWait::Wait);
     assert_eq!(lock(&txn, LockMode::Shared).unwrap_err().kind(), ErrorKind::WouldBlock);
     holder.commit().wait().unwrap();
@@ -108,6 +114,43 @@ fn a_share_that_was_left_behind_is_not_taken_for_more() {
     sharing.rollback();
     txn.put(TABLE, b"k", b"2").unwrap();
     txn.commit().wait().unwrap();
+}
+
+/// Nothing of what one has done is found by the next, and nothing stays charged or locked.
+#[test]
+fn a_transaction_begins_in_the_place_of_one_that_has_ended() {
+    let db = new();
+    let mut txn = db.manager.spare(&CancelHandle::default());
+    let used = || db.manager.0.budget.used_for(Use::Transactions);
+    let before = used();
+    for round in 0..40_u8 {
+        let options = TransactionOptions::new().read_only(round % 5 == 4);
+        txn.begin_again(options);
+        assert_eq!((txn.options(), txn.has_writes()), (options, false));
+        assert!(!txn.snapshot_taken() && !txn.owner.holds_any());
+        let mut value = Vec::new();
+        let there = txn.get(TABLE, b"round", &mut value).unwrap();
+        assert_eq!(value, if there { vec![round.saturating_sub(1) / 5 * 5] } else { Vec::new() });
+        assert_eq!(there, round > 0);
+        let write = |key: &[u8]| txn.put(TABLE, key, &[round]);
+        if options.read_only {
+            assert_eq!(write(b"round").unwrap_err().kind(), ErrorKind::ReadOnlyTransaction);
+        } else {
+            write(b"round").unwrap();
+            (0..round).for_each(|key| write(&[key]).unwrap());
+            txn.put(TABLE, b"large", &vec![0; usize::from(round) * 1000]).unwrap();
+        }
+        if round % 5 == 0 {
+            txn.commit_in_place().wait().unwrap();
+        } else {
+            txn.rollback_in_place();
+        }
+        assert_eq!(used(), before);
+        assert_eq!(txn.written(TABLE).len(), 0);
+        db.begin(Isolation::ReadCommitted)
+            .lock(TABLE, b"round", LockMode::Exclusive, LockWait::NoWait)
+            .unwrap();
+    }
 }
 
 /// One handle cancels waits of transactions that come one after another; what met no wait of one meets the next one's, unless it is taken back.
@@ -133,7 +176,7 @@ fn a_handle_reaches_one_transaction_after_another() {
     cancel.clear();
     let txn = db.manager.begin_with(options, &cancel);
     assert!(!txn.is_cancelled());
-    txn.set_waker(Some(Waker::noop().clone()));
+    leave_waits(&txn);
     assert_eq!(txn.put(TABLE, b"k", b"2").unwrap_err().kind(), ErrorKind::WouldBlock);
     // It ends while it stands in line; what it was to be given is not given to the next.
     txn.rollback();
@@ -141,7 +184,7 @@ fn a_handle_reaches_one_transaction_after_another() {
     let holder = db.begin(Isolation::ReadCommitted);
     holder.put(TABLE, b"k", b"3").unwrap();
     let next = db.manager.begin_with(options, &cancel);
-    next.set_waker(Some(Waker::noop().clone()));
+    leave_waits(&next);
     assert_eq!(next.put(TABLE, b"k", b"4").unwrap_err().kind(), ErrorKind::WouldBlock);
     holder.commit().wait().unwrap();
     next.put(TABLE, b"k", b"4").unwrap();

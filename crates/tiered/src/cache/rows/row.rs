@@ -64,19 +64,24 @@ fn words(key: usize, value: usize) -> usize {
 impl Row {
     /// A row. Its key and its value have less than 4 GiB each.
     pub(super) fn new(tag: Tag, csn: Csn, key: &[u8], value: &[u8]) -> Row {
-        let mut memory = vec![0_u64; words(key.len(), value.len())].into_boxed_slice();
-        memory[0] = key.len() as u64 | (value.len() as u64) << 32;
-        memory[1] = csn.0;
-        memory[2] = tag.0;
+        let words = words(key.len(), value.len());
+        // Not zeroed: the allocator has such memory at hand that a thread gave back, and looks elsewhere for zeroed one, with a lock.
+        let mut memory = Vec::with_capacity(words);
+        memory.extend([key.len() as u64 | (value.len() as u64) << 32, csn.0, tag.0]);
+        memory.resize(HEADER_WORDS, 0);
         Witness::new().into_words(&mut memory[WITNESS_AT..HEADER_WORDS]);
-        let start = Box::into_raw(memory).cast::<u64>();
-        // SAFETY: the memory was made for the header and for as many bytes as both have, and nobody else knows it yet.
+        if words > HEADER_WORDS {
+            // The last one, of which the bytes may leave some.
+            memory.spare_capacity_mut()[words - HEADER_WORDS - 1].write(0);
+        }
+        // SAFETY: there is room for the header and for as many bytes as both have, which all of it is written with before it counts.
         unsafe {
-            let bytes = start.add(HEADER_WORDS).cast::<u8>();
+            let bytes = memory.as_mut_ptr().add(HEADER_WORDS).cast::<u8>();
             bytes.copy_from_nonoverlapping(key.as_ptr(), key.len());
             bytes.add(key.len()).copy_from_nonoverlapping(value.as_ptr(), value.len());
-            Row(NonNull::new_unchecked(start))
+            memory.set_len(words);
         }
+        Row(NonNull::from(Box::leak(memory.into_boxed_slice())).cast())
     }
 
     /// What a row of such lengths takes of memory: bytes.

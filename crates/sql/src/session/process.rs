@@ -1,0 +1,346 @@
+//! A session, as others see it: what it runs, how that is stopped, and how much it has run.
+//!
+//! # Beginning a statement
+//!
+//! Every statement says that it begins, and others look at that seldom. So it takes no lock that others take, where it is one that was
+//! prepared: the list of processes finds its text by its number, among those that are kept for that.
+//!
+//! Who kills a statement does not know whether it is over already, and must not meet the next one by that. A session counts its phases: odd
+//! ones are statements, even ones the time between. Who kills says first that something [`Process::was_asked`], and looks at the phase then; who
+//! begins enters its phase first, and looks then whether something was. All of that is sequentially consistent, so one of the two sees the
+//! other: if the killer has seen an earlier phase, the statement sees that something was asked, waits until the killer is done, and takes back what
+//! was not meant for it.
+//!
+//! Rejected: to hold a lock while a statement begins, which killers take, too. It is two changes of memory more for each statement.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use spillway::CancelHandle;
+use spillway_base::stall::{Cause, Ledger};
+
+/// What others ask of a session.
+#[derive(Default)]
+pub(super) struct Stop {
+    /// It is to end.
+    pub(super) killed: AtomicBool,
+    /// Its statement is to end.
+    pub(super) interrupted: AtomicBool,
+}
+
+impl Stop {
+    /// Whether what runs now is to end.
+    pub(super) fn is_asked(&self) -> bool {
+        self.killed.load(Ordering::Acquire) || self.interrupted.load(Ordering::Acquire)
+    }
+}
+
+/// Statements that were run.
+#[derive(Default)]
+pub(super) struct Ran {
+    pub(super) all: AtomicU64,
+    /// Those that were point reads.
+    pub(super) points: AtomicU64,
+    /// Those that changed one row, to which they went straight.
+    pub(super) point_changes: AtomicU64,
+}
+
+impl Ran {
+    /// Counts a statement. Only its session may, and counts so with no regard for others.
+    pub(super) fn begun(&self) {
+        self.all.store(self.all.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Counts one that was a point read.
+    pub(super) fn was_point(&self) {
+        self.points.store(self.points.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Counts one that was a point change.
+    pub(super) fn was_point_change(&self) {
+        let before = self.point_changes.load(Ordering::Relaxed);
+        self.point_changes.store(before + 1, Ordering::Relaxed);
+    }
+
+    /// Takes the counts of a session that ends.
+    pub(super) fn add(&self, other: &Ran) {
+        self.all.fetch_add(other.all.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.points.fetch_add(other.points.load(Ordering::Relaxed), Ordering::Relaxed);
+        let changes = other.point_changes.load(Ordering::Relaxed);
+        self.point_changes.fetch_add(changes, Ordering::Relaxed);
+    }
+}
+
+/// A session, as others see it.
+pub(super) struct Process {
+    pub(super) user: String,
+    host: String,
+    pub(super) stop: Stop,
+    pub(super) ran: Ran,
+    pub(super) doing: Mutex<Doing>,
+    /// Odd while a statement is running. Only its session changes it.
+    phase: AtomicU64,
+    /// The number of the prepared statement that is running, or ran last; zero where its text says what that was.
+    called: AtomicU32,
+    /// Whether anything was asked that may be meant for a statement that has ended.
+    was_asked: AtomicBool,
+    /// Cancels waits of the session's own transactions.
+    pub(super) cancel: CancelHandle,
+    /// What its statements waited for.
+    pub(super) stalls: Arc<Ledger>,
+}
+
+/// A session, for a list of them.
+pub(crate) struct ProcessLine {
+    pub(crate) id: u64,
+    pub(crate) user: String,
+    pub(crate) host: String,
+    pub(crate) database: Option<String>,
+    /// The statement that is running.
+    pub(crate) statement: Option<String>,
+    /// What it is at, or waits for.
+    pub(crate) state: Cow<'static, str>,
+}
+
+/// What a session is at. Its own to write, for others to read.
+#[derive(Default)]
+pub(super) struct Doing {
+    pub(super) database: Option<String>,
+    /// The statement that is running, or ran last, unless it was prepared.
+    statement: String,
+    /// Those that were prepared.
+    prepared: FxHashMap<u32, Arc<str>>,
+    /// How far it is, where it says so.
+    pub(super) state: Option<String>,
+    /// Cancels waits of a transaction beside the session's own.
+    pub(super) cancel: Option<CancelHandle>,
+    /// The phase that was killed last.
+    killed: u64,
+}
+
+/// What a statement is called in the list of processes.
+#[derive(Clone, Copy)]
+pub(super) enum Called<'a> {
+    Text(&'a str),
+    /// By the number of one that was prepared ([`Process::keep`]).
+    Prepared(u32),
+}
+
+/// A prepared statement's text, kept for the list of processes until this is dropped.
+pub(super) struct Kept {
+    process: Arc<Process>,
+    id: u32,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.process.doing.lock().prepared.remove(&self.id);
+    }
+}
+
+/// The longest part of a statement that is shown.
+const SHOWN: usize = 1024;
+
+fn shown(statement: &str) -> &str {
+    &statement[..statement.floor_char_boundary(SHOWN)]
+}
+
+impl Process {
+    pub(super) fn new(user: &str, host: &str) -> Process {
+        Process {
+            user: user.to_owned(),
+            host: host.to_owned(),
+            stop: Stop::default(),
+            ran: Ran::default(),
+            doing: Mutex::default(),
+            phase: AtomicU64::new(0),
+            called: AtomicU32::new(0),
+            was_asked: AtomicBool::new(false),
+            cancel: CancelHandle::default(),
+            stalls: Arc::default(),
+        }
+    }
+
+    /// Keeps the text of a prepared statement, whose number is not zero.
+    pub(super) fn keep(self: &Arc<Process>, id: u32, text: Arc<str>) -> Kept {
+        self.doing.lock().prepared.insert(id, text);
+        Kept { process: self.clone(), id }
+    }
+
+    /// A statement begins. What was meant for one that had just ended does not meet it; what was meant for one that runs it, as EXECUTE
+    /// does, does.
+    pub(super) fn begin(&self, called: Called<'_>) {
+        match called {
+            Called::Prepared(id) => self.called.store(id, Ordering::Relaxed),
+            Called::Text(text) => {
+                let mut doing = self.doing.lock();
+                doing.statement.clear();
+                doing.statement.push_str(shown(text));
+                self.called.store(0, Ordering::Relaxed);
+            }
+        }
+        let phase = self.phase.load(Ordering::Relaxed);
+        if !is_statement(phase) {
+            self.phase.store(phase + 1, SeqCst);
+            if self.was_asked.load(SeqCst) {
+                self.take_back(phase + 1);
+            }
+        }
+    }
+
+    /// Takes back what was asked of earlier phases than this one.
+    #[cold]
+    fn take_back(&self, phase: u64) {
+        // Whoever asks is done then.
+        let doing = self.doing.lock();
+        if doing.killed == phase {
+            // It was meant for this one, and is for the next to take back.
+            return;
+        }
+        self.was_asked.store(false, SeqCst);
+        if self.stop.interrupted.load(Ordering::Acquire) {
+            self.stop.interrupted.store(false, Ordering::Release);
+            self.cancel.clear();
+        }
+    }
+
+    /// The statement is over.
+    pub(super) fn end(&self) {
+        let phase = self.phase.load(Ordering::Relaxed);
+        if is_statement(phase) {
+            self.phase.store(phase + 1, Ordering::Release);
+        }
+    }
+
+    /// Ends the statement that is running, if one is; or whatever there is, because the session is to end.
+    pub(super) fn interrupt(&self, anything: bool) {
+        let mut doing = self.doing.lock();
+        self.was_asked.store(true, SeqCst);
+        let phase = self.phase.load(SeqCst);
+        if is_statement(phase) || anything {
+            doing.killed = phase;
+            self.stop.interrupted.store(true, Ordering::Release);
+            self.cancel_waits(&doing);
+        }
+    }
+
+    /// Ends waits of its transactions.
+    pub(super) fn cancel(&self) {
+        self.cancel_waits(&self.doing.lock());
+    }
+
+    fn cancel_waits(&self, doing: &Doing) {
+        self.cancel.cancel();
+        if let Some(cancel) = &doing.cancel {
+            cancel.cancel();
+        }
+    }
+
+    /// Its line in the list of processes.
+    pub(super) fn line(&self, id: u64) -> ProcessLine {
+        let doing = self.doing.lock();
+        // What it is called was put down before its phase.
+        let is_running = is_statement(self.phase.load(Ordering::Acquire));
+        let statement = || match self.called.load(Ordering::Relaxed) {
+            0 => doing.statement.clone(),
+            id => doing.prepared.get(&id).map_or_else(String::new, |text| shown(text).to_owned()),
+        };
+        ProcessLine {
+            id,
+            user: self.user.clone(),
+            host: self.host.clone(),
+            database: doing.database.clone(),
+            statement: is_running.then(statement),
+            state: match (&doing.state, self.stalls.waiting()) {
+                (Some(state), _) => state.clone().into(),
+                (None, waiting) => waiting.map_or("", Cause::state).into(),
+            },
+        }
+    }
+}
+
+fn is_statement(phase: u64) -> bool {
+    !phase.is_multiple_of(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use spillway_base::thread;
+
+    use super::*;
+
+    /// Whether something ends what runs, and its waits.
+    fn is_interrupted(process: &Process) -> bool {
+        let interrupted = process.stop.interrupted.load(SeqCst);
+        assert_eq!(interrupted, process.cancel.is_cancelled());
+        interrupted
+    }
+
+    #[test]
+    fn what_is_asked_of_a_statement_meets_its_parts_and_not_the_next() {
+        let process = Process::new("root", "localhost");
+        process.interrupt(false);
+        assert!(!is_interrupted(&process), "nothing runs");
+        for called in [Called::Text("EXECUTE s"), Called::Prepared(1)] {
+            process.begin(called);
+            assert!(!is_interrupted(&process));
+            process.interrupt(false);
+            assert!(is_interrupted(&process));
+            process.begin(Called::Prepared(2));
+            assert!(is_interrupted(&process), "of one that runs it");
+            process.end();
+            process.interrupt(false);
+        }
+        process.interrupt(true);
+        process.begin(Called::Prepared(1));
+        assert!(!is_interrupted(&process));
+    }
+
+    #[test]
+    fn who_kills_one_statement_meets_no_later_one() {
+        let (process, over) = (Process::new("root", "localhost"), AtomicBool::new(false));
+        let (kept, missed) = (AtomicU64::new(0), AtomicU64::new(0));
+        thread::together(2, |thread| {
+            if thread == 0 {
+                while !over.load(SeqCst) {
+                    process.interrupt(false);
+                    std::thread::yield_now();
+                }
+                return;
+            }
+            for _ in 0..50_000 {
+                process.begin(Called::Prepared(1));
+                let doing = process.doing.lock();
+                if process.stop.interrupted.load(SeqCst) {
+                    assert_eq!(doing.killed, process.phase.load(SeqCst));
+                    kept.fetch_add(1, SeqCst);
+                } else {
+                    missed.fetch_add(1, SeqCst);
+                }
+                drop(doing);
+                process.end();
+            }
+            over.store(true, SeqCst);
+        });
+        assert!(missed.into_inner() > 0, "{kept:?} of all were killed");
+    }
+
+    #[test]
+    fn a_prepared_statement_is_listed_by_its_text() {
+        let process = Arc::new(Process::new("root", "localhost"));
+        let listed = || process.line(7).statement;
+        let kept = process.keep(3, "SELECT ?".into());
+        process.begin(Called::Prepared(3));
+        assert_eq!(listed().as_deref(), Some("SELECT ?"));
+        process.end();
+        assert_eq!(listed(), None);
+        process.begin(Called::Text(&"x".repeat(2 * SHOWN)));
+        assert_eq!(listed().map(|text| text.len()), Some(SHOWN));
+        drop(kept);
+        assert!(process.doing.lock().prepared.is_empty());
+    }
+}
