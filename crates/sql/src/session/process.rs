@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn who_kills_one_statement_meets_no_later_one() {
         let (process, over) = (Process::new("root", "localhost"), AtomicBool::new(false));
-        let (kept, missed) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (kept, missed, wrong) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         thread::together(2, |thread| {
             if thread == 0 {
                 while !over.load(SeqCst) {
@@ -312,21 +312,38 @@ mod tests {
                 }
                 return;
             }
-            for _ in 0..50_000 {
+            let counted = |of: &AtomicU64| of.load(SeqCst);
+            while counted(&kept) < 100 || counted(&missed) < 100 {
                 process.begin(Called::Prepared(1));
-                let doing = process.doing.lock();
+                std::thread::yield_now();
+                // Nobody is held up who kills meanwhile.
                 if process.stop.interrupted.load(SeqCst) {
-                    assert_eq!(doing.killed, process.phase.load(SeqCst));
+                    let killed = process.doing.lock().killed;
+                    wrong.fetch_add(u64::from(killed != process.phase.load(SeqCst)), SeqCst);
                     kept.fetch_add(1, SeqCst);
                 } else {
                     missed.fetch_add(1, SeqCst);
                 }
-                drop(doing);
                 process.end();
             }
             over.store(true, SeqCst);
         });
-        assert!(missed.into_inner() > 0, "{kept:?} of all were killed");
+        assert_eq!(wrong.into_inner(), 0, "of {kept:?} that were killed");
+    }
+
+    /// Whoever was killed while it began stays so, and the next one is not.
+    #[test]
+    fn a_kill_that_comes_while_a_statement_begins_is_kept() {
+        let process = Process::new("root", "localhost");
+        let is_asked = || (process.stop.is_asked(), process.cancel.is_cancelled());
+        process.begin(Called::Prepared(1));
+        process.interrupt(false);
+        // As it would go on, had the kill come between its two steps.
+        process.take_back(process.phase.load(SeqCst));
+        assert_eq!(is_asked(), (true, true));
+        process.end();
+        process.begin(Called::Prepared(1));
+        assert_eq!(is_asked(), (false, false));
     }
 
     #[test]
