@@ -23,7 +23,7 @@
 //! - **R3.** No more stay than there are places ([`PLACES`] for each worker), and soon none where more clients than that ask for anything:
 //!   those who are stayed with would have more of the cores than the others. For the same reason none stays where more clients than there are workers
 //!   wait for something, or ask for what is long; nor where nobody would be left to see what comes.
-//!   Nor, for [`PILED_FOR`] windows, where clients are on few cores all together: a thread that has many connections asks for several things at
+//!   Nor, for [`PILED_FOR`] windows and more, where clients are on few cores all together: a thread that has many connections asks for several things at
 //!   once, and is better served by one worker that answers them together.
 //! - **R4.** A worker that stays counts as running again before it does anything that is known to take long, and leaves its client after that.
 //!
@@ -62,11 +62,15 @@ const PLACES: usize = 32;
 const PLACES_MOST: usize = 512;
 /// Answers from one look at where the client is to the next.
 const LOOKS_EACH: u64 = 32;
-/// So many clients on few cores, at so many looks and for so long, are no chance; for so many windows nobody is stayed with then.
+/// So many clients on few cores, at so many looks and for so long, are no chance; for so many windows nobody is stayed with then, and for twice
+/// as many each time that it is found again as soon as it can be.
 const PILED_FROM: u32 = 4;
 const PILED_LOOKS: u32 = 256;
 const PILED_AFTER: Duration = Duration::from_millis(250);
 const PILED_FOR: u64 = 20;
+const PILED_FOR_MOST: u64 = 16 * PILED_FOR;
+/// Windows in which it can be found again.
+const PILED_SOON: u64 = 10;
 /// Clients are counted that ask for anything within as much time.
 const WINDOW: Duration = Duration::from_millis(100);
 
@@ -172,6 +176,8 @@ pub(super) struct Stays {
     cores: Cores,
     /// Until this window nobody is stayed with, since clients were seen that have few threads.
     piled_until: AtomicU64,
+    /// For how many windows that was.
+    piled_for: AtomicU64,
     now: AtomicUsize,
     total: AtomicU64,
     window: AtomicU64,
@@ -210,6 +216,16 @@ impl Stays {
         if seat.calm.waited.swap(window, Relaxed) != window {
             self.waited.fetch_add(1, Relaxed);
         }
+    }
+
+    /// Clients were found that have few threads.
+    fn note_piled(&self) {
+        let (window, until) = (self.window.load(Relaxed), self.piled_until.load(Relaxed));
+        let again = until > 0 && window <= until + PILED_SOON;
+        let windows = if again { 2 * self.piled_for.load(Relaxed) } else { PILED_FOR };
+        let windows = windows.min(PILED_FOR_MOST);
+        self.piled_for.store(windows, Relaxed);
+        self.piled_until.store(window + windows, Relaxed);
     }
 
     /// Whether more ask for anything than there are places, or more wait than there are workers for them.
@@ -252,8 +268,7 @@ impl Follower<'_> {
         };
         let before = self.core.replace(core);
         if self.stays.cores.note(before, core, cores, now) {
-            let window = self.stays.window.load(Relaxed);
-            self.stays.piled_until.store(window + PILED_FOR, Relaxed);
+            self.stays.note_piled();
         }
         if !self.moves || core == sched_getcpu() {
             return;
@@ -499,6 +514,31 @@ mod tests {
         // One has gone.
         cores.left(Some(1));
         assert_eq!(looks(4 * PILED_LOOKS), 0);
+    }
+
+    #[test]
+    fn r3_who_is_found_again_is_left_alone_for_longer() {
+        let (stays, seats) = (Stays::default(), seats(1));
+        let mut window = 100;
+        let mut left_for = || {
+            stays.note_piled();
+            let from = window;
+            while stays.is_crowded(9, 9) {
+                window += 1;
+                stays.note_asked(&seats[0], WINDOW * window as u32);
+            }
+            window - from
+        };
+        stays.note_asked(&seats[0], WINDOW * 100);
+        let found: Vec<u64> = (0..6).map(|_| left_for()).collect();
+        assert_eq!(found, [1, 2, 4, 8, 16, 16].map(|times| times * PILED_FOR));
+        window += PILED_SOON + 1;
+        stays.note_asked(&seats[0], WINDOW * window as u32);
+        let left_for = || {
+            stays.note_piled();
+            stays.piled_until.load(Relaxed) - stays.window.load(Relaxed)
+        };
+        assert_eq!((left_for(), left_for()), (PILED_FOR, 2 * PILED_FOR));
     }
 
     /// R3: each of them once in a window.
