@@ -591,6 +591,26 @@ fn what_an_error_says_is_durable() {
     }
 }
 
+/// A condition that is another each time is looked at once for each row, and behind its lock.
+#[test]
+fn a_condition_that_changes_is_looked_at_once_for_each_row() {
+    let instance = in_memory();
+    let mut session = instance.session("root", "localhost", 1);
+    session.use_database("test").unwrap();
+    run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, a INT, KEY (a))").unwrap();
+    let fill = "INSERT INTO t VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0)";
+    run(&mut session, fill).unwrap();
+    run(&mut session, "SET @n = 0").unwrap();
+    run(&mut session, "UPDATE t SET a = 1 WHERE (@n := @n + 1) % 2 = 0").unwrap();
+    let changed = run(&mut session, "SELECT id FROM t WHERE a = 1 ORDER BY id").unwrap();
+    assert_eq!(changed, ["2", "4", "6"]);
+    assert_eq!(run(&mut session, "SELECT @n").unwrap(), ["6"]);
+    run(&mut session, "DELETE FROM t WHERE (@n := @n + 1) % 2 = 0 LIMIT 2").unwrap();
+    assert_eq!(run(&mut session, "SELECT id FROM t ORDER BY id").unwrap(), ["1", "3", "5", "6"]);
+    let looked = "SELECT id FROM t WHERE (@n := @n + 1) % 2 = 1 ORDER BY id FOR UPDATE";
+    assert_eq!(run(&mut session, looked).unwrap(), ["1", "5"]);
+}
+
 /// One that is a transaction of its own is told of when its commit is: what it warns of makes nobody wait before (D3).
 #[test]
 fn a_warning_holds_no_row_until_the_log_is_written() {

@@ -47,7 +47,7 @@ use spillway_base::{clock, thread};
 use super::Pool;
 use super::seat::{Seat, Sitting};
 use crate::connection::{Client, Step};
-use crate::transport::{Raw, Socket};
+use crate::transport::{Raw, Socket, Transport};
 
 /// So many answers in a row, for none of which anything was waited for, before a worker stays; at the most, where it was not worth it.
 const AFTER: u32 = 16;
@@ -222,8 +222,8 @@ impl Stays {
     fn note_piled(&self) {
         let (window, until) = (self.window.load(Relaxed), self.piled_until.load(Relaxed));
         let again = until > 0 && window <= until + PILED_SOON;
-        let windows = if again { 2 * self.piled_for.load(Relaxed) } else { PILED_FOR };
-        let windows = windows.min(PILED_FOR_MOST);
+        let twice = if again { 2 * self.piled_for.load(Relaxed) } else { 0 };
+        let windows = twice.clamp(PILED_FOR, PILED_FOR_MOST);
         self.piled_for.store(windows, Relaxed);
         self.piled_until.store(window + windows, Relaxed);
     }
@@ -327,7 +327,10 @@ impl Pool {
         let mut answers = 0;
         let mut outcome = Ok(step);
         if let Some(client) = sitting.served_mut()
-            && let Some(raw) = client.transport().map(|socket| socket.raw())
+            && let Some(raw) = client
+                .transport()
+                .filter(|socket| socket.direct().is_some())
+                .map(|socket| socket.raw())
             && raw.sent_from().is_some()
             && self.hear(&raw, seat, EventFlags::ET)
         {

@@ -273,12 +273,13 @@ pub(crate) struct Typed {
     pub(crate) nullable: bool,
 }
 
-/// Whether an expression needs nothing but these slots.
+/// Whether an expression needs nothing but these slots, and is the same however often it is evaluated.
 pub(crate) fn within(expr: &Expr, slots: &std::ops::Range<usize>) -> bool {
     let mut all = true;
     expr.walk(&mut |e| match e {
         Expr::Column(slot) => all &= slots.contains(slot),
-        Expr::Subquery { .. } => all = false,
+        Expr::Subquery { .. } | Expr::Assign(..) => all = false,
+        Expr::Call(call, ..) => all &= !call.is_volatile(),
         _ => {}
     });
     all

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use spillway::{Transaction, TransactionOptions};
+use spillway::{Isolation, Transaction};
 use spillway_types::Collation;
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
@@ -95,7 +95,9 @@ impl Session {
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
         let outcome = self.rebuild_table(alter);
         if outcome.as_ref().is_err_and(SqlError::tells_of_rows) {
-            let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
+            let usual = self.variables.borrow().transactions;
+            let options = usual.isolation(Isolation::RepeatableRead).read_only(true);
+            let txn = self.instance.0.db.begin(options);
             txn.take_newest_snapshot();
             txn.wait_until_readable()?;
         }

@@ -197,8 +197,8 @@ impl Process {
     fn take_back(&self, phase: u64) {
         // Whoever asks is done then.
         let doing = self.doing.lock();
-        if doing.killed == phase {
-            // It was meant for this one, and is for the next to take back.
+        if doing.killed == phase || self.stop.killed.load(Ordering::Acquire) {
+            // It was meant for this one, and is for the next to take back; or for all.
             return;
         }
         self.was_asked.store(false, SeqCst);
@@ -344,6 +344,12 @@ mod tests {
         process.end();
         process.begin(Called::Prepared(1));
         assert_eq!(is_asked(), (false, false));
+        process.end();
+        // The session is to end, and its next statement was about to begin.
+        process.stop.killed.store(true, SeqCst);
+        process.interrupt(true);
+        process.begin(Called::Prepared(1));
+        assert_eq!(is_asked(), (true, true));
     }
 
     #[test]
