@@ -434,8 +434,9 @@ impl Fetched<'_> {
         Ok(())
     }
 
-    /// Locks a row that the conditions hold for, and reads it anew; `false` when it is none, or not one any more. Nobody takes a row that is not
-    /// locked: a condition that may be another when it is evaluated again is looked at behind the lock alone.
+    /// Locks a row that the conditions hold for, and reads it anew; `false` when it is not one any more. One that they do not hold for is not
+    /// locked, and is there to be refused, as an outer join must see it: so conditions that may be others when they are evaluated again are
+    /// looked at behind the lock alone.
     fn lock(&mut self, key: &[u8], row: &mut Row) -> Result<bool> {
         let Some((mode, wait)) = self.lock else { return Ok(true) };
         let own = self.source.offset..self.source.offset + self.source.width;
@@ -449,7 +450,7 @@ impl Fetched<'_> {
             Ok(true)
         };
         if !hold(row)? {
-            return Ok(false);
+            return Ok(true);
         }
         let mut newest = Vec::new();
         if !self.context.txn.get_locked(self.table.rows(), key, mode, wait, &mut newest)? {
