@@ -278,15 +278,15 @@ pub(crate) fn insert_bytes(
 /// enough: nobody else writes the entry, or asks for a lock of it.
 fn put_following(
     txn: &Transaction,
-    index: &IndexDef,
-    key: &[u8],
+    (index, key): (&IndexDef, &[u8]),
     value: Option<&[u8]>,
+    row: (TableId, &[u8]),
 ) -> Result<()> {
     let space = TableId(index.space);
     if index.unique || index.stage != Stage::Done {
         txn.put_following(space, key, value)?;
     } else {
-        txn.put_guarded(space, key, value)?;
+        txn.put_guarded(space, key, value, row)?;
     }
     Ok(())
 }
@@ -309,7 +309,7 @@ pub(crate) fn insert_entry(
     }
     let mut key = room.entry();
     write_index_key(table, index, row, pk, &mut key);
-    put_following(txn, index, &key, Some(&[]))
+    put_following(txn, (index, &key), Some(&[]), (table.rows(), pk))
 }
 
 /// Notes a row whose values, of an index that is still built, another row has, or may be given by who has their name locked. Nobody
@@ -401,7 +401,7 @@ pub(crate) fn update_entries<V: Borrow<Value>>(
         write_index_key(table, index, old, pk, &mut before);
         write_index_key(table, index, new, pk, &mut after);
         if *before != *after {
-            put_following(txn, index, &before, None)?;
+            put_following(txn, (index, &before), None, (table.rows(), pk))?;
             drop((before, after));
             insert_entry(txn, table, index, new, pk, room)?;
         }
@@ -430,7 +430,7 @@ pub(crate) fn delete_entries<V: Borrow<Value>>(
     for index in table.maintained() {
         let mut key = Vec::with_capacity(KEY_BYTES);
         write_index_key(table, index, row, pk, &mut key);
-        put_following(txn, index, &key, None)?;
+        put_following(txn, (index, &key), None, (table.rows(), pk))?;
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Weak};
 
 use spillway_base::budget::{Budget, Charge, GiveWay, Use};
 use spillway_base::engine::Access;
-use spillway_base::prefetch::{self, LINE_BYTES};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_storage::{Disk, File};
 
@@ -32,9 +31,6 @@ use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 pub(crate) type CachedBlock = Held<Block>;
 /// An extent's block index and filters in memory, and the way to its blocks there.
 pub(crate) type CachedTable = Table<ExtentHandle>;
-
-/// Bytes before what a reference leads to, in which references are counted.
-const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 /// What is asked to give way gives this part of the budget more, so that it is not asked at every step of others.
 const GIVEN_SHARE: usize = 64;
@@ -436,30 +432,6 @@ impl ExtentHandle {
         match self.cache().lookup() {
             None => table.block(index, pin).map(Reached::Pinned),
             Some(lookup) => lookup.block(table, index, pin).map(Reached::Kept),
-        }
-    }
-
-    /// Asks the processor for what is looked at first of a data block, if that is in memory, or of its parts.
-    #[inline]
-    pub(crate) fn prefetch_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
-        if self.cache().lookup().is_some() {
-            return;
-        }
-        match table.peek(index, pin) {
-            Some(block) => block.prefetch(),
-            None => table.parts.prefetch(index),
-        }
-    }
-
-    /// Asks the processor for what leads to all of a data block, if that is in memory.
-    #[inline]
-    pub(crate) fn expect_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
-        if self.cache().lookup().is_none()
-            && let Some(block) = table.peek(index, pin)
-        {
-            const BYTES: usize = COUNTS_BYTES + size_of::<CachedBlock>();
-            let from = (&raw const *block).wrapping_byte_sub(COUNTS_BYTES);
-            prefetch::lines(from, BYTES.div_ceil(LINE_BYTES));
         }
     }
 

@@ -32,6 +32,7 @@
 mod ahead;
 mod builder;
 mod check;
+mod expect;
 mod handle;
 mod parts;
 mod past;

@@ -423,10 +423,12 @@ fn a_key_that_follows_from_another_is_locked_and_not_compared() {
         let read_only = db.manager.begin(TransactionOptions::new().read_only(true));
         let refused = read_only.put_following(TABLE, b"entry", None).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ReadOnlyTransaction);
-        let refused = read_only.put_guarded(TABLE, b"entry", None).unwrap_err();
+        let row = (TABLE, b"row".as_slice());
+        let refused = read_only.put_guarded(TABLE, b"entry", None, row).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ReadOnlyTransaction);
         let guarded = db.begin(level);
-        guarded.put_guarded(TABLE, b"entry", Some(b"guarded")).unwrap();
+        guarded.put(TABLE, b"row", b"1").unwrap();
+        guarded.put_guarded(TABLE, b"entry", Some(b"guarded"), row).unwrap();
         assert!(!locked(&db.begin(level), "entry"), "{level:?}");
         guarded.commit().wait().unwrap();
         assert_eq!(db.value("entry"), Some("guarded".into()), "{level:?}");

@@ -405,13 +405,21 @@ impl Transaction {
         self.buffer(table, key, value)
     }
 
-    /// Gives `key` a value, or removes it, without a lock of it. For a key that follows from another, which this transaction has locked
-    /// exclusively, where nobody ever writes or locks it who does not have that other so.
+    /// Gives `key` a value, or removes it, without a lock of it. For a key that follows from another, `guard`, which this transaction has
+    /// locked exclusively, where nobody ever writes or locks it who does not have that other so.
     ///
     /// # Errors
     /// As [`Transaction::put`], without those of [`Transaction::lock`].
-    pub fn put_guarded(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    pub fn put_guarded(
+        &self,
+        table: TableId,
+        key: &[u8],
+        value: Option<&[u8]>,
+        guard: (TableId, &[u8]),
+    ) -> Result<()> {
         self.check_writable()?;
+        let held = || self.acquire(guard.0, guard.1, LockMode::Exclusive, LockWait::NoWait);
+        debug_assert!(matches!(held(), Ok(Acquired::Held)), "the guard is locked");
         self.buffer(table, key, value)
     }
 
