@@ -591,6 +591,31 @@ fn what_an_error_says_is_durable() {
     }
 }
 
+/// Values that somebody takes from a row are neither free nor another's until that one ends: who gives them to a row waits, by the lock of the
+/// entry that goes.
+#[test]
+fn unique_values_that_go_are_waited_for() {
+    let instance = in_memory();
+    let [mut one, mut two] = [1, 2].map(|number| {
+        let mut session = instance.session("root", "localhost", number);
+        session.use_database("test").unwrap();
+        session
+    });
+    run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE)").unwrap();
+    run(&mut one, "INSERT INTO t VALUES (1, 5)").unwrap();
+    run(&mut two, "SET innodb_lock_wait_timeout = 1").unwrap();
+    for (ends, then) in [("ROLLBACK", 1062), ("COMMIT", 0)] {
+        for changes in ["DELETE FROM t WHERE id = 1", "UPDATE t SET u = 6 WHERE id = 1"] {
+            run(&mut one, "BEGIN").unwrap();
+            run(&mut one, changes).unwrap();
+            assert_eq!(code(&mut two, "INSERT INTO t VALUES (2, 5)"), 1205, "{changes}");
+            run(&mut one, ends).unwrap();
+            assert_eq!(code(&mut two, "INSERT INTO t VALUES (2, 5)"), then, "{changes}; {ends}");
+            run(&mut one, "REPLACE INTO t VALUES (1, 5)").unwrap();
+        }
+    }
+}
+
 /// A condition that is another each time is looked at once for each row, and behind its lock.
 #[test]
 fn a_condition_that_changes_is_looked_at_once_for_each_row() {

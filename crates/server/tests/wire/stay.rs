@@ -8,7 +8,7 @@ use spillway::{Mechanism, Settings};
 use spillway_base::clock::{self, Clock};
 use spillway_base::rng::Rng;
 use spillway_base::thread;
-use spillway_server::ServerSettings;
+use spillway_server::{ServerSettings, TlsFiles};
 
 use crate::client::{Client, TestServer, until};
 use crate::pool::{figure, running, send};
@@ -59,6 +59,19 @@ fn r2_nobody_stays_where_none_is_to() {
     (0..200).for_each(|id| {
         assert_eq!(client.run(format!("INSERT INTO t VALUES ({id})")).affected(), 1)
     });
+    assert_eq!(figure(&server, "stays_total"), 0);
+}
+
+/// Where a client of TLS is, a worker cannot wait in its socket alone.
+#[test]
+fn r2_nobody_stays_with_a_client_of_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let tls = Some(TlsFiles::self_signed(folder.path()).unwrap());
+    let cert = tls.clone().unwrap().cert;
+    let settings = ServerSettings { tls, workers: 2, ..ServerSettings::default() };
+    let server = TestServer::with(settings, Settings::default());
+    let mut client = server.options().log_in_tls(&server, &cert).unwrap();
+    (0..200).for_each(|_| assert_eq!(client.run("SELECT 7").one(), "7"));
     assert_eq!(figure(&server, "stays_total"), 0);
 }
 
