@@ -47,7 +47,7 @@ use spillway_base::{clock, thread};
 use super::Pool;
 use super::seat::{Seat, Sitting};
 use crate::connection::{Client, Step};
-use crate::transport::{Raw, Socket, Transport};
+use crate::transport::{Raw, Socket};
 
 /// So many answers in a row, for none of which anything was waited for, before a worker stays; at the most, where it was not worth it.
 const AFTER: u32 = 16;
@@ -305,6 +305,7 @@ fn send(client: &mut Client<Socket>) -> bool {
 impl Pool {
     /// Notes how a client was served. Whether the calling worker is to stay with it.
     pub(super) fn is_to_stay(&self, seat: &Seat, step: &Step) -> bool {
+        // What was sent within its step, as all is by TLS, ends in `Again`, and in a row that counts for nothing.
         let calm = CALM.get() && matches!(step, Step::Answers(_) | Step::Waits(_));
         if !CALM.get() || matches!(step, Step::Commits(_) | Step::Locked(_)) {
             self.stays.note_waited(seat);
@@ -327,10 +328,7 @@ impl Pool {
         let mut answers = 0;
         let mut outcome = Ok(step);
         if let Some(client) = sitting.served_mut()
-            && let Some(raw) = client
-                .transport()
-                .filter(|socket| socket.direct().is_some())
-                .map(|socket| socket.raw())
+            && let Some(raw) = client.transport().map(|socket| socket.raw())
             && raw.sent_from().is_some()
             && self.hear(&raw, seat, EventFlags::ET)
         {
