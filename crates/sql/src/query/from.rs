@@ -78,10 +78,11 @@ impl From<'_, '_> {
                     self.binder.depends(&plan);
                     return self.add(table, SourceKind::Derived(plan));
                 }
-                if let [single] = path.as_slice()
-                    && single.eq_ignore_ascii_case("dual")
-                {
-                    return Ok(());
+                if is_dual(name) {
+                    return match alias {
+                        None => Ok(()),
+                        Some(alias) => Err(SqlError::syntax(format!("near '{}'", alias.name))),
+                    };
                 }
                 let (table, kind) =
                     named_table(self.binder.catalog, self.binder.database, &path, alias_name)?;
@@ -268,6 +269,29 @@ impl From<'_, '_> {
         }
         Ok(names)
     }
+}
+
+/// Whether a name stands for no table: DUAL, not quoted.
+fn is_dual(name: &ast::ObjectName) -> bool {
+    match name.0.as_slice() {
+        [ast::ObjectNamePart::Identifier(ident)] => {
+            ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("dual")
+        }
+        _ => false,
+    }
+}
+
+/// Refuses DUAL beside tables: it stands alone.
+pub(super) fn check_dual(from: &[ast::TableWithJoins]) -> Result<()> {
+    let factors = from.iter().flat_map(|tables| {
+        std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation))
+    });
+    let (mut count, mut dual) = (0, false);
+    for factor in factors {
+        count += 1;
+        dual |= matches!(factor, TableFactor::Table { name, .. } if is_dual(name));
+    }
+    if dual && count > 1 { Err(SqlError::syntax("near 'DUAL'")) } else { Ok(()) }
 }
 
 pub(super) fn part_name(part: &ast::ObjectNamePart) -> String {

@@ -138,7 +138,7 @@ pub(crate) struct SelectPlan {
     /// In the order they are read.
     pub(crate) sources: Vec<Source>,
     pub(crate) width: usize,
-    /// Conditions that need no table.
+    /// Conditions that need no row of the sources: all of them where there is no source.
     pub(crate) constant: Vec<Expr>,
     pub(crate) grouped: bool,
     pub(crate) group: Vec<(Expr, Collation)>,

@@ -11,7 +11,7 @@ use sqlparser::ast::{
 
 use super::access::available;
 use super::arrange::{arrange, find_needed, use_index_order};
-use super::from::From;
+use super::from::{From, check_dual};
 use super::full_group::Grouped;
 use super::project::{group_by, order_by, project};
 use super::steps;
@@ -348,6 +348,7 @@ fn plan_select(
         straight: false,
         shown: Vec::new(),
     };
+    check_dual(&select.from)?;
     for tables in &select.from {
         from.joins(tables, variables)?;
     }
@@ -390,13 +391,10 @@ fn plan_select(
     find_needed(&mut sources, asked);
     let index_only = lock.is_none() && variables(INDEX_ONLY, "").is_some();
     sources.iter_mut().for_each(|source| source.index_only = index_only);
-    let mut constant = Vec::new();
-    conditions.retain(|expr| {
-        let is = expr.reach() == 0 && available(expr, &|_| false);
-        if is {
-            constant.push(expr.clone());
-        }
-        !is
+    // A query without a table has no source to check a condition at, so all of them are checked
+    // before its one row, in the order of the WHERE clause.
+    let (constant, conditions) = conditions.into_iter().partition(|expr: &Expr| {
+        sources.is_empty() || (expr.reach() == 0 && available(expr, &|_| false))
     });
     let mut plan = SelectPlan {
         sources: arrange(sources, conditions, straight),

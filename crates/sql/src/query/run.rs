@@ -254,6 +254,17 @@ fn comes_in_order(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
         && spans::finds_equal(context, access, table)?)
 }
 
+/// Whether a condition that needs no table keeps all rows out. The first that does not hold ends
+/// the search, so a condition after it is not evaluated.
+pub(super) fn is_never(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
+    for condition in &plan.constant {
+        if !context.holds(condition, &[])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn run_select(
     context: &Context<'_>,
     plan: &SelectPlan,
@@ -261,10 +272,7 @@ fn run_select(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     let mut rows = Rows::new(context, plan);
-    let never = {
-        let checks = plan.constant.iter().map(|e| context.holds(e, &[]));
-        checks.collect::<Result<Vec<bool>>>()?.contains(&false)
-    };
+    let never = is_never(context, plan)?;
     if plan.grouped {
         return run_grouped(context, plan, &mut rows, never, most, emit);
     }

@@ -16,6 +16,7 @@ use super::aggregate::State;
 use super::cover::{Entries, each_entry};
 use super::ends::{Ends, ends};
 use super::gather::{Gatherer, Gathering, Key};
+use super::run::is_never;
 use super::spans::Places;
 use super::take::{Onward, Projection, TakeRow, TakeStored};
 use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
@@ -478,10 +479,7 @@ pub(super) fn run_direct(
 ) -> Result<()> {
     let [source] = plan.sources.as_slice() else { return Ok(()) };
     let SourceKind::Table(table) = &source.kind else { return Ok(()) };
-    let never = plan
-        .constant
-        .iter()
-        .try_fold(false, |never, e| context.holds(e, &[]).map(|holds| never | !holds))?;
+    let never = is_never(context, plan)?;
     if let Direct::Ends(ends) = direct {
         let states = ends.find(context, source, table, never)?;
         return emit_totals(context, plan, states, emit);
