@@ -91,6 +91,9 @@ fn plan(
     let Body::Select(select) = &mut plan.body else {
         return Err(SqlError::new(1105, "a SELECT has no plan of one"));
     };
+    if select.grouped {
+        return Err(SqlError::new(1111, "Invalid use of group function"));
+    }
     assert!(select.lock.is_some(), "a change locks the rows that it reads");
     select.sources.iter_mut().for_each(|source| source.shared = true);
     let mut full = Vec::new();

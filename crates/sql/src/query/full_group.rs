@@ -1,7 +1,8 @@
 //! ONLY_FULL_GROUP_BY: a grouped query names no column that may differ within a group.
 //!
 //! A column is the same for the whole group where it is grouped by, equals a constant or such a column, or belongs to a table
-//! whose primary key, or a unique key without NULL, is all of such columns.
+//! whose primary key, or a unique key without NULL, is all of such columns. The columns that a subquery names of the grouped query are
+//! checked as its own are.
 
 use std::collections::HashSet;
 
@@ -16,6 +17,8 @@ pub(super) struct Grouped<'a> {
     pub(super) group: &'a [Expr],
     /// Slots from here on are those of aggregates.
     pub(super) width: usize,
+    /// How many queries enclose this one.
+    pub(super) level: usize,
 }
 
 impl Grouped<'_> {
@@ -28,31 +31,42 @@ impl Grouped<'_> {
         let same = self.same_in_group();
         let grouped: HashSet<String> = self.group.iter().map(|e| format!("{e:?}")).collect();
         for (at, expr) in exprs.enumerate() {
-            if let Some(slot) = self.stray(expr, &same, &grouped) {
+            if let Some(slot) = self.stray(expr, self.level, &same, &grouped) {
                 return Err(self.refused(clause, at + 1, slot));
             }
         }
         Ok(())
     }
 
-    /// A column that the expression names outside of aggregates, and that may differ within a group.
+    /// A column of this query that an expression of the query at `level` names outside of aggregates, and that may differ within a group.
     fn stray(
         &self,
         expr: &Expr,
+        level: usize,
         same: &HashSet<usize>,
         grouped: &HashSet<String>,
     ) -> Option<usize> {
-        if grouped.contains(&format!("{expr:?}")) {
+        let own = level == self.level;
+        if own && grouped.contains(&format!("{expr:?}")) {
             return None;
         }
+        let differs = |slot: &usize| (*slot < self.width && !same.contains(slot)).then_some(*slot);
         match expr {
-            Expr::Column(slot) => (*slot < self.width && !same.contains(slot)).then_some(*slot),
+            Expr::Column(slot) if own => differs(slot),
+            Expr::Outer(depth, slot) if level.checked_sub(*depth) == Some(self.level) => {
+                differs(slot)
+            }
             Expr::Call(Scalar::AnyValue, ..) => None,
             other => {
                 let mut found = None;
                 other.parts(&mut |part| {
-                    found = found.or_else(|| self.stray(part, same, grouped));
+                    found = found.or_else(|| self.stray(part, level, same, grouped));
                 });
+                if let Expr::Subquery { plan, .. } = other {
+                    plan.expressions(&mut |level, expr| {
+                        found = found.or_else(|| self.stray(expr, level, same, grouped));
+                    });
+                }
                 found
             }
         }

@@ -21,6 +21,7 @@ mod spans;
 mod steps;
 mod subquery;
 mod take;
+mod visit;
 
 use std::sync::Arc;
 

@@ -370,7 +370,7 @@ fn plan_select(
     let having = select.having.as_ref().map(|e| binder.condition(e)).transpose()?;
     binder.place = "order clause";
     let order = order_by(&mut binder, order, &columns, &projections)?;
-    let grouped = !group.is_empty() || !binder.aggregates.is_empty();
+    let grouped = !group.is_empty() || !binder.aggregates.borrow().is_empty();
     if grouped && variables(FULL_GROUP_BY, "").is_some() {
         let group: Vec<Expr> = group.iter().map(|(expr, _)| expr.clone()).collect();
         let check = Grouped {
@@ -379,12 +379,13 @@ fn plan_select(
             conditions: &conditions,
             group: &group,
             width,
+            level: Binder::chain(parent).count(),
         };
         check.check("SELECT list", projections.iter().map(|typed| &typed.expr))?;
         check.check("HAVING clause", having.iter())?;
         check.check("ORDER BY clause", order.iter().map(|(expr, ..)| expr))?;
     }
-    let aggregates = std::mem::take(&mut binder.aggregates);
+    let aggregates = binder.aggregates.take();
     let shown = projections.iter().map(|typed| &typed.expr).chain(&having).chain(&conditions);
     let arranged = group.iter().map(|(expr, _)| expr).chain(order.iter().map(|(expr, ..)| expr));
     let asked = shown.chain(arranged).chain(aggregates.iter().flat_map(Aggregate::expressions));

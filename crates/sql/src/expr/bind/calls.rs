@@ -1,14 +1,15 @@
-//! Functions, aggregates and subqueries.
+//! Functions and subqueries.
 
 use std::sync::Arc;
 
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use super::{Binder, boxed, common_collation, fraction_digits, literal, typed_value};
+use super::aggregates::Written;
+use super::{Binder, boxed, common_collation, fraction_digits, typed_value};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Ask, Expr, Scalar, Typed};
-use crate::query::{self, Aggregate, AggregateKind};
+use crate::query::{self, AggregateKind};
 
 impl Binder<'_> {
     pub(super) fn subquery(
@@ -90,7 +91,10 @@ impl Binder<'_> {
         }
         if let Some(kind) = AggregateKind::find(&name) {
             let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
-            return self.aggregate(kind, &args, star, distinct, list);
+            if args.is_empty() && !star {
+                return Err(SqlError::syntax("an aggregate needs an argument"));
+            }
+            return self.aggregate(Written { kind, args: &args, distinct, clauses: &list.clauses });
         }
         match (name.as_str(), args.as_slice()) {
             ("date_add" | "adddate" | "date_sub" | "subdate", [date, second]) => {
@@ -140,60 +144,6 @@ impl Binder<'_> {
         }
         let call = Scalar::find(&name).ok_or_else(|| unknown_function(&name))?;
         self.call(call, &args)
-    }
-
-    pub(super) fn aggregate(
-        &mut self,
-        kind: AggregateKind,
-        args: &[&ast::Expr],
-        star: bool,
-        distinct: bool,
-        list: &ast::FunctionArgumentList,
-    ) -> Result<Typed> {
-        if !self.aggregates_allowed {
-            return Err(SqlError::new(1111, "Invalid use of group function"));
-        }
-        if args.is_empty() && !star {
-            return Err(SqlError::syntax("an aggregate needs an argument"));
-        }
-        self.aggregates_allowed = false;
-        let args: Result<Vec<Typed>> = args.iter().map(|e| self.bind(e)).collect();
-        let shown = |arg: Typed| if kind == AggregateKind::GroupConcat { arg.shown() } else { arg };
-        let args = args.map(|args| args.into_iter().map(shown).collect::<Vec<_>>());
-        let (mut separator, mut order) = (",".to_owned(), Vec::new());
-        for clause in &list.clauses {
-            match clause {
-                ast::FunctionArgumentClause::Separator(value) => {
-                    separator = literal(&value.value)?.to_text();
-                }
-                ast::FunctionArgumentClause::OrderBy(by) => {
-                    for part in by {
-                        let bound = self.bind(&part.expr)?.counted();
-                        order.push((bound.expr, part.options.asc.unwrap_or(true), bound.collation));
-                    }
-                }
-                other => return Err(SqlError::unsupported(other)),
-            }
-        }
-        self.aggregates_allowed = true;
-        let mut args = args?;
-        if kind.is_arithmetic() {
-            args = args.into_iter().map(Typed::numbered).collect();
-        }
-        let (ty, nullable) = kind.result(args.first());
-        let collation = args.first().map_or(Collation::GeneralCi, |arg| arg.collation);
-        let aggregate = Aggregate {
-            kind,
-            args: args.into_iter().map(|arg| arg.expr).collect(),
-            distinct,
-            separator,
-            order,
-            collation,
-            ty: ty.clone(),
-        };
-        let slot = self.aggregate_base + self.aggregates.len();
-        self.aggregates.push(aggregate);
-        Ok(Typed { expr: Expr::Column(slot), ty, collation, nullable })
     }
 }
 

@@ -1,14 +1,17 @@
 //! Binding: names to columns, syntax to expressions, types to all of them.
 
+mod aggregates;
 mod calls;
 mod operators;
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use spillway_types::column::{LobSize, type_of};
 use spillway_types::{Collation, ColumnType, Date, DateTime, Decimal, Time, Value};
 use sqlparser::ast;
 
+use self::aggregates::Argument;
 use self::calls::interval_expr;
 pub(in crate::expr) use self::operators::arithmetic_type;
 use self::operators::comparison;
@@ -101,14 +104,17 @@ pub(crate) struct Binder<'a> {
     pub(crate) ctes: Vec<(String, Arc<query::QueryPlan>)>,
     /// Names of result columns that HAVING and ORDER BY may use.
     pub(crate) aliases: Vec<(String, Typed)>,
-    /// Aggregates met; their values stand in slots from here on.
-    pub(crate) aggregates: Vec<Aggregate>,
+    /// Aggregates of this query, in its subqueries too; their values stand in slots from
+    /// `aggregate_base` on.
+    pub(crate) aggregates: RefCell<Vec<Aggregate>>,
     pub(crate) aggregate_base: usize,
     pub(crate) aggregates_allowed: bool,
+    /// What was met in the argument of the aggregate that is being bound.
+    argument: Cell<Option<Argument>>,
     /// The widest slot of an enclosing query that was met, plus one.
-    pub(crate) outer_reach: std::cell::Cell<usize>,
+    pub(crate) outer_reach: Cell<usize>,
     /// Whether any column of an enclosing query was met.
-    pub(crate) correlated: std::cell::Cell<bool>,
+    pub(crate) correlated: Cell<bool>,
     pub(crate) place: &'static str,
     /// The table an INSERT ... ON DUPLICATE KEY UPDATE is for, whose VALUES() may be asked.
     pub(crate) inserting: Option<Arc<crate::catalog::TableDef>>,
@@ -225,11 +231,12 @@ impl<'a> Binder<'a> {
             parent: None,
             ctes: Vec::new(),
             aliases: Vec::new(),
-            aggregates: Vec::new(),
+            aggregates: RefCell::default(),
             aggregate_base: 0,
             aggregates_allowed: false,
-            outer_reach: std::cell::Cell::new(0),
-            correlated: std::cell::Cell::new(false),
+            argument: Cell::new(None),
+            outer_reach: Cell::new(0),
+            correlated: Cell::new(false),
             place: "field list",
             inserting: None,
             variables,
@@ -238,6 +245,7 @@ impl<'a> Binder<'a> {
 
     fn resolve(&self, path: &[String]) -> Result<Typed> {
         if let Some((slot, _, column)) = self.scope.find(path)? {
+            self.note_column(0);
             return Ok(Typed {
                 expr: Expr::Column(slot),
                 ty: column.ty.clone(),
@@ -254,23 +262,8 @@ impl<'a> Binder<'a> {
         let (mut depth, mut outer) = (1, self.parent);
         while let Some(binder) = outer {
             if let Some((slot, _, column)) = binder.scope.find(path)? {
-                self.correlated.set(true);
-                if depth == 1 {
-                    self.outer_reach.set(self.outer_reach.get().max(slot + 1));
-                } else {
-                    // The queries in between must run again for each row of the one that has it.
-                    let mut between = self.parent;
-                    for step in 1..depth {
-                        if let Some(b) = between {
-                            b.correlated.set(true);
-                            if step + 1 == depth {
-                                b.outer_reach.set(b.outer_reach.get().max(slot + 1));
-                            }
-                            between = b.parent;
-                        }
-                    }
-                    self.outer_reach.set(usize::MAX / 2);
-                }
+                self.note_outer(depth, slot);
+                self.note_column(depth);
                 return Ok(Typed {
                     expr: Expr::Outer(depth, slot),
                     ty: column.ty.clone(),
@@ -281,6 +274,16 @@ impl<'a> Binder<'a> {
             (depth, outer) = (depth + 1, binder.parent);
         }
         Err(SqlError::unknown_column(&path.join("."), self.place))
+    }
+
+    /// Notes that this query reads a slot of the query so many levels out, and so do those in between:
+    /// they run again for each row of that query.
+    fn note_outer(&self, depth: usize, slot: usize) {
+        for (up, binder) in Binder::chain(Some(self)).take(depth).enumerate() {
+            binder.correlated.set(true);
+            let reach = if up + 1 == depth { slot + 1 } else { usize::MAX / 2 };
+            binder.outer_reach.set(binder.outer_reach.get().max(reach));
+        }
     }
 
     /// This binder's query and those around it, from the inside out.
