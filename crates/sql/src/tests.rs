@@ -9,7 +9,7 @@ use crate::errors::Result;
 use crate::session::{Instance, Session};
 
 /// Keeps the rows of the last result, as text.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub(crate) struct Rows(Vec<String>);
 
 impl ResultSink for Rows {

@@ -182,6 +182,16 @@ impl Decimal {
         Decimal { digits, scale }
     }
 
+    /// The same number without zeros at its end: equal numbers have equal digits and scales then.
+    #[must_use]
+    pub fn normalized(&self) -> Decimal {
+        let mut number = *self;
+        while number.scale > 0 && number.digits % 10 == 0 {
+            number = Decimal { digits: number.digits / 10, scale: number.scale - 1 };
+        }
+        number
+    }
+
     /// Cut to a scale.
     #[must_use]
     pub fn truncate(&self, scale: u8) -> Decimal {

@@ -5,15 +5,18 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 use spillway::Transaction;
 use spillway_types::convert::{self, to_datetime, to_decimal, to_double, to_time, truth};
-use spillway_types::{Collation, ColumnType, DateTime, Value};
+use spillway_types::{Collation, ColumnType, DateTime, Value, ValueRef};
 
 use super::arithmetic::arithmetic;
 use super::shape::show;
-use super::{Ask, Expr, Op, Room, functions};
+use super::{Ask, Expr, Index, List, Op, Parts, Room, functions, row_parts};
 use crate::catalog::{Catalog, utc};
 use crate::errors::{Result, SqlError};
 use crate::query::{self, Answer};
@@ -31,6 +34,8 @@ pub(crate) struct Context<'a> {
     pub(crate) outer: RefCell<Vec<Vec<Value>>>,
     /// Results of subqueries that depend on nothing outside.
     pub(crate) cached: RefCell<HashMap<usize, Rc<Answer>>>,
+    /// What it has found out about lists of IN, by where they are.
+    pub(crate) lists: RefCell<HashMap<usize, Rc<Index>, FxBuildHasher>>,
     /// The row that an INSERT would have made.
     pub(crate) inserted: RefCell<Vec<Value>>,
     /// Since 1970, in the session's time zone: when the statement began.
@@ -61,6 +66,7 @@ impl Context<'_> {
             met: Cell::new(0),
             outer: RefCell::default(),
             cached: RefCell::default(),
+            lists: RefCell::default(),
             inserted: RefCell::default(),
             warnings: RefCell::default(),
             found: Cell::new(0),
@@ -158,6 +164,25 @@ impl Context<'_> {
         })
     }
 
+    /// Compares a stored value with another: the common kinds at once, the others as [`Context::compare`] does.
+    pub(crate) fn compare_stored(
+        &self,
+        a: ValueRef<'_>,
+        b: &Value,
+        collation: Collation,
+    ) -> Result<Option<Ordering>> {
+        Ok(Some(match (a, b) {
+            (ValueRef::Null, _) | (_, Value::Null) => return Ok(None),
+            (ValueRef::Int(a), Value::Int(b)) => a.cmp(b),
+            (ValueRef::UInt(a), Value::UInt(b)) => a.cmp(b),
+            (ValueRef::Int(a), Value::UInt(b)) => i128::from(a).cmp(&i128::from(*b)),
+            (ValueRef::UInt(a), Value::Int(b)) => i128::from(a).cmp(&i128::from(*b)),
+            (ValueRef::Text(a), Value::Text(b)) => collation.compare(a.as_bytes(), b.as_bytes()),
+            (ValueRef::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+            (a, b) => return self.compare(&a.to_owned(), b, collation),
+        }))
+    }
+
     pub(crate) fn check_killed(&self) -> Result<()> {
         if self.txn.is_cancelled() {
             self.txn.cancel_handle().clear();
@@ -225,7 +250,7 @@ impl Context<'_> {
                 Ok(Value::from(self.truth(self.value(e, row)?.as_ref())? == Some(*wanted)))
             }
             Expr::Tuple(_) => Err(SqlError::new(1241, "Operand should contain 1 column(s)")),
-            Expr::In(e, list, collation) => self.in_list(e, list, *collation, row),
+            Expr::In(e, list) => self.in_list(e, list, row),
             Expr::Like { text, pattern, escape, collation } => {
                 let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
                 if text.is_null() || pattern.is_null() {
@@ -279,7 +304,7 @@ impl Context<'_> {
                 // More rows would say no more.
                 let most = match ask {
                     Ask::Exists => 1,
-                    Ask::Scalar => 2,
+                    Ask::Scalar | Ask::Row(_) => 2,
                     _ => usize::MAX,
                 };
                 let answer = query::answer(self, plan, row, most)?;
@@ -299,10 +324,10 @@ impl Context<'_> {
         let rows = answer.rows();
         match ask {
             Ask::Exists => return Ok(Value::from(!rows.is_empty())),
+            Ask::Scalar | Ask::Row(_) if rows.len() > 1 => {
+                return Err(SqlError::new(1242, "Subquery returns more than 1 row"));
+            }
             Ask::Scalar => {
-                if rows.len() > 1 {
-                    return Err(SqlError::new(1242, "Subquery returns more than 1 row"));
-                }
                 return Ok(rows.first().and_then(|row| row.first()).cloned().unwrap_or_default());
             }
             _ => {}
@@ -312,6 +337,12 @@ impl Context<'_> {
             Expr::Tuple(parts) => parts.iter().map(|e| self.eval(e, row)).collect::<Result<_>>()?,
             single => vec![self.eval(single, row)?],
         };
+        if let Ask::Row(op) = ask {
+            let nulls = vec![Value::Null; left.len()];
+            let right = rows.first().unwrap_or(&nulls);
+            let is = self.compare_rows(op, &left, right, collations)?;
+            return Ok(is.map_or(Value::Null, Value::from));
+        }
         if matches!(ask, Ask::In | Ask::Any(Op::Eq))
             && let Some(is) = answer.contains(&left, collations)
         {
@@ -344,25 +375,14 @@ impl Context<'_> {
         Ok(if unknown { Value::Null } else { Value::from(all) })
     }
 
-    fn in_list(
-        &self,
-        e: &Expr,
-        list: &[Expr],
-        collation: Collation,
-        row: &[Value],
-    ) -> Result<Value> {
-        let mut unknown = false;
-        for candidate in list {
-            match self.compare_exprs(Op::Eq, e, candidate, collation, row)? {
-                Some(true) => return Ok(Value::from(true)),
-                None => unknown = true,
-                _ => {}
-            }
-        }
-        Ok(if unknown { Value::Null } else { Value::from(false) })
+    fn in_list(&self, e: &Expr, list: &Arc<List>, row: &[Value]) -> Result<Value> {
+        let left = row_parts(e).iter().map(|part| self.value(part, row));
+        let left = left.collect::<Result<SmallVec<[_; 2]>>>()?;
+        let left: Parts<'_> = left.iter().map(|part| part.as_ref().as_ref()).collect();
+        Ok(self.is_in(list, &left, row)?.map_or(Value::Null, Value::from))
     }
 
-    /// What a comparison of two expressions says; tuples are compared part by part. `None` where it is not known.
+    /// What a comparison of two expressions says; `None` where it is not known.
     fn compare_exprs(
         &self,
         op: Op,
@@ -371,9 +391,6 @@ impl Context<'_> {
         collation: Collation,
         row: &[Value],
     ) -> Result<Option<bool>> {
-        if let (Expr::Tuple(a), Expr::Tuple(b)) = (a, b) {
-            return self.compare_tuples(op, a, b, collation, row);
-        }
         let (a, b) = (self.value(a, row)?, self.value(b, row)?);
         if op == Op::NullEq && (a.is_null() || b.is_null()) {
             return Ok(Some(a.is_null() && b.is_null()));
@@ -383,35 +400,28 @@ impl Context<'_> {
         Ok(if op == Op::NullEq { Some(is == Some(true)) } else { is })
     }
 
-    fn compare_tuples(
+    /// What a comparison of two rows says.
+    fn compare_rows(
         &self,
         op: Op,
-        a: &[Expr],
-        b: &[Expr],
-        collation: Collation,
-        row: &[Value],
+        left: &[Value],
+        right: &[Value],
+        collations: &[Collation],
     ) -> Result<Option<bool>> {
-        if a.len() != b.len() {
-            let wanted = format!("Operand should contain {} column(s)", a.len());
-            return Err(SqlError::new(1241, wanted));
-        }
         let mut unknown = false;
-        for (a, b) in a.iter().zip(b) {
-            match op {
-                Op::Eq | Op::NullEq | Op::NotEq => {
-                    let part = if op == Op::NotEq { Op::Eq } else { op };
-                    match self.compare_exprs(part, a, b, collation, row)? {
-                        Some(true) => {}
-                        Some(false) => return Ok(Some(op == Op::NotEq)),
-                        None => unknown = true,
-                    }
+        for ((a, b), collation) in left.iter().zip(right).zip(collations) {
+            if op == Op::NullEq && (a.is_null() || b.is_null()) {
+                if a.is_null() && b.is_null() {
+                    continue;
                 }
-                // The first parts that differ decide, and one that is not known leaves all unknown.
-                _ => match self.compare_exprs(Op::Eq, a, b, collation, row)? {
-                    Some(true) => {}
-                    Some(false) => return self.compare_exprs(op, a, b, collation, row),
-                    None => return Ok(None),
-                },
+                return Ok(Some(false));
+            }
+            match self.compare(a, b, *collation)? {
+                Some(Ordering::Equal) => {}
+                // The first parts that differ decide, and one that is not known leaves all unknown but for equality.
+                Some(order) => return Ok(Some(op.accepts(order))),
+                None if matches!(op, Op::Eq | Op::NotEq) => unknown = true,
+                None => return Ok(if op == Op::NullEq { Some(false) } else { None }),
             }
         }
         Ok(if unknown { None } else { Some(op.accepts(Ordering::Equal)) })

@@ -5,6 +5,7 @@ mod bind;
 mod casts;
 mod eval;
 mod functions;
+mod list;
 mod room;
 mod shape;
 
@@ -17,6 +18,7 @@ pub(crate) use bind::{Binder, MOMENTS, PARAMETERS, ScopeColumn, ScopeTable, lite
 use bind::{arithmetic_type, common_collation};
 pub(crate) use eval::{Context, compare, truth_of};
 pub(crate) use functions::{Patterns, Scalar, bits_of_value};
+pub(crate) use list::{Index, List, Parts, row_parts};
 pub(crate) use room::{Buffer, Room};
 pub(crate) use shape::{Fit, handed, merge_types as merge, reshape};
 
@@ -87,6 +89,8 @@ pub(crate) enum Ask {
     /// A comparison with any or all of its rows.
     Any(Op),
     All(Op),
+    /// A comparison of a row with its only row.
+    Row(Op),
 }
 
 /// A bound expression.
@@ -105,7 +109,8 @@ pub(crate) enum Expr {
     BitNot(Box<Expr>),
     IsNull(Box<Expr>),
     IsTruth(Box<Expr>, bool),
-    In(Box<Expr>, Vec<Expr>, Collation),
+    /// Whether a value, or a row of them, is in a list.
+    In(Box<Expr>, Arc<List>),
     Tuple(Vec<Expr>),
     Like {
         text: Box<Expr>,
@@ -189,9 +194,9 @@ impl Expr {
                 visit(a);
                 visit(b);
             }
-            Expr::In(e, list, _) => {
+            Expr::In(e, list) => {
                 visit(e);
-                list.iter().for_each(visit);
+                list.items().iter().for_each(visit);
             }
             Expr::Tuple(list) | Expr::Call(_, list, _) => list.iter().for_each(visit),
             Expr::Case { operand, branches, otherwise, .. } => {

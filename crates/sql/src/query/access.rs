@@ -5,6 +5,9 @@
 //! ([`answered`]), and the ranges, when their values are known, whether each was looked up as it is ([`super::spans::Spans::exact`]), which
 //! is so of whole numbers alone.
 
+use std::sync::Arc;
+
+use smallvec::SmallVec;
 use spillway_types::{Collation, ColumnType, Value};
 
 use sqlparser::ast;
@@ -12,7 +15,7 @@ use sqlparser::ast;
 use super::Cover;
 use crate::catalog::{ColumnDef, IndexPart, TableDef};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Expr, Op};
+use crate::expr::{Expr, List, Op, row_parts};
 
 /// A way to a table's rows.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +24,7 @@ pub(crate) struct Access {
     pub(crate) index: Option<usize>,
     /// Values of its first columns; one that is NULL finds rows that are.
     pub(crate) equal: Vec<Expr>,
-    /// Where the next column lies: in any of these. Anywhere, when there are none.
+    /// Where the next column lies, or the next few: in any of these. Anywhere, when there are none.
     pub(crate) intervals: Vec<Interval>,
     pub(crate) backward: bool,
     /// Whether the query counts on its order.
@@ -38,9 +41,11 @@ pub(crate) struct Access {
 /// An end of an interval, and whether it belongs to it.
 pub(crate) type Bound = (Expr, bool);
 
-/// Values of one column.
+/// Values of a column, or of several that follow each other in an index.
 #[derive(Clone, Debug)]
 pub(crate) enum Interval {
+    /// Equal to an item of a list: the first column to this part of the item, the next one to the next of these parts.
+    Listed(Arc<List>, SmallVec<[usize; 2]>),
     /// Equal to a value; in none where that is NULL.
     Point(Expr),
     /// Equal to a value, or NULL as it is.
@@ -52,13 +57,24 @@ pub(crate) enum Interval {
 impl Interval {
     /// What it is between, or what its points are.
     fn values(&self) -> impl Iterator<Item = &Expr> {
-        let (one, other) = match self {
-            Interval::Point(value) | Interval::Same(value) => (Some(value), None),
+        let (one, other, list) = match self {
+            Interval::Listed(list, _) => (None, None, Some(list.values())),
+            Interval::Point(value) | Interval::Same(value) => (Some(value), None, None),
             Interval::Range { low, high } => {
-                (low.as_ref().map(|(low, _)| low), high.as_ref().map(|(high, _)| high))
+                (low.as_ref().map(|(low, _)| low), high.as_ref().map(|(high, _)| high), None)
             }
         };
-        one.into_iter().chain(other)
+        one.into_iter().chain(other).chain(list.into_iter().flatten())
+    }
+
+    /// How many ranges of keys it is, at the most.
+    pub(super) fn count(&self) -> usize {
+        if let Interval::Listed(list, _) = self { list.items().len() } else { 1 }
+    }
+
+    /// How many columns it is about.
+    fn width(&self) -> usize {
+        if let Interval::Listed(_, parts) = self { parts.len() } else { 1 }
     }
 
     fn is_closed(&self) -> bool {
@@ -106,6 +122,11 @@ impl Access {
             None => &table.primary,
             Some(index) => &table.indexes[index].parts,
         }
+    }
+
+    /// Whether it looks up the items of a list.
+    fn has_list(&self) -> bool {
+        self.intervals.iter().any(|interval| matches!(interval, Interval::Listed(..)))
     }
 
     /// How EXPLAIN calls it.
@@ -157,9 +178,6 @@ struct Target<'t> {
 /// From so many points on, reading the whole table is worth a thought.
 const POINTS_MANY: usize = 64;
 
-/// More intervals than this are read whole and checked row by row.
-const INTERVALS_MAX: usize = 10_000;
-
 impl Target<'_> {
     fn is(&self, expr: &Expr) -> bool {
         matches!(expr, Expr::Column(slot) if *slot == self.slot)
@@ -183,7 +201,7 @@ impl Target<'_> {
             Expr::Binary(Op::Or, a, b, _) => {
                 let mut all = self.intervals(a)?;
                 all.extend(self.intervals(b)?);
-                (all.len() <= INTERVALS_MAX).then_some(all)
+                Some(all)
             }
             Expr::Binary(Op::And, ..) => {
                 let mut parts = Vec::new();
@@ -200,10 +218,15 @@ impl Target<'_> {
                 };
                 self.comparison(op, value, *collation).map(|interval| vec![interval])
             }
-            Expr::In(left, list, collation) if self.is(left) => {
-                let fits = self.fits(*collation, false) && list.len() <= INTERVALS_MAX;
-                (fits && list.iter().all(|e| self.value(e)))
-                    .then(|| list.iter().cloned().map(Interval::Point).collect())
+            Expr::In(left, list) if self.is(left) => {
+                let fits = self.fits(list.collations()[0], false);
+                (fits && list.items().iter().all(|e| self.value(e))).then(|| {
+                    let parts = smallvec::smallvec![0];
+                    match list.items() {
+                        [only] => vec![Interval::Point(only.clone())],
+                        _ => vec![Interval::Listed(list.clone(), parts)],
+                    }
+                })
             }
             Expr::IsNull(e) if self.is(e) => Some(vec![Interval::Same(Expr::Const(Value::Null))]),
             _ => None,
@@ -243,7 +266,7 @@ impl Target<'_> {
                 high = high.or_else(|| h.clone());
                 continue;
             }
-            let rank = |all: &[Interval]| (!all.iter().all(Interval::is_point), all.len());
+            let rank = |all: &[Interval]| (!all.iter().all(Interval::is_point), count(all));
             if best.as_ref().is_none_or(|best| rank(&found) < rank(&best.intervals)) {
                 best = Some(Narrowest { intervals: found, from: vec![at] });
             }
@@ -275,11 +298,29 @@ impl Target<'_> {
     }
 }
 
+/// How many ranges of keys intervals are, at the most.
+fn count(intervals: &[Interval]) -> usize {
+    intervals.iter().map(Interval::count).sum()
+}
+
 /// What conditions that all hold say of a column.
 struct Narrowest {
     intervals: Vec<Interval>,
     /// The conditions that the intervals are from, and from no others, each with all of its own.
     from: Vec<usize>,
+}
+
+impl Narrowest {
+    /// Whether this narrows an index's next column more than rows of a list do that column and others.
+    fn is_better_than(&self, rows: &Interval) -> bool {
+        match self.intervals.as_slice() {
+            [Interval::Point(_) | Interval::Same(_)] => true,
+            points if points.iter().all(Interval::is_point) && rows.width() == 1 => {
+                count(points) <= rows.count()
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Which indexes a table's hints leave: `None` among them is the primary key.
@@ -379,9 +420,9 @@ pub(crate) fn choose_access(
         return (best, Vec::new());
     }
     let points =
-        best.intervals.iter().all(Interval::is_point) && best.intervals.len() < POINTS_MANY;
-    // By entries alone no row is read that need not be.
-    let dear = best.index.is_some() && best.cover.is_none();
+        best.intervals.iter().all(Interval::is_point) && count(&best.intervals) < POINTS_MANY;
+    // By entries alone no row is read that need not be, but many keys may be looked up for few rows.
+    let dear = best.cover.is_none() && (best.index.is_some() || best.has_list());
     let whole = (dear && !points && !hints.forced).then(|| whole(table, hints, cover));
     let others = found.filter(|access| best.equal.is_empty() || !access.equal.is_empty());
     let others = others.chain(whole).collect();
@@ -405,7 +446,15 @@ fn index_access(
         }
         let target =
             Target { column: &table.columns[part.column], slot: offset + part.column, known };
-        let Some(found) = target.narrowest(conditions.iter()) else { break };
+        let found = target.narrowest(conditions.iter());
+        let rest = &parts[access.equal.len()..];
+        if let Some(rows) = listed_rows(table, rest, offset, conditions, known)
+            && found.as_ref().is_none_or(|found| !found.is_better_than(&rows))
+        {
+            access.intervals = vec![rows];
+            break;
+        }
+        let Some(found) = found else { break };
         match <[Interval; 1]>::try_from(found.intervals) {
             Ok([Interval::Point(value)]) => access.equal.push(value),
             Ok([Interval::Same(value)]) => {
@@ -427,6 +476,33 @@ fn index_access(
     access
 }
 
+/// The rows of values that a list gives for the first of an index's columns, and for as many as it has in their order.
+fn listed_rows(
+    table: &TableDef,
+    parts: &[IndexPart],
+    offset: usize,
+    conditions: &[Expr],
+    known: &dyn Fn(usize) -> bool,
+) -> Option<Interval> {
+    let listed = |condition: &Expr| {
+        let Expr::In(left, list) = condition else { return None };
+        let left = row_parts(left);
+        let place = |part: &IndexPart| {
+            let column = &table.columns[part.column];
+            let target = Target { column, slot: offset + part.column, known };
+            let at = left.iter().position(|e| target.is(e))?;
+            let fits = part.prefix.is_none()
+                && target.fits(list.collations()[at], false)
+                && list.items().iter().all(|item| target.value(&row_parts(item)[at]));
+            fits.then_some(at)
+        };
+        let places: SmallVec<[usize; 2]> = parts.iter().map_while(place).collect();
+        (left.len() > 1 && !places.is_empty()).then(|| Interval::Listed(list.clone(), places))
+    };
+    let found = conditions.iter().filter_map(listed);
+    found.max_by_key(|rows| (rows.width(), std::cmp::Reverse(rows.count())))
+}
+
 /// Which of a source's conditions an access answers, for values that can be looked up as they are: those that its equalities and intervals
 /// have come from. It is the only source, so that all that was known of it is there again.
 pub(super) fn answered(
@@ -436,7 +512,13 @@ pub(super) fn answered(
     conditions: &[Expr],
 ) -> Vec<usize> {
     let mut answered = Vec::new();
-    let looked_up = access.equal.len() + usize::from(!access.intervals.is_empty());
+    let is_of_rows = |interval: &Interval| match interval {
+        Interval::Listed(list, _) => list.collations().len() > 1,
+        _ => false,
+    };
+    // A list of rows is looked up by some of its columns at the least, and is asked again.
+    let one = !access.intervals.is_empty() && !access.intervals.iter().any(is_of_rows);
+    let looked_up = access.equal.len() + usize::from(one);
     for part in &access.parts(table)[..looked_up] {
         let column = &table.columns[part.column];
         if !matches!(column.ty, ColumnType::Int { .. }) {

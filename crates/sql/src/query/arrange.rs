@@ -118,9 +118,6 @@ fn hash_pair(
     before: &dyn Fn(usize) -> bool,
 ) -> Option<(Expr, Expr, Collation)> {
     let Expr::Binary(Op::Eq, a, b, collation) = expr else { return None };
-    if matches!((&**a, &**b), (Expr::Tuple(_), _) | (_, Expr::Tuple(_))) {
-        return None;
-    }
     let inside = |e: &Expr| e.reach() > 0 && available(e, &|slot| own.contains(&slot));
     let outside = |e: &Expr| e.reach() > 0 && available(e, before);
     if inside(a) && outside(b) {

@@ -11,7 +11,7 @@ use super::access::WHOLE;
 use super::{Access, Interval, Source, scan};
 use crate::catalog::{IndexPart, TableDef, moved};
 use crate::errors::Result;
-use crate::expr::{Buffer, Context, Expr};
+use crate::expr::{Buffer, Context, Expr, List, row_parts};
 
 /// A key; one that is not long takes no memory of its own.
 pub(super) type Key = SmallVec<[u8; 24]>;
@@ -178,7 +178,8 @@ fn cost(context: &Context<'_>, table: &TableDef, access: &Access, spans: &[Span]
         .iter()
         .map(|span| db.estimate(space, KeyRange::new(&span.start, span.end.as_deref())).keys)
         .sum();
-    each * keys * spans.len() as u64 / (sample.len() as u64).max(1)
+    let count = spans.len() as u64;
+    each * keys * count / (sample.len() as u64).max(1) + LOOKUP_COST * count
 }
 
 /// The ranges that an access reads, for the row so far. None when nothing can be found.
@@ -205,10 +206,18 @@ pub(super) fn spans(
     let (Some(part), false) = (parts.get(access.equal.len()), access.intervals.is_empty()) else {
         return Ok(Spans { exact, ..Spans::exactly(Span::of(&prefix)) });
     };
+    let rest = &parts[access.equal.len()..];
     let mut ends =
-        Ends { context, table, part, prefix_bytes: prefix.len(), key: prefix, row, exact };
-    let mut spans = SmallVec::with_capacity(access.intervals.len());
+        Ends { context, table, part, rest, prefix_bytes: prefix.len(), key: prefix, row, exact };
+    let most = access.intervals.iter().map(Interval::count).sum();
+    let mut spans = SmallVec::with_capacity(most);
     for interval in &access.intervals {
+        if let Interval::Listed(list, places) = interval {
+            if !ends.add_listed(list, places, &mut spans)? {
+                return Ok(Spans::wide(Span::of(ends.prefix())));
+            }
+            continue;
+        }
         match ends.span(interval)? {
             Found::Nothing => {}
             Found::Span(span) => spans.push(span),
@@ -286,6 +295,8 @@ struct Ends<'a, 'c> {
     context: &'a Context<'c>,
     table: &'a TableDef,
     part: &'a IndexPart,
+    /// That part, and those behind it.
+    rest: &'a [IndexPart],
     /// What all keys begin with, and room for the rest of one.
     key: Buffer<'a>,
     prefix_bytes: usize,
@@ -313,8 +324,37 @@ impl Ends<'_, '_> {
         })
     }
 
+    /// Adds a span for each item of a list; `false` where one cannot be looked up.
+    fn add_listed(
+        &mut self,
+        list: &List,
+        places: &[usize],
+        spans: &mut SmallVec<[Span; 1]>,
+    ) -> Result<bool> {
+        'items: for item in list.items() {
+            self.key.truncate(self.prefix_bytes);
+            for (place, part) in places.iter().zip(self.rest) {
+                let value = self.context.value(&row_parts(item)[*place], self.row)?;
+                if value.is_null() {
+                    // Nothing is equal to it.
+                    continue 'items;
+                }
+                self.exact &= is_whole(&value);
+                match write_lookup(self.context, self.table, part, &value, &mut self.key) {
+                    Written::Yes => {}
+                    Written::Nowhere => continue 'items,
+                    Written::Unknown => return Ok(false),
+                }
+            }
+            spans.push(Span::of(&self.key));
+        }
+        Ok(true)
+    }
+
     fn span(&mut self, interval: &Interval) -> Result<Found> {
         let (low, high) = match interval {
+            // A list has many spans, which `add_listed` adds.
+            Interval::Listed(..) => return Ok(Found::Anywhere),
             Interval::Point(value) | Interval::Same(value) => {
                 return Ok(match self.key(value)? {
                     End::Key(key) => Found::Span(Span::of(&key)),

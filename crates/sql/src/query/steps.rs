@@ -6,7 +6,7 @@
 //! in between. Everything else takes over from the first test that it passes.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
+use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use spillway_types::{Collation, ColumnType, Value, ValueRef};
@@ -22,7 +22,7 @@ use super::take::{Onward, Projection, TakeRow, TakeStored};
 use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
 use crate::catalog::TableDef;
 use crate::errors::Result;
-use crate::expr::{Context, Expr, Op};
+use crate::expr::{Context, Expr, List, Op, Parts, row_parts};
 use crate::rows::Stored;
 
 /// A condition on a stored row.
@@ -35,12 +35,12 @@ pub(crate) enum Test {
         value: Expr,
         collation: Collation,
     },
-    /// A column equal to one of several values.
+    /// A column, or a row of them, in a list.
     In {
-        column: usize,
-        values: Vec<Expr>,
-        collation: Collation,
+        columns: SmallVec<[usize; 2]>,
+        list: Arc<List>,
     },
+    Not(Box<Test>),
     Null {
         column: usize,
         is: bool,
@@ -91,18 +91,15 @@ fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
                 collation: *collation,
             })
         }
-        Expr::In(left, list, collation) => {
-            let column = column(left).filter(|column| plain(*column))?;
-            list.iter().all(fixed).then(|| Test::In {
-                column,
-                values: list.clone(),
-                collation: *collation,
-            })
+        Expr::In(left, list) => {
+            let column = |part: &Expr| column(part).filter(|column| plain(*column));
+            let columns = row_parts(left).iter().map(column).collect::<Option<_>>()?;
+            list.values().all(fixed).then(|| Test::In { columns, list: list.clone() })
         }
         Expr::IsNull(e) => Some(Test::Null { column: column(e)?, is: true }),
         Expr::Not(e) => match &**e {
             Expr::IsNull(e) => Some(Test::Null { column: column(e)?, is: false }),
-            _ => None,
+            e => test_of(e, table, offset).map(|test| Test::Not(Box::new(test))),
         },
         _ => None,
     }
@@ -143,7 +140,8 @@ pub(super) fn split(source: &mut Source, alone: bool) {
 /// A test with its values known.
 enum Ready<'t> {
     Compare { column: usize, op: Op, value: Cow<'t, Value>, collation: Collation },
-    In { column: usize, values: Vec<Cow<'t, Value>>, collation: Collation },
+    In { columns: &'t [usize], list: &'t Arc<List> },
+    Not(Box<Ready<'t>>),
     Null { column: usize, is: bool },
     All(Vec<Ready<'t>>),
     Any(Vec<Ready<'t>>),
@@ -167,34 +165,12 @@ fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<Ready<'t>> {
             value: context.value(value, &[])?,
             collation: *collation,
         },
-        Test::In { column, values, collation } => Ready::In {
-            column: *column,
-            values: values.iter().map(|e| context.value(e, &[])).collect::<Result<_>>()?,
-            collation: *collation,
-        },
+        Test::In { columns, list } => Ready::In { columns, list },
+        Test::Not(test) => Ready::Not(Box::new(ready(context, test)?)),
         Test::Null { column, is } => Ready::Null { column: *column, is: *is },
         Test::All(tests) => Ready::All(all_ready(context, tests)?),
         Test::Any(tests) => Ready::Any(all_ready(context, tests)?),
     })
-}
-
-/// Compares a stored value with another as MySQL does: the common kinds at once, the others by the general way.
-fn compare(
-    context: &Context<'_>,
-    a: ValueRef<'_>,
-    b: &Value,
-    collation: Collation,
-) -> Result<Option<Ordering>> {
-    Ok(Some(match (a, b) {
-        (ValueRef::Null, _) | (_, Value::Null) => return Ok(None),
-        (ValueRef::Int(a), Value::Int(b)) => a.cmp(b),
-        (ValueRef::UInt(a), Value::UInt(b)) => a.cmp(b),
-        (ValueRef::Int(a), Value::UInt(b)) => i128::from(a).cmp(&i128::from(*b)),
-        (ValueRef::UInt(a), Value::Int(b)) => i128::from(a).cmp(&i128::from(*b)),
-        (ValueRef::Text(a), Value::Text(b)) => collation.compare(a.as_bytes(), b.as_bytes()),
-        (ValueRef::Bytes(a), Value::Bytes(b)) => a.cmp(b),
-        (a, b) => return context.compare(&a.to_owned(), b, collation),
-    }))
 }
 
 impl Ready<'_> {
@@ -202,21 +178,14 @@ impl Ready<'_> {
     fn holds(&self, context: &Context<'_>, row: &Stored<'_>) -> Result<Option<bool>> {
         match self {
             Ready::Compare { column, op, value, collation } => {
-                let order = compare(context, row.get(*column)?, value, *collation)?;
+                let order = context.compare_stored(row.get(*column)?, value, *collation)?;
                 Ok(order.map(|order| op.accepts(order)))
             }
-            Ready::In { column, values, collation } => {
-                let found = row.get(*column)?;
-                let mut unknown = false;
-                for value in values {
-                    match compare(context, found, value, *collation)? {
-                        Some(Ordering::Equal) => return Ok(Some(true)),
-                        None => unknown = true,
-                        _ => {}
-                    }
-                }
-                Ok(if unknown { None } else { Some(false) })
+            Ready::In { columns, list } => {
+                let left = columns.iter().map(|column| row.get(*column));
+                context.is_in(list, &left.collect::<Result<Parts<'_>>>()?, &[])
             }
+            Ready::Not(test) => Ok(test.holds(context, row)?.map(|is| !is)),
             Ready::Null { column, is } => Ok(Some(row.get(*column)?.is_null() == *is)),
             Ready::All(tests) => {
                 let mut all = Some(true);

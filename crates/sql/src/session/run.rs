@@ -297,6 +297,7 @@ impl Session {
             variables: &self.variables,
             params,
             room: &self.room,
+            lists: RefCell::default(),
             outer: RefCell::default(),
             cached: RefCell::default(),
             inserted: RefCell::default(),

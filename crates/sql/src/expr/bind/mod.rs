@@ -3,6 +3,7 @@
 mod aggregates;
 mod calls;
 mod operators;
+mod rows;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -392,28 +393,15 @@ impl<'a> Binder<'a> {
                 let e = self.bind(e)?.expr;
                 Ok(self.certain(Expr::Not(boxed(Expr::IsNull(boxed(e))))))
             }
-            E::InList { expr, list, negated } => {
-                let left = self.bind(expr)?;
-                let items = list.iter().map(|e| self.bind(e)).collect::<Result<Vec<_>>>()?;
-                if matches!(left.ty, ColumnType::Enum(_) | ColumnType::Set(_)) {
-                    return Ok(self.in_members(&left, items, *negated));
-                }
-                let mut parts: Vec<&Typed> = vec![&left];
-                parts.extend(&items);
-                let collation = common_collation(&parts);
-                // Each is compared on its own, but what stands on the left is one.
-                let items = items
-                    .into_iter()
-                    .map(|item| {
-                        Ok(self.comparable(vec![left.clone(), item])?.pop().map(|item| item.expr))
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                let items = items.into_iter().flatten().collect();
-                let found = Expr::In(boxed(left.expr), items, collation);
-                Ok(self.truth(if *negated { Expr::Not(boxed(found)) } else { found }))
-            }
+            E::InList { expr, list, negated } => self.in_list(expr, list, *negated),
             E::InSubquery { expr, subquery, negated } => {
-                let left = self.bind(expr)?;
+                let left = match self.row(expr)? {
+                    Some(parts) => {
+                        let parts = parts.into_iter().map(|part| part.expr).collect();
+                        self.truth(Expr::Tuple(parts))
+                    }
+                    None => self.bind(expr)?,
+                };
                 let width = if let Expr::Tuple(parts) = &left.expr { parts.len() } else { 1 };
                 let asked = self.subquery(subquery, Ask::In, Some(left), width)?;
                 Ok(self.truth(if *negated { Expr::Not(boxed(asked.expr)) } else { asked.expr }))
@@ -668,25 +656,6 @@ impl<'a> Binder<'a> {
 
     fn certain(&self, expr: Expr) -> Typed {
         Typed { nullable: false, ..self.truth(expr) }
-    }
-
-    /// Whether an ENUM or SET is in a list: numbers are looked for among its numbers, text among its text.
-    fn in_members(&self, left: &Typed, items: Vec<Typed>, negated: bool) -> Typed {
-        let (numbers, texts): (Vec<Typed>, Vec<Typed>) =
-            items.into_iter().partition(|item| item.ty.is_numeric());
-        let among = |left: Typed, items: Vec<Typed>| {
-            let items = items.into_iter().map(|item| item.expr).collect();
-            Expr::In(boxed(left.expr), items, left.collation)
-        };
-        let found = match (numbers.is_empty(), texts.is_empty()) {
-            (true, _) => among(left.clone(), texts),
-            (_, true) => among(left.clone().counted(), numbers),
-            _ => {
-                let (a, b) = (among(left.clone().counted(), numbers), among(left.clone(), texts));
-                Expr::Binary(Op::Or, boxed(a), boxed(b), Collation::Binary)
-            }
-        };
-        self.truth(if negated { Expr::Not(boxed(found)) } else { found })
     }
 
     /// Binds what is asked only whether it is true.

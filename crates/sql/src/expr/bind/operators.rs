@@ -90,25 +90,19 @@ impl Binder<'_> {
             // Where the mode has `||` as OR, the tokens say OR.
             return self.call(Scalar::Concat, &[left, right]);
         }
+        if let Some(op) = comparison(op) {
+            return self.compared(left, op, right);
+        }
         let (mut a, mut b) = (self.bind(left)?, self.bind(right)?);
         if matches!(op, BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor) {
             (a, b) = (a.counted(), b.counted());
         } else if *op == BinaryOperator::Regexp {
             (a, b) = (a.shown(), b.shown());
-        } else if comparison(op).is_none() {
+        } else {
             (a, b) = (a.numbered(), b.numbered());
-        } else if !matches!((&a.expr, &b.expr), (Expr::Tuple(_), _) | (_, Expr::Tuple(_))) {
-            let mut both = self.comparable(vec![a, b])?.into_iter();
-            let (Some(left), Some(right)) = (both.next(), both.next()) else {
-                return Err(SqlError::syntax("a comparison has two sides"));
-            };
-            (a, b) = (left, right);
         }
         let collation = common_collation(&[&a, &b]);
         let make = |op| Expr::Binary(op, boxed(a.expr.clone()), boxed(b.expr.clone()), collation);
-        if let Some(op) = comparison(op) {
-            return Ok(self.truth(make(op)));
-        }
         let op = match op {
             BinaryOperator::And => Op::And,
             BinaryOperator::Or => Op::Or,
