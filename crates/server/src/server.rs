@@ -332,6 +332,11 @@ impl Front for Shared {
         figures.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
     }
 
+    fn is_gone(&self, connection_id: u64) -> bool {
+        let client = self.clients.sockets.lock().get(&connection_id).cloned();
+        client.is_some_and(|client| client.is_gone())
+    }
+
     fn wake(&self, connection_id: u64) {
         if let Some(client) = self.clients.sockets.lock().get(&connection_id) {
             client.wake();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_incoming_cpu;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -136,6 +137,14 @@ impl Raw {
         } else {
             Shutdown::Read
         });
+    }
+
+    /// Whether the client has closed its side, or the connection has failed. A look at the socket, whoever else listens to it.
+    pub(crate) fn is_gone(&self) -> bool {
+        let flags = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        let mut looked = [PollFd::new(self, flags)];
+        poll(&mut looked, Some(&Timespec::default())).is_ok()
+            && looked[0].revents().intersects(flags)
     }
 
     /// Ends everything.

@@ -7,6 +7,7 @@ use sqlparser::tokenizer::Token;
 use crate::catalog::{Catalog, Change, UserDef};
 use crate::errors::{Result, SqlError};
 use crate::grants::{self, ALL, GRANT_OPTION};
+use crate::names;
 use crate::parse::word;
 use crate::users::{NATIVE, stored_password};
 
@@ -159,7 +160,11 @@ impl Accounts<'_> {
             }
             return Ok((self.asker.user.name.clone(), self.asker.user.host.clone()));
         }
-        words.account()
+        let (name, host) = words.account()?;
+        if self.known(&name, &host).is_none() {
+            names::check_account(&name, &host)?;
+        }
+        Ok((name, host))
     }
 
     fn known(&self, name: &str, host: &str) -> Option<UserDef> {
@@ -307,6 +312,7 @@ impl Accounts<'_> {
             "*".to_owned()
         } else {
             let name = self.words.text()?;
+            names::check_length(&name)?;
             if !self.words.take(&Token::Period) {
                 return Err(SqlError::unsupported("GRANT on a single table"));
             }

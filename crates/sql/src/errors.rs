@@ -5,6 +5,8 @@ use std::fmt;
 use spillway::{ErrorKind, Table};
 use spillway_types::StoreError;
 
+use crate::names;
+
 /// A failure for the client: MySQL's number, the SQLSTATE, and the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SqlError {
@@ -44,10 +46,10 @@ fn state_of(code: u16) -> &'static str {
         1043 | 1047 | 1053 | 1152..=1161 => "08S01",
         1037 | 1038 | 1041 => "HY001",
         1048 | 1062 | 1169 | 1451 | 1452 | 3819 => "23000",
-        1049 | 1064 | 1065 | 1068 | 1069 | 1071 | 1072 | 1075 | 1091 | 1101 | 1103 | 1110
-        | 1113 | 1115 | 1140 | 1149 | 1171 | 1203 | 1211 | 1231 | 1235 | 1248 | 1250 | 1286
-        | 1061 | 1063 | 1067 | 1070 | 1074 | 1090 | 1170 | 1176 | 1280 | 1305 | 1425 | 1426
-        | 1327 | 1427 | 1439 | 1461 | 1462 | 1582 | 3057 => "42000",
+        1049 | 1059 | 1064 | 1102 | 1166 | 1065 | 1068 | 1069 | 1071 | 1072 | 1075 | 1091
+        | 1101 | 1103 | 1110 | 1113 | 1115 | 1140 | 1149 | 1171 | 1203 | 1211 | 1231 | 1235
+        | 1248 | 1250 | 1286 | 1061 | 1063 | 1067 | 1070 | 1074 | 1090 | 1170 | 1176 | 1280
+        | 1305 | 1425 | 1426 | 1327 | 1427 | 1439 | 1461 | 1462 | 1582 | 3057 | 3061 => "42000",
         1050 => "42S01",
         1051 | 1146 => "42S02",
         1054 | 1247 => "42S22",
@@ -106,9 +108,18 @@ impl SqlError {
         SqlError::new(1054, format!("Unknown column '{name}' in '{place}'"))
     }
 
+    /// 1146, or what is wrong with the name of a table that does not exist.
     #[cold]
     pub(crate) fn unknown_table(db: &str, name: &str) -> SqlError {
-        SqlError::new(1146, format!("Table '{db}.{name}' doesn't exist"))
+        let wrong = names::check_table(db, name).err();
+        wrong.unwrap_or_else(|| SqlError::new(1146, format!("Table '{db}.{name}' doesn't exist")))
+    }
+
+    /// 1049, or what is wrong with the name of a database that does not exist.
+    #[cold]
+    pub(crate) fn unknown_database(name: &str) -> SqlError {
+        let wrong = names::check_database(name).err();
+        wrong.unwrap_or_else(|| SqlError::new(1049, format!("Unknown database '{name}'")))
     }
 
     #[cold]

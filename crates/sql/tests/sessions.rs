@@ -3,13 +3,14 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::task::Waker;
 
 use common::{Rows, code, in_memory as instance, run};
 use spillway::{Database, Durability, Settings, TransactionOptions};
 use spillway_base::budget::Use;
 use spillway_base::{clock, thread};
-use spillway_sql::{Instance, Session};
+use spillway_sql::{Front, Instance, Session};
 
 fn session(instance: &Instance, id: u64) -> Session {
     let mut session = instance.session("root", "localhost", id);
@@ -1004,4 +1005,53 @@ fn maintenance_of_tables_commits_and_keeps_to_locked_ones() {
     assert_eq!(run(&mut one, "CHECK TABLE t").unwrap(), ["test.t check status OK"]);
     let refused = run(&mut one, "CHECK TABLE other").unwrap();
     assert_eq!(refused, ["test.other check Error Table 'other' was not locked with LOCK TABLES"]);
+}
+
+/// A server whose clients have all gone but the first.
+struct Left;
+
+impl Front for Left {
+    fn status(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn wake(&self, _: u64) {}
+
+    fn is_gone(&self, connection_id: u64) -> bool {
+        connection_id != 1
+    }
+}
+
+/// A change of a table whose client has gone does not keep others from the table, in whatever way it waits.
+#[test]
+fn a_wait_for_a_table_ends_with_its_client() {
+    let instance = instance();
+    let front: Arc<dyn Front> = Arc::new(Left);
+    instance.attach(Arc::downgrade(&front));
+    let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
+    run(&mut one, "CREATE TABLE t (a INT)").unwrap();
+    for (used, ends) in
+        [("BEGIN; SELECT * FROM t", "COMMIT"), ("LOCK TABLES t WRITE", "UNLOCK TABLES")]
+    {
+        run(&mut one, used).unwrap();
+        for sql in [
+            "ALTER TABLE t ADD COLUMN b INT",
+            "ALTER TABLE t ADD INDEX (a)",
+            "RENAME TABLE t TO s",
+            "TRUNCATE TABLE t",
+            "DROP TABLE t",
+            "LOCK TABLES t WRITE",
+            "DROP DATABASE test",
+        ] {
+            assert_eq!(code(&mut two, sql), 1317, "{used}: {sql}");
+        }
+        // Nobody who came before keeps it out.
+        run(&mut one, "INSERT INTO t VALUES (1)").unwrap();
+        run(&mut one, ends).unwrap();
+    }
+    run(&mut one, "BEGIN; SELECT * FROM t; COMMIT; LOCK TABLES t WRITE").unwrap();
+    assert_eq!(code(&mut two, "SELECT * FROM t"), 1317);
+    assert_eq!(code(&mut two, "INSERT INTO t VALUES (1)"), 1317);
+    run(&mut one, "UNLOCK TABLES").unwrap();
+    run(&mut two, "DROP TABLE t").unwrap();
 }

@@ -21,7 +21,12 @@ pub(super) struct NewCheck {
 impl From<&ast::CheckConstraint> for NewCheck {
     fn from(check: &ast::CheckConstraint) -> NewCheck {
         NewCheck {
-            name: check.name.as_ref().map(|name| name.value.clone()),
+            // An empty name is none (`names`).
+            name: check
+                .name
+                .as_ref()
+                .map(|name| name.value.clone())
+                .filter(|name| !name.is_empty()),
             expr: (*check.expr).clone(),
             enforced: check.enforced.unwrap_or(true),
         }

@@ -66,7 +66,7 @@ fn part_name(part: &ast::ObjectNamePart) -> String {
     }
 }
 
-fn last_name(name: &ast::ObjectName) -> String {
+pub(crate) fn last_name(name: &ast::ObjectName) -> String {
     name.0.last().map(part_name).unwrap_or_default()
 }
 
@@ -108,7 +108,7 @@ impl Terms<'_> {
             return Err(SqlError::new(1044, format!("Access denied to database '{db}'")));
         }
         if !self.catalog.has_database(db) {
-            return Err(SqlError::new(1049, format!("Unknown database '{db}'")));
+            return Err(SqlError::unknown_database(db));
         }
         Ok(())
     }

@@ -5,22 +5,37 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{self, FunctionArguments, Visit, Visitor};
 
 use crate::errors::SqlError;
+use crate::names;
 
 struct Refuse;
 
-type Flow = ControlFlow<&'static str>;
+type Flow = ControlFlow<SqlError>;
 
 fn refuse(found: &[(bool, &'static str)]) -> Flow {
     match found.iter().find(|(is, _)| *is) {
-        Some((_, what)) => ControlFlow::Break(what),
+        Some((_, what)) => ControlFlow::Break(SqlError::unsupported(what)),
         None => ControlFlow::Continue(()),
     }
 }
 
+/// Refuses aliases that are too long.
+fn aliases<'a>(mut names: impl Iterator<Item = &'a ast::Ident>) -> Flow {
+    match names.try_for_each(|name| names::check_alias(&name.value)) {
+        Err(error) => ControlFlow::Break(error),
+        Ok(()) => ControlFlow::Continue(()),
+    }
+}
+
+fn names_of(alias: &ast::TableAlias) -> impl Iterator<Item = &ast::Ident> {
+    std::iter::once(&alias.name).chain(alias.columns.iter().map(|column| &column.name))
+}
+
 impl Visitor for Refuse {
-    type Break = &'static str;
+    type Break = SqlError;
 
     fn pre_visit_query(&mut self, query: &ast::Query) -> Flow {
+        let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+        aliases(ctes.flat_map(|cte| names_of(&cte.alias)))?;
         refuse(&[
             (query.fetch.is_some(), "FETCH"),
             (query.for_clause.is_some(), "FOR XML"),
@@ -33,6 +48,10 @@ impl Visitor for Refuse {
     }
 
     fn pre_visit_select(&mut self, select: &ast::Select) -> Flow {
+        aliases(select.projection.iter().filter_map(|item| match item {
+            ast::SelectItem::ExprWithAlias { alias, .. } => Some(alias),
+            _ => None,
+        }))?;
         let odd_distinct =
             !matches!(select.distinct, None | Some(ast::Distinct::Distinct | ast::Distinct::All));
         refuse(&[
@@ -54,6 +73,11 @@ impl Visitor for Refuse {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &ast::TableFactor) -> Flow {
+        if let ast::TableFactor::Table { alias: Some(alias), .. }
+        | ast::TableFactor::Derived { alias: Some(alias), .. } = factor
+        {
+            aliases(names_of(alias))?;
+        }
         match factor {
             ast::TableFactor::Table {
                 args,
@@ -121,7 +145,7 @@ impl Visitor for Refuse {
 /// Refuses what nobody acts on, with 1235.
 pub(super) fn check(part: &impl Visit) -> Result<(), SqlError> {
     match part.visit(&mut Refuse) {
-        ControlFlow::Break(what) => Err(SqlError::unsupported(what)),
+        ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
 }

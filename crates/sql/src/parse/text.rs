@@ -114,6 +114,11 @@ pub(crate) fn split(sql: &str, mode: Mode) -> Result<Vec<Vec<Token>>> {
     let tokens = Tokenizer::new(&dialect, &opened).tokenize().map_err(SqlError::syntax)?;
     let mut statements = vec![Vec::new()];
     for token in tokens {
+        if let Token::Word(word) = &token
+            && word.quote_style.is_some()
+        {
+            check_characters(&word.value)?;
+        }
         match token {
             Token::SemiColon => statements.push(Vec::new()),
             // A comment parts words as white space does.
@@ -149,6 +154,18 @@ pub(crate) fn split(sql: &str, mode: Mode) -> Result<Vec<Vec<Token>>> {
     }
     statements.retain(|tokens| !tokens.is_empty());
     Ok(statements)
+}
+
+/// Refuses a quoted name with characters that no name has (NAME-4 in `names`).
+fn check_characters(name: &str) -> Result<()> {
+    if name.contains('\0') {
+        return Err(SqlError::syntax(format!("near '`{}'", name.replace('\0', ""))));
+    }
+    if let Some(wide) = name.chars().find(|letter| *letter > '\u{ffff}') {
+        let bytes: String = wide.to_string().bytes().map(|byte| format!("\\x{byte:02X}")).collect();
+        return Err(SqlError::new(1300, format!("Invalid utf8mb3 character string: '{bytes}'")));
+    }
+    Ok(())
 }
 
 fn push(statements: &mut [Vec<Token>], token: Token) {

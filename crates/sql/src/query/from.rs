@@ -339,7 +339,7 @@ pub(crate) fn named_table(
         ));
     }
     if !catalog.has_database(&db) {
-        return Err(SqlError::new(1049, format!("Unknown database '{db}'")));
+        return Err(SqlError::unknown_database(&db));
     }
     let table = catalog.table(&db, &name)?.clone();
     let mut scope = table_scope(&table);

@@ -29,6 +29,8 @@ pub(super) struct Owner<'a> {
     pub(super) stripe: usize,
     /// Whether it has the table alone already, by LOCK TABLES.
     pub(super) has_table: bool,
+    /// Whether the client that it builds for has gone.
+    pub(super) gone: &'a dyn Fn() -> bool,
     pub(super) begun: &'a dyn Fn(&Transaction),
     pub(super) progress: &'a dyn Fn(u64),
 }
@@ -56,9 +58,9 @@ impl Build {
         let Some(wait) = owner.wait else {
             return metadata.take_gently(&self.table, owner.stripe, owner.stop);
         };
-        let patience = Patience { wait, stop: owner.stop };
+        let patience = Patience { wait, stop: owner.stop, gone: owner.gone };
         let names = vec![(self.table.clone(), Mode::Alone)];
-        metadata.take(names, owner.stripe, &patience, |_| false)
+        metadata.take(names, owner.stripe, &patience, |_| None)
     }
 
     /// Changes the table's entry in the catalog. The caller has the table alone.
@@ -160,6 +162,7 @@ pub(super) fn resume(instance: &Instance) -> Result<()> {
         wait: None,
         stripe: 0,
         has_table: false,
+        gone: &|| false,
         begun: &|_| {},
         progress: &|_| {},
     };
@@ -170,8 +173,8 @@ pub(super) fn resume(instance: &Instance) -> Result<()> {
             Change::new(&txn)?.progress(table.id)?
         };
         let name = (table.db.clone(), table.name.clone());
-        let patience = Patience { wait: LONG, stop: &closing };
-        let definition = instance.0.metadata.take(definition_of(&name), 0, &patience, |_| false)?;
+        let patience = Patience::new(LONG, &closing);
+        let definition = instance.0.metadata.take(definition_of(&name), 0, &patience, |_| None)?;
         let build = Build::new(table, progress.last, definition);
         if progress.doomed {
             build.abandon(instance, &owner)?;
@@ -204,6 +207,7 @@ fn run_all(builds: Vec<(Build, bool)>, instance: &Weak<Inner>, closing: &Stop) {
         wait: None,
         stripe: 0,
         has_table: false,
+        gone: &|| false,
         begun: &|_| {},
         progress: &|_| {},
     };

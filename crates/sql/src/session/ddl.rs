@@ -18,6 +18,7 @@ use crate::catalog::{Becoming, Catalog, Change, DatabaseDef, TableDef, unawaited
 use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, online};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
+use crate::names;
 use crate::parse::word;
 
 impl Session {
@@ -27,6 +28,7 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        names::check_statement(statement)?;
         self.check_rights(statement)?;
         match statement {
             ast::Statement::CreateIndex(create) => {
@@ -93,6 +95,7 @@ impl Session {
 
     /// ALTER TABLE. Rows are read as they are installed, so what an error says of them is waited for (DESIGN, D2).
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
+        names::check_alter(alter)?;
         let outcome = self.rebuild_table(alter);
         if outcome.as_ref().is_err_and(SqlError::tells_of_rows) {
             let usual = self.variables.borrow().transactions;
@@ -114,7 +117,7 @@ impl Session {
             tables.push(path(name, database.as_deref())?);
         }
         let definitions = self.have_definitions(&tables)?;
-        let alone = self.have_tables_alone(&tables)?;
+        let alone = self.have_tables_alone(&tables, &definitions)?;
         let catalog = self.instance.0.catalog.load_full();
         let terms = self.terms(&catalog, database.as_deref());
         let before = catalog.table(&table.0, &table.1)?;
@@ -171,6 +174,7 @@ impl Session {
             wait: Some(wait),
             stripe: self.connection_id as usize,
             has_table: self.locked.is_some(),
+            gone: &|| instance.is_gone(self.connection_id),
             begun: &begun,
             progress: &progress,
         };
@@ -292,8 +296,7 @@ impl Session {
         self.commit_before_change()?;
         self.change_catalog(&[], |ddl| {
             let def = ddl.terms.catalog.databases.get(&name).cloned();
-            let def =
-                def.ok_or_else(|| SqlError::new(1049, format!("Unknown database '{name}'")))?;
+            let def = def.ok_or_else(|| SqlError::unknown_database(&name))?;
             Change::new(ddl.txn)?.put_database(&DatabaseDef { collation, ..def })
         })
     }

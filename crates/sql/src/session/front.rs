@@ -14,6 +14,9 @@ pub trait Front: Send + Sync {
 
     /// A connection was killed: it is not to wait for its client any longer.
     fn wake(&self, connection_id: u64);
+
+    /// Whether a connection's client has gone: it reads no answer any more. `false` of one that is not known.
+    fn is_gone(&self, connection_id: u64) -> bool;
 }
 
 /// Limits of a connection, from the variables of its session.
@@ -109,6 +112,12 @@ impl Instance {
         if let Some(front) = front.and_then(|front| front.upgrade()) {
             front.wake(connection_id);
         }
+    }
+
+    /// Whether a session's client has gone.
+    pub(super) fn is_gone(&self, connection_id: u64) -> bool {
+        let front = self.0.front.lock().clone();
+        front.and_then(|front| front.upgrade()).is_some_and(|front| front.is_gone(connection_id))
     }
 
     pub(super) fn front_status(&self) -> Vec<(String, String)> {

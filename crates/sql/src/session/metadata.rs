@@ -27,13 +27,14 @@ use super::own::split_commas;
 use super::process::Stop;
 use super::tables::{Reads, parts_of, path_of, tables_of, targets_of};
 use crate::errors::{Result, SqlError};
+use crate::names;
 use crate::parse::{solid, word};
 
 /// Database and name of a table; the name is empty for the database itself.
 pub(super) type Name = (String, String);
 
-/// How a table is used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// How a table is used, from the weakest to the strongest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Mode {
     Read,
     Write,
@@ -98,20 +99,25 @@ impl MetadataLocks {
         }
     }
 
-    /// Takes locks, in one order. `held` says of which names the session has locks already.
+    /// Takes locks, in one order. `held` says how the session has a name locked already.
     pub(super) fn take(
         &self,
         mut names: Vec<(Name, Mode)>,
         stripe: usize,
         patience: &Patience<'_>,
-        held: impl Fn(&Name) -> bool,
+        held: impl Fn(&Name) -> Option<Mode>,
     ) -> Result<Held> {
-        names.sort_by(|(a, _), (b, _)| a.cmp(b));
+        // The strongest mode of each name stays: nobody waits for itself.
+        names.sort_by(|(a, one), (b, other)| a.cmp(b).then(other.cmp(one)));
         names.dedup_by(|(a, _), (b, _)| a == b);
         let mut taken = Held { locks: Vec::new(), stripe, at_hand: SmallVec::new() };
         for (name, mode) in names {
+            let before = held(&name);
+            if before == Some(Mode::Alone) {
+                continue;
+            }
             let lock = self.of(&name);
-            lock.lock(mode, stripe, held(&name), patience)?;
+            lock.lock(mode, stripe, before.is_some(), patience)?;
             taken.locks.push((lock, mode));
         }
         Ok(taken)
@@ -119,8 +125,8 @@ impl MetadataLocks {
 
     /// Takes a table alone, or gives up after a moment.
     pub(super) fn take_briefly(&self, name: &Name, stripe: usize, stop: &Stop) -> Result<Held> {
-        let patience = Patience { wait: MOMENT, stop };
-        self.take(vec![(name.clone(), Mode::Alone)], stripe, &patience, |_| false)
+        let patience = Patience::new(MOMENT, stop);
+        self.take(vec![(name.clone(), Mode::Alone)], stripe, &patience, |_| None)
     }
 
     /// Takes a table alone for who has all the time: newcomers are kept out for moments only, when nobody uses the table, or else
@@ -132,7 +138,7 @@ impl MetadataLocks {
                 Err(error) if error.code == 1205 => {}
                 outcome => return outcome,
             }
-            match self.of(name).watch(&Patience { wait: pause, stop }) {
+            match self.of(name).watch(&Patience::new(pause, stop)) {
                 Err(error) if error.code == 1205 => pause = (pause * 2).min(PAUSE_MAX),
                 outcome => outcome?,
             }
@@ -159,6 +165,18 @@ impl MetadataLocks {
 pub(super) struct Patience<'a> {
     pub(super) wait: Duration,
     pub(super) stop: &'a Stop,
+    /// Whether the client that the wait is for has gone. A wait asks before it begins, and every [`LOOK`].
+    pub(super) gone: &'a dyn Fn() -> bool,
+}
+
+/// How often a wait looks whether its client has gone. Until then it keeps newcomers out for nobody.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl<'a> Patience<'a> {
+    /// The patience of one that no client waits for.
+    pub(super) fn new(wait: Duration, stop: &'a Stop) -> Patience<'a> {
+        Patience { wait, stop, gone: &|| false }
+    }
 }
 
 /// What is locked by who changes a table's definition, from before it looks at it until it is done: the database, and the
@@ -205,8 +223,15 @@ impl TableLock {
         self.changed.notify_all();
     }
 
-    /// Locks the table; `held` says whether the session has it in another mode.
+    /// Locks the table; `held` says whether the session has it in another mode, which is not [`Mode::Alone`].
+    ///
+    /// # Errors
+    /// 1205 after its patience, 1317 where it is stopped; 1213 at once where the session would wait for itself.
     fn lock(&self, mode: Mode, stripe: usize, held: bool, patience: &Patience<'_>) -> Result<()> {
+        if held && mode > Mode::Write {
+            let text = "Deadlock found when trying to get lock; try restarting transaction";
+            return Err(SqlError::new(1213, text));
+        }
         match mode {
             Mode::Read | Mode::Write => self.share(mode, stripe, held, patience),
             Mode::Keep => {
@@ -310,11 +335,11 @@ impl TableLock {
                 let text = "Lock wait timeout exceeded; try restarting transaction";
                 return Err(SqlError::new(1205, text));
             }
-            if patience.stop.is_asked() {
+            if patience.stop.is_asked() || (patience.gone)() {
                 return Err(SqlError::new(1317, "Query execution was interrupted"));
             }
             let left = end.saturating_sub(clock.now());
-            blocking(|| self.changed.wait_for(few, left));
+            blocking(|| self.changed.wait_for(few, left.min(LOOK)));
         }
         Ok(())
     }
@@ -403,21 +428,29 @@ pub(super) fn locks_of(
 }
 
 impl Session {
-    fn lock_names(&self, names: Vec<(Name, Mode)>) -> Result<Held> {
-        let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop };
-        let stripe = self.connection_id as usize;
-        let held = |name: &Name| self.held.mode(name).is_some();
-        self.instance.0.metadata.take(names, stripe, &patience, held)
+    /// Takes names. The session has those that its transaction uses, and `before`.
+    fn lock_names(&self, names: Vec<(Name, Mode)>, before: &Held) -> Result<Held> {
+        let (instance, id) = (&self.instance, self.connection_id);
+        let gone = || instance.is_gone(id);
+        let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop, gone: &gone };
+        let stripe = id as usize;
+        let held = |name: &Name| self.held.mode(name).max(before.mode(name));
+        instance.0.metadata.take(names, stripe, &patience, held)
     }
 
     /// Takes tables for a change of them: their definitions, and then the tables.
     pub(super) fn have_alone(&self, tables: &[Name]) -> Result<(Held, Held)> {
         let definitions = self.have_definitions(tables)?;
-        Ok((definitions, self.have_tables_alone(tables)?))
+        let tables = self.have_tables_alone(tables, &definitions)?;
+        Ok((definitions, tables))
     }
 
-    /// Takes the definitions of tables, which keeps others from changing them, and not from their rows.
+    /// Takes the definitions of tables, which keeps others from changing them, and not from their rows. A table that
+    /// does not exist has a name that one may have (NAME-2).
     pub(super) fn have_definitions(&self, tables: &[Name]) -> Result<Held> {
+        let catalog = self.instance.0.catalog.load();
+        let new = |(db, name): &&Name| catalog.table(db, name).is_err();
+        tables.iter().filter(new).try_for_each(|(db, name)| names::check_table(db, name))?;
         for table in tables {
             match self.locked.as_ref().map(|locked| locked.mode(table)) {
                 Some(Some(Mode::Alone)) | None => {}
@@ -428,20 +461,21 @@ impl Session {
         let names = tables.iter().flat_map(definition_of);
         // LOCK TABLES has the definitions, and not the database.
         let wanted = |(name, _): &(Name, Mode)| self.locked.is_none() || name.1.is_empty();
-        self.lock_names(names.filter(wanted).collect())
+        self.lock_names(names.filter(wanted).collect(), &Held::default())
     }
 
     /// Takes tables alone whose definitions the session has, unless LOCK TABLES has them so already.
-    pub(super) fn have_tables_alone(&self, tables: &[Name]) -> Result<Held> {
+    pub(super) fn have_tables_alone(&self, tables: &[Name], definitions: &Held) -> Result<Held> {
         if self.locked.is_some() {
             return Ok(Held::default());
         }
-        self.lock_names(tables.iter().map(|table| (table.clone(), Mode::Alone)).collect())
+        let alone = |table: &Name| (table.clone(), Mode::Alone);
+        self.lock_names(tables.iter().map(alone).collect(), definitions)
     }
 
     /// Takes tables for using them beside the session's transaction.
     pub(super) fn share_tables(&self, tables: Vec<(Name, Mode)>) -> Result<Held> {
-        let Some(locked) = &self.locked else { return self.lock_names(tables) };
+        let Some(locked) = &self.locked else { return self.lock_names(tables, &Held::default()) };
         for (name, mode) in &tables {
             check_mode(locked, name, *mode)?;
         }
@@ -467,12 +501,17 @@ impl Session {
             return Err(SqlError::new(1192, text));
         }
         let whole = |db: &String| ((db.clone(), String::new()), Mode::Alone);
-        let databases_held = self.lock_names(databases.iter().map(whole).collect())?;
+        let catalog = self.instance.0.catalog.load_full();
+        let new = databases.iter().filter(|name| !catalog.has_database(name));
+        new.clone().try_for_each(|name| names::check_database(name))?;
+        let names = databases.iter().map(whole).collect();
+        let databases_held = self.lock_names(names, &Held::default())?;
         let catalog = self.instance.0.catalog.load_full();
         let tables = databases.iter().flat_map(|db| catalog.tables_of(db));
         let tables =
             tables.map(|table| ((table.db.clone(), table.name.clone()), Mode::Alone)).collect();
-        Ok((databases_held, self.lock_names(tables)?))
+        let tables_held = self.lock_names(tables, &databases_held)?;
+        Ok((databases_held, tables_held))
     }
 
     pub(super) fn release_tables(&mut self) {
@@ -485,9 +524,11 @@ impl Session {
             // It has them, or would not have come here.
             return Ok(());
         }
-        let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop };
+        let (instance, id) = (&self.instance, self.connection_id);
+        let gone = || instance.is_gone(id);
+        let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop, gone: &gone };
         let held = &mut self.held;
-        held.stripe = self.connection_id as usize;
+        held.stripe = id as usize;
         for (lock, mode) in tables {
             if held.has(lock, *mode) {
                 continue;
@@ -550,7 +591,7 @@ impl Session {
         if names.is_empty() {
             return Err(SqlError::syntax("LOCK TABLES t READ or WRITE"));
         }
-        self.locked = Some(self.lock_names(names)?);
+        self.locked = Some(self.lock_names(names, &Held::default())?);
         Ok(())
     }
 
@@ -607,7 +648,7 @@ mod tests {
 
     impl TableLock {
         fn take(&self, mode: Mode, stripe: usize, held: bool, wait: &Duration) -> Result<()> {
-            self.lock(mode, stripe, held, &Patience { wait: *wait, stop: &NEVER })
+            self.lock(mode, stripe, held, &Patience::new(*wait, &NEVER))
         }
     }
 
@@ -673,9 +714,50 @@ mod tests {
         lock.take(Mode::Read, 3, false, &SOON).unwrap();
         let stop = Stop::default();
         stop.interrupted.store(true, SeqCst);
-        let killed = Patience { wait: LATE, stop: &stop };
+        let killed = Patience::new(LATE, &stop);
         assert_eq!(code(lock.lock(Mode::Alone, 4, false, &killed)), 1317);
         lock.take(Mode::Write, 4, false, &SOON).unwrap();
+    }
+
+    /// A wait whose client has gone ends, and keeps nobody out any more.
+    #[test]
+    fn a_wait_for_nobody_ends() {
+        let lock = lock();
+        lock.take(Mode::Read, 3, false, &SOON).unwrap();
+        let left = Patience { wait: LATE, stop: &NEVER, gone: &|| true };
+        assert_eq!(code(lock.lock(Mode::Alone, 4, false, &left)), 1317);
+        lock.take(Mode::Write, 5, false, &SOON).unwrap();
+    }
+
+    /// A name that comes twice is locked once, in the stronger way, and one that is held is not waited for.
+    #[test]
+    fn nobody_waits_for_itself() {
+        use Mode::{Alone, Keep, Read, Write};
+        let name: Name = ("d".to_owned(), "t".to_owned());
+        let patience = Patience::new(SOON, &NEVER);
+        for (one, other) in
+            [(Read, Write), (Write, Read), (Keep, Alone), (Alone, Keep), (Alone, Alone)]
+        {
+            let locks = MetadataLocks::default();
+            let names = vec![(name.clone(), one), (name.clone(), other)];
+            let held = locks.take(names, 1, &patience, |_| None).unwrap();
+            assert_eq!(held.mode(&name), Some(one.max(other)));
+        }
+        let locks = MetadataLocks::default();
+        let take = |mode, held: Option<&Held>| {
+            let mode_held = |name: &Name| held.and_then(|held| held.mode(name));
+            locks.take(vec![(name.clone(), mode)], 1, &Patience::new(LATE, &NEVER), mode_held)
+        };
+        let alone = take(Alone, None).unwrap();
+        for mode in [Read, Write, Keep, Alone] {
+            drop(take(mode, Some(&alone)).unwrap());
+        }
+        drop(alone);
+        let shared = take(Read, None).unwrap();
+        drop(take(Write, Some(&shared)).unwrap());
+        for mode in [Keep, Alone] {
+            assert_eq!(take(mode, Some(&shared)).map(drop).map_err(|error| error.code), Err(1213));
+        }
     }
 
     #[test]
@@ -703,7 +785,7 @@ mod tests {
         let lock = lock();
         lock.take(Mode::Read, 1, false, &SOON).unwrap();
         std::thread::scope(|scope| {
-            let watch = scope.spawn(|| lock.watch(&Patience { wait: LATE, stop: &NEVER }));
+            let watch = scope.spawn(|| lock.watch(&Patience::new(LATE, &NEVER)));
             while lock.closed.load(SeqCst) == 0 {
                 std::thread::yield_now();
             }

@@ -222,11 +222,14 @@ impl Session {
     /// Makes a database the current one.
     ///
     /// # Errors
-    /// 1049 for one that there is not.
+    /// 1049 for one that there is not, 1102 or 1059 where its name could be none's, 1046 where it has none.
     pub fn use_database(&mut self, name: &str) -> Result<()> {
+        if name.is_empty() {
+            return Err(SqlError::new(1046, "No database selected"));
+        }
         self.check_sees(name)?;
         if !self.instance.0.catalog.load().has_database(name) {
-            return Err(SqlError::new(1049, format!("Unknown database '{name}'")));
+            return Err(SqlError::unknown_database(name));
         }
         self.variables.borrow_mut().database = Some(name.to_owned());
         self.process.doing.lock().database = Some(name.to_owned());

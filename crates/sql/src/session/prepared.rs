@@ -12,6 +12,7 @@ use super::process::{Called, Kept};
 use super::{Instance, Session};
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
+use crate::names;
 use crate::parse::{self, Statement, word};
 
 /// A statement that was prepared.
@@ -169,8 +170,9 @@ impl Session {
             }
             _ => return Err(SqlError::syntax("PREPARE name FROM 'text' or @variable")),
         };
-        // One of that name is gone even where the new one is none.
         let name = name_of(plain.get(1)).to_lowercase();
+        names::check_length(&name)?;
+        // One of that name is gone even where the new one is none.
         if let Some(old) = self.named.remove(&name) {
             self.statements.remove(&old);
         }

@@ -80,11 +80,11 @@ impl Refreshing {
     /// Writes the next rows. `false` when there are none, which is noted then, and where the table is gone or its rows are others now.
     fn step(&mut self, instance: &Instance) -> Result<bool> {
         let stop = &instance.0.closing;
-        let patience = Patience { wait: WAIT, stop };
+        let patience = Patience::new(WAIT, stop);
         let Some(table) = self.table(instance) else { return Ok(false) };
         self.name = name_of(&table);
         let names = vec![(self.name.clone(), Mode::Write)];
-        let share = Cell::new(Some(instance.0.metadata.take(names, 0, &patience, |_| false)?));
+        let share = Cell::new(Some(instance.0.metadata.take(names, 0, &patience, |_| None)?));
         let give_back = || drop(share.take());
         let Some(table) = self.table(instance).filter(|table| name_of(table) == self.name) else {
             // It went, or has another name, before it was shared.
@@ -112,7 +112,7 @@ impl Refreshing {
     /// Notes that all rows are through. `true` when it has to be tried again.
     fn finish(&self, instance: &Instance, patience: &Patience<'_>) -> Result<bool> {
         let definition = definition_of(&self.name);
-        let _definition = instance.0.metadata.take(definition, 0, patience, |_| false)?;
+        let _definition = instance.0.metadata.take(definition, 0, patience, |_| None)?;
         if self.table(instance).is_some_and(|table| name_of(&table) != self.name) {
             return Ok(true);
         }

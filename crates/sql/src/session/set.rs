@@ -7,6 +7,7 @@ use super::own::{name_of, split_commas};
 use super::variables::{Kind, canonical, sql_mode, time_offset, variable, wrong};
 use super::{Session, durability};
 use crate::errors::{Result, SqlError};
+use crate::names;
 use crate::parse::{solid, word};
 
 /// What one part of a SET does.
@@ -21,6 +22,11 @@ enum Part {
 enum Target {
     User(String),
     System(bool, String),
+}
+
+fn user_variable(name: &str) -> Result<Target> {
+    names::check_variable(name)?;
+    Ok(Target::User(name.to_lowercase()))
 }
 
 /// Character sets that text may come in and go out in, and their usual collations. Those of three bytes are part of that of four.
@@ -349,7 +355,7 @@ fn target(tokens: &[Token], global: &mut bool) -> Result<Target> {
     };
     let system = |global: bool, name: &str| Target::System(global, name.to_ascii_lowercase());
     match tokens {
-        [Token::AtSign, name] => Ok(Target::User(name_of(Some(name)).to_lowercase())),
+        [Token::AtSign, name] => user_variable(&name_of(Some(name))),
         [Token::Word(first), rest @ ..] if first.quote_style.is_none() => {
             if let Some(name) = first.value.strip_prefix("@@") {
                 let name = name.to_ascii_lowercase();
@@ -365,13 +371,11 @@ fn target(tokens: &[Token], global: &mut bool) -> Result<Target> {
             }
             if let Some(name) = first.value.strip_prefix('@') {
                 return match rest {
-                    [] if !name.is_empty() => Ok(Target::User(name.to_lowercase())),
-                    [quoted] if name.is_empty() => {
-                        Ok(Target::User(name_of(Some(quoted)).to_lowercase()))
-                    }
+                    [] if !name.is_empty() => user_variable(name),
+                    [quoted] if name.is_empty() => user_variable(&name_of(Some(quoted))),
                     [Token::Period, ..] => {
                         let name: String = rest.iter().map(ToString::to_string).collect();
-                        Ok(Target::User(format!("{}{name}", &first.value[1..]).to_lowercase()))
+                        user_variable(&format!("{}{name}", &first.value[1..]))
                     }
                     _ => Err(near()),
                 };

@@ -9,6 +9,7 @@ use super::Session;
 use super::own::{name_of, split_commas};
 use crate::api::{Outcome, ResultSink};
 use crate::errors::{Result, SqlError};
+use crate::names;
 use crate::parse::word;
 
 /// Savepoints are told apart without regard to case.
@@ -160,6 +161,7 @@ impl Session {
             }
             ["savepoint", _] => {
                 let name = savepoint_name(plain.get(1));
+                names::check_length(&name)?;
                 if self.txn.is_none() && !self.autocommit {
                     self.begin();
                 }

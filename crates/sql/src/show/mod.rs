@@ -246,7 +246,7 @@ pub(crate) fn show(
             let db = in_database(2)?;
             check_seen(user, &db, None)?;
             if !catalog.has_database(&db) {
-                return Err(SqlError::new(1049, format!("Unknown database '{db}'")));
+                return Err(SqlError::unknown_database(&db));
             }
             let name = format!("Tables_in_{db}");
             let rows = catalog.tables_of(&db).map(|table| {
@@ -288,7 +288,7 @@ pub(crate) fn show(
                 plain.last().map_or(String::new(), |token| token.to_string().replace('`', ""));
             check_seen(user, &name, None)?;
             if !catalog.has_database(&name) {
-                return Err(SqlError::new(1049, format!("Unknown database '{name}'")));
+                return Err(SqlError::unknown_database(&name));
             }
             let made = format!(
                 "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci */",

@@ -20,6 +20,7 @@ use super::shape::{Fit, comparable, merged};
 use super::{Ask, Expr, Op, Scalar, Typed};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
+use crate::names;
 use crate::query::{self, Aggregate};
 use crate::session::LITERALS;
 
@@ -610,6 +611,7 @@ impl<'a> Binder<'a> {
             return Ok(typed_value(value));
         }
         let name = name.trim_start_matches('@').replace(['`', '\'', '"'], "").to_ascii_lowercase();
+        names::check_variable(&name)?;
         Ok(Typed {
             expr: Expr::UserVariable(name),
             ty: ColumnType::Text(LobSize::Long),

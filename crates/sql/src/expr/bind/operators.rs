@@ -7,6 +7,7 @@ use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 use super::{Binder, boxed, common_collation, interval_expr, typed_value};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Expr, Op, Scalar, Typed};
+use crate::names;
 
 impl Binder<'_> {
     pub(super) fn unary(&mut self, op: UnaryOperator, expr: &ast::Expr) -> Result<Typed> {
@@ -82,6 +83,7 @@ impl Binder<'_> {
             let Some(name) = name.strip_prefix('@').filter(|name| !name.starts_with('@')) else {
                 return Err(SqlError::syntax(format!("near '{name} :='")));
             };
+            names::check_variable(name)?;
             let value = self.bind(right)?;
             let expr = Expr::Assign(name.to_ascii_lowercase(), boxed(value.expr));
             return Ok(Typed { expr, ..value });

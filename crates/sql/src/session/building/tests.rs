@@ -50,6 +50,7 @@ fn step(build: &mut Build, instance: &Instance) -> Result<bool> {
         wait: Some(Duration::ZERO),
         stripe: 0,
         has_table: false,
+        gone: &|| false,
         begun: &|_| {},
         progress: &|_| {},
     };

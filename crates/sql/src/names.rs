@@ -1,0 +1,254 @@
+//! Names that statements create or refer to: their rules, and MySQL's errors for those that break them.
+//!
+//! # Guarantees
+//!
+//! - **NAME-1 (creation).** No statement creates or renames to a database, table, column or index whose name is empty,
+//!   ends with white space or has more than [`NAME_MAX`] characters. Characters are counted, not bytes.
+//! - **NAME-2 (at once).** A statement with such a name fails before it takes a metadata lock, changes anything or
+//!   waits: [`check_statement`] and [`check_alter`] read columns, indexes and constraints; `Session::have_definitions`
+//!   and `Session::have_databases_alone` read databases and tables.
+//! - **NAME-3 (old names).** A table or database that exists already can be used, renamed and dropped whatever its
+//!   name is. So a reference is checked only where it finds nothing: it then answers the error of its name in place of
+//!   "doesn't exist".
+//! - **NAME-4 (characters).** The text of a statement quotes no name with U+0000 (1064) or a character above U+FFFF
+//!   (1300). `parse/text` refuses both for every name, created or not.
+//!
+//! MySQL makes up a name for a CHECK with an empty one, and takes any name of a primary key, which has none. Both are so
+//! here.
+
+use sqlparser::ast::{self, AlterTableOperation, ColumnOption, Statement, TableConstraint};
+
+use crate::ddl::{Alter, Operation};
+use crate::errors::{Result, SqlError};
+
+/// The most characters of a database's, table's, column's, index's, constraint's, savepoint's, prepared statement's or
+/// user variable's name.
+pub(crate) const NAME_MAX: usize = 64;
+/// The most characters of an alias.
+const ALIAS_MAX: usize = 256;
+/// The most characters of an account's user name and of its host name.
+const USER_MAX: usize = 32;
+const HOST_MAX: usize = 255;
+
+fn is_longer(name: &str, most: usize) -> bool {
+    name.len() > most && name.chars().count() > most
+}
+
+/// Whether a name is empty or ends with white space. Other blanks than those of ASCII are letters to MySQL.
+fn is_wrong(name: &str) -> bool {
+    name.bytes().last().is_none_or(|last| matches!(last, b' ' | b'\t'..=b'\r'))
+}
+
+#[cold]
+fn too_long(name: &str) -> SqlError {
+    SqlError::new(1059, format!("Identifier name '{name}' is too long"))
+}
+
+fn check(name: &str, code: u16, what: &str) -> Result<()> {
+    if is_longer(name, NAME_MAX) {
+        return Err(too_long(name));
+    }
+    if is_wrong(name) {
+        return Err(SqlError::new(code, format!("Incorrect {what} name '{name}'")));
+    }
+    Ok(())
+}
+
+/// Refuses the name of a database: 1102, 1059.
+pub(crate) fn check_database(name: &str) -> Result<()> {
+    check(name, 1102, "database")
+}
+
+/// Refuses the name of a table and of its database: 1102, 1103, 1059.
+pub(crate) fn check_table(db: &str, name: &str) -> Result<()> {
+    check_database(db)?;
+    check(name, 1103, "table")
+}
+
+fn check_column(name: &ast::Ident) -> Result<()> {
+    check(&name.value, 1166, "column")
+}
+
+/// Refuses the name of an index: 1280, 1059.
+fn check_index(name: &str) -> Result<()> {
+    check(name, 1280, "index")
+}
+
+/// Refuses a name of more than 64 characters: 1059.
+pub(crate) fn check_length(name: &str) -> Result<()> {
+    if is_longer(name, NAME_MAX) { Err(too_long(name)) } else { Ok(()) }
+}
+
+/// Refuses an alias of more than 256 characters: 1059.
+pub(crate) fn check_alias(name: &str) -> Result<()> {
+    if is_longer(name, ALIAS_MAX) { Err(too_long(name)) } else { Ok(()) }
+}
+
+/// Refuses the name of a user variable: 3061.
+pub(crate) fn check_variable(name: &str) -> Result<()> {
+    if name.is_empty() || is_longer(name, NAME_MAX) {
+        return Err(SqlError::new(3061, format!("User variable name '{name}' is illegal")));
+    }
+    Ok(())
+}
+
+/// Refuses the name of an account: 1470.
+pub(crate) fn check_account(user: &str, host: &str) -> Result<()> {
+    for (name, most, what) in [(user, USER_MAX, "user"), (host, HOST_MAX, "host")] {
+        if is_longer(name, most) {
+            let text = format!(
+                "String '{name}' is too long for {what} name (should be no longer than {most})"
+            );
+            return Err(SqlError::new(1470, text));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the name of a foreign key, a unique key or another index, which is an index's.
+fn check_key(name: Option<&ast::Ident>) -> Result<()> {
+    name.map_or(Ok(()), |name| check_index(&name.value))
+}
+
+fn check_constraint(constraint: &TableConstraint) -> Result<()> {
+    match constraint {
+        TableConstraint::Unique(key) => {
+            check_key(key.name.as_ref())?;
+            check_key(key.index_name.as_ref())
+        }
+        TableConstraint::Index(key) => check_key(key.name.as_ref()),
+        TableConstraint::ForeignKey(key) => {
+            check_key(key.name.as_ref())?;
+            check_key(key.index_name.as_ref())
+        }
+        TableConstraint::FulltextOrSpatial(key) => check_key(key.opt_index_name.as_ref()),
+        TableConstraint::PrimaryKey(key) => {
+            let mut names = [&key.name, &key.index_name].into_iter().flatten();
+            names.try_for_each(|name| check_length(&name.value))
+        }
+        TableConstraint::Check(key) => {
+            key.name.as_ref().map_or(Ok(()), |name| check_length(&name.value))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_options<'a>(options: impl IntoIterator<Item = &'a ColumnOption>) -> Result<()> {
+    for option in options {
+        if let ColumnOption::Check(ast::CheckConstraint { name: Some(name), .. }) = option {
+            check_length(&name.value)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_definition(column: &ast::ColumnDef) -> Result<()> {
+    check_column(&column.name)?;
+    for option in &column.options {
+        option.name.as_ref().map_or(Ok(()), |name| check_length(&name.value))?;
+    }
+    check_options(column.options.iter().map(|option| &option.option))
+}
+
+/// Refuses the names of databases, columns, indexes and constraints that a statement creates.
+///
+/// # Errors
+/// 1102, 1166, 1280, 1059.
+pub(crate) fn check_statement(statement: &Statement) -> Result<()> {
+    let last = |name: &ast::ObjectName| crate::ddl::last_name(name);
+    match statement {
+        Statement::CreateDatabase { db_name, .. } => check_database(&last(db_name)),
+        Statement::CreateSchema { schema_name: ast::SchemaName::Simple(name), .. } => {
+            check_database(&last(name))
+        }
+        Statement::CreateTable(create) => {
+            create.columns.iter().try_for_each(check_definition)?;
+            create.constraints.iter().try_for_each(check_constraint)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses the names of columns, indexes and constraints that an ALTER TABLE creates.
+///
+/// # Errors
+/// 1166, 1280, 1059.
+pub(crate) fn check_alter(alter: &Alter) -> Result<()> {
+    use AlterTableOperation as A;
+    alter.operations.iter().try_for_each(|operation| match operation {
+        Operation::AddIndex { name: Some(name), .. } | Operation::RenameIndex(_, name) => {
+            check_index(name)
+        }
+        Operation::Sql(operation) => match &**operation {
+            A::AddColumn { column_def, .. } => check_definition(column_def),
+            A::ChangeColumn { old_name, new_name, options, .. } => {
+                // One that keeps its name may have had it before names were checked (NAME-3).
+                if old_name.value != new_name.value {
+                    check_column(new_name)?;
+                }
+                check_options(options)
+            }
+            A::ModifyColumn { options, .. } => check_options(options),
+            A::RenameColumn { new_column_name, .. } => check_column(new_column_name),
+            A::AddConstraint { constraint, .. } => check_constraint(constraint),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(outcome: Result<()>) -> u16 {
+        outcome.map_or_else(|error| error.code, |()| 0)
+    }
+
+    #[test]
+    fn characters_count_and_not_bytes() {
+        for letter in ["x", "ä", "界"] {
+            assert_eq!(code(check_table("d", &letter.repeat(64))), 0);
+            assert_eq!(code(check_table("d", &letter.repeat(65))), 1059);
+            assert_eq!(code(check_alias(&letter.repeat(256))), 0);
+            assert_eq!(code(check_alias(&letter.repeat(257))), 1059);
+            assert_eq!(code(check_account(&letter.repeat(32), &letter.repeat(255))), 0);
+            assert_eq!(code(check_account(&letter.repeat(33), "h")), 1470);
+            assert_eq!(code(check_account("u", &letter.repeat(256))), 1470);
+            assert_eq!(code(check_variable(&letter.repeat(64))), 0);
+            assert_eq!(code(check_variable(&letter.repeat(65))), 3061);
+        }
+    }
+
+    #[test]
+    fn a_name_ends_with_no_white_space() {
+        for end in [" ", "\t", "\n", "\u{b}", "\u{c}", "\r"] {
+            assert_eq!(code(check_table("d", &format!("t{end}"))), 1103, "{end:?}");
+            assert_eq!(code(check_table(&format!("d{end}"), "t")), 1102, "{end:?}");
+            assert_eq!(code(check_table("d", end)), 1103, "{end:?}");
+            assert_eq!(code(check_table("d", &format!("{end}t"))), 0, "{end:?}");
+        }
+        assert_eq!(code(check_table("d", "")), 1103);
+        assert_eq!(code(check_table("", "t")), 1102);
+        assert_eq!(code(check_table("d", "t\u{a0}")), 0);
+    }
+
+    #[test]
+    fn a_quoted_name_has_no_nul_and_no_wide_character() {
+        let read = |sql: &str, ansi_quotes: bool| {
+            let mode = crate::parse::Mode { ansi_quotes, ..Default::default() };
+            code(crate::parse::split(sql, mode).map(drop))
+        };
+        for (letter, error) in [("\0", 1064), ("😀", 1300), ("\u{10000}", 1300), ("\u{ffff}", 0)]
+        {
+            for sql in
+                ["SELECT `a{}b`", "CREATE TABLE `{}` (a INT)", "SELECT @`{}`", "SELECT 1 AS `{}`"]
+            {
+                assert_eq!(read(&sql.replace("{}", letter), false), error, "{sql} {letter:?}");
+            }
+            let text = format!("SELECT 'a{letter}b', \"{letter}\"");
+            assert_eq!(read(&text, false), 0, "a text may have {letter:?}");
+            assert_eq!(read(&text, true), error, "but no name in ANSI_QUOTES");
+        }
+    }
+}
