@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use spillway_types::{Collation, ColumnType, Value};
 
-pub(crate) use bind::{Binder, MOMENTS, PARAMETERS, ScopeColumn, ScopeTable, literal, parameter};
+pub(crate) use bind::{
+    Binder, DAYS, MOMENTS, PARAMETERS, ScopeColumn, ScopeTable, literal, parameter,
+};
 use bind::{arithmetic_type, common_collation};
 pub(crate) use eval::{Context, compare, truth_of};
 pub(crate) use functions::{Patterns, Scalar, bits_of_value};
@@ -243,6 +245,36 @@ impl Expr {
             }
         });
         constant
+    }
+
+    /// Whether it is true or false by what it is: a comparison, a logical operator or one of the literals,
+    /// where those are told apart from numbers ([`Binder`]), or a choice among such.
+    pub(crate) fn is_truth(&self) -> bool {
+        let all = |exprs: &[Expr]| exprs.iter().all(Expr::is_truth);
+        match self {
+            Expr::Binary(op, ..) => op.is_comparison() || matches!(op, Op::And | Op::Or | Op::Xor),
+            Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsTruth(..)
+            | Expr::In(..)
+            | Expr::Like { .. }
+            | Expr::Regexp { .. } => true,
+            Expr::Subquery { ask: Ask::Scalar, plan, .. } => plan.gives_truth(),
+            Expr::Subquery { .. } => true,
+            Expr::Call(Scalar::Isnull | Scalar::JsonValid | Scalar::RegexpLike, ..) => true,
+            Expr::Call(Scalar::If, args, _) => all(&args[1..]),
+            Expr::Call(Scalar::Nullif, args, _) => all(&args[..1]),
+            Expr::Call(
+                Scalar::Ifnull | Scalar::Coalesce | Scalar::Greatest | Scalar::Least,
+                args,
+                _,
+            ) => all(args),
+            Expr::Case { branches, otherwise, .. } => {
+                let mut results = branches.iter().map(|(_, then)| then).chain(otherwise.as_deref());
+                results.all(Expr::is_truth)
+            }
+            _ => false,
+        }
     }
 
     /// Whether it calls nothing, asks no query and looks for no pattern: it takes no longer than its values are long.

@@ -213,8 +213,14 @@ pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
     if temporal {
         // A constant beside a date or time is taken as one.
         let dated = |part: &Typed| part.is_temporal() && !matches!(part.ty, ColumnType::Time(_));
-        let dates = any(&parts, dated);
-        parts.iter_mut().try_for_each(|part| temporal_constant(part, dates))?;
+        let timed =
+            |part: &Typed| matches!(part.ty, ColumnType::DateTime(_) | ColumnType::Timestamp(_));
+        let fit = match any(&parts, dated) {
+            true if any(&parts, timed) => Fit::Moment,
+            true => Fit::Day,
+            false => Fit::Time,
+        };
+        parts.iter_mut().try_for_each(|part| temporal_constant(part, fit))?;
     } else if any(&parts, |part| matches!(part.ty, ColumnType::Int { .. })) {
         parts.iter_mut().for_each(exact_constant);
     }
@@ -231,12 +237,11 @@ fn uncollated(part: &mut Typed) {
     }
 }
 
-fn temporal_constant(part: &mut Typed, dates: bool) -> Result<()> {
+fn temporal_constant(part: &mut Typed, fit: Fit) -> Result<()> {
     if part.is_temporal() {
         return Ok(());
     }
     uncollated(part);
-    let fit = if dates { Fit::Moment } else { Fit::Time };
     match &part.expr {
         Expr::Const(value) => {
             let Some(made) = fit.of(value)? else { return Ok(()) };
@@ -245,7 +250,7 @@ fn temporal_constant(part: &mut Typed, dates: bool) -> Result<()> {
         Expr::Param(_) => part.fit(fit),
         _ => return Ok(()),
     }
-    part.ty = if dates { ColumnType::DateTime(6) } else { ColumnType::Time(6) };
+    part.ty = if fit == Fit::Time { ColumnType::Time(6) } else { ColumnType::DateTime(6) };
     Ok(())
 }
 
@@ -275,8 +280,10 @@ impl Typed {
 /// What a constant is taken as, beside what it is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fit {
-    /// A date, or a date and time, beside one.
+    /// A date, or a date and time, beside a date and time.
     Moment,
+    /// The same, beside dates alone.
+    Day,
     /// A time, beside one.
     Time,
     /// The number that a text is, beside an integer.
@@ -293,13 +300,14 @@ impl Fit {
             return Ok(None);
         }
         Ok(match self {
-            Fit::Moment => {
+            Fit::Moment | Fit::Day => {
                 let made = to_datetime(&value.as_ref()).map(|at| match at.micros {
                     0 => Value::Date(at.date),
                     _ => Value::DateTime(at),
                 });
                 if made.is_none() && matches!(value, Value::Text(_)) {
-                    let text = format!("Incorrect DATETIME value: '{}'", value.to_text());
+                    let kind = if self == Fit::Day { "DATE" } else { "DATETIME" };
+                    let text = format!("Incorrect {kind} value: '{}'", value.to_text());
                     return Err(SqlError::new(1525, text));
                 }
                 made

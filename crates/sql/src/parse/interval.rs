@@ -34,11 +34,20 @@ const UNITS: &[&str] = &[
 fn unit(parser: &mut Parser<'_>) -> Result<DateTimeField, ParserError> {
     let token = parser.next_token();
     let Token::Word(word) = &token.token else { return parser.expected("a unit of time", token) };
-    let bare = word.value.strip_prefix("SQL_TSI_").unwrap_or(&word.value).to_ascii_uppercase();
-    if word.quote_style.is_some() || !UNITS.contains(&bare.as_str()) {
-        return parser.expected("a unit of time", token);
+    match unit_named(&word.value).filter(|_| word.quote_style.is_none()) {
+        Some(unit) => Ok(DateTimeField::Custom(Ident::new(unit))),
+        None => parser.expected("a unit of time", token),
     }
-    Ok(DateTimeField::Custom(Ident::new(bare)))
+}
+
+/// The unit that a word names, which may have the prefix of ODBC's names.
+pub(crate) fn unit_named(word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_uppercase();
+    let bare = word.strip_prefix("SQL_TSI_");
+    let unit = UNITS.iter().find(|unit| **unit == bare.unwrap_or(&word))?;
+    // Those are single units, and of whole seconds.
+    let odbc = !unit.contains('_') && *unit != "MICROSECOND";
+    (bare.is_none() || odbc).then_some(unit)
 }
 
 /// What follows INTERVAL: an amount and its unit, or the function's arguments.

@@ -24,6 +24,7 @@ use crate::errors::{Result, SqlError};
 pub(crate) use self::depth::Depth;
 pub(crate) use self::shape::Shape;
 pub(crate) use self::text::{Mode, split};
+pub(crate) use interval::unit_named;
 
 /// The longest nesting that the parser follows.
 const DEPTH_MAX: usize = 100;

@@ -104,6 +104,14 @@ impl QueryPlan {
         rows && plain(&select.projections) && plain(&select.constant)
     }
 
+    /// Whether the values of its first column are true or false by what they are.
+    pub(crate) fn gives_truth(&self) -> bool {
+        match &self.body {
+            Body::Select(select) => select.projections.first().is_some_and(Expr::is_truth),
+            _ => false,
+        }
+    }
+
     /// Makes numbers of an ENUM's or SET's members in its first column.
     pub(crate) fn count_members(&mut self) {
         let (Some(column), Body::Select(select)) = (self.columns.first_mut(), &mut self.body)

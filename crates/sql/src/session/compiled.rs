@@ -24,7 +24,7 @@ use crate::api::ResultSink;
 use crate::catalog::Catalog;
 use crate::dml::{ChangePlan, InsertPlan, JoinedPlan, RowSource, Scope};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Fit, MOMENTS, PARAMETERS};
+use crate::expr::{DAYS, Fit, MOMENTS, PARAMETERS};
 use crate::parse::{self, Depth, Mode, Shape, Statement};
 use crate::query::{self, Point, QueryPlan};
 
@@ -102,8 +102,8 @@ pub(super) struct Compiled {
     brief: bool,
     /// What its parameters were taken for; `None` where nothing was asked about one.
     samples: Vec<Option<Sample>>,
-    /// The parameters that must be dates.
-    moments: Vec<usize>,
+    /// The parameters that must be dates, and beside what.
+    moments: Vec<(usize, Fit)>,
     /// Whether it may run again: it has no value of a variable in it.
     lasting: bool,
 }
@@ -269,8 +269,13 @@ impl Session {
                 samples.borrow_mut()[number] = Some(Sample::of(value));
                 return Some(value.clone());
             }
-            if scope == MOMENTS {
-                moments.borrow_mut().extend(name.parse::<usize>());
+            let fit = match scope {
+                MOMENTS => Some(Fit::Moment),
+                DAYS => Some(Fit::Day),
+                _ => None,
+            };
+            if let Some(fit) = fit {
+                moments.borrow_mut().extend(name.parse().map(|number: usize| (number, fit)));
                 return None;
             }
             self.system_variable(&variables, scope, name)
@@ -445,8 +450,8 @@ impl Compiled {
     /// # Errors
     /// 1525 for a text that should be a date.
     pub(super) fn check(&self, params: &[Value]) -> Result<()> {
-        let mut moments = self.moments.iter().filter_map(|at| params.get(*at));
-        moments.try_for_each(|value| Fit::Moment.of(value).map(drop))
+        let mut moments = self.moments.iter().filter_map(|(at, fit)| Some((params.get(*at)?, fit)));
+        moments.try_for_each(|(value, fit)| fit.of(value).map(drop))
     }
 }
 

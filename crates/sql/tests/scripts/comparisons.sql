@@ -191,7 +191,7 @@ SELECT big FROM kinds WHERE big = '9007199254740993' COLLATE utf8mb4_bin;
 -- [big]
 -- 9007199254740993
 SELECT big FROM kinds WHERE d = 'rubbish' COLLATE utf8mb4_bin;
--- ERROR 1525 (HY000): Incorrect DATETIME value: 'rubbish'
+-- ERROR 1525 (HY000): Incorrect DATE value: 'rubbish'
 SELECT big FROM kinds WHERE d = '2026-11-25' COLLATE utf8mb4_bin;
 -- [big]
 -- 9007199254740992

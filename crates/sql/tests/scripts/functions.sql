@@ -109,7 +109,7 @@ INSERT INTO strict VALUES (3, 1 / 0);
 INSERT IGNORE INTO strict VALUES (3, 1 / 0);
 -- ok, 1 rows, 1 warnings
 SELECT * FROM moments WHERE d > 'abc';
--- ERROR 1525 (HY000): Incorrect DATETIME value: 'abc'
+-- ERROR 1525 (HY000): Incorrect DATE value: 'abc'
 SELECT COUNT(*) FROM strict GROUP BY COUNT(*);
 -- ERROR 1111 (HY000): Invalid use of group function
 # Set operations give one form to both sides.

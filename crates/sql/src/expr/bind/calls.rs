@@ -9,6 +9,7 @@ use super::aggregates::Written;
 use super::{Binder, boxed, common_collation, fraction_digits, typed_value};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Ask, Expr, Scalar, Typed};
+use crate::parse::unit_named;
 use crate::query::{self, AggregateKind};
 
 impl Binder<'_> {
@@ -113,11 +114,12 @@ impl Binder<'_> {
                 return Ok(interval_expr(date, amount, "DAY".to_owned(), negative));
             }
             ("timestampadd", [unit, amount, date]) => {
+                let unit = single_unit(unit)?.to_owned();
                 let (amount, date) = (self.bind(amount)?, self.bind(date)?);
-                return Ok(interval_expr(date, amount, unit.to_string(), false));
+                return Ok(interval_expr(date, amount, unit, false));
             }
             ("timestampdiff", [unit, from, to]) => {
-                let unit = typed_value(Value::Text(unit.to_string()));
+                let unit = typed_value(Value::from(single_unit(unit)?));
                 let args = vec![unit, self.bind(from)?, self.bind(to)?];
                 return Scalar::Timestampdiff.typed(args);
             }
@@ -143,8 +145,23 @@ impl Binder<'_> {
             return Err(SqlError::syntax(format!("near '{name}(*)'")));
         }
         let call = Scalar::find(&name).ok_or_else(|| unknown_function(&name))?;
-        self.call(call, &args)
+        let json = matches!(call, Scalar::JsonObject | Scalar::JsonArray);
+        let around = self.keeps_truth;
+        self.keeps_truth |= json;
+        let made = self.call(call, &args);
+        self.keeps_truth = around;
+        made
     }
+}
+
+/// The unit that TIMESTAMPADD and TIMESTAMPDIFF take as their first argument.
+fn single_unit(unit: &ast::Expr) -> Result<&'static str> {
+    let found = match unit {
+        ast::Expr::Identifier(ident) if ident.quote_style.is_none() => unit_named(&ident.value),
+        _ => None,
+    };
+    let single = found.filter(|unit| !unit.contains('_'));
+    single.ok_or_else(|| SqlError::syntax(format!("near '{unit}'")))
 }
 
 fn unknown_function(name: &str) -> SqlError {

@@ -31,6 +31,9 @@ pub(crate) const PARAMETERS: &str = "?";
 /// statement runs.
 pub(crate) const MOMENTS: &str = "moments";
 
+/// The same, where all that it is compared with are dates without a time.
+pub(crate) const DAYS: &str = "days";
+
 /// A column that a scope offers.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeColumn {
@@ -118,6 +121,8 @@ pub(crate) struct Binder<'a> {
     /// Whether any column of an enclosing query was met.
     pub(crate) correlated: Cell<bool>,
     pub(crate) place: &'static str,
+    /// Whether the literals TRUE and FALSE are no numbers, as among what JSON is made of.
+    keeps_truth: bool,
     /// The table an INSERT ... ON DUPLICATE KEY UPDATE is for, whose VALUES() may be asked.
     pub(crate) inserting: Option<Arc<crate::catalog::TableDef>>,
     pub(crate) variables: &'a dyn Fn(&str, &str) -> Option<Value>,
@@ -240,6 +245,7 @@ impl<'a> Binder<'a> {
             outer_reach: Cell::new(0),
             correlated: Cell::new(false),
             place: "field list",
+            keeps_truth: false,
             inserting: None,
             variables,
         }
@@ -310,10 +316,11 @@ impl<'a> Binder<'a> {
     fn comparable(&self, parts: Vec<Typed>) -> Result<Vec<Typed>> {
         let parts = comparable(parts)?;
         for part in &parts {
-            if let Expr::Fitted(param, Fit::Moment) = &part.expr
+            if let Expr::Fitted(param, fit @ (Fit::Moment | Fit::Day)) = &part.expr
                 && let Expr::Param(number) = &**param
             {
-                (self.variables)(MOMENTS, &number.to_string());
+                let scope = if *fit == Fit::Day { DAYS } else { MOMENTS };
+                (self.variables)(scope, &number.to_string());
             }
         }
         Ok(parts)
@@ -336,6 +343,10 @@ impl<'a> Binder<'a> {
                     let made = typed_value(literal(value)?);
                     let ColumnType::VarBinary(len) = made.ty else { return Ok(made) };
                     Ok(Typed { ty: ColumnType::Binary(len), ..made })
+                }
+                ast::Value::Boolean(truth) if self.keeps_truth => {
+                    let number = Expr::Const(Value::from(*truth));
+                    Ok(self.certain(Expr::IsTruth(boxed(number), true)))
                 }
                 value => {
                     let mut typed = typed_value(literal(value)?);

@@ -13,6 +13,18 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
+/// Days from year 0 to 1970.
+pub(super) const EPOCH_DAYS: i64 = 719_528;
+
+/// The number of the last day, 9999-12-31.
+const DAY_NUMBER_MAX: i64 = 3_652_424;
+
+/// The number of a day, as MySQL counts: for it year 0 has no 29 February, and its 1 January is day 1.
+pub(super) fn day_number(date: Date) -> i64 {
+    let early = date.year == 0 && date.month <= 2;
+    date.to_days() + EPOCH_DAYS + i64::from(early)
+}
+
 /// How weeks are counted: whether they begin on Monday; whether the first days of a year may be of the last week of the year
 /// before, instead of week 0; whether week 1 is the first that begins in the year, instead of the first with four days of it.
 #[derive(Clone, Copy)]
@@ -137,12 +149,48 @@ struct Parts {
     month: u64,
     day: u64,
     year_day: Option<u64>,
+    week: Option<Week>,
+    /// Of `%X` and `%x`, and whether its weeks begin on Sunday.
+    week_year: Option<(u64, bool)>,
+    /// From Monday, which is 1, to Sunday; 0 where none is named.
+    weekday: u64,
     hour: u64,
     minute: u64,
     second: u64,
     micros: u64,
     half: Option<bool>,
     twelve: bool,
+}
+
+/// A week of a year.
+struct Week {
+    number: u64,
+    sunday: bool,
+    /// Whether the year is that of the week, `%X` or `%x`.
+    own_year: bool,
+}
+
+impl Parts {
+    /// The day that a week and a day of it mean; `Some(None)` where the two are not both named.
+    fn day_of_week(&self) -> Option<Option<Date>> {
+        let Some(week) = self.week.as_ref().filter(|_| self.weekday > 0) else { return Some(None) };
+        let year = match (week.own_year, self.week_year) {
+            (true, Some((year, sunday))) if sunday == week.sunday => year,
+            (false, None) => self.year,
+            _ => return None,
+        };
+        let first = day_number(Date { year: year as u16, month: 1, day: 1 });
+        let of_first = (first + 5 + i64::from(week.sunday)) % 7;
+        // Week 1 is the first that begins in the year, or the first with four days of it.
+        let late = if week.sunday { of_first != 0 } else { of_first > 3 };
+        let day = if week.sunday { self.weekday % 7 } else { self.weekday - 1 };
+        let number =
+            first + if late { 7 } else { 0 } - of_first + (week.number as i64 - 1) * 7 + day as i64;
+        if !(1..=DAY_NUMBER_MAX).contains(&number) {
+            return None;
+        }
+        Some(Some(Date::from_days(number - EPOCH_DAYS)?))
+    }
 }
 
 fn digits<'t>(text: &mut &'t str, most: usize) -> Option<(u64, usize)> {
@@ -163,11 +211,11 @@ fn name(text: &mut &str, names: &[&str], short: bool) -> Option<u64> {
 
 fn read_mark(parts: &mut Parts, text: &mut &str, mark: char) -> Option<()> {
     match mark {
-        'Y' => parts.year = digits(text, 4)?.0,
-        'y' => {
-            let year = digits(text, 2)?.0;
-            parts.year = if year >= 70 { 1900 + year } else { 2000 + year };
+        'Y' => {
+            let (year, len) = digits(text, 4)?;
+            parts.year = if len <= 2 { of_century(year) } else { year };
         }
+        'y' => parts.year = of_century(digits(text, 2)?.0),
         'm' | 'c' => parts.month = digits(text, 2)?.0,
         'd' | 'e' => parts.day = digits(text, 2)?.0,
         'D' => {
@@ -197,13 +245,38 @@ fn read_mark(parts: &mut Parts, text: &mut &str, mark: char) -> Option<()> {
         }
         'b' => parts.month = name(text, &MONTHS, true)?,
         'M' => parts.month = name(text, &MONTHS, false)?,
-        'a' => drop(name(text, &DAYS, true)?),
-        'W' => drop(name(text, &DAYS, false)?),
+        'a' => parts.weekday = name(text, &DAYS, true)?,
+        'W' => parts.weekday = name(text, &DAYS, false)?,
+        'w' => {
+            let day = digits(text, 1)?.0;
+            parts.weekday = match day {
+                0 => 7,
+                1..=6 => day,
+                _ => return None,
+            };
+        }
+        'U' | 'u' | 'V' | 'v' => {
+            let number = digits(text, 2)?.0;
+            let own_year = matches!(mark, 'V' | 'v');
+            if number > 53 || (own_year && number == 0) {
+                return None;
+            }
+            parts.week = Some(Week { number, sunday: matches!(mark, 'U' | 'V'), own_year });
+        }
+        'X' | 'x' => parts.week_year = Some((digits(text, 4)?.0, mark == 'X')),
         'T' => read(parts, text, "%H:%i:%S")?,
         'r' => read(parts, text, "%I:%i:%S %p")?,
-        other => *text = text.strip_prefix(other)?,
+        '.' => *text = text.trim_start_matches(|c: char| c.is_ascii_punctuation()),
+        '@' => *text = text.trim_start_matches(char::is_alphabetic),
+        '#' => *text = text.trim_start_matches(|c: char| c.is_ascii_digit()),
+        _ => return None,
     }
     Some(())
+}
+
+/// The year that two digits mean.
+fn of_century(year: u64) -> u64 {
+    if year >= 70 { 1900 + year } else { 2000 + year }
 }
 
 fn read(parts: &mut Parts, text: &mut &str, format: &str) -> Option<()> {
@@ -239,10 +312,11 @@ pub(super) fn parse_moment(text: &str, format: &str) -> Option<(Date, Time, bool
         return None;
     }
     let mut date = Date { year: parts.year as u16, month: parts.month as u8, day: parts.day as u8 };
-    if let Some(day) = parts.year_day {
+    if let Some(day) = parts.year_day.filter(|day| *day > 0) {
         let first = Date::new(date.year, 1, 1)?;
         date = Date::from_days(first.to_days() + i64::try_from(day).ok()? - 1)?;
     }
+    let date = parts.day_of_week()?.unwrap_or(date);
     let date = Date::new(date.year, date.month, date.day)?;
     let seconds = parts.hour * 3600 + parts.minute * 60 + parts.second;
     let span = Time { micros: (seconds * 1_000_000 + parts.micros) as i64 };

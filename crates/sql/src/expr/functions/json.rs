@@ -1,29 +1,59 @@
 //! Functions of JSON.
 
-use spillway_types::Value;
+use spillway_types::{Collation, ColumnType, Value};
 
 use super::Scalar;
 use crate::errors::{Result, SqlError};
 use crate::expr::eval::text;
+use crate::expr::{Expr, Typed};
 
-pub(super) fn json_of(call: Scalar, args: &[Value]) -> String {
-    let json = |value: &Value| match value {
-        Value::Null => "null".to_owned(),
-        Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => text(value),
-        other => serde_json::to_string(&text(other)).unwrap_or_default(),
-    };
-    if call == Scalar::JsonArray {
-        let parts: Vec<String> = args.iter().map(json).collect();
-        return format!("[{}]", parts.join(", "));
+/// The JSON of a value that is part of an object or an array.
+pub(super) fn fragment(call: Scalar, value: &Value) -> String {
+    match (call, value) {
+        (_, Value::Null) => "null".to_owned(),
+        (Scalar::JsonTruth, value) => (text(value) != "0").to_string(),
+        (Scalar::JsonNested, value) => text(value),
+        (
+            _,
+            Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) | Value::Decimal(_),
+        ) => text(value),
+        (_, other) => serde_json::to_string(&text(other)).unwrap_or_default(),
     }
-    let parts: Vec<String> = args
-        .chunks(2)
-        .map(|pair| {
-            let key = serde_json::to_string(&text(&pair[0])).unwrap_or_default();
-            format!("{key}: {}", pair.get(1).map_or("null".to_owned(), json))
-        })
-        .collect();
-    format!("{{{}}}", parts.join(", "))
+}
+
+/// JSON_OBJECT and JSON_ARRAY, whose values are JSON already ([`fragment`]).
+pub(super) fn json_of(call: Scalar, args: &[Value]) -> String {
+    if call == Scalar::JsonArray {
+        return format!("[{}]", args.iter().map(text).collect::<Vec<_>>().join(", "));
+    }
+    let parts = args.chunks(2).map(|pair| {
+        let key = serde_json::to_string(&text(&pair[0])).unwrap_or_default();
+        format!("{key}: {}", pair.get(1).map_or("null".into(), text))
+    });
+    format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))
+}
+
+/// Makes the values of JSON_OBJECT and JSON_ARRAY into JSON: truth stays truth, and JSON is nested.
+pub(super) fn nested(call: Scalar, args: Vec<Typed>) -> Vec<Typed> {
+    let is_key = |at: usize| call == Scalar::JsonObject && at.is_multiple_of(2);
+    let made = |(at, arg): (usize, Typed)| {
+        if is_key(at) {
+            return arg;
+        }
+        let how = match &arg {
+            arg if arg.expr.is_truth() => Scalar::JsonTruth,
+            arg if arg.ty == ColumnType::Json || gives_json(&arg.expr) => Scalar::JsonNested,
+            _ => Scalar::JsonValue,
+        };
+        Typed { expr: Expr::Call(how, vec![arg.expr], Collation::Binary), ..arg }
+    };
+    args.into_iter().enumerate().map(made).collect()
+}
+
+/// Whether a function makes JSON of its own.
+fn gives_json(expr: &Expr) -> bool {
+    use Scalar as S;
+    matches!(expr, Expr::Call(S::JsonObject | S::JsonArray | S::JsonExtract, ..))
 }
 
 pub(super) fn json_function(call: Scalar, args: &[Value]) -> Result<Value> {

@@ -2,6 +2,7 @@
 
 mod calendar;
 mod digests;
+mod format;
 mod json;
 mod locks;
 mod numbers;
@@ -25,7 +26,7 @@ pub(super) use times::add_interval;
 use super::Expr;
 use super::eval::{Context, number, whole};
 use crate::errors::Result;
-use json::json_of;
+use json::{fragment, json_of};
 use locks::lock_function;
 use numbers::number_function;
 use strings::text_function;
@@ -156,7 +157,7 @@ scalars! {
     Bin "bin" 1 1 Text b"t",
     Oct "oct" 1 1 Text b"t",
     Conv "conv" 3 3 Text b"tnn",
-    Format "format" 2 3 Text b"n",
+    Format "format" 2 3 Text b"nnt",
     Field "field" 2 999 Int b"r",
     Elt "elt" 2 999 Like b"nt",
     FindInSet "find_in_set" 2 2 Int b"t",
@@ -258,6 +259,9 @@ scalars! {
     JsonUnquote "json_unquote" 1 1 Text b"r",
     JsonObject "json_object" 0 999 Text b"r",
     JsonArray "json_array" 0 999 Text b"r",
+    JsonTruth "json truth" 1 1 Text b"r",
+    JsonNested "json nested" 1 1 Text b"r",
+    JsonValue "json value" 1 1 Text b"r",
     InetAton "inet_aton" 1 1 UInt b"t",
     InetNtoa "inet_ntoa" 1 1 Text b"n",
     Benchmark "benchmark" 2 2 Int b"r",
@@ -411,6 +415,8 @@ fn minds_no_null(
         }
         S::Quote if args[0].is_null() => Value::from("NULL"),
         S::JsonObject | S::JsonArray => Value::Text(json_of(call, args)),
+        S::Format => format::format(context, args)?,
+        S::JsonTruth | S::JsonNested | S::JsonValue => Value::Text(fragment(call, &args[0])),
         S::MakeSet if !args[0].is_null() => {
             let bits = to_i128(&args[0].as_ref()).unwrap_or(0) as u64;
             let chosen = args[1..].iter().enumerate();

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use regex::Regex;
-use spillway_types::convert::{to_decimal, to_i128};
-use spillway_types::{Collation, Decimal, Value};
+use spillway_types::convert::to_i128;
+use spillway_types::{Collation, Value};
 
 use super::Scalar;
 use super::digests::digest_function;
@@ -328,35 +328,6 @@ fn conv(value: &Value, from: i64, to: i64) -> Value {
     }
 }
 
-fn format_number(value: &Value, digits: i64) -> String {
-    let digits = digits.clamp(0, 30) as u8;
-    let shown = match value {
-        Value::Float(_) | Value::Double(_) | Value::Text(_) | Value::Bytes(_) => {
-            let x = number(value);
-            let factor = 10f64.powi(i32::from(digits));
-            let scaled = x * factor;
-            let rounded = if scaled.is_finite() && scaled.abs() < 1e15 {
-                scaled.round_ties_even() / factor
-            } else {
-                x
-            };
-            format!("{rounded:.*}", usize::from(digits))
-        }
-        other => to_decimal(&other.as_ref()).unwrap_or(Decimal::ZERO).round(digits).to_string(),
-    };
-    let (sign, shown) = shown.strip_prefix('-').map_or(("", shown.as_str()), |rest| ("-", rest));
-    let (whole, part) = shown.split_once('.').unwrap_or((shown, ""));
-    let mut grouped = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    let dot = if part.is_empty() { "" } else { "." };
-    format!("{sign}{grouped}{dot}{part}")
-}
-
 fn quote(value: &Value) -> Value {
     let mut out = vec![b'\''];
     for byte in bytes_of(value) {
@@ -553,7 +524,6 @@ pub(super) fn text_function(
         S::Bin => conv(&args[0], 10, 2),
         S::Oct => conv(&args[0], 10, 8),
         S::Conv => conv(&args[0], whole(&args[1]), whole(&args[2])),
-        S::Format => Value::Text(format_number(&args[0], whole(&args[1]))),
         S::FindInSet => {
             let (needle, list) = (bytes_of(&args[0]), bytes_of(&args[1]));
             let mut parts = list.split(|byte| *byte == b',');

@@ -5,7 +5,9 @@ use spillway_types::temporal::days_in_month;
 use spillway_types::{Date, DateTime, Decimal, Time, Value};
 
 use super::Scalar;
-use super::calendar::{DAYS, MONTHS, Weeks, extract, format_moment, parse_moment};
+use super::calendar::{
+    DAYS, EPOCH_DAYS, MONTHS, Weeks, day_number, extract, format_moment, parse_moment,
+};
 use crate::errors::{Result, SqlError};
 use crate::expr::Context;
 use crate::expr::eval::{text, whole};
@@ -16,8 +18,6 @@ const DAY: i64 = 86_400 * SECOND;
 const TIME_MAX: i64 = (838 * 3600 + 59 * 60 + 59) * SECOND;
 /// What times of the system go to: 3001-01-18 23:59:59.
 const UNIX_MAX: i64 = 32_536_771_199 * SECOND;
-/// Days from year 0 to 1970.
-const EPOCH_DAYS: i64 = 719_528;
 
 /// A value as a date and time; a time is one of today.
 fn moment(context: &Context<'_>, value: &Value) -> Result<Option<DateTime>> {
@@ -291,8 +291,8 @@ fn part_of_date(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<O
             let (year, week) = Weeks::mode(args.get(1).map_or(0, whole) | 2).of(date);
             i64::from(year) * 100 + week
         }
-        S::ToDays => date.to_days() + EPOCH_DAYS,
-        S::ToSeconds => (date.to_days() + EPOCH_DAYS) * 86_400 + at.micros as i64 / SECOND,
+        S::ToDays => day_number(date),
+        S::ToSeconds => day_number(date) * 86_400 + at.micros as i64 / SECOND,
         other => {
             return Ok(Some(match other {
                 S::LastDay => {
@@ -500,7 +500,7 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
             }
         }
         S::Datediff => match (moment(context, &args[0])?, moment(context, &args[1])?) {
-            (Some(a), Some(b)) => Value::Int(a.date.to_days() - b.date.to_days()),
+            (Some(a), Some(b)) => Value::Int(day_number(a.date) - day_number(b.date)),
             _ => Value::Null,
         },
         S::Timediff => match (either(&args[0]), either(&args[1])) {
@@ -535,8 +535,7 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
                 return Ok(Some(Value::Null));
             };
             let unit = text(&args[0]).to_ascii_lowercase();
-            let unit = unit.trim_start_matches("sql_tsi_").trim_end_matches('s');
-            between(unit, a, b).map_or(Value::Null, Value::Int)
+            between(&unit, a, b).map_or(Value::Null, Value::Int)
         }
         _ => return Ok(None),
     }))
@@ -557,7 +556,7 @@ fn between(unit: &str, a: DateTime, b: DateTime) -> Option<i64> {
         months
     };
     Some(match unit {
-        "microsecond" | "frac_second" => micros,
+        "microsecond" => micros,
         "second" => micros / SECOND,
         "minute" => micros / (60 * SECOND),
         "hour" => micros / (3600 * SECOND),

@@ -2,6 +2,7 @@
 
 use spillway_types::{Collation, ColumnType, Value};
 
+use super::json::nested;
 use super::{Kind, Scalar};
 use crate::errors::{Result, SqlError};
 use crate::expr::shape::{comparable, merge_types, merged};
@@ -82,8 +83,10 @@ impl Scalar {
             Kind::DateTime => ColumnType::DateTime(self.digits(&args)),
             Kind::Own => return self.own(args),
         };
-        if self == Scalar::Field {
-            return Ok((alike(args), ty));
+        match self {
+            Scalar::Field => return Ok((alike(args), ty)),
+            Scalar::JsonObject | Scalar::JsonArray => return Ok((nested(self, args), ty)),
+            _ => {}
         }
         Ok((args, ty))
     }
