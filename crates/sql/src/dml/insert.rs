@@ -201,6 +201,10 @@ fn source_of(
         if plan.columns.len() != columns.len() {
             return Err(SqlError::new(1136, "Column count doesn't match value count at row 1"));
         }
+        // A column of bytes would be given those of UTF-8.
+        if columns.iter().any(|column| table.columns[*column].ty.is_binary()) {
+            plan.refuse_charsets()?;
+        }
         return Ok(Source::Query(Box::new(plan)));
     };
     let mut rows = Vec::with_capacity(list.rows.len());

@@ -88,6 +88,7 @@ fn plan(
     }
     let Scope { catalog, database, variables } = scope;
     let mut plan = query::plan_query(catalog, database, variables, &query, None, &[])?;
+    plan.refuse_charsets()?;
     let Body::Select(select) = &mut plan.body else {
         return Err(SqlError::new(1105, "a SELECT has no plan of one"));
     };

@@ -19,7 +19,7 @@ pub(crate) use self::joined::JoinedPlan;
 use crate::api::Info;
 use crate::catalog::{Catalog, ColumnDef, DefaultValue, TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Buffer, Context, Expr, compare, truth_of};
+use crate::expr::{Binder, Buffer, Context, Expr, compare, in_bytes, truth_of};
 use crate::query;
 use crate::session::Step;
 use crate::store;
@@ -119,7 +119,8 @@ fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Resu
         },
         _ => false,
     };
-    let bound = binder.bind(expr)?;
+    let bound = binder.bind_any(expr)?;
+    let bound = if ty.is_binary() { in_bytes(bound) } else { bound };
     Ok(Some(if plain { bound.expr } else { bound.handed(ty).expr }))
 }
 

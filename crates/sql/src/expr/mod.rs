@@ -3,6 +3,7 @@
 mod arithmetic;
 mod bind;
 mod casts;
+mod charset;
 mod eval;
 mod functions;
 mod list;
@@ -18,6 +19,7 @@ pub(crate) use bind::{
     Binder, DAYS, MOMENTS, PARAMETERS, ScopeColumn, ScopeTable, literal, parameter,
 };
 use bind::{arithmetic_type, common_collation};
+pub(crate) use charset::{in_bytes, refuse_charset};
 pub(crate) use eval::{Context, compare, truth_of};
 pub(crate) use functions::{Patterns, Scalar, bits_of_value};
 pub(crate) use list::{Index, List, Parts, row_parts};

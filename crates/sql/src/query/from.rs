@@ -111,6 +111,7 @@ impl From<'_, '_> {
                     self.binder.parent,
                     &self.binder.ctes,
                 )?;
+                plan.refuse_charsets()?;
                 rename_columns(&mut plan, &alias.columns)?;
                 let table = derived_scope(alias.name.value.clone(), &plan);
                 self.binder.depends(&plan);

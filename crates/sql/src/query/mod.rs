@@ -30,7 +30,8 @@ use spillway_types::{Collation, ColumnType, Value};
 
 use crate::api::ResultColumn;
 use crate::catalog::TableDef;
-use crate::expr::Expr;
+use crate::errors::Result;
+use crate::expr::{Expr, refuse_charset};
 use crate::rows::Versions;
 
 pub(crate) use access::{Access, Hints, Interval, choose_access};
@@ -102,6 +103,18 @@ impl QueryPlan {
             _ => false,
         };
         rows && plain(&select.projections) && plain(&select.constant)
+    }
+
+    /// Refuses text in another character set among its columns: who reads them would not know of it.
+    pub(crate) fn refuse_charsets(&self) -> Result<()> {
+        match &self.body {
+            Body::Select(select) => select.projections.iter().try_for_each(refuse_charset),
+            Body::Set { left, right, .. } => {
+                left.refuse_charsets()?;
+                right.refuse_charsets()
+            }
+            Body::Values(_) => Ok(()),
+        }
     }
 
     /// Whether the values of its first column are true or false by what they are.

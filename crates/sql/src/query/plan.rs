@@ -19,7 +19,7 @@ use super::{Aggregate, Body, QueryPlan, SelectPlan, SetOp};
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Expr, Typed};
+use crate::expr::{Binder, Expr, Typed, refuse_charset};
 use crate::session::{FULL_GROUP_BY, INDEX_ONLY};
 
 pub(super) type Vars<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
@@ -43,6 +43,7 @@ pub(crate) fn plan_query(
         }
         for cte in &with.cte_tables {
             let mut plan = plan_query(catalog, database, variables, &cte.query, parent, &ctes)?;
+            plan.refuse_charsets()?;
             rename_columns(&mut plan, &cte.alias.columns)?;
             ctes.push((cte.alias.name.value.clone(), Arc::new(plan)));
         }
@@ -199,6 +200,8 @@ fn plan_body(
         SetExpr::SetOperation { left, op, set_quantifier, right } => {
             let left = plan_body(catalog, database, variables, left, parent, ctes)?;
             let right = plan_body(catalog, database, variables, right, parent, ctes)?;
+            left.refuse_charsets()?;
+            right.refuse_charsets()?;
             if left.columns.len() != right.columns.len() {
                 return Err(SqlError::new(
                     1222,
@@ -362,6 +365,9 @@ fn plan_select(
     binder.aggregates_allowed = true;
     binder.place = "field list";
     let (columns, projections) = project(&mut binder, select)?;
+    if select.distinct.is_some() {
+        projections.iter().try_for_each(|typed| refuse_charset(&typed.expr))?;
+    }
     for (column, typed) in columns.iter().zip(&projections) {
         binder.aliases.push((column.name.to_string(), typed.clone()));
     }

@@ -7,7 +7,7 @@ use super::from::part_name;
 use super::plan::expression_column;
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Expr, ScopeTable, Typed};
+use crate::expr::{Binder, Expr, ScopeTable, Typed, refuse_charset};
 
 pub(super) fn project(
     binder: &mut Binder<'_>,
@@ -36,7 +36,7 @@ pub(super) fn project(
                 }
             }
             SelectItem::UnnamedExpr(expr) => {
-                let typed = binder.bind(expr)?.settled();
+                let typed = binder.bind_any(expr)?.settled();
                 let name = match expr {
                     ast::Expr::Identifier(ident) => ident.value.clone(),
                     ast::Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with("@@") => {
@@ -54,7 +54,7 @@ pub(super) fn project(
                 projections.push(typed);
             }
             SelectItem::ExprWithAlias { expr, alias } => {
-                let typed = binder.bind(expr)?.settled();
+                let typed = binder.bind_any(expr)?.settled();
                 columns.push(result_column(binder, &alias.value, &typed));
                 projections.push(typed);
             }
@@ -133,6 +133,7 @@ pub(super) fn group_by(
                 Some(at) => projections[at].clone(),
                 None => binder.bind(e)?,
             };
+            refuse_charset(&typed.expr)?;
             if typed.expr.reach() > binder.aggregate_base {
                 return Err(SqlError::new(1056, format!("Can't group on '{e}'")));
             }
@@ -175,6 +176,7 @@ pub(super) fn order_by(
                 Some(at) => projections[at].clone(),
                 None => binder.bind(&by.expr)?,
             };
+            refuse_charset(&typed.expr)?;
             let typed = typed.counted();
             Ok((typed.expr, by.options.asc.unwrap_or(true), typed.collation))
         })

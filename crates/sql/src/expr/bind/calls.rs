@@ -28,6 +28,7 @@ impl Binder<'_> {
             Some(self),
             &self.ctes,
         )?;
+        plan.refuse_charsets()?;
         let left = match (left, plan.columns.first().map(|column| column.column_type.is_numeric()))
         {
             // Members beside numbers are numbers.
@@ -137,6 +138,11 @@ impl Binder<'_> {
                     collation: def.collation,
                     nullable: true,
                 });
+            }
+            ("charset" | "collation", [one]) => {
+                if let Some(named) = self.charset_named(&name, one)? {
+                    return Ok(named);
+                }
             }
             ("log" | "ln", [one]) => return self.call(Scalar::Ln, &[one]),
             _ => {}

@@ -2,6 +2,7 @@
 
 mod aggregates;
 mod calls;
+mod charsets;
 mod operators;
 mod rows;
 
@@ -194,7 +195,7 @@ fn fraction_digits(text: &str) -> u8 {
     text.rsplit_once('.').map_or(0, |(_, digits)| digits.trim_end().len().min(6) as u8)
 }
 
-fn typed_value(value: Value) -> Typed {
+pub(in crate::expr) fn typed_value(value: Value) -> Typed {
     let ty = type_of(&value.as_ref());
     let nullable = value.is_null();
     Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
@@ -326,8 +327,8 @@ impl<'a> Binder<'a> {
         Ok(parts)
     }
 
-    /// Binds an expression.
-    pub(crate) fn bind(&mut self, expr: &ast::Expr) -> Result<Typed> {
+    /// Binds an expression, whose text may be in another character set.
+    pub(crate) fn bind_any(&mut self, expr: &ast::Expr) -> Result<Typed> {
         use ast::Expr as E;
         match expr {
             E::Identifier(ident) => self.identifier(std::slice::from_ref(ident)),
@@ -358,24 +359,8 @@ impl<'a> Binder<'a> {
                     Ok(typed)
                 }
             },
-            E::Prefixed { prefix, value } => {
-                let inner = self.bind(value)?;
-                match prefix.value.to_ascii_lowercase().as_str() {
-                    "_binary" => match inner.expr {
-                        Expr::Const(Value::Text(text)) => {
-                            Ok(typed_value(Value::Bytes(text.into_bytes())))
-                        }
-                        expr => Ok(Typed { ty: ColumnType::Blob(LobSize::Long), expr, ..inner }),
-                    },
-                    _ => match inner.expr {
-                        Expr::Const(Value::Bytes(bytes)) => Ok(typed_value(Value::Text(
-                            String::from_utf8_lossy(&bytes).into_owned(),
-                        ))),
-                        _ => Ok(inner),
-                    },
-                }
-            }
-            E::Nested(inner) => self.bind(inner),
+            E::Prefixed { prefix, value } => self.introduced(prefix, value),
+            E::Nested(inner) => self.bind_any(inner),
             E::Tuple(list) => {
                 let parts =
                     list.iter().map(|e| Ok(self.bind(e)?.expr)).collect::<Result<Vec<_>>>()?;
@@ -384,11 +369,11 @@ impl<'a> Binder<'a> {
             E::UnaryOp { op, expr } => self.unary(*op, expr),
             E::BinaryOp { left, op, right } => self.binary(left, op, right),
             E::IsNull(e) => {
-                let e = self.bind(e)?.expr;
+                let e = self.bind_any(e)?.expr;
                 Ok(self.certain(Expr::IsNull(boxed(e))))
             }
             E::IsNotNull(e) => {
-                let e = self.bind(e)?.expr;
+                let e = self.bind_any(e)?.expr;
                 Ok(self.certain(Expr::Not(boxed(Expr::IsNull(boxed(e))))))
             }
             E::IsTrue(e) | E::IsFalse(e) | E::IsNotTrue(e) | E::IsNotFalse(e) => {
@@ -504,18 +489,15 @@ impl<'a> Binder<'a> {
                 Ok(Typed { expr, ty, collation, nullable })
             }
             E::Cast { expr, data_type, .. } => {
-                let inner = self.bind(expr)?;
+                let inner = self.bind_any(expr)?;
                 self.cast(inner, &data_type.to_string())
             }
             E::Convert { expr, data_type, charset, .. } => {
-                let inner = self.bind(expr)?;
+                let inner = self.bind_any(expr)?;
                 match (data_type, charset) {
                     (Some(ty), _) => self.cast(inner, &ty.to_string()),
-                    (None, Some(charset)) if charset.to_string().eq_ignore_ascii_case("binary") => {
-                        self.cast(inner, "BINARY")
-                    }
-                    // Text in another character set is text in that set's own collation.
-                    _ => Ok(Typed { collation: Collation::GeneralCi, ..self.cast(inner, "CHAR")? }),
+                    (None, Some(charset)) => self.convert_using(inner, &charset.to_string()),
+                    (None, None) => self.cast(inner, "CHAR"),
                 }
             }
             E::Collate { expr, collation } => {
@@ -677,7 +659,7 @@ impl<'a> Binder<'a> {
     }
 
     fn call(&mut self, call: Scalar, args: &[&ast::Expr]) -> Result<Typed> {
-        let args = args.iter().map(|e| self.bind(e)).collect::<Result<Vec<_>>>()?;
+        let args = args.iter().map(|e| self.argument(call, e)).collect::<Result<Vec<_>>>()?;
         call.typed(args)
     }
 }

@@ -6,7 +6,7 @@ use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 
 use super::{Binder, boxed, common_collation, interval_expr, typed_value};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Expr, Op, Scalar, Typed};
+use crate::expr::{Expr, Op, Scalar, Typed, in_bytes};
 use crate::names;
 
 impl Binder<'_> {
@@ -150,7 +150,8 @@ impl Binder<'_> {
         };
         let inner = match &ty {
             ty if ty.is_numeric() => inner.counted(),
-            ty if ty.is_text() || ty.is_binary() => inner.shown(),
+            ty if ty.is_binary() => in_bytes(inner).shown(),
+            ty if ty.is_text() => inner.shown(),
             _ => inner,
         };
         let collation = if inner.ty.is_text() { inner.collation } else { Collation::GeneralCi };

@@ -123,7 +123,7 @@ impl Binder<'_> {
             (Some(row), None) => Err(operands(row.len())),
             (None, Some(_)) => Err(operands(1)),
             (None, None) => {
-                let both = vec![self.bind(left)?, self.bind(right)?];
+                let both = self.sides(left, right)?.into();
                 let Ok([a, b]) = <[Typed; 2]>::try_from(self.comparable(both)?) else {
                     return Err(SqlError::syntax("a comparison has two sides"));
                 };

@@ -24,6 +24,7 @@ pub(crate) use patterns::Patterns;
 pub(super) use times::add_interval;
 
 use super::Expr;
+use super::charset::converted;
 use super::eval::{Context, number, whole};
 use crate::errors::Result;
 use json::{fragment, json_of};
@@ -259,6 +260,8 @@ scalars! {
     JsonUnquote "json_unquote" 1 1 Text b"r",
     JsonObject "json_object" 0 999 Text b"r",
     JsonArray "json_array" 0 999 Text b"r",
+    Converted "convert using" 2 2 Text b"r",
+    Encoded "encoded in" 2 2 Bytes b"r",
     JsonTruth "json truth" 1 1 Text b"r",
     JsonNested "json nested" 1 1 Text b"r",
     JsonValue "json value" 1 1 Text b"r",
@@ -415,6 +418,7 @@ fn minds_no_null(
         }
         S::Quote if args[0].is_null() => Value::from("NULL"),
         S::JsonObject | S::JsonArray => Value::Text(json_of(call, args)),
+        S::Converted | S::Encoded => converted(context, call, args)?,
         S::Format => format::format(context, args)?,
         S::JsonTruth | S::JsonNested | S::JsonValue => Value::Text(fragment(call, &args[0])),
         S::MakeSet if !args[0].is_null() => {
