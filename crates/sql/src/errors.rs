@@ -181,6 +181,9 @@ impl From<spillway::Error> for SqlError {
             ErrorKind::DuplicateKey => (1062, None),
             ErrorKind::DiskFull => (1021, None),
             ErrorKind::MemoryFull => (1041, None),
+            ErrorKind::LockTableFull => {
+                (1206, Some("The total number of locks exceeds the lock table size"))
+            }
             ErrorKind::WritesStopped => (1290, None),
             ErrorKind::Closed => (1053, Some("Server shutdown in progress")),
             ErrorKind::Corruption => (1034, None),

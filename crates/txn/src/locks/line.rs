@@ -13,6 +13,18 @@ use crate::options::LockMode;
 /// Keys up to this many bytes are kept in place. With it a [`Line`] is 64 bytes.
 const SHORT: usize = 22;
 
+/// Bytes that one row lock is charged for, with a short key: its line, the free places of the hash
+/// table around it, its hash in the owner's list, and what both take while they grow.
+const LOCK_BYTES: usize = 144;
+
+/// Bytes of the allocator around a long key.
+const LONG_BYTES: usize = 16;
+
+/// The bytes that a row lock on a key of this length is charged for.
+pub(crate) fn lock_bytes(key_len: usize) -> usize {
+    LOCK_BYTES + if key_len > SHORT { key_len + LONG_BYTES } else { 0 }
+}
+
 /// A key of a table, borrowed, with the hash that finds its line.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'k> {
@@ -27,6 +39,10 @@ impl<'k> Target<'k> {
         hasher.write_u32(table.0);
         hasher.write(key);
         Target { hash: hasher.finish(), table, key }
+    }
+
+    pub(super) fn is(self, other: Target<'_>) -> bool {
+        self.hash == other.hash && self.table == other.table && self.key == other.key
     }
 }
 
@@ -92,6 +108,8 @@ pub(super) enum Taken {
     New,
     /// It was held in a weaker mode.
     Upgraded,
+    /// A range lock of the owner covers it, and it has no line.
+    Covered,
     /// It was held as strongly as that.
     Held,
 }
@@ -139,8 +157,7 @@ impl Line {
     }
 
     pub(super) fn is(&self, target: Target<'_>) -> bool {
-        let own = self.key.target();
-        own.hash == target.hash && own.table == target.table && own.key == target.key
+        self.key.target().is(target)
     }
 
     fn all(&self) -> impl Iterator<Item = &Holder> {
@@ -152,7 +169,18 @@ impl Line {
         self.all().map(|holder| holder.id)
     }
 
-    fn mode_of(&self, id: u64) -> Option<LockMode> {
+    pub(super) fn target(&self) -> Target<'_> {
+        self.key.target()
+    }
+
+    /// Whether every holder passes, and nobody waits.
+    pub(super) fn is_only_held_by(&self, pass: impl Fn(u64, LockMode) -> bool) -> bool {
+        let waited_for = self.crowd.as_ref().is_some_and(|crowd| !crowd.waiters.is_empty());
+        !waited_for && self.all().all(|holder| pass(holder.id, holder.mode))
+    }
+
+    /// The mode in which `id` holds the lock.
+    pub(super) fn mode_of(&self, id: u64) -> Option<LockMode> {
         self.all().find(|holder| holder.id == id).map(|holder| holder.mode)
     }
 
@@ -180,7 +208,8 @@ impl Line {
         Some(if held.is_none() { Taken::New } else { Taken::Upgraded })
     }
 
-    fn hold(&mut self, id: u64, mode: LockMode) {
+    /// Adds a holder, or strengthens its lock.
+    pub(super) fn hold(&mut self, id: u64, mode: LockMode) {
         let others = self.crowd.iter_mut().flat_map(|crowd| &mut crowd.holders);
         match std::iter::once(&mut self.first).chain(others).find(|holder| holder.id == id) {
             Some(holder) => holder.mode = holder.mode.max(mode),

@@ -8,17 +8,19 @@ use spillway_base::sync::{Arc as LoomArc, model, thread};
 use super::*;
 
 const LONG: Duration = Duration::from_secs(3600);
-const KEYS: [&[u8]; 2] = [b"0", b"1"];
+const KEYS: [&[u8]; 3] = [b"0", b"1", b"05"];
+/// The key between the others.
+const BETWEEN: usize = 2;
 
 struct Bench {
     locks: Locks,
-    inside: [AtomicUsize; 2],
+    inside: [AtomicUsize; 3],
     victims: AtomicUsize,
 }
 
 impl Bench {
     fn new() -> LoomArc<Bench> {
-        let inside = [AtomicUsize::new(0), AtomicUsize::new(0)];
+        let inside = std::array::from_fn(|_| AtomicUsize::new(0));
         LoomArc::new(Bench { locks: Locks::new(), inside, victims: AtomicUsize::new(0) })
     }
 
@@ -236,5 +238,60 @@ fn loom_a_wait_that_is_left_behind_is_called() {
         bench.locks.release_all(&waiting);
         releases.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(bench.locks.lines(), 0);
+    });
+}
+
+/// A fold beside requests for keys that it comes to cover, one of which its owner holds: nobody is let in beside anybody.
+#[test]
+fn loom_a_fold_lets_nobody_in() {
+    model(3, || {
+        let bench = Bench::new();
+        let folds = owner(1);
+        for key in [0, 1] {
+            bench.take(&folds, key, LONG).unwrap();
+        }
+        let threads: Vec<_> = [(owner(2), 0), (owner(3), BETWEEN)]
+            .into_iter()
+            .map(|(owner, key)| {
+                let bench = bench.clone();
+                thread::spawn(move || bench.pass(&owner, key))
+            })
+            .collect();
+        bench.work(0);
+        bench.locks.fold(&folds);
+        bench.work(0);
+        bench.pass(&folds, BETWEEN);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!((bench.locks.lines(), bench.locks.ranges()), (0, 0));
+    });
+}
+
+/// Two owners fold spans that overlap, and then want the same key between: it is one's or the other's, by a range or a row.
+#[test]
+fn loom_two_folds_divide_what_they_cover() {
+    model(3, || {
+        let bench = Bench::new();
+        let owners = [(owner(1), 0), (owner(2), 1)];
+        for (owner, key) in &owners {
+            bench.take(owner, *key, LONG).unwrap();
+        }
+        let work = |bench: &Bench, owner: &LockOwner, key: usize| {
+            // The third key makes a span of two keys, where nobody else has it.
+            let third = bench.take(owner, BETWEEN, LONG).is_ok();
+            bench.locks.fold(owner);
+            bench.work(key);
+            if third {
+                bench.work(BETWEEN);
+            }
+            bench.pass(owner, 1 - key);
+        };
+        let [(first, _), (second, _)] = owners;
+        let other = {
+            let bench = bench.clone();
+            thread::spawn(move || work(&bench, &first, 0))
+        };
+        work(&bench, &second, 1);
+        other.join().unwrap();
+        assert_eq!((bench.locks.lines(), bench.locks.ranges()), (0, 0));
     });
 }

@@ -17,6 +17,8 @@
 //! given back: a line with one holder is a value of 64 bytes in the shard's table, a short key included, and its
 //! holder is a number. What other threads need to reach an owner by is made when it first waits.
 //!
+//! A transaction that holds many locks has them folded into range locks, which are the subject of [`ranges`].
+//!
 //! # Waits left behind
 //!
 //! A server has more clients than threads, and all clients of a hot row wait for it. An owner with a waker does not keep
@@ -49,12 +51,14 @@ mod line;
 mod loom_tests;
 mod owner;
 #[cfg(all(test, not(loom)))]
+mod range_tests;
+mod ranges;
+mod shard;
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::time::Duration;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::clock::Clock;
 use spillway_base::stall::{Cause, Pending, Tally};
@@ -62,22 +66,21 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use crate::options::{LockMode, LockWait};
 use crate::sync::Mutex;
-use line::{Granted, Line, LockKey, Taken, Target};
+pub(crate) use line::lock_bytes;
+use line::{Granted, LockKey, Taken, Target};
 use owner::{Left, Verdict};
 pub(crate) use owner::{LockOwner, Wait};
+use shard::ShardState;
 
 /// On a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
-struct Shard(Mutex<HashTable<Line>>);
+struct Shard(Mutex<ShardState>);
 
 #[cfg(not(loom))]
 const SHARDS: usize = 128;
 #[cfg(loom)]
 const SHARDS: usize = 1;
-
-/// A shard's table that had to grow past this for one large transaction is made anew when it is empty.
-const LINES_KEPT: usize = 1024;
 
 #[derive(Default)]
 struct Detector {
@@ -132,7 +135,7 @@ impl Locks {
         }
     }
 
-    fn shard(&self, hash: u64) -> &Mutex<HashTable<Line>> {
+    fn shard(&self, hash: u64) -> &Mutex<ShardState> {
         &self.shards[(hash >> 32) as usize % SHARDS].0
     }
 
@@ -167,15 +170,7 @@ impl Locks {
         target: Target<'_>,
         mode: LockMode,
     ) -> Option<Acquired> {
-        let mut shard = self.shard(target.hash).lock();
-        let taken = match shard.entry(target.hash, |line| line.is(target), Line::hash) {
-            Entry::Occupied(line) => line.into_mut().take(owner.id, mode)?,
-            Entry::Vacant(place) => {
-                place.insert(Line::new(target, owner.id, mode));
-                Taken::New
-            }
-        };
-        drop(shard);
+        let taken = self.shard(target.hash).lock().take(owner.id, target, mode)?;
         Some(owner.took(target, taken))
     }
 
@@ -278,17 +273,11 @@ impl Locks {
     /// Takes the lock after all, or gets in line.
     fn take_or_wait(&self, owner: &LockOwner, target: Target<'_>, mode: LockMode) -> Result<Turn> {
         let mut shard = self.shard(target.hash).lock();
-        let line = match shard.entry(target.hash, |line| line.is(target), Line::hash) {
-            Entry::Occupied(line) => line.into_mut(),
-            Entry::Vacant(place) => {
-                place.insert(Line::new(target, owner.id, mode));
-                return Ok(Turn::Taken(Taken::New));
-            }
-        };
-        if let Some(taken) = line.take(owner.id, mode) {
+        if let Some(taken) = shard.take(owner.id, target, mode) {
             return Ok(Turn::Taken(taken));
         }
         owner.wait().prepare(owner.waker().cloned())?;
+        let line = shard.contended(target);
         let upgrade = line.wait(owner.id, mode, owner.wait().clone());
         Ok(Turn::InLine { upgrade, next: line.is_next(owner.id) })
     }
@@ -296,10 +285,7 @@ impl Locks {
     /// Takes a waiter out of its line. `false` when it is not in it: it was granted.
     fn withdraw(&self, owner: &LockOwner, target: Target<'_>) -> bool {
         let mut granted = Granted::default();
-        let mut shard = self.shard(target.hash).lock();
-        let line = shard.find_mut(target.hash, |line| line.is(target));
-        let found = line.is_some_and(|line| line.withdraw(owner.id, &mut granted));
-        drop(shard);
+        let found = self.shard(target.hash).lock().withdraw(owner.id, target, &mut granted);
         granted.wake();
         found
     }
@@ -312,7 +298,7 @@ impl Locks {
             let Some(key) = detector.waiting.get(&id) else { continue };
             let target = key.target();
             let shard = self.shard(target.hash).lock();
-            let Some(line) = shard.find(target.hash, |line| line.is(target)) else { continue };
+            let Some(line) = shard.find(target) else { continue };
             if line.is_held_by(id) && !line.awaits_upgrade(id) {
                 // It was granted, and its thread has not woken yet.
                 continue;
@@ -339,27 +325,40 @@ impl Locks {
         if owner.has_left() {
             self.abandon(owner);
         }
-        for hash in std::mem::take(&mut *owner.held.borrow_mut()) {
-            let mut granted = Granted::default();
-            let mut shard = self.shard(hash).lock();
-            let held = |line: &Line| line.hash() == hash && line.is_held_by(owner.id);
-            if let Ok(mut entry) = shard.find_entry(hash, held)
-                && entry.get_mut().release(owner.id, &mut granted)
-            {
-                entry.remove();
-                if shard.is_empty() && shard.capacity() > LINES_KEPT {
-                    *shard = HashTable::new();
-                }
+        let held = std::mem::take(&mut *owner.held.borrow_mut());
+        owner.bytes.set(0);
+        if owner.has_ranges() {
+            owner.folded.take();
+            for shard in &self.shards {
+                let mut granted = Granted::default();
+                shard.0.lock().release_all(owner.id, &mut granted);
+                granted.wake();
             }
-            drop(shard);
-            granted.wake();
+        } else {
+            for hash in held {
+                let mut granted = Granted::default();
+                self.shard(hash).lock().release(owner.id, hash, &mut granted);
+                granted.wake();
+            }
         }
+    }
+
+    /// Whether an owner holds a lock in this mode or a stronger one.
+    pub(crate) fn is_held(
+        &self,
+        owner: &LockOwner,
+        table: TableId,
+        key: &[u8],
+        mode: LockMode,
+    ) -> bool {
+        let target = Target::new(table, key);
+        self.shard(target.hash).lock().is_held(owner.id, target, mode)
     }
 
     /// Keys that are locked or waited for.
     #[cfg(test)]
     fn lines(&self) -> usize {
-        self.shards.iter().map(|shard| shard.0.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.0.lock().lines.len()).sum()
     }
 
     /// Whether an owner stands in line and has looked for a deadlock.

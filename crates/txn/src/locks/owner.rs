@@ -13,7 +13,8 @@ use spillway_base::thread::blocking;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::Acquired;
-use super::line::{LockKey, Taken, Target};
+use super::line::{LockKey, Taken, Target, lock_bytes};
+use super::ranges::Folded;
 use crate::options::LockMode;
 use crate::sync::{Condvar, Mutex};
 
@@ -36,6 +37,10 @@ pub(crate) struct LockOwner {
     pub(super) id: u64,
     /// The hashes of the keys held. A hash that two keys share is there twice, and by that both are given back.
     pub(super) held: RefCell<SmallVec<[u64; 4]>>,
+    /// What its locks were folded into, if they were.
+    pub(super) folded: RefCell<Option<Box<Folded>>>,
+    /// Bytes that its locks are charged for (LOCK-8).
+    pub(super) bytes: Cell<usize>,
     wait: OnceCell<Arc<Wait>>,
     /// Whether its waits do not hold the thread up, where there is somebody to call.
     leaves: Cell<bool>,
@@ -67,6 +72,8 @@ impl LockOwner {
         LockOwner {
             id,
             held: RefCell::default(),
+            folded: RefCell::default(),
+            bytes: Cell::new(0),
             wait: OnceCell::new(),
             leaves: Cell::new(false),
             left: RefCell::default(),
@@ -84,7 +91,24 @@ impl LockOwner {
 
     /// Whether it holds any lock.
     pub(crate) fn holds_any(&self) -> bool {
-        !self.held.borrow().is_empty()
+        !self.held.borrow().is_empty() || self.has_ranges()
+    }
+
+    /// Whether some of its locks were folded into ranges.
+    pub(crate) fn has_ranges(&self) -> bool {
+        self.folded.borrow().is_some()
+    }
+
+    /// Bytes that its locks are charged for.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    /// Whether it holds so many row locks, and enough of them since they were folded last.
+    pub(crate) fn holds_lines(&self, at_least: usize) -> bool {
+        let folded = self.folded.borrow();
+        let fold_from = folded.as_ref().map_or(0, |folded| folded.fold_from);
+        self.held.borrow().len() >= at_least.max(fold_from)
     }
 
     /// Has its waits from now on left behind, and the waker of its [`Wait`] called when it is worth going on with one; or not any more.
@@ -111,6 +135,7 @@ impl LockOwner {
     pub(super) fn took(&self, target: Target<'_>, taken: Taken) -> Acquired {
         if taken == Taken::New {
             self.held.borrow_mut().push(target.hash);
+            self.bytes.set(self.bytes.get() + lock_bytes(target.key.len()));
         }
         if taken == Taken::Held { Acquired::Held } else { Acquired::New }
     }

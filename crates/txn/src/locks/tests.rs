@@ -2,55 +2,62 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use super::line::Line;
+use super::shard::LINES_KEPT;
 use super::*;
 use spillway_base::EngineKind;
 use spillway_base::rng::Rng;
 
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
-fn table() -> TableId {
+pub(super) fn table() -> TableId {
     TableId::new(EngineKind::Tiered, 1)
 }
 
-struct Bench {
-    locks: Arc<Locks>,
+pub(super) struct Bench {
+    pub(super) locks: Arc<Locks>,
 }
 
 /// One that waits, or waited, in a thread of its own.
-struct Asking {
-    wait: Arc<Wait>,
+pub(super) struct Asking {
+    pub(super) wait: Arc<Wait>,
     told: mpsc::Receiver<(LockOwner, Result<Acquired>)>,
 }
 
 impl Asking {
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         // What came is put back by nobody, so this is asked only where nothing should have come.
         self.told.try_recv().is_ok()
     }
 
-    fn granted(&self) -> LockOwner {
+    pub(super) fn granted(&self) -> LockOwner {
         let (owner, outcome) = self.told.recv().unwrap();
         assert_eq!(outcome.unwrap(), Acquired::New);
         owner
     }
 
-    fn refused(&self) -> (LockOwner, ErrorKind) {
+    pub(super) fn refused(&self) -> (LockOwner, ErrorKind) {
         let (owner, outcome) = self.told.recv().unwrap();
         (owner, outcome.unwrap_err().kind())
     }
 }
 
 impl Bench {
-    fn new() -> Bench {
+    pub(super) fn new() -> Bench {
         Bench { locks: Arc::new(Locks::new()) }
     }
 
-    fn take(&self, owner: &LockOwner, key: &[u8], mode: LockMode) -> Result<Acquired> {
+    pub(super) fn take(&self, owner: &LockOwner, key: &[u8], mode: LockMode) -> Result<Acquired> {
         self.locks.acquire(owner, table(), key, mode, LockWait::Wait, LONG)
     }
 
     /// Asks in another thread, and returns once the owner stands in line and has looked for a deadlock.
-    fn take_later(&self, owner: LockOwner, key: &'static [u8], mode: LockMode) -> Asking {
+    pub(super) fn take_later(
+        &self,
+        owner: LockOwner,
+        key: &'static [u8],
+        mode: LockMode,
+    ) -> Asking {
         self.take_within(owner, key, mode, LONG)
     }
 
@@ -80,7 +87,7 @@ impl Bench {
     }
 }
 
-fn owner(id: u64) -> LockOwner {
+pub(super) fn owner(id: u64) -> LockOwner {
     LockOwner::new(id)
 }
 
@@ -185,7 +192,7 @@ impl Calls {
     }
 }
 
-fn kind<T>(outcome: Result<T>) -> ErrorKind {
+pub(super) fn kind<T>(outcome: Result<T>) -> ErrorKind {
     outcome.err().expect("it is refused").kind()
 }
 
@@ -444,7 +451,7 @@ fn a_key_is_compared_whole_whatever_its_length() {
 fn the_table_shrinks_after_a_large_transaction() {
     let bench = Bench::new();
     let capacity =
-        || bench.locks.shards.iter().map(|shard| shard.0.lock().capacity()).sum::<usize>();
+        || bench.locks.shards.iter().map(|shard| shard.0.lock().lines.capacity()).sum::<usize>();
     let a = owner(1);
     for number in 0..4 * (SHARDS * LINES_KEPT) as u32 {
         bench.take(&a, &number.to_be_bytes(), LockMode::Exclusive).unwrap();

@@ -2,6 +2,7 @@
 
 mod anomalies;
 mod durability;
+mod lock_memory;
 mod ranges;
 mod recovery;
 mod throttle;

@@ -319,9 +319,13 @@ fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
 
 /// D9: rows that no operation names take their locks' memory.
 #[test]
-fn d9_more_rows_than_a_transactions_share_has_locks_for_are_refused() {
+fn d9_more_rows_than_memory_has_locks_for_are_refused() {
     for level in LEVELS {
-        let db = new();
+        let budget = Budget::new(1 << 20);
+        let db = open_on(&SimDisk::new(1), &log(1), ModelEngine::new(), &budget).unwrap();
+        let txn = db.begin(ReadCommitted);
+        txn.create_table(TABLE).unwrap();
+        txn.commit().wait().unwrap();
         for first in (0..16_000).step_by(2_000) {
             let txn = db.begin(ReadCommitted);
             for number in first..first + 2_000 {
@@ -331,12 +335,12 @@ fn d9_more_rows_than_a_transactions_share_has_locks_for_are_refused() {
         }
         let txn = db.begin(level);
         let refused = txn.delete_range(TABLE, KeyRange::ALL).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::TransactionTooLarge);
+        assert_eq!(refused.kind(), ErrorKind::LockTableFull);
         assert!(!txn.has_writes());
         drop(txn);
-        // A part of it is no more than the share.
+        // A part of it is no more than there is room for.
         let txn = db.begin(level);
-        assert_eq!(txn.delete_range(TABLE, KeyRange::new(b"", Some(b"004000"))).unwrap(), 4_000);
+        assert_eq!(txn.delete_range(TABLE, KeyRange::new(b"", Some(b"003000"))).unwrap(), 3_000);
         txn.commit().wait().unwrap();
     }
 }

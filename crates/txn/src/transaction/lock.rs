@@ -14,7 +14,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
-    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::WouldBlock`] where waits are left
+    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::LockTableFull`], [`ErrorKind::WouldBlock`] where waits are left
     /// ([`Transaction::leave_waits`]), [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
     pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
         let acquired = self.acquire_checked(table, key, mode, wait)?;
@@ -55,6 +55,11 @@ impl Transaction {
         Ok(self.acquire(table, name, mode, wait)? != Acquired::Skipped)
     }
 
+    /// Whether the transaction holds a key exclusively.
+    pub(super) fn holds_alone(&self, table: TableId, key: &[u8]) -> bool {
+        self.shared().locks.is_held(&self.owner, table, key, LockMode::Exclusive)
+    }
+
     pub(super) fn acquire(
         &self,
         table: TableId,
@@ -76,6 +81,7 @@ impl Transaction {
         if mode == LockMode::Exclusive && !self.owner.holds_any() {
             self.shared().await_room()?;
         }
+        self.room_for_lock(key.len())?;
         let timeout = self.options.lock_wait.unwrap_or(self.shared().settings.lock_wait);
         locks.acquire(&self.owner, table, key, mode, wait, timeout)
     }

@@ -23,6 +23,7 @@
 mod buffer;
 mod future;
 mod lock;
+mod lock_memory;
 mod range;
 mod reads;
 mod scan;
@@ -45,6 +46,7 @@ use crate::snapshots::Live;
 use buffer::WriteBuffer;
 pub use future::CommitFuture;
 pub(crate) use future::{RELAXED, SOON};
+use lock_memory::LockMemory;
 pub use range::Met;
 pub use scan::Scan;
 
@@ -72,8 +74,7 @@ pub struct Transaction {
     in_statement: Cell<bool>,
     writes: RefCell<WriteBuffer>,
     charge: RefCell<Option<Charge>>,
-    /// What the locks of rows take that were deleted by ranges, estimated: no write says so.
-    locked_bytes: Cell<usize>,
+    lock_memory: LockMemory,
     /// The newest commit that a read of this transaction rests on.
     seen: Cell<Csn>,
     /// Whether a lock may be held on a key that is newer than the snapshot.
@@ -133,7 +134,7 @@ impl Transaction {
             in_statement: Cell::new(false),
             writes: RefCell::default(),
             charge: RefCell::new(None),
-            locked_bytes: Cell::new(0),
+            lock_memory: LockMemory::new(),
             seen: Cell::new(Csn::ZERO),
             unchecked: Cell::new(false),
             locked_at: Cell::new(Some(Csn::ZERO)),
@@ -386,8 +387,7 @@ impl Transaction {
     /// As [`Transaction::put`], without those of [`Transaction::lock`].
     pub fn put_locked(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.check_writable()?;
-        let held = || self.acquire(table, key, LockMode::Exclusive, LockWait::NoWait);
-        debug_assert!(matches!(held(), Ok(Acquired::Held)), "the key is locked");
+        debug_assert!(self.holds_alone(table, key), "the key is locked");
         self.buffer(table, key, value)
     }
 
@@ -418,8 +418,7 @@ impl Transaction {
         guard: (TableId, &[u8]),
     ) -> Result<()> {
         self.check_writable()?;
-        let held = || self.acquire(guard.0, guard.1, LockMode::Exclusive, LockWait::NoWait);
-        debug_assert!(matches!(held(), Ok(Acquired::Held)), "the guard is locked");
+        debug_assert!(self.holds_alone(guard.0, guard.1), "the guard is locked");
         self.buffer(table, key, value)
     }
 
@@ -445,8 +444,7 @@ impl Transaction {
     }
 
     fn make_room(&self, more: usize) -> Result<()> {
-        let held = self.writes.borrow().bytes() + self.locked_bytes.get();
-        let need = held + WriteBuffer::ENTRY_BYTES + more;
+        let need = self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
         let limit = self.shared().settings.transaction_bytes_max;
         if need > limit || more > pipeline::BATCH_BYTES_MAX {
             let limit = limit.min(pipeline::BATCH_BYTES_MAX);
@@ -733,6 +731,7 @@ impl Transaction {
         if !self.ended.replace(true) {
             self.hold(None);
             self.shared().locks.release_all(&self.owner);
+            self.lock_memory.emptied();
         }
     }
 }

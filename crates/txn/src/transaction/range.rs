@@ -17,8 +17,9 @@
 //!   [`RANGES_PER_DOUBLING`] such operations a transaction asks for twice as many rows, and it has at most [`RANGES_MAX`]: what
 //!   many of them cost who installs and reads them does not grow with its rows.
 //! - **D8 (failure).** Where it fails nothing is left of it, nor of what `choose` wrote; locks stay.
-//! - **D9 (memory).** A row that goes is charged to the transaction's share of memory for its lock, and under SERIALIZABLE for the
-//!   key that is remembered, also where no operation names it. What is more than the share holds is refused as too large.
+//! - **D9 (memory).** A row that goes is charged to the memory budget for its lock (LOCK-8), and
+//!   under SERIALIZABLE for the key that is remembered. A row that the budget has no room for is
+//!   refused with [`spillway_base::ErrorKind::LockTableFull`].
 //!
 //! D3 and D4 follow from how such an operation is installed: it hides versions up to the snapshot and no others
 //! ([`spillway_base::engine`], E10). It may be made while the scan goes on: that is past all that it is about.
@@ -42,9 +43,6 @@ const RANGES_PER_DOUBLING: usize = 32;
 
 /// A transaction has no more ranges than this.
 const RANGES_MAX: usize = 256;
-
-/// What the lock of a row takes: its line, and its hash in the owner's list.
-const LOCK_BYTES: usize = 64 + size_of::<u64>();
 
 /// What a serializable transaction's write takes beside its key, estimated: its table, the boxed key, the list of writers.
 const NOTED_BYTES: usize = 96;
@@ -217,8 +215,6 @@ impl Transaction {
         let own = self.writes.borrow().get(table, key).is_some();
         if self.acquire_checked(table, key, LockMode::Exclusive, LockWait::Wait)? == Acquired::New {
             self.locked_at.set(None);
-            self.locked_bytes.set(self.locked_bytes.get() + LOCK_BYTES);
-            self.make_room(0)?;
         }
         if own {
             return Ok(Locked::Own);
@@ -238,8 +234,7 @@ impl Transaction {
 
     fn note_deleted(&self, table: TableId, key: &[u8], snapshot: Csn) -> Result<()> {
         if self.serializable() {
-            self.locked_bytes.set(self.locked_bytes.get() + NOTED_BYTES + key.len());
-            self.make_room(0)?;
+            self.note_locked(NOTED_BYTES + key.len())?;
             self.shared().serializable.write(self.owner.id(), snapshot, table, key)?;
         }
         Ok(())

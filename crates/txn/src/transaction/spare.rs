@@ -30,7 +30,6 @@ impl Transaction {
         self.options = options;
         self.owner.renew(next_id());
         self.in_statement.set(false);
-        self.locked_bytes.set(0);
         self.seen.set(Csn::ZERO);
         self.unchecked.set(false);
         self.locked_at.set(Some(Csn::ZERO));

@@ -1,0 +1,294 @@
+//! Range locks: the locks of a large transaction, folded.
+//!
+//! A row lock is a line of 64 bytes in a hash table. A statement that changes 20 million rows must
+//! not hold 20 million lines. Once an owner holds many, [`Locks::fold`] replaces them by range
+//! locks. A range lock stands for every key between two bounds, whether its owner has asked for
+//! that key or not. A bulk statement visits keys in order, so its ranges contain few keys of
+//! others. A transaction that locks as many keys at random ends up with most of the table; that is
+//! the price of bounded memory, and the threshold is high enough that only bulk work pays it.
+//!
+//! # Shards
+//!
+//! Every shard keeps its own copy of each range beside its lines, under its own mutex, and decides
+//! for itself what the range covers. A key belongs to one shard, so a range need not come into
+//! force everywhere at once, and two owners that fold overlapping spans at the same time may divide
+//! them differently in each shard. One registry for all shards was rejected: it would put a shared
+//! counter on the path of every lock, a second lock order beside the shards', and a window between
+//! the announcement of a range and the visit of a shard that each rule below would have to allow
+//! for.
+//!
+//! # Guarantees
+//!
+//! - **LOCK-1 (what is covered).** A range covers the keys of one table from its start to before
+//!   its end, in one mode, except the keys that it leaves out. Folding replaces all row locks that
+//!   the owner has in its span, except those on keys that it leaves out, that others wait for, or
+//!   that it holds in a stronger mode. An owner has at most [`SPANS_PER_TABLE`] spans for each
+//!   table and mode and [`SPANS_MAX`] in all. A fold joins a new span with spans that it overlaps,
+//!   and with a neighbour where there is no place for one more. What an owner holds by a range it
+//!   holds to its end.
+//! - **LOCK-2 (lines in a range).** A line on a key that a range covers has the range's owner among
+//!   its holders, in the range's mode or a stronger one. So a request for a key with a line need
+//!   not look at ranges. A request for a covered key without a line gets one that the owners of the
+//!   ranges hold, and stands in it as behind any row lock: order of arrival, deadlocks, timeouts
+//!   and wakers are the line's. NOWAIT and SKIP LOCKED make no line.
+//! - **LOCK-3 (no overlap).** Within a shard, ranges of two owners overlap only where both are
+//!   shared. A fold takes the part of its span that no other range is in conflict with. It leaves
+//!   out each key that another owner holds, or waits for, in conflict: the owner's row lock on it,
+//!   if any, stays a line.
+//! - **LOCK-4 (what goes).** A line goes once nobody waits in it and ranges cover all of its
+//!   holders in their modes: at a fold, and when another owner gives its lock or its place back.
+//! - **LOCK-5 (own keys).** The owner gets a covered key without a line, and the answer
+//!   [`super::Acquired::New`]: it may never have looked at that row, so its caller compares it with
+//!   the snapshot as for any new lock.
+//! - **LOCK-6 (safety).** No two owners hold one key in conflicting modes, by lines or by ranges.
+//!   It follows from LOCK-2 and LOCK-3.
+//! - **LOCK-7 (release).** The end of an owner takes its ranges out of each shard, and gives back
+//!   every line that it holds there, in one visit. It wakes those that it grants after the visit.
+//! - **LOCK-8 (memory).** [`LockOwner::bytes`] counts an owner's lines, ranges and left-out keys.
+//!   Its transaction charges them to the budget before each request, folds from a threshold on, and
+//!   refuses the request where neither gives room (`transaction::lock_memory`).
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
+use spillway_base::TableId;
+use spillway_base::range::successor;
+
+use super::line::{LockKey, Target, lock_bytes};
+use super::{LockOwner, Locks};
+use crate::options::LockMode;
+
+/// An owner has at most this many spans for one table and mode (LOCK-1).
+const SPANS_PER_TABLE: usize = 8;
+
+/// An owner has at most this many spans (LOCK-1).
+const SPANS_MAX: usize = 64;
+
+/// Locks of a table and mode are folded where they are at least this part of the owner's lines.
+const PART_FOLDED: usize = 16;
+
+/// Whether two owners may not hold one key in these modes.
+pub(super) fn conflict(one: LockMode, other: LockMode) -> bool {
+    one == LockMode::Exclusive || other == LockMode::Exclusive
+}
+
+/// The keys of a table from `start` to before `end`, and how they are locked.
+#[derive(Clone)]
+pub(super) struct Span {
+    table: TableId,
+    pub(super) mode: LockMode,
+    start: Arc<[u8]>,
+    end: Arc<[u8]>,
+}
+
+impl Span {
+    pub(super) fn has(&self, target: Target<'_>) -> bool {
+        target.table == self.table && *self.start <= *target.key && *target.key < *self.end
+    }
+
+    fn is_kin_of(&self, other: &Span) -> bool {
+        self.table == other.table && self.mode == other.mode
+    }
+
+    /// Whether every key of another span of the same table and mode is in this one.
+    pub(super) fn contains(&self, other: &Span) -> bool {
+        self.is_kin_of(other) && self.start <= other.start && other.end <= self.end
+    }
+
+    /// Whether no key lies between the two, which are of one table and mode.
+    fn touches(&self, other: &Span) -> bool {
+        self.is_kin_of(other) && self.start <= other.end && other.start <= self.end
+    }
+
+    /// Both, and the keys between them.
+    fn joined(&self, other: &Span) -> Span {
+        let start = self.start.clone().min(other.start.clone());
+        Span { start, end: self.end.clone().max(other.end.clone()), ..self.clone() }
+    }
+
+    /// The parts that the other, of whatever mode, has no key of.
+    pub(super) fn without(&self, other: &Span) -> impl Iterator<Item = Span> {
+        let apart = self.table != other.table || self.end <= other.start || other.end <= self.start;
+        let (below, above) = if apart {
+            (Some(self.clone()), None)
+        } else {
+            let below = Span { end: other.start.clone(), ..self.clone() };
+            let above = Span { start: other.end.clone(), ..self.clone() };
+            (Some(below), Some(above))
+        };
+        below.into_iter().chain(above).filter(|part| part.start < part.end)
+    }
+}
+
+/// What the locks of one owner were folded into.
+#[derive(Default)]
+pub(super) struct Folded {
+    /// Disjoint for each table and mode.
+    spans: Vec<Span>,
+    /// How many locks the owner must hold beside them before another fold can be worth its cost.
+    pub(super) fold_from: usize,
+}
+
+/// A range lock as one shard has it.
+pub(super) struct RangeLock {
+    pub(super) owner: u64,
+    pub(super) span: Span,
+    /// Keys of this shard within the span that it does not cover.
+    left_out: HashTable<LockKey>,
+}
+
+impl RangeLock {
+    pub(super) fn new(owner: u64, span: Span) -> RangeLock {
+        RangeLock { owner, span, left_out: HashTable::new() }
+    }
+
+    pub(super) fn leave_out(&mut self, key: LockKey) {
+        self.left_out.insert_unique(key.target().hash, key, |key| key.target().hash);
+    }
+
+    pub(super) fn covers(&self, target: Target<'_>) -> bool {
+        let is_target = |key: &LockKey| key.target().is(target);
+        self.span.has(target)
+            && (self.left_out.is_empty() || self.left_out.find(target.hash, is_target).is_none())
+    }
+
+    /// Bytes that its owner is charged for.
+    fn bytes(&self) -> usize {
+        let left_out = self.left_out.iter().map(|key| lock_bytes(key.target().key.len()));
+        size_of::<RangeLock>() + left_out.sum::<usize>()
+    }
+}
+
+/// What the lines of one owner in one table and mode are between.
+struct Extent {
+    table: TableId,
+    mode: LockMode,
+    lines: usize,
+    first: Vec<u8>,
+    last: Vec<u8>,
+}
+
+impl Extent {
+    fn add(&mut self, key: &[u8]) {
+        self.lines += 1;
+        if self.lines == 1 || key < &self.first[..] {
+            self.first = key.to_vec();
+        }
+        if key > &self.last[..] {
+            self.last.clear();
+            self.last.extend_from_slice(key);
+        }
+    }
+
+    fn span(&self) -> Span {
+        let end = successor(&self.last);
+        let (start, end) = (self.first.as_slice().into(), end.into());
+        Span { table: self.table, mode: self.mode, start, end }
+    }
+}
+
+/// Adds a span to those of an owner, and answers what it was joined to (LOCK-1); `None` where there
+/// is no place for it.
+fn add_span(spans: &mut Vec<Span>, new: Span) -> Option<Span> {
+    let mut joined = new;
+    spans.retain(|span| {
+        let touches = joined.touches(span);
+        if touches {
+            joined = joined.joined(span);
+        }
+        !touches
+    });
+    let of_table = spans.iter().filter(|span| span.is_kin_of(&joined)).count();
+    if of_table >= SPANS_PER_TABLE || spans.len() >= SPANS_MAX {
+        let kin = || (0..spans.len()).filter(|at| spans[*at].is_kin_of(&joined));
+        let below = kin().filter(|at| spans[*at].end <= joined.start);
+        let below = below.max_by_key(|at| spans[*at].start.clone());
+        let nearest = below.or_else(|| kin().min_by_key(|at| spans[*at].start.clone()))?;
+        joined = joined.joined(&spans.swap_remove(nearest));
+    }
+    spans.push(joined.clone());
+    Some(joined)
+}
+
+impl Locks {
+    /// Replaces row locks of an owner by range locks (LOCK-1), and counts what it is charged for
+    /// anew. The owner waits for nothing.
+    #[cold]
+    pub(crate) fn fold(&self, owner: &LockOwner) {
+        debug_assert!(!owner.has_left(), "an owner in line does not fold");
+        let extents = self.extents(owner);
+        let lines: usize = extents.iter().map(|extent| extent.lines).sum();
+        let worth = extents.iter().filter(|extent| extent.lines * PART_FOLDED >= lines);
+        let mut folded = owner.folded.borrow_mut();
+        let Folded { spans, fold_from } = &mut **folded.get_or_insert_default();
+        let added: Vec<Span> = worth.filter_map(|extent| add_span(spans, extent.span())).collect();
+        let mut held = owner.held.borrow_mut();
+        held.clear();
+        let mut bytes = spans.len() * size_of::<Span>();
+        for shard in &self.shards {
+            let mut shard = shard.0.lock();
+            added.iter().for_each(|span| shard.cover(owner.id, span));
+            for line in shard.lines.iter().filter(|line| line.is_held_by(owner.id)) {
+                held.push(line.hash());
+                bytes += lock_bytes(line.target().key.len());
+            }
+            let own = shard.ranges.iter().filter(|range| range.owner == owner.id);
+            bytes += own.map(RangeLock::bytes).sum::<usize>();
+        }
+        owner.bytes.set(bytes);
+        *fold_from = held.len() * 2;
+    }
+
+    /// Where the lines of an owner lie; those within a span that it has, on keys that are left out,
+    /// apart from the others.
+    fn extents(&self, owner: &LockOwner) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = Vec::new();
+        let mut at = FxHashMap::default();
+        let folded = owner.folded.borrow();
+        let spans = folded.as_ref().map_or(&[][..], |folded| &folded.spans);
+        for shard in &self.shards {
+            let shard = shard.0.lock();
+            for line in &shard.lines {
+                let Some(mode) = line.mode_of(owner.id) else { continue };
+                let target @ Target { table, key, .. } = line.target();
+                let within = spans.iter().position(|span| span.mode == mode && span.has(target));
+                let group = (table, mode == LockMode::Exclusive, within);
+                let at = *at.entry(group).or_insert_with(|| {
+                    let (first, last) = (Vec::new(), Vec::new());
+                    extents.push(Extent { table, mode, lines: 0, first, last });
+                    extents.len() - 1
+                });
+                extents[at].add(key);
+            }
+        }
+        extents
+    }
+
+    /// Range locks in all shards.
+    #[cfg(test)]
+    pub(super) fn ranges(&self) -> usize {
+        self.shards.iter().map(|shard| shard.0.lock().ranges.len()).sum()
+    }
+
+    /// Panics where LOCK-2, LOCK-3 or LOCK-4 does not hold.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn check(&self) {
+        for shard in &self.shards {
+            let shard = shard.0.lock();
+            for (at, range) in shard.ranges.iter().enumerate() {
+                for line in shard.lines.iter().filter(|line| range.covers(line.target())) {
+                    assert!(line.mode_of(range.owner) >= Some(range.span.mode), "LOCK-2");
+                }
+                for other in &shard.ranges[..at] {
+                    let both = other.owner != range.owner
+                        && other.span.table == range.span.table
+                        && other.span.start < range.span.end
+                        && range.span.start < other.span.end;
+                    assert!(!both || !conflict(range.span.mode, other.span.mode), "LOCK-3");
+                }
+            }
+            assert!(!shard.has_redundant_lines(), "LOCK-4");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What locks take of the memory budget: LOCK-5 and LOCK-8 as transactions see them.
+
+use spillway_base::ErrorKind;
+use spillway_base::budget::{Budget, Use};
+use spillway_storage::sim::SimDisk;
+
+use super::{Db, TABLE, log, open_on};
+use crate::model::ModelEngine;
+use crate::{Isolation, LockMode, LockWait};
+
+fn db(budget: &Budget) -> Db {
+    let db = open_on(&SimDisk::new(1), &log(1), ModelEngine::new(), budget).unwrap();
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    db
+}
+
+fn key(number: u32) -> [u8; 4] {
+    number.to_be_bytes()
+}
+
+/// A permutation of the numbers below 2^17.
+fn scattered(number: u32) -> u32 {
+    number.wrapping_mul(2_654_435_769) % (1 << 17)
+}
+
+fn refused(db: &Db, number: u32, mode: LockMode) -> bool {
+    let other = db.begin(Isolation::ReadCommitted);
+    match other.lock(TABLE, &key(number), mode, LockWait::NoWait) {
+        Ok(_) => false,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::LockNotAvailable);
+            true
+        }
+    }
+}
+
+/// LOCK-8: 131,072 locks would take 18 MiB. They fit 8 MiB, with others' use of it, in any order
+/// and mode.
+#[test]
+fn a_transaction_locks_more_rows_than_the_budget_has_room_for_one_by_one() {
+    let budget = Budget::new(8 << 20);
+    let db = db(&budget);
+    let before = budget.used();
+    for (mode, order) in [
+        (LockMode::Exclusive, (|number| number) as fn(u32) -> u32),
+        (LockMode::Shared, |number| number),
+        (LockMode::Exclusive, scattered),
+        (LockMode::Shared, |number| (1 << 17) - 1 - number),
+    ] {
+        let txn = db.begin(Isolation::RepeatableRead);
+        let mut most = 0;
+        for number in (0..1 << 17).map(order) {
+            assert!(txn.lock(TABLE, &key(number), mode, LockWait::NoWait).unwrap());
+            most = most.max(budget.used_for(Use::Transactions));
+        }
+        assert!(most > 1 << 20 && most < 3 << 20, "{most}");
+        for number in (0..1 << 17).step_by(1 << 10) {
+            assert!(refused(&db, number, LockMode::Exclusive), "{number}");
+            assert_eq!(refused(&db, number, LockMode::Shared), mode == LockMode::Exclusive);
+        }
+        drop(txn);
+        assert_eq!(budget.used(), before);
+        assert!((0..1 << 17).step_by(1 << 10).all(|at| !refused(&db, at, LockMode::Exclusive)));
+    }
+}
+
+/// LOCK-1: a transaction of a few thousand rows holds those and no other, however little memory
+/// there is.
+#[test]
+fn a_few_thousand_rows_are_locked_one_by_one() {
+    let db = db(&Budget::new(4 << 20));
+    let txn = db.begin(Isolation::ReadCommitted);
+    for number in (0..9000).map(|number| scattered(2 * number)) {
+        txn.lock(TABLE, &key(number), LockMode::Exclusive, LockWait::NoWait).unwrap();
+    }
+    for number in 0..9000 {
+        assert!(refused(&db, scattered(2 * number), LockMode::Shared));
+        assert!(!refused(&db, scattered(2 * number + 1), LockMode::Exclusive));
+    }
+}
+
+/// LOCK-8: a request that finds no room fails and takes nothing. What was locked before stays, and
+/// goes with the transaction.
+#[test]
+fn a_lock_that_memory_has_no_room_for_is_refused() {
+    let budget = Budget::new(4 << 20);
+    let db = db(&budget);
+    let before = budget.used();
+    let others = budget.charge(Use::Connections, budget.limit() - budget.used() - (1 << 20));
+    let txn = db.begin(Isolation::ReadCommitted);
+    let lock = |number| txn.lock(TABLE, &key(number), LockMode::Exclusive, LockWait::NoWait);
+    let locked = (0..20_000).find(|number| lock(*number).is_err()).unwrap();
+    assert!((4000..9000).contains(&locked), "{locked}");
+    let used = budget.used();
+    for number in locked..locked + 100 {
+        assert_eq!(lock(number).unwrap_err().kind(), ErrorKind::LockTableFull);
+        assert!(!refused(&db, number, LockMode::Exclusive));
+    }
+    assert_eq!(budget.used(), used);
+    assert!(refused(&db, 0, LockMode::Shared) && refused(&db, locked - 1, LockMode::Shared));
+    drop(others);
+    assert!((locked..20_000).all(|number| lock(number).is_ok()), "room has come back");
+    drop(txn);
+    assert_eq!(budget.used(), before);
+    assert!(!refused(&db, 0, LockMode::Exclusive));
+}
+
+/// LOCK-8: where memory is short, a transaction folds its locks before it is refused.
+#[test]
+fn locks_are_folded_before_one_is_refused() {
+    let budget = Budget::new(1 << 30);
+    let db = db(&budget);
+    let _others = budget.charge(Use::Connections, budget.limit() - budget.used() - (2 << 20));
+    let txn = db.begin(Isolation::ReadCommitted);
+    for number in 0..60_000 {
+        txn.lock(TABLE, &key(number), LockMode::Exclusive, LockWait::NoWait).unwrap();
+    }
+    assert!(budget.used() <= budget.limit());
+}
+
+/// LOCK-5: a row that a range has come to cover is compared with the snapshot when it is first
+/// asked for.
+#[test]
+fn a_covered_row_is_compared_with_the_snapshot() {
+    let db = db(&Budget::new(16 << 20));
+    let change = |number| {
+        let other = db.begin(Isolation::ReadCommitted);
+        other.put(TABLE, &key(number), b"new").unwrap();
+        other.commit().wait().unwrap();
+    };
+    change(0);
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.take_snapshot();
+    change(777);
+    let lock = |number| txn.lock(TABLE, &key(number), LockMode::Exclusive, LockWait::NoWait);
+    for number in (0..20_000).filter(|number| *number != 777 && *number != 778) {
+        lock(number).unwrap();
+    }
+    assert!(refused(&db, 777, LockMode::Shared), "the range covers it");
+    assert_eq!(lock(777).unwrap_err().kind(), ErrorKind::WriteConflict);
+    assert_eq!(txn.put(TABLE, &key(777), b"own").unwrap_err().kind(), ErrorKind::WriteConflict);
+    // Where nothing has changed, it may be written as any row that was locked.
+    let mut value = Vec::new();
+    assert!(!txn.get_to_change(TABLE, &key(778), false, &mut value).unwrap());
+    txn.put_locked(TABLE, &key(778), Some(b"own")).unwrap();
+    txn.put_guarded(TABLE, b"entry", Some(b""), (TABLE, &key(3))).unwrap();
+    txn.commit().wait().unwrap();
+    let reads = db.begin(Isolation::ReadCommitted);
+    assert!(reads.get(TABLE, &key(778), &mut value).unwrap() && value == b"own");
+}

@@ -1,0 +1,119 @@
+//! What a transaction's locks take of the memory budget (`locks::ranges`, LOCK-8).
+//!
+//! A transaction charges for its locks before it asks for one that they have no room for, in steps
+//! of [`super::CHARGE_STEP`] past a small share that is free. Once it holds many row locks it folds
+//! them into range locks first. Where neither makes room, the request fails with
+//! [`ErrorKind::LockTableFull`] and takes nothing. The locks that the transaction holds stay.
+
+use std::cell::{Cell, RefCell};
+
+use spillway_base::budget::Charge;
+use spillway_base::{Error, ErrorKind, Result};
+
+use super::{CHARGE_STEP, Transaction};
+use crate::locks::lock_bytes;
+
+/// Bytes of locks that a transaction is not charged for: those of some 50 rows.
+const FREE_BYTES: usize = 8 << 10;
+
+/// A transaction folds its row locks once they take this part of the budget.
+const PART_HELD: usize = 64;
+
+/// A transaction with fewer row locks than this never folds them, whatever the budget: it locks
+/// single rows, as others do.
+const FOLD_FROM: usize = 10_000;
+
+/// A transaction with more row locks than this always folds them: a fold visits them all.
+const FOLD_BY: usize = 1_000_000;
+
+/// The room for a transaction's locks.
+pub(super) struct LockMemory {
+    /// Bytes that may be taken without another charge.
+    room: Cell<usize>,
+    charge: RefCell<Option<Charge>>,
+    /// Bytes noted beside the locks, for what is remembered of each row that they are on.
+    noted: Cell<usize>,
+}
+
+impl LockMemory {
+    pub(super) fn new() -> LockMemory {
+        LockMemory { room: Cell::new(FREE_BYTES), charge: RefCell::default(), noted: Cell::new(0) }
+    }
+
+    /// The transaction has given back its locks.
+    pub(super) fn emptied(&self) {
+        if self.room.replace(FREE_BYTES) != FREE_BYTES {
+            self.charge.take();
+        }
+        self.noted.set(0);
+    }
+}
+
+impl Transaction {
+    /// Makes sure that one more lock, on a key of this length, has room.
+    #[inline]
+    pub(super) fn room_for_lock(&self, key_len: usize) -> Result<()> {
+        self.room_beside_locks(lock_bytes(key_len))
+    }
+
+    /// Charges for bytes that are remembered of a row which is locked.
+    pub(super) fn note_locked(&self, bytes: usize) -> Result<()> {
+        self.room_beside_locks(bytes)?;
+        self.lock_memory.noted.set(self.lock_memory.noted.get() + bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn room_beside_locks(&self, more: usize) -> Result<()> {
+        if self.lock_bytes() + more <= self.lock_memory.room.get() {
+            return Ok(());
+        }
+        self.make_lock_room(more)
+    }
+
+    /// Bytes of the locks, and of what is noted beside them.
+    fn lock_bytes(&self) -> usize {
+        self.owner.bytes() + self.lock_memory.noted.get()
+    }
+
+    #[cold]
+    fn make_lock_room(&self, more: usize) -> Result<()> {
+        let locks_max = self.shared().budget.limit() / PART_HELD / lock_bytes(0);
+        let fold = |from: usize| {
+            let worth = self.owner.holds_lines(from);
+            if worth {
+                self.shared().locks.fold(&self.owner);
+            }
+            worth && self.lock_bytes() + more <= self.lock_memory.room.get()
+        };
+        if fold(locks_max.clamp(FOLD_FROM, FOLD_BY)) {
+            return Ok(());
+        }
+        let full = match self.charge_locks(more) {
+            Err(error) if error.kind() == ErrorKind::MemoryFull => error,
+            outcome => return outcome,
+        };
+        if fold(FOLD_FROM) {
+            return Ok(());
+        }
+        let message = "the memory budget has no room for another row lock; \
+            lock fewer rows in one transaction";
+        Err(Error::with_source(ErrorKind::LockTableFull, message, full))
+    }
+
+    fn charge_locks(&self, more: usize) -> Result<()> {
+        let want = (self.lock_bytes() + more).next_multiple_of(CHARGE_STEP);
+        let mut charge = self.lock_memory.charge.borrow_mut();
+        let have = charge.as_ref().map_or(0, Charge::bytes);
+        let step = self.shared().charge_transaction(want - have)?;
+        match &mut *charge {
+            charge @ None => *charge = Some(step),
+            Some(charge) => {
+                drop(step);
+                charge.resize(want);
+            }
+        }
+        self.lock_memory.room.set(want);
+        Ok(())
+    }
+}
