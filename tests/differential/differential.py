@@ -212,8 +212,8 @@ class Run:
         if what and not year:
             # MySQL takes the year of a date that goes into a YEAR, MariaDB does not.
             self.report(sql, what, ours, theirs, extra)
-        # Statements that fail, or leave rows out, use up numbers of AUTO_INCREMENT as each server likes.
-        if left or ours.error or theirs.error or " IGNORE " in sql:
+        # Statements that fail, or leave rows out or change them instead, use up numbers of AUTO_INCREMENT as each server likes.
+        if left or ours.error or theirs.error or " IGNORE " in sql or " ON DUPLICATE " in sql:
             self.again(name)
 
     def both(self, sql):

@@ -83,6 +83,18 @@ TIME = "time"
 SMALL = "small"
 ANY = "any"
 
+CHARSETS = "latin1 ascii utf8mb3 utf8mb4 ucs2 utf16 utf16le utf32 binary".split()
+
+# Literals of a character set.
+INTRODUCED = ["_latin1 x'e4'", "_latin1 'é'", "_latin1 'abc'", "_latin1 x'8099'", "_utf8mb4 x'c3a4'", "_utf8mb3 'ä'", "_binary 'ä'", "_ucs2 x'00e4'",
+              "_utf16 x'd83cdf63'", "_utf16le x'e400'", "_utf32 x'000000e4'", "_ascii 'a'"]
+
+LOCALES = ["'en_US'", "'de_DE'", "'fr_FR'", "'de_CH'", "'en_IN'", "'sv_SE'", "'nope'", "NULL"]
+
+# Years with a week and a day of it, and their formats for STR_TO_DATE.
+WEEKS = ["'2024 09 Thursday'", "'2004 42 Mon'", "'1999 53 0'", "'2024-02-29 Thursday'", "'200442'", "'x 2024 1 6'"]
+WEEK_FORMATS = ["'%X %V %W'", "'%x %v %W'", "'%Y %U %a'", "'%Y %u %W'", "'%X %V %w'", "'%Y-%m-%d %W'", "'%X%V'", "'%@ %x %v %w'", "'%x %V %W'"]
+
 # Functions: text with places, and what stands there.
 FUNCTIONS = [
     (NUMBER, "ABS({})", NUMBER), (NUMBER, "CEIL({})", NUMBER), (NUMBER, "FLOOR({})", NUMBER), (NUMBER, "ROUND({})", NUMBER),
@@ -123,9 +135,12 @@ FUNCTIONS = [
     (TEXT, "DATE_FORMAT({},{})", TIME, ["'%Y-%m-%d_%H:%i:%s.%f'", "'%a_%b_%c_%D_%e_%j_%k_%l_%M_%p_%r_%T_%U_%u_%V_%v_%W_%w_%X_%x_%y_%%_%q'"]),
     (TEXT, "TIME_FORMAT({},{})", TIME, ["'%H|%k|%h|%i|%s|%f'", "'%p_%r_%T'"]), (NUMBER, "TIME_TO_SEC({})", TIME), (TIME, "SEC_TO_TIME({})", NUMBER),
     (NUMBER, "TIMESTAMPDIFF({},{},{})", "SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR MICROSECOND".split(), TIME, TIME),
-    (TIME, "TIMESTAMPADD({},{},{})", "SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR".split(), SMALL, TIME),
+    (TIME, "TIMESTAMPADD({},{},{})", "SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SQL_TSI_DAY SQL_TSI_SECOND SQL_TSI_MONTH sql_tsi_hour".split(), SMALL, TIME),
+    (NUMBER, "TIMESTAMPDIFF({},{},{})", "SQL_TSI_SECOND SQL_TSI_DAY sql_tsi_week SQL_TSI_YEAR".split(), TIME, TIME),
     (TIME, "MAKEDATE({},{})", "2024 2023 99 0 9999".split(), SMALL), (TIME, "MAKETIME({},{},{})", SMALL, SMALL, SMALL),
     (TIME, "STR_TO_DATE({},{})", ["'2024-02-29'", "'29/02/2024'", "'Feb 29 2024'", "'12:34:56'", "'2024-02-29 12:34:56.5'", "'x'"], ["'%Y-%m-%d'", "'%d/%m/%Y'", "'%b %d %Y'", "'%H:%i:%s'", "'%Y-%m-%d %H:%i:%s.%f'"]),
+    (TIME, "STR_TO_DATE({},{})", WEEKS, WEEK_FORMATS),
+    (TIME, "STR_TO_DATE(CONCAT_WS(' ',{},{},{}),{})", "2024 2004 1999 99 7".split(), "0 1 9 42 52 53 54".split(), ["'Monday'", "'Sunday'", "'sat'", "'0'", "'6'"], WEEK_FORMATS),
     (TIME, "DATE_ADD({}, INTERVAL {} {})", TIME, SMALL, "SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR MICROSECOND".split()),
     (TIME, "DATE_SUB({}, INTERVAL {} {})", TIME, ["'1:2'", "'-1:30'", "'1 2'", "1.5", "'x'"], "MINUTE_SECOND HOUR_MINUTE DAY_HOUR YEAR_MONTH DAY_SECOND DAY_MICROSECOND SECOND_MICROSECOND".split()),
     (TIME, "({} + INTERVAL {} {})", TIME, SMALL, "SECOND DAY MONTH YEAR".split()), (NUMBER, "EXTRACT({} FROM {})", "YEAR MONTH DAY HOUR MINUTE SECOND MICROSECOND QUARTER WEEK YEAR_MONTH DAY_HOUR DAY_SECOND HOUR_MINUTE MINUTE_SECOND".split(), TIME),
@@ -140,6 +155,11 @@ FUNCTIONS = [
     (TEXT, "CAST({} AS BINARY)", ANY), (TEXT, "CAST({} AS BINARY(3))", ANY), (NUMBER, "CAST({} AS DECIMAL(10,2))", ANY), (NUMBER, "CAST({} AS DECIMAL)", ANY),
     (NUMBER, "CAST({} AS DOUBLE)", ANY), (TIME, "CAST({} AS DATE)", TIME), (TIME, "CAST({} AS DATETIME)", TIME), (TIME, "CAST({} AS DATETIME(3))", TIME),
     (TIME, "CAST({} AS TIME)", TIME), (TIME, "CAST({} AS TIME(2))", TIME), (TEXT, "CONVERT({} USING utf8mb4)", TEXT),
+    (TEXT, "CONVERT({} USING {})", TEXT, "ascii utf8mb3 latin1 utf16".split()), (TEXT, "HEX(CONVERT({} USING {}))", TEXT, CHARSETS),
+    (NUMBER, "LENGTH(CONVERT({} USING {}))", TEXT, CHARSETS), (TEXT, "CONVERT(CONVERT({} USING {}) USING utf8mb4)", TEXT, CHARSETS),
+    (TEXT, "CONVERT(CAST(CONVERT({} USING {}) AS BINARY) USING latin1)", TEXT, CHARSETS), (TEXT, "MD5({})", INTRODUCED),
+    (TEXT, "HEX({})", INTRODUCED), (NUMBER, "LENGTH({})", INTRODUCED), (NUMBER, "CHAR_LENGTH({})", INTRODUCED), (TEXT, "CONVERT({} USING {})", INTRODUCED, ["utf8mb4"]),
+    (TEXT, "JSON_ARRAY({},{})", ["TRUE", "1", "NULL", "(1 > 2)", "NOT 3"], ["FALSE", "JSON_ARRAY(1 IS NULL)", "'a'", "1 IN (2)"]), (TEXT, "FORMAT({},{},{})", NUMBER, SMALL, LOCALES),
 ]
 
 CONDITIONS = [

@@ -139,6 +139,76 @@ class Statements:
             lambda: Node(f"SELECT (SELECT {y} FROM b ORDER BY idb LIMIT 1), ida FROM a ORDER BY ida"),
         ])()
 
+    def asked(self, outer=(), over=None, numbers=False):
+        """A condition that is a subquery over a table, which may name columns of queries around it. One of numbers alone
+        compares nothing that a strict change would refuse."""
+        rng = self.rng
+        b = over or self.tables[1]
+        if numbers:
+            y, value = f"id{b.name}", str(rng.randint(1, 12))
+            limit = rng.choice([value] + [f"id{table.name}" for table in outer])
+            within = Node(f"{y} {rng.choice(['>', '<=', '='])} {limit}")
+        else:
+            (y, _) = rng.choice(b.columns)
+            within = self.over([b, *outer]).condition(1)
+            value = Expressions(rng, outer[0].columns if outer else ()).leaf(kind_of(dict(b.columns)[y]))
+        return rng.choice([
+            lambda: Node(f"{rng.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {b.name} WHERE {{}})", within),
+            lambda: Node(f"{{}} {rng.choice(['', 'NOT '])}IN (SELECT {y} FROM {b.name} WHERE {{}})", value, within),
+            lambda: Node(f"(SELECT COUNT(*) FROM {b.name} WHERE {{}}) {rng.choice(['> 0', '= 0', '< 3'])}", within),
+            lambda: Node(f"{rng.randint(1, 9)} > {rng.choice(['ANY', 'ALL'])} (SELECT id{b.name} FROM {b.name} WHERE {{}})", within),
+            lambda: Node(f"({rng.randint(1, 12)}, 1) IN (SELECT id{b.name}, 1 FROM {b.name} WHERE {{}})", within),
+        ])()
+
+    def no_table(self):
+        """A SELECT without a table whose WHERE clause asks one, alone and within others."""
+        rng = self.rng
+        a = self.tables[0]
+        dual = rng.choice([" FROM DUAL", "", " FROM dual"])
+        alone = Node(f"SELECT {rng.choice(['7', 'COUNT(*), MAX(4)', 'DISTINCT 3'])}{dual} WHERE {{}}", self.asked())
+        inner = Node(f"SELECT 1{dual} WHERE {{}} AND {{}}", self.asked([a]), self.over([a]).condition(1))
+        return rng.choice([
+            lambda: alone,
+            lambda: Node("{}" + rng.choice([" HAVING 1", " ORDER BY 1", " LIMIT 1", " FOR UPDATE"]), alone),
+            lambda: Node(f"SELECT 1{dual} WHERE {{}} UNION ALL SELECT 2{dual} WHERE {{}}", self.asked(), self.asked()),
+            lambda: Node(f"SELECT COUNT(*) FROM (SELECT 1{dual} WHERE {{}}) d", self.asked()),
+            lambda: Node(f"WITH c AS (SELECT 5 AS x{dual} WHERE {{}}) SELECT 6 WHERE EXISTS (SELECT * FROM c)", self.asked()),
+            lambda: Node("SELECT ida FROM a WHERE EXISTS ({}) ORDER BY 1", inner),
+            lambda: Node("SELECT ida, ({}) FROM a ORDER BY 1", inner),
+            lambda: Node("SELECT ida FROM a WHERE 1 = ANY ({}) ORDER BY 1", inner),
+        ])()
+
+    def outer_aggregate(self):
+        """Aggregates in subqueries over `b` whose arguments name columns of `a`, or of both."""
+        rng = self.rng
+        # What a group gives must not depend on which of its rows is first.
+        exact = lambda table: [c for c, ty in table.columns if "INT" in ty or ty.startswith("DECIMAL")] or [f"id{table.name}"]
+        x, y = rng.choice(exact(self.tables[0])), rng.choice(exact(self.tables[1]))
+        arg = rng.choice([x, "ida", f"a.{x}", f"ida % 3"])
+        outer = rng.choice(["MAX({})", "MIN({})", "SUM({})", "COUNT({})", "COUNT(DISTINCT {})", "SUM(DISTINCT {})"]).format(arg)
+        inner = rng.choice(["MAX({})", "COUNT({})", "SUM({})"]).format(rng.choice([y, "idb", f"{y} + 0 * {arg}"]))
+        group = rng.choice(["", f" GROUP BY {x}", " GROUP BY ida % 4"])
+        query = rng.choice([
+            f"SELECT (SELECT {outer}) FROM a{group}",
+            f"SELECT (SELECT {outer} FROM b WHERE idb = 1) FROM a{group}",
+            f"SELECT (SELECT {outer} + {inner} FROM b) FROM a{group}",
+            f"SELECT (SELECT (SELECT {outer} FROM b LIMIT 1) FROM b b2 LIMIT 1) FROM a{group}",
+            f"SELECT (SELECT MAX((SELECT {outer})) FROM b) FROM a{group}",
+            f"SELECT COUNT(*), (SELECT COUNT(*) FROM b WHERE idb < {outer}) FROM a{group}",
+            f"SELECT COUNT(*) FROM a{group} HAVING EXISTS (SELECT 1 FROM b WHERE idb >= {outer})",
+            # MariaDB finds nothing by IN here.
+            f"SELECT COUNT(*) FROM a{group} HAVING (SELECT {outer} FROM b LIMIT 1) < {rng.randint(0, 9)}",
+            f"SELECT COUNT(*) FROM a{group} HAVING EXISTS (SELECT {inner} FROM b HAVING {outer} > {inner})",
+            f"SELECT MIN(ida) m, COUNT(*) FROM a{group} ORDER BY (SELECT {outer}), m",
+            f"SELECT MIN(ida), (SELECT {outer} UNION SELECT {outer}) FROM a{group}",
+            f"SELECT ida FROM a WHERE EXISTS (SELECT 1 FROM b WHERE {outer} > 1)",
+            f"SELECT ida FROM a WHERE ida = (SELECT {outer}) ORDER BY 1",
+            f"SELECT (SELECT {outer} + ida) FROM a{group}",
+            f"SELECT (SELECT {inner} FROM b WHERE idb > ida) FROM a{group}",
+            f"SELECT (SELECT COUNT(*) FROM b WHERE COUNT(*) > 2) FROM a{group}",
+        ])
+        return Node(query.replace("{", "{{").replace("}", "}}"))
+
     def union(self):
         rng = self.rng
         plain = [[c for c in table.columns if not c[1].startswith(("BIT", "FLOAT"))] or [(f"id{table.name}", "INT")] for table in self.tables]
@@ -153,7 +223,8 @@ class Statements:
 
     def query(self):
         return self.rng.choice([self.scalar] * 6 + [self.rows] * 5 + [self.joined] * 2 + [self.using, self.grouped, self.grouped,
-                               self.concatenated, self.distinct, self.limited, self.subquery, self.subquery, self.union])()
+                               self.concatenated, self.distinct, self.limited, self.subquery, self.subquery, self.union,
+                               self.no_table, self.no_table, self.outer_aggregate, self.outer_aggregate])()
 
     def change(self):
         """A statement that changes a table; what it left is compared after it."""
@@ -170,6 +241,19 @@ class Statements:
         other = self.table()
         copies = ", ".join(self.over([other]).leaf(kind_of(t)).text for _, t in chosen)
         keyed = f"id{name}, {names}"
+        number = rng.randint(1, 14)
+        absent = rng.choice([
+            Node(f"NOT EXISTS (SELECT * FROM {name} WHERE id{name} = {number})"),
+            Node(f"{number} NOT IN (SELECT id{name} FROM {name})"),
+            self.asked(numbers=True),
+        ])
+        source = f"SELECT {number}, {{}}{rng.choice([' FROM DUAL', ''])} WHERE {{}}"
+        # What the types hold, as a literal of bytes is no number in a SELECT; and a value for each column that has no default.
+        given = [(c, ty) for c, ty in columns if (c, ty) in chosen or (c in table.not_null and ty in ("TEXT", "BLOB"))]
+        absent_names = ", ".join([f"id{name}"] + [c for c, _ in given])
+        plain = ", ".join(table.value(rng, c, ty) for c, ty in given)
+        # MariaDB refuses a DELETE whose subqueries read its table.
+        nested = Node("SELECT 1 FROM DUAL WHERE {}", self.asked([table], next(t for t in self.tables if t is not table), numbers=True))
         return name, rng.choice([
             lambda: Node(f"INSERT{ignore} INTO {name} ({names}) VALUES ({{}})", values),
             lambda: Node(f"INSERT{ignore} INTO {name} ({keyed}) VALUES ({rng.randint(1, 14)}, {{}})", values),
@@ -178,6 +262,12 @@ class Statements:
             lambda: Node(f"REPLACE INTO {name} ({keyed}) VALUES ({rng.randint(1, 14)}, {{}})", values),
             lambda: Node(f"INSERT INTO {name} ({keyed}) VALUES ({rng.randint(1, 14)}, {{}}) ON DUPLICATE KEY UPDATE {column} = {{}}",
                          values, rng.choice([lambda: Node(f"VALUES({column})"), lambda: wild(1)])()),
+            lambda: Node(f"INSERT{ignore} INTO {name} ({absent_names}) {source}", plain, absent),
+            lambda: Node(f"INSERT{ignore} INTO {name} ({absent_names}) {source}", plain, absent),
+            lambda: Node(f"REPLACE INTO {name} ({absent_names}) {source}", plain, absent),
+            lambda: Node(f"INSERT INTO {name} ({absent_names}) {source} ON DUPLICATE KEY UPDATE {column} = VALUES({column})", plain, absent),
+            lambda: Node(f"DELETE FROM {name} WHERE EXISTS ({{}}) AND id{name} % 3 = 0", nested),
+            lambda: Node(f"UPDATE {name} SET {column} = {{}} WHERE EXISTS ({{}})", wild(0), nested),
             lambda: Node(f"UPDATE{ignore} {name} SET {column} = {{}} WHERE {{}}", wild(1), make.condition(1)),
             lambda: Node(f"UPDATE {name} SET {column} = {{}}, {columns[0][0]} = {column} ORDER BY id{name} DESC LIMIT 2", wild(1)),
             lambda: Node(f"UPDATE {name} SET {column} = {{}} ORDER BY {columns[-1][0]}, id{name} LIMIT 3", wild(0)),

@@ -58,6 +58,10 @@ select str_to_date('10:11:12 PM', '%r'), str_to_date('22:11:12', '%T'), str_to_d
 select str_to_date('2004-10-17abc', '%Y-%m-%d'), str_to_date('2004-10-17', '%Y-%m-%d %H:%i'), str_to_date(null, '%Y'), str_to_date('2004', null), str_to_date('Sat 2026-03-07', '%a %Y-%m-%d'), str_to_date('2026-Mar-07', '%Y-%b-%d'), str_to_date('2026-March-07', '%Y-%M-%d'), str_to_date('9', '%m'), str_to_date('2026-13-07','%Y-%m-%d');
 -- [str_to_date('2004-10-17abc', '%Y-%m-%d'), str_to_date('2004-10-17', '%Y-%m-%d %H:%i'), str_to_date(null, '%Y'), str_to_date('2004', null), str_to_date('Sat 2026-03-07', '%a %Y-%m-%d'), str_to_date('2026-Mar-07', '%Y-%b-%d'), str_to_date('2026-March-07', '%Y-%M-%d'), str_to_date('9', '%m'), str_to_date('2026-13-07','%Y-%m-%d')]
 -- 2004-10-17 | 2004-10-17 00:00:00 | NULL | NULL | 2026-03-07 | 2026-03-07 | 2026-03-07 | NULL | NULL
+# A name may be cut short where it is the only one that begins so.
+select str_to_date('2004 42 Mon', '%Y %u %W'), str_to_date('2004 42 s', '%Y %u %W'), str_to_date('2004 42 sa', '%Y %u %a'), str_to_date('2004 42 Monday', '%Y %u %a'), str_to_date('f 2 2004', '%b %d %Y'), str_to_date('ma 2 2004', '%b %d %Y'), str_to_date('MAY 2 2004', '%M %d %Y'), str_to_date('mar 2 2004', '%M %d %Y'), str_to_date('2 2004', '%M %d %Y');
+-- [str_to_date('2004 42 Mon', '%Y %u %W'), str_to_date('2004 42 s', '%Y %u %W'), str_to_date('2004 42 sa', '%Y %u %a'), str_to_date('2004 42 Monday', '%Y %u %a'), str_to_date('f 2 2004', '%b %d %Y'), str_to_date('ma 2 2004', '%b %d %Y'), str_to_date('MAY 2 2004', '%M %d %Y'), str_to_date('mar 2 2004', '%M %d %Y'), str_to_date('2 2004', '%M %d %Y')]
+-- 2004-10-11 | NULL | 2004-10-16 | NULL | 2004-02-02 | NULL | 2004-05-02 | 2004-03-02 | NULL
 # Year 0 begins with day 1, and has no 29 February.
 select to_days('0000-01-01'), to_seconds('0000-01-01'), to_days('0000-02-28'), to_days('0000-03-01'), to_days('0001-01-01'), datediff('0000-03-01','0000-01-01');
 -- [to_days('0000-01-01'), to_seconds('0000-01-01'), to_days('0000-02-28'), to_days('0000-03-01'), to_days('0001-01-01'), datediff('0000-03-01','0000-01-01')]

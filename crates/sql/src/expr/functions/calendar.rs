@@ -200,13 +200,22 @@ fn digits<'t>(text: &mut &'t str, most: usize) -> Option<(u64, usize)> {
     Some((number.parse().ok()?, len))
 }
 
-fn name(text: &mut &str, names: &[&str], short: bool) -> Option<u64> {
-    let found = names.iter().position(|name| {
-        let name = if short { &name[..3] } else { name };
-        text.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name))
-    })?;
-    *text = &text[if short { 3 } else { names[found].len() }..];
-    Some(found as u64 + 1)
+/// The number of the name that a word is, or the only one that it begins; `len` is that of a name cut short.
+fn name(text: &mut &str, names: &[&str], len: usize) -> Option<u64> {
+    let end = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let (word, rest): (&str, &str) = text.split_at(end);
+    let begins = |name: &&str| {
+        let name = name.get(..len).unwrap_or(name);
+        name.get(..end).is_some_and(|head| head.eq_ignore_ascii_case(word))
+    };
+    let at = names.iter().position(|name| begins(name))?;
+    // An abbreviation that is a whole name goes before others that it begins.
+    let whole = names[at].len().min(len) == end;
+    if !whole && names[at + 1..].iter().any(begins) {
+        return None;
+    }
+    *text = rest;
+    Some(at as u64 + 1)
 }
 
 fn read_mark(parts: &mut Parts, text: &mut &str, mark: char) -> Option<()> {
@@ -243,10 +252,10 @@ fn read_mark(parts: &mut Parts, text: &mut &str, mark: char) -> Option<()> {
             });
             *text = &text[2..];
         }
-        'b' => parts.month = name(text, &MONTHS, true)?,
-        'M' => parts.month = name(text, &MONTHS, false)?,
-        'a' => parts.weekday = name(text, &DAYS, true)?,
-        'W' => parts.weekday = name(text, &DAYS, false)?,
+        'b' => parts.month = name(text, &MONTHS, 3)?,
+        'M' => parts.month = name(text, &MONTHS, usize::MAX)?,
+        'a' => parts.weekday = name(text, &DAYS, 3)?,
+        'W' => parts.weekday = name(text, &DAYS, usize::MAX)?,
         'w' => {
             let day = digits(text, 1)?.0;
             parts.weekday = match day {
