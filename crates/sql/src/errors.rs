@@ -18,12 +18,14 @@ pub struct SqlError {
     pub message: String,
     /// Whether the statement may be run again at once, over a newer snapshot.
     pub(crate) conflict: bool,
+    /// Whether the statement starts over, with the locks that it has: nothing failed (NEWEST-6).
+    pub(crate) starts_over: bool,
     /// Whether the transaction is over.
     pub(crate) ends_transaction: bool,
     /// Whether nothing failed: the statement stands in line for a row.
     pub(crate) waits: bool,
-    /// The key space whose data is damaged, until its name is told.
-    pub(crate) damaged: Option<Table>,
+    /// The key space whose data is damaged, or where a row has changed, until its name is told.
+    pub(crate) table: Option<Table>,
 }
 
 /// The result of anything in SQL.
@@ -80,15 +82,22 @@ impl SqlError {
             state: state_of(code),
             message: message.into(),
             conflict: false,
+            starts_over: false,
             ends_transaction: false,
             waits: false,
-            damaged: None,
+            table: None,
         }
     }
 
     /// Whether what it says may tell something of rows: not where the statement was ended for others' sake, or for what it takes.
     pub(crate) fn tells_of_rows(&self) -> bool {
         !matches!(self.code, 1037 | 1038 | 1041 | 1160 | 1205 | 1213 | 1317 | 3024 | 3572)
+    }
+
+    /// Has the statement start over.
+    #[cold]
+    pub(crate) fn starts_over() -> SqlError {
+        SqlError { starts_over: true, ..SqlError::new(1213, "a row has got another key") }
     }
 
     /// 1235: something that is not supported, by name.
@@ -197,7 +206,8 @@ impl From<spillway::Error> for SqlError {
         let mut sql = SqlError::new(code, text.map_or_else(|| error.to_string(), str::to_owned));
         sql.conflict = error.kind() == ErrorKind::WriteConflict;
         sql.waits = error.kind() == ErrorKind::WouldBlock;
-        sql.damaged = error.table().filter(|_| error.kind() == ErrorKind::Corruption);
+        let named = matches!(error.kind(), ErrorKind::Corruption | ErrorKind::WriteConflict);
+        sql.table = error.table().filter(|_| named);
         sql.ends_transaction = matches!(
             error.kind(),
             ErrorKind::Deadlock

@@ -174,16 +174,15 @@ fn holder(
         let end = end_of(prefix);
         let scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
         if other_than(scan, prefix, own)?.is_some() {
-            return Err(conflict_with_newer());
+            return Err(conflict_with_newer(space));
         }
     }
     Ok(None)
 }
 
-fn conflict_with_newer() -> SqlError {
-    let text =
-        "a row with the same key came or went after this transaction began to read; run it again";
-    Error::new(ErrorKind::WriteConflict, text).into()
+fn conflict_with_newer(of: TableId) -> SqlError {
+    let text = "a row with the same key came or went after this transaction began to read";
+    Error::new(ErrorKind::WriteConflict, text).of_table(of).into()
 }
 
 /// The primary key of a row that stands in the way of this one, if there is one, which is then locked. The locks that an
@@ -218,12 +217,15 @@ pub(crate) fn check_readable(
     row: &[Value],
     pk: &[u8],
 ) -> Result<()> {
-    if txn.options().isolation == Isolation::ReadCommitted {
+    if txn.acts_on_newest() {
         return Ok(());
     }
     let mut bytes = Vec::new();
     let mut readable = |key: &[u8]| -> Result<()> {
-        if txn.get(table.rows(), key, &mut bytes)? { Ok(()) } else { Err(conflict_with_newer()) }
+        match txn.get(table.rows(), key, &mut bytes)? {
+            true => Ok(()),
+            false => Err(conflict_with_newer(table.rows())),
+        }
     };
     let end = successor(pk);
     let mut own =
@@ -254,6 +256,42 @@ pub(crate) fn insert_row(
     insert_bytes(txn, table, row, pk, &bytes)?;
     for index in table.maintained() {
         insert_entry(txn, table, index, row, pk, room)?;
+    }
+    replace_entries(txn, table, Some(row), pk)
+}
+
+/// Has the entries of a row that the transaction makes another, or none, be what its own plain reads find it by, where it acts on a
+/// newer version than its snapshot has (NEWEST-4): those that the snapshot has go, and those of the row come, whoever wrote them.
+fn replace_entries<V: Borrow<Value>>(
+    txn: &Transaction,
+    table: &TableDef,
+    now: Option<&[V]>,
+    pk: &[u8],
+) -> Result<()> {
+    let mut bytes = Vec::new();
+    if table.maintained().next().is_none() {
+        return Ok(());
+    }
+    let Some(was_there) = txn.get_replaced(table.rows(), pk, &mut bytes)? else { return Ok(()) };
+    let mut replaced = Vec::new();
+    if was_there {
+        table.decode(&bytes, &mut replaced)?;
+    }
+    for index in table.maintained() {
+        let was = was_there.then(|| index_key(table, index, &replaced, pk));
+        let is = now.map(|now| {
+            let mut key = Vec::with_capacity(KEY_BYTES);
+            write_index_key(table, index, now, pk, &mut key);
+            key
+        });
+        if was == is {
+            continue;
+        }
+        for (key, value) in [(was, None), (is, Some(&[][..]))] {
+            if let Some(key) = key {
+                put_following(txn, (index, &key), value, (table.rows(), pk))?;
+            }
+        }
     }
     Ok(())
 }
@@ -379,6 +417,7 @@ pub(crate) fn update_row<V: Borrow<Value>>(
         return insert_row(txn, table, new, new_pk, room);
     }
     update_entries(txn, table, (old, new), old_pk, room)?;
+    replace_entries(txn, table, Some(new), old_pk)?;
     let mut bytes = room.row();
     rows::write(table, new, &mut bytes);
     Ok(txn.put(table.rows(), new_pk, &bytes)?)
@@ -432,5 +471,5 @@ pub(crate) fn delete_entries<V: Borrow<Value>>(
         write_index_key(table, index, row, pk, &mut key);
         put_following(txn, (index, &key), None, (table.rows(), pk))?;
     }
-    Ok(())
+    replace_entries(txn, table, None::<&[V]>, pk)
 }

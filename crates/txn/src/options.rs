@@ -74,6 +74,9 @@ pub struct TransactionOptions {
     pub durability: Option<Durability>,
     /// How long it waits for a lock; `None` is as the database's settings say.
     pub lock_wait: Option<Duration>,
+    /// Under REPEATABLE READ: whether changes and locking reads act on the newest committed versions, and so
+    /// are never refused with [`spillway_base::ErrorKind::WriteConflict`], as InnoDB does it.
+    pub acts_on_newest: bool,
 }
 
 impl TransactionOptions {
@@ -108,6 +111,13 @@ impl TransactionOptions {
     #[must_use]
     pub fn lock_wait(mut self, lock_wait: Duration) -> TransactionOptions {
         self.lock_wait = Some(lock_wait);
+        self
+    }
+
+    /// Acting on the newest committed versions under REPEATABLE READ, or on the snapshot's alone.
+    #[must_use]
+    pub fn acts_on_newest(mut self, acts_on_newest: bool) -> TransactionOptions {
+        self.acts_on_newest = acts_on_newest;
         self
     }
 }

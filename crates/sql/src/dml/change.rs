@@ -10,7 +10,7 @@ use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
 use super::point::{Assignment, Fate, PointChange};
-use super::{Changed, Maker, Rules, Scope, is_same, target, unsafe_update, value_for};
+use super::{Changed, Maker, Rules, Scope, is_same, same, target, unsafe_update, value_for};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr};
@@ -20,6 +20,9 @@ use crate::store;
 /// Columns that are given something, and columns of a table, for which no memory is asked for.
 pub(super) const FEW: usize = 4;
 pub(super) const MANY: usize = 16;
+
+/// How often rows are chosen by their order, while others change those that were chosen, before those that fit are taken.
+const CHOICES_MAX: usize = 10;
 
 /// Rows that are changed: mostly one.
 type Targets = SmallVec<[Row; 1]>;
@@ -192,20 +195,43 @@ impl ChangePlan {
 
     /// The rows that are changed, locked, with their keys; the first has the memory of `row`.
     fn targets(&self, context: &Context<'_>, row: &mut Row, held: &mut Held) -> Result<Targets> {
-        let (source, order) = (&self.source, &self.order);
         let limit = query::count(context, self.limit.as_ref())?
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         if limit == 0 {
             return Ok(Targets::new());
         }
-        row.resize(source.width, Value::Null);
+        row.resize(self.source.width, Value::Null);
+        let mut tries = 0;
+        loop {
+            let before = query::turns(context);
+            let targets = self.choose(context, limit, row, held)?;
+            tries += 1;
+            // Which rows come first may be another matter once some of them have changed.
+            let chose_late = !self.order.is_empty() && limit < usize::MAX;
+            let moved = chose_late && context.txn.acts_on_newest();
+            if !moved || query::turns(context) == before || tries == CHOICES_MAX {
+                return Ok(targets);
+            }
+            row.resize(self.source.width, Value::Null);
+        }
+    }
+
+    /// Chooses rows, at most so many, and locks them.
+    fn choose(
+        &self,
+        context: &Context<'_>,
+        limit: usize,
+        row: &mut Row,
+        held: &mut Held,
+    ) -> Result<Targets> {
+        let (source, order) = (&self.source, &self.order);
         let mut found: SmallVec<[(Row, Row); 1]> = SmallVec::new();
-        let lock = Some((LockMode::Exclusive, LockWait::Wait));
         // With an order and a limit, only the rows that are left after both are locked.
         let sorted = !order.is_empty();
         let late = sorted && limit < usize::MAX;
         let table = &self.rules.table;
-        let first = if late { None } else { lock };
+        let lock = query::Reading::Locking(LockMode::Exclusive, LockWait::Wait);
+        let first = if late { query::Reading::ToLock } else { lock };
         query::scan_table(context, source, table, row, first, &mut |row| {
             if !self.fits(context, row)? {
                 return Ok(true);
@@ -259,10 +285,13 @@ impl ChangePlan {
                 let mut newest = Vec::new();
                 table.decode(&bytes, &mut newest)?;
                 shift_timestamps(table, &mut newest, shift);
+                query::note_moved(context, !same(&row, &newest));
                 newest.push(Value::Bytes(pk));
                 if self.fits(context, &newest)? {
                     locked.push(newest);
                 }
+            } else {
+                query::note_moved(context, true);
             }
         }
         Ok(locked)

@@ -12,6 +12,7 @@
 //!   lock was before: it locks the same row.
 
 use smallvec::SmallVec;
+use spillway::Transaction;
 use spillway_types::row::{RowReader, rewrite_row};
 use spillway_types::{ColumnType, Value, ValueRef};
 
@@ -171,6 +172,9 @@ impl PointChange {
         let stored = Stored::new(&bytes, &source.versions)?;
         // The general way charges the budget for a row that is long.
         let short = bytes.len() <= Held::FREE;
+        if replaces_entries(context.txn, table, &key)? {
+            return Ok(None);
+        }
         let Some(was) = whole(&stored, table).filter(|_| short) else { return Ok(None) };
         let mut row = context.room.values();
         self.read(was, table, &mut row)?;
@@ -204,6 +208,13 @@ impl PointChange {
         }
         Ok(true)
     }
+}
+
+/// Whether entries of a row are to replace those that the snapshot has, which takes all columns that indexes have.
+fn replaces_entries(txn: &Transaction, table: &TableDef, key: &[u8]) -> Result<bool> {
+    let mut replaced = Vec::new();
+    Ok(table.maintained().next().is_some()
+        && txn.get_replaced(table.rows(), key, &mut replaced)?.is_some())
 }
 
 /// A row that has all columns of its table where the table's definition has them.

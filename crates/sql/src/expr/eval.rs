@@ -49,6 +49,12 @@ pub(crate) struct Context<'a> {
     pub(crate) missed: Cell<Option<bool>>,
     /// Rows that its scans met since it was last asked whether it was ended.
     pub(crate) met: Cell<usize>,
+    /// Rows that had changed when they were locked since they were found (`query/to_lock`).
+    pub(crate) moved: Cell<u64>,
+    /// Whether the statement may start over for a row that is gone.
+    pub(crate) starts_over: bool,
+    /// Whether what its queries read is locked shared.
+    pub(crate) shares: bool,
     /// When a query must have ended, by the clock: `max_execution_time`.
     pub(crate) deadline: Option<Duration>,
     /// Whether a strict change is under way: what else is a warning is an error then.
@@ -64,6 +70,7 @@ impl Context<'_> {
         Context {
             params,
             met: Cell::new(0),
+            moved: self.moved.clone(),
             outer: RefCell::default(),
             cached: RefCell::default(),
             lists: RefCell::default(),

@@ -44,7 +44,7 @@ impl<'c, 'p> Rows<'c, 'p> {
             kept: sources().map(|_| None).collect(),
             inner: sources().map(|_| Outer::default()).collect(),
             waiting: sources().map(|_| Waiting::default()).collect(),
-            lock: plan.lock,
+            lock: plan.lock.or(context.shares.then_some((LockMode::Shared, LockWait::Wait))),
         }
     }
 

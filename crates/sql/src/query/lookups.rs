@@ -82,16 +82,32 @@ pub(super) fn look_up(
     context: &Context<'_>,
     table: TableId,
     key: &[u8],
+    to_lock: bool,
     value: &mut Vec<u8>,
 ) -> Result<(bool, bool)> {
     let several = context.instance.looks_up_together() > 1;
     // What the system has in its memory is read by who needs it, and no sooner beside others.
     let access = if several { Access::AtHand } else { Access::Blocking };
-    match context.txn.get_with(table, key, access, value) {
+    match get(context, table, key, access, to_lock, value) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
-            Ok((context.txn.get(table, key, value)?, true))
+            Ok((get(context, table, key, Access::Blocking, to_lock, value)?, true))
         }
         found => Ok((found?, false)),
+    }
+}
+
+#[inline]
+fn get(
+    context: &Context<'_>,
+    table: TableId,
+    key: &[u8],
+    access: Access,
+    to_lock: bool,
+    value: &mut Vec<u8>,
+) -> spillway::Result<bool> {
+    match to_lock {
+        true => context.txn.get_to_lock(table, key, access, value),
+        false => context.txn.get_with(table, key, access, value),
     }
 }
 
@@ -102,6 +118,8 @@ pub(super) struct Lookups<'c> {
     together: Together,
     keys: Keys,
     value: Buffer<'c>,
+    /// Whether the rows are to be locked: they are looked up as [`spillway::Transaction::get_to_lock`] says.
+    to_lock: bool,
 }
 
 /// Keys one after the other, and where each ends.
@@ -126,7 +144,13 @@ impl<'c> Lookups<'c> {
             together: Together::default(),
             keys: Keys::default(),
             value: context.room.row(),
+            to_lock: false,
         }
+    }
+
+    /// Of rows that are to be locked.
+    pub(super) fn to_lock(context: &'c Context<'c>, table: TableId) -> Lookups<'c> {
+        Lookups { to_lock: true, ..Lookups::new(context, table) }
     }
 
     /// Gives a row to `take`, if it is there: now, or with others that come after it. `take` answers `false` when it wants no more, and so
@@ -140,7 +164,8 @@ impl<'c> Lookups<'c> {
         if self.together.are_several() {
             return self.keep(key, take);
         }
-        let (found, missed) = look_up(self.context, self.table, key, &mut self.value)?;
+        let (found, missed) =
+            look_up(self.context, self.table, key, self.to_lock, &mut self.value)?;
         if missed {
             self.together.grow(self.context.instance.looks_up_together());
         }
@@ -172,7 +197,10 @@ impl<'c> Lookups<'c> {
         let lacking = txn.prefetch(self.table, keys.iter());
         self.together.after(self.context.instance.looks_up_together(), keys.ends.len(), lacking);
         for key in keys.iter() {
-            if txn.get(self.table, key, &mut self.value)? && !take(key, &self.value)? {
+            let blocking = Access::Blocking;
+            if get(self.context, self.table, key, blocking, self.to_lock, &mut self.value)?
+                && !take(key, &self.value)?
+            {
                 return Ok(false);
             }
         }

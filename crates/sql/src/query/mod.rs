@@ -21,6 +21,7 @@ mod spans;
 mod steps;
 mod subquery;
 mod take;
+mod to_lock;
 mod visit;
 
 use std::sync::Arc;
@@ -43,11 +44,12 @@ pub(crate) use lookups::together_max;
 pub(crate) use plan::plan_query;
 pub(crate) use point::{Point, PointKey};
 pub(crate) use run::{bind_count, count, run_query, run_refs};
-pub(crate) use scan::{delete_rows, scan_table};
+pub(crate) use scan::{Reading, delete_rows, scan_table};
 pub(crate) use sort::{Held, group_key, order_of};
 pub(crate) use steps::{Direct, Test};
 pub(crate) use subquery::{Answer, answer};
 pub(crate) use take::TakeRow;
+pub(crate) use to_lock::{STARTS_MAX, note_moved, turns};
 
 /// A planned query.
 #[derive(Debug)]

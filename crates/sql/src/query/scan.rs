@@ -6,6 +6,7 @@ use spillway_types::{Value, ValueRef, key};
 
 use super::lookups::{Lookups, look_up};
 use super::spans::{Places, Span};
+use super::to_lock::{self, Moves};
 use super::{Access, Row, Source, SourceKind, spans, steps, subquery};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::Result;
@@ -14,6 +15,30 @@ use crate::rows::Stored;
 
 /// What takes a source's rows, in its slots of a wider row. Of a single source it may take the row itself.
 pub(super) type Take<'e> = dyn FnMut(&mut Row) -> Result<bool> + 'e;
+
+/// What rows of a table are read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// To know them.
+    Plain,
+    /// To lock some of them later.
+    ToLock,
+    /// To lock those that the conditions hold for as they are found.
+    Locking(LockMode, LockWait),
+}
+
+impl Reading {
+    pub(super) fn of(lock: Option<(LockMode, LockWait)>) -> Reading {
+        lock.map_or(Reading::Plain, |(mode, wait)| Reading::Locking(mode, wait))
+    }
+
+    fn lock(self) -> Option<(LockMode, LockWait)> {
+        match self {
+            Reading::Locking(mode, wait) => Some((mode, wait)),
+            Reading::Plain | Reading::ToLock => None,
+        }
+    }
+}
 
 /// Reads a source's rows into its slots.
 pub(super) fn read_source(
@@ -24,7 +49,9 @@ pub(super) fn read_source(
     take: &mut Take<'_>,
 ) -> Result<()> {
     match &source.kind {
-        SourceKind::Table(table) => scan_table(context, source, table, row, lock, take),
+        SourceKind::Table(table) => {
+            scan_table(context, source, table, row, Reading::of(lock), take)
+        }
         SourceKind::Derived(plan) => {
             let answer = subquery::derived(context, plan)?;
             for derived in answer.rows() {
@@ -57,7 +84,7 @@ pub(super) fn read_source(
 
 /// Reads a table's rows into the source's slots; the last slot has the row's key.
 ///
-/// A locking read locks shared what a change of several tables only reads ([`Source::shared`]), whatever `lock` says for the others. It
+/// A locking read locks shared what a change of several tables only reads ([`Source::shared`]), whatever it says for the others. It
 /// locks each row that the conditions hold for, reads it anew, and checks them again. Where the whole primary key is given it locks before
 /// it reads anything, so that the statement's snapshot is never older than the row (DESIGN, D12).
 pub(crate) fn scan_table(
@@ -65,13 +92,17 @@ pub(crate) fn scan_table(
     source: &Source,
     table: &TableDef,
     row: &mut Row,
-    lock: Option<(LockMode, LockWait)>,
+    reading: Reading,
     take: &mut Take<'_>,
 ) -> Result<()> {
     let (access, places) = spans::choose(context, source, table, row)?;
-    let lock = lock.map(|(mode, wait)| (if source.shared { LockMode::Shared } else { mode }, wait));
-    let mut fetched = Fetched { context, source, table, lock };
-    if lock.is_none() {
+    let reading = match reading {
+        Reading::Locking(_, wait) if source.shared => Reading::Locking(LockMode::Shared, wait),
+        Reading::ToLock if !context.txn.acts_on_newest() => Reading::Plain,
+        other => other,
+    };
+    let mut fetched = Fetched { context, source, table, lock: reading.lock(), moves: None };
+    if reading == Reading::Plain {
         return steps::scan_stored(
             context,
             source,
@@ -84,7 +115,9 @@ pub(crate) fn scan_table(
             },
         );
     }
-    each_row(context, table, access, &places, lock, |bytes, key, locked| {
+    let moves = Moves::of(context, access);
+    fetched.moves = moves.as_ref();
+    each_row(context, table, access, &places, (reading, moves.as_ref()), |bytes, key, locked| {
         fetched.read(&Stored::new(bytes, &source.versions)?, key, row)?;
         if !locked && !fetched.lock(key, row)? {
             return Ok(true);
@@ -112,9 +145,9 @@ pub(crate) fn delete_rows(
     if access.index.is_some() || looked_up || source.filters.iter().any(looks_around) {
         return Ok(None);
     }
-    let mut fetched = Fetched { context, source, table, lock: None };
+    let mut fetched = Fetched { context, source, table, lock: None, moves: None };
     let is_bare = source.filters.is_empty() && table.maintained().next().is_none();
-    let (mut deleted, mut seen) = (0, 0_u32);
+    let (mut deleted, mut seen, mut locked) = (0, 0_u32, 0);
     for span in &spans.all {
         let range = KeyRange::new(&span.start, span.end.as_deref());
         let choose = |key: &[u8], bytes: &[u8], met| -> Result<bool> {
@@ -122,6 +155,11 @@ pub(crate) fn delete_rows(
             if seen.is_multiple_of(256) {
                 context.check_killed()?;
             }
+            if met == Met::Gone {
+                to_lock::start_over(context, locked)?;
+                return Ok(false);
+            }
+            locked += usize::from(met != Met::Found);
             if is_bare {
                 return Ok(true);
             }
@@ -158,19 +196,26 @@ pub(super) fn each_row(
     table: &TableDef,
     access: &Access,
     places: &Places<'_>,
-    lock: Option<(LockMode, LockWait)>,
+    (reading, moves): (Reading, Option<&Moves<'_>>),
     mut take: impl FnMut(&[u8], &[u8], bool) -> Result<bool>,
 ) -> Result<()> {
-    let txn = context.txn;
+    let (txn, lock) = (context.txn, reading.lock());
     let mut bytes = context.room.row();
     let whole_key = access.index.is_none() && access.point;
-    check_readable(context, table, access)?;
+    let newest = reading != Reading::Plain && txn.acts_on_newest();
+    if !newest {
+        check_readable(context, table, access)?;
+    }
     let spans = match places {
         Places::Row(key) => {
             let found = match lock {
                 Some((mode, wait)) => txn.get_locked(table.rows(), key, mode, wait, &mut bytes)?,
+                None if newest => {
+                    let access = spillway_base::engine::Access::Blocking;
+                    txn.get_to_lock(table.rows(), key, access, &mut bytes)?
+                }
                 None if context.missed.get().is_some() => {
-                    let (found, missed) = look_up(context, table.rows(), key, &mut bytes)?;
+                    let (found, missed) = look_up(context, table.rows(), key, false, &mut bytes)?;
                     if missed {
                         context.missed.set(Some(true));
                     }
@@ -185,6 +230,10 @@ pub(super) fn each_row(
         Places::Spans(spans) => &spans.all,
     };
     txn.leave_reads(false);
+    if newest && !whole_key {
+        let mut found = |bytes: &[u8], key: &[u8]| take(bytes, key, false);
+        return to_lock::each(context, table, (access, spans), moves, &mut found);
+    }
     let Some((mode, wait)) = lock.filter(|_| whole_key) else {
         // A row that is found is locked once it is known to be wanted. Who locks rows may change them, and then looks at what comes after.
         let (places, together) = ((access, &spans[..]), lock.is_none());
@@ -368,7 +417,7 @@ const CHECK_AFTER: usize = 256;
 
 /// Asks whether the statement was ended, after so many more rows, in whatever spans and tables they are.
 #[inline]
-fn check_now_and_then(context: &Context<'_>, rows: usize) -> Result<()> {
+pub(super) fn check_now_and_then(context: &Context<'_>, rows: usize) -> Result<()> {
     context.met.set(context.met.get() + rows);
     if context.met.get() >= CHECK_AFTER {
         context.met.set(0);
@@ -393,7 +442,7 @@ fn exact_point(table: &TableDef, key: &[u8]) -> bool {
 }
 
 /// The primary key at the end of an index's key.
-fn row_key<'k>(table: &TableDef, index: usize, key: &'k [u8]) -> Result<&'k [u8]> {
+pub(super) fn row_key<'k>(table: &TableDef, index: usize, key: &'k [u8]) -> Result<&'k [u8]> {
     let mut rest = key;
     for part in &table.indexes[index].parts {
         let len = key::part_len(rest, &table.columns[part.column].ty)
@@ -408,6 +457,8 @@ struct Fetched<'a> {
     source: &'a Source,
     table: &'a TableDef,
     lock: Option<(LockMode, LockWait)>,
+    /// Where rows may have moved when they are locked.
+    moves: Option<&'a Moves<'a>>,
 }
 
 impl Fetched<'_> {
@@ -439,6 +490,9 @@ impl Fetched<'_> {
     /// looked at behind the lock alone.
     fn lock(&mut self, key: &[u8], row: &mut Row) -> Result<bool> {
         let Some((mode, wait)) = self.lock else { return Ok(true) };
+        if self.moves.is_some_and(|moves| moves.was_given(key)) {
+            return Ok(false);
+        }
         let own = self.source.offset..self.source.offset + self.source.width;
         let local = |expr: &&Expr| crate::expr::within(expr, &own);
         let hold = |row: &Row| -> Result<bool> {
@@ -453,7 +507,11 @@ impl Fetched<'_> {
             return Ok(true);
         }
         let mut newest = Vec::new();
-        if !self.context.txn.get_locked(self.table.rows(), key, mode, wait, &mut newest)? {
+        let there = match self.moves {
+            Some(moves) => moves.lock(self.table, key, (mode, wait), &mut newest)?,
+            None => self.context.txn.get_locked(self.table.rows(), key, mode, wait, &mut newest)?,
+        };
+        if !there {
             return Ok(false);
         }
         self.read(&Stored::new(&newest, &self.source.versions)?, key, row)?;

@@ -269,7 +269,8 @@ pub(super) fn scan_stored(
     if let (Some(cover), Places::Spans(spans)) = (&access.cover, places) {
         return each_entry(context, table, &entries(cover), &spans.all, |entry| take(entry, &[]));
     }
-    scan::each_row(context, table, access, places, None, |bytes, key, _| {
+    let reading = (scan::Reading::Plain, None);
+    scan::each_row(context, table, access, places, reading, |bytes, key, _| {
         take(&Stored::new(bytes, &source.versions)?, key)
     })
 }

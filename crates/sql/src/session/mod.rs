@@ -409,12 +409,28 @@ impl Session {
         self.ran(outcome, stalls)
     }
 
-    /// Has an error tell the name of the table or index whose data is damaged.
-    fn name_damage(&self, error: &mut SqlError) {
-        if let Some(damaged) = error.damaged.take() {
-            let name = Labels::of(&self.instance.0.catalog.load()).table(damaged);
-            error.message = format!("Incorrect key file for table '{name}'; {}", error.message);
-        }
+    /// Has an error tell the name of the table or index whose data is damaged, or whose row has changed.
+    fn name_table(&self, error: &mut SqlError) {
+        let Some(table) = error.table.take() else { return };
+        let name = Labels::of(&self.instance.0.catalog.load()).table(table);
+        error.message = match error.conflict {
+            false => format!("Incorrect key file for table '{name}'; {}", error.message),
+            true => {
+                let snapshot = self
+                    .txn
+                    .as_ref()
+                    .is_some_and(|txn| txn.options().isolation == Isolation::RepeatableRead);
+                // SERIALIZABLE has no such switch.
+                let switch = match snapshot {
+                    true => ", or use innodb_snapshot_isolation = OFF",
+                    false => "",
+                };
+                format!(
+                    "Row of table '{name}' has changed since the transaction began to read; \
+                     run the transaction again{switch}"
+                )
+            }
+        };
     }
 
     /// Ends a statement that has run, unless it was left.
@@ -426,7 +442,7 @@ impl Session {
         self.forget_warnings();
         self.process.end();
         if let Err(error) = &mut outcome {
-            self.name_damage(error);
+            self.name_table(error);
             self.note_error(error);
             self.variables.borrow_mut().row_count = -1;
             if error.ends_transaction {

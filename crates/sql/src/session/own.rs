@@ -208,7 +208,7 @@ impl Session {
                 }
                 Err(error) if error.code == 1317 => return Err(error),
                 Err(mut error) => {
-                    self.name_damage(&mut error);
+                    self.name_table(&mut error);
                     tell("Error", error.message);
                 }
             }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillway::{CommitFuture, Error, ErrorKind, Transaction};
+use spillway::{CommitFuture, Error, ErrorKind, Isolation, Transaction};
 use spillway_types::{ColumnType, Field, Value, ValueRef};
 use sqlparser::ast;
 
@@ -224,8 +224,13 @@ impl Session {
             self.variables.borrow_mut().assigned.clear();
             let mut context = self.context(txn, &ready.catalog, given.params);
             context.alone = alone;
+            context.starts_over = attempt < query::STARTS_MAX;
             if matches!(ready.compiled.body, Body::Query(_)) {
                 context.deadline = deadline;
+            } else {
+                // As InnoDB does, which makes no difference to READ COMMITTED.
+                context.shares =
+                    txn.options().isolation == Isolation::RepeatableRead && txn.acts_on_newest();
             }
             let outcome = match &ready.compiled.body {
                 Body::Query(plan) => self.select(&context, plan, sink).map(|()| None),
@@ -241,6 +246,10 @@ impl Session {
             };
             let warnings = context.warnings.into_inner();
             match outcome {
+                Err(error) if error.starts_over => {
+                    txn.rollback_to(start);
+                    self.variables.borrow_mut().undo_assignments();
+                }
                 // What reached the client cannot be told again.
                 Err(error)
                     if error.conflict
@@ -307,6 +316,9 @@ impl Session {
             found: Cell::new(0),
             missed: Cell::new(None),
             met: Cell::new(0),
+            moved: Cell::new(0),
+            starts_over: false,
+            shares: false,
             deadline: None,
             strict: Cell::new(false),
             alone: false,

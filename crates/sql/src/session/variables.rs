@@ -84,6 +84,7 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("init_connect", "", Fixed),
     ("innodb_flush_log_at_trx_commit", "1", Only(&["0", "1", "2"])),
     ("innodb_lock_wait_timeout", "50", Number(1, 1_073_741_824)),
+    ("innodb_snapshot_isolation", "ON", Flag),
     ("interactive_timeout", "28800", Limit),
     ("license", "Apache-2.0 OR MIT", Fixed),
     ("lock_wait_timeout", "50", Number(1, SECONDS_MAX)),
@@ -356,6 +357,7 @@ impl Variables {
         self.transactions = TransactionOptions::new()
             .isolation(isolation_of(&text("transaction_isolation")))
             .read_only(self.flag("transaction_read_only"))
+            .acts_on_newest(!self.flag("innodb_snapshot_isolation"))
             .durability(durability::parse(&text(durability::NAME)).unwrap_or_default())
             .lock_wait(Duration::from_secs(wait));
         self.often = Often {

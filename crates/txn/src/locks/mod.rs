@@ -250,6 +250,7 @@ impl Locks {
         let granted = verdict == Verdict::Granted || !self.withdraw(owner, target);
         if granted {
             owner.took(target, Taken::in_line(upgrade));
+            owner.waits_granted.set(owner.waits_granted.get() + 1);
         }
         match verdict {
             Verdict::Interrupted => {

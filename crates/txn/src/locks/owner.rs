@@ -46,6 +46,8 @@ pub(crate) struct LockOwner {
     leaves: Cell<bool>,
     /// The wait that was left behind.
     pub(super) left: RefCell<Option<Box<Left>>>,
+    /// Waits that ended with the lock.
+    pub(super) waits_granted: Cell<u64>,
 }
 
 /// A wait that its thread has left; the owner stands in line.
@@ -77,6 +79,7 @@ impl LockOwner {
             wait: OnceCell::new(),
             leaves: Cell::new(false),
             left: RefCell::default(),
+            waits_granted: Cell::new(0),
         }
     }
 
@@ -87,6 +90,11 @@ impl LockOwner {
     /// As [`LockOwner::new`], with waits that it has after another owner, which has ended.
     pub(crate) fn waiting_by(id: u64, wait: Arc<Wait>) -> LockOwner {
         LockOwner { wait: OnceCell::from(wait), ..LockOwner::new(id) }
+    }
+
+    /// How many of its waits have ended with the lock. The count never falls.
+    pub(crate) fn waits_granted(&self) -> u64 {
+        self.waits_granted.get()
     }
 
     /// Whether it holds any lock.

@@ -3,6 +3,7 @@
 mod anomalies;
 mod durability;
 mod lock_memory;
+mod newest;
 mod ranges;
 mod recovery;
 mod throttle;

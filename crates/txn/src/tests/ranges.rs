@@ -209,33 +209,42 @@ fn d5_whoever_comes_second_is_refused() {
     }
 }
 
-/// D1 under READ COMMITTED: rows count as they are when they are locked.
+/// D1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began counts as it is when it is locked, and what is
+/// ahead as it is then.
 #[test]
 fn d1_read_committed_deletes_what_is_there() {
-    let db = with_rows(0..100);
-    let txn = db.begin(ReadCommitted);
-    txn.begin_statement();
-    assert_eq!(get(&txn, &name(1)).unwrap().as_deref(), Some("value"));
-    let other = db.begin(ReadCommitted);
-    put(&other, &name(30), "newer").unwrap();
-    other.delete(TABLE, name(31).as_bytes()).unwrap();
-    put(&other, &name(120), "unseen").unwrap();
-    other.commit().wait().unwrap();
-    let mut seen = Vec::new();
-    let deleted = txn.delete_rows(TABLE, KeyRange::ALL, |key, value, met| {
-        if met != Met::Found {
-            seen.push((key.to_vec(), value.to_vec()));
-        }
-        assert_eq!(met == Met::Newer, key == name(30).as_bytes() && value == b"newer");
-        Ok::<bool, Error>(true)
-    });
-    assert_eq!((deleted.unwrap(), seen.len()), (99, 99));
-    assert!(seen.contains(&(name(30).into_bytes(), b"newer".to_vec())));
-    assert_eq!(numbers(&txn), [], "but for what it does not see");
-    txn.begin_statement();
-    assert_eq!(numbers(&txn), [120]);
-    txn.commit().wait().unwrap();
-    assert_eq!(rows(&db), [120]);
+    for gone in [false, true] {
+        let db = with_rows(0..100);
+        let txn = db.begin(ReadCommitted);
+        let (mut first, mut met_so) = (true, Vec::new());
+        let deleted = txn.delete_rows(TABLE, KeyRange::ALL, |key, value, met| {
+            if std::mem::take(&mut first) {
+                let other = db.begin(ReadCommitted);
+                match gone {
+                    true => other.delete(TABLE, name(30).as_bytes())?,
+                    false => put(&other, &name(30), "newer")?,
+                }
+                other.delete(TABLE, name(31).as_bytes())?;
+                put(&other, &name(120), "ahead")?;
+                other.commit().wait()?;
+            }
+            if met != Met::Found && met != Met::Locked {
+                met_so.push((key.to_vec(), value.to_vec(), met));
+            }
+            assert_ne!(key, name(31).as_bytes());
+            Ok::<bool, Error>(true)
+        });
+        assert_eq!(deleted.unwrap(), if gone { 99 } else { 100 });
+        let key = name(30).into_bytes();
+        let expected = match gone {
+            true => (key, b"value".to_vec(), Met::Gone),
+            false => (key, b"newer".to_vec(), Met::Newer),
+        };
+        assert_eq!(met_so, [expected]);
+        assert_eq!(numbers(&txn), []);
+        txn.commit().wait().unwrap();
+        assert_eq!(rows(&db), []);
+    }
 }
 
 /// D6: a reader that a deletion passed by is a pivot as with single deletions.

@@ -6,7 +6,7 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::Transaction;
 use crate::locks::Acquired;
-use crate::options::{Isolation, LockMode, LockWait};
+use crate::options::{LockMode, LockWait};
 use crate::snapshots::Live;
 
 impl Transaction {
@@ -15,7 +15,8 @@ impl Transaction {
     /// # Errors
     /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
     /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::LockTableFull`], [`ErrorKind::WouldBlock`] where waits are left
-    /// ([`Transaction::leave_waits`]), [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer (not under READ COMMITTED); the lock is held then.
+    /// ([`Transaction::leave_waits`]), [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer
+    /// (not where it acts on the newest versions: NEWEST-1); the lock is held then.
     pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
         let acquired = self.acquire_checked(table, key, mode, wait)?;
         if acquired == Acquired::New {
@@ -106,8 +107,7 @@ impl Transaction {
 
     /// First committer wins: refuses a row that was written after this transaction's snapshot.
     pub(super) fn check_newest(&self, table: TableId, key: &[u8]) -> Result<()> {
-        if self.options.isolation == Isolation::ReadCommitted || self.writes.borrow().created(table)
-        {
+        if self.acts_on_newest() || self.writes.borrow().created(table) {
             return Ok(());
         }
         let Some(snapshot) = self.snapshot.borrow().as_ref().map(Live::csn) else {
@@ -119,10 +119,9 @@ impl Transaction {
             self.look_up(table, key, None, &mut value).inspect_err(|_| self.unchecked.set(true))?;
         if newest.csn() > Some(snapshot) {
             self.unchecked.set(true);
-            return Err(Error::new(
-                ErrorKind::WriteConflict,
-                "the row was changed by another transaction after this one began to read; run it again",
-            ));
+            let text =
+                "another transaction changed the row after this one began to read; run it again";
+            return Err(Error::new(ErrorKind::WriteConflict, text).of_table(table));
         }
         Ok(())
     }
@@ -173,7 +172,7 @@ impl Transaction {
             self.locked_at.set(None);
             return self.get(table, key, value);
         }
-        if self.snapshot_taken() {
+        if self.snapshot_taken() && !self.acts_on_newest() {
             // No version is newer than the snapshot: that was looked at when it was locked.
             return self.get(table, key, value);
         }
@@ -185,7 +184,7 @@ impl Transaction {
             return Ok(false);
         }
         let found = self.get_newest(table, key, value)?;
-        if self.options.isolation != Isolation::ReadCommitted {
+        if !self.acts_on_newest() {
             self.snapshot();
         }
         Ok(found)

@@ -24,6 +24,7 @@ mod buffer;
 mod future;
 mod lock;
 mod lock_memory;
+mod newest;
 mod range;
 mod reads;
 mod scan;
@@ -77,6 +78,8 @@ pub struct Transaction {
     lock_memory: LockMemory,
     /// The newest commit that a read of this transaction rests on.
     seen: Cell<Csn>,
+    /// The newest commit of the rows whose newest versions were read.
+    newest_read: Cell<Csn>,
     /// Whether a lock may be held on a key that is newer than the snapshot.
     unchecked: Cell<bool>,
     /// The newest version of the keys that are locked, where each was looked at; a snapshot to come must see it.
@@ -136,6 +139,7 @@ impl Transaction {
             charge: RefCell::new(None),
             lock_memory: LockMemory::new(),
             seen: Cell::new(Csn::ZERO),
+            newest_read: Cell::new(Csn::ZERO),
             unchecked: Cell::new(false),
             locked_at: Cell::new(Some(Csn::ZERO)),
             leaves_reads: Cell::new(false),
@@ -311,7 +315,7 @@ impl Transaction {
             self.locked_at.set(None);
         })?;
         let csn = found.csn().unwrap_or(Csn::ZERO);
-        self.note_seen(csn);
+        self.note_newest(csn);
         self.locked_at.set(self.locked_at.get().map(|newest| newest.max(csn)));
         Ok(self.is_there(table, key, found, value))
     }
@@ -422,9 +426,11 @@ impl Transaction {
         self.buffer(table, key, value)
     }
 
-    /// Whether reads see a commit. Takes the snapshot if there is none.
+    /// Whether reads see a commit. It may take the snapshot if there is none.
     pub fn sees(&self, csn: Csn) -> bool {
-        csn <= self.snapshot()
+        // Only plain reads take the snapshot of one that acts on the newest versions (NEWEST-4), and none is older than this.
+        let later = self.acts_on_newest() && self.snapshot.borrow().is_none();
+        (later && csn <= self.shared().snapshots.stable_csn()) || csn <= self.snapshot()
     }
 
     fn write(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {

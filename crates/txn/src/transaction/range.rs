@@ -1,7 +1,8 @@
 //! Deleting the rows of a range, all or some.
 //!
-//! - **D1 (which rows).** Those that a scan of the range shows: what the snapshot sees, and the transaction's own. Under READ
-//!   COMMITTED a row counts as it is once it is locked; one that is gone by then does not.
+//! - **D1 (which rows).** Those that a scan of the range shows: what the snapshot sees, and the transaction's own. Where the
+//!   transaction acts on the newest versions, the scan is one of rows to lock (NEWEST-2), and a row counts as it is once it
+//!   is locked; one that is gone by then does not.
 //! - **D2 (locks, conflicts).** Each row that goes is locked as [`Transaction::delete`] does, and refused where that would be.
 //! - **D3 (others' rows).** What others put into the range, and the transaction does not see, stays, whenever it was or is committed.
 //! - **D4 (own rows).** What the transaction has written into the range before is deleted; what it writes there
@@ -30,9 +31,9 @@ use spillway_base::engine::{Access, Found};
 use spillway_base::range::successor;
 use spillway_base::{Csn, Direction, Error, KeyRange, Result, TableId};
 
-use super::Transaction;
+use super::{Scan, Transaction};
 use crate::locks::Acquired;
-use crate::options::{Isolation, LockMode, LockWait};
+use crate::options::{LockMode, LockWait};
 
 /// So many rows are worth an operation on the range: fewer are as quickly told one by one, and what is deleted then is none of
 /// their neighbours' business.
@@ -61,6 +62,8 @@ pub enum Met {
     Locked,
     /// Locked, and newer than it was found.
     Newer,
+    /// Locked, and deleted by another since it was found: `choose` may fail for it, and does not choose.
+    Gone,
 }
 
 /// A row, locked.
@@ -88,12 +91,35 @@ struct Run<'t> {
     /// Its rows, as long as they are few.
     few: Vec<Box<[u8]>>,
     last: Vec<u8>,
+    /// Room for the newest version of a row.
+    newest: Vec<u8>,
 }
 
-impl Run<'_> {
+impl<'t> Run<'t> {
+    /// In a range that begins there.
+    fn new(txn: &'t Transaction, table: TableId, start: &[u8]) -> Run<'t> {
+        Run {
+            txn,
+            table,
+            snapshot: Csn::ZERO,
+            start: (!start.is_empty()).then(|| start.to_vec()),
+            at_once_from: AT_ONCE_FROM,
+            rows: 0,
+            few: Vec::new(),
+            last: Vec::new(),
+            newest: Vec::new(),
+        }
+    }
+
     fn add(&mut self, key: &[u8]) -> Result<()> {
         if self.rows == 0 {
-            let Some(rows) = at_once_from(self.txn.writes.borrow().ranges()) else {
+            let at_once = if self.txn.reads_older_than(self.snapshot) {
+                // The transaction's own reads go on to see what others have deleted between its rows (NEWEST-4).
+                None
+            } else {
+                at_once_from(self.txn.writes.borrow().ranges())
+            };
+            let Some(rows) = at_once else {
                 return self.txn.buffer(self.table, key, None);
             };
             self.at_once_from = rows;
@@ -167,41 +193,75 @@ impl Transaction {
         if range.is_empty() {
             return Ok(0);
         }
-        // Of a table that nobody else has seen, all rows are its own.
-        let created = self.writes.borrow().created(table);
-        let snapshot = if created { Csn::ZERO } else { self.snapshot() };
-        let start = (!range.start.is_empty()).then(|| range.start.to_vec());
-        let (few, last) = (Vec::new(), Vec::new());
-        let at_once_from = AT_ONCE_FROM;
-        let mut run = Run { txn: self, table, snapshot, start, at_once_from, rows: 0, few, last };
-        let (mut deleted, mut newest) = (0, Vec::new());
-        let mut scan = self.scan(table, range, Direction::Forward)?;
+        let mut run = Run::new(self, table, range.start);
+        let mut deleted = 0;
+        let mut scan = self.scan_to_lock(table, range, Direction::Forward)?;
+        run.snapshot = self.state_of(&scan, table);
         while scan.advance()? {
-            let (key, value) = (scan.key(), scan.value());
-            let mut goes = choose(key, value, Met::Found)?;
-            if goes {
-                let locked = self.lock_row(table, key, snapshot, &mut newest)?;
-                goes = match locked {
-                    Locked::Gone => continue,
-                    Locked::Seen | Locked::Own => choose(key, value, Met::Locked)?,
-                    Locked::Newer => choose(key, &newest, Met::Newer)?,
-                };
-                if goes {
-                    self.note_deleted(table, key, snapshot)?;
-                    deleted += 1;
-                    match locked {
-                        Locked::Seen => run.add(key)?,
-                        _ => self.buffer(table, key, None)?,
-                    }
-                }
+            let waits = self.waits_granted();
+            let goes = self.delete_row(&mut run, &scan, choose)?;
+            deleted += u64::from(goes == Some(true));
+            if goes == Some(false) {
+                run.end(Some(scan.key()))?;
+                run.start = Some(successor(scan.key()));
             }
-            if !goes {
-                run.end(Some(key))?;
-                run.start = Some(successor(key));
+            let waited = self.acts_on_newest() && waits != self.waits_granted();
+            if waited || scan.is_behind() {
+                // NEWEST-2: what is ahead may have changed meanwhile.
+                let next = successor(scan.key());
+                run.end(Some(&next))?;
+                let rest = KeyRange::new(&next, range.end);
+                run.start = Some(next.clone());
+                if rest.is_empty() {
+                    break;
+                }
+                scan = self.scan_to_lock(table, rest, Direction::Forward)?;
+                run.snapshot = self.state_of(&scan, table);
             }
         }
         run.end(range.end)?;
         Ok(deleted)
+    }
+
+    /// The state that a scan of rows to lock reads.
+    fn state_of(&self, scan: &Scan<'_>, table: TableId) -> Csn {
+        // Of a table that nobody else has seen, all rows are its own.
+        let created = self.writes.borrow().created(table);
+        scan.state().unwrap_or_else(|| if created { Csn::ZERO } else { self.snapshot() })
+    }
+
+    /// Deletes the row that a scan stands on, if it is chosen. Answers whether it goes, which one that is gone already
+    /// neither does nor does not.
+    fn delete_row<E: From<Error>>(
+        &self,
+        run: &mut Run<'_>,
+        scan: &Scan<'_>,
+        choose: &mut dyn FnMut(&[u8], &[u8], Met) -> Outcome<bool, E>,
+    ) -> Outcome<Option<bool>, E> {
+        let (table, snapshot) = (run.table, run.snapshot);
+        let (key, value) = (scan.key(), scan.value());
+        if !choose(key, value, Met::Found)? {
+            return Ok(Some(false));
+        }
+        let mut newest = std::mem::take(&mut run.newest);
+        let locked = self.lock_row(table, key, snapshot, &mut newest)?;
+        let goes = match locked {
+            Locked::Gone => {
+                choose(key, value, Met::Gone)?;
+                return Ok(None);
+            }
+            Locked::Seen | Locked::Own => choose(key, value, Met::Locked)?,
+            Locked::Newer => choose(key, &newest, Met::Newer)?,
+        };
+        run.newest = newest;
+        if goes {
+            self.note_deleted(table, key, snapshot)?;
+            match locked {
+                Locked::Seen => run.add(key)?,
+                _ => self.buffer(table, key, None)?,
+            }
+        }
+        Ok(Some(goes))
     }
 
     /// Locks a row of the range. One that is newer than the snapshot is read anew.
@@ -219,12 +279,12 @@ impl Transaction {
         if own {
             return Ok(Locked::Own);
         }
-        if self.options.isolation != Isolation::ReadCommitted {
+        if !self.acts_on_newest() {
             // No version is newer than the snapshot: that was looked at when it was locked.
             return Ok(Locked::Seen);
         }
         let found = self.engine(table)?.newest(table, key, Access::Blocking, newest)?;
-        self.note_seen(found.csn().unwrap_or(Csn::ZERO));
+        self.note_newest(found.csn().unwrap_or(Csn::ZERO));
         Ok(match found {
             Found::Value(csn) if csn <= snapshot => Locked::Seen,
             Found::Value(_) => Locked::Newer,

@@ -75,6 +75,18 @@ impl<'t> Scan<'t> {
         self
     }
 
+    /// The state that it reads, where that is not the transaction's snapshot.
+    #[must_use]
+    pub fn state(&self) -> Option<Csn> {
+        self.snapshot.as_ref().map(Snapshot::csn)
+    }
+
+    /// Whether the transaction has looked at a row that has changed since the state which this reads (NEWEST-2).
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.state().is_some_and(|state| state < self.txn.newest_read.get())
+    }
+
     /// Has the part that was read noted when the scan ends (`serializable`).
     pub(super) fn noting(mut self, snapshot: Csn) -> Scan<'t> {
         self.noting = Some(snapshot);

@@ -31,6 +31,7 @@ impl Transaction {
         self.owner.renew(next_id());
         self.in_statement.set(false);
         self.seen.set(Csn::ZERO);
+        self.newest_read.set(Csn::ZERO);
         self.unchecked.set(false);
         self.locked_at.set(Some(Csn::ZERO));
         self.leaves_reads.set(false);

@@ -1,0 +1,143 @@
+//! Changes and locking reads that act on the newest committed versions.
+//!
+//! - **NEWEST-1 (where).** Under READ COMMITTED, and under REPEATABLE READ with
+//!   [`crate::TransactionOptions::acts_on_newest`], a change or a locking read acts on the newest committed version of
+//!   each row, which it reads once it has the row's lock. [`spillway_base::ErrorKind::WriteConflict`] never refuses it.
+//! - **NEWEST-2 (which rows).** A scan of rows to lock begins in the state that was committed when it was opened. Its
+//!   caller opens it again, behind the row that it has reached, where it had to wait for a lock
+//!   ([`Transaction::waits_granted`]) or looked at a row that has changed since ([`Scan::is_behind`]): the rest of the range
+//!   is read in the state that is committed by then. So it meets a row that another transaction has meanwhile moved or put
+//!   ahead of it, and does not meet one that was moved behind it. [`Transaction::delete_rows`] does so by itself.
+//! - **NEWEST-3 (no waits for nothing).** What others have written and not committed is not looked at. A statement waits
+//!   for a row only where the row's last committed version is one that it is about.
+//! - **NEWEST-4 (plain reads).** Under REPEATABLE READ plain reads stay at the transaction's snapshot, which neither a
+//!   change nor a locking read takes, and see the transaction's own writes in the place of what the snapshot has. A caller
+//!   that keeps keys which follow from rows learns from [`Transaction::get_replaced`] what the snapshot has of a row that
+//!   the transaction changes: it writes over those keys too, and writes those that the snapshot does not have yet.
+//!
+//! A statement that starts over at a newer snapshot, as those of CockroachDB do under READ COMMITTED, would show one
+//! state of all rows. It was rejected: a change of a large table beside other writers would start over again and again.
+
+use spillway_base::engine::Access;
+use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
+
+use super::{Scan, Transaction};
+use crate::options::{Durability, Isolation};
+use crate::snapshots::{Live, Snapshot};
+
+impl Transaction {
+    /// Whether changes and locking reads act on the newest committed versions (NEWEST-1).
+    #[must_use]
+    pub fn acts_on_newest(&self) -> bool {
+        match self.options.isolation {
+            Isolation::ReadCommitted => true,
+            Isolation::RepeatableRead => self.options.acts_on_newest,
+            Isolation::Serializable => false,
+        }
+    }
+
+    /// How many waits for locks have ended with the lock. The count never falls.
+    #[must_use]
+    pub fn waits_granted(&self) -> u64 {
+        self.owner.waits_granted()
+    }
+
+    /// The state that a scan of rows to lock begins in: one that has every row that this transaction holds.
+    fn newest_state(&self) -> Snapshot<'_> {
+        let snapshots = &self.shared().snapshots;
+        // A wait that was left may have ended with a lock.
+        let holds = self.owner.holds_any() || self.owner.has_left();
+        if !holds && self.durability() == Durability::Commit {
+            return snapshots.take(|| snapshots.stable_csn());
+        }
+        snapshots.take(|| self.shared().newest())
+    }
+
+    /// Whether plain reads are at a snapshot that is older than a state.
+    pub(super) fn reads_older_than(&self, state: Csn) -> bool {
+        self.snapshot_taken() && self.snapshot.borrow().as_ref().is_some_and(|at| at.csn() < state)
+    }
+
+    /// A scan of rows that the caller means to lock: at the snapshot, or in the newest state (NEWEST-2), with the
+    /// transaction's own writes.
+    ///
+    /// # Errors
+    /// As [`Transaction::scan`].
+    pub fn scan_to_lock(
+        &self,
+        table: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+    ) -> Result<Scan<'_>> {
+        if !self.acts_on_newest() || self.writes.borrow().created(table) {
+            return self.scan(table, range, direction);
+        }
+        let state = self.newest_state();
+        self.note_seen(state.csn());
+        let engine = self.engine(table)?;
+        let cursor = engine.scan(table, range, direction, state.csn(), Access::Blocking)?;
+        Ok(Scan::new(self, table, range, direction, Some(cursor)).holding(state))
+    }
+
+    /// Reads a row that the caller means to lock if it is one that the statement is about: at the snapshot, or its newest
+    /// committed version (NEWEST-3), or the transaction's own.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_with`].
+    pub fn get_to_lock(
+        &self,
+        table: TableId,
+        key: &[u8],
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let own =
+            |writes: &super::WriteBuffer| writes.created(table) || writes.get(table, key).is_some();
+        if !self.acts_on_newest() || own(&self.writes.borrow()) {
+            return self.get_with(table, key, access, value);
+        }
+        value.clear();
+        let found = match access {
+            Access::Blocking => self.look_up(table, key, None, value)?,
+            _ => self.engine(table)?.newest(table, key, access, value)?,
+        };
+        self.note_newest(found.csn().unwrap_or(Csn::ZERO));
+        Ok(self.is_there(table, key, found, value))
+    }
+
+    /// The newest commit of the rows whose newest versions were read.
+    #[must_use]
+    pub fn newest_read(&self) -> Csn {
+        self.newest_read.get()
+    }
+
+    /// Notes the commit of a row's newest version, which was read.
+    pub(super) fn note_newest(&self, csn: Csn) {
+        self.note_seen(csn);
+        self.newest_read.set(self.newest_read.get().max(csn));
+    }
+
+    /// Reads what the snapshot has of a row, whatever the transaction has written, if it acts on the newest versions and
+    /// the row has a newer one (NEWEST-4). Answers whether the snapshot has the row; `None` where it has the newest version.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn get_replaced(
+        &self,
+        table: TableId,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        value.clear();
+        let taken = self.options.isolation != Isolation::ReadCommitted && self.acts_on_newest();
+        let snapshot = self.snapshot.borrow().as_ref().map(Live::csn);
+        let Some(snapshot) = snapshot.filter(|_| taken) else { return Ok(None) };
+        let created = self.writes.borrow().created(table);
+        let newer = !created && self.look_up(table, key, None, value)?.csn() > Some(snapshot);
+        value.clear();
+        if !newer {
+            return Ok(None);
+        }
+        Ok(Some(self.look_up(table, key, Some(snapshot), value)?.is_value()))
+    }
+}
