@@ -69,7 +69,7 @@ pub use spillway_tiered::{
     TableUse, Tier, WARM_FROM,
 };
 pub use spillway_txn::{
-    CancelHandle, CommitFuture, Durability, Isolation, LockMode, LockWait, Met, Savepoint, Scan,
-    TransactionOptions,
+    CancelHandle, ColumnsRead, CommitFuture, Durability, Isolation, LockMode, LockWait, Met,
+    ReadsMark, Savepoint, Scan, TransactionOptions,
 };
 pub use transaction::{Spare, Table, Transaction};

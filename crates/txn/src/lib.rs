@@ -33,4 +33,7 @@ pub use manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
 pub use options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 pub use record::{check_frame, commits_in};
 pub use recovery::{LogSettings, RecoveryReport, recover};
-pub use transaction::{CancelHandle, CommitFuture, LOCK_WAIT, Met, Savepoint, Scan, Transaction};
+pub use transaction::{
+    CancelHandle, ColumnsRead, CommitFuture, LOCK_WAIT, Met, ReadsMark, Savepoint, Scan,
+    Transaction,
+};

@@ -77,6 +77,9 @@ pub struct TransactionOptions {
     /// Under REPEATABLE READ: whether changes and locking reads act on the newest committed versions, and so
     /// are never refused with [`spillway_base::ErrorKind::WriteConflict`], as InnoDB does it.
     pub acts_on_newest: bool,
+    /// Under REPEATABLE READ: whether the snapshot is never moved forward in place of a conflict, and what is read is not
+    /// remembered for that.
+    pub keeps_snapshot: bool,
 }
 
 impl TransactionOptions {
@@ -118,6 +121,13 @@ impl TransactionOptions {
     #[must_use]
     pub fn acts_on_newest(mut self, acts_on_newest: bool) -> TransactionOptions {
         self.acts_on_newest = acts_on_newest;
+        self
+    }
+
+    /// Keeping its snapshot as it is, or moving it forward where that makes no difference to what it has read.
+    #[must_use]
+    pub fn keeps_snapshot(mut self, keeps_snapshot: bool) -> TransactionOptions {
+        self.keeps_snapshot = keeps_snapshot;
         self
     }
 }

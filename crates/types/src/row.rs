@@ -205,6 +205,17 @@ impl<'a> RowReader<'a> {
         self.bytes.get(start..end).map(Some).ok_or(OUTSIDE)
     }
 
+    /// Whether two rows that were written under the same schema version have the same bytes for a column, or both lack it.
+    #[must_use]
+    pub fn has_same(&self, other: &RowReader<'_>, column: usize) -> bool {
+        match (column < self.columns(), column < other.columns()) {
+            (true, true) => {
+                matches!((self.bytes(column), other.bytes(column)), (Ok(own), Ok(its)) if own == its)
+            }
+            (own, its) => own == its,
+        }
+    }
+
     /// A column, where no more has to be known of it than a [`Field`] says: `None` when the row does not have it, and for a decimal.
     ///
     /// # Errors

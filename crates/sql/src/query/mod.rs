@@ -3,6 +3,7 @@
 mod access;
 mod aggregate;
 mod arrange;
+mod columns;
 mod cover;
 mod ends;
 mod from;
@@ -38,6 +39,7 @@ use crate::rows::Versions;
 pub(crate) use access::{Access, Hints, Interval, choose_access};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use arrange::{by_order, plan_table};
+pub(crate) use columns::columns_of;
 pub(crate) use cover::{Cover, Entry};
 pub(crate) use from::table_scope;
 pub(crate) use lookups::together_max;

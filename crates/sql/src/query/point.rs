@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use spillway::ColumnsRead;
 use spillway_base::Csn;
 use spillway_types::key::{Lookup, lookup, write_part};
 use spillway_types::{ColumnType, Value, ValueRef};
 
 use super::access::answered;
+use super::columns::columns_read;
 use super::take::{Onward, Projection, TakeRow, TakeStored};
 use super::{Body, Direct, QueryPlan, Source, SourceKind};
 use crate::catalog::{IndexPart, TableDef};
@@ -162,6 +164,11 @@ impl Point {
     /// The table whose row it is.
     pub(crate) fn table(&self) -> &TableDef {
         &self.key.table
+    }
+
+    /// What it reads of the row.
+    pub(crate) fn columns_read(&self) -> ColumnsRead {
+        columns_read(self.table(), self.columns.iter().copied())
     }
 
     /// The commit that a snapshot must see to have the table's rows; zero where all do.

@@ -7,6 +7,7 @@ use spillway_types::{Collation, Field, Value, ValueRef};
 use sqlparser::ast;
 
 use super::aggregate::State;
+use super::columns::note_columns;
 use super::join::Rows;
 use super::sort::{Held, KeyMap, Keys, Sorter, group_key, group_key_into, order_of};
 use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, TakeRow, spans, steps};
@@ -271,6 +272,7 @@ fn run_select(
     most: Option<u64>,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
+    note_columns(context, plan);
     let mut rows = Rows::new(context, plan);
     let never = is_never(context, plan)?;
     if plan.grouped {

@@ -13,6 +13,7 @@ use spillway_types::{Collation, ColumnType, Value, ValueRef};
 
 use super::access::answered;
 use super::aggregate::State;
+use super::columns::note_columns;
 use super::cover::{Entries, each_entry};
 use super::ends::{Ends, ends};
 use super::gather::{Gatherer, Gathering, Key};
@@ -449,6 +450,7 @@ pub(super) fn run_direct(
 ) -> Result<()> {
     let [source] = plan.sources.as_slice() else { return Ok(()) };
     let SourceKind::Table(table) = &source.kind else { return Ok(()) };
+    note_columns(context, plan);
     let never = is_never(context, plan)?;
     if let Direct::Ends(ends) = direct {
         let states = ends.find(context, source, table, never)?;

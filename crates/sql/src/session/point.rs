@@ -135,6 +135,7 @@ impl Session {
             return None;
         }
         txn.begin_statement();
+        txn.reads_columns(table, point.columns_read());
         let sees = txn.is_readable() && txn.sees(since);
         sees.then(|| txn.get_with(table, key, Access::MemoryOnly, row).ok())?
     }

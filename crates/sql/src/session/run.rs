@@ -217,7 +217,7 @@ impl Session {
         let had_snapshot = txn.snapshot_taken();
         let names = ready.compiled.tables.iter().map(|(lock, _)| lock.name());
         check_snapshot(txn, &ready.catalog, names)?;
-        let start = txn.savepoint();
+        let (start, read) = (txn.savepoint(), txn.reads_mark());
         for attempt in 0.. {
             txn.begin_statement();
             self.told.set(false);
@@ -248,21 +248,23 @@ impl Session {
             match outcome {
                 Err(error) if error.starts_over => {
                     txn.rollback_to(start);
+                    txn.forget_reads(read);
                     self.variables.borrow_mut().undo_assignments();
                 }
                 // What reached the client cannot be told again.
-                Err(error)
-                    if error.conflict
-                        && !had_snapshot
-                        && !self.told.get()
-                        && attempt < RESTARTS =>
-                {
+                Err(error) if error.conflict && !self.told.get() && attempt < RESTARTS => {
                     txn.rollback_to(start);
-                    txn.forget_snapshot();
+                    txn.forget_reads(read);
+                    if !had_snapshot {
+                        txn.forget_snapshot();
+                    } else if !txn.refresh()? {
+                        return Err(error);
+                    }
                     self.variables.borrow_mut().undo_assignments();
                 }
                 Err(error) if error.waits => {
                     txn.rollback_to(start);
+                    txn.forget_reads(read);
                     if !had_snapshot && txn.snapshot_taken() {
                         txn.forget_snapshot();
                     }

@@ -23,7 +23,9 @@ impl Session {
         let isolation = self.next_isolation.take().unwrap_or(usual.isolation);
         let read_only = self.next_read_only.take().unwrap_or(usual.read_only);
         self.running = Some((isolation, read_only));
-        usual.isolation(isolation).read_only(read_only)
+        // What one statement alone has read it reads again where it meets a conflict.
+        let alone = self.autocommit && !self.explicit;
+        usual.isolation(isolation).read_only(read_only).keeps_snapshot(alone)
     }
 
     pub(super) fn begin(&mut self) {
@@ -187,8 +189,8 @@ impl Session {
         if read_only.is_some() {
             self.next_read_only = read_only;
         }
-        self.begin();
         self.explicit = true;
+        self.begin();
         if let (Some(txn), true) = (&self.txn, snapshot) {
             txn.take_snapshot();
         }

@@ -6,6 +6,7 @@ mod lock_memory;
 mod newest;
 mod ranges;
 mod recovery;
+mod refresh;
 mod throttle;
 
 use std::path::Path;
@@ -83,8 +84,9 @@ pub(crate) fn new() -> Db {
 }
 
 impl Db {
+    /// Begins a transaction that keeps its snapshot: most tests look for conflicts.
     pub(crate) fn begin(&self, isolation: Isolation) -> Transaction {
-        self.manager.begin(TransactionOptions::new().isolation(isolation))
+        self.manager.begin(TransactionOptions::new().isolation(isolation).keeps_snapshot(true))
     }
 
     pub(crate) fn set(&self, key: &str, value: &str) {

@@ -118,6 +118,9 @@ impl Transaction {
         let newest =
             self.look_up(table, key, None, &mut value).inspect_err(|_| self.unchecked.set(true))?;
         if newest.csn() > Some(snapshot) {
+            if self.refresh()? {
+                return Ok(());
+            }
             self.unchecked.set(true);
             let text =
                 "another transaction changed the row after this one began to read; run it again";
@@ -173,8 +176,11 @@ impl Transaction {
             return self.get(table, key, value);
         }
         if self.snapshot_taken() && !self.acts_on_newest() {
-            // No version is newer than the snapshot: that was looked at when it was locked.
-            return self.get(table, key, value);
+            // No version is newer than the snapshot: that was looked at when it was locked. It is no read that others can change.
+            let mark = self.reads_mark();
+            let found = self.get(table, key, value);
+            self.forget_reads(mark);
+            return found;
         }
         if let Some(own) = self.writes.borrow().get(table, key) {
             value.extend_from_slice(own.unwrap_or_default());

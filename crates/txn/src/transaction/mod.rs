@@ -27,6 +27,7 @@ mod lock_memory;
 mod newest;
 mod range;
 mod reads;
+mod refresh;
 mod scan;
 mod spare;
 
@@ -49,6 +50,8 @@ pub use future::CommitFuture;
 pub(crate) use future::{RELAXED, SOON};
 use lock_memory::LockMemory;
 pub use range::Met;
+use refresh::Reads;
+pub use refresh::{ColumnsRead, ReadsMark};
 pub use scan::Scan;
 
 /// The budget is asked for room in steps of this many bytes.
@@ -80,6 +83,10 @@ pub struct Transaction {
     seen: Cell<Csn>,
     /// The newest commit of the rows whose newest versions were read.
     newest_read: Cell<Csn>,
+    /// What was read at the snapshot, where it may be moved forward.
+    reads: RefCell<Reads>,
+    /// Scans at the snapshot that are open.
+    scans_open: Cell<usize>,
     /// Whether a lock may be held on a key that is newer than the snapshot.
     unchecked: Cell<bool>,
     /// The newest version of the keys that are locked, where each was looked at; a snapshot to come must see it.
@@ -140,6 +147,8 @@ impl Transaction {
             lock_memory: LockMemory::new(),
             seen: Cell::new(Csn::ZERO),
             newest_read: Cell::new(Csn::ZERO),
+            reads: RefCell::default(),
+            scans_open: Cell::new(0),
             unchecked: Cell::new(false),
             locked_at: Cell::new(Some(Csn::ZERO)),
             leaves_reads: Cell::new(false),
@@ -173,6 +182,7 @@ impl Transaction {
     /// Begins a statement: under READ COMMITTED the statement's reads share one new snapshot. A
     /// caller that never begins statements gets a new snapshot for each read.
     pub fn begin_statement(&self) {
+        self.reads.borrow_mut().begin_statement();
         if self.options.isolation == Isolation::ReadCommitted {
             self.in_statement.set(true);
             self.hold(None);
@@ -210,6 +220,7 @@ impl Transaction {
             self.shared().serializable.aborted(self.owner.id());
         }
         self.hold(None);
+        self.reads.borrow_mut().clear();
         // The next one is taken with the locks held, and is as new as any of their rows.
         self.unchecked.set(false);
         self.locked_at.set(None);
@@ -289,6 +300,7 @@ impl Transaction {
         if self.serializable() {
             self.shared().serializable.read(self.owner.id(), snapshot, table, key)?;
         }
+        self.note_read(table, key);
         let found = match access {
             Access::Blocking => self.look_up(table, key, Some(snapshot), value)?,
             _ => self.engine(table)?.get(table, key, snapshot, access, value)?,
@@ -524,7 +536,8 @@ impl Transaction {
         let engine = self.engine(table)?;
         let cursor = engine.scan(table, range, direction, snapshot, Access::Blocking)?;
         let scan = Scan::new(self, table, range, direction, Some(cursor));
-        Ok(if self.serializable() { scan.noting(snapshot) } else { scan })
+        let noted = self.serializable() || self.remembers_reads();
+        Ok(if noted { scan.noting(snapshot) } else { scan })
     }
 
     /// A scan over a range in the newest committed state, whatever the snapshot, with the transaction's own

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 use spillway_base::engine::{Access, Cursor};
-use spillway_base::range::successor;
 use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
 
 use super::Transaction;
+use super::refresh::part_read;
 use crate::snapshots::Snapshot;
 
 /// A key that is kept; one that is not long takes no memory of its own.
@@ -42,6 +42,8 @@ pub struct Scan<'t> {
     snapshot: Option<Snapshot<'t>>,
     /// Where what it reads counts: at which snapshot, until it is noted.
     noting: Option<Csn>,
+    /// Whether it is counted among those that the snapshot is kept for.
+    counted: bool,
 }
 
 impl<'t> Scan<'t> {
@@ -66,6 +68,7 @@ impl<'t> Scan<'t> {
             started: false,
             snapshot: None,
             noting: None,
+            counted: false,
         }
     }
 
@@ -90,21 +93,20 @@ impl<'t> Scan<'t> {
     /// Has the part that was read noted when the scan ends (`serializable`).
     pub(super) fn noting(mut self, snapshot: Csn) -> Scan<'t> {
         self.noting = Some(snapshot);
+        self.counted = true;
+        self.txn.scans_open.set(self.txn.scans_open.get() + 1);
         self
     }
 
     /// Notes the part that was read: up to `last`, or all of the range.
     fn note(&mut self, last: Option<&[u8]>) -> Result<()> {
         let Some(snapshot) = self.noting.take() else { return Ok(()) };
-        let past;
-        let mut range = KeyRange::new(&self.start, self.end.as_deref());
-        match (last, self.direction) {
-            (None, _) => {}
-            (Some(last), Direction::Forward) => {
-                past = successor(last);
-                range.end = Some(&past);
-            }
-            (Some(last), Direction::Backward) => range.start = last,
+        let mut past = Vec::new();
+        let whole = KeyRange::new(&self.start, self.end.as_deref());
+        let range = part_read(whole, last, self.direction, &mut past);
+        if !self.txn.serializable() {
+            self.txn.note_range_read(self.table, range);
+            return Ok(());
         }
         let id = self.txn.owner.id();
         self.txn.shared().serializable.read_range(id, snapshot, self.table, range)
@@ -232,7 +234,8 @@ impl<'t> Scan<'t> {
     /// As [`Transaction::get`].
     pub fn advance_rows(&mut self, most: usize) -> Result<usize> {
         let untouched = self.txn.writes.borrow().untouched(self.table);
-        if !untouched || self.ahead || self.noting.is_some() {
+        let counts_rows = self.noting.is_some() && self.txn.serializable();
+        if !untouched || self.ahead || counts_rows {
             return self.advance().map(usize::from);
         }
         let Some(cursor) = &mut self.cursor else {
@@ -240,7 +243,11 @@ impl<'t> Scan<'t> {
             return Ok(0);
         };
         let found = cursor.next_rows(Access::Blocking, most);
-        self.stepped(found)
+        let rows = self.stepped(found)?;
+        if rows == 0 {
+            self.note(None)?;
+        }
+        Ok(rows)
     }
 
     /// Gives the keys and values of the rows that the last step came to, until `take` answers `false`.
@@ -275,6 +282,9 @@ impl<'t> Scan<'t> {
 
 impl Drop for Scan<'_> {
     fn drop(&mut self) {
+        if self.counted {
+            self.txn.scans_open.set(self.txn.scans_open.get() - 1);
+        }
         if self.noting.is_none() {
             return;
         }

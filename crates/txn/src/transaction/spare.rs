@@ -59,5 +59,6 @@ impl Transaction {
     fn let_go(&mut self) {
         self.writes.get_mut().clear();
         *self.charge.get_mut() = None;
+        self.reads.get_mut().clear();
     }
 }

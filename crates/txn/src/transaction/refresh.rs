@@ -1,0 +1,376 @@
+//! Moving a snapshot forward, in place of a conflict.
+//!
+//! Under REPEATABLE READ a transaction that meets a row newer than its snapshot must not write over it: it has decided by an older
+//! state. But where all that it has read is the same in the newest state, it has decided by that one as well. So it takes the newest
+//! state for its snapshot, and goes on, as CockroachDB's transactions do (Taft et al., SIGMOD 2020, 3.4: read refreshes).
+//!
+//! - **REFRESH-1 (when).** Where every key and range that the transaction has read at its snapshot is the same in the newest
+//!   state, [`Transaction::refresh`] makes that its snapshot. Else it leaves the snapshot as it is and answers `false`.
+//!   Operations that would answer [`spillway_base::ErrorKind::WriteConflict`] try it first.
+//! - **REFRESH-2 (what is read).** A key that was looked up, whether it was there or not; the part of a range that a scan came
+//!   through, and all of it once the scan has said that there is no more. Not the transaction's own writes, and not what it has
+//!   read under a lock that it holds: nobody else can have changed that.
+//! - **REFRESH-3 (what is the same).** A key that has no version after the snapshot up to the newer state; or one that both have, with
+//!   equal bytes, or with equal values in the columns that were read ([`Transaction::reads_columns`]); or that neither has. A range
+//!   with the same keys, each the same: a row that came or went is a change.
+//! - **REFRESH-4 (bounded).** At most [`READS_MAX`] keys and ranges are kept, in at most [`BYTES_MAX`] bytes that are charged to the
+//!   budget beyond the first [`FREE_BYTES`]; ranges are compared as far as [`ROWS_MAX`] rows. Beyond that, or where the budget has no
+//!   room, nothing is refreshed.
+//! - **REFRESH-5 (who).** Transactions under REPEATABLE READ that may write and do not act on the newest versions, unless their options
+//!   say that they keep their snapshot. SERIALIZABLE has dependencies instead, and its snapshot stays.
+//! - **REFRESH-6 (others).** It takes no lock of rows and no mutex, and has nobody wait. Both states are registered as snapshots while
+//!   they are compared.
+//! - **REFRESH-7 (scans).** While a scan at the snapshot is open there is none: the scan goes on at the snapshot.
+//!
+//! A refresh is right because the transaction holds what it writes. Its reads are the same at the newer state, so they could all have
+//! been made then; its writes follow from its reads and from rows that are locked, whose newest versions the newer state has.
+//!
+//! A record of the rows' bytes, or of hashes of them, was rejected. Both states can be read when they are compared, so a key is all
+//! that is kept.
+
+use spillway_base::budget::{Charge, Use};
+use spillway_base::engine::{Access, Cursor, Engine, Found};
+use spillway_base::range::successor;
+use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
+
+use super::Transaction;
+use crate::options::Isolation;
+use crate::snapshots::Live;
+
+/// Keys and ranges that are kept at most.
+const READS_MAX: usize = 4096;
+/// What they take at most.
+const BYTES_MAX: usize = 128 << 10;
+/// What they take and are not charged for, as what a transaction writes ([`super::FREE_BYTES`]).
+const FREE_BYTES: usize = 4 << 10;
+/// The budget is asked for room in steps of this many bytes.
+const CHARGE_STEP: usize = 16 << 10;
+/// Rows of ranges that a refresh compares at most.
+const ROWS_MAX: usize = 10_000;
+
+/// Which columns of a table's rows are read, for who knows what columns are.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnsRead {
+    /// A bit for each column; all bits for whole rows.
+    pub columns: u64,
+    /// Which layout of rows the bits are of.
+    pub layout: u16,
+    /// Whether two rows have equal values in these columns of this layout.
+    pub same: fn(&ColumnsRead, &[u8], &[u8]) -> bool,
+}
+
+impl ColumnsRead {
+    /// Whole rows.
+    pub const ALL: ColumnsRead =
+        ColumnsRead { columns: u64::MAX, layout: 0, same: |_, old, new| old == new };
+
+    /// Whether two rows are the same as far as they were read.
+    fn are_same(&self, old: &[u8], new: &[u8]) -> bool {
+        old == new || (self.columns != u64::MAX && (self.same)(self, old, new))
+    }
+
+    /// What is read where both are.
+    fn and(self, other: ColumnsRead) -> ColumnsRead {
+        if self.columns == u64::MAX || other.columns == u64::MAX || self.layout != other.layout {
+            return ColumnsRead::ALL;
+        }
+        ColumnsRead { columns: self.columns | other.columns, ..self }
+    }
+}
+
+/// A key that was read, or a range. Its bytes are in [`Reads::bytes`].
+struct Read {
+    table: TableId,
+    columns: ColumnsRead,
+    start: u32,
+    /// Where its first key ends, and a range's end begins.
+    middle: u32,
+    end: u32,
+    kind: ReadKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReadKind {
+    Key,
+    Range,
+    /// A range with no end.
+    Open,
+}
+
+/// What a transaction has read at its snapshot.
+#[derive(Default)]
+pub(super) struct Reads {
+    reads: Vec<Read>,
+    bytes: Vec<u8>,
+    /// Whether there was more than is kept.
+    overflowed: bool,
+    charge: Option<Charge>,
+    /// What the statement reads of tables, where that is not whole rows.
+    columns: Vec<(TableId, ColumnsRead)>,
+}
+
+/// A point in what a transaction has read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadsMark(usize);
+
+impl Reads {
+    /// Forgets everything: there is no snapshot at which it was read.
+    pub(super) fn clear(&mut self) {
+        let keeps = self.charge.is_none();
+        self.reads.clear();
+        self.bytes.clear();
+        self.overflowed = false;
+        if !keeps {
+            (self.reads, self.bytes, self.charge) = (Vec::new(), Vec::new(), None);
+        }
+    }
+
+    pub(super) fn begin_statement(&mut self) {
+        self.columns.clear();
+    }
+
+    fn columns_of(&self, table: TableId) -> ColumnsRead {
+        let found = self.columns.iter().find(|(other, _)| *other == table);
+        found.map_or(ColumnsRead::ALL, |(_, columns)| *columns)
+    }
+
+    fn key(&self, read: &Read) -> &[u8] {
+        &self.bytes[read.start as usize..read.middle as usize]
+    }
+
+    fn end(&self, read: &Read) -> &[u8] {
+        &self.bytes[read.middle as usize..read.end as usize]
+    }
+
+    /// Keeps a key, or a range with its end, if there is room; `charge` gives room past what is free.
+    fn push(
+        &mut self,
+        table: TableId,
+        (start, end): (&[u8], Option<&[u8]>),
+        kind: ReadKind,
+        charge: impl FnOnce(usize) -> Option<Charge>,
+    ) {
+        let columns = self.columns_of(table);
+        if let Some(last) = self.reads.last()
+            && kind == ReadKind::Key
+            && last.kind == kind
+            && last.table == table
+            && last.columns.columns == columns.columns
+            && self.key(last) == start
+        {
+            return;
+        }
+        let more = size_of::<Read>() + start.len() + end.map_or(0, <[u8]>::len);
+        let need = self.reads.len() * size_of::<Read>() + self.bytes.len() + more;
+        if self.reads.len() == READS_MAX || need > BYTES_MAX || !self.make_room(need, charge) {
+            self.overflow();
+            return;
+        }
+        let from = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(start);
+        let middle = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(end.unwrap_or_default());
+        let end = self.bytes.len() as u32;
+        self.reads.push(Read { table, columns, start: from, middle, end, kind });
+    }
+
+    /// Whether so many bytes are free, or charged.
+    fn make_room(&mut self, need: usize, charge: impl FnOnce(usize) -> Option<Charge>) -> bool {
+        // Vectors may have twice the room that they need.
+        let (need, have) = (2 * need, self.charge.as_ref().map_or(0, Charge::bytes));
+        if need <= FREE_BYTES.max(have) {
+            return true;
+        }
+        let want = need.next_multiple_of(CHARGE_STEP);
+        let Some(more) = charge(want - have) else { return false };
+        match &mut self.charge {
+            charge @ None => *charge = Some(more),
+            Some(charge) => {
+                drop(more);
+                charge.resize(want);
+            }
+        }
+        true
+    }
+
+    fn overflow(&mut self) {
+        self.reads = Vec::new();
+        self.bytes = Vec::new();
+        self.charge = None;
+        self.overflowed = true;
+    }
+}
+
+impl Transaction {
+    /// Whether it remembers what it reads (REFRESH-5).
+    #[inline]
+    pub(super) fn remembers_reads(&self) -> bool {
+        self.options.isolation == Isolation::RepeatableRead
+            && !self.options.read_only
+            && !self.options.keeps_snapshot
+            && !self.options.acts_on_newest
+    }
+
+    /// Notes a key that was looked up at the snapshot.
+    #[inline]
+    pub(super) fn note_read(&self, table: TableId, key: &[u8]) {
+        if self.remembers_reads() {
+            self.remember(table, (key, None), ReadKind::Key);
+        }
+    }
+
+    /// Notes a range, or what a scan has come through of one.
+    pub(super) fn note_range_read(&self, table: TableId, range: KeyRange<'_>) {
+        let kind = if range.end.is_some() { ReadKind::Range } else { ReadKind::Open };
+        self.remember(table, (range.start, range.end), kind);
+    }
+
+    fn charge_reads(&self, bytes: usize) -> Option<Charge> {
+        // Nobody waits for room for it.
+        self.shared().budget.try_charge(Use::Transactions, bytes).ok()
+    }
+
+    fn remember(&self, table: TableId, keys: (&[u8], Option<&[u8]>), kind: ReadKind) {
+        let mut reads = self.reads.borrow_mut();
+        if !reads.overflowed {
+            reads.push(table, keys, kind, |bytes| self.charge_reads(bytes));
+        }
+    }
+
+    /// Says which columns of a table's rows the statement reads, beside those that were said before: a refresh compares no others.
+    /// Where nothing is said it compares whole rows. A statement ends where the next begins ([`Transaction::begin_statement`]).
+    pub fn reads_columns(&self, table: TableId, columns: ColumnsRead) {
+        if !self.remembers_reads() {
+            return;
+        }
+        let mut reads = self.reads.borrow_mut();
+        match reads.columns.iter_mut().find(|(other, _)| *other == table) {
+            Some((_, said)) => *said = said.and(columns),
+            None => reads.columns.push((table, columns)),
+        }
+    }
+
+    /// A point to forget reads from.
+    #[must_use]
+    pub fn reads_mark(&self) -> ReadsMark {
+        ReadsMark(self.reads.borrow().reads.len())
+    }
+
+    /// Forgets what was read since a mark, because nobody was told of it and it will be read again.
+    pub fn forget_reads(&self, since: ReadsMark) {
+        let mut reads = self.reads.borrow_mut();
+        if let Some(first) = reads.reads.get(since.0) {
+            let start = first.start as usize;
+            reads.reads.truncate(since.0);
+            reads.bytes.truncate(start);
+        }
+    }
+
+    /// Makes the newest state the transaction's snapshot, if all that it has read is the same there (REFRESH-1). Answers whether it did.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn refresh(&self) -> Result<bool> {
+        let able =
+            self.remembers_reads() && self.scans_open.get() == 0 && !self.reads.borrow().overflowed;
+        let old = self.snapshot.borrow().as_ref().map(Live::csn);
+        let Some(old) = old.filter(|_| able) else { return Ok(false) };
+        let newer = self.shared().snapshots.register(|| self.shared().newest());
+        let same = self.are_same(old, newer.csn());
+        if !matches!(same, Ok(true)) {
+            self.shared().snapshots.release(newer);
+            return same;
+        }
+        self.hold(Some(newer));
+        // It has the newest version of every row that is locked.
+        self.unchecked.set(false);
+        Ok(true)
+    }
+
+    /// Whether all that was read at one snapshot is the same at another (REFRESH-3).
+    fn are_same(&self, old: Csn, new: Csn) -> Result<bool> {
+        let reads = self.reads.borrow();
+        let mut rows = ROWS_MAX;
+        for read in &reads.reads {
+            let engine = &**self.engine(read.table)?;
+            let (key, end) = (reads.key(read), reads.end(read));
+            let same = match read.kind {
+                ReadKind::Key => is_same_key(engine, read, key, (old, new))?,
+                ReadKind::Range => {
+                    let range = KeyRange::new(key, Some(end));
+                    is_same_range(engine, read, range, (old, new), &mut rows)?
+                }
+                ReadKind::Open => {
+                    let range = KeyRange::new(key, None);
+                    is_same_range(engine, read, range, (old, new), &mut rows)?
+                }
+            };
+            if !same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn is_same_key(
+    engine: &dyn Engine,
+    read: &Read,
+    key: &[u8],
+    (old, new): (Csn, Csn),
+) -> Result<bool> {
+    let (mut was, mut is) = (Vec::new(), Vec::new());
+    let newer = engine.get(read.table, key, new, Access::Blocking, &mut is)?;
+    if newer.csn() <= Some(old) && newer != Found::Nothing {
+        return Ok(true);
+    }
+    let older = engine.get(read.table, key, old, Access::Blocking, &mut was)?;
+    Ok(match (older.is_value(), newer.is_value()) {
+        (false, false) => true,
+        (true, true) => read.columns.are_same(&was, &is),
+        _ => false,
+    })
+}
+
+/// Compares as many rows as `rows` says at most, and takes them off.
+fn is_same_range(
+    engine: &dyn Engine,
+    read: &Read,
+    range: KeyRange<'_>,
+    (old, new): (Csn, Csn),
+    rows: &mut usize,
+) -> Result<bool> {
+    let open = |at| engine.scan(read.table, range, Direction::Forward, at, Access::Blocking);
+    let (mut was, mut is) = (open(old)?, open(new)?);
+    loop {
+        let (before, after) = (was.next(Access::Blocking)?, is.next(Access::Blocking)?);
+        if !before && !after {
+            return Ok(true);
+        }
+        if before != after || *rows == 0 || !is_same_row(read, &*was, &*is, old) {
+            return Ok(false);
+        }
+        *rows -= 1;
+    }
+}
+
+fn is_same_row(read: &Read, was: &dyn Cursor, is: &dyn Cursor, old: Csn) -> bool {
+    was.key() == is.key() && (is.csn() <= old || read.columns.are_same(was.value(), is.value()))
+}
+
+/// The part of a range that a scan has come through, up to the row that it gave last.
+pub(super) fn part_read<'r>(
+    range: KeyRange<'r>,
+    last: Option<&'r [u8]>,
+    direction: Direction,
+    past: &'r mut Vec<u8>,
+) -> KeyRange<'r> {
+    match (last, direction) {
+        (None, _) => range,
+        (Some(last), Direction::Forward) => {
+            *past = successor(last);
+            KeyRange::new(range.start, Some(past))
+        }
+        (Some(last), Direction::Backward) => KeyRange::new(last, range.end),
+    }
+}
