@@ -64,6 +64,8 @@ fn open_database(disk: &SimDisk) -> Result<Database, SqlError> {
     for (class, dir) in DEVICES {
         if disk.exists(Path::new(dir))? {
             settings.tiers.push(Tier { class, dir: dir.into(), compression: None });
+            // Nearly every transaction is larger than that, and spills its writes.
+            settings.transaction_bytes_max = Some(400);
         }
     }
     Ok(Database::open_on(Arc::new(disk.clone()), "/db", settings)?)

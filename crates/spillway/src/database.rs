@@ -31,6 +31,8 @@ use crate::transaction::{Spare, Table, Transaction};
 
 /// How often the log is looked at, to cut it.
 const LOG_CARE: Duration = Duration::from_millis(500);
+/// How soon the folder of spilled writes looks again while readers, or the log, keep it from going on.
+const FOLD_NAP: Duration = Duration::from_millis(10);
 /// Who waits until commits are in data files looks so often.
 const PERSIST_NAP: Duration = Duration::from_millis(1);
 /// So many cores give one queue its reads: that is a system call for each, and those of one queue come one after another.
@@ -38,7 +40,8 @@ const CORES_PER_READ_QUEUE: usize = 4;
 
 struct Running {
     background: Option<Background>,
-    care: Option<std::thread::JoinHandle<()>>,
+    /// Threads that stop when they are told to.
+    care: Vec<std::thread::JoinHandle<()>>,
     /// Of the data folder, and of the log's where that is elsewhere.
     locks: Vec<Box<dyn DiskLock>>,
 }
@@ -214,7 +217,7 @@ impl Database {
         let manager_settings = ManagerSettings {
             durability: settings.durability,
             lock_wait: settings.lock_wait,
-            transaction_bytes_max: settings.memory_bytes / 8,
+            transaction_bytes_max: settings.transaction_bytes(),
             log_bytes_max: settings.log_bytes_max,
             throttle: settings.has(Mechanism::Throttle),
         };
@@ -241,7 +244,7 @@ impl Database {
             disk,
             path: path.to_owned(),
             log_dir: home.dir,
-            running: Mutex::new(Running { background: None, care: None, locks }),
+            running: Mutex::new(Running { background: None, care: Vec::new(), locks }),
             closed: RwLock::new(false),
             care: Arc::default(),
         });
@@ -267,9 +270,29 @@ impl Database {
                 }
             }
         })?;
+        let (manager, care) = (inner.manager.clone(), inner.care.clone());
+        let folder = thread::spawn("fold", move || {
+            let mut stop = care.stop.lock();
+            while !*stop {
+                // A failure is kept by whoever failed, and the step is made again.
+                let step = || (manager.fold_step(), spillway_base::clock::now());
+                let began = spillway_base::clock::now();
+                let (worked, ended) = parking_lot::MutexGuard::unlocked(&mut stop, step);
+                if *stop {
+                    break;
+                }
+                let nap = match worked {
+                    // A step keeps commits waiting: it has half of the time at the most.
+                    Ok(true) => ended.saturating_sub(began),
+                    _ if manager.overlays() > 0 => FOLD_NAP,
+                    _ => LOG_CARE,
+                };
+                care.changed.wait_for(&mut stop, nap);
+            }
+        })?;
         let mut running = inner.running.lock();
         running.background = Some(background);
-        running.care = Some(thread);
+        running.care = vec![thread, folder];
         Ok(())
     }
 
@@ -441,11 +464,11 @@ impl Database {
     /// [`crate::ErrorKind::Closed`].
     pub fn run_background_job(&self) -> Result<bool> {
         let _open = self.0.open()?;
-        let worked = self.0.tiered.run_background_job()? == JobOutcome::Worked;
-        if !worked {
-            self.0.manager.truncate_log()?;
+        if self.0.tiered.run_background_job()? == JobOutcome::Worked {
+            return Ok(true);
         }
-        Ok(worked)
+        self.0.manager.truncate_log()?;
+        self.0.manager.fold_step()
     }
 
     /// Writes to the log what is committed and not durable, unless another thread does already: for one that has nothing
@@ -570,12 +593,12 @@ impl Inner {
         self.care.changed.notify_all();
         let (background, care) = {
             let mut running = self.running.lock();
-            (running.background.take(), running.care.take())
+            (running.background.take(), std::mem::take(&mut running.care))
         };
         // Those who wait for room in memory would else do the work of the threads that have gone.
         self.tiered.close();
         drop(background);
-        if let Some(care) = care {
+        for care in care {
             // A panic in it has been reported by the panic hook.
             let _ = care.join();
         }

@@ -15,6 +15,9 @@ use crate::mechanism::Mechanism;
 pub struct Settings {
     /// The one memory budget, in bytes: memtables, caches, open transactions, connections.
     pub memory_bytes: usize,
+    /// Bytes of one transaction's writes that are kept in memory, estimated; what is more is spilled to
+    /// data files until the commit. `None` for a sixteenth of the memory.
+    pub transaction_bytes_max: Option<usize>,
     /// Cores to use for background work.
     pub cores: usize,
     /// When a commit is acknowledged, unless its transaction says otherwise.
@@ -73,6 +76,8 @@ pub struct Settings {
     pub slot_bytes: usize,
 }
 
+/// A transaction keeps writes of this part of the memory before it spills them.
+const TRANSACTION_SHARE: usize = 16;
 /// The least memory that a database runs with.
 const MEMORY_BYTES_MIN: usize = 16 << 20;
 
@@ -81,6 +86,7 @@ impl Default for Settings {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Settings {
             memory_bytes: 1 << 30,
+            transaction_bytes_max: None,
             cores,
             log_lanes: None,
             recovery_threads: cores,
@@ -127,6 +133,12 @@ impl Settings {
         self.log_lanes.unwrap_or_else(|| lanes_for(self.cores))
     }
 
+    /// Bytes of one transaction's writes that are kept in memory.
+    #[must_use]
+    pub fn transaction_bytes(&self) -> usize {
+        self.transaction_bytes_max.unwrap_or(self.memory_bytes / TRANSACTION_SHARE)
+    }
+
     /// Whether a mechanism is not left out.
     #[must_use]
     pub fn has(&self, mechanism: Mechanism) -> bool {
@@ -148,6 +160,7 @@ impl Settings {
     pub fn shown(&self) -> Vec<(&'static str, String)> {
         let Settings {
             memory_bytes,
+            transaction_bytes_max: _,
             cores,
             durability,
             lock_wait: _,
@@ -191,6 +204,7 @@ impl Settings {
             ("slot_bytes", slot_bytes.to_string()),
             ("space_max", space_max.to_string()),
             ("tiers", listed(tiers)),
+            ("transaction_bytes_max", self.transaction_bytes().to_string()),
             ("without", listed(without)),
         ]
     }

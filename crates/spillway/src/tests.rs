@@ -1,5 +1,6 @@
 mod histories;
 mod settings;
+mod spills;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -5,6 +5,7 @@
 //! - `options`: what it chooses;
 //! - `transaction`: its snapshot, locks, writes and end;
 //! - `locks`, `serializable`: what keeps it apart from others;
+//! - `spill`: its writes where they are more than memory holds;
 //! - `pipeline`, `record`: its commit on the way to the log and the engines;
 //! - `watermark`, `snapshots`: what is visible, and what is still looked at;
 //! - `recovery`: the way back from the log; `copy`: the log's commits read beside its writers, and a log made of them;
@@ -21,6 +22,7 @@ mod record;
 mod recovery;
 mod serializable;
 mod snapshots;
+mod spill;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ pub use manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
 pub use options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 pub use record::{check_frame, commits_in};
 pub use recovery::{LogSettings, RecoveryReport, recover};
+pub use spill::Scratch;
 pub use transaction::{
     CancelHandle, ColumnsRead, CommitFuture, LOCK_WAIT, Met, ReadsMark, Savepoint, Scan,
     Transaction,

@@ -15,9 +15,11 @@ use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
 use crate::locks::Locks;
 use crate::options::{Durability, Isolation, TransactionOptions};
+pub(crate) use crate::pipeline::Terms;
 use crate::pipeline::{self, Pipeline, Room, SAMPLE, Urgency};
 use crate::serializable::Serializable;
-use crate::snapshots::Snapshots;
+use crate::snapshots::{Pin, Snapshots};
+use crate::spill::{Folder, Overlays};
 use crate::throttle::{SLIGHT, Throttle};
 use crate::transaction::{CancelHandle, RELAXED, SOON, Transaction};
 
@@ -38,13 +40,23 @@ pub struct ManagerSettings {
 
 /// The horizon of a database that is being opened: engines are opened with it, then the manager.
 #[derive(Clone)]
-pub struct HorizonHandle(pub(crate) Arc<Snapshots>);
+pub struct HorizonHandle(pub(crate) Arc<Snapshots>, Arc<Mutex<Option<Pin>>>);
 
 impl HorizonHandle {
     /// The horizon of a new database.
     #[must_use]
     pub fn new() -> HorizonHandle {
-        HorizonHandle(Snapshots::new())
+        let snapshots = Snapshots::new();
+        // Until overlays are attached, no deletion is forgotten (SPILL-5).
+        let pin = snapshots.pin(Csn::ZERO);
+        HorizonHandle(snapshots, Arc::new(Mutex::new(Some(pin))))
+    }
+
+    /// The database is open: what it needs of old versions it has pinned by itself.
+    pub(crate) fn opened(&self) {
+        if let Some(pin) = self.1.lock().take() {
+            self.0.unpin(pin);
+        }
     }
 
     /// For engines.
@@ -120,6 +132,9 @@ pub(crate) struct Shared {
     pub(crate) pipeline: Pipeline,
     pub(crate) locks: Locks,
     pub(crate) serializable: Serializable,
+    /// Committed transactions whose spilled writes are still to be folded.
+    pub(crate) overlays: Overlays,
+    pub(crate) folder: Folder,
     pub(crate) budget: Budget,
     _queues: Charge,
     pub(crate) clock: Clock,
@@ -242,12 +257,16 @@ impl Shared {
         &self,
         room: Room<'_>,
         batch: &WriteBatch,
-        touched: impl Iterator<Item = TableId>,
-        dropped: &[TableId],
+        terms: Terms<'_, impl Iterator<Item = TableId>>,
         numbered: impl FnOnce(Csn),
     ) -> Result<Csn> {
-        let csn = self.pipeline.enqueue(room, batch, touched, dropped)?;
-        numbered(csn);
+        let csn = self.pipeline.enqueue(room, batch, terms, numbered)?;
+        self.install(csn, batch);
+        Ok(csn)
+    }
+
+    /// Installs a commit that was ordered.
+    pub(crate) fn install(&self, csn: Csn, batch: &WriteBatch) {
         let start = csn.0.is_multiple_of(SAMPLE).then(|| self.clock.now());
         for engine in self.engines.iter() {
             engine.install(csn, batch);
@@ -257,7 +276,6 @@ impl Shared {
             self.pipeline.counts.install_ns.fetch_add(took, Ordering::Relaxed);
         }
         self.pipeline.installed(csn);
-        Ok(csn)
     }
 
     /// A snapshot number that covers every commit whose locks were given back before the call.
@@ -300,6 +318,8 @@ impl TransactionManager {
             _queues: budget.charge(Use::Transactions, pipeline.queue_bytes()),
             pipeline,
             locks: Locks::new(),
+            overlays: Overlays::new(),
+            folder: Folder::default(),
             budget,
             clock,
             throttle: Throttle::default(),
@@ -356,6 +376,7 @@ impl TransactionManager {
             // Others must know what it read.
             return Ok(None);
         }
+        let Some(quiet) = shared.overlays.quiet() else { return Ok(None) };
         // As a transaction that has locked nothing takes it.
         let snapshot = match options.durability.unwrap_or(shared.settings.durability) {
             Durability::Commit => shared.snapshots.stable_csn(),
@@ -368,6 +389,9 @@ impl TransactionManager {
         let Some(found) = engine.recall(table, key, snapshot, access, value)? else {
             return Ok(None);
         };
+        if shared.overlays.quiet() != Some(quiet) {
+            return Ok(None);
+        }
         if !found.is_value() {
             value.clear();
         }
@@ -454,6 +478,21 @@ impl TransactionManager {
     /// Takes what was read into memory, and calls those who have left for it.
     pub fn end_reads(&self) {
         self.0.engines.iter().for_each(|engine| engine.end_reads());
+    }
+
+    /// Does one piece of the work that transactions leave behind which wrote more than memory holds: their
+    /// writes go into the tables, and what nobody needs is deleted. `false` when there is none to do now.
+    ///
+    /// # Errors
+    /// As a commit. What failed is tried again by the next call.
+    pub fn fold_step(&self) -> Result<bool> {
+        self.0.fold_step()
+    }
+
+    /// How many committed transactions have writes that are not yet in their tables.
+    #[must_use]
+    pub fn overlays(&self) -> usize {
+        self.0.overlays.count()
     }
 
     /// Cuts the log where the engines' own files have it all, and asks the engines for more when it is long.

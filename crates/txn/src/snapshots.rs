@@ -46,6 +46,8 @@ pub(crate) struct Snapshots {
     slots: Box<[Slot]>,
     /// Snapshots that found no slot, with their number.
     overflow: Mutex<BTreeMap<Csn, usize>>,
+    /// Snapshots at which nobody reads, and whose versions are kept all the same, with their number.
+    pins: Mutex<BTreeMap<Csn, usize>>,
 }
 
 impl Snapshots {
@@ -55,7 +57,45 @@ impl Snapshots {
             stable: AtomicU64::new(0),
             slots: (0..SLOTS).map(|_| Slot(AtomicU64::new(FREE))).collect(),
             overflow: Mutex::default(),
+            pins: Mutex::default(),
         })
+    }
+
+    /// Keeps what a snapshot at `csn` sees, and all deletions above, until [`Snapshots::unpin`]. The
+    /// caller knows that nothing of that was forgotten yet: `csn` is above the stable CSN, or pinned
+    /// already, or nothing at or above it was (H2).
+    pub(crate) fn pin(&self, csn: Csn) -> Pin {
+        *self.pins.lock().entry(csn).or_default() += 1;
+        Pin(csn)
+    }
+
+    pub(crate) fn unpin(&self, Pin(csn): Pin) {
+        let mut pins = self.pins.lock();
+        if let Some(count) = pins.get_mut(&csn) {
+            *count -= 1;
+            if *count == 0 {
+                pins.remove(&csn);
+            }
+        }
+    }
+
+    /// The oldest snapshot that somebody reads at, or will; pins are none.
+    pub(crate) fn oldest_read(&self) -> Csn {
+        let mut live = Vec::new();
+        self.reads(&mut live);
+        live.into_iter().min().unwrap_or_default()
+    }
+
+    fn reads(&self, out: &mut Vec<Csn>) {
+        out.push(self.stable_csn());
+        fence(Ordering::SeqCst);
+        for slot in &self.slots {
+            match slot.0.load(Ordering::Acquire) {
+                FREE | TAKEN => {}
+                csn => out.push(Csn(csn - 1)),
+            }
+        }
+        out.extend(self.overflow.lock().keys());
     }
 
     /// Everything up to `done` is installed and durable. For recovery, before any commit.
@@ -159,19 +199,16 @@ impl Horizon for Snapshots {
 
     fn live_snapshots(&self, out: &mut Vec<Csn>) {
         out.clear();
-        out.push(self.stable_csn());
-        fence(Ordering::SeqCst);
-        for slot in &self.slots {
-            match slot.0.load(Ordering::Acquire) {
-                FREE | TAKEN => {}
-                csn => out.push(Csn(csn - 1)),
-            }
-        }
-        out.extend(self.overflow.lock().keys());
+        self.reads(out);
+        out.extend(self.pins.lock().keys());
         out.sort_unstable();
         out.dedup();
     }
 }
+
+/// A snapshot that is kept ([`Snapshots::pin`]).
+#[must_use]
+pub(crate) struct Pin(Csn);
 
 /// A live snapshot, until it is released.
 #[must_use]

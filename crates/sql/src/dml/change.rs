@@ -5,10 +5,11 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use spillway::{LockMode, LockWait};
+use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
+use super::bulk::{self, Changer};
 use super::point::{Assignment, Fate, PointChange};
 use super::{Changed, Maker, Rules, Scope, is_same, same, target, unsafe_update, value_for};
 use crate::catalog::{TableDef, shift_timestamps};
@@ -27,18 +28,27 @@ const CHOICES_MAX: usize = 10;
 /// Rows that are changed: mostly one.
 type Targets = SmallVec<[Row; 1]>;
 
+/// The rows that a statement changes, locked.
+enum Found {
+    Rows(Targets),
+    /// Their keys, in the order that they are changed in.
+    Keys(Scratch),
+}
+
 /// An UPDATE or DELETE, bound.
 #[derive(Debug)]
 pub(crate) struct ChangePlan {
-    rules: Rules,
-    source: Source,
+    pub(super) rules: Rules,
+    pub(super) source: Source,
     order: Vec<(Expr, bool, Collation)>,
     limit: Option<Expr>,
     /// What an UPDATE sets; of a DELETE there is nothing.
-    assignments: Option<Vec<Assignment>>,
-    ignore: bool,
+    pub(super) assignments: Option<Vec<Assignment>>,
+    pub(super) ignore: bool,
     /// What it is as a change of one row by its key, where it is no more than that.
-    point: Option<PointChange>,
+    pub(super) point: Option<PointChange>,
+    /// Whether each row may be changed as soon as it is found (`bulk`).
+    pub(super) in_place: bool,
 }
 
 /// The one table that a statement changes, and its alias.
@@ -83,8 +93,10 @@ impl ChangePlan {
         let ignore = update.or.is_some();
         let by_key = !ignore && order.is_empty() && limit.is_none();
         let point = PointChange::of(&source, &rules, Some(&assignments)).filter(|_| by_key);
+        let in_place =
+            order.is_empty() && limit.is_none() && bulk::is_safe(&source, &rules, &assignments);
         let assignments = Some(assignments);
-        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, point })
+        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, point, in_place })
     }
 
     /// Binds a DELETE.
@@ -102,7 +114,8 @@ impl ChangePlan {
         let rules = Rules::new(scope.catalog, &table)?;
         let by_key = order.is_empty() && limit.is_none();
         let point = PointChange::of(&source, &rules, None).filter(|_| by_key);
-        Ok(ChangePlan { rules, source, order, limit, assignments: None, ignore: false, point })
+        let (assignments, ignore, in_place) = (None, false, false);
+        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, point, in_place })
     }
 
     /// Whether it looks one row up by its whole primary key.
@@ -133,35 +146,21 @@ impl ChangePlan {
         if let Some(affected) = self.delete_in_place(context, &maker)? {
             return Ok(Changed { affected, ..Changed::default() });
         }
+        let mut changer = Changer::new(self, &maker);
+        if changer.in_place(context)? {
+            return Ok(changer.changed(context));
+        }
         let mut held = Held::new(context);
         // The first row is in it, and is given back to it.
         let mut room = context.room.values();
-        let mut rows = self.targets(context, &mut room, &mut held)?;
-        let matched = rows.len() as u64;
-        let Some(assignments) = &self.assignments else {
-            for row in &mut rows {
-                let (row, pk) = split_key(row);
-                maker.to_stored(row);
-                store::delete_row(context.txn, maker.table(), row, pk)?;
+        match self.targets(context, &mut room, &mut held)? {
+            Found::Rows(mut rows) => {
+                rows.iter_mut().try_for_each(|row| changer.change(row))?;
+                give_back(rows, &mut room);
             }
-            give_back(rows, &mut room);
-            return Ok(Changed { affected: matched, ..Changed::default() });
-        };
-        let mut changed = 0;
-        for (number, row) in rows.iter_mut().enumerate() {
-            let before = context.txn.savepoint();
-            match change_row(&maker, row, assignments, number as u64 + 1) {
-                Ok(done) => changed += u64::from(done),
-                Err(error) if self.ignore && matches!(error.code, 1062 | 3819 | 1048) => {
-                    // A later index may have refused what earlier ones took.
-                    context.txn.rollback_to(before);
-                    context.warn(error);
-                }
-                Err(error) => return Err(error),
-            }
+            Found::Keys(mut keys) => changer.each_of(&mut keys)?,
         }
-        give_back(rows, &mut room);
-        Ok(Changed::by_update(matched, changed, context))
+        Ok(changer.changed(context))
     }
 
     /// Changes the one row that this is about; `None` where it may be about others, or the row has to be found in some other way.
@@ -197,12 +196,13 @@ impl ChangePlan {
         })
     }
 
-    /// The rows that are changed, locked, with their keys; the first has the memory of `row`.
-    fn targets(&self, context: &Context<'_>, row: &mut Row, held: &mut Held) -> Result<Targets> {
+    /// The rows that are changed, locked, with their keys; the first has the memory of `row`. Where they are more than memory
+    /// holds, and their order is that in which they are found, their keys alone, on disk.
+    fn targets(&self, context: &Context<'_>, row: &mut Row, held: &mut Held) -> Result<Found> {
         let limit = query::count(context, self.limit.as_ref())?
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         if limit == 0 {
-            return Ok(Targets::new());
+            return Ok(Found::Rows(Targets::new()));
         }
         row.resize(self.source.width, Value::Null);
         let mut tries = 0;
@@ -227,9 +227,10 @@ impl ChangePlan {
         limit: usize,
         row: &mut Row,
         held: &mut Held,
-    ) -> Result<Targets> {
+    ) -> Result<Found> {
         let (source, order) = (&self.source, &self.order);
         let mut found: SmallVec<[(Row, Row); 1]> = SmallVec::new();
+        let mut spilled: Option<Scratch> = None;
         // With an order and a limit, only the rows that are left after both are locked.
         let sorted = !order.is_empty();
         let late = sorted && limit < usize::MAX;
@@ -240,12 +241,28 @@ impl ChangePlan {
             if !self.fits(context, row)? {
                 return Ok(true);
             }
+            if let Some(keys) = &mut spilled {
+                keys.push(key_of(row))?;
+                return Ok(keys.len() < limit as u64);
+            }
             let keys = order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?;
-            held.add(&keys)?;
-            held.add(row)?;
+            match held.add(&keys).and_then(|()| held.add(row)) {
+                Err(full) if full.code == 1038 && !sorted => {
+                    let mut keys = context.txn.scratch()?;
+                    found.drain(..).try_for_each(|(_, row)| keys.push(key_of(&row)))?;
+                    keys.push(key_of(row))?;
+                    spilled = Some(keys);
+                    *held = Held::new(context);
+                    return Ok(true);
+                }
+                fits => fits?,
+            }
             found.push((keys, std::mem::take(row)));
             Ok(sorted || found.len() < limit)
         })?;
+        if let Some(keys) = spilled {
+            return Ok(Found::Keys(keys));
+        }
         if sorted {
             found.sort_by(|(a, _), (b, _)| {
                 let keys = order.iter().zip(a.iter().zip(b));
@@ -255,10 +272,11 @@ impl ChangePlan {
             });
         }
         let rows = found.into_iter().map(|(_, row)| row);
-        if late { self.lock(context, rows, limit) } else { Ok(rows.collect()) }
+        let rows = if late { self.lock(context, rows, limit)? } else { rows.collect() };
+        Ok(Found::Rows(rows))
     }
 
-    fn fits(&self, context: &Context<'_>, row: &[Value]) -> Result<bool> {
+    pub(super) fn fits(&self, context: &Context<'_>, row: &[Value]) -> Result<bool> {
         for filter in &self.source.filters {
             if !context.holds(filter, row)? {
                 return Ok(false);
@@ -348,11 +366,19 @@ fn give_back(rows: Targets, room: &mut Row) {
 }
 
 /// The columns of a row that has its key behind them, and the key.
-fn split_key(row: &mut [Value]) -> (&mut [Value], &[u8]) {
+pub(super) fn split_key(row: &mut [Value]) -> (&mut [Value], &[u8]) {
     match row.split_last_mut() {
         Some((Value::Bytes(key), row)) => (row, key),
         Some((_, row)) => (row, &[]),
         None => (&mut [], &[]),
+    }
+}
+
+/// The key of a row that has it behind its columns.
+fn key_of(row: &[Value]) -> &[u8] {
+    match row.last() {
+        Some(Value::Bytes(key)) => key,
+        _ => &[],
     }
 }
 

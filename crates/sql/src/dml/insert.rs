@@ -263,7 +263,7 @@ impl Writer<'_> {
             return self.write_row(values);
         }
         let before = self.maker.context.txn.savepoint();
-        match self.write_row(values) {
+        let outcome = match self.write_row(values) {
             Err(error) if matches!(error.code, 1062 | 3819 | 1048) => {
                 // A later index may have refused what earlier ones took.
                 self.maker.context.txn.rollback_to(before);
@@ -272,7 +272,9 @@ impl Writer<'_> {
                 Ok(())
             }
             other => other,
-        }
+        };
+        self.maker.context.txn.release(before);
+        outcome
     }
 
     /// Makes a row the whole row: values that are given, and defaults.

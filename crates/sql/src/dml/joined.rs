@@ -293,14 +293,16 @@ impl JoinedPlan {
             .map(|(column, value)| (*column, value.map(|at| Expr::Const(joined[at].clone()))))
             .collect();
         let before = maker.context.txn.savepoint();
-        match change_row(maker, &mut old, &values, number) {
+        let outcome = match change_row(maker, &mut old, &values, number) {
             Err(error) if self.ignore && matches!(error.code, 1062 | 3819 | 1048) => {
                 maker.context.txn.rollback_to(before);
                 maker.context.warn(error);
                 Ok(false)
             }
             outcome => outcome,
-        }
+        };
+        maker.context.txn.release(before);
+        outcome
     }
 }
 

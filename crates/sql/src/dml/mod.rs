@@ -1,5 +1,6 @@
 //! INSERT, REPLACE, UPDATE and DELETE: bound once, and run any number of times.
 
+mod bulk;
 mod change;
 mod insert;
 mod joined;

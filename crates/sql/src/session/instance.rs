@@ -390,7 +390,7 @@ impl Instance {
         txn.lock_name(space, b"ddl", LockMode::Exclusive, LockWait::Wait)?;
         let catalog = self.0.catalog.load_full();
         let outcome = body(&txn, &catalog)?;
-        let written = txn.written(space);
+        let written = txn.written(space)?;
         let csn = txn.commit().wait()?;
         committed(outcome, csn);
         *behind = true;

@@ -281,6 +281,7 @@ impl Session {
                     if told.is_err() || outcome.is_err() {
                         txn.rollback_to(start);
                     }
+                    txn.release(start);
                     told?;
                     warnings.into_iter().for_each(|warning| self.warn(warning));
                     return outcome;

@@ -169,14 +169,18 @@ impl Session {
                 }
                 if let Some(txn) = &self.txn {
                     let savepoint = txn.savepoint();
-                    self.savepoints.retain(|(other, _)| *other != name);
+                    if let Some(at) = self.savepoints.iter().position(|(other, _)| *other == name) {
+                        txn.release(self.savepoints.remove(at).1);
+                    }
                     self.savepoints.push((name, savepoint));
                 }
                 Ok(())
             }
             ["release", "savepoint", _] => {
                 let found = self.find_savepoint(&name_of(plain.last()))?;
-                self.savepoints.truncate(found);
+                for (_, savepoint) in self.savepoints.drain(found..) {
+                    self.txn.iter().for_each(|txn| txn.release(savepoint));
+                }
                 Ok(())
             }
             _ => Err(near(1)),

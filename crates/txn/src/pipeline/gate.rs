@@ -98,7 +98,7 @@ impl Gate {
 }
 
 /// The gate, held. Its end opens it.
-pub(super) struct Held<'g> {
+pub(crate) struct Held<'g> {
     passage: &'g AtomicUsize,
     _lock: MutexGuard<'g, ()>,
 }

@@ -71,7 +71,7 @@ fn new() -> LoomArc<Pipeline> {
 fn order_on(pipeline: &Pipeline, lane: usize) -> Csn {
     let batch = WriteBatch::new();
     let room = pipeline.lanes[lane].admit(0).unwrap();
-    pipeline.enqueue(room, &batch, std::iter::empty(), &[]).unwrap()
+    pipeline.enqueue(room, &batch, Terms::new(std::iter::empty(), &[]), |_| ()).unwrap()
 }
 
 fn order(pipeline: &Pipeline) -> Csn {

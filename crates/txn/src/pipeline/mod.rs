@@ -77,7 +77,8 @@ use crate::record::COMMIT_OVERHEAD;
 use crate::snapshots::Snapshots;
 use crate::sync::{MutexGuard, pause};
 pub(crate) use flusher::{Flushers, Task, Urgency};
-use gate::{Gate, Held, Passage};
+pub(crate) use gate::Held;
+use gate::{Gate, Passage};
 pub(crate) use lane::Room;
 use lane::{FlushState, Lane, LaneCounts};
 use ring::Place;
@@ -96,6 +97,33 @@ pub(crate) struct OpenedLane {
     pub(crate) segments: Vec<OldSegment>,
     /// Whether commits go to it; else it is only kept until its segments can go.
     pub(crate) used: bool,
+}
+
+/// On what terms a commit is ordered.
+pub(crate) struct Terms<'t, T> {
+    /// The tables that it writes to and that were there before, some of them more than once.
+    pub(crate) touched: T,
+    /// The tables that it drops.
+    pub(crate) dropped: &'t [TableId],
+    /// Whether it is ordered while no other commit is.
+    pub(crate) alone: bool,
+    /// Asked when no commit that is ordered alone comes between it and this one's CSN; the commit
+    /// fails where it does.
+    pub(crate) check: &'t dyn Fn() -> Result<()>,
+}
+
+impl<'t, T: Iterator<Item = TableId>> Terms<'t, T> {
+    /// Of a commit that writes to the tables `touched` and drops the tables `dropped`.
+    pub(crate) fn new(touched: T, dropped: &'t [TableId]) -> Terms<'t, T> {
+        Terms { touched, dropped, alone: !dropped.is_empty(), check: &|| Ok(()) }
+    }
+}
+
+impl Terms<'static, std::iter::Once<TableId>> {
+    /// Of a commit that writes to one table.
+    pub(crate) fn of(table: TableId) -> Self {
+        Terms::new(std::iter::once(table), &[])
+    }
 }
 
 /// The right to write to a lane's log. Its end wakes a waiting thread that needs a flush, which could not have it
@@ -219,26 +247,37 @@ impl Pipeline {
         self.flush()
     }
 
-    /// Stage one: orders a commit that writes to the tables `touched` and drops the tables `dropped`. The caller
-    /// installs it, then calls [`Pipeline::installed`].
+    /// Stage one: orders a commit. The caller installs it, then calls [`Pipeline::installed`]. `numbered` is
+    /// told its CSN while a commit that is ordered alone still keeps others out.
     ///
     /// It is a function of its own in what is built, so that `scripts/bench-statement` can tell what comes before the queue.
     #[inline(never)]
     pub(crate) fn enqueue(
         &self,
+        room: Room<'_>,
+        batch: &WriteBatch,
+        terms: Terms<'_, impl Iterator<Item = TableId>>,
+        numbered: impl FnOnce(Csn),
+    ) -> Result<Csn> {
+        let _held = if terms.alone { Some(self.hold_gate()?) } else { None };
+        self.enqueue_held(room, batch, terms, numbered)
+    }
+
+    /// As [`Pipeline::enqueue`], where a commit that is ordered alone has the gate already.
+    pub(crate) fn enqueue_held(
+        &self,
         mut room: Room<'_>,
         batch: &WriteBatch,
-        touched: impl Iterator<Item = TableId>,
-        dropped: &[TableId],
+        terms: Terms<'_, impl Iterator<Item = TableId>>,
+        numbered: impl FnOnce(Csn),
     ) -> Result<Csn> {
         let lane = room.lane;
-        let _held = if dropped.is_empty() { None } else { Some(self.hold_gate()?) };
         let place = loop {
             self.health()?;
             let place = lane.reserve(batch);
             self.make_fit(lane, place)?;
             match self.gate.passage() {
-                Passage::Held if dropped.is_empty() => {
+                Passage::Held if !terms.alone => {
                     lane.skip(place);
                     self.gate.wait();
                 }
@@ -249,13 +288,15 @@ impl Pipeline {
                 _ => break place,
             }
         };
-        if let Err(gone) = self.gate.check(touched) {
+        let checked = self.gate.check(terms.touched).and_then(|()| (terms.check)());
+        if let Err(refused) = checked {
             lane.skip(place);
-            return Err(gone);
+            return Err(refused);
         }
-        self.gate.note_dropped(dropped);
+        self.gate.note_dropped(terms.dropped);
         let csn = Csn(self.ordered.fetch_add(1, Ordering::SeqCst) + 1);
         lane.put(place, csn, room.take(), batch);
+        numbered(csn);
         if lane.is_half_full(place) {
             self.flushers.ask_room(lane.number);
         }
@@ -263,7 +304,7 @@ impl Pipeline {
     }
 
     /// Lets no commit be ordered but the caller's, and waits until those under way are.
-    fn hold_gate(&self) -> Result<Held<'_>> {
+    pub(crate) fn hold_gate(&self) -> Result<Held<'_>> {
         let held = self.gate.hold()?;
         // A place that is taken out of its queue has its CSN.
         self.flush_lanes(|lane| lane.has_unflushed())?;

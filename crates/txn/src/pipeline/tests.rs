@@ -155,7 +155,7 @@ fn batch(value: &[u8]) -> WriteBatch {
 fn order(pipeline: &Pipeline) -> Csn {
     let batch = batch(b"v");
     let room = pipeline.admit(batch.as_bytes().len()).unwrap();
-    pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap()
+    pipeline.enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ()).unwrap()
 }
 
 fn wait_later(pipeline: &Arc<Pipeline>, csn: Csn) -> mpsc::Receiver<Result<()>> {
@@ -182,7 +182,9 @@ fn a_commit_that_was_admitted_is_refused_once_the_pipeline_is_closed() {
     let ordered = order(&pipeline);
     pipeline.installed(ordered);
     pipeline.close().unwrap();
-    let late = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap_err();
+    let late = pipeline
+        .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
+        .unwrap_err();
     assert_eq!(late.kind(), ErrorKind::Closed);
     pipeline.wait(ordered).unwrap();
     assert_eq!(log.state.lock().claimed, NOTE_BYTES as u64);
@@ -251,7 +253,9 @@ fn room_that_was_admitted_is_not_admitted_again() {
     rooms.pop();
     rooms.push(admit().unwrap());
     for room in rooms {
-        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        let csn = pipeline
+            .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
+            .unwrap();
         pipeline.installed(csn);
         // The bytes of a flush under way count until they are in the log.
         pipeline.flush().unwrap();
@@ -283,7 +287,9 @@ fn a_batch_past_the_limit_is_refused_and_frames_stay_within_theirs() {
     let batch = batch(&[7; 900]);
     for _ in 0..20 {
         let room = pipeline.admit(batch.as_bytes().len()).unwrap();
-        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        let csn = pipeline
+            .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
+            .unwrap();
         pipeline.installed(csn);
     }
     pipeline.flush().unwrap();
@@ -298,7 +304,7 @@ fn a_write_to_a_table_that_was_dropped_first_is_refused() {
     let enqueue = |touched: &[TableId], dropped: &[TableId]| {
         let batch = batch(b"v");
         let room = pipeline.admit(batch.as_bytes().len()).unwrap();
-        pipeline.enqueue(room, &batch, touched.iter().copied(), dropped)
+        pipeline.enqueue(room, &batch, Terms::new(touched.iter().copied(), dropped), |_| ())
     };
     enqueue(&[table(1), table(2)], &[table(2)]).unwrap();
     let refused = enqueue(&[table(1), table(2)], &[]).unwrap_err();
@@ -315,7 +321,9 @@ fn a_commit_is_stable_once_every_lane_has_those_before_it() {
     let on = |lane: usize| {
         let batch = batch(b"v");
         let room = pipeline.lanes[lane].admit(batch.as_bytes().len()).unwrap();
-        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        let csn = pipeline
+            .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
+            .unwrap();
         pipeline.installed(csn);
         csn
     };
@@ -340,7 +348,9 @@ fn a_queue_that_is_full_is_emptied_by_whoever_comes() {
     for bytes in sizes {
         let batch = batch(&vec![7; bytes]);
         let room = pipeline.admit(batch.as_bytes().len()).unwrap();
-        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        let csn = pipeline
+            .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
+            .unwrap();
         pipeline.installed(csn);
     }
     assert!(pipeline.waits_for_queues().0 > 0);
@@ -364,7 +374,9 @@ fn d2_what_is_written_for_room_is_stable_once_it_is_synced() {
     // More than the queue takes.
     for _ in 0..30 {
         let room = pipeline.admit(batch.as_bytes().len()).unwrap();
-        last = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        last = pipeline
+            .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
+            .unwrap();
         pipeline.installed(last);
     }
     assert_eq!(log(), (true, 0, 0));
@@ -420,12 +432,16 @@ fn the_lane_that_is_furthest_behind_is_flushed_first() {
     for lane in order {
         let batch = batch(b"v");
         let room = pipeline.lanes[lane].admit(batch.as_bytes().len()).unwrap();
-        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        let csn = pipeline
+            .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
+            .unwrap();
         pipeline.installed(csn);
         // A lane that was flushed once has come further than one that was not.
         pipeline.flush_lane(lane, Task::Flush);
         let room = pipeline.lanes[lane].admit(batch.as_bytes().len()).unwrap();
-        let csn = pipeline.enqueue(room, &batch, [table(1)].into_iter(), &[]).unwrap();
+        let csn = pipeline
+            .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
+            .unwrap();
         pipeline.installed(csn);
     }
     let flushed = || order.map(|lane| !pipeline.lanes[lane].has_unflushed());
@@ -447,7 +463,9 @@ fn commits_of_many_threads_become_stable() {
             let room = pipeline.admit(batch.as_bytes().len()).unwrap();
             let own = table(2 + (thread * each + number) as u32);
             let dropped = if number % 50 == 7 { vec![own] } else { Vec::new() };
-            let csn = pipeline.enqueue(room, &batch, [own].into_iter(), &dropped).unwrap();
+            let csn = pipeline
+                .enqueue(room, &batch, Terms::new([own].into_iter(), &dropped), |_| ())
+                .unwrap();
             pipeline.installed(csn);
             if number % 3 == 0 {
                 pipeline.wait(csn).unwrap();

@@ -241,6 +241,8 @@ pub fn recover(
     let pipeline = Pipeline::new(opened, log.queue_bytes, horizon.0.clone(), report.last);
     let pipeline = if log.in_turn { pipeline.dealing_in_turn() } else { pipeline };
     let manager = TransactionManager::new(settings, engines, pipeline, budget, clock);
+    manager.0.open_overlays(report.last)?;
+    horizon.opened();
     Ok((manager, report))
 }
 

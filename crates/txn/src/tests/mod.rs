@@ -7,6 +7,7 @@ mod newest;
 mod ranges;
 mod recovery;
 mod refresh;
+mod spills;
 mod throttle;
 
 use std::path::Path;

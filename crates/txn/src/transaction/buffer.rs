@@ -16,6 +16,8 @@ use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::codec::varint_len;
 use spillway_base::{Csn, Direction, KeyRange, TableId};
 
+use crate::spill::OtherWrites;
+
 /// So many writes are looked through one by one.
 const INDEX_FROM: usize = 16;
 
@@ -80,11 +82,11 @@ impl Entry {
 }
 
 /// A range that was deleted at once: versions up to `upto` are gone from it.
-struct DeletedRange {
-    table: TableId,
-    start: Box<[u8]>,
-    end: Option<Box<[u8]>>,
-    upto: Csn,
+pub(super) struct DeletedRange {
+    pub(super) table: TableId,
+    pub(super) start: Box<[u8]>,
+    pub(super) end: Option<Box<[u8]>>,
+    pub(super) upto: Csn,
 }
 
 impl DeletedRange {
@@ -115,6 +117,8 @@ pub(super) struct WriteBuffer {
     created: Vec<TableId>,
     dropped: Vec<TableId>,
     bytes: usize,
+    /// Whether the batch no longer has all that is to be committed.
+    rearranged: bool,
 }
 
 impl WriteBuffer {
@@ -128,6 +132,73 @@ impl WriteBuffer {
 
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+            && self.created.is_empty()
+            && self.dropped.is_empty()
+            && self.ranges.is_empty()
+    }
+
+    /// How many tables had been created and dropped, and ranges deleted, when there were so many entries; `start` says
+    /// how many when there was none.
+    pub(super) fn other_writes(&self, entries: usize, start: OtherWrites) -> OtherWrites {
+        let mut other = start;
+        for entry in &self.entries[..entries] {
+            match entry.kind {
+                Kind::Create => other.created += 1,
+                Kind::Drop => other.dropped += 1,
+                Kind::Range => other.ranges += 1,
+                Kind::Put | Kind::Delete => {}
+            }
+        }
+        other
+    }
+
+    /// The newest write of each key among some of the entries, in the order of tables and keys.
+    pub(super) fn newest_of(&self, entries: std::ops::Range<usize>) -> Vec<usize> {
+        let batch = self.batch.as_bytes();
+        let of = |at: &usize| {
+            let entry = &self.entries[*at];
+            (entry.table, entry.key(batch))
+        };
+        let mut writes: Vec<usize> = entries.filter(|at| self.entries[*at].is_write()).collect();
+        writes.sort_by(|one, two| of(one).cmp(&of(two)).then(two.cmp(one)));
+        writes.dedup_by(|two, one| of(one) == of(two));
+        writes
+    }
+
+    /// A write among the entries.
+    pub(super) fn write_at(&self, at: usize) -> (TableId, &[u8], Option<&[u8]>) {
+        let (entry, batch) = (&self.entries[at], self.batch.as_bytes());
+        (entry.table, entry.key(batch), entry.value(batch))
+    }
+
+    /// Forgets the writes of single keys, which are kept elsewhere; all else stays, and is undone by
+    /// [`WriteBuffer::keep_only`].
+    pub(super) fn forget_writes(&mut self) {
+        self.batch = WriteBatch::new();
+        self.entries = SmallVec::new();
+        self.index = None;
+        self.replacing = 0;
+        self.bytes = self.ranges.iter().map(DeletedRange::bytes).sum();
+        self.rearranged = true;
+    }
+
+    /// Forgets the writes of single keys, and what else came after there was so much of it.
+    pub(super) fn keep_only(&mut self, other: OtherWrites) {
+        self.created.truncate(other.created);
+        self.dropped.truncate(other.dropped);
+        self.ranges.truncate(other.ranges);
+        self.ascending_from = self.ascending_from.min(self.ranges.len());
+        self.forget_writes();
+    }
+
+    /// Takes the deleted ranges of some tables out. There is no savepoint to come back to.
+    pub(super) fn take_ranges(&mut self, of: impl Fn(TableId) -> bool) -> Vec<DeletedRange> {
+        let (taken, left) =
+            std::mem::take(&mut self.ranges).into_iter().partition(|range| of(range.table));
+        self.ranges = left;
+        self.ascending_from = self.ranges.len();
+        self.rearranged = true;
+        taken
     }
 
     /// Whether the table is of this transaction alone.
@@ -146,6 +217,7 @@ impl WriteBuffer {
         self.created.clear();
         self.dropped.clear();
         (self.replacing, self.bytes, self.ascending_from) = (0, 0, 0);
+        self.rearranged = false;
     }
 
     fn at(&self, at: EntryAt) -> &Entry {
@@ -371,12 +443,18 @@ impl WriteBuffer {
 
     /// Everything, as one batch: new tables, deleted ranges, then the last write of each key, then dropped tables. After it, the buffer knows
     /// only which tables it touched.
+    ///
+    /// Where it deleted ranges, it knows all that it did, and may be asked again.
     pub(super) fn take_batch(&mut self) -> WriteBatch {
+        if !self.ranges.is_empty() {
+            return self.arranged(self.batch.as_bytes());
+        }
         let batch = std::mem::take(&mut self.batch);
         let as_made = self.index.is_none()
             && self.replacing == 0
             && self.created.is_empty()
-            && self.dropped.is_empty();
+            && self.dropped.is_empty()
+            && !self.rearranged;
         if as_made { batch } else { self.arranged(batch.as_bytes()) }
     }
 

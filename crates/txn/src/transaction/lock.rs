@@ -182,9 +182,8 @@ impl Transaction {
             self.forget_reads(mark);
             return found;
         }
-        if let Some(own) = self.writes.borrow().get(table, key) {
-            value.extend_from_slice(own.unwrap_or_default());
-            return Ok(own.is_some());
+        if let Some(there) = self.own(table, key, value)? {
+            return Ok(there);
         }
         if self.writes.borrow().created(table) {
             return Ok(false);

@@ -30,21 +30,24 @@ mod reads;
 mod refresh;
 mod scan;
 mod spare;
+mod spilled;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use spillway_base::budget::Charge;
 use spillway_base::engine::{Access, Engine, Found};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
 use crate::locks::{Acquired, LockOwner, Wait};
-use crate::manager::Shared;
+use crate::manager::{Shared, Terms};
 use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 use crate::pipeline;
 use crate::snapshots::Live;
+use crate::spill::Spill;
 use buffer::WriteBuffer;
 pub use future::CommitFuture;
 pub(crate) use future::{RELAXED, SOON};
@@ -77,6 +80,10 @@ pub struct Transaction {
     /// Under READ COMMITTED: whether a statement was begun, whose reads share a snapshot.
     in_statement: Cell<bool>,
     writes: RefCell<WriteBuffer>,
+    /// What of the writes is no longer in memory.
+    spill: RefCell<Option<Box<Spill>>>,
+    /// The savepoints that are still there, ascending, and how often each was asked for.
+    savepoints: RefCell<SmallVec<[(Savepoint, u32); 2]>>,
     charge: RefCell<Option<Charge>>,
     lock_memory: LockMemory,
     /// The newest commit that a read of this transaction rests on.
@@ -99,8 +106,12 @@ pub struct Transaction {
 }
 
 /// A point in a transaction to roll back to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Savepoint(usize);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Savepoint {
+    /// How often the buffer was emptied before it (`spill`), and the writes in it.
+    pub(crate) round: u32,
+    pub(crate) writes: usize,
+}
 
 /// Cancels the lock waits of a transaction, from any thread; or those of several, one after another
 /// ([`crate::TransactionManager::begin_with`]).
@@ -143,6 +154,8 @@ impl Transaction {
             snapshot: RefCell::new(None),
             in_statement: Cell::new(false),
             writes: RefCell::default(),
+            spill: RefCell::new(None),
+            savepoints: RefCell::default(),
             charge: RefCell::new(None),
             lock_memory: LockMemory::new(),
             seen: Cell::new(Csn::ZERO),
@@ -287,11 +300,8 @@ impl Transaction {
         value: &mut Vec<u8>,
     ) -> Result<bool> {
         value.clear();
-        if let Some(own) = self.writes.borrow().get(table, key) {
-            if let Some(own) = own {
-                value.extend_from_slice(own);
-            }
-            return Ok(own.is_some());
+        if let Some(there) = self.own(table, key, value)? {
+            return Ok(there);
         }
         if self.writes.borrow().created(table) {
             return Ok(false);
@@ -303,7 +313,7 @@ impl Transaction {
         self.note_read(table, key);
         let found = match access {
             Access::Blocking => self.look_up(table, key, Some(snapshot), value)?,
-            _ => self.engine(table)?.get(table, key, snapshot, access, value)?,
+            _ => self.look_up_from(table, key, Some(snapshot), access, value)?,
         };
         self.note_seen(found.csn().unwrap_or(Csn::ZERO));
         Ok(self.is_there(table, key, found, value))
@@ -461,21 +471,37 @@ impl Transaction {
         Ok(())
     }
 
+    /// Makes room in memory for a write of so many bytes: charges it, and spills what is there where
+    /// that is more than the transaction's share.
     fn make_room(&self, more: usize) -> Result<()> {
-        let need = self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
-        let limit = self.shared().settings.transaction_bytes_max;
-        if need > limit || more > pipeline::BATCH_BYTES_MAX {
-            let limit = limit.min(pipeline::BATCH_BYTES_MAX);
-            return Err(Error::new(
-                ErrorKind::TransactionTooLarge,
-                format!(
-                    "the transaction would write more than its share of {limit} bytes; split it"
-                ),
-            ));
+        let need = || self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
+        if more > pipeline::BATCH_BYTES_MAX {
+            let most = pipeline::BATCH_BYTES_MAX;
+            let text =
+                format!("a row of {more} bytes is larger than a commit holds ({most} bytes)");
+            return Err(Error::new(ErrorKind::TransactionTooLarge, text));
         }
-        if need <= FREE_BYTES {
+        let limit = self.shared().settings.transaction_bytes_max;
+        if need() > limit && self.writes.borrow().bytes() > 0 {
+            self.spill_writes()?;
+        }
+        if need() <= FREE_BYTES {
             return Ok(());
         }
+        match self.charge_up_to(need()) {
+            Err(full) if full.kind() == ErrorKind::MemoryFull => {
+                if self.writes.borrow().bytes() == 0 {
+                    return Err(full);
+                }
+                self.spill_writes()?;
+                self.charge_up_to(need())
+            }
+            charged => charged,
+        }
+    }
+
+    /// Charges what the transaction keeps in memory, in steps.
+    fn charge_up_to(&self, need: usize) -> Result<()> {
         let have = self.charge.borrow().as_ref().map_or(0, Charge::bytes);
         if need <= have {
             return Ok(());
@@ -501,8 +527,8 @@ impl Transaction {
         self.acquire(table, key, LockMode::Exclusive, LockWait::Wait)?;
         let mut old = Vec::new();
         // A row that is there now is a duplicate, also when it came after the snapshot.
-        let there = match self.writes.borrow().get(table, key) {
-            Some(own) => own.is_some(),
+        let there = match self.own(table, key, &mut old)? {
+            Some(there) => there,
             None if self.writes.borrow().created(table) => false,
             None => self.get_newest(table, key, &mut old)?,
         };
@@ -533,8 +559,7 @@ impl Transaction {
         if self.serializable() {
             self.shared().serializable.check(self.owner.id(), snapshot)?;
         }
-        let engine = self.engine(table)?;
-        let cursor = engine.scan(table, range, direction, snapshot, Access::Blocking)?;
+        let cursor = self.cursor(table, range, direction, snapshot)?;
         let scan = Scan::new(self, table, range, direction, Some(cursor));
         let noted = self.serializable() || self.remembers_reads();
         Ok(if noted { scan.noting(snapshot) } else { scan })
@@ -557,8 +582,7 @@ impl Transaction {
         }
         let newest = self.shared().snapshots.take(|| self.shared().newest());
         self.note_seen(newest.csn());
-        let engine = self.engine(table)?;
-        let cursor = engine.scan(table, range, direction, newest.csn(), Access::Blocking)?;
+        let cursor = self.cursor(table, range, direction, newest.csn())?;
         Ok(Scan::new(self, table, range, direction, Some(cursor)).holding(newest))
     }
 
@@ -583,17 +607,6 @@ impl Transaction {
         Ok(())
     }
 
-    /// A point to roll back to.
-    #[must_use]
-    pub fn savepoint(&self) -> Savepoint {
-        Savepoint(self.writes.borrow().mark())
-    }
-
-    /// Undoes every write since the savepoint. Locks are kept, as MySQL does.
-    pub fn rollback_to(&self, savepoint: Savepoint) {
-        self.writes.borrow_mut().undo_to(savepoint.0);
-    }
-
     /// Bytes of what was written.
     #[cfg(test)]
     pub(crate) fn written_bytes(&self) -> usize {
@@ -606,27 +619,10 @@ impl Transaction {
         self.writes.borrow().ranges()
     }
 
-    /// The keys of a table that this transaction has written, ascending, with `None` for those that it deleted one by one.
-    #[must_use]
-    pub fn written(&self, table: TableId) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
-        let writes = self.writes.borrow();
-        let mut written: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::new();
-        loop {
-            let last = written.last().map(|(key, _)| key.as_slice());
-            match writes.after(table, KeyRange::ALL, last, Direction::Forward) {
-                Some((key, value)) => {
-                    let one = (key.to_vec(), value.map(<[u8]>::to_vec));
-                    written.push(one);
-                }
-                None => return written,
-            }
-        }
-    }
-
     /// Whether anything was written.
     #[must_use]
     pub fn has_writes(&self) -> bool {
-        !self.writes.borrow().is_empty()
+        !self.writes.borrow().is_empty() || self.has_spilled()
     }
 
     /// Waits until everything this transaction has read is durable, so that it may be told to a
@@ -708,8 +704,27 @@ impl Transaction {
     }
 
     fn commit_now(&self) -> Result<Option<Csn>> {
-        let batch = self.writes.borrow_mut().take_batch();
-        let writes = self.writes.borrow();
+        if self.has_spilled() {
+            self.spill_writes()?;
+        }
+        let csn = loop {
+            let changes = self.expand_ranges()?;
+            match self.order_and_install(changes) {
+                // An overlay came that its deleted ranges may be about.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                ordered => break ordered?,
+            }
+        };
+        // What it spilled is an overlay now.
+        self.spill.replace(None);
+        Ok(csn)
+    }
+
+    /// Orders and installs the writes, where there are any, as long as the overlays are those of `changes`.
+    fn order_and_install(&self, changes: u64) -> Result<Option<Csn>> {
+        let mut batch = self.writes.borrow_mut().take_batch();
+        let (writes, spill) = (self.writes.borrow(), self.spill.borrow());
+        let layers = spill.as_ref().map(|spill| spill.commit_into(writes.dropped(), &mut batch));
         let admit = || self.shared().admit(&batch, self.durability());
         let room = if batch.is_empty() { None } else { Some(admit()?) };
         if self.serializable() {
@@ -720,19 +735,24 @@ impl Transaction {
                 self.shared().serializable.committed(self.owner.id(), csn());
             }
         };
-        let csn = match room {
-            Some(room) => {
-                let (touched, dropped) = (writes.touched(), writes.dropped());
-                let numbered = |csn| committed(&|| csn);
-                Some(self.shared().commit(room, &batch, touched, dropped, numbered)?)
-            }
-            None => {
-                committed(&|| self.snapshot());
-                None
-            }
+        let Some(room) = room else {
+            committed(&|| self.snapshot());
+            return Ok(None);
         };
+        let spilled = spill.iter().flat_map(|spill| spill.tables());
+        let touched = writes.touched().chain(spilled.filter(|table| !writes.created(*table)));
+        let check = || self.check_ranges(changes);
+        let terms = Terms::new(touched, writes.dropped());
+        let terms = Terms { alone: terms.alone || spill.is_some(), check: &check, ..terms };
+        let numbered = |csn| {
+            if let (Some(spill), Some(layers)) = (&*spill, layers) {
+                spill.attach(self.shared(), csn, layers);
+            }
+            committed(&|| csn);
+        };
+        let csn = self.shared().commit(room, &batch, terms, numbered)?;
         buffer::recycle(batch);
-        Ok(csn)
+        Ok(Some(csn))
     }
 
     /// Undoes everything and releases the locks.
@@ -748,6 +768,9 @@ impl Transaction {
 
     fn end(&self) {
         if !self.ended.replace(true) {
+            if let Some(spill) = self.spill.take() {
+                spill.discard(self.shared());
+            }
             self.hold(None);
             self.shared().locks.release_all(&self.owner);
             self.lock_memory.emptied();

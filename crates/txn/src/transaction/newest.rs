@@ -74,8 +74,7 @@ impl Transaction {
         }
         let state = self.newest_state();
         self.note_seen(state.csn());
-        let engine = self.engine(table)?;
-        let cursor = engine.scan(table, range, direction, state.csn(), Access::Blocking)?;
+        let cursor = self.cursor(table, range, direction, state.csn())?;
         Ok(Scan::new(self, table, range, direction, Some(cursor)).holding(state))
     }
 
@@ -91,15 +90,16 @@ impl Transaction {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<bool> {
-        let own =
-            |writes: &super::WriteBuffer| writes.created(table) || writes.get(table, key).is_some();
-        if !self.acts_on_newest() || own(&self.writes.borrow()) {
+        if !self.acts_on_newest() || self.writes.borrow().created(table) {
             return self.get_with(table, key, access, value);
         }
         value.clear();
+        if let Some(there) = self.own(table, key, value)? {
+            return Ok(there);
+        }
         let found = match access {
             Access::Blocking => self.look_up(table, key, None, value)?,
-            _ => self.engine(table)?.newest(table, key, access, value)?,
+            _ => self.look_up_from(table, key, None, access, value)?,
         };
         self.note_newest(found.csn().unwrap_or(Csn::ZERO));
         Ok(self.is_there(table, key, found, value))

@@ -181,6 +181,7 @@ impl Transaction {
         if deleted.is_err() {
             self.rollback_to(before);
         }
+        self.release(before);
         deleted
     }
 
@@ -272,7 +273,7 @@ impl Transaction {
         snapshot: Csn,
         newest: &mut Vec<u8>,
     ) -> Result<Locked> {
-        let own = self.writes.borrow().get(table, key).is_some();
+        let own = self.own(table, key, newest)?.is_some();
         if self.acquire_checked(table, key, LockMode::Exclusive, LockWait::Wait)? == Acquired::New {
             self.locked_at.set(None);
         }
@@ -283,7 +284,7 @@ impl Transaction {
             // No version is newer than the snapshot: that was looked at when it was locked.
             return Ok(Locked::Seen);
         }
-        let found = self.engine(table)?.newest(table, key, Access::Blocking, newest)?;
+        let found = self.look_up_from(table, key, None, Access::Blocking, newest)?;
         self.note_newest(found.csn().unwrap_or(Csn::ZERO));
         Ok(match found {
             Found::Value(csn) if csn <= snapshot => Locked::Seen,

@@ -45,7 +45,8 @@ impl Transaction {
         engine.prefetch(table, &keys, self.snapshot())
     }
 
-    /// Looks a key up at a snapshot, or its newest version.
+    /// Looks a key up at a snapshot, or its newest version, in the table and its overlays. A version that a
+    /// fold wrote counts as one of its overlay's commit ([`crate::spill`], SPILL-7).
     pub(super) fn look_up(
         &self,
         table: TableId,
@@ -53,19 +54,38 @@ impl Transaction {
         snapshot: Option<Csn>,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        let engine = self.engine(table)?;
         if !self.leaves_reads.get() {
-            return look_up(&**engine, table, key, snapshot, Access::Blocking, value);
+            return self.look_up_from(table, key, snapshot, Access::Blocking, value);
         }
-        match look_up(&**engine, table, key, snapshot, Access::AtHand, value) {
+        match self.look_up_from(table, key, snapshot, Access::AtHand, value) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if self.begin_read(&**engine, table, key, snapshot)? {
+                if self.begin_read(&**self.engine(table)?, table, key, snapshot)? {
                     return Err(error);
                 }
-                look_up(&**engine, table, key, snapshot, Access::Blocking, value)
+                self.look_up_from(table, key, snapshot, Access::Blocking, value)
             }
             found => found,
         }
+    }
+
+    /// As [`Transaction::look_up`], from where `access` says.
+    pub(super) fn look_up_from(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Option<Csn>,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
+        let engine = self.engine(table)?;
+        let overlays = &self.shared().overlays;
+        if !overlays.any() {
+            return look_up(&**engine, table, key, snapshot, access, value);
+        }
+        let seen = overlays.of(table, snapshot.unwrap_or(Csn::MAX));
+        let found = look_up(&**engine, table, key, snapshot, access, value)?;
+        let spilled = self.shared().engines.of(crate::spill::SPILL)?;
+        overlays.resolve(&**spilled, &seen, (table, key), access, (found, value))
     }
 
     /// Begins to read what a look-up lacks, if it may be left.

@@ -4,11 +4,13 @@ use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 use spillway_base::engine::{Access, Cursor};
+use spillway_base::range::successor;
 use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
 
 use super::Transaction;
 use super::refresh::part_read;
 use crate::snapshots::Snapshot;
+use crate::spill::LayerCursor;
 
 /// A key that is kept; one that is not long takes no memory of its own.
 type Key = SmallVec<[u8; 32]>;
@@ -44,6 +46,8 @@ pub struct Scan<'t> {
     noting: Option<Csn>,
     /// Whether it is counted among those that the snapshot is kept for.
     counted: bool,
+    /// The transaction's own spilled writes, of which version.
+    layers: Option<(u64, Box<LayerCursor>)>,
 }
 
 impl<'t> Scan<'t> {
@@ -69,6 +73,7 @@ impl<'t> Scan<'t> {
             snapshot: None,
             noting: None,
             counted: false,
+            layers: None,
         }
     }
 
@@ -136,7 +141,7 @@ impl<'t> Scan<'t> {
     /// call moves to the row that this one would have.
     #[inline]
     pub fn advance_with(&mut self, access: Access) -> Result<bool> {
-        let untouched = self.txn.writes.borrow().untouched(self.table);
+        let untouched = self.txn.untouched(self.table);
         let found = match &mut self.cursor {
             Some(cursor) if untouched && !self.ahead => {
                 let next = cursor.next(access);
@@ -188,10 +193,13 @@ impl<'t> Scan<'t> {
                 let writes = self.txn.writes.borrow();
                 self.ahead = !writes.hides(self.table, cursor.key(), cursor.csn());
             }
+            self.follow_layers()?;
             let writes = self.txn.writes.borrow();
             let range = KeyRange::new(&self.start, self.end.as_deref());
             let last = self.started.then_some(self.key.as_slice());
             let own = writes.after(self.table, range, last, self.direction);
+            let layers = self.layers.as_ref().map(|(_, layers)| &**layers);
+            let own = first_own(own, layers, self.direction)?;
             let theirs = self.cursor.as_ref().filter(|_| self.ahead).map(|cursor| cursor.key());
             let order = match (own, theirs) {
                 (None, None) => return Ok(false),
@@ -226,6 +234,43 @@ impl<'t> Scan<'t> {
         }
     }
 
+    /// Has the cursor over spilled writes stand on the first that the scan has not passed.
+    fn follow_layers(&mut self) -> Result<()> {
+        let version = self.txn.spill_version();
+        if version == 0 {
+            self.layers = None;
+            return Ok(());
+        }
+        if self.layers.as_ref().is_none_or(|(of, _)| *of != version) {
+            let past = successor(&self.key);
+            let mut range = KeyRange::new(&self.start, self.end.as_deref());
+            match (self.started, self.direction) {
+                (false, _) => {}
+                (true, Direction::Forward) => range.start = &past,
+                (true, Direction::Backward) => range.end = Some(&self.key),
+            }
+            let layers = if range.is_empty() {
+                None
+            } else {
+                self.txn.own_layers(self.table, range, self.direction)?
+            };
+            let layers = layers.unwrap_or_else(LayerCursor::none);
+            self.layers = Some((version, Box::new(layers)));
+        }
+        let Some((_, layers)) = &mut self.layers else { return Ok(()) };
+        while let Some(key) = layers.key().filter(|_| self.started) {
+            let passed = match self.direction {
+                Direction::Forward => key <= self.key.as_slice(),
+                Direction::Backward => key >= self.key.as_slice(),
+            };
+            if !passed {
+                break;
+            }
+            layers.step()?;
+        }
+        Ok(())
+    }
+
     /// Moves to the next rows, which lie together: at least one and at most so many. Answers how many, which is none past the last. The current
     /// row is the last of them then. `most` is at least one. Where the transaction has written to the table there is one, and where what is read counts: it counts
     /// as far as rows were asked for.
@@ -233,7 +278,7 @@ impl<'t> Scan<'t> {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn advance_rows(&mut self, most: usize) -> Result<usize> {
-        let untouched = self.txn.writes.borrow().untouched(self.table);
+        let untouched = self.txn.untouched(self.table);
         let counts_rows = self.noting.is_some() && self.txn.serializable();
         if !untouched || self.ahead || counts_rows {
             return self.advance().map(usize::from);
@@ -278,6 +323,26 @@ impl<'t> Scan<'t> {
             _ => &[],
         }
     }
+}
+
+/// An own write: its key, and its value where it is no deletion.
+type Own<'o> = (&'o [u8], Option<&'o [u8]>);
+
+/// The first of the transaction's own writes: of the buffer's next one and the next spilled one. Of equal
+/// ones the buffer's is the newer.
+fn first_own<'o>(
+    buffered: Option<Own<'o>>,
+    layers: Option<&'o LayerCursor>,
+    direction: Direction,
+) -> Result<Option<Own<'o>>> {
+    let Some((layers, spilled)) = layers.and_then(|layers| Some((layers, layers.key()?))) else {
+        return Ok(buffered);
+    };
+    let later = buffered.is_none_or(|(key, _)| match direction {
+        Direction::Forward => key > spilled,
+        Direction::Backward => key < spilled,
+    });
+    if later { Ok(Some((spilled, layers.value()?))) } else { Ok(buffered) }
 }
 
 impl Drop for Scan<'_> {

@@ -58,6 +58,7 @@ impl Transaction {
     /// Gives back what one that has ended takes.
     fn let_go(&mut self) {
         self.writes.get_mut().clear();
+        self.savepoints.get_mut().clear();
         *self.charge.get_mut() = None;
         self.reads.get_mut().clear();
     }

@@ -146,7 +146,7 @@ fn a_transaction_begins_in_the_place_of_one_that_has_ended() {
             txn.rollback_in_place();
         }
         assert_eq!(used(), before);
-        assert_eq!(txn.written(TABLE).len(), 0);
+        assert_eq!(txn.written(TABLE).unwrap().len(), 0);
         db.begin(Isolation::ReadCommitted)
             .lock(TABLE, b"round", LockMode::Exclusive, LockWait::NoWait)
             .unwrap();

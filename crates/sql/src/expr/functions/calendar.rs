@@ -208,7 +208,7 @@ fn name(text: &mut &str, names: &[&str], len: usize) -> Option<u64> {
         let name = name.get(..len).unwrap_or(name);
         name.get(..end).is_some_and(|head| head.eq_ignore_ascii_case(word))
     };
-    let at = names.iter().position(|name| begins(name))?;
+    let at = names.iter().position(begins)?;
     // An abbreviation that is a whole name goes before others that it begins.
     let whole = names[at].len().min(len) == end;
     if !whole && names[at + 1..].iter().any(begins) {

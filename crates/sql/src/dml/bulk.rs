@@ -1,0 +1,142 @@
+//! Changes of any number of rows.
+//!
+//! An UPDATE changes each row as soon as it has found and locked it, where that cannot change which
+//! rows it finds next: no assignment is to a column of the primary key or of an index that the scan
+//! may go by, and neither conditions nor values look at other rows. What it writes is spilled where it
+//! is more than memory holds (`spillway_txn`, module `spill`). Any other UPDATE, and a DELETE that does
+//! not go by the primary key, first finds all rows and then changes them; where these are more than
+//! memory holds, it keeps their keys on disk.
+
+use spillway::{LockMode, LockWait, Scratch};
+use spillway_types::Value;
+
+use super::change::{ChangePlan, change_row, split_key};
+use super::point::Assignment;
+use super::{Changed, Maker, Rules};
+use crate::catalog::shift_timestamps;
+use crate::errors::{Result, SqlError};
+use crate::expr::{Context, Expr};
+use crate::query::{self, Source};
+use crate::store;
+
+/// A statement that has changed so many rows waits for locks with its thread: undone and done again
+/// after each wait, it would not come to an end.
+const BEGUN_AGAIN_MAX: u64 = 1000;
+
+/// Whether an UPDATE's rows may be changed while they are looked for.
+pub(super) fn is_safe(source: &Source, rules: &Rules, assignments: &[Assignment]) -> bool {
+    let table = &rules.table;
+    let changes = |column: usize| {
+        table.columns[column].on_update_now || assignments.iter().any(|(at, _)| *at == column)
+    };
+    let own = |expr: &Expr| {
+        let mut own = true;
+        expr.walk(&mut |part| own &= !matches!(part, Expr::Subquery { .. } | Expr::Assign(..)));
+        own
+    };
+    let values = assignments.iter().filter_map(|(_, value)| value.as_ref());
+    let mut ways = source.others.iter().chain([&source.access]);
+    !table.primary.iter().any(|part| changes(part.column))
+        && ways.all(|way| {
+            way.index
+                .is_none_or(|at| !table.indexes[at].parts.iter().any(|part| changes(part.column)))
+        })
+        && source.filters.iter().chain(values).all(own)
+}
+
+/// Changes rows of a statement, one by one.
+pub(super) struct Changer<'c> {
+    plan: &'c ChangePlan,
+    maker: &'c Maker<'c>,
+    matched: u64,
+    changed: u64,
+}
+
+impl<'c> Changer<'c> {
+    pub(super) fn new(plan: &'c ChangePlan, maker: &'c Maker<'c>) -> Changer<'c> {
+        Changer { plan, maker, matched: 0, changed: 0 }
+    }
+
+    /// What it has done.
+    pub(super) fn changed(&self, context: &Context<'_>) -> Changed {
+        match self.plan.assignments {
+            Some(_) => Changed::by_update(self.matched, self.changed, context),
+            None => Changed { affected: self.matched, ..Changed::default() },
+        }
+    }
+
+    /// Changes a row, which is locked, and has its key behind its columns.
+    pub(super) fn change(&mut self, row: &mut [Value]) -> Result<()> {
+        let txn = self.maker.context.txn;
+        self.matched += 1;
+        let Some(assignments) = &self.plan.assignments else {
+            let (row, pk) = split_key(row);
+            self.maker.to_stored(row);
+            return store::delete_row(txn, self.maker.table(), row, pk);
+        };
+        if !self.plan.ignore {
+            self.changed += u64::from(change_row(self.maker, row, assignments, self.matched)?);
+            return Ok(());
+        }
+        let before = txn.savepoint();
+        let outcome = change_row(self.maker, row, assignments, self.matched);
+        let refused = |error: &SqlError| matches!(error.code, 1062 | 3819 | 1048);
+        match outcome {
+            Err(error) if refused(&error) => {
+                // A later index may have refused what earlier ones took.
+                txn.rollback_to(before);
+                self.maker.context.warn(error);
+            }
+            outcome => self.changed += u64::from(outcome?),
+        }
+        txn.release(before);
+        Ok(())
+    }
+
+    /// Changes each row as soon as it is found; `false`, and nothing is done, where that may not be.
+    pub(super) fn in_place(&mut self, context: &Context<'_>) -> Result<bool> {
+        let source = &self.plan.source;
+        if !self.plan.in_place {
+            return Ok(false);
+        }
+        let mut row = context.room.values();
+        row.resize(source.width, Value::Null);
+        let lock = query::Reading::Locking(LockMode::Exclusive, LockWait::Wait);
+        let table = self.maker.table();
+        query::scan_table(context, source, table, &mut row, lock, &mut |row| {
+            if self.plan.fits(context, row)? {
+                self.change(row)?;
+                self.keep_thread(context);
+            }
+            Ok(true)
+        })?;
+        Ok(true)
+    }
+
+    /// Changes the rows of a list of keys, which are locked.
+    pub(super) fn each_of(&mut self, keys: &mut Scratch) -> Result<()> {
+        let (table, context) = (self.maker.table(), self.maker.context);
+        let (mut bytes, mut row) = (Vec::new(), Vec::new());
+        keys.each(|key| -> Result<bool> {
+            if self.matched.is_multiple_of(256) {
+                context.check_killed()?;
+            }
+            let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+            if context.txn.get_locked(table.rows(), key, mode, wait, &mut bytes)? {
+                row.clear();
+                table.decode(&bytes, &mut row)?;
+                shift_timestamps(table, &mut row, self.maker.shift);
+                row.push(Value::Bytes(key.to_vec()));
+                self.change(&mut row)?;
+                self.keep_thread(context);
+            }
+            Ok(true)
+        })
+    }
+
+    fn keep_thread(&self, context: &Context<'_>) {
+        if self.matched == BEGUN_AGAIN_MAX {
+            context.txn.leave_waits(false);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Cursors over spilled rows, and over a table with its overlays.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use spillway_base::engine::{Access, Cursor, Engine, Found};
+use spillway_base::range::prefix_end;
+use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
+
+use super::{Layer, Overlay, PREFIX_BYTES, SPILL, row_key, row_prefix, row_value};
+
+/// A cursor over one layer's rows of one table.
+struct Source {
+    cursor: Box<dyn Cursor>,
+    /// Whether it stands on a row.
+    there: bool,
+}
+
+impl Source {
+    fn key(&self) -> &[u8] {
+        &self.cursor.key()[PREFIX_BYTES..]
+    }
+}
+
+/// A cursor over a table's rows in several layers, each key once, as the newest layer has it. It stands
+/// on a row, or is past the last.
+pub(crate) struct LayerCursor {
+    /// The newest first.
+    sources: Vec<Source>,
+    direction: Direction,
+    /// The source with the current row.
+    at: Option<usize>,
+}
+
+impl LayerCursor {
+    /// Opens a cursor over a range of a table, on its first row.
+    pub(crate) fn open(
+        engine: &dyn Engine,
+        (id, layers): (u64, &[Layer]),
+        (table, range, direction): (TableId, KeyRange<'_>, Direction),
+        snapshot: Csn,
+    ) -> Result<LayerCursor> {
+        let mut sources = Vec::new();
+        for layer in layers.iter().rev().filter(|layer| layer.tables.contains(&table)) {
+            let start = row_key(id, layer.number, table, range.start);
+            let end = match range.end {
+                Some(end) => Some(row_key(id, layer.number, table, end)),
+                None => prefix_end(&row_prefix(id, layer.number, table)),
+            };
+            let range = KeyRange::new(&start, end.as_deref());
+            let mut cursor = engine.scan(SPILL, range, direction, snapshot, Access::Blocking)?;
+            let there = cursor.next(Access::Blocking)?;
+            sources.push(Source { cursor, there });
+        }
+        let mut cursor = LayerCursor { sources, direction, at: None };
+        cursor.choose();
+        Ok(cursor)
+    }
+
+    /// A cursor over nothing.
+    pub(crate) fn none() -> LayerCursor {
+        LayerCursor { sources: Vec::new(), direction: Direction::Forward, at: None }
+    }
+
+    /// Finds the source whose row is the next one; of equal keys, that of the newest layer.
+    fn choose(&mut self) {
+        self.at = None;
+        for (index, source) in self.sources.iter().enumerate().filter(|(_, one)| one.there) {
+            let first = self.at.is_none_or(|at| {
+                let order = source.key().cmp(self.sources[at].key());
+                order.is_lt() == (self.direction == Direction::Forward) && order.is_ne()
+            });
+            if first {
+                self.at = Some(index);
+            }
+        }
+    }
+
+    /// The key of the current row; `None` past the last.
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.at.map(|at| self.sources[at].key())
+    }
+
+    /// The value of the current row: `None` where it is deleted.
+    pub(crate) fn value(&self) -> Result<Option<&[u8]>> {
+        match self.at {
+            Some(at) => row_value(self.sources[at].cursor.value()),
+            None => Ok(None),
+        }
+    }
+
+    /// Moves past the current row.
+    pub(crate) fn step(&mut self) -> Result<()> {
+        let Some(at) = self.at else { return Ok(()) };
+        for index in 0..self.sources.len() {
+            let same = index != at
+                && self.sources[index].there
+                && self.sources[index].key() == self.sources[at].key();
+            if same {
+                let source = &mut self.sources[index];
+                source.there = source.cursor.next(Access::Blocking)?;
+            }
+        }
+        let source = &mut self.sources[at];
+        source.there = source.cursor.next(Access::Blocking)?;
+        self.choose();
+        Ok(())
+    }
+}
+
+/// Where the current row of a table with overlays comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    Start,
+    Table,
+    Overlay(usize),
+    End,
+}
+
+/// A cursor over a table at a snapshot, with the overlays that the snapshot sees. It gives rows one at a
+/// time ([`Cursor`], C1 to C4).
+pub(crate) struct OverlayCursor {
+    engine: Arc<dyn Engine>,
+    table: TableId,
+    snapshot: Csn,
+    direction: Direction,
+    base: Box<dyn Cursor>,
+    /// Whether the table's cursor stands on a row that was not passed yet.
+    base_ahead: bool,
+    base_ended: bool,
+    /// The newest first.
+    overlays: Vec<(Arc<Overlay>, LayerCursor)>,
+    at: At,
+    last: Vec<u8>,
+    started: bool,
+    probe: Vec<u8>,
+}
+
+impl OverlayCursor {
+    pub(crate) fn open(
+        engine: &Arc<dyn Engine>,
+        base: Box<dyn Cursor>,
+        (table, range, direction): (TableId, KeyRange<'_>, Direction),
+        snapshot: Csn,
+        overlays: Vec<Arc<Overlay>>,
+    ) -> Result<OverlayCursor> {
+        let overlays = overlays
+            .into_iter()
+            .map(|overlay| {
+                let layers = (overlay.id, overlay.layers.as_slice());
+                let keys = (table, range, direction);
+                let rows = LayerCursor::open(&**engine, layers, keys, snapshot)?;
+                Ok((overlay, rows))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(OverlayCursor {
+            engine: engine.clone(),
+            table,
+            snapshot,
+            direction,
+            base,
+            base_ahead: false,
+            base_ended: false,
+            overlays,
+            at: At::Start,
+            last: Vec::new(),
+            started: false,
+            probe: Vec::new(),
+        })
+    }
+
+    fn order(&self, one: &[u8], two: &[u8]) -> Ordering {
+        match self.direction {
+            Direction::Forward => one.cmp(two),
+            Direction::Backward => two.cmp(one),
+        }
+    }
+
+    /// The overlay whose row comes first; of equal keys, the newest.
+    fn first_overlay(&self) -> Option<usize> {
+        let mut first: Option<(usize, &[u8])> = None;
+        for (index, (_, rows)) in self.overlays.iter().enumerate() {
+            let Some(key) = rows.key() else { continue };
+            if first.is_none_or(|(_, least)| self.order(key, least).is_lt()) {
+                first = Some((index, key));
+            }
+        }
+        first.map(|(index, _)| index)
+    }
+
+    /// Passes the rows of one key in all overlays.
+    fn pass_overlays(&mut self, key: &[u8]) -> Result<()> {
+        for (_, rows) in &mut self.overlays {
+            if rows.key() == Some(key) {
+                rows.step()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the current row behind.
+    fn leave(&mut self) -> Result<()> {
+        match self.at {
+            At::Start | At::End => {}
+            At::Table => {
+                self.last.clear();
+                self.last.extend_from_slice(self.base.key());
+                self.base_ahead = false;
+                self.started = true;
+            }
+            At::Overlay(_) => {
+                let last = std::mem::take(&mut self.last);
+                let passed = self.pass_overlays(&last);
+                self.last = last;
+                passed?;
+            }
+        }
+        self.at = At::Start;
+        Ok(())
+    }
+
+    /// Whether the table has a version of a key, which its cursor does not show, that is newer than an
+    /// overlay's: a deletion.
+    fn deleted_since(&mut self, key: &[u8], csn: Csn, access: Access) -> Result<bool> {
+        let engine = &self.engine;
+        let found = engine.get(self.table, key, self.snapshot, access, &mut self.probe)?;
+        Ok(matches!(found, Found::Deleted(deleted) if deleted > csn))
+    }
+}
+
+impl Cursor for OverlayCursor {
+    fn next(&mut self, access: Access) -> Result<bool> {
+        self.leave()?;
+        loop {
+            if !self.base_ahead && !self.base_ended {
+                self.base_ahead = self.base.next(access)?;
+                self.base_ended = !self.base_ahead;
+            }
+            let over = self.first_overlay();
+            let Some(index) = over else {
+                self.at = if self.base_ahead { At::Table } else { At::End };
+                return Ok(self.base_ahead);
+            };
+            let (overlay, rows) = &self.overlays[index];
+            let (csn, key) = (overlay.csn, rows.key().unwrap_or_default().to_vec());
+            let order = match self.base_ahead {
+                true => self.order(self.base.key(), &key),
+                false => Ordering::Greater,
+            };
+            match order {
+                Ordering::Less => {
+                    self.at = At::Table;
+                    return Ok(true);
+                }
+                Ordering::Equal if self.base.csn() > csn => {
+                    self.pass_overlays(&key)?;
+                    self.at = At::Table;
+                    return Ok(true);
+                }
+                Ordering::Equal => self.base_ahead = false,
+                Ordering::Greater => {
+                    if self.deleted_since(&key, csn, access)? {
+                        self.pass_overlays(&key)?;
+                        continue;
+                    }
+                }
+            }
+            if self.overlays[index].1.value()?.is_none() {
+                self.pass_overlays(&key)?;
+                continue;
+            }
+            self.last = key;
+            self.started = true;
+            self.at = At::Overlay(index);
+            return Ok(true);
+        }
+    }
+
+    fn next_rows(&mut self, access: Access, _most: usize) -> Result<usize> {
+        self.next(access).map(usize::from)
+    }
+
+    fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        if matches!(self.at, At::Table | At::Overlay(_)) {
+            take(self.key(), self.value());
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        if self.at == At::Table { self.base.key() } else { &self.last }
+    }
+
+    fn value(&self) -> &[u8] {
+        match self.at {
+            At::Overlay(index) => {
+                // It was looked at when the cursor came to it.
+                self.overlays[index].1.value().ok().flatten().unwrap_or_default()
+            }
+            _ => self.base.value(),
+        }
+    }
+
+    fn csn(&self) -> Csn {
+        match self.at {
+            At::Overlay(index) => self.overlays[index].0.csn,
+            _ => {
+                let csn = self.base.csn();
+                let mut overlays = self.overlays.iter().map(|(overlay, _)| overlay);
+                overlays.find(|one| one.has_folded(csn)).map_or(csn, |overlay| overlay.csn)
+            }
+        }
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        match self.at {
+            At::Table => Some(self.base.key()),
+            _ => self.started.then_some(&self.last),
+        }
+    }
+}

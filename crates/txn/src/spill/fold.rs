@@ -1,0 +1,233 @@
+//! Folding: the background job that writes an overlay's rows into their tables, and deletes what
+//! nobody needs any more.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::engine::{Access, Found};
+use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result, TableId};
+
+use super::write_set::write;
+use super::{CHUNK_BYTES, LayerCursor, Overlay, SPILL, record_key, rows_of};
+use crate::manager::{Shared, Terms};
+use crate::options::Durability;
+
+/// Rows of one commit of a fold. No other commit is ordered while they are looked at.
+const CHUNK_ROWS: usize = 1000;
+
+/// How far folding has come. One thread folds at a time.
+#[derive(Default)]
+pub(crate) struct Folder(Mutex<Option<Progress>>);
+
+/// An overlay that is being folded.
+struct Progress {
+    id: u64,
+    /// The tables that are left, the last one first.
+    tables: Vec<TableId>,
+    /// The last key of that table that was folded.
+    last: Option<Vec<u8>>,
+    /// Snapshots from here on find what was folded, or newer rows, without the overlay.
+    folded: Csn,
+    /// The commit that deleted the record.
+    ended: Option<Csn>,
+}
+
+impl Progress {
+    fn of(overlay: &Overlay) -> Progress {
+        let mut tables: Vec<TableId> =
+            overlay.layers.iter().flat_map(|layer| layer.tables.iter().copied()).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        let (id, folded) = (overlay.id, overlay.csn);
+        Progress { id, tables, last: None, folded, ended: None }
+    }
+
+    fn next_table(&mut self) {
+        self.tables.pop();
+        self.last = None;
+    }
+}
+
+type Row = (Vec<u8>, Option<Vec<u8>>);
+
+impl Shared {
+    /// Attaches the overlays that an opening finds. Nobody reads or writes yet.
+    pub(crate) fn open_overlays(&self, stable: Csn) -> Result<()> {
+        let Ok(engine) = self.engines.of(SPILL) else { return Ok(()) };
+        self.overlays.open(&**engine, stable, &self.snapshots)
+    }
+
+    /// Does one piece of the work that spilled transactions leave behind; `false` when there is none to
+    /// do now.
+    ///
+    /// # Errors
+    /// As a commit. What failed is tried again by the next call.
+    pub(crate) fn fold_step(&self) -> Result<bool> {
+        let Some(mut progress) = self.folder.0.try_lock() else { return Ok(false) };
+        let discarded = self.overlays.discarded.lock().last().copied();
+        if let Some(id) = discarded {
+            self.delete_spill(id)?;
+            self.overlays.discarded.lock().retain(|other| *other != id);
+            return Ok(true);
+        }
+        // Taken anew each time: the list lends overlays, and by that pins what they pin.
+        let Some(overlay) = self.overlays.all().first().cloned() else { return Ok(false) };
+        if progress.as_ref().is_none_or(|progress| progress.id != overlay.id) {
+            if overlay.csn > self.snapshots.stable_csn() {
+                return Ok(false);
+            }
+            *progress = Some(Progress::of(&overlay));
+        }
+        let Some(of) = &mut *progress else { return Ok(false) };
+        if let Some(table) = of.tables.last().copied() {
+            self.fold_chunk(&overlay, of, table)?;
+            return Ok(true);
+        }
+        if self.snapshots.oldest_read() < of.folded {
+            self.flush_within(crate::transaction::RELAXED);
+            return Ok(false);
+        }
+        let Some(ended) = of.ended else {
+            of.ended = Some(self.delete_spill(of.id)?);
+            return Ok(true);
+        };
+        if self.snapshots.stable_csn() < ended {
+            self.flush_within(crate::transaction::RELAXED);
+            return Ok(false);
+        }
+        self.overlays.detach(of.id);
+        *progress = None;
+        Ok(true)
+    }
+
+    /// Deletes a spill's rows and its record.
+    fn delete_spill(&self, id: u64) -> Result<Csn> {
+        let (start, end) = rows_of(id);
+        let range = KeyRange::new(&start, end.as_deref());
+        let mut batch = WriteBatch::new();
+        // All that is to go is installed when this returns.
+        batch.push(Op::DeleteRange { table: SPILL, range, upto: self.newest() });
+        batch.push(Op::Delete { table: SPILL, key: &record_key(id) });
+        write(self, &batch)
+    }
+
+    /// Folds the next rows of a table.
+    fn fold_chunk(&self, overlay: &Arc<Overlay>, of: &mut Progress, table: TableId) -> Result<()> {
+        let rows = self.next_rows(overlay, table, of.last.as_deref())?;
+        let Some((last, _)) = rows.last() else {
+            of.next_table();
+            return Ok(());
+        };
+        let last = last.clone();
+        // What is looked at again below is in memory then, and none of it is a change.
+        let engine = self.engines.of(table)?;
+        let mut value = Vec::new();
+        for (key, _) in &rows {
+            match engine.newest(table, key, Access::Blocking, &mut value) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    // The table was dropped.
+                    of.next_table();
+                    return Ok(());
+                }
+                found => drop(found?),
+            }
+        }
+        match self.commit_fold(overlay, table, &rows) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                of.next_table();
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+            Ok(folded) => of.folded = of.folded.max(folded),
+        }
+        of.last = Some(last);
+        Ok(())
+    }
+
+    fn next_rows(
+        &self,
+        overlay: &Overlay,
+        table: TableId,
+        last: Option<&[u8]>,
+    ) -> Result<Vec<Row>> {
+        let engine = self.engines.of(SPILL)?;
+        let start = last.map(spillway_base::range::successor).unwrap_or_default();
+        let keys = (table, KeyRange::new(&start, None), Direction::Forward);
+        let newest = self.snapshots.take(|| self.newest());
+        let layers = (overlay.id, overlay.layers.as_slice());
+        let mut cursor = LayerCursor::open(&**engine, layers, keys, newest.csn())?;
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while let Some(key) =
+            cursor.key().filter(|_| rows.len() < CHUNK_ROWS && bytes < CHUNK_BYTES)
+        {
+            let row: Row = (key.to_vec(), cursor.value()?.map(<[u8]>::to_vec));
+            bytes += row.0.len() + row.1.as_ref().map_or(0, Vec::len);
+            rows.push(row);
+            cursor.step()?;
+        }
+        Ok(rows)
+    }
+
+    /// Writes those of an overlay's rows to their table that nobody has changed since (SPILL-7). Answers the
+    /// CSN from which on a snapshot finds all of the rows, or newer ones, without the overlay.
+    fn commit_fold(&self, overlay: &Overlay, table: TableId, rows: &[Row]) -> Result<Csn> {
+        self.await_room()?;
+        let mut all = WriteBatch::new();
+        rows.iter().for_each(|(key, value)| push(&mut all, table, key, value.as_deref()));
+        // Room for all of them, of which some may not be written.
+        let room = self.admit(&all, Durability::Relaxed)?;
+        let held = self.pipeline.hold_gate()?;
+        let newest = self.newest();
+        let batch = self.not_changed_since(overlay, table, rows)?;
+        if batch.is_empty() {
+            return Ok(newest);
+        }
+        let terms = Terms { alone: true, ..Terms::of(table) };
+        let folded = |csn| overlay.folds.lock().push(csn);
+        let csn = self.pipeline.enqueue_held(room, &batch, terms, folded)?;
+        drop(held);
+        self.install(csn, &batch);
+        self.slow_down(batch.as_bytes().len(), Durability::Relaxed);
+        Ok(csn)
+    }
+
+    fn not_changed_since(
+        &self,
+        overlay: &Overlay,
+        table: TableId,
+        rows: &[Row],
+    ) -> Result<WriteBatch> {
+        let (engine, spilled) = (self.engines.of(table)?, self.engines.of(SPILL)?);
+        let newer = self.overlays.of(table, Csn::MAX);
+        let newer: Vec<_> = newer.iter().filter(|other| other.csn > overlay.csn).collect();
+        let (mut batch, mut old) = (WriteBatch::new(), Vec::new());
+        for (key, value) in rows {
+            let found = engine.newest(table, key, Access::Blocking, &mut old)?;
+            let changed = found.csn() > Some(overlay.csn)
+                || (value.is_none() && !matches!(found, Found::Value(_)));
+            if changed {
+                continue;
+            }
+            let over = |other: &&Arc<Overlay>| {
+                other.find(&**spilled, (table, key), Access::Blocking, &mut Vec::new())
+            };
+            // What a newer overlay has is for that one to fold.
+            let mut hidden = false;
+            for other in &newer {
+                hidden = hidden || over(other)?.is_some();
+            }
+            if !hidden {
+                push(&mut batch, table, key, value.as_deref());
+            }
+        }
+        Ok(batch)
+    }
+}
+
+fn push(batch: &mut WriteBatch, table: TableId, key: &[u8], value: Option<&[u8]>) {
+    batch.push(match value {
+        Some(value) => Op::Put { table, key, value },
+        None => Op::Delete { table, key },
+    });
+}

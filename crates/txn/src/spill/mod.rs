@@ -1,0 +1,191 @@
+//! Transactions that write more than memory holds: spilling, overlays and folding.
+//!
+//! A transaction keeps its writes in memory ([`crate::transaction`], the write buffer). When they
+//! outgrow its share of the budget, it *spills* them: it commits them to a table of the tiered
+//! engine that only the transaction manager knows, [`SPILL`]. These are ordinary commits of a few
+//! hundred kilobytes, so the log is cut, memtables are flushed and memory stays bounded while a
+//! statement changes any number of rows.
+//!
+//! When the transaction commits, nothing is copied. One small commit, with CSN N, writes a *record*
+//! which says that the spilled rows count. From N on they are an *overlay* of the tables that the
+//! transaction wrote to: a read of such a table at a snapshot of N or above looks at the table, then
+//! at the overlay, and takes the newer version. A rollback, or a crash before N, leaves rows in
+//! [`SPILL`] that no record makes count; they are deleted as one range.
+//!
+//! A background job *folds* an overlay into its tables: it reads the overlay's rows in key order and
+//! commits them to the table, some thousand at a time, each such commit with a CSN of its own. A row
+//! that another commit has changed since N is left alone. When no reader needs the overlay any
+//! more, its rows and its record are deleted.
+//!
+//! The rejected designs: one batch of any size in the log that is installed at its commit (nobody
+//! else's commit is acknowledged until it is installed, seconds or minutes for gigabytes); versions
+//! in the table itself that are invisible until the commit, as RocksDB's WriteUnprepared
+//! transactions have them (each read and each compaction would look up who wrote a version and
+//! whether that committed, and a rollback would write as much again).
+//!
+//! [`Scratch`] keeps in the same table what a statement has found and cannot keep in memory.
+//!
+//! # Guarantees
+//!
+//! - **SPILL-1 (atomic).** A spilled transaction's writes are visible at its CSN N and above, all of
+//!   them, and at no snapshot below. After a crash they are all there if N was recovered, else none.
+//! - **SPILL-2 (own reads).** The transaction reads its own spilled writes as it reads those in its
+//!   buffer; an open scan does, too, where it has not come yet.
+//! - **SPILL-3 (savepoints).** A rollback to a savepoint undoes spilled writes made since, and no
+//!   others. What is spilled is cut into *layers* at the savepoints that are still there; a rollback
+//!   forgets layers.
+//! - **SPILL-4 (order).** A key's versions are ordered by CSN, whether they are in the table or in
+//!   overlays: the lock of a row is held from before the write was spilled until after N, so no
+//!   other commit of that key lies between.
+//! - **SPILL-5 (deletions stay).** While an overlay is attached, a snapshot at N is pinned: a table's
+//!   own deletions above N are not forgotten ([`spillway_base::engine::Found::Nothing`]), and so hide
+//!   the overlay's rows. From the start of a recovery until its overlays are attached, a snapshot at
+//!   zero is pinned.
+//! - **SPILL-6 (no range).** No commit that deletes a range of a table at once is ordered while that
+//!   table has an overlay: it would also hide, or fail to hide, rows of the overlay. Such a commit
+//!   deletes row by row instead.
+//! - **SPILL-7 (folding changes nothing).** A fold's commit is ordered while no other commit can be,
+//!   and writes only rows whose newest version is the overlay's own. It is a conflict with nobody: a
+//!   version that a fold wrote counts as one of CSN N.
+//! - **SPILL-8 (end).** An overlay's record is deleted, durably, only once every row is folded, or left
+//!   alone for a newer version, and no snapshot is left that is older than these; only then is the
+//!   pinned snapshot released.
+//!
+//! # Format of the table [`SPILL`]
+//!
+//! ```text
+//! record  key    u8 0, then the spill's number (u64, big-endian)
+//!         value  u8 1 (format), u8 0 under way or 1 committed, then for each layer: its number
+//!                (varint), the count of its tables (varint), each table (varint)
+//! row     key    u8 1, the spill's number (u64), the layer (u32), the table (u32), each
+//!                big-endian, then the row's key
+//!         value  the row's value, then u8 1; or u8 0 alone where the row is deleted
+//! ```
+//!
+//! The CSN of the version of a committed record is N. The engine checksums both.
+
+mod cursor;
+mod fold;
+mod overlay;
+mod scratch;
+mod write_set;
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use spillway_base::codec::{Reader, put_varint};
+use spillway_base::range::prefix_end;
+use spillway_base::{Error, Result, TableId};
+
+pub(crate) use cursor::{LayerCursor, OverlayCursor};
+pub(crate) use fold::Folder;
+pub(crate) use overlay::{Overlay, Overlays};
+pub use scratch::Scratch;
+pub(crate) use write_set::{OtherWrites, Spill};
+
+/// The table of the tiered engine, the last that it can number, that spilled writes and their records
+/// are in. It is created with the first spill.
+pub(crate) const SPILL: TableId = TableId(TableId::ORDINAL_MAX);
+
+/// Bytes of rows that one commit to [`SPILL`], or one commit of a fold, has, about.
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
+
+const RECORD: u8 = 0;
+const ROW: u8 = 1;
+const FORMAT: u8 = 1;
+const PREFIX_BYTES: usize = 1 + 8 + 4 + 4;
+
+/// Writes of a transaction between two of its savepoints, and the tables that they are in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Layer {
+    pub(crate) number: u32,
+    pub(crate) tables: BTreeSet<TableId>,
+}
+
+/// What the keys of a layer's rows of one table begin with.
+fn row_prefix(id: u64, layer: u32, table: TableId) -> [u8; PREFIX_BYTES] {
+    let mut prefix = [ROW; PREFIX_BYTES];
+    prefix[1..9].copy_from_slice(&id.to_be_bytes());
+    prefix[9..13].copy_from_slice(&layer.to_be_bytes());
+    prefix[13..].copy_from_slice(&table.0.to_be_bytes());
+    prefix
+}
+
+fn row_key(id: u64, layer: u32, table: TableId, key: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(PREFIX_BYTES + key.len());
+    out.extend_from_slice(&row_prefix(id, layer, table));
+    out.extend_from_slice(key);
+    out
+}
+
+/// The keys of all rows of a spill: the first, and the first past them.
+fn rows_of(id: u64) -> (Vec<u8>, Option<Vec<u8>>) {
+    let mut start = vec![ROW];
+    start.extend_from_slice(&id.to_be_bytes());
+    let end = prefix_end(&start);
+    (start, end)
+}
+
+fn record_key(id: u64) -> Vec<u8> {
+    let mut key = vec![RECORD];
+    key.extend_from_slice(&id.to_be_bytes());
+    key
+}
+
+/// What a stored row says: its value, or `None` where it is deleted.
+fn row_value(stored: &[u8]) -> Result<Option<&[u8]>> {
+    match stored.split_last() {
+        Some((1, value)) => Ok(Some(value)),
+        Some((0, [])) => Ok(None),
+        _ => Err(Error::corruption("a spilled row ends with neither 0 nor 1")),
+    }
+}
+
+/// A record, decoded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Record {
+    committed: bool,
+    layers: Vec<Layer>,
+}
+
+impl Record {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = vec![FORMAT, u8::from(self.committed)];
+        for layer in &self.layers {
+            put_varint(&mut out, u64::from(layer.number));
+            put_varint(&mut out, layer.tables.len() as u64);
+            layer.tables.iter().for_each(|table| put_varint(&mut out, u64::from(table.0)));
+        }
+        out
+    }
+
+    /// # Errors
+    /// [`spillway_base::ErrorKind::UnsupportedFormat`] and [`spillway_base::ErrorKind::Corruption`].
+    fn decode(bytes: &[u8]) -> Result<Record> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            FORMAT => {}
+            other => {
+                let text = format!("a spilled transaction's record has the unknown format {other}");
+                return Err(Error::new(spillway_base::ErrorKind::UnsupportedFormat, text));
+            }
+        }
+        let committed = match reader.u8()? {
+            0 => false,
+            1 => true,
+            other => return Err(Error::corruption(format!("a spill is in state {other}"))),
+        };
+        let mut layers = Vec::new();
+        while !reader.is_empty() {
+            let number = reader.varint_u32()?;
+            let mut tables = BTreeSet::new();
+            for _ in 0..reader.varint()? {
+                tables.insert(TableId(reader.varint_u32()?));
+            }
+            layers.push(Layer { number, tables });
+        }
+        Ok(Record { committed, layers })
+    }
+}

@@ -1,0 +1,250 @@
+//! The overlays that are attached to tables, and reads through them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use spillway_base::engine::{Access, Engine, Found};
+use spillway_base::{Csn, KeyRange, Result, TableId};
+
+use super::{Layer, Record, SPILL, record_key, row_key, row_value};
+use crate::snapshots::{Pin, Snapshots};
+
+/// A committed transaction's spilled rows, until they are folded. It pins a snapshot (SPILL-5).
+pub(crate) struct Overlay {
+    pub(crate) id: u64,
+    /// The commit that made the rows count.
+    pub(crate) csn: Csn,
+    /// The oldest first.
+    pub(crate) layers: Vec<Layer>,
+    /// The commits that have folded rows of it, ascending.
+    pub(super) folds: Mutex<Vec<Csn>>,
+    snapshots: Arc<Snapshots>,
+    pin: Option<Pin>,
+}
+
+impl Overlay {
+    fn new(id: u64, csn: Csn, layers: Vec<Layer>, snapshots: &Arc<Snapshots>) -> Overlay {
+        let pin = Some(snapshots.pin(csn));
+        Overlay { id, csn, layers, folds: Mutex::default(), snapshots: snapshots.clone(), pin }
+    }
+
+    /// Whether a commit has folded rows of it.
+    pub(super) fn has_folded(&self, csn: Csn) -> bool {
+        self.folds.lock().binary_search(&csn).is_ok()
+    }
+
+    pub(crate) fn covers(&self, table: TableId) -> bool {
+        self.layers.iter().any(|layer| layer.tables.contains(&table))
+    }
+
+    /// The row of a key: `None` where the overlay has none, else whether it has a value.
+    pub(super) fn find(
+        &self,
+        engine: &dyn Engine,
+        (table, key): (TableId, &[u8]),
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        find(engine, (self.id, &self.layers), (table, key), access, value)
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        if let Some(pin) = self.pin.take() {
+            self.snapshots.unpin(pin);
+        }
+    }
+}
+
+/// Looks for a key's row in layers, the newest first.
+pub(super) fn find(
+    engine: &dyn Engine,
+    (id, layers): (u64, &[Layer]),
+    (table, key): (TableId, &[u8]),
+    access: Access,
+    value: &mut Vec<u8>,
+) -> Result<Option<bool>> {
+    for layer in layers.iter().rev().filter(|layer| layer.tables.contains(&table)) {
+        let key = row_key(id, layer.number, table, key);
+        if engine.newest(SPILL, &key, access, value)?.is_value() {
+            let there = row_value(value)?.is_some();
+            value.pop();
+            return Ok(Some(there));
+        }
+    }
+    value.clear();
+    Ok(None)
+}
+
+type List = Vec<Arc<Overlay>>;
+
+/// All overlays of a database, and the spills that are to be deleted.
+pub(crate) struct Overlays {
+    /// By CSN, ascending.
+    list: ArcSwap<List>,
+    attached: AtomicUsize,
+    /// Counts each time that the list has changed.
+    changes: AtomicU64,
+    next_id: AtomicU64,
+    /// Numbers of spills that nobody reads, whose rows are to be deleted.
+    pub(super) discarded: Mutex<Vec<u64>>,
+    /// Whether the table [`SPILL`] exists.
+    pub(super) created: Mutex<bool>,
+}
+
+impl Overlays {
+    pub(crate) fn new() -> Overlays {
+        Overlays {
+            list: ArcSwap::default(),
+            attached: AtomicUsize::new(0),
+            changes: AtomicU64::new(0),
+            next_id: AtomicU64::new(1),
+            discarded: Mutex::default(),
+            created: Mutex::new(false),
+        }
+    }
+
+    pub(super) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether there is any. Called after the caller has its snapshot.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.attached.load(Ordering::Acquire) > 0
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.attached.load(Ordering::Acquire)
+    }
+
+    /// Whether a table has one.
+    pub(crate) fn covers(&self, table: TableId) -> bool {
+        self.any() && self.list.load().iter().any(|overlay| overlay.covers(table))
+    }
+
+    /// How often the list has changed, or `None` while there is an overlay. Whoever reads a table at a
+    /// snapshot which nobody knows of asks before it takes the number and after it has read: equal
+    /// answers say that no overlay belongs to what it read.
+    #[inline]
+    pub(crate) fn quiet(&self) -> Option<u64> {
+        let changes = self.changes();
+        (!self.any()).then_some(changes)
+    }
+
+    /// How often the list has changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// The overlays of a table that a snapshot sees, the newest first.
+    pub(crate) fn of(&self, table: TableId, snapshot: Csn) -> Vec<Arc<Overlay>> {
+        let seen = |overlay: &&Arc<Overlay>| overlay.csn <= snapshot && overlay.covers(table);
+        self.list.load().iter().rev().filter(seen).cloned().collect()
+    }
+
+    /// All of them, by CSN.
+    pub(super) fn all(&self) -> Arc<List> {
+        self.list.load_full()
+    }
+
+    /// Attaches a spill that commits, before anybody can see the commit (SPILL-1).
+    pub(super) fn attach(&self, id: u64, csn: Csn, layers: Vec<Layer>, snapshots: &Arc<Snapshots>) {
+        let overlay = Arc::new(Overlay::new(id, csn, layers, snapshots));
+        // First the count, so that whoever sees the snapshot N sees it.
+        self.attached.fetch_add(1, Ordering::AcqRel);
+        self.list.rcu(|list| {
+            let mut list = List::clone(list);
+            let at = list.partition_point(|other| other.csn < csn);
+            list.insert(at, overlay.clone());
+            list
+        });
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn detach(&self, id: u64) {
+        self.list.rcu(|list| {
+            let mut list = List::clone(list);
+            list.retain(|overlay| overlay.id != id);
+            list
+        });
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        self.attached.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Has the rows of a spill deleted that does not commit.
+    pub(crate) fn discard(&self, id: u64) {
+        self.discarded.lock().push(id);
+    }
+
+    /// The commit that a version counts as one of (SPILL-7).
+    pub(crate) fn effective(&self, csn: Csn) -> Csn {
+        if !self.any() {
+            return csn;
+        }
+        let list = self.list.load();
+        let folded = list.iter().find(|one| one.has_folded(csn));
+        folded.map_or(csn, |overlay| overlay.csn)
+    }
+
+    /// What a look-up at a snapshot finds, given the overlays that it sees and what the table has. `value`
+    /// has the table's value, and gets the overlay's where that is newer.
+    pub(crate) fn resolve(
+        &self,
+        engine: &dyn Engine,
+        seen: &[Arc<Overlay>],
+        (table, key): (TableId, &[u8]),
+        access: Access,
+        (found, value): (Found, &mut Vec<u8>),
+    ) -> Result<Found> {
+        let mut over = Vec::new();
+        for overlay in seen.iter().filter(|overlay| found.csn() <= Some(overlay.csn)) {
+            if let Some(there) = overlay.find(engine, (table, key), access, &mut over)? {
+                *value = over;
+                let csn = overlay.csn;
+                return Ok(if there { Found::Value(csn) } else { Found::Deleted(csn) });
+            }
+        }
+        Ok(match found {
+            Found::Value(csn) => Found::Value(self.effective(csn)),
+            Found::Deleted(csn) => Found::Deleted(self.effective(csn)),
+            Found::Nothing => Found::Nothing,
+        })
+    }
+
+    /// Reads the records that an opening finds: attaches what is committed, and has deleted what is not.
+    /// Nobody reads or writes yet.
+    pub(crate) fn open(
+        &self,
+        engine: &dyn Engine,
+        stable: Csn,
+        snapshots: &Arc<Snapshots>,
+    ) -> Result<()> {
+        if !engine.tables().contains(&SPILL) {
+            return Ok(());
+        }
+        *self.created.lock() = true;
+        let (start, end) = (record_key(0), [super::ROW]);
+        let range = KeyRange::new(&start, Some(&end));
+        let direction = spillway_base::Direction::Forward;
+        let mut cursor = engine.scan(SPILL, range, direction, stable, Access::Blocking)?;
+        while cursor.next(Access::Blocking)? {
+            let number = cursor.key()[1..].try_into().map(u64::from_be_bytes);
+            let id = number.map_err(|_| {
+                spillway_base::Error::corruption("a spilled transaction's record has no number")
+            })?;
+            self.next_id.fetch_max(id + 1, Ordering::Relaxed);
+            let record = Record::decode(cursor.value())?;
+            if record.committed {
+                self.attach(id, cursor.csn(), record.layers, snapshots);
+            } else {
+                self.discard(id);
+            }
+        }
+        Ok(())
+    }
+}

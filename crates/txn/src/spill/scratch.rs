@@ -1,0 +1,95 @@
+//! A list of byte strings on disk, for a statement that finds more than it can keep in memory.
+
+use std::sync::Arc;
+
+use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::engine::{Access, Cursor};
+use spillway_base::range::prefix_end;
+use spillway_base::{Direction, KeyRange, Result, TableId};
+
+use super::write_set::{begin_record, write};
+use super::{CHUNK_BYTES, PREFIX_BYTES, SPILL, row_key, row_prefix};
+use crate::manager::Shared;
+
+/// No table: the rows of a list are nobody's.
+const NO_TABLE: TableId = TableId(0);
+
+/// A list that grows at its end and is then read once, in its order. It lasts as long as this does.
+pub struct Scratch {
+    shared: Arc<Shared>,
+    id: u64,
+    len: u64,
+    batch: WriteBatch,
+}
+
+impl Scratch {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<Scratch> {
+        let id = begin_record(&shared)?;
+        Ok(Scratch { shared, id, len: 0, batch: WriteBatch::new() })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// As a commit.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        let key = row_key(self.id, 0, NO_TABLE, &self.len.to_be_bytes());
+        self.batch.push(Op::Put { table: SPILL, key: &key, value: bytes });
+        self.len += 1;
+        if self.batch.as_bytes().len() < CHUNK_BYTES { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        write(&self.shared, &batch)?;
+        self.batch = batch.cleared();
+        Ok(())
+    }
+
+    /// Gives all of them to `take`, in their order, until it answers `false`.
+    ///
+    /// # Errors
+    /// As a commit and as a scan; what `take` answers.
+    pub fn each<E: From<spillway_base::Error>>(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> std::result::Result<bool, E>,
+    ) -> std::result::Result<(), E> {
+        if !self.batch.is_empty() {
+            self.write()?;
+        }
+        let mut cursor = self.cursor()?;
+        while cursor.next(Access::Blocking)? {
+            if !take(cursor.value())? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn cursor(&self) -> Result<Box<dyn Cursor>> {
+        let start: [u8; PREFIX_BYTES] = row_prefix(self.id, 0, NO_TABLE);
+        let end = prefix_end(&start);
+        let range = KeyRange::new(&start, end.as_deref());
+        let newest = self.shared.snapshots.take(|| self.shared.newest());
+        let engine = self.shared.engines.of(SPILL)?;
+        engine.scan(SPILL, range, Direction::Forward, newest.csn(), Access::Blocking)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.shared.overlays.discard(self.id);
+    }
+}

@@ -1,0 +1,278 @@
+//! The part of a transaction's writes that is spilled.
+
+use std::collections::BTreeSet;
+
+use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::engine::Access;
+use spillway_base::{Csn, Result, TableId};
+
+use super::overlay::find;
+use super::{CHUNK_BYTES, Layer, Record, SPILL, record_key, row_key};
+use crate::manager::{Shared, Terms};
+use crate::options::Durability;
+use crate::transaction::Savepoint;
+
+/// What a rollback to a savepoint of an earlier round leaves.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) layers: usize,
+    /// Of the buffer, which keeps them from round to round.
+    pub(crate) other: OtherWrites,
+}
+
+/// How many tables the transaction has created and dropped, and ranges deleted at once.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct OtherWrites {
+    pub(crate) created: usize,
+    pub(crate) dropped: usize,
+    pub(crate) ranges: usize,
+}
+
+/// A savepoint that had writes in the buffer which are spilled now.
+struct Cut {
+    savepoint: Savepoint,
+    kept: Kept,
+}
+
+/// A transaction's spilled writes.
+pub(crate) struct Spill {
+    id: u64,
+    /// The oldest first.
+    layers: Vec<Layer>,
+    next_layer: u32,
+    /// What there was when each round began: a round ends with a spill, and with a rollback to a
+    /// savepoint of an earlier round.
+    rounds: Vec<Kept>,
+    cuts: Vec<Cut>,
+    /// Changes when what it has does.
+    version: u64,
+}
+
+impl Spill {
+    /// Begins a spill: from now on a record says that one is under way.
+    pub(crate) fn begin(shared: &Shared) -> Result<Spill> {
+        let id = begin_record(shared)?;
+        let rounds = vec![Kept { layers: 0, other: OtherWrites::default() }];
+        let (layers, cuts) = (Vec::new(), Vec::new());
+        Ok(Spill { id, layers, next_layer: 0, rounds, cuts, version: 0 })
+    }
+
+    /// Changes when what it has does.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The round, from 0 on, that the buffer's writes belong to.
+    pub(crate) fn round(&self) -> u32 {
+        self.rounds.len() as u32 - 1
+    }
+
+    /// What there was when the round began.
+    pub(crate) fn round_start(&self) -> OtherWrites {
+        self.rounds[self.rounds.len() - 1].other
+    }
+
+    pub(crate) fn id_and_layers(&self) -> (u64, &[Layer]) {
+        (self.id, &self.layers)
+    }
+
+    pub(crate) fn covers(&self, table: TableId) -> bool {
+        self.layers.iter().any(|layer| layer.tables.contains(&table))
+    }
+
+    /// The tables that it has rows of, some more than once.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = TableId> {
+        self.layers.iter().flat_map(|layer| layer.tables.iter().copied())
+    }
+
+    /// The row of a key: `None` where it has none, else whether it has a value.
+    pub(crate) fn find(
+        &self,
+        shared: &Shared,
+        table: TableId,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        if !self.covers(table) {
+            return Ok(None);
+        }
+        let engine = shared.engines.of(SPILL)?;
+        find(&**engine, self.id_and_layers(), (table, key), Access::Blocking, value)
+    }
+
+    /// Begins the layer that [`Spill::writer`] writes to.
+    fn new_layer(&mut self) {
+        self.layers.push(Layer { number: self.next_layer, tables: BTreeSet::new() });
+        self.next_layer += 1;
+    }
+
+    /// A writer of the newest layer, or of a new one where a savepoint asks for that.
+    pub(crate) fn writer<'s>(
+        &'s mut self,
+        shared: &'s Shared,
+        savepoints: impl Iterator<Item = Savepoint>,
+    ) -> LayerWriter<'s> {
+        if self.needs_layer(savepoints) {
+            self.new_layer();
+        }
+        LayerWriter { shared, spill: self, batch: WriteBatch::new() }
+    }
+
+    /// How many layers and cuts there are.
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        (self.layers.len(), self.cuts.len())
+    }
+
+    /// Forgets layers and cuts that came since a mark of this round: they could not be written whole. What
+    /// was added to an older layer stays; it is in the buffer still, or that layer goes with a rollback
+    /// to the savepoint before.
+    pub(crate) fn forget_since(&mut self, (layers, cuts): (usize, usize)) {
+        self.layers.truncate(layers);
+        self.cuts.truncate(cuts);
+        self.version += 1;
+    }
+
+    /// Ends the layer at a savepoint of this round.
+    pub(crate) fn cut(&mut self, savepoint: Savepoint, other: OtherWrites) {
+        let kept = Kept { layers: self.layers.len(), other };
+        self.cuts.push(Cut { savepoint, kept });
+    }
+
+    /// The buffer has no writes any more, but `other`.
+    pub(crate) fn end_round(&mut self, other: OtherWrites) {
+        self.rounds.push(Kept { layers: self.layers.len(), other });
+        self.version += 1;
+    }
+
+    /// What a rollback to a savepoint of an earlier round, or of the beginning of this one, leaves.
+    fn kept(&self, savepoint: Savepoint) -> Kept {
+        let cut = self.cuts.iter().find(|cut| cut.savepoint == savepoint);
+        cut.map_or_else(
+            || {
+                assert_eq!(savepoint.writes, 0, "a layer was cut at each savepoint within it");
+                self.rounds[savepoint.round as usize]
+            },
+            |cut| cut.kept,
+        )
+    }
+
+    /// Whether what is written now has to be in a layer of its own: a rollback to one of these savepoints
+    /// would leave the layers there are, or some savepoint of this round is within what was written.
+    fn needs_layer(&self, savepoints: impl Iterator<Item = Savepoint>) -> bool {
+        let round = self.round();
+        let known = |one: &Savepoint| {
+            one.round < round
+                || one.writes == 0
+                || self.cuts.iter().any(|cut| cut.savepoint == *one)
+        };
+        let mut kept = savepoints.filter(known).map(|savepoint| self.kept(savepoint).layers);
+        self.layers.is_empty() || kept.any(|layers| layers == self.layers.len())
+    }
+
+    /// Undoes what was spilled after a savepoint that was taken in an earlier round (SPILL-3).
+    /// Answers what the buffer is to keep.
+    pub(crate) fn undo_to(&mut self, savepoint: Savepoint) -> OtherWrites {
+        let kept = self.kept(savepoint);
+        self.layers.truncate(kept.layers);
+        self.cuts.retain(|cut| cut.savepoint <= savepoint);
+        self.end_round(kept.other);
+        kept.other
+    }
+
+    /// The operations that make it count, and what is attached once they have a CSN.
+    pub(crate) fn commit_into(&self, dropped: &[TableId], batch: &mut WriteBatch) -> Vec<Layer> {
+        let mut layers = self.layers.clone();
+        for layer in &mut layers {
+            layer.tables.retain(|table| !dropped.contains(table));
+        }
+        layers.retain(|layer| !layer.tables.is_empty());
+        let value = Record { committed: true, layers: layers.clone() }.encode();
+        batch.push(Op::Put { table: SPILL, key: &record_key(self.id), value: &value });
+        layers
+    }
+
+    /// Attaches it: called with its CSN before anybody can see that.
+    pub(crate) fn attach(&self, shared: &Shared, csn: Csn, layers: Vec<Layer>) {
+        shared.overlays.attach(self.id, csn, layers, &shared.snapshots);
+    }
+
+    /// Its transaction ends without it.
+    pub(crate) fn discard(&self, shared: &Shared) {
+        shared.overlays.discard(self.id);
+    }
+}
+
+/// Writes rows to a layer, a chunk at a time.
+pub(crate) struct LayerWriter<'s> {
+    shared: &'s Shared,
+    spill: &'s mut Spill,
+    batch: WriteBatch,
+}
+
+impl LayerWriter<'_> {
+    /// Adds a row; best in the order of keys.
+    pub(crate) fn add(&mut self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let layer = self.spill.layers.last_mut().expect("a writer has a layer");
+        layer.tables.insert(table);
+        let key = row_key(self.spill.id, layer.number, table, key);
+        let mut stored = Vec::with_capacity(value.map_or(0, <[u8]>::len) + 1);
+        stored.extend_from_slice(value.unwrap_or_default());
+        stored.push(u8::from(value.is_some()));
+        self.batch.push(Op::Put { table: SPILL, key: &key, value: &stored });
+        if self.batch.as_bytes().len() < CHUNK_BYTES { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        write(self.shared, &batch)?;
+        self.batch = batch.cleared();
+        Ok(())
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        if !self.batch.is_empty() {
+            self.write()?;
+        }
+        Ok(())
+    }
+}
+
+/// Commits a chunk that only the transaction manager reads. Nobody waits for it to be durable: the
+/// commit that makes it count comes later in the order.
+pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
+    shared.await_room()?;
+    let room = shared.admit(batch, Durability::Relaxed)?;
+    let csn = shared.commit(room, batch, Terms::of(SPILL), |_| ())?;
+    shared.slow_down(batch.as_bytes().len(), Durability::Relaxed);
+    shared.flush_within(crate::transaction::RELAXED);
+    Ok(csn)
+}
+
+/// Writes the record of a spill that begins, which has its rows deleted after a crash. Answers its number.
+pub(super) fn begin_record(shared: &Shared) -> Result<u64> {
+    create_table(shared)?;
+    let id = shared.overlays.new_id();
+    let mut batch = WriteBatch::new();
+    let value = Record { committed: false, layers: Vec::new() }.encode();
+    batch.push(Op::Put { table: SPILL, key: &record_key(id), value: &value });
+    write(shared, &batch)?;
+    Ok(id)
+}
+
+/// Creates the table [`SPILL`] if there is none.
+fn create_table(shared: &Shared) -> Result<()> {
+    let mut created = shared.overlays.created.lock();
+    if *created {
+        return Ok(());
+    }
+    if shared.engines.of(SPILL)?.tables().contains(&SPILL) {
+        *created = true;
+        return Ok(());
+    }
+    let mut batch = WriteBatch::new();
+    batch.push(Op::CreateTable(SPILL));
+    write(shared, &batch)?;
+    *created = true;
+    Ok(())
+}
