@@ -43,6 +43,7 @@ TYPES = {
     "DECIMAL(10,2)": ["0", "1.50", "-1.50", "99999999.99", "-0.01", "2.345"],
     "DECIMAL(30,10)": ["0", "0.0000000001", "-12345678901234567890.0123456789", "2.5"],
     "DECIMAL(5,0)": ["0", "99999", "-2"],
+    "DECIMAL(24,6)": ["9007199254740992", "9007199254740992.000001", "9007199254740993", "-9007199254740992.000001", "1.5"],
     "FLOAT": ["0", "1.75", "-2.25", "0.1", "1e10", "3.4e38", "-1e-10"],
     "DOUBLE": ["0", "1.75", "0.1", "-2.25", "1e300", "1e-300", "123456789.125", "1e15", "1e16"],
     "BIT(1)": ["0", "1"],
@@ -162,7 +163,21 @@ FUNCTIONS = [
     (TEXT, "JSON_ARRAY({},{})", ["TRUE", "1", "NULL", "(1 > 2)", "NOT 3"], ["FALSE", "JSON_ARRAY(1 IS NULL)", "'a'", "1 IN (2)"]), (TEXT, "FORMAT({},{},{})", NUMBER, SMALL, LOCALES),
 ]
 
+# Texts of numbers that doubles cannot tell apart, beside exact numbers.
+EXACT = ["'9007199254740992.000001'", "'9007199254740993'", "' 9007199254740992'", "'-9007199254740992.000001'", "'1.50'",
+         "'9.007199254740992000001e15'", "'9223372036854775807'", "'1e400'"]
+
+# MariaDB compares a column of rows in a list by one type, and decimals in a list with texts as doubles: items are of one kind.
+WHOLE = ["0", "1", "2", "-1", "3", "7", "12", "255", "1.5", "1.50", "-2", "99999", "9007199254740992.000001", "NULL"]
+WORDS = ["''", "'a'", "'A'", "'b '", "'12'", "'é'", "'É'", "'abcde'", "'ß'", "'blob'"]
+
+LONG = ",".join(["{}"] * 11)
+PAIRS = ", ".join(["({}, {})"] * 9)
+
 CONDITIONS = [
+    *((f"({{}} {op} {{}})", "exact", EXACT) for op in ("=", "<>", "<", ">=", "<=>")), ("({} = {})", EXACT, "exact"),
+    *((f"({{}} {no}IN ({LONG}))", "exact", *[WHOLE] * 11) for no in ("", "NOT ")), (f"({{}} IN ({LONG}, NULL))", "word", *[WORDS] * 11),
+    *((f"(({{}}, {{}}) {no}IN ({PAIRS}))", "exact", "word", *[WHOLE, WORDS] * 9) for no in ("", "NOT ")),
     ("({} = {})", ANY, ANY), ("({} <=> {})", ANY, ANY), ("({} <> {})", ANY, ANY), ("({} < {})", ANY, ANY), ("({} >= {})", ANY, ANY),
     ("({} BETWEEN {} AND {})", ANY, ANY, ANY), ("({} NOT BETWEEN {} AND {})", ANY, ANY, ANY), ("({} IN ({},{}))", ANY, ANY, ANY),
     ("({} NOT IN ({},{},NULL))", ANY, ANY, ANY), ("({} IS NULL)", ANY), ("({} IS NOT NULL)", ANY), ("({} IS TRUE)", ANY),
@@ -195,6 +210,13 @@ class Expressions:
 
     def choice(self, kind, depth):
         """What stands in a place of a function."""
+        if kind == "exact":
+            # An exact number that is not constant: beside it MySQL compares a constant text exactly.
+            exact = [name for name, ty in self.columns if ty.split("(")[0] in ("DECIMAL", "BIGINT", "INT")]
+            return Node(self.rng.choice(exact)) if exact else self.leaf(NUMBER)
+        if kind == "word":
+            words = [name for name, ty in self.columns if ty.split("(")[0].split(" ")[0] in ("CHAR", "VARCHAR", "TEXT")]
+            return Node(self.rng.choice(words)) if words else Node("'a'")
         if isinstance(kind, str):
             return self.any(kind, depth)
         return Node(self.rng.choice(kind))

@@ -7,6 +7,7 @@ KNOWN = [
     (r"^DELETE", r"^error 1292 instead of None", "strict mode holds for DELETE in MySQL 8, not in MariaDB"),
     (r".", r"^error 1525 instead of", "a constant that is no date, beside a date, is an error in MySQL 8, a warning in MariaDB"),
     (r"UNIX_TIMESTAMP|FROM_UNIXTIME", r"^rows|^left|^error|^kinds", "times of the system end in 2038 in MariaDB, in 3001 in MySQL 8"),
+    (r"\) NOT IN \(\(", r"^rows", "a row that has a NULL is in no list or unknown in MariaDB, even where its other parts differ from all items"),
     (r"TIME_TO_SEC", r"^rows|^kinds|^left", "TIME_TO_SEC has a fraction in MariaDB, and is whole in MySQL 8"),
     (r"STD|VAR_", r"^rows", "spreads of exact numbers are rounded in MariaDB, and are doubles in MySQL 8"),
     (r".", r"instead of (1916|1958)", "an overflow of a decimal taken as an integer, and wrong base 64, are errors in MariaDB alone"),

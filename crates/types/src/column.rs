@@ -382,11 +382,13 @@ fn store_decimal(
     .or_else(|| Decimal::parse(&"9".repeat(usize::from(precision))))
     .unwrap_or(Decimal::ZERO)
     .round(scale);
+    let least = if unsigned { Decimal::ZERO.round(scale) } else { most.neg() };
     let Some(number) = to_decimal(&value.as_ref()) else {
-        return Err((StoreError::OutOfRange, Value::Decimal(most)));
+        let below = to_double(&value.as_ref()).is_some_and(|number| number < 0.0);
+        let nearest = if below { least } else { most };
+        return Err((StoreError::OutOfRange, Value::Decimal(nearest)));
     };
     let number = number.round(scale);
-    let least = if unsigned { Decimal::ZERO.round(scale) } else { most.neg() };
     let held = number.max(least).min(most);
     if !clean {
         return Err((StoreError::Incorrect("decimal"), Value::Decimal(held)));

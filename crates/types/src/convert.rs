@@ -93,15 +93,19 @@ pub fn to_decimal(value: &ValueRef<'_>) -> Option<Decimal> {
         ValueRef::Float(number) => Decimal::from_f64(f64::from(number)),
         ValueRef::Double(number) => Decimal::from_f64(number),
         ValueRef::Decimal(number) => Some(number),
-        ValueRef::Text(text) => Some(text_decimal(text.as_bytes())),
-        ValueRef::Bytes(bytes) => Some(text_decimal(bytes)),
+        ValueRef::Text(text) => text_decimal(text.as_bytes()),
+        ValueRef::Bytes(bytes) => text_decimal(bytes),
         _ => temporal_number(value),
     }
 }
 
-fn text_decimal(text: &[u8]) -> Decimal {
-    let text = text.trim_ascii_start();
-    Decimal::parse_prefix(text).map_or(Decimal::ZERO, |(number, _)| number)
+/// The number at the front of a text, zero when there is none; `None` for a number that no decimal can hold.
+#[must_use]
+pub fn text_decimal(text: &[u8]) -> Option<Decimal> {
+    match Decimal::parse_prefix(text.trim_ascii_start()) {
+        Some((number, _)) => Some(number),
+        None => (number_prefix(text).0 == 0.0).then_some(Decimal::ZERO),
+    }
 }
 
 /// The value as an integer, rounded, held to the range of `i64` (or of `u64` above it); `None` for NULL.

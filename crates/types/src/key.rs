@@ -18,6 +18,11 @@ use crate::{Collation, ColumnType, Date, DateTime, Decimal, Field, Time, Value, 
 
 const GROUP: usize = 8;
 
+/// Decimals of so many digits are different doubles where they differ.
+const DOUBLE_DIGITS: u8 = 15;
+/// Whole numbers below this are different doubles where they differ.
+const DOUBLE_WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// Appends a part. The value is as the column keeps it.
 pub fn write_part(
     value: &ValueRef<'_>,
@@ -311,11 +316,19 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
                 None => Lookup::Unknown,
             };
         }
-        // A column that is a number is compared with text as with the number it is.
-        (
-            Value::Text(_),
-            ColumnType::Int { .. } | ColumnType::Decimal { .. } | ColumnType::Double,
-        ) => false,
+        // A column that is a number is compared as a double with a text that is not constant: others than the text's number are
+        // equal to it where doubles cannot tell them apart.
+        (Value::Text(text), ColumnType::Int { .. } | ColumnType::Decimal { .. }) => {
+            let limit = match column {
+                ColumnType::Decimal { precision, .. } if *precision > DOUBLE_DIGITS => 0.0,
+                _ => DOUBLE_WHOLE_MAX,
+            };
+            if crate::convert::text_to_double(text.as_bytes()).abs() >= limit {
+                return Lookup::Unknown;
+            }
+            false
+        }
+        (Value::Text(_), ColumnType::Double) => false,
         (Value::Text(_) | Value::Time(_), ColumnType::Time(_)) => false,
         _ => return Lookup::Unknown,
     };

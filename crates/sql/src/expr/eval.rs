@@ -16,7 +16,7 @@ use spillway_types::{Collation, ColumnType, DateTime, Value, ValueRef};
 
 use super::arithmetic::arithmetic;
 use super::shape::show;
-use super::{Ask, Expr, Index, List, Op, Parts, Room, functions, row_parts};
+use super::{Ask, Expr, Fit, Index, List, Op, Parts, Room, functions, row_parts};
 use crate::catalog::{Catalog, utc};
 use crate::errors::{Result, SqlError};
 use crate::query::{self, Answer};
@@ -109,7 +109,7 @@ impl Context<'_> {
     }
 
     /// Notes that text which is no number is taken as one.
-    pub(super) fn as_number(&self, value: &Value, kind: &str) -> Result<()> {
+    pub(crate) fn as_number(&self, value: &Value, kind: &str) -> Result<()> {
         let text = match value {
             Value::Text(text) => text.as_bytes(),
             Value::Bytes(bytes) => bytes.as_slice(),
@@ -223,6 +223,17 @@ impl Context<'_> {
         })
     }
 
+    /// The value that an expression is sought by: of a text that is taken as a number, without a warning, which is for the rows that it
+    /// is compared with.
+    pub(crate) fn sought<'v>(&'v self, expr: &'v Expr, row: &'v [Value]) -> Result<Cow<'v, Value>> {
+        let Expr::Fitted(e, Fit::Exact) = expr else { return self.value(expr, row) };
+        let value = self.value(e, row)?;
+        Ok(match Fit::Exact.of(&value)? {
+            Some(number) => Cow::Owned(number),
+            None => value,
+        })
+    }
+
     fn compute(&self, expr: &Expr, row: &[Value]) -> Result<Value> {
         match expr {
             Expr::Const(_) | Expr::Column(_) | Expr::Param(_) => self.eval(expr, row),
@@ -291,6 +302,9 @@ impl Context<'_> {
             }
             Expr::Fitted(e, fit) => {
                 let value = self.value(e, row)?;
+                if *fit == Fit::Exact {
+                    self.as_number(&value, "DECIMAL")?;
+                }
                 Ok(fit.of(&value)?.unwrap_or_else(|| value.into_owned()))
             }
             Expr::Cast(e, ty) => {

@@ -24,7 +24,7 @@ pub(crate) use eval::{Context, compare, truth_of};
 pub(crate) use functions::{Patterns, Scalar, bits_of_value};
 pub(crate) use list::{Index, List, Parts, row_parts};
 pub(crate) use room::{Buffer, Room};
-pub(crate) use shape::{Fit, handed, merge_types as merge, reshape};
+pub(crate) use shape::{Fit, handed, is_clean, merge_types as merge, reshape};
 
 use crate::query::QueryPlan;
 

@@ -1,11 +1,11 @@
 //! What an operation makes of its operands' types: text of what is not text, numbers of members, one type of several.
 
 use spillway_types::column::LobSize;
-use spillway_types::convert::{number_prefix, to_datetime, to_time};
-use spillway_types::{Collation, ColumnType, Decimal, Value};
+use spillway_types::convert::{number_prefix, text_decimal, to_datetime, to_time};
+use spillway_types::{Collation, ColumnType, Value};
 
 use super::eval::member;
-use super::{Expr, Op, Scalar, Typed};
+use super::{Ask, Expr, Op, Scalar, Typed};
 use crate::errors::{Result, SqlError};
 
 impl Typed {
@@ -221,7 +221,7 @@ pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
             false => Fit::Time,
         };
         parts.iter_mut().try_for_each(|part| temporal_constant(part, fit))?;
-    } else if any(&parts, |part| matches!(part.ty, ColumnType::Int { .. })) {
+    } else if any(&parts, is_exact) && !any(&parts, is_approximate) {
         parts.iter_mut().for_each(exact_constant);
     }
     if parts.len() > 2 && !temporal && any(&parts, numeric) && any(&parts, text) {
@@ -254,18 +254,49 @@ fn temporal_constant(part: &mut Typed, fit: Fit) -> Result<()> {
     Ok(())
 }
 
-/// Text that is a whole number is that number beside an integer, which a double might not hold.
+/// Whether a constant text beside this is the exact number that it begins with.
+fn is_exact(part: &Typed) -> bool {
+    match part.ty {
+        ColumnType::Int { .. } | ColumnType::Bit(_) => true,
+        // Two constants are compared as doubles.
+        ColumnType::Decimal { .. } => !part.expr.is_constant(),
+        _ => false,
+    }
+}
+
+fn is_approximate(part: &Typed) -> bool {
+    matches!(part.ty, ColumnType::Float | ColumnType::Double)
+}
+
+/// Makes a constant text the number that it begins with: a double might not hold that.
 fn exact_constant(part: &mut Typed) {
+    let constant = match &part.expr {
+        Expr::Subquery { plan, ask: Ask::Scalar, .. } => !plan.correlated,
+        expr => expr.is_constant(),
+    };
+    if !constant || !(part.ty.is_text() || part.ty.is_binary()) || part.is_null() {
+        return;
+    }
     uncollated(part);
     match &part.expr {
-        Expr::Const(value @ Value::Text(_)) => {
-            if let Ok(Some(number)) = Fit::Exact.of(value) {
-                part.ty = ColumnType::Decimal { precision: 65, scale: 0, unsigned: false };
-                part.expr = Expr::Const(number);
-            }
+        Expr::Const(value) if is_clean(value) => {
+            let Ok(Some(number)) = Fit::Exact.of(value) else { return };
+            part.expr = Expr::Const(number);
         }
-        Expr::Param(_) if part.ty.is_text() => part.fit(Fit::Exact),
-        _ => {}
+        // Each row that is compared warns of a text that is no number.
+        _ => part.fit(Fit::Exact),
+    }
+    let scale = spillway_types::decimal::SCALE_MAX;
+    part.ty = ColumnType::Decimal { precision: 65, scale, unsigned: false };
+    part.collation = Collation::Binary;
+}
+
+/// Whether a text is a number and nothing else.
+pub(crate) fn is_clean(value: &Value) -> bool {
+    match value {
+        Value::Text(text) => number_prefix(text.as_bytes()).1,
+        Value::Bytes(bytes) => number_prefix(bytes).1,
+        _ => true,
     }
 }
 
@@ -286,7 +317,7 @@ pub(crate) enum Fit {
     Day,
     /// A time, beside one.
     Time,
-    /// The number that a text is, beside an integer.
+    /// The number that a text begins with, beside an exact number.
     Exact,
 }
 
@@ -314,11 +345,8 @@ impl Fit {
             }
             Fit::Time => to_time(&value.as_ref()).map(Value::Time),
             Fit::Exact => match value {
-                Value::Text(text) if number_prefix(text.as_bytes()).1 => {
-                    Decimal::parse(text.trim())
-                        .filter(|number| number.truncate(0) == *number)
-                        .map(|number| Value::Decimal(number.round(0)))
-                }
+                Value::Text(text) => text_decimal(text.as_bytes()).map(Value::Decimal),
+                Value::Bytes(bytes) => text_decimal(bytes).map(Value::Decimal),
                 _ => None,
             },
         })

@@ -109,7 +109,7 @@ fn primary_key<'c>(
     }
     let mut key = context.room.key();
     for (expr, part) in access.equal.iter().zip(&table.primary) {
-        let value = context.value(expr, row)?;
+        let value = context.sought(expr, row)?;
         match write_lookup(context, table, part, &value, &mut key) {
             Written::Yes => {}
             Written::Nowhere => {
@@ -193,7 +193,7 @@ pub(super) fn spans(
     let mut prefix = context.room.key();
     let mut exact = true;
     for (expr, part) in access.equal.iter().zip(parts) {
-        let value = context.value(expr, row)?;
+        let value = context.sought(expr, row)?;
         // What is NULL finds what is, and is equal to none.
         exact &= is_whole(&value);
         match write_lookup(context, table, part, &value, &mut prefix) {
@@ -238,7 +238,7 @@ pub(super) fn finds_equal(
     table: &TableDef,
 ) -> Result<bool> {
     for (expr, part) in access.equal.iter().zip(access.parts(table)) {
-        let value = context.value(expr, &[])?;
+        let value = context.sought(expr, &[])?;
         if let Lookup::Unknown = key::lookup(&value, &table.columns[part.column].ty) {
             return Ok(false);
         }
@@ -311,7 +311,7 @@ impl Ends<'_, '_> {
     }
 
     fn key(&mut self, expr: &Expr) -> Result<End> {
-        let value = self.context.value(expr, self.row)?;
+        let value = self.context.sought(expr, self.row)?;
         if value.is_null() {
             return Ok(End::Null);
         }
@@ -334,7 +334,7 @@ impl Ends<'_, '_> {
         'items: for item in list.items() {
             self.key.truncate(self.prefix_bytes);
             for (place, part) in places.iter().zip(self.rest) {
-                let value = self.context.value(&row_parts(item)[*place], self.row)?;
+                let value = self.context.sought(&row_parts(item)[*place], self.row)?;
                 if value.is_null() {
                     // Nothing is equal to it.
                     continue 'items;

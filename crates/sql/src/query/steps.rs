@@ -23,7 +23,7 @@ use super::take::{Onward, Projection, TakeRow, TakeStored};
 use super::{Access, AggregateKind, SelectPlan, Source, SourceKind, scan, spans};
 use crate::catalog::TableDef;
 use crate::errors::Result;
-use crate::expr::{Context, Expr, List, Op, Parts, row_parts};
+use crate::expr::{Context, Expr, Fit, List, Op, Parts, is_clean, row_parts};
 use crate::rows::Stored;
 
 /// A condition on a stored row.
@@ -70,7 +70,8 @@ fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
         )
     };
     let fixed = |expr: &Expr| {
-        matches!(expr, Expr::Const(_) | Expr::Param(_) | Expr::Fitted(..)) && expr.is_constant()
+        let expr = if let Expr::Fitted(inner, _) = expr { inner } else { expr };
+        matches!(expr, Expr::Const(_) | Expr::Param(_))
     };
     match expr {
         Expr::Binary(Op::And, a, b, _) => {
@@ -140,10 +141,23 @@ pub(super) fn split(source: &mut Source, alone: bool) {
 
 /// A test with its values known.
 enum Ready<'t> {
-    Compare { column: usize, op: Op, value: Cow<'t, Value>, collation: Collation },
-    In { columns: &'t [usize], list: &'t Arc<List> },
+    Compare {
+        column: usize,
+        op: Op,
+        value: Cow<'t, Value>,
+        /// The text that the value was taken from, where that is no number.
+        doubtful: Option<Cow<'t, Value>>,
+        collation: Collation,
+    },
+    In {
+        columns: &'t [usize],
+        list: &'t Arc<List>,
+    },
     Not(Box<Ready<'t>>),
-    Null { column: usize, is: bool },
+    Null {
+        column: usize,
+        is: bool,
+    },
     All(Vec<Ready<'t>>),
     Any(Vec<Ready<'t>>),
 }
@@ -163,7 +177,13 @@ fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<Ready<'t>> {
         Test::Compare { column, op, value, collation } => Ready::Compare {
             column: *column,
             op: *op,
-            value: context.value(value, &[])?,
+            value: context.sought(value, &[])?,
+            doubtful: match value {
+                Expr::Fitted(text, Fit::Exact) => {
+                    Some(context.value(text, &[])?).filter(|text| !is_clean(text))
+                }
+                _ => None,
+            },
             collation: *collation,
         },
         Test::In { columns, list } => Ready::In { columns, list },
@@ -178,7 +198,10 @@ impl Ready<'_> {
     /// Whether it holds for a row; `None` where that is not known, which counts as not.
     fn holds(&self, context: &Context<'_>, row: &Stored<'_>) -> Result<Option<bool>> {
         match self {
-            Ready::Compare { column, op, value, collation } => {
+            Ready::Compare { column, op, value, doubtful, collation } => {
+                if let Some(text) = doubtful {
+                    context.as_number(text, "DECIMAL")?;
+                }
                 let order = context.compare_stored(row.get(*column)?, value, *collation)?;
                 Ok(order.map(|order| op.accepts(order)))
             }

@@ -39,6 +39,19 @@ const KINDS: &[Kind] = &[
         text: false,
     },
     Kind {
+        ty: "DECIMAL(24,6)",
+        values: &[
+            "1.5",
+            "9007199254740992",
+            "9007199254740992.000001",
+            "'9007199254740992.000001'",
+            "'9007199254740993'",
+            "-9007199254740993",
+        ],
+        prefix: false,
+        text: false,
+    },
+    Kind {
         ty: "DOUBLE",
         values: &["0", "-0e0", "1", "1.5", "2", "-1.25", "1e300", "0.1"],
         prefix: false,
@@ -134,6 +147,8 @@ const STRANGERS: &[&str] = &[
     "99999999999999999999",
     "-99999999999999999999",
     "1e308",
+    "'9007199254740992.000001'",
+    "'1e400'",
     "'2024-02-29'",
     "'2024-02-29 12:00:00.5'",
     "20240229",
@@ -266,8 +281,10 @@ impl Conditions<'_> {
                 format!("{column} {not}BETWEEN {low} AND {high}")
             }
             6 | 7 => {
+                // Long lists are found by hash.
+                let most = if rng.chance(1, 3) { 16 } else { 4 };
                 let list: Vec<String> =
-                    (0..1 + rng.below(4)).map(|_| self.value(rng, kind)).collect();
+                    (0..1 + rng.below(most)).map(|_| self.value(rng, kind)).collect();
                 format!("{column} {not}IN ({})", list.join(", "))
             }
             8 => format!("{column} IS {not}NULL"),
@@ -287,7 +304,9 @@ impl Conditions<'_> {
                     let op = *pick(rng, &["=", "<", ">=", "<=>", "<>"]);
                     format!("({a}, {b}) {op} {}", pair(rng))
                 } else {
-                    format!("({a}, {b}) {not}IN ({}, {})", pair(rng), pair(rng))
+                    let most = if rng.chance(1, 3) { 12 } else { 2 };
+                    let pairs: Vec<String> = (0..1 + rng.below(most)).map(|_| pair(rng)).collect();
+                    format!("({a}, {b}) {not}IN ({})", pairs.join(", "))
                 }
             }
             _ => {

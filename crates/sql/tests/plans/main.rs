@@ -10,6 +10,7 @@
 #![allow(missing_docs)]
 
 mod generate;
+mod matrix;
 
 use std::collections::HashMap;
 

@@ -468,9 +468,11 @@ impl<'a> Binder<'a> {
                     if operand.is_none() {
                         when = when.counted();
                     }
-                    whens.push(when.expr);
+                    whens.push(when);
                     results.push(then);
                 }
+                let compared =
+                    operand.map(|operand| self.cases(operand, &mut whens)).transpose()?;
                 let otherwise = else_result.as_ref().map(|e| self.bind(e)).transpose()?;
                 let nullable = otherwise.as_ref().is_none_or(|e| e.nullable)
                     || results.iter().any(|e| e.nullable);
@@ -479,10 +481,12 @@ impl<'a> Binder<'a> {
                 let collation = common_collation(&results.iter().collect::<Vec<_>>());
                 let (mut results, ty) = merged(results);
                 let otherwise = if last { results.pop() } else { None };
-                let branches = whens.into_iter().zip(results.into_iter().map(|e| e.expr)).collect();
+                let whens = whens.into_iter().map(|when| when.expr);
+                let branches = whens.zip(results.into_iter().map(|e| e.expr)).collect();
+                let (operand, compared) = compared.unwrap_or_default();
                 let expr = Expr::Case {
-                    collation: operand.as_ref().map_or(Collation::GeneralCi, |e| e.collation),
-                    operand: operand.map(|e| boxed(e.expr)),
+                    collation: compared,
+                    operand: operand.map(boxed),
                     branches,
                     otherwise: otherwise.map(|e| boxed(e.expr)),
                 };

@@ -199,6 +199,35 @@ impl Binder<'_> {
     }
 }
 
+impl Binder<'_> {
+    /// Gives the values of a CASE the forms in which they are compared with its operand, and answers with the operand and the collation.
+    /// An operand that takes several forms is compared in each branch, and is none then.
+    pub(super) fn cases(
+        &self,
+        operand: Typed,
+        whens: &mut [Typed],
+    ) -> Result<(Option<Expr>, Collation)> {
+        let collation =
+            common_collation(&std::iter::once(&operand).chain(&*whens).collect::<Vec<_>>());
+        let mut pairs = Vec::with_capacity(whens.len());
+        for when in &*whens {
+            let both = self.comparable(vec![operand.clone(), when.clone()])?;
+            let Ok([form, when]) = <[Typed; 2]>::try_from(both) else {
+                return Err(SqlError::syntax("a comparison has two sides"));
+            };
+            pairs.push((form, when));
+        }
+        let is_one = pairs.iter().all(|(form, _)| is_same_form(&form.expr, &operand.expr));
+        for (when, (form, value)) in whens.iter_mut().zip(pairs) {
+            *when = match is_one {
+                true => value,
+                false => self.truth(binary(Op::Eq, &form.expr, &value.expr, collation)),
+            };
+        }
+        Ok((is_one.then_some(operand.expr), collation))
+    }
+}
+
 /// Whether two forms of one expression have its values alike.
 fn is_same_form(a: &Expr, b: &Expr) -> bool {
     match (a, b) {
