@@ -1,6 +1,7 @@
 //! The `spillway` command.
 
 mod backup;
+mod heap;
 mod inspect;
 mod page;
 mod serve;

@@ -118,7 +118,7 @@ pub(super) struct Lookups<'c> {
     together: Together,
     keys: Keys,
     value: Buffer<'c>,
-    /// Whether the rows are to be locked: they are looked up as [`spillway::Transaction::get_to_lock`] says.
+    /// Whether the rows are to be locked: they are looked up as `Transaction::get_to_lock` says.
     to_lock: bool,
 }
 
