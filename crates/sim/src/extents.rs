@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spillway::{Database, check_on};
+use spillway::{Database, TableInspection, check_on};
+use spillway_base::TableId;
 use spillway_storage::Disk;
 use spillway_storage::sim::SimDisk;
 
@@ -35,11 +36,12 @@ pub(crate) fn looks_closely(operations: u64) -> bool {
 /// Brings the database to rest, and looks who has its space: of every device the slots in use are those of extents of tables that
 /// transactions see, and what is told of such tables on the disk is told of no others. `named` are the tables that have names.
 pub(crate) fn nothing_is_left_over(disk: &SimDisk, db: Database, named: usize, at: &str) {
-    // And the one that has the names.
-    let tables = named + 1;
     db.flush().unwrap();
     work(&db);
     let inspection = db.inspect();
+    // And the one that has the names, and the one that writes are spilled to.
+    let spilled = |table: &TableInspection| table.space.table == TableId(TableId::ORDINAL_MAX);
+    let tables = named + 1 + inspection.tables.iter().filter(|table| spilled(table)).count();
     assert_eq!(inspection.tables.len(), tables, "{at}: tables");
     for files in &inspection.files {
         let classes = inspection.tables.iter().flat_map(|table| &table.space.classes);

@@ -468,7 +468,15 @@ impl Database {
             return Ok(true);
         }
         self.0.manager.truncate_log()?;
-        self.0.manager.fold_step()
+        if self.0.manager.fold_step()? {
+            return Ok(true);
+        }
+        if self.0.manager.overlays() > 0 {
+            // A fold ends when the log has what it wrote.
+            self.0.manager.flush()?;
+            return self.0.manager.fold_step();
+        }
+        Ok(false)
     }
 
     /// Writes to the log what is committed and not durable, unless another thread does already: for one that has nothing

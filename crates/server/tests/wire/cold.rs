@@ -330,6 +330,7 @@ fn no_update_is_lost_to_a_read_that_was_left() {
         let (mut one, mut other) = (server.client(), server.client());
         one.run("BEGIN");
         assert_eq!(one.run("SELECT n FROM w").one(), "1");
+        assert_eq!(one.run("SELECT n FROM t WHERE id = 7").one(), "7");
         other.run("UPDATE t SET n = n + 1 WHERE id = 7");
         server.instance.database().compact().unwrap();
         let before = left(&server);

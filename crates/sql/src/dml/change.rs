@@ -136,13 +136,13 @@ impl ChangePlan {
             return Err(unsafe_update());
         }
         let maker = Maker::new(context, &self.rules, self.ignore);
+        if let Some(changed) = self.change_point(context, &maker)? {
+            return Ok(changed);
+        }
         // Rows that it changes it reads under their locks; by these columns it has chosen them.
         let order = self.order.iter().map(|(expr, ..)| expr);
         let read = query::columns_of(maker.table(), self.source.filters.iter().chain(order));
         context.txn.reads_columns(maker.table().rows(), read);
-        if let Some(changed) = self.change_point(context, &maker)? {
-            return Ok(changed);
-        }
         if let Some(affected) = self.delete_in_place(context, &maker)? {
             return Ok(Changed { affected, ..Changed::default() });
         }
