@@ -47,7 +47,12 @@ fn machine(seed: u64, has_tiers: bool) -> SimDisk {
 /// A small database over all devices that there are, which does its background work when it is told to, and a session in it.
 #[cfg(test)]
 fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
-    let db = open_database(disk)?;
+    let mut settings = settings(disk)?;
+    if !settings.tiers.is_empty() {
+        // Nearly every transaction is larger than that, and spills its writes.
+        settings.transaction_bytes_max = Some(400);
+    }
+    let db = Database::open_on(Arc::new(disk.clone()), "/db", settings)?;
     let session = open_session(&db)?;
     Ok((db, session))
 }
@@ -55,6 +60,11 @@ fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
 /// The same, before SQL has looked at it: what a crash cut off of a statement is as the crash left it.
 #[cfg(test)]
 fn open_database(disk: &SimDisk) -> Result<Database, SqlError> {
+    Ok(Database::open_on(Arc::new(disk.clone()), "/db", settings(disk)?)?)
+}
+
+#[cfg(test)]
+fn settings(disk: &SimDisk) -> Result<Settings, SqlError> {
     let mut settings = Settings::default();
     settings.memory_bytes = 16 << 20;
     settings.log_segment_bytes = 64 << 10;
@@ -64,11 +74,9 @@ fn open_database(disk: &SimDisk) -> Result<Database, SqlError> {
     for (class, dir) in DEVICES {
         if disk.exists(Path::new(dir))? {
             settings.tiers.push(Tier { class, dir: dir.into(), compression: None });
-            // Nearly every transaction is larger than that, and spills its writes.
-            settings.transaction_bytes_max = Some(400);
         }
     }
-    Ok(Database::open_on(Arc::new(disk.clone()), "/db", settings)?)
+    Ok(settings)
 }
 
 /// Another session, of an instance of its own.
