@@ -24,7 +24,7 @@ pub enum ErrorKind {
     DuplicateKey,
     /// An argument or a setting is out of its bounds.
     InvalidArgument,
-    /// The transaction is larger than its share of memory; it must be split.
+    /// One row is larger than a commit of the log holds.
     TransactionTooLarge,
     /// The transaction was started read-only.
     ReadOnlyTransaction,

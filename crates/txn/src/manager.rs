@@ -30,7 +30,7 @@ pub struct ManagerSettings {
     pub durability: Durability,
     /// How long a transaction waits for a lock, unless it says otherwise.
     pub lock_wait: Duration,
-    /// Bytes that one transaction may write.
+    /// Bytes of one transaction's writes that are kept in memory; what is more is spilled.
     pub transaction_bytes_max: usize,
     /// Bytes of log past which the engines are asked to write what it holds.
     pub log_bytes_max: u64,
