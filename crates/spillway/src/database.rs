@@ -274,7 +274,7 @@ impl Database {
         let folder = thread::spawn("fold", move || {
             let mut stop = care.stop.lock();
             while !*stop {
-                // A failure is kept by whoever failed, and the step is made again.
+                // A step that fails is tried again: the manager or the engine keeps the failure.
                 let step = || (manager.fold_step(), spillway_base::clock::now());
                 let began = spillway_base::clock::now();
                 let (worked, ended) = parking_lot::MutexGuard::unlocked(&mut stop, step);

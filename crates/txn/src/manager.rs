@@ -484,7 +484,7 @@ impl TransactionManager {
     /// writes go into the tables, and what nobody needs is deleted. `false` when there is none to do now.
     ///
     /// # Errors
-    /// As a commit. What failed is tried again by the next call.
+    /// Fails as a commit does. The next call tries the failed step again.
     pub fn fold_step(&self) -> Result<bool> {
         self.0.fold_step()
     }

@@ -35,7 +35,7 @@ fn settings() -> Settings {
 struct Open {
     txn: Transaction,
     view: [Rows; TABLES],
-    /// What it has written: its value, or that it is deleted.
+    /// The transaction's own writes: a value, or `None` for a deletion.
     written: [BTreeMap<Vec<u8>, Option<Vec<u8>>>; TABLES],
     locked: BTreeSet<(usize, Vec<u8>)>,
     /// Rows within ranges that it has deleted at once, there or not.

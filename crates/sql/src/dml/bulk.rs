@@ -57,7 +57,7 @@ impl<'c> Changer<'c> {
         Changer { plan, maker, matched: 0, changed: 0 }
     }
 
-    /// What it has done.
+    /// Counts the rows that the statement has found and changed.
     pub(super) fn changed(&self, context: &Context<'_>) -> Changed {
         match self.plan.assignments {
             Some(_) => Changed::by_update(self.matched, self.changed, context),
