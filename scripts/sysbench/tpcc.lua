@@ -58,7 +58,7 @@ function cmd_prepare()
          con:query(string.format("INSERT INTO district VALUES (%d, %d, 'district', 'street', 0.0%d, 30000, 1)", w, d, d))
          fill(con, "customer", function(row)
             for c = 1, opt.customers do
-               row("%d, %d, %d, 'first %d', '%s', 'GC', 0.1, -10, 10, 1, 0, '%s'", w, d, c, c, last_name(c % 1000), string.rep("x", 200))
+               row("%d, %d, %d, 'first %d', '%s', 'GC', 0.1, -10, 10, 1, 0, '%s'", w, d, c, c, last_name((c - 1) % 1000), string.rep("x", 200))
             end
          end)
       end
@@ -161,7 +161,8 @@ function transactions.delivery(w)
       if first then
          local o = tonumber(first[1])
          run("DELETE FROM new_orders WHERE no_w_id=%d AND no_d_id=%d AND no_o_id=%d", w, d, o)
-         local c = tonumber(row("SELECT o_c_id FROM orders WHERE o_w_id=%d AND o_d_id=%d AND o_id=%d", w, d, o)[1])
+         -- The order may be newer than the snapshot of plain reads, as the row of new_orders may.
+         local c = tonumber(row("SELECT o_c_id FROM orders WHERE o_w_id=%d AND o_d_id=%d AND o_id=%d FOR UPDATE", w, d, o)[1])
          run("UPDATE orders SET o_carrier_id=7 WHERE o_w_id=%d AND o_d_id=%d AND o_id=%d", w, d, o)
          run("UPDATE order_line SET ol_delivery_d=NOW() WHERE ol_w_id=%d AND ol_d_id=%d AND ol_o_id=%d", w, d, o)
          local sum = row("SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id=%d AND ol_d_id=%d AND ol_o_id=%d", w, d, o)[1]
@@ -216,7 +217,7 @@ function event()
       elseif last_errno == 1205 then
          count.timeouts = count.timeouts + 1
       else
-         error(why)
+         error(string.format("%s (error %s)", why, tostring(last_errno)))
       end
       pcall(function() con:query("ROLLBACK") end)
    end
