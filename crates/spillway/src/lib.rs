@@ -70,6 +70,6 @@ pub use spillway_tiered::{
 };
 pub use spillway_txn::{
     CancelHandle, ColumnsRead, CommitFuture, Durability, Isolation, LockMode, LockWait, Met,
-    ReadsMark, Savepoint, Scan, Scratch, TransactionOptions,
+    ReadsMark, Savepoint, Scan, Scratch, ScratchSet, TransactionOptions,
 };
 pub use transaction::{Spare, Table, Transaction};

@@ -128,3 +128,86 @@ fn ignored_rows_stay_and_the_others_are_changed() {
         sums_of(all().map(|(id, k, u)| (id, k, u + u64::from(id + 1 == ROWS))))
     );
 }
+
+/// Rows of 8 KB, 24 MB of them, where 16 MB are all the memory that there is.
+fn wide(session: &mut Session) {
+    run(session, "CREATE TABLE w (id INT PRIMARY KEY, pad TEXT)").unwrap();
+    run(session, "INSERT INTO w SELECT id, REPEAT('x', 8000) FROM t").unwrap();
+}
+
+fn widths(session: &mut Session) -> String {
+    run(session, "SELECT COUNT(*), SUM(id), SUM(LENGTH(pad)) FROM w").unwrap().remove(0)
+}
+
+#[test]
+fn inserts_from_queries_hold_no_rows_in_memory() {
+    let (_instance, mut session) = session();
+    wide(&mut session);
+    let ids: u64 = (0..ROWS).sum();
+    assert_eq!(widths(&mut session), format!("{ROWS} {ids} {}", ROWS * 8000));
+    // The query reads the table that is written.
+    run(&mut session, "INSERT INTO w SELECT id + 100000, CONCAT(pad, 'y') FROM w").unwrap();
+    let (twice, more) = (2 * ids + ROWS * 100_000, ROWS * 16_001);
+    assert_eq!(widths(&mut session), format!("{} {twice} {more}", 2 * ROWS));
+    run(&mut session, "REPLACE INTO w SELECT id, 'z' FROM w").unwrap();
+    assert_eq!(widths(&mut session), format!("{} {twice} {}", 2 * ROWS, 2 * ROWS));
+}
+
+#[test]
+fn an_insert_from_its_own_table_finds_its_rows_first() {
+    let (_instance, mut session) = session();
+    let own = ["t", "test.t AS other", "(SELECT * FROM t) v", "c"];
+    for (at, own) in own.iter().enumerate() {
+        let more = ROWS * (at as u64 + 1);
+        let with = if *own == "c" { "WITH c AS (SELECT * FROM t)" } else { "" };
+        let statement = format!(
+            "INSERT INTO t {with} SELECT id + {more}, k, u + {more}, pad FROM {own} WHERE id < {ROWS}"
+        );
+        run(&mut session, &statement).unwrap();
+        let count = more + ROWS;
+        assert_eq!(
+            run(&mut session, "SELECT COUNT(*), MAX(id) FROM t").unwrap(),
+            [format!("{count} {}", count - 1)],
+            "{statement}"
+        );
+    }
+    run(&mut session, "CREATE TABLE s (id INT PRIMARY KEY)").unwrap();
+    let absent = "INSERT INTO s SELECT k FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE id = t.k)";
+    assert_eq!(code(&mut session, absent), 1062);
+    assert_eq!(run(&mut session, "SELECT COUNT(*) FROM s").unwrap(), ["0"]);
+}
+
+#[test]
+fn changes_of_several_tables_hold_no_rows_in_memory() {
+    let (_instance, mut session) = session();
+    wide(&mut session);
+    // Each row is joined twice, and changed once.
+    run(&mut session, "CREATE TABLE two (id INT, n INT, KEY (id))").unwrap();
+    run(&mut session, "INSERT INTO two SELECT id, 1 FROM t UNION ALL SELECT id, 2 FROM t").unwrap();
+    let joined = "UPDATE w JOIN two ON two.id = w.id JOIN t ON t.id = w.id \
+                  SET w.pad = CONCAT(w.pad, 'y'), t.k = t.k + 1";
+    run(&mut session, joined).unwrap();
+    let ids: u64 = (0..ROWS).sum();
+    assert_eq!(widths(&mut session), format!("{ROWS} {ids} {}", ROWS * 8001));
+    assert_eq!(sums(&mut session), sums_of(all().map(|(id, k, u)| (id, k + 1, u))));
+    run(&mut session, "DELETE w, t FROM w JOIN two ON two.id = w.id JOIN t ON t.id = w.id")
+        .unwrap();
+    assert_eq!(run(&mut session, "SELECT COUNT(*) FROM w").unwrap(), ["0"]);
+    assert_eq!(sums(&mut session).split(' ').next(), Some("0"));
+}
+
+#[test]
+fn a_read_within_a_transaction_that_has_written_gives_any_number_of_rows() {
+    let (_instance, mut session) = session();
+    wide(&mut session);
+    run(&mut session, "BEGIN").unwrap();
+    run(&mut session, "UPDATE w SET pad = 'changed' WHERE id = 17").unwrap();
+    for lock in ["", " FOR UPDATE"] {
+        let rows =
+            run(&mut session, &format!("SELECT id, pad, NULL, id / 2 FROM w{lock}")).unwrap();
+        assert_eq!(rows.len() as u64, ROWS);
+        assert_eq!(rows[17], "17 changed NULL 8.5000");
+        assert_eq!(rows[18], format!("18 {} NULL 9.0000", "x".repeat(8000)));
+    }
+    run(&mut session, "ROLLBACK").unwrap();
+}

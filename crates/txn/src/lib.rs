@@ -35,7 +35,7 @@ pub use manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
 pub use options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 pub use record::{check_frame, commits_in};
 pub use recovery::{LogSettings, RecoveryReport, recover};
-pub use spill::Scratch;
+pub use spill::{Scratch, ScratchSet};
 pub use transaction::{
     CancelHandle, ColumnsRead, CommitFuture, LOCK_WAIT, Met, ReadsMark, Savepoint, Scan,
     Transaction,

@@ -5,7 +5,9 @@
 //! may go by, and neither conditions nor values look at other rows. What it writes is spilled where it
 //! is more than memory holds (`spillway_txn`, module `spill`). Any other UPDATE, and a DELETE that does
 //! not go by the primary key, first finds all rows and then changes them; where these are more than
-//! memory holds, it keeps their keys on disk.
+//! memory holds, it keeps their keys on disk. INSERT ... SELECT writes each row as soon as its query
+//! finds it, where the query does not read the table that is written; else, and so do UPDATE and
+//! DELETE of several tables, it finds all rows first and keeps them in a [`crate::query::Spool`].
 
 use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::Value;
@@ -106,7 +108,7 @@ impl<'c> Changer<'c> {
         query::scan_table(context, source, table, &mut row, lock, &mut |row| {
             if self.plan.fits(context, row)? {
                 self.change(row)?;
-                self.keep_thread(context);
+                keep_thread(context, self.matched);
             }
             Ok(true)
         })?;
@@ -128,15 +130,16 @@ impl<'c> Changer<'c> {
                 shift_timestamps(table, &mut row, self.maker.shift);
                 row.push(Value::Bytes(key.to_vec()));
                 self.change(&mut row)?;
-                self.keep_thread(context);
+                keep_thread(context, self.matched);
             }
             Ok(true)
         })
     }
+}
 
-    fn keep_thread(&self, context: &Context<'_>) {
-        if self.matched == BEGUN_AGAIN_MAX {
-            context.txn.leave_waits(false);
-        }
+/// Has a statement that has changed so many rows wait for locks with its thread, once they are many.
+pub(super) fn keep_thread(context: &Context<'_>, changed: u64) {
+    if changed == BEGUN_AGAIN_MAX {
+        context.txn.leave_waits(false);
     }
 }

@@ -1,12 +1,14 @@
 //! INSERT and REPLACE.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
 use spillway::{LockMode, LockWait};
 use spillway_types::Value;
 use spillway_types::convert::to_i128;
 use sqlparser::ast::{self, OnInsert, SetExpr, TableObject};
 
+use super::bulk::keep_thread;
 use super::{Changed, Maker, Rules, Scope, name_path, same, target, value_for};
 use crate::api::Info;
 use crate::catalog::{TableDef, shift_timestamps};
@@ -34,7 +36,11 @@ pub(crate) struct InsertPlan {
 enum Source {
     /// `None` for DEFAULT.
     Rows(Vec<Vec<Option<Expr>>>),
-    Query(Box<QueryPlan>),
+    Query {
+        plan: Box<QueryPlan>,
+        /// Whether it may read the table that its rows go to. All of its rows are found first then.
+        reads_target: bool,
+    },
 }
 
 /// Gives the parameters of one row after another, for a statement that was bound for one.
@@ -95,7 +101,7 @@ impl InsertPlan {
     /// The query that its rows come from.
     pub(crate) fn query(&self) -> Option<&QueryPlan> {
         match &self.source {
-            Source::Query(plan) => Some(plan),
+            Source::Query { plan, .. } => Some(plan),
             Source::Rows(_) => None,
         }
     }
@@ -127,23 +133,19 @@ impl InsertPlan {
                     }
                 }
             }
-            Source::Query(plan) => {
-                // Read whole first: the table may be the one that is read.
-                let mut rows = Vec::new();
-                let mut held = query::Held::new(context);
+            Source::Query { plan, reads_target: false } => {
                 query::run_query(context, plan, &mut |row| {
-                    held.add(row)?;
-                    rows.push(row.to_vec());
+                    writer.write_result(plan, row)?;
                     Ok(true)
                 })?;
-                for row in rows {
-                    let values = row.iter().zip(&plan.columns).zip(&self.columns);
-                    let table = &self.rules.table;
-                    writer.write(values.map(|((value, from), to)| {
-                        let ty = &table.columns[*to].ty;
-                        Ok(Some(Cow::Owned(handed(value, &from.column_type, ty))))
-                    }))?;
-                }
+            }
+            Source::Query { plan, reads_target: true } => {
+                let mut rows = query::Spool::new(context);
+                query::run_query(context, plan, &mut |row| {
+                    rows.push(row)?;
+                    Ok(true)
+                })?;
+                rows.each(|row| writer.write_result(plan, row))?;
             }
         }
         let mut changed = writer.changed;
@@ -205,7 +207,14 @@ fn source_of(
         if columns.iter().any(|column| table.columns[*column].ty.is_binary()) {
             plan.refuse_charsets()?;
         }
-        return Ok(Source::Query(Box::new(plan)));
+        let names_target = |name: &ast::ObjectName| {
+            name_path(name).pop().is_some_and(|last| last.eq_ignore_ascii_case(&table.name))
+        };
+        let reads_target = ast::visit_relations(source, |name| {
+            if names_target(name) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let reads_target = reads_target.is_break();
+        return Ok(Source::Query { plan: Box::new(plan), reads_target });
     };
     let mut rows = Vec::with_capacity(list.rows.len());
     for (at, row) in list.rows.iter().enumerate() {
@@ -255,6 +264,18 @@ impl Writer<'_> {
         let values = values.collect::<Result<Vec<_>>>()?;
         context.warnings.borrow_mut().append(&mut own.warnings.borrow_mut());
         self.write(values.into_iter().map(Ok))
+    }
+
+    /// Writes a row that the query has found.
+    fn write_result(&mut self, plan: &QueryPlan, row: &[Value]) -> Result<()> {
+        let table = &self.plan.rules.table;
+        let values = row.iter().zip(&plan.columns).zip(&self.plan.columns);
+        self.write(values.map(|((value, from), to)| {
+            let ty = &table.columns[*to].ty;
+            Ok(Some(Cow::Owned(handed(value, &from.column_type, ty))))
+        }))?;
+        keep_thread(self.maker.context, self.records);
+        Ok(())
     }
 
     fn write<'v>(&mut self, values: impl Iterator<Item = Given<'v>>) -> Result<()> {

@@ -3,13 +3,13 @@
 //! The tables are joined by a query of their own, which gives for each joined row the values to assign and the keys of the rows
 //! to change, and locks all that it reads: shared in tables that it does not change. A row that is joined more than once is changed once, by the first, as in MySQL.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use spillway::{LockMode, LockWait};
 use spillway_types::Value;
 use sqlparser::ast::{self, AssignmentTarget, FromTable, TableFactor, TableWithJoins};
 
+use super::bulk::keep_thread;
 use super::{Changed, Maker, Rules, Scope, change_row, is_default, name_path, unsafe_update};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
@@ -241,34 +241,33 @@ impl JoinedPlan {
             .iter()
             .map(|target| Maker::new(context, &target.rules, self.ignore))
             .collect();
-        let mut rows: Vec<Row> = Vec::new();
-        let mut held = query::Held::new(context);
+        let mut rows = query::Spool::new(context);
         query::run_query(context, &self.rows, &mut |row| {
-            held.add(row)?;
-            rows.push(row.to_vec());
+            rows.push(row)?;
             Ok(true)
         })?;
-        let mut seen = HashSet::new();
+        let mut seen = query::KeySet::new(context);
         let (mut matched, mut changed) = (0, 0);
-        for mut row in rows {
-            let keys = row.split_off(self.keys_at);
-            for (at, key) in keys.into_iter().enumerate() {
+        rows.each(|row| {
+            let (values, keys) = row.split_at(self.keys_at);
+            for (at, key) in keys.iter().enumerate() {
                 let Value::Bytes(key) = key else { continue };
-                if seen.contains(&(at, key.clone())) {
+                if !seen.insert(at, key)? {
                     continue;
                 }
-                held.add_bytes(key.len())?;
-                seen.insert((at, key.clone()));
-                let Some(old) = newest(context, makers[at].table(), &key)? else { continue };
+                let Some(old) = newest(context, makers[at].table(), key)? else { continue };
                 matched += 1;
+                keep_thread(context, matched);
                 if self.delete {
-                    store::delete_row(context.txn, makers[at].table(), &old, &key)?;
+                    store::delete_row(context.txn, makers[at].table(), &old, key)?;
                 } else {
-                    let done = self.update_row(&makers[at], at, &row, old, key, matched)?;
+                    let key = key.clone();
+                    let done = self.update_row(&makers[at], at, values, old, key, matched)?;
                     changed += u64::from(done);
                 }
             }
-        }
+            Ok(())
+        })?;
         if self.delete {
             return Ok(Changed { affected: matched, ..Changed::default() });
         }

@@ -132,6 +132,11 @@ impl Held {
         Held { bytes: 0, charge: None, budget }
     }
 
+    /// How many bytes are held.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// One more row.
     pub(crate) fn add(&mut self, row: &[Value]) -> Result<()> {
         self.add_bytes(Held::size_of(row))

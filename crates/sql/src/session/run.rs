@@ -348,23 +348,21 @@ impl Session {
         };
         let mut count = 0;
         if plan.is_locking() || context.txn.has_writes() {
-            let mut rows: Vec<Vec<Value>> = Vec::new();
-            let mut held = query::Held::new(context);
+            let mut rows = query::Spool::new(context);
             query::run_query(context, plan, &mut |row| {
                 if count < most {
                     count += 1;
-                    held.add(row)?;
-                    rows.push(row.to_vec());
+                    rows.push(row)?;
                 }
                 Ok(count < most || plan.counted)
             })?;
             context.txn.wait_until_told()?;
             self.told.set(true);
             sink.columns(&plan.columns)?;
-            for row in &rows {
+            rows.each(|row| {
                 let refs: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
-                sink.row(&refs)?;
-            }
+                sink.row(&refs)
+            })?;
         } else {
             context.txn.wait_until_readable()?;
             let mut telling = Telling::of(&self.told, plan, most, sink);

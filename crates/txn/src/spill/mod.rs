@@ -23,7 +23,8 @@
 //! transactions have them (each read and each compaction would look up who wrote a version and
 //! whether that committed, and a rollback would write as much again).
 //!
-//! [`Scratch`] keeps in the same table what a statement has found and cannot keep in memory.
+//! [`Scratch`] and [`ScratchSet`] keep in the same table what a statement has found and cannot keep in
+//! memory.
 //!
 //! # Guarantees
 //!
@@ -82,7 +83,7 @@ use spillway_base::{Error, Result, TableId};
 pub(crate) use cursor::{LayerCursor, OverlayCursor};
 pub(crate) use fold::Folder;
 pub(crate) use overlay::{Overlay, Overlays};
-pub use scratch::Scratch;
+pub use scratch::{Scratch, ScratchSet};
 pub(crate) use write_set::{OtherWrites, Spill};
 
 /// The table of the tiered engine, the last that it can number, that spilled writes and their records

@@ -1,5 +1,6 @@
-//! A list of byte strings on disk, for a statement that finds more than it can keep in memory.
+//! Lists and sets of byte strings on disk, for a statement that finds more than it can keep in memory.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use spillway_base::batch::{Op, WriteBatch};
@@ -89,6 +90,54 @@ impl Scratch {
 }
 
 impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.shared.overlays.discard(self.id);
+    }
+}
+
+/// A set of byte strings that grows. It lasts as long as this does.
+pub struct ScratchSet {
+    shared: Arc<Shared>,
+    id: u64,
+    batch: WriteBatch,
+    /// What `batch` has.
+    pending: HashSet<Box<[u8]>>,
+    value: Vec<u8>,
+}
+
+impl ScratchSet {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<ScratchSet> {
+        let id = begin_record(&shared)?;
+        let (batch, pending) = (WriteBatch::new(), HashSet::new());
+        Ok(ScratchSet { shared, id, batch, pending, value: Vec::new() })
+    }
+
+    /// Adds one; `false` where it is there already.
+    ///
+    /// # Errors
+    /// As a commit and as a read.
+    pub fn insert(&mut self, bytes: &[u8]) -> Result<bool> {
+        if self.pending.contains(bytes) {
+            return Ok(false);
+        }
+        let key = row_key(self.id, 0, NO_TABLE, bytes);
+        let engine = self.shared.engines.of(SPILL)?;
+        if engine.newest(SPILL, &key, Access::Blocking, &mut self.value)?.is_value() {
+            return Ok(false);
+        }
+        self.batch.push(Op::Put { table: SPILL, key: &key, value: &[] });
+        self.pending.insert(bytes.into());
+        if self.batch.as_bytes().len() >= CHUNK_BYTES {
+            let batch = std::mem::take(&mut self.batch);
+            write(&self.shared, &batch)?;
+            self.batch = batch.cleared();
+            self.pending.clear();
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for ScratchSet {
     fn drop(&mut self) {
         self.shared.overlays.discard(self.id);
     }

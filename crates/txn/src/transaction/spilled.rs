@@ -1,10 +1,13 @@
 //! A transaction's own writes, in the buffer and spilled ([`crate::spill`]), and its savepoints.
 
+use std::sync::Arc;
+
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
 use super::{Savepoint, Transaction};
-use crate::spill::{LayerCursor, OverlayCursor, Scratch, Spill};
+use crate::manager::Shared;
+use crate::spill::{LayerCursor, OverlayCursor, Scratch, ScratchSet, Spill};
 
 impl Transaction {
     /// A list on disk, for what a statement has found and cannot keep in memory.
@@ -12,9 +15,28 @@ impl Transaction {
     /// # Errors
     /// As a commit.
     pub fn scratch(&self) -> Result<Scratch> {
-        let shared =
-            self.shared.clone().ok_or_else(|| Error::invalid("the transaction has ended"))?;
-        Scratch::new(shared)
+        Scratch::new(self.open_shared()?)
+    }
+
+    /// A set on disk, for the same.
+    ///
+    /// # Errors
+    /// As a commit.
+    pub fn scratch_set(&self) -> Result<ScratchSet> {
+        ScratchSet::new(self.open_shared()?)
+    }
+
+    fn open_shared(&self) -> Result<Arc<Shared>> {
+        self.shared.clone().ok_or_else(|| Error::invalid("the transaction has ended"))
+    }
+
+    /// The bytes of writes that a transaction keeps in memory before it spills them.
+    ///
+    /// # Panics
+    /// When the transaction has ended.
+    #[must_use]
+    pub fn buffer_bytes_max(&self) -> usize {
+        self.shared().settings.transaction_bytes_max
     }
 
     /// Whether some of the writes are no longer in memory.
