@@ -41,7 +41,9 @@ impl Pool {
         let before = self.taken_before.swap(taken, Ordering::SeqCst);
         if taken == before {
             self.collect(&mut Vec::new(), false);
-            if !self.work.lock().is_empty() {
+            // A worker that sleeps does not see an event that this thread has taken from epoll.
+            self.show_work();
+            if !self.work.lock().is_empty() && self.crew.sleeping() == 0 {
                 if !self.crew.is_short() {
                     self.crew.stretch();
                 }

@@ -351,3 +351,32 @@ fn a_statement_that_is_long_at_work_keeps_nobody_waiting() {
     assert_eq!(busy.answer().code(), 1317);
     assert_eq!(busy.run("SELECT 1").one(), "1");
 }
+
+/// As many long statements as there are workers: one more worker serves all others, and what the stall
+/// detector takes from epoll in its place is not left lying.
+#[test]
+fn statements_that_are_long_on_all_workers_keep_nobody_waiting() {
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    let settings = ServerSettings { workers, ..ServerSettings::default() };
+    let server = TestServer::with(settings, Settings::default());
+    let mut root = server.client();
+    root.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    let rows: Vec<String> = (0..300).map(|id| format!("({id})")).collect();
+    root.run(format!("INSERT INTO t VALUES {}", rows.join(",")));
+    let long =
+        "SELECT COUNT(*) FROM t a, t b, t c, t d, t e WHERE a.id + b.id + c.id + d.id + e.id = -1";
+    let mut busy: Vec<Client> = (0..workers).map(|_| server.client()).collect();
+    let ids: Vec<String> =
+        busy.iter_mut().map(|busy| busy.run("SELECT CONNECTION_ID()").one()).collect();
+    busy.iter_mut().for_each(|busy| send(busy, long));
+    until(|| running(&mut root, long) == workers);
+    let mut others: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    for round in 0..300u64 {
+        std::thread::sleep(std::time::Duration::from_micros(round * 997 % 25_000));
+        for other in &mut others {
+            assert_eq!(other.run("SELECT 1").one(), "1");
+        }
+    }
+    ids.iter().for_each(|id| drop(root.run(format!("KILL QUERY {id}"))));
+    busy.iter_mut().for_each(|busy| assert_eq!(busy.answer().code(), 1317));
+}
