@@ -340,10 +340,6 @@ fn rows_that_a_statement_holds_fit_the_memory_budget() {
     for sql in [
         "UPDATE h SET n = n + 1 ORDER BY s LIMIT 200",
         "DELETE FROM h ORDER BY s",
-        "INSERT INTO other SELECT * FROM h",
-        "REPLACE INTO other SELECT id, n, s FROM h",
-        "UPDATE h JOIN h AS b USING (id) SET h.s = b.s",
-        "SELECT * FROM h FOR UPDATE",
         "SELECT DISTINCT s FROM h",
         "SELECT DISTINCT s FROM h ORDER BY n LIMIT 1",
         "SELECT DISTINCT MAX(s) FROM h GROUP BY id",
@@ -351,15 +347,24 @@ fn rows_that_a_statement_holds_fit_the_memory_budget() {
         "SELECT LENGTH(GROUP_CONCAT(s)) FROM h",
         "SELECT LENGTH(GROUP_CONCAT(n ORDER BY s)) FROM h",
         "SELECT COUNT(*) FROM h GROUP BY s",
-        "BEGIN; INSERT INTO other VALUES (1, 1, ''); SELECT * FROM h",
     ] {
         assert_eq!(code(&mut one, sql), 1038, "{sql}");
         run(&mut one, "ROLLBACK").unwrap();
         assert_eq!(held(), before, "{sql}");
     }
-    // Rows that are deleted or changed where they are found are not held.
-    assert_eq!(code(&mut one, "BEGIN; DELETE FROM h; ROLLBACK"), 0);
-    assert_eq!(code(&mut one, "BEGIN; UPDATE h SET n = n + 1; ROLLBACK"), 0);
+    // Rows that are changed where they are found are not held, and others are on disk.
+    for sql in [
+        "DELETE FROM h",
+        "UPDATE h SET n = n + 1",
+        "INSERT INTO other SELECT * FROM h",
+        "REPLACE INTO other SELECT id, n, s FROM h",
+        "UPDATE h JOIN h AS b USING (id) SET h.s = b.s",
+        "SELECT * FROM h FOR UPDATE",
+        "INSERT INTO other VALUES (1, 1, ''); SELECT * FROM h",
+    ] {
+        assert_eq!(code(&mut one, &format!("BEGIN; {sql}; ROLLBACK")), 0, "{sql}");
+        assert_eq!(held(), before, "{sql}");
+    }
     // Each of two fits, and both at once do not.
     run(&mut one, "CREATE TABLE half (n INT, s MEDIUMTEXT)").unwrap();
     for id in 0..95 {
